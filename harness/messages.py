@@ -1,0 +1,121 @@
+"""What passes between the model, the loop and the tools: messages, tool calls, tool results; data only, no behaviour."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from harness.record import Record
+
+
+class Role(Enum):
+    """Who speaks in a message; the values are those of the chat completions wire format."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class ToolCall(Record):
+    """A call that the model asks for, exactly as it was sent; nothing in it has been checked."""
+
+    id: str
+    name: str
+    arguments: str
+    """The raw argument text. It is kept and sent back unchanged, even where it is no JSON."""
+
+
+class Message(Record):
+    """One entry of the conversation."""
+
+    role: Role
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Only in assistant messages."""
+    tool_call_id: str | None = None
+    """Only in tool messages: the call that this is the result of."""
+
+
+class ResultStatus(Enum):
+    """How a tool call ended. Only OK and FAILED mean that the tool's body ran to its end."""
+
+    OK = "ok"
+    FAILED = "failed"
+    """The tool ran and reports an error: a non-zero exit, a file that is not there."""
+    TIMEOUT = "timeout"
+    INTERRUPTED = "interrupted"
+    CRASHED = "crashed"
+    """The tool raised something that it should not have: a bug."""
+    INVALID = "invalid"
+    """Unknown tool, broken JSON, wrong arguments: never judged, never run."""
+    DENIED = "denied"
+    BLOCKED = "blocked"
+    NOT_RUN = "not_run"
+    """The run ended (a block, a limit, an interrupt) before this call's turn came."""
+
+
+class ToolResult(Record):
+    """What a call came to; `content` alone is enough for the model, the rest is for the log and the person."""
+
+    call_id: str
+    status: ResultStatus
+    content: str
+    exit_code: int | None = None
+    duration_ms: int = 0
+    output_bytes: int = 0
+    """How much the tool really produced, before anything was cut from `content`."""
+    truncated: bool = False
+    changed_path: str | None = None
+    """The absolute path of the file that the call wrote, if it wrote one."""
+    before_sha256: str | None = None
+    """Of the file before the call; None where there was none."""
+    after_sha256: str | None = None
+
+
+class Usage(Record):
+    """Tokens as the provider reported them; zero where it reported nothing."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        """Return the sum of both."""
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+        )
+
+
+class FinishReason(Enum):
+    """Why the model stopped, as far as the loop cares."""
+
+    DONE = "done"
+    """`stop`, `tool_calls` and every other regular end: whether there are calls decides what happens next."""
+    LENGTH = "length"
+    CONTENT_FILTER = "content_filter"
+
+
+class ModelResponse(Record):
+    """A complete reply. A reply that was cut off is a ModelError, never one of these."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...]
+    finish_reason: FinishReason
+    usage: Usage
+    retries: int = 0
+
+
+class StopReason(Enum):
+    """Why a run ended; the exit codes of the command line follow from it."""
+
+    COMPLETED = "completed"
+    BLOCKED = "blocked"
+    LIMIT = "limit"
+    LENGTH = "length"
+    CONTENT_FILTER = "content_filter"
+    CUT = "cut"
+    """The reply ended without saying that it was finished; nothing of it ran."""
+    MODEL_ERROR = "model_error"
+    LOG_ERROR = "log_error"
+    GATE_ERROR = "gate_error"
+    INTERRUPTED = "interrupted"

@@ -1,0 +1,82 @@
+"""Workspace: the folder under work and the one place that follows links to say where a path really lies."""
+
+from __future__ import annotations
+
+import os
+
+from harness.actions import Access, PathAccess, Place
+from harness.errors import ToolError, UsageError
+from harness.record import Record
+
+MAX_PATH_CHARACTERS = 4096
+"""PATH_MAX of Linux (limits.h), the terminating NUL included; a longer path cannot name a file."""
+
+
+class Workspace(Record):
+    """The root of what the model works on, fixed for the session; made by `Workspace.at`."""
+
+    root: str
+    """Absolute, links followed."""
+    home: str
+    """The person's home folder, absolute, links followed; removing it or a parent of it is never permitted."""
+
+    @classmethod
+    def at(cls, folder: str, home: str | None = None) -> Workspace:
+        """Return the workspace at `folder`.
+
+        Raises UsageError if it is not an existing folder.
+        """
+        root = os.path.realpath(folder)
+        if not os.path.isdir(root):
+            raise UsageError(f"the workspace is not an existing folder: {folder}")
+        return cls(root=root, home=os.path.realpath(home or os.path.expanduser("~")))
+
+    def resolve(self, path: str, access: Access, cwd: str | None = None) -> PathAccess:
+        """Return where `path` really lies, seen from `cwd` (an absolute folder; the root where it is None).
+
+        Links are followed part by part and `..` is taken after them, as the kernel does; parts that do not exist are
+        appended. A leading `~` is the home folder.
+
+        Raises ToolError for a path that cannot name a file: empty, too long, with NUL or a lone surrogate.
+        """
+        _check(path)
+        expanded = self.home + path[1:] if path == "~" or path.startswith("~/") else path
+        joined = os.path.join(cwd or self.root, expanded)
+        try:
+            real = os.path.realpath(joined)
+        except OSError as error:
+            raise ToolError(f"Cannot resolve the path {path[:200]!r}: {error.strerror}.") from None
+        lexical = os.path.normpath(joined)
+        names = tuple(dict.fromkeys((self._name(lexical), self._name(real))))
+        return PathAccess(written=path, real=real, names=names, access=access, place=self._place(real))
+
+    def _name(self, absolute: str) -> str:
+        if absolute == self.root:
+            return "."
+        prefix = self.root if self.root.endswith("/") else self.root + "/"
+        return absolute[len(prefix) :] if absolute.startswith(prefix) else absolute
+
+    def _place(self, real: str) -> Place:
+        if real == self.root:
+            return Place.ROOT
+        if _within(self.root, real) or _within(self.home, real):
+            return Place.ABOVE
+        return Place.INSIDE if _within(real, self.root) else Place.OUTSIDE
+
+
+def _within(path: str, folder: str) -> bool:
+    """Say whether `path` is `folder` or lies beneath it, compared part by part: /repo-evil is not within /repo."""
+    return path == folder or path.startswith(folder if folder.endswith("/") else folder + "/")
+
+
+def _check(path: str) -> None:
+    if not path:
+        raise ToolError("The path is empty.")
+    if "\0" in path:
+        raise ToolError("The path contains a NUL character.")
+    if len(path) >= MAX_PATH_CHARACTERS:
+        raise ToolError(f"The path is too long: {len(path)} characters, at most {MAX_PATH_CHARACTERS - 1} are possible.")
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise ToolError("The path contains a lone surrogate, which no file name can hold.") from None
