@@ -1,0 +1,166 @@
+"""What stands above every rule: the few effects that are always blocked or always asked about; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import Enum
+
+from harness.actions import Access, Command, Facet, Opaque, PathAccess, Place, ToolUse
+from harness.matchers import fold
+from harness.record import Record
+
+
+class Severity(Enum):
+    """How strict a finding is."""
+
+    CONFIRM = "confirm"
+    BLOCK = "block"
+
+
+class Finding(Record):
+    """Something that no rule can permit unasked."""
+
+    id: str
+    severity: Severity
+    reason: str
+
+
+# Names (of files or folders, at any depth, case-folded) in which an edit is an execution later: version control hooks
+# and configuration, CI, editors' tasks, shells' and package managers' start-up files.
+_PROTECTED_NAMES = frozenset(
+    (
+        ".git", ".gitmodules", ".gitattributes", ".gitconfig", ".github", ".gitlab-ci.yml", ".gitlab", ".circleci",
+        ".buildkite", ".travis.yml", "azure-pipelines.yml", "jenkinsfile", ".vscode", ".idea", ".husky", ".devcontainer",
+        ".pre-commit-config.yaml", ".envrc", ".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn", ".pnpmfile.cjs", ".mvn", ".cargo",
+        ".mcp.json", ".harness", ".claude", ".codex", ".cursor", ".gemini", ".bashrc", ".bash_profile", ".bash_login",
+        ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".inputrc", ".ripgreprc", ".ssh",
+        ".config", ".pypirc", ".netrc", "pip.conf", "sitecustomize.py", "usercustomize.py", ".hg", ".svn", ".jj",
+    )
+)  # fmt: skip
+
+# Files that build and test commands run without naming them: editing one and running the command is running the edit.
+ENTRY_POINTS = frozenset(
+    (
+        "makefile", "gnumakefile", "package.json", "conftest.py", "pyproject.toml", "setup.py", "setup.cfg", "tox.ini",
+        "noxfile.py", "pytest.ini", "build.rs", "cargo.toml", "cmakelists.txt", "build.gradle", "build.gradle.kts",
+        "settings.gradle", "pom.xml", "justfile", "rakefile", "gemfile", "dockerfile", "go.mod", "tsconfig.json",
+        "vite.config.ts", "vite.config.js", "jest.config.js", "jest.config.ts", "babel.config.js", "eslint.config.js",
+        "webpack.config.js", "tasks.py", "manage.py", "gruntfile.js", "gulpfile.js", "composer.json",
+    )
+)  # fmt: skip
+
+_RAW_DEVICE = re.compile(r"/dev/(?:[shv]d[a-z]|xvd|nvme|mmcblk|mapper/|dm-|md\d|loop|sr\d|mem|kmem|port|disk/|mtd|nbd)")
+_FORK_BOMB = re.compile(r"(\S+?)\s*\(\s*\)\s*\{[^}]*\1\s*\|\s*\1\s*&")
+_STOPS_THE_MACHINE = frozenset(("shutdown", "reboot", "halt", "poweroff"))
+_HARMLESS_DEVICES = frozenset(("/dev/null",))
+_WHOLE_TREE = ("/*", "/.", "/..")
+
+
+def inspect_facet(facet: Facet, guarded: Sequence[str]) -> Finding | None:
+    """Return the strictest built-in finding on one facet, or None. `guarded` are absolute paths that nothing may write."""
+    match facet:
+        case Command():
+            return _inspect_words(facet.argv, facet.paths)
+        case Opaque():
+            return _inspect_opaque(facet)
+        case PathAccess():
+            return _inspect_path(facet, guarded)
+        case ToolUse():
+            return None
+
+
+def _block(finding_id: str, reason: str) -> Finding:
+    return Finding(id=finding_id, severity=Severity.BLOCK, reason=reason)
+
+
+def _confirm(finding_id: str, reason: str) -> Finding:
+    return Finding(id=finding_id, severity=Severity.CONFIRM, reason=reason)
+
+
+def _inspect_words(argv: Sequence[str], paths: Sequence[PathAccess]) -> Finding | None:
+    name = argv[0].rpartition("/")[2]
+    if name == "mkfs" or name.startswith("mkfs.") or name in ("wipefs", "blkdiscard"):
+        return _block("raw-devices", f"{name} destroys a file system")
+    if name in _STOPS_THE_MACHINE:
+        return _block("stop-machine", f"{name} stops the machine")
+    if _deletes_recursively(name, argv[1:]):
+        for path in paths:
+            if path.place in (Place.ROOT, Place.ABOVE):
+                return _block("delete-tree", f"a recursive delete of {path.written} ({path.real})")
+    return None
+
+
+def _deletes_recursively(name: str, words: Sequence[str]) -> bool:
+    if name == "find":
+        return "-delete" in words
+    if name != "rm":
+        return False
+    for word in words:
+        if word.startswith("--") and len(word) > 2 and "--recursive".startswith(word):
+            return True
+        if word.startswith("-") and not word.startswith("--") and ("r" in word or "R" in word):
+            return True
+    return False
+
+
+def _inspect_opaque(facet: Opaque) -> Finding | None:
+    """Try the same on words that were only loosely split; a tree may be named with a pattern behind it (`/*`)."""
+    if _FORK_BOMB.search(facet.text):
+        return _block("fork-bomb", "a fork bomb")
+    places = {path.written: path for path in facet.paths}
+    for position, word in enumerate(facet.words):
+        if word.rpartition("/")[2] not in ("rm", "find") and not word.rpartition("/")[2].startswith("mkfs"):
+            if not (word in _STOPS_THE_MACHINE and position == 0):
+                continue
+        following = facet.words[position + 1 :]
+        operands = [places[_tree(w)] for w in following if _tree(w) in places]
+        finding = _inspect_words((word, *following), operands)
+        if finding is None and _deletes_recursively(word.rpartition("/")[2], following):
+            finding = _deletes_a_pattern(following)
+        if finding is not None:
+            return finding
+    return None
+
+
+def _tree(word: str) -> str:
+    """Return the folder whose whole content `word` names: `~/*` is `~`, `/*` is `/`, `./*` is `.`."""
+    for ending in _WHOLE_TREE:
+        if word.endswith(ending):
+            return word[: -len(ending)] or "/"
+    return word.rstrip("/") or word
+
+
+def _deletes_a_pattern(words: Sequence[str]) -> Finding | None:
+    for word in words:
+        if _tree(word) in ("/", "~", ".", "*", "..", "~root"):
+            return _block("delete-tree", f"a recursive delete of {word}")
+    return None
+
+
+def _inspect_path(path: PathAccess, guarded: Sequence[str]) -> Finding | None:
+    writes = path.access is not Access.READ
+    if writes and any(_is_within(path.real, guard) for guard in guarded):
+        return _block("own-files", f"{path.written} belongs to the policy or the action log in use; no call may write it")
+    if path.real in _HARMLESS_DEVICES:
+        return None
+    if _RAW_DEVICE.match(path.real):
+        return _block("raw-devices", f"{path.written} is a raw device")
+    if path.place is Place.OUTSIDE or path.place is Place.ABOVE:
+        return _confirm("outside", f"{path.written} lies outside the workspace")
+    if writes:
+        for name in path.names:
+            protected = _PROTECTED_NAMES.intersection(fold(name).split("/"))
+            if protected:
+                return _confirm("protected", f"{min(protected)} is executed or obeyed by other programs later")
+    return None
+
+
+def _is_within(path: str, folder: str) -> bool:
+    path, folder = fold(path), fold(folder)
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def is_entry_point(path: str) -> bool:
+    """Say whether build and test commands run or obey the file at `path` without naming it."""
+    return fold(path.rpartition("/")[2]) in ENTRY_POINTS

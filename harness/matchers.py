@@ -1,0 +1,224 @@
+"""How a rule's patterns meet the parts of an action: argv patterns and path patterns; pure, decides nothing.
+
+Matching is lopsided on purpose: what loosens (`covers`) must account for every word, what tightens (`hits`) needs one.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from harness.record import Record
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+NUMBER_FLAG = "-NUM"
+"""In a list of flags: a dash and digits, as in `head -20`."""
+
+_GLOB_CHARACTERS = frozenset("*?[\\")
+
+
+class ArgvPattern(Record):
+    """Words of a command: each token a tuple of alternatives, then possibly `...` for any further words."""
+
+    tokens: tuple[tuple[str, ...], ...]
+    rest: bool
+    flags: tuple[str, ...] | None = None
+
+    def covers(self, argv: Sequence[str]) -> bool:
+        """Say whether this pattern accounts for every word of `argv`, as an auto rule must.
+
+        The program is compared as it was written: `/tmp/pytest` is not `pytest`. Options may stand anywhere after the
+        pattern's own words; one that is not listed is not covered, nor is a cluster or a joined value of listed ones.
+        """
+        if len(argv) < len(self.tokens):
+            return False
+        if not all(word in token for word, token in zip(argv, self.tokens, strict=False)):
+            return False
+        allowed = self.flags or ()
+        operands = [word for word in argv[len(self.tokens) :] if not _is_option(word)]
+        options = [word for word in argv[len(self.tokens) :] if _is_option(word)]
+        return (self.rest or not operands) and all(_flag_listed(option, allowed) for option in options)
+
+    def hits(self, argv: Sequence[str]) -> bool:
+        """Say whether `argv` begins with this pattern, as a strict rule asks.
+
+        The program is compared without its folder, and options between the words (with or without a value) are
+        skipped: `/usr/bin/git -C x push` begins with `git push`. If flags are given, one of them must follow.
+        """
+        if not self.tokens or not argv or argv[0].rpartition("/")[2] not in self.tokens[0]:
+            return False
+        after = _after_prefix(argv, self.tokens[1:])
+        if after is None:
+            return False
+        return self.flags is None or any(_flag_present(flag, argv[after:]) for flag in self.flags)
+
+    def hits_anywhere(self, words: Sequence[str]) -> bool:
+        """Say whether the pattern is hit at any position of loosely split words; meant to err on the strict side."""
+        programs = self.tokens[0] if self.tokens else ()
+        return any(
+            word.rpartition("/")[2] in programs and self.hits(words[position:]) for position, word in enumerate(words)
+        )
+
+
+def _is_option(word: str) -> bool:
+    return len(word) > 1 and word[0] == "-"
+
+
+def _flag_listed(option: str, allowed: Sequence[str]) -> bool:
+    if option in allowed:
+        return True
+    if option.startswith("--") and "=" in option:
+        return option.partition("=")[0] in allowed
+    return NUMBER_FLAG in allowed and option[1:].isascii() and option[1:].isdigit()
+
+
+def _flag_present(flag: str, words: Sequence[str]) -> bool:
+    """Say whether `flag` is among `words`: also in a cluster, with a joined value, or as an abbreviation."""
+    for word in words:
+        if word == flag or (flag == NUMBER_FLAG and word[:1] == "-" and word[1:].isdigit()):
+            return True
+        if flag.startswith("--"):
+            name = word.partition("=")[0]
+            if name == flag or (len(name) > 3 and flag.startswith(name)):
+                return True
+        elif len(flag) == 2 and len(word) > 2 and word[0] == "-" and word[1] != "-" and flag[1] in word:
+            return True
+    return False
+
+
+def _after_prefix(argv: Sequence[str], tokens: Sequence[tuple[str, ...]]) -> int | None:
+    """Return the first position after `tokens`, found in order behind the program, options and their values skipped."""
+    ends = {1}
+    for token in tokens:
+        ends = {place + 1 for place in _past_options(argv, ends) if argv[place] in token}
+    return min(ends, default=None)
+
+
+def _past_options(argv: Sequence[str], starts: set[int]) -> set[int]:
+    """Return every position that can be reached by skipping options, each with or without one value."""
+    reached: set[int] = set()
+    waiting = list(starts)
+    while waiting:
+        place = waiting.pop()
+        if place < len(argv) and place not in reached:
+            reached.add(place)
+            if _is_option(argv[place]):
+                waiting += [place + 1, place + 2]
+    return reached
+
+
+class PathPatterns(Record):
+    """Gitignore patterns (https://git-scm.com/docs/gitignore, without `!`), relative to the workspace."""
+
+    patterns: tuple[str, ...]
+
+    def covers(self, names: Sequence[str]) -> bool:
+        """Say whether every one of `names` is matched exactly as written; absolute names never are."""
+        return all(not name.startswith("/") and self._matches(name, may_be_folder=False) for name in names)
+
+    def hits(self, names: Sequence[str]) -> bool:
+        """Say whether any of `names` is matched, as it is or case-folded and in Unicode normal form C."""
+        return any(self._matches(name, may_be_folder=True) or self._matches_folded(name) for name in names)
+
+    def _matches_folded(self, name: str) -> bool:
+        folded = fold(name)
+        patterns = tuple(fold(pattern) for pattern in self.patterns)
+        if folded == name and patterns == self.patterns:
+            return False
+        return PathPatterns(patterns=patterns)._matches(folded, may_be_folder=True)
+
+    def _matches(self, name: str, *, may_be_folder: bool) -> bool:
+        parts = name.strip("/").split("/")
+        hard = []
+        for pattern in self.patterns:
+            if is_simple(pattern):
+                if _simple_match(pattern, parts, inside=name[:1] != "/", may_be_folder=may_be_folder):
+                    return True
+            else:
+                hard.append(pattern)
+        return bool(hard) and _pathspec_match(tuple(hard), name, may_be_folder=may_be_folder)
+
+
+def fold(text: str) -> str:
+    """Return `text` case-folded and in normal form C, so that `.ENV` on a case-blind disk is `.env`."""
+    return text.casefold() if text.isascii() else unicodedata.normalize("NFC", text).casefold()
+
+
+def is_simple(pattern: str) -> bool:
+    """Say whether a pattern is plain names with at most one `*` each: matched here, so that pathspec need not load."""
+    if not pattern.strip("/") or "**" in pattern or "//" in pattern:
+        return False
+    return not _GLOB_CHARACTERS.intersection(pattern) or (
+        not _GLOB_CHARACTERS.intersection(pattern.replace("*", "")) and all(p.count("*") <= 1 for p in pattern.split("/"))
+    )
+
+
+def _simple_match(pattern: str, parts: Sequence[str], *, inside: bool, may_be_folder: bool) -> bool:
+    """Match a simple pattern with gitignore's meaning; a test holds it against pathspec."""
+    folder_only = pattern.endswith("/")
+    wanted = pattern.strip("/").split("/")
+    anchored = pattern.startswith("/") or len(wanted) > 1
+    if anchored and not inside:
+        return False
+    last = len(parts) - len(wanted)
+    if folder_only and not may_be_folder:
+        last -= 1
+    starts = range(min(last + 1, 1)) if anchored else range(last + 1)
+    return any(all(_part_match(w, parts[s + i]) for i, w in enumerate(wanted)) for s in starts)
+
+
+def _part_match(wanted: str, part: str) -> bool:
+    if "*" not in wanted:
+        return wanted == part
+    before, _, after = wanted.partition("*")
+    return len(part) >= len(before) + len(after) and part.startswith(before) and part.endswith(after)
+
+
+def _pathspec_match(patterns: tuple[str, ...], name: str, *, may_be_folder: bool) -> bool:
+    spec = _spec(patterns, inside=name[:1] != "/")
+    plain = name.strip("/")
+    return bool(spec.match_file(plain) or (may_be_folder and spec.match_file(plain + "/")))
+
+
+_specs: dict[tuple[tuple[str, ...], bool], GitIgnoreSpec] = {}
+
+
+def _spec(patterns: tuple[str, ...], *, inside: bool) -> GitIgnoreSpec:
+    """Return the compiled patterns; for a path outside the workspace only those that are not anchored to it."""
+    key = (patterns, inside)
+    if key not in _specs:
+        from pathspec import GitIgnoreSpec
+
+        lines = patterns if inside else tuple(p for p in patterns if "/" not in p.rstrip("/") or p.startswith("**/"))
+        _specs[key] = GitIgnoreSpec.from_lines(lines)
+    return _specs[key]
+
+
+def check_pattern(pattern: str) -> str | None:
+    """Return what is wrong with a path pattern, or None.
+
+    Refused, because they do not mean what they seem to: negation, comments, blanks at the end, `..`, absolute folders.
+    """
+    if not pattern.strip("/"):
+        return "is empty"
+    if pattern[0] in "!#":
+        return f"begins with {pattern[0]!r}; exceptions are written in `except`"
+    if pattern != pattern.strip():
+        return "begins or ends with a blank, which gitignore patterns drop"
+    if ".." in pattern.split("/"):
+        return "contains `..`; patterns are matched against resolved paths"
+    if pattern[0] == "~":
+        return "begins with `~`; patterns are relative to the workspace (a name without `/` matches anywhere)"
+    if not pattern.isprintable():
+        return "contains a character that cannot be shown"
+    if not is_simple(pattern):
+        from pathspec import GitIgnoreSpec
+
+        try:
+            GitIgnoreSpec.from_lines([pattern])
+        except ValueError as error:
+            return f"is not a gitignore pattern: {error}"
+    return None

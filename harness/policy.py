@@ -1,0 +1,375 @@
+"""Policy: rules and defaults in, a verdict out; pure, and the only place that decides.
+
+The strictest matching rule wins; defaults speak only where no rule matches; order means nothing. An auto rule must
+cover a facet wholly, a stricter rule needs to touch it. What is built in (built_in.py) stands above every rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum, IntEnum
+
+from harness.actions import Access, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse
+from harness.built_in import Finding, Severity, inspect_facet
+from harness.matchers import ArgvPattern, PathPatterns
+from harness.record import Record, replace
+
+
+class Decision(IntEnum):
+    """What happens to a call. Ordered: the maximum over rules, layers and facets is the answer."""
+
+    AUTO = 0
+    CONFIRM = 1
+    DENY = 2
+    BLOCK = 3
+
+    @property
+    def word(self) -> str:
+        """The word that policies and logs use."""
+        return self.name.lower()
+
+
+class Layer(Enum):
+    """Where a rule or a default comes from."""
+
+    BUILT_IN = "built-in"
+    MANAGED = "managed"
+    FILE = "file"
+    """Given with --policy, or loaded by a program; stands in place of USER and SHIPPED."""
+    USER = "user"
+    SHIPPED = "shipped"
+    PROJECT = "project"
+    SESSION = "session"
+
+
+class Source(Enum):
+    """What kind of thing decided a facet."""
+
+    RULE = "rule"
+    DEFAULT = "default"
+    BUILT_IN = "built-in"
+    OPAQUE = "opaque"
+    SUSPENDED = "suspended"
+    """An auto rule whose entry point was changed in this session before a person had seen the change."""
+    COVERED = "covered"
+    """An operand with nothing against it: the command that it belongs to decides."""
+
+
+class Origin(Record):
+    """A place in a policy file."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        """Return `file:line`."""
+        return f"{self.file}:{self.line}"
+
+
+class Rule(Record):
+    """One `[[rule]]`. Every matcher that is given must match."""
+
+    id: str
+    decision: Decision
+    origin: Origin
+    layer: Layer
+    tools: tuple[str, ...] = ()
+    """Empty: every tool."""
+    argv: ArgvPattern | None = None
+    env: tuple[str, ...] = ()
+    access: tuple[Access, ...] = ()
+    path: PathPatterns | None = None
+    exceptions: PathPatterns | None = None
+    text: str = ""
+    reason: str = ""
+    hint: str = ""
+
+    @property
+    def label(self) -> str:
+        """The rule's id and place, as refusals and logs show it."""
+        return f"{self.id} ({self.origin})"
+
+    def covers(self, action: Action, facet: Facet) -> bool:
+        """Say whether this rule, taken as an auto rule, accounts for the whole facet."""
+        if self.tools and action.tool not in self.tools:
+            return False
+        match facet:
+            case Command():
+                return self._covers_command(facet)
+            case PathAccess():
+                return self.argv is None and self.path is not None and self._covers_path(facet)
+            case Opaque() | ToolUse():
+                return False
+
+    def _covers_command(self, command: Command) -> bool:
+        if self.argv is None or not self.argv.covers(command.argv):
+            return False
+        if any(name not in self.env for name in command.variables):
+            return False
+        return self.path is None or all(self._covers_path(path) for path in command.paths)
+
+    def _covers_path(self, path: PathAccess) -> bool:
+        if self.path is None or path.place is not Place.INSIDE or path.access not in self.access:
+            return False
+        if self.exceptions is not None and self.exceptions.hits(path.names):
+            return False
+        return self.path.covers(path.names)
+
+    def hits(self, action: Action, facet: Facet) -> bool:
+        """Say whether this rule, taken as a strict one, touches the facet."""
+        if self.tools and action.tool not in self.tools:
+            return False
+        if self.text and self.text not in action.text:
+            return False
+        match facet:
+            case Command():
+                return self._hits_command(facet)
+            case Opaque():
+                return self._hits_opaque(facet)
+            case PathAccess():
+                return self.argv is None and not self.env and (self.path is None or self._hits_path(facet))
+            case ToolUse():
+                return self.argv is None and self.path is None and not self.env and not self.text
+
+    def _hits_command(self, command: Command) -> bool:
+        if self.argv is not None and not self.argv.hits(command.argv):
+            return False
+        if self.env and not any(name in self.env for name in command.variables):
+            return False
+        if self.path is not None:
+            # Without argv the operands are facets of their own, so that the verdict names the path.
+            return (self.argv is not None or bool(self.env)) and any(self._hits_path(path) for path in command.paths)
+        return True
+
+    def _hits_opaque(self, opaque: Opaque) -> bool:
+        if self.argv is not None and not self.argv.hits_anywhere(opaque.words):
+            return False
+        if self.env and not any(word.partition("=")[0].rstrip("+") in self.env for word in opaque.words):
+            return False
+        if self.path is not None:
+            return (self.argv is not None or bool(self.env)) and any(self._hits_path(path) for path in opaque.paths)
+        return True
+
+    def _hits_path(self, path: PathAccess) -> bool:
+        if self.path is None or (path.access is not Access.EITHER and path.access not in self.access):
+            return False
+        if self.exceptions is not None and self.exceptions.covers(path.names):
+            return False
+        return self.path.hits(path.names)
+
+
+class ToolDefault(Record):
+    """What a tool's calls get when no rule matches."""
+
+    tool: str
+    """A tool's name, or `default` for those that are not named."""
+    decision: Decision
+    origin: Origin
+    layer: Layer
+
+
+class Limits(Record):
+    """Bounds on a run; None is no bound."""
+
+    turns: int | None = 50
+    """Requests to the model, retries not counted."""
+    seconds: float | None = None
+    tokens: int | None = None
+    """Input and output tokens together, as the provider reports them."""
+    refusals: int | None = 20
+    command_seconds: float = 120.0
+    """For a command that names no limit of its own; also the most that one may name, if above 600."""
+    result_characters: int = 30_000
+    """What a tool result may hold; the middle of a longer one is cut."""
+
+
+class PolicySource(Record):
+    """A file that a policy was made of."""
+
+    layer: Layer
+    path: str
+    sha256: str
+    trusted: bool = True
+    """Whether its auto rules count."""
+
+
+class Policy(Record):
+    """Everything that decides, immutable; made by policy_file.load_policy and `combine`."""
+
+    name: str
+    sha256: str
+    rules: tuple[Rule, ...]
+    defaults: tuple[ToolDefault, ...]
+    limits: Limits
+    unattended: Decision
+    """What CONFIRM becomes with nobody to ask: DENY or BLOCK."""
+    sources: tuple[PolicySource, ...]
+    guarded: tuple[str, ...] = ()
+    """Absolute paths that no call may write: the policy files, the trust file and the log in use."""
+
+    def guarding(self, *paths: str) -> Policy:
+        """Return this policy with `paths` (absolute files or folders) added to what no call may write."""
+        return replace(self, guarded=tuple(dict.fromkeys((*self.guarded, *paths))))
+
+
+class FacetVerdict(Record):
+    """The decision on one facet, and what made it."""
+
+    facet: Facet
+    decision: Decision
+    source: Source
+    reason: str
+    rules: tuple[Rule, ...] = ()
+    hint: str = ""
+    by: str = ""
+    """What decided, for people: a rule's id and place, or a default's place."""
+
+
+class Verdict(Record):
+    """The decision on an action."""
+
+    decision: Decision
+    facets: tuple[FacetVerdict, ...]
+    policy_sha256: str
+    notes: tuple[str, ...] = ()
+    """What a person should see besides the action: changes of entry points that nobody has looked at."""
+
+    @property
+    def deciding(self) -> FacetVerdict:
+        """The first facet that is as strict as the whole."""
+        return next(facet for facet in self.facets if facet.decision is self.decision)
+
+    @property
+    def from_default(self) -> bool:
+        """Whether the decision came from defaults alone, so that a rule for it could be written."""
+        return all(f.source is Source.DEFAULT for f in self.facets if f.decision is self.decision)
+
+
+def evaluate(policy: Policy, action: Action, suspended: tuple[str, ...] = ()) -> Verdict:
+    """Return the verdict of `policy` on `action`.
+
+    `suspended` names entry points (Makefile, conftest.py ...) that were changed in this session without a person having
+    seen it: while there are any, auto rules for commands that may run them ask. Pure; total over every Action.
+    """
+    facets = tuple(_judge(policy, action, facet, suspended) for facet in action.all_facets())
+    return Verdict(
+        decision=max(facet.decision for facet in facets),
+        facets=facets,
+        policy_sha256=policy.sha256,
+    )
+
+
+def _judge(policy: Policy, action: Action, facet: Facet, suspended: tuple[str, ...]) -> FacetVerdict:
+    """Return the strictest of what rules and defaults say and what is built in."""
+    candidates = [_by_rules(policy, action, facet, suspended)]
+    finding = inspect_facet(facet, policy.guarded)
+    if finding is not None:
+        candidates.append(_from_finding(facet, finding))
+    if isinstance(facet, Opaque):
+        candidates.append(_from_opaque(facet))
+    return max(candidates, key=lambda verdict: verdict.decision)
+
+
+def _by_rules(policy: Policy, action: Action, facet: Facet, suspended: tuple[str, ...]) -> FacetVerdict:
+    hits = [rule for rule in policy.rules if rule.decision is not Decision.AUTO and rule.hits(action, facet)]
+    if hits:
+        strictest = max(rule.decision for rule in hits)
+        rules = tuple(rule for rule in hits if rule.decision is strictest)
+        first = rules[0]
+        return FacetVerdict(
+            facet=facet,
+            decision=strictest,
+            source=Source.RULE,
+            reason=first.reason or f"the policy says {strictest.word}",
+            hint=first.hint,
+            rules=rules,
+            by=f"rule {first.label}",
+        )
+    autos = tuple(rule for rule in policy.rules if rule.decision is Decision.AUTO and rule.covers(action, facet))
+    floor = _managed_floor(policy, action.tool)
+    if floor is not None and not any(rule.layer is Layer.MANAGED for rule in autos):
+        autos = ()
+    if autos and suspended and isinstance(facet, Command):
+        return FacetVerdict(
+            facet=facet,
+            decision=Decision.CONFIRM,
+            source=Source.SUSPENDED,
+            reason=f"{', '.join(suspended)} changed in this session and nobody has looked at it yet",
+            rules=autos,
+            by=f"rule {autos[0].label}, suspended",
+        )
+    if autos:
+        return FacetVerdict(
+            facet=facet,
+            decision=Decision.AUTO,
+            source=Source.RULE,
+            reason=autos[0].reason,
+            rules=autos,
+            by=f"rule {autos[0].label}",
+        )
+    if isinstance(facet, PathAccess) and _is_operand(action, facet):
+        return FacetVerdict(facet=facet, decision=Decision.AUTO, source=Source.COVERED, reason="an operand of its command")
+    return _by_default(policy, action, facet)
+
+
+def _is_operand(action: Action, path: PathAccess) -> bool:
+    return not any(facet is path for facet in action.facets)
+
+
+def _managed_floor(policy: Policy, tool: str) -> ToolDefault | None:
+    """Return the managed default for a tool, if it is stricter than auto: only managed rules lift that."""
+    found = [d for d in _defaults_for(policy.defaults, tool) if d.layer is Layer.MANAGED]
+    strictest = max(found, key=lambda default: default.decision, default=None)
+    return None if strictest is None or strictest.decision is Decision.AUTO else strictest
+
+
+def _by_default(policy: Policy, action: Action, facet: Facet) -> FacetVerdict:
+    stated = _defaults_for(policy.defaults, action.tool)
+    strictest = max(stated, key=lambda default: default.decision, default=None)
+    if strictest is None:
+        return FacetVerdict(
+            facet=facet,
+            decision=Decision.CONFIRM,
+            source=Source.DEFAULT,
+            reason=f"no policy names the tool {action.tool}",
+            by="no rule and no default",
+        )
+    return FacetVerdict(
+        facet=facet,
+        decision=strictest.decision,
+        source=Source.DEFAULT,
+        reason=f"no rule matches, and {action.tool} is {strictest.decision.word} by default",
+        by=f"default for {strictest.tool} ({strictest.origin})",
+    )
+
+
+def _defaults_for(defaults: Iterable[ToolDefault], tool: str) -> list[ToolDefault]:
+    """Return what each file says of `tool`: by its name, else by the file's `default`."""
+    by_file: dict[tuple[Layer, str], ToolDefault] = {}
+    for default in defaults:
+        key = (default.layer, default.origin.file)
+        if default.tool == tool or (default.tool == "default" and key not in by_file):
+            by_file[key] = default
+    return list(by_file.values())
+
+
+def _from_finding(facet: Facet, finding: Finding) -> FacetVerdict:
+    decision = Decision.BLOCK if finding.severity is Severity.BLOCK else Decision.CONFIRM
+    return FacetVerdict(
+        facet=facet,
+        decision=decision,
+        source=Source.BUILT_IN,
+        reason=finding.reason,
+        by=f"built-in {finding.id}",
+    )
+
+
+def _from_opaque(facet: Opaque) -> FacetVerdict:
+    return FacetVerdict(
+        facet=facet,
+        decision=Decision.CONFIRM,
+        source=Source.OPAQUE,
+        reason=f"not plainly understood: {facet.reason} at column {facet.column}",
+        hint="Plain commands joined by && or | are understood; the folder is set by the cwd argument.",
+        by="built-in opaque",
+    )

@@ -1,0 +1,1 @@
+"""What well-known programs do with their operands; data, pure."""

@@ -1,0 +1,154 @@
+"""Tokens to simple commands: what bash would run, word for word, or `Opaque` for the whole line; pure.
+
+First version: simple commands joined by `&&`, `||`, `;`, `|` and newlines, with variables set in front. Whatever
+changes how the rest of the line is read (cd, export, eval, source) or runs another program (env, xargs, sudo, bash -c)
+is opaque.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from harness.actions import Access, Command, Opaque, PathAccess
+from harness.programs.coreutils import READS_ITS_OPERANDS
+from harness.shell.lexer import Operator, Token, Unread, Word, tokenize
+from harness.shell.loose import loose_words
+
+Resolve: TypeAlias = Callable[[str, Access], PathAccess | None]
+"""Where a word points if it is taken as a path; None for a word that cannot name a file."""
+
+MAX_LOOSE_PATHS = 2_000
+"""Operands resolved per command line; a line with more of them is opaque, so that the cap can only tighten."""
+
+_KEYWORDS = frozenset(
+    "if then elif else fi for while until do done case esac in select function time coproc { } [[ ]] !".split()
+)
+_STEERS_THE_SHELL = frozenset(
+    ". : alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown enable eval "
+    "exec exit export fc fg getopts hash help history jobs let local logout mapfile popd pushd read readarray readonly "
+    "return set shift shopt source suspend times trap type typeset ulimit umask unalias unset wait".split()
+) - {":", "type", "help", "times"}
+_RUNS_ANOTHER_PROGRAM = frozenset(
+    "ash bash chroot csh dash doas docker env entr expect fish flock ionice ksh nice nohup nsenter npx parallel podman "
+    "pnpx rbash rsh script setsid sh ssh stdbuf strace su sudo taskset tcsh time timeout unshare uvx watch xargs zsh busybox "
+    "toybox systemd-run runuser pkexec bunx gdb ltrace chrt fakeroot firejail bwrap".split()
+)
+_FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=|\[)")
+
+
+def read_commands(text: str, resolve: Resolve) -> tuple[Command | Opaque, ...]:
+    """Return the simple commands of `text`, or a single `Opaque`. Never raises, never empty.
+
+    `resolve` is called for every operand; it may look at the disk, this module does not.
+    """
+    tokens = tokenize(text)
+    if isinstance(tokens, Unread):
+        return (_opaque(text, tokens, resolve),)
+    groups = _split(tokens, text)
+    if isinstance(groups, Unread):
+        return (_opaque(text, groups, resolve),)
+    commands: list[Command | Opaque] = []
+    for words in groups:
+        command = _simple_command(words, text, resolve)
+        if isinstance(command, Unread):
+            return (_opaque(text, command, resolve),)
+        commands.append(command)
+    return tuple(commands)
+
+
+def _opaque(text: str, unread: Unread, resolve: Resolve) -> Opaque:
+    words = loose_words(text)
+    candidates = _path_words(words, options_too=True)[:MAX_LOOSE_PATHS]
+    paths = tuple(path for word in candidates if (path := resolve(word, Access.EITHER)) is not None)
+    return Opaque(text=text, reason=unread.reason, column=unread.column, words=words, paths=paths)
+
+
+def _split(tokens: Sequence[Token], text: str) -> list[list[Word]] | Unread:
+    """Split at operators; a line that bash would call a syntax error is unread."""
+    groups: list[list[Word]] = []
+    current: list[Word] = []
+    open_operator: Operator | None = None
+    for token in tokens:
+        if isinstance(token, Word):
+            current.append(token)
+            continue
+        if current:
+            groups.append(current)
+            current = []
+            open_operator = token if token.value in ("&&", "||", "|") else None
+        elif token.value != "\n":
+            return Unread(reason=f"nothing before {token.value}", column=token.start + 1)
+    if current:
+        groups.append(current)
+    elif open_operator is not None:
+        return Unread(reason=f"nothing after {open_operator.value}", column=open_operator.start + 1)
+    if not groups:
+        return Unread(reason="no command", column=1)
+    if len(groups) > MAX_LOOSE_PATHS or sum(len(group) for group in groups) > MAX_LOOSE_PATHS:
+        return Unread(reason=f"more than {MAX_LOOSE_PATHS} words", column=len(text))
+    return groups
+
+
+def _simple_command(words: Sequence[Word], text: str, resolve: Resolve) -> Command | Unread:
+    variables: list[str] = []
+    for word in words:
+        match = _ASSIGNMENT.match(text, word.start, word.end)
+        if match is None:
+            break
+        if match.group(2) != "=":
+            return Unread(reason="an assignment that adds or indexes", column=word.start + 1)
+        variables.append(match.group(1))
+    rest = words[len(variables) :]
+    if not rest:
+        return Unread(reason="a variable set for the rest of the line", column=words[0].start + 1)
+    program = rest[0]
+    reason = _not_plain(program, [word.value for word in rest])
+    if reason:
+        return Unread(reason=reason, column=program.start + 1)
+    argv = tuple(word.value for word in rest)
+    name = argv[0].rpartition("/")[2]
+    access = Access.READ if argv[0] == name and name in READS_ITS_OPERANDS else Access.EITHER
+    candidates = _path_words(argv[1:], options_too=False)
+    if "/" in argv[0]:
+        candidates = (argv[0], *candidates)
+    return Command(
+        text=text[words[0].start : rest[-1].end],
+        argv=argv,
+        variables=tuple(variables),
+        paths=tuple(path for word in candidates if (path := resolve(word, access)) is not None),
+    )
+
+
+def _not_plain(program: Word, argv: Sequence[str]) -> str | None:
+    """Return why this command cannot be taken at its word, or None."""
+    name = program.value.rpartition("/")[2]
+    if not name:
+        return "a command without a name"
+    if not program.quoted and name in _KEYWORDS:
+        return f"the shell keyword {name}"
+    if name in _STEERS_THE_SHELL:
+        return f"{name}, which changes how the rest is run"
+    if name in _RUNS_ANOTHER_PROGRAM:
+        return f"{name}, which runs another program"
+    if name == "find" and not _FIND_RUNS.isdisjoint(argv):
+        return "find with an option that runs another program"
+    if name in ("printf", "test") and any(word.startswith("-v") for word in argv[1:]):
+        return f"{name} -v, which evaluates a name"
+    return None
+
+
+def _path_words(words: Sequence[str], *, options_too: bool) -> tuple[str, ...]:
+    """Return what may be a path among operands: each word, and what stands behind `=` or a short option's letter."""
+    found: dict[str, None] = {}
+    for word in words:
+        if not word.startswith("-") or options_too:
+            found[word] = None
+        if "=" in word:
+            found[word.partition("=")[2]] = None
+        if word.startswith("-") and not word.startswith("--"):
+            found[word[2:]] = None
+    found.pop("", None)
+    return tuple(found)
