@@ -68,7 +68,7 @@ class Opaque(Record):
     reason: str
     column: int
     """Where reading stopped: 1 is the first character."""
-    words: tuple[str, ...] = ()
+    commands: tuple[tuple[str, ...], ...] = ()
     """A loose tokenisation, which always exists: strict rules are tried on it at every position."""
     paths: tuple[PathAccess, ...] = ()
 

@@ -53,6 +53,7 @@ ENTRY_POINTS = frozenset(
 _RAW_DEVICE = re.compile(r"/dev/(?:[shv]d[a-z]|xvd|nvme|mmcblk|mapper/|dm-|md\d|loop|sr\d|mem|kmem|port|disk/|mtd|nbd)")
 _FORK_BOMB = re.compile(r"(\S+?)\s*\(\s*\)\s*\{[^}]*\1\s*\|\s*\1\s*&")
 _STOPS_THE_MACHINE = frozenset(("shutdown", "reboot", "halt", "poweroff"))
+_DESTROYS_FILE_SYSTEMS = frozenset(("mkfs", "mke2fs", "wipefs", "blkdiscard"))
 _HARMLESS_DEVICES = frozenset(("/dev/null",))
 _WHOLE_TREE = ("/*", "/.", "/..")
 
@@ -80,7 +81,7 @@ def _confirm(finding_id: str, reason: str) -> Finding:
 
 def _inspect_words(argv: Sequence[str], paths: Sequence[PathAccess]) -> Finding | None:
     name = argv[0].rpartition("/")[2]
-    if name == "mkfs" or name.startswith("mkfs.") or name in ("wipefs", "blkdiscard"):
+    if name in _DESTROYS_FILE_SYSTEMS or name.startswith("mkfs."):
         return _block("raw-devices", f"{name} destroys a file system")
     if name in _STOPS_THE_MACHINE:
         return _block("stop-machine", f"{name} stops the machine")
@@ -109,18 +110,27 @@ def _inspect_opaque(facet: Opaque) -> Finding | None:
     if _FORK_BOMB.search(facet.text):
         return _block("fork-bomb", "a fork bomb")
     places = {path.written: path for path in facet.paths}
-    for position, word in enumerate(facet.words):
-        if word.rpartition("/")[2] not in ("rm", "find") and not word.rpartition("/")[2].startswith("mkfs"):
-            if not (word in _STOPS_THE_MACHINE and position == 0):
-                continue
-        following = facet.words[position + 1 :]
-        operands = [places[_tree(w)] for w in following if _tree(w) in places]
-        finding = _inspect_words((word, *following), operands)
-        if finding is None and _deletes_recursively(word.rpartition("/")[2], following):
-            finding = _deletes_a_pattern(following)
-        if finding is not None:
-            return finding
+    for words in facet.commands:
+        for position in _program_positions(words):
+            rest = words[position:]
+            operands = [places[_tree(word)] for word in rest[1:] if _tree(word) in places]
+            finding = _inspect_words(rest, operands) or _deletes_a_pattern(rest)
+            if finding is not None:
+                return finding
     return None
+
+
+def _program_positions(words: Sequence[str]) -> list[int]:
+    """Return where a program that matters here may begin: those that delete anywhere, the others behind a wrapper."""
+    return [
+        position
+        for position, word in enumerate(words)
+        if (name := word.rpartition("/")[2]) in ("rm", "find")
+        or (
+            (name in _STOPS_THE_MACHINE or name in _DESTROYS_FILE_SYSTEMS or name.startswith("mkfs."))
+            and (position == 0 or words[0] in ("sudo", "doas", "exec", "command", "env", "nohup", "bash", "sh"))
+        )
+    ]
 
 
 def _tree(word: str) -> str:
@@ -132,7 +142,9 @@ def _tree(word: str) -> str:
 
 
 def _deletes_a_pattern(words: Sequence[str]) -> Finding | None:
-    for word in words:
+    if not _deletes_recursively(words[0].rpartition("/")[2], words[1:]):
+        return None
+    for word in words[1:]:
         if _tree(word) in ("/", "~", ".", "*", "..", "~root"):
             return _block("delete-tree", f"a recursive delete of {word}")
     return None
@@ -141,11 +153,15 @@ def _deletes_a_pattern(words: Sequence[str]) -> Finding | None:
 def _inspect_path(path: PathAccess, guarded: Sequence[str]) -> Finding | None:
     writes = path.access is not Access.READ
     if writes and any(_is_within(path.real, guard) for guard in guarded):
-        return _block("own-files", f"{path.written} belongs to the policy or the action log in use; no call may write it")
+        return _block(
+            "own-files", f"{path.written} belongs to the policy or the action log in use; no call may write it"
+        )
     if path.real in _HARMLESS_DEVICES:
         return None
     if _RAW_DEVICE.match(path.real):
         return _block("raw-devices", f"{path.written} is a raw device")
+    if writes and path.place is Place.INSIDE and any(_is_within(guard, path.real) for guard in guarded):
+        return _confirm("own-files", f"{path.written} holds files of the policy or the action log in use")
     if path.place is Place.OUTSIDE or path.place is Place.ABOVE:
         return _confirm("outside", f"{path.written} lies outside the workspace")
     if writes:

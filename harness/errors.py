@@ -1,12 +1,13 @@
 """The exceptions of the package; this module holds nothing else and imports nothing.
 
-    HarnessError
-    |- PolicyError   the operator's: a policy that cannot be loaded; nothing starts
-    |- ToolError     the model's: a call that cannot be prepared or done; its text is the tool result
-    |- ModelError    the provider's: a request that failed for good, or a reply that cannot be used
-    |- LogError      the action log cannot be written or opened; nothing runs afterwards
-    |- GateError     something inside the gate went wrong; nothing runs afterwards
-    `- UsageError    the command line or the environment does not make sense
+HarnessError
+|- PolicyError   the operator's: a policy that cannot be loaded; nothing starts
+|- ToolError     the model's: a call that cannot be prepared or done; its text is the tool result
+|- ModelError    the provider's: a request that failed for good
+|  `- CutReply   a reply that ended without saying that it was finished; nothing of it may run
+|- LogError      the action log cannot be written or opened; nothing runs afterwards
+|- GateError     something inside the gate went wrong; nothing runs afterwards
+`- UsageError    the command line or the environment does not make sense
 """
 
 
@@ -24,6 +25,10 @@ class ToolError(HarnessError):
 
 class ModelError(HarnessError):
     """A request that failed for good; the text says what happened and what a person can do about it."""
+
+
+class CutReply(ModelError):
+    """A reply that ended without saying that it was finished; nothing of it may run."""
 
 
 class LogError(HarnessError):

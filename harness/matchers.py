@@ -152,7 +152,8 @@ def is_simple(pattern: str) -> bool:
     if not pattern.strip("/") or "**" in pattern or "//" in pattern:
         return False
     return not _GLOB_CHARACTERS.intersection(pattern) or (
-        not _GLOB_CHARACTERS.intersection(pattern.replace("*", "")) and all(p.count("*") <= 1 for p in pattern.split("/"))
+        not _GLOB_CHARACTERS.intersection(pattern.replace("*", ""))
+        and all(p.count("*") <= 1 for p in pattern.split("/"))
     )
 
 

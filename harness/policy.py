@@ -6,11 +6,12 @@ cover a facet wholly, a stricter rule needs to touch it. What is built in (built
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum, IntEnum
 
 from harness.actions import Access, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse
 from harness.built_in import Finding, Severity, inspect_facet
+from harness.limits import Limits
 from harness.matchers import ArgvPattern, PathPatterns
 from harness.record import Record, replace
 
@@ -142,9 +143,9 @@ class Rule(Record):
         return True
 
     def _hits_opaque(self, opaque: Opaque) -> bool:
-        if self.argv is not None and not self.argv.hits_anywhere(opaque.words):
+        if self.argv is not None and not any(self.argv.hits_anywhere(words) for words in opaque.commands):
             return False
-        if self.env and not any(word.partition("=")[0].rstrip("+") in self.env for word in opaque.words):
+        if self.env and not any(_sets_variable(self.env, words) for words in opaque.commands):
             return False
         if self.path is not None:
             return (self.argv is not None or bool(self.env)) and any(self._hits_path(path) for path in opaque.paths)
@@ -158,6 +159,10 @@ class Rule(Record):
         return self.path.hits(path.names)
 
 
+def _sets_variable(names: Sequence[str], words: Sequence[str]) -> bool:
+    return any("=" in word and word.partition("=")[0].rstrip("+") in names for word in words)
+
+
 class ToolDefault(Record):
     """What a tool's calls get when no rule matches."""
 
@@ -166,21 +171,6 @@ class ToolDefault(Record):
     decision: Decision
     origin: Origin
     layer: Layer
-
-
-class Limits(Record):
-    """Bounds on a run; None is no bound."""
-
-    turns: int | None = 50
-    """Requests to the model, retries not counted."""
-    seconds: float | None = None
-    tokens: int | None = None
-    """Input and output tokens together, as the provider reports them."""
-    refusals: int | None = 20
-    command_seconds: float = 120.0
-    """For a command that names no limit of its own; also the most that one may name, if above 600."""
-    result_characters: int = 30_000
-    """What a tool result may hold; the middle of a longer one is cut."""
 
 
 class PolicySource(Record):
@@ -308,7 +298,9 @@ def _by_rules(policy: Policy, action: Action, facet: Facet, suspended: tuple[str
             by=f"rule {autos[0].label}",
         )
     if isinstance(facet, PathAccess) and _is_operand(action, facet):
-        return FacetVerdict(facet=facet, decision=Decision.AUTO, source=Source.COVERED, reason="an operand of its command")
+        return FacetVerdict(
+            facet=facet, decision=Decision.AUTO, source=Source.COVERED, reason="an operand of its command"
+        )
     return _by_default(policy, action, facet)
 
 

@@ -92,3 +92,8 @@ def replace(record: RecordT, **changes: Any) -> RecordT:
     """
     cls = type(record)
     return cls(**{field: getattr(record, field) for field in cls._fields} | changes)
+
+
+def field_names(record: type[Record]) -> tuple[str, ...]:
+    """Return the names of a record's fields, inherited ones first, in the order of their declaration."""
+    return record._fields

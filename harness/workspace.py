@@ -54,7 +54,7 @@ class Workspace(Record):
         if absolute == self.root:
             return "."
         prefix = self.root if self.root.endswith("/") else self.root + "/"
-        return absolute[len(prefix) :] if absolute.startswith(prefix) else absolute
+        return absolute.removeprefix(prefix)
 
     def _place(self, real: str) -> Place:
         if real == self.root:
@@ -75,7 +75,9 @@ def _check(path: str) -> None:
     if "\0" in path:
         raise ToolError("The path contains a NUL character.")
     if len(path) >= MAX_PATH_CHARACTERS:
-        raise ToolError(f"The path is too long: {len(path)} characters, at most {MAX_PATH_CHARACTERS - 1} are possible.")
+        raise ToolError(
+            f"The path is too long: {len(path)} characters, at most {MAX_PATH_CHARACTERS - 1} are possible."
+        )
     try:
         path.encode()
     except UnicodeEncodeError:

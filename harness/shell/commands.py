@@ -14,7 +14,7 @@ from typing import TypeAlias
 from harness.actions import Access, Command, Opaque, PathAccess
 from harness.programs.coreutils import READS_ITS_OPERANDS
 from harness.shell.lexer import Operator, Token, Unread, Word, tokenize
-from harness.shell.loose import loose_words
+from harness.shell.loose import loose_commands
 
 Resolve: TypeAlias = Callable[[str, Access], PathAccess | None]
 """Where a word points if it is taken as a path; None for a word that cannot name a file."""
@@ -60,10 +60,11 @@ def read_commands(text: str, resolve: Resolve) -> tuple[Command | Opaque, ...]:
 
 
 def _opaque(text: str, unread: Unread, resolve: Resolve) -> Opaque:
-    words = loose_words(text)
+    commands = loose_commands(text)
+    words = [word for command in commands for word in command]
     candidates = _path_words(words, options_too=True)[:MAX_LOOSE_PATHS]
     paths = tuple(path for word in candidates if (path := resolve(word, Access.EITHER)) is not None)
-    return Opaque(text=text, reason=unread.reason, column=unread.column, words=words, paths=paths)
+    return Opaque(text=text, reason=unread.reason, column=unread.column, commands=commands, paths=paths)
 
 
 def _split(tokens: Sequence[Token], text: str) -> list[list[Word]] | Unread:

@@ -1,0 +1,337 @@
+"""The gate: the only road from a proposed call to a run, and the only maker of permits.
+
+INVARIANT: a Permit can be redeemed once, only for the action that it was made for, and only after its intent is on
+disk. Whatever goes wrong in here (a policy, an approver, the log) raises and stops the run; nothing is let through.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, assert_never, final
+
+from harness.action_log import ActionLog
+from harness.actions import Action, Command, Facet, JsonValue, Opaque, PathAccess, ToolUse
+from harness.approval import Answer, Approval, Approver
+from harness.built_in import is_entry_point
+from harness.errors import GateError, HarnessError
+from harness.messages import ResultStatus, ToolCall, ToolResult
+from harness.policy import Decision, FacetVerdict, Policy, Source, Verdict, evaluate
+from harness.record import Record, replace
+
+MAX_LOGGED_ARGUMENTS = 64_000
+"""Characters of raw arguments kept in a record; of longer ones the digest, the length and the beginning are kept."""
+MAX_LOGGED_FACETS = 50
+
+NO_DETOUR = "Do not retry this call, and do not seek the same effect another way."
+
+
+class Proposal(Record):
+    """A call that the model asked for, with the number under which the log knows it."""
+
+    number: int
+    call: ToolCall
+
+
+class _Seal:
+    """What a Permit is valid by: one action, one use, and not before the intent is on disk."""
+
+    __slots__ = ("action", "armed")
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+        self.armed = False
+
+
+@final
+class Permit(Record):
+    """Leave to run one action once. Only the gate makes one: a copy or a change of one cannot be redeemed."""
+
+    proposal: Proposal
+    action: Action
+    verdict: Verdict
+    approval: Approval | None
+    seal: _Seal
+
+    def redeem(self) -> Action:
+        """Return the action to run, and spend the permit.
+
+        Raises GateError if the permit was not made by the gate for this action, is not logged yet, or is spent.
+        """
+        if type(self.seal) is not _Seal or self.seal.action is not self.action or not self.seal.armed:
+            raise GateError("a call was about to run without a valid permit")
+        self.seal.armed = False
+        return self.action
+
+
+class Refusal(Record):
+    """A call that does not run, and why."""
+
+    proposal: Proposal
+    action: Action
+    verdict: Verdict
+    approval: Approval | None
+    decision: Decision
+    """DENY or BLOCK."""
+    text: str
+    """For the model: who refused, what, why, and what to do instead."""
+
+    @property
+    def ends_turn(self) -> bool:
+        """Whether the person asked to stop, not only to refuse this call."""
+        return self.approval is not None and self.approval.answer is Answer.STOP
+
+
+Ruling: TypeAlias = Permit | Refusal
+
+
+def rule_on(
+    proposal: Proposal, action: Action, verdict: Verdict, approval: Approval | None, unattended: Decision
+) -> Ruling:
+    """Return the ruling that follows from a verdict and, where it is CONFIRM, from the answer. Pure and total."""
+    match verdict.decision:
+        case Decision.AUTO:
+            permitted = True
+            decision = Decision.AUTO
+        case Decision.CONFIRM:
+            permitted = approval is not None and approval.answer is Answer.YES
+            nobody = approval is None or approval.answer is Answer.NOBODY
+            decision = unattended if nobody and unattended is Decision.BLOCK else Decision.DENY
+        case Decision.DENY | Decision.BLOCK:
+            permitted = False
+            decision = verdict.decision
+        case _:
+            assert_never(verdict.decision)
+    if permitted:
+        return Permit(proposal=proposal, action=action, verdict=verdict, approval=approval, seal=_Seal(action))
+    return Refusal(
+        proposal=proposal,
+        action=action,
+        verdict=verdict,
+        approval=approval,
+        decision=decision,
+        text=refusal_text(verdict, approval, decision),
+    )
+
+
+def refusal_text(verdict: Verdict, approval: Approval | None, decision: Decision) -> str:
+    """Return what the model reads: who refused, the part in question, the reason, the hint, and not to go round it."""
+    facet = verdict.deciding
+    part = describe_facet(facet.facet)
+    about = f"{facet.reason.rstrip('.')}. Part: {part}." if part else f"{facet.reason.rstrip('.')}."
+    hint = f" Hint: {facet.hint}" if facet.hint else ""
+    if approval is None:
+        word = "Blocked" if decision is Decision.BLOCK else "Denied"
+        text = f"{word} by {facet.by}: {about}{hint}"
+    elif approval.answer is Answer.NOBODY:
+        text = f"Denied: this needs a person's yes ({facet.by}) and nobody is there to ask. {about}{hint}"
+    else:
+        who = "the person" if approval.by == "person" else f"the {approval.by}"
+        words = f': "{approval.words}"' if approval.words else ", without a reason."
+        text = f"Denied by {who}{words} Part: {part}."
+    if decision is Decision.BLOCK:
+        return f"{text} The run stops here."
+    return f"{text} {NO_DETOUR}"
+
+
+def describe_facet(facet: Facet) -> str:
+    """Return a facet in a few words, for refusals, the log and explanations."""
+    match facet:
+        case Command():
+            return _clip(facet.text)
+        case PathAccess():
+            return f"{facet.access.value} {_clip(facet.written)}"
+        case Opaque():
+            return _clip(facet.text)
+        case ToolUse():
+            return f"the tool {facet.tool}"
+        case _:
+            assert_never(facet)
+
+
+def _clip(text: str, most: int = 200) -> str:
+    return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
+
+
+class Gate:
+    """Judges, asks, records and rules. Policy, approver and log have no defaults: there is no gate without them."""
+
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        approver: Approver,
+        log: ActionLog,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.policy = policy.guarding(log.path)
+        self._approver = approver
+        self._log = log
+        self._monotonic = monotonic
+        self._proposed = 0
+        self._unseen: dict[str, str] = {}
+        """Entry points changed without a person having seen it: path to diff."""
+
+    def propose(self, call: ToolCall) -> Proposal:
+        """Record that the model asked for `call`. Raises LogError."""
+        self._proposed += 1
+        proposal = Proposal(number=self._proposed, call=call)
+        self._log.append(
+            "call_proposed",
+            {"call": proposal.number, "id": call.id, "tool": call.name, **_logged_arguments(call.arguments)},
+        )
+        return proposal
+
+    def blocks(self, action: Action) -> bool:
+        """Say whether `action` is a hard block, without recording or asking. Raises GateError."""
+        return self._judge(action).decision is Decision.BLOCK
+
+    def authorize(self, proposal: Proposal, action: Action) -> Ruling:
+        """Judge `action`, ask where the verdict says so, record it all, and rule.
+
+        A Permit is returned only when its intent is on disk. Raises GateError or LogError; then nothing may run.
+        """
+        verdict = self._judge(action)
+        self._log_decision(proposal, action, verdict)
+        approval = self._ask(proposal, action, verdict) if verdict.decision is Decision.CONFIRM else None
+        ruling = rule_on(proposal, action, verdict, approval, self.policy.unattended)
+        match ruling:
+            case Permit():
+                if approval is not None:
+                    self._unseen.clear()
+                self._log.append(
+                    "intent",
+                    {"call": proposal.number, "tool": action.tool, "preview_sha256": _sha256(action.preview)},
+                    sync=True,
+                )
+                ruling.seal.armed = True
+            case Refusal():
+                status = ResultStatus.BLOCKED if ruling.decision is Decision.BLOCK else ResultStatus.DENIED
+                self._log_outcome(proposal, ToolResult(call_id=proposal.call.id, status=status, content=ruling.text))
+            case _:
+                assert_never(ruling)
+        return ruling
+
+    def settle(self, permit: Permit, result: ToolResult) -> None:
+        """Record what a permitted call came to; on disk when this returns. Raises LogError."""
+        changed = result.changed_path
+        if changed is not None and permit.approval is None and is_entry_point(changed):
+            self._unseen[permit.action.summary] = permit.action.preview
+        self._log_outcome(permit.proposal, result, sync=True)
+
+    def refuse_invalid(self, proposal: Proposal, problem: str) -> ToolResult:
+        """Record a call that could not be prepared, and return its result. Raises LogError."""
+        return self._end_unjudged(proposal, ResultStatus.INVALID, problem, "not a valid call")
+
+    def skip(self, proposal: Proposal, why: str) -> ToolResult:
+        """Record a call whose turn never came, and return its result. Raises LogError."""
+        return self._end_unjudged(proposal, ResultStatus.NOT_RUN, f"Not run: {why}", why)
+
+    def _end_unjudged(self, proposal: Proposal, status: ResultStatus, content: str, reason: str) -> ToolResult:
+        self._log.append(
+            "decision",
+            {"call": proposal.number, "tool": proposal.call.name, "decision": "none", "by": "", "reason": reason},
+        )
+        result = ToolResult(call_id=proposal.call.id, status=status, content=content)
+        self._log_outcome(proposal, result)
+        return result
+
+    def _judge(self, action: Action) -> Verdict:
+        try:
+            verdict = evaluate(self.policy, action, tuple(self._unseen))
+        except Exception as error:
+            raise GateError(f"the policy could not judge a call of {action.tool}: {error!r}") from error
+        if any(facet.source is Source.SUSPENDED for facet in verdict.facets):
+            return replace(verdict, notes=tuple(self._unseen.values()))
+        return verdict
+
+    def _ask(self, proposal: Proposal, action: Action, verdict: Verdict) -> Approval:
+        self._log.append("approval_asked", {"call": proposal.number, "shown_sha256": _sha256(action.preview)})
+        started = self._monotonic()
+        try:
+            approval = self._approver(action, verdict)
+        except KeyboardInterrupt:
+            approval = Approval(answer=Answer.STOP, by="person", words="interrupted at the question")
+        except HarnessError:
+            raise
+        except Exception as error:
+            raise GateError(f"the approver failed: {error!r}") from error
+        if not isinstance(approval, Approval):
+            raise GateError(f"the approver returned {type(approval).__name__}, not an Approval")
+        self._log.append(
+            "approval_answered",
+            {
+                "call": proposal.number,
+                "answer": approval.answer.value,
+                "by": approval.by,
+                "words": approval.words,
+                "seconds": round(self._monotonic() - started, 3),
+            },
+        )
+        return approval
+
+    def _log_decision(self, proposal: Proposal, action: Action, verdict: Verdict) -> None:
+        deciding = verdict.deciding
+        shown = [facet for facet in verdict.facets if facet.source is not Source.COVERED]
+        facets: list[JsonValue] = [_logged_facet(facet) for facet in shown[:MAX_LOGGED_FACETS]]
+        self._log.append(
+            "decision",
+            {
+                "call": proposal.number,
+                "tool": action.tool,
+                "summary": action.summary,
+                "decision": verdict.decision.word,
+                "source": deciding.source.value,
+                "by": deciding.by,
+                "reason": deciding.reason,
+                "facets": facets,
+                "facet_count": len(verdict.facets),
+                "policy_sha256": verdict.policy_sha256,
+            },
+        )
+
+    def _log_outcome(self, proposal: Proposal, result: ToolResult, *, sync: bool = False) -> None:
+        fields: dict[str, JsonValue] = {
+            "call": proposal.number,
+            "tool": proposal.call.name,
+            "status": result.status.value,
+            "content": result.content,
+        }
+        if sync:
+            fields |= {
+                "duration_ms": result.duration_ms,
+                "output_bytes": result.output_bytes,
+                "truncated": result.truncated,
+                "exit_code": result.exit_code,
+            }
+        if result.changed_path is not None:
+            fields |= {
+                "changed_path": result.changed_path,
+                "before_sha256": result.before_sha256,
+                "after_sha256": result.after_sha256,
+            }
+        self._log.append("outcome", fields, sync=sync)
+
+
+def _logged_arguments(arguments: str) -> Mapping[str, JsonValue]:
+    if len(arguments) <= MAX_LOGGED_ARGUMENTS:
+        return {"arguments": arguments}
+    return {
+        "arguments": arguments[:1000],
+        "arguments_characters": len(arguments),
+        "arguments_sha256": _sha256(arguments),
+    }
+
+
+def _logged_facet(verdict: FacetVerdict) -> JsonValue:
+    return {
+        "facet": describe_facet(verdict.facet),
+        "kind": type(verdict.facet).__name__,
+        "decision": verdict.decision.word,
+        "by": verdict.by,
+    }
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

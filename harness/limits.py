@@ -1,0 +1,44 @@
+"""Limits: bounds on a run, stated by policies and flags; the strictest of each wins. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.record import Record, field_names
+
+
+class Limits(Record):
+    """Bounds on a run; None is a bound that nobody stated."""
+
+    turns: int | None = None
+    """Requests to the model; retries are not counted."""
+    seconds: float | None = None
+    """Of wall time for a run, or for a turn at the prompt."""
+    tokens: int | None = None
+    """Input and output tokens together, as the provider reports them."""
+    refusals: int | None = None
+    command_seconds: float | None = None
+    """How long a command may run that asks for no limit of its own, and the most that one may ask for."""
+    result_characters: int | None = None
+    """What a tool result may hold; the middle of a longer one is cut."""
+
+    def filled(self) -> Limits:
+        """Return these limits with the standard ones where nobody stated any."""
+        return Limits(**{name: value if (value := getattr(self, name)) is not None else getattr(STANDARD, name)
+                         for name in field_names(Limits)})  # fmt: skip
+
+
+STANDARD = Limits(turns=50, refusals=20, command_seconds=600.0, result_characters=30_000)
+"""What holds where nobody states anything; seconds and tokens have no bound."""
+
+DEFAULT_COMMAND_SECONDS = 120.0
+"""For a command that names no time limit, where the policy allows as much."""
+
+
+def strictest(limits: Iterable[Limits]) -> Limits:
+    """Return the least of each bound over all `limits`; None where none of them states it."""
+    stated = list(limits)
+    return Limits(**{
+        name: min((value for limit in stated if (value := getattr(limit, name)) is not None), default=None)
+        for name in field_names(Limits)
+    })  # fmt: skip

@@ -1,0 +1,46 @@
+"""Model: what the loop asks of a provider; adapters are in models/, this module knows none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from harness.messages import Message, ModelResponse
+from harness.record import Record
+from harness.tool import ToolSpec
+
+
+class Retry(Record):
+    """A request that failed for a passing reason and is sent again."""
+
+    attempt: int
+    """Which try failed: 1 is the first."""
+    attempts: int
+    """How many tries there are at most."""
+    wait_seconds: float
+    reason: str
+
+
+class Model(Protocol):
+    """A provider's model, by whatever wire."""
+
+    @property
+    def name(self) -> str:
+        """The model's name, for the log and the person."""
+        ...
+
+    def complete(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        *,
+        on_text: Callable[[str], None],
+        on_retry: Callable[[Retry], None],
+    ) -> ModelResponse:
+        """Return the whole reply to `messages`.
+
+        `on_text` gets the text as it comes, `on_retry` every failed try before the wait. Transient failures are retried
+        in here, boundedly. Raises CutReply for a reply that was not finished, ModelError for everything else that
+        failed; KeyboardInterrupt passes through.
+        """
+        ...

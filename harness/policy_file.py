@@ -1,0 +1,421 @@
+"""TOML text to Policy: every key checked, every rule's examples run; `load_policy` is the only I/O.
+
+Whatever is not understood refuses to load: PolicyError names file, line, key and the nearest known word.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NoReturn, TypeAlias
+
+from harness.actions import Access, Action, Facet, PathAccess, Place
+from harness.errors import PolicyError
+from harness.limits import Limits, strictest
+from harness.matchers import ArgvPattern, PathPatterns, check_pattern
+from harness.messages import ToolCall
+from harness.policy import Decision, Layer, Origin, Policy, PolicySource, Rule, ToolDefault
+from harness.record import replace
+from harness.shell.commands import read_commands
+from harness.toml_lines import key_lines
+
+Table: TypeAlias = Mapping[str, object]
+
+TOOL_NAMES = ("bash", "read_file", "write_file", "edit_file")
+TOP_KEYS = ("version", "name", "tools", "unattended", "limits", "rule")
+RULE_KEYS = (
+    "id", "decision", "tool", "argv", "flags", "env", "access", "path", "except", "text", "reason", "hint", "match",
+    "not_match",
+)  # fmt: skip
+UNATTENDED_KEYS = ("confirm",)
+LIMIT_KEYS = ("turns", "seconds", "tokens", "refusals", "command_seconds", "result_characters")
+DECISION_WORDS = {decision.word: decision for decision in Decision}
+
+MAX_POLICY_BYTES = 1_000_000
+
+INTERPRETERS = frozenset(
+    "awk bash bun busybox cmd csh dash deno env fish gawk gdb ksh lua make mawk node nodejs osascript perl php pwsh "
+    "pypy pypy3 python python2 python3 R Rscript ruby sed sh sqlite3 ssh sudo tclsh vim xargs zsh".split()
+)
+"""Programs that run what their operands say: an auto rule for one must fix the word after it."""
+
+STEERING_VARIABLES = frozenset(
+    "BASH_ENV CARGO_BUILD_RUSTC CDPATH EDITOR ENV GIT_ASKPASS GIT_CONFIG GIT_CONFIG_COUNT GIT_DIR GIT_EDITOR "
+    "GIT_EXTERNAL_DIFF GIT_PAGER GIT_PROXY_COMMAND GIT_SSH GIT_SSH_COMMAND HOME IFS JAVA_TOOL_OPTIONS LD_AUDIT "
+    "LD_LIBRARY_PATH LD_PRELOAD LESSOPEN MAKEFLAGS MANPAGER NODE_OPTIONS NODE_PATH PAGER PATH PERL5LIB PERL5OPT "
+    "PROMPT_COMMAND PS4 PYTEST_ADDOPTS PYTEST_PLUGINS PYTHONHOME PYTHONPATH PYTHONSTARTUP RIPGREP_CONFIG_PATH RUBYLIB "
+    "RUBYOPT RUSTC RUSTC_WRAPPER SHELL SHELLOPTS TAR_OPTIONS VISUAL".split()
+)
+"""Variables that make a harmless program run something else; no auto rule may list them."""
+
+
+def load_policy(path: str, *, layer: Layer = Layer.FILE, extra_tools: Sequence[str] = ()) -> Policy:
+    """Return the policy in the TOML file at `path`.
+
+    `extra_tools` names tools besides the four built in that the file may speak of.
+
+    Raises PolicyError, whose text names file, line and key, if anything in it is not understood.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            data = file.read(MAX_POLICY_BYTES + 1)
+    except OSError as error:
+        raise PolicyError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(data) > MAX_POLICY_BYTES:
+        raise PolicyError(f"{path}: is larger than {MAX_POLICY_BYTES} bytes")
+    policy = parse_policy(data, path, layer=layer, extra_tools=extra_tools)
+    return policy.guarding(os.path.realpath(path))
+
+
+def parse_policy(data: bytes, file: str, *, layer: Layer = Layer.FILE, extra_tools: Sequence[str] = ()) -> Policy:
+    """Return the policy in `data`, TOML in UTF-8; `file` is what messages call it. Pure.
+
+    Raises PolicyError as `load_policy` does.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise PolicyError(f"{file}: is not UTF-8: byte {error.start}") from None
+    try:
+        table = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise PolicyError(f"{file}: is not TOML: {error}") from None
+    digest = hashlib.sha256(data).hexdigest()
+    return _Loader(file, key_lines(text), layer, (*TOOL_NAMES, *extra_tools)).policy(table, digest)
+
+
+def combine(policies: Sequence[Policy]) -> Policy:
+    """Return one policy out of several layers: all rules, all defaults, the strictest limits. Order means nothing.
+
+    Raises PolicyError if there is none, or if two rules of one layer share an id.
+    """
+    if not policies:
+        raise PolicyError("no policy was given")
+    if len(policies) == 1:
+        return policies[0]
+    seen: dict[tuple[Layer, str], Rule] = {}
+    for rule in (rule for policy in policies for rule in policy.rules):
+        other = seen.setdefault((rule.layer, rule.id), rule)
+        if other is not rule:
+            raise PolicyError(f"{rule.origin}: rule {rule.id}: the id is taken by the rule at {other.origin}")
+    sources = tuple(source for policy in policies for source in policy.sources)
+    lines = sorted(f"{source.layer.value} {source.sha256} {source.trusted}" for source in sources)
+    return Policy(
+        name="+".join(policy.name for policy in policies),
+        sha256=hashlib.sha256("\n".join(lines).encode()).hexdigest(),
+        rules=tuple(rule for policy in policies for rule in policy.rules),
+        defaults=tuple(default for policy in policies for default in policy.defaults),
+        limits=strictest(policy.limits for policy in policies),
+        unattended=max(policy.unattended for policy in policies),
+        sources=sources,
+        guarded=tuple(dict.fromkeys(path for policy in policies for path in policy.guarded)),
+    )
+
+
+def tightening_only(policy: Policy) -> Policy:
+    """Return `policy` without what loosens: the part of a project's policy that counts before a person trusts it."""
+    return replace(
+        policy,
+        rules=tuple(rule for rule in policy.rules if rule.decision is not Decision.AUTO),
+        defaults=tuple(default for default in policy.defaults if default.decision is not Decision.AUTO),
+        sources=tuple(replace(source, trusted=False) for source in policy.sources),
+    )
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return `; did you mean X?` for the known word that is nearest to `word`, or the list of known words."""
+    from difflib import get_close_matches
+
+    words = list(known)
+    close = get_close_matches(word, words, n=1)
+    return f"; did you mean {close[0]}?" if close else f"; known: {', '.join(words)}"
+
+
+class _Loader:
+    """One file being read; holds what messages need."""
+
+    def __init__(
+        self, file: str, lines: Mapping[tuple[str, int, str], int], layer: Layer, tools: Sequence[str]
+    ) -> None:
+        self.file = file
+        self.lines = lines
+        self.layer = layer
+        self.tools = tools
+
+    def policy(self, table: Table, digest: str) -> Policy:
+        self.check_keys(table, TOP_KEYS, "", 0)
+        version = table.get("version")
+        if version != 1 or isinstance(version, bool):
+            self.fail("", 0, "version", "must be 1" if "version" in table else "is missing: write `version = 1`")
+        name = (
+            self.string(table, "name", "", 0) if "name" in table else os.path.basename(self.file).removesuffix(".toml")
+        )
+        unattended = self.table(table, "unattended")
+        self.check_keys(unattended, UNATTENDED_KEYS, "unattended", 0)
+        rules = self.rules(table)
+        return Policy(
+            name=name,
+            sha256=digest,
+            rules=rules,
+            defaults=self.defaults(self.table(table, "tools")),
+            limits=self.limits(self.table(table, "limits")),
+            unattended=self.unattended(unattended),
+            sources=(PolicySource(layer=self.layer, path=self.file, sha256=digest),),
+        )
+
+    def fail(self, table: str, index: int, key: str, problem: str) -> NoReturn:
+        line = self.lines.get((table, index, key)) or self.lines.get((table, index, "")) or 1
+        place = f"[{table}] {key}" if table and key else key or f"[{table}]"
+        if table == "rule":
+            place = f"[[rule]] {key}" if key else "[[rule]]"
+        raise PolicyError(f"{self.file}:{line}: {place}: {problem}")
+
+    def check_keys(self, table: Table, known: Sequence[str], name: str, index: int) -> None:
+        for key in table:
+            if key not in known:
+                self.fail(name, index, key, f"unknown key{nearest(key, known)}")
+
+    def table(self, parent: Table, key: str) -> Table:
+        value = parent.get(key, {})
+        if not isinstance(value, dict):
+            self.fail("", 0, key, f"must be a table: [{key}]")
+        return value
+
+    def string(self, table: Table, key: str, name: str, index: int) -> str:
+        value = table.get(key, "")
+        if not isinstance(value, str):
+            self.fail(name, index, key, f"must be a string, not {_kind(value)}")
+        if key in table and not value.strip():
+            self.fail(name, index, key, "must not be empty")
+        return value
+
+    def strings(self, table: Table, key: str, index: int) -> tuple[str, ...]:
+        value = table.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            self.fail("rule", index, key, 'must be a list of strings, such as ["a", "b"]')
+        if key in table and not value and key != "flags":
+            self.fail("rule", index, key, "must not be empty")
+        return tuple(value)
+
+    def decision(self, value: object, table: str, index: int, key: str, known: Mapping[str, Decision]) -> Decision:
+        if not isinstance(value, str) or value not in known:
+            word = value if isinstance(value, str) else _kind(value)
+            self.fail(table, index, key, f"unknown decision {word!r}{nearest(word, known)}")
+        return known[value]
+
+    def defaults(self, table: Table) -> tuple[ToolDefault, ...]:
+        self.check_keys(table, (*self.tools, "default"), "tools", 0)
+        return tuple(
+            ToolDefault(
+                tool=tool,
+                decision=self.decision(value, "tools", 0, tool, DECISION_WORDS),
+                origin=Origin(file=self.file, line=self.lines.get(("tools", 0, tool), 1)),
+                layer=self.layer,
+            )
+            for tool, value in table.items()
+        )
+
+    def unattended(self, table: Table) -> Decision:
+        strict = {word: DECISION_WORDS[word] for word in ("deny", "block")}
+        return self.decision(table.get("confirm", "deny"), "unattended", 0, "confirm", strict)
+
+    def limits(self, table: Table) -> Limits:
+        self.check_keys(table, LIMIT_KEYS, "limits", 0)
+        return Limits(
+            turns=self.whole(table, "turns"),
+            seconds=self.number(table, "seconds"),
+            tokens=self.whole(table, "tokens"),
+            refusals=self.whole(table, "refusals"),
+            command_seconds=self.number(table, "command_seconds"),
+            result_characters=self.whole(table, "result_characters", least=1_000),
+        )
+
+    def number(self, table: Table, key: str) -> float | None:
+        value = table.get(key)
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12
+        ):
+            self.fail("limits", 0, key, "must be a number above 0")
+        return None if value is None else float(value)
+
+    def whole(self, table: Table, key: str, least: int = 1) -> int | None:
+        value = table.get(key)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+            self.fail("limits", 0, key, f"must be a whole number, at least {least}")
+        return value
+
+    def rules(self, table: Table) -> tuple[Rule, ...]:
+        value = table.get("rule", [])
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            self.fail("", 0, "rule", "rules are written as [[rule]], with two brackets")
+        rules: dict[str, Rule] = {}
+        for index, item in enumerate(value):
+            rule = self.rule(item, index)
+            if rule.id in rules:
+                self.fail("rule", index, "id", f"{rule.id!r} is taken by the rule at line {rules[rule.id].origin.line}")
+            rules[rule.id] = rule
+        return tuple(rules.values())
+
+    def rule(self, table: Table, index: int) -> Rule:
+        self.check_keys(table, RULE_KEYS, "rule", index)
+        for required in ("id", "decision"):
+            if required not in table:
+                self.fail("rule", index, "", f"has no {required}")
+        decision = self.decision(table["decision"], "rule", index, "decision", DECISION_WORDS)
+        if decision in (Decision.DENY, Decision.BLOCK) and "reason" not in table:
+            self.fail("rule", index, "decision", f"a rule that says {decision.word} needs a reason")
+        rule = Rule(
+            id=self.string(table, "id", "rule", index),
+            decision=decision,
+            origin=Origin(file=self.file, line=self.lines.get(("rule", index, ""), 1)),
+            layer=self.layer,
+            tools=self.rule_tools(table, index),
+            argv=self.argv(table, index),
+            env=self.strings(table, "env", index),
+            access=self.access(table, index),
+            path=self.path(table, "path", index),
+            exceptions=self.path(table, "except", index),
+            text=self.string(table, "text", "rule", index),
+            reason=self.string(table, "reason", "rule", index),
+            hint=self.string(table, "hint", "rule", index),
+        )
+        self.check_rule(rule, index)
+        self.run_examples(rule, table, index)
+        return rule
+
+    def rule_tools(self, table: Table, index: int) -> tuple[str, ...]:
+        tools = self.strings(table, "tool", index)
+        for tool in tools:
+            if tool not in self.tools:
+                self.fail("rule", index, "tool", f"unknown tool {tool!r}{nearest(tool, self.tools)}")
+        return tools
+
+    def argv(self, table: Table, index: int) -> ArgvPattern | None:
+        if "argv" not in table:
+            if "flags" in table:
+                self.fail("rule", index, "flags", "needs argv")
+            return None
+        value = table["argv"]
+        problem = 'must be a list of words, such as ["git", ["status", "diff"], "..."]'
+        if not isinstance(value, list) or not value:
+            self.fail("rule", index, "argv", problem)
+        rest = value[-1] == "..."
+        tokens = []
+        for token in value[:-1] if rest else value:
+            alternatives = token if isinstance(token, list) else [token]
+            if not alternatives or not all(isinstance(word, str) and word for word in alternatives):
+                self.fail("rule", index, "argv", problem)
+            if "..." in alternatives:
+                self.fail("rule", index, "argv", '"..." stands only at the end')
+            tokens.append(tuple(alternatives))
+        if not tokens:
+            self.fail("rule", index, "argv", "names no program")
+        flags = self.strings(table, "flags", index) if "flags" in table else None
+        for flag in flags or ():
+            if not flag.startswith("-") or flag == "-" or "=" in flag:
+                self.fail("rule", index, "flags", f"{flag!r} is not an option such as -x or --long")
+        return ArgvPattern(tokens=tuple(tokens), rest=rest, flags=flags)
+
+    def access(self, table: Table, index: int) -> tuple[Access, ...]:
+        if "path" not in table:
+            for key in ("access", "except"):
+                if key in table:
+                    self.fail("rule", index, key, "needs path")
+            return ()
+        known = {access.value: access for access in (Access.READ, Access.WRITE)}
+        words = self.strings(table, "access", index) or tuple(known)
+        for word in words:
+            if word not in known:
+                self.fail("rule", index, "access", f"unknown access {word!r}{nearest(word, known)}")
+        return tuple(known[word] for word in words)
+
+    def path(self, table: Table, key: str, index: int) -> PathPatterns | None:
+        if key not in table:
+            return None
+        patterns = self.strings(table, key, index)
+        for pattern in patterns:
+            problem = check_pattern(pattern)
+            if problem:
+                self.fail("rule", index, key, f"the pattern {pattern!r} {problem}")
+        return PathPatterns(patterns=patterns)
+
+    def check_rule(self, rule: Rule, index: int) -> None:
+        """Refuse rules that could never match, or that would let through what no rule can vouch for."""
+        if rule.argv is None and rule.path is None and not (rule.text or rule.env or rule.tools):
+            self.fail("rule", index, "", "matches nothing: give argv, path, text, env or tool")
+        if rule.tools and "bash" not in rule.tools and (rule.argv or rule.text or rule.env):
+            self.fail("rule", index, "tool", "argv, text and env are about bash, which is not among the tools")
+        if rule.decision is not Decision.AUTO:
+            return
+        if rule.text:
+            self.fail("rule", index, "text", "an auto rule cannot be about a piece of text: use argv")
+        if rule.argv is None and rule.path is None:
+            self.fail("rule", index, "", "an auto rule needs argv or path; a whole tool is set under [tools]")
+        if rule.argv is not None:
+            self.check_auto_argv(rule, rule.argv, index)
+        for name in rule.env:
+            if name in STEERING_VARIABLES or name.startswith(("LD_", "DYLD_", "GIT_")):
+                self.fail("rule", index, "env", f"{name} makes a program run something else; no auto rule may list it")
+
+    def check_auto_argv(self, rule: Rule, argv: ArgvPattern, index: int) -> None:
+        names = [word.rpartition("/")[2] for word in argv.tokens[0]]
+        steering = [name for name in names if name in INTERPRETERS]
+        if steering and (len(argv.tokens) == 1 or any(word.startswith("-") for word in argv.flags or ())) and argv.rest:
+            self.fail(
+                "rule", index, "argv", f"{steering[0]} runs whatever its operands say; fix its words, without `...`"
+            )
+        if steering and any(word in ("-c", "-e", "-E", "--eval", "-S") for token in argv.tokens[1:] for word in token):
+            self.fail("rule", index, "argv", f"{steering[0]} runs the text that follows; no auto rule may allow that")
+        probe = read_commands(
+            " ".join((argv.tokens[0][0], *(token[0] for token in argv.tokens[1:]))), lambda _w, _a: None
+        )
+        if not rule.argv or not hasattr(probe[0], "argv"):
+            self.fail("rule", index, "argv", f"{names[0]} is never understood well enough for an auto rule")
+
+    def run_examples(self, rule: Rule, table: Table, index: int) -> None:
+        for example in self.strings(table, "match", index):
+            if not _example_matches(rule, example):
+                self.fail("rule", index, "match", f"the rule does not match its example {example!r}")
+        for example in self.strings(table, "not_match", index):
+            if _example_matches(rule, example):
+                self.fail("rule", index, "not_match", f"the rule matches its counter-example {example!r}")
+
+
+def _kind(value: object) -> str:
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list", dict: "a table"}
+    return names.get(type(value), "a date or time")
+
+
+def _example_matches(rule: Rule, example: str) -> bool:
+    """Say whether the rule alone would decide the example: a command line, or a path for rules that only have `path`."""
+    if rule.argv is None and not rule.text and not rule.env and rule.path is not None:
+        accesses = [_example_path(example, access) for access in rule.access]
+        tool = rule.tools[0] if rule.tools else "read_file"
+        return any(_example_decides(rule, _example_action(tool, (path,), "")) for path in accesses)
+    facets = read_commands(example, _example_path)
+    return _example_decides(rule, _example_action("bash", facets, example))
+
+
+def _example_action(tool: str, facets: tuple[Facet, ...], text: str) -> Action:
+    call = ToolCall(id="example", name=tool, arguments="{}")
+    return Action(
+        call=call, tool=tool, arguments={}, facets=facets, summary=text, preview=text, request=None, text=text
+    )
+
+
+def _example_decides(rule: Rule, action: Action) -> bool:
+    if rule.decision is Decision.AUTO:
+        return all(rule.covers(action, facet) for facet in action.facets)
+    return any(rule.hits(action, facet) for facet in action.all_facets())
+
+
+def _example_path(word: str, access: Access) -> PathAccess:
+    """Resolve a word as if every path were plain and the workspace were /workspace: examples never touch the disk."""
+    real = os.path.normpath(os.path.join("/workspace", word))
+    inside = real == "/workspace" or real.startswith("/workspace/")
+    name = os.path.relpath(real, "/workspace") if inside else real
+    place = Place.INSIDE if inside else Place.OUTSIDE
+    return PathAccess(written=word, real=real, names=(name,), access=access, place=place)

@@ -1,0 +1,56 @@
+"""Where each key of a TOML text stands; tomllib parses but does not tell. Pure; only for text that tomllib accepts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_HEADER = re.compile(r"\s*(\[\[?)\s*([^\]]*?)\s*\]\]?")
+_KEY = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)\s*[.=]""")
+_STRING_OR_MARK = re.compile(
+    r'"""(?:[^\\]|\\.)*?"""|\'\'\'.*?\'\'\'|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|#[^\n]*|[\[\]{}\n]', re.DOTALL
+)
+
+
+def key_lines(text: str) -> dict[tuple[str, int, str], int]:
+    """Return the line (from 1) of every key: (table, index, key) -> line; key "" is the table's own header.
+
+    `index` counts the elements of an array of tables from 0; it is 0 for plain tables and for the top, which is table "".
+    """
+    lines: dict[tuple[str, int, str], int] = {("", 0, ""): 1}
+    counts: dict[str, int] = {}
+    table, index = "", 0
+    for number, line in _statement_lines(text):
+        header = _HEADER.match(line)
+        if header:
+            table = header.group(2).strip("\"'")
+            index = counts.get(table, -1) + 1 if header.group(1) == "[[" else 0
+            counts[table] = index
+            lines.setdefault((table, index, ""), number)
+            continue
+        key = _KEY.match(line)
+        if key:
+            lines.setdefault((table, index, key.group(1).strip("\"'")), number)
+    return lines
+
+
+def _statement_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines on which a statement begins: not those inside an array or a long string."""
+    depth = 0
+    start = 0
+    number = 1
+    statement_at = 1
+    for mark in _STRING_OR_MARK.finditer(text):
+        value = mark.group()
+        if value in "[{":
+            depth += 1
+        elif value in "]}":
+            depth -= 1
+        elif value == "\n":
+            if depth <= 0:
+                yield statement_at, text[start : mark.start()]
+                start, statement_at = mark.end(), number + 1
+            number += 1
+        else:
+            number += value.count("\n")
+    yield statement_at, text[start:]

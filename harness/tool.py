@@ -1,0 +1,234 @@
+"""Tools as the loop sees them: prepare a call into an Action, run a permitted Action; the registry holds them.
+
+No tool body can be reached without a Permit: `ToolRegistry.run` takes nothing else, and redeems it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Protocol
+
+from harness.actions import Action, JsonValue
+from harness.errors import ToolError
+from harness.gate import Permit
+from harness.messages import ResultStatus, ToolCall, ToolResult
+from harness.record import Record
+
+MAX_ARGUMENT_CHARACTERS = 12_000_000
+"""Of one call's raw arguments: room for a 10 MiB file in JSON, and a bound on what is parsed."""
+
+Arguments = Mapping[str, JsonValue]
+
+
+class ToolSpec(Record):
+    """What the model is told of a tool."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, JsonValue]
+    """JSON Schema of the arguments, an object with `additionalProperties` false; the registry checks calls against it."""
+
+
+class ToolOutput(Record):
+    """What a tool's body returns; the registry makes a ToolResult of it."""
+
+    content: str
+    status: ResultStatus = ResultStatus.OK
+    exit_code: int | None = None
+    output_bytes: int | None = None
+    """None: the length of `content`."""
+    truncated: bool = False
+    changed_path: str | None = None
+    before_sha256: str | None = None
+    after_sha256: str | None = None
+
+
+class Tool(Protocol):
+    """One tool."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What the model is told."""
+        ...
+
+    def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
+        """Return the action that `call` stands for: paths resolved, command read, preview made. Has no effects.
+
+        `arguments` fit the schema. Raises ToolError for what cannot be prepared.
+        """
+        ...
+
+    def run(self, action: Action) -> ToolOutput:
+        """Do it, and return what the model shall read. Called by the registry only.
+
+        Raises ToolError for what cannot be done, KeyboardInterrupt when it was interrupted and everything it started
+        is gone.
+        """
+        ...
+
+
+class ToolRegistry:
+    """The tools on offer, by name."""
+
+    def __init__(self, tools: Sequence[Tool], *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """Raise ValueError if two tools share a name."""
+        self._tools: dict[str, Tool] = {}
+        self._monotonic = monotonic
+        for tool in tools:
+            if tool.spec.name in self._tools:
+                raise ValueError(f"two tools are named {tool.spec.name}")
+            self._tools[tool.spec.name] = tool
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What the model is told of each tool."""
+        return tuple(tool.spec for tool in self._tools.values())
+
+    def prepare(self, call: ToolCall) -> Action:
+        """Return the action that `call` stands for. Has no effects; raises ToolError, never anything else."""
+        tool = self._tools.get(call.name)
+        if tool is None:
+            raise ToolError(f"There is no tool named {call.name[:100]!r}. The tools are: {', '.join(self._tools)}.")
+        arguments = parse_arguments(call.arguments, tool.spec)
+        try:
+            return tool.prepare(call, MappingProxyType(arguments))
+        except ToolError:
+            raise
+        except Exception as error:
+            raise ToolError(f"{call.name} could not prepare this call: {type(error).__name__}: {error}") from error
+
+    def run(self, permit: Permit) -> ToolResult:
+        """Run the permitted action, once. A tool that fails or crashes gives a result; KeyboardInterrupt likewise.
+
+        Raises GateError if the permit is not valid.
+        """
+        action = permit.redeem()
+        started = self._monotonic()
+        try:
+            output = self._tools[action.tool].run(action)
+        except ToolError as error:
+            output = ToolOutput(content=f"Error: {error}", status=ResultStatus.FAILED)
+        except KeyboardInterrupt:
+            output = ToolOutput(
+                content="Interrupted by the person; what it had begun may be done in part.",
+                status=ResultStatus.INTERRUPTED,
+            )
+        except Exception as error:  # noqa: BLE001 - a bug in a tool is an error result, not the end of the session
+            output = ToolOutput(
+                content=f"Error: the tool {action.tool} crashed: {type(error).__name__}: {error}",
+                status=ResultStatus.CRASHED,
+            )
+        return ToolResult(
+            call_id=action.call.id,
+            status=output.status,
+            content=output.content,
+            exit_code=output.exit_code,
+            duration_ms=round((self._monotonic() - started) * 1000),
+            output_bytes=len(output.content) if output.output_bytes is None else output.output_bytes,
+            truncated=output.truncated,
+            changed_path=output.changed_path,
+            before_sha256=output.before_sha256,
+            after_sha256=output.after_sha256,
+        )
+
+
+def parse_arguments(text: str, spec: ToolSpec) -> dict[str, JsonValue]:
+    """Return the arguments in `text`, strict JSON that fits the schema of `spec`.
+
+    Raises ToolError: no key twice, no NaN, no unknown field, no wrong type, no NUL, no lone surrogate, bounded size.
+    """
+    if len(text) > MAX_ARGUMENT_CHARACTERS:
+        raise ToolError(
+            f"The arguments of {spec.name} are {len(text)} characters long; at most {MAX_ARGUMENT_CHARACTERS} are taken."
+        )
+    try:
+        value = json.loads(text or "{}", object_pairs_hook=_unique, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ToolError(f"The arguments of {spec.name} are not valid JSON: {error}. Send one JSON object.") from None
+    if not isinstance(value, dict):
+        raise ToolError(f"The arguments of {spec.name} must be a JSON object, not {type(value).__name__}.")
+    problem = _schema_problem(value, spec.parameters)
+    if problem:
+        raise ToolError(f"Invalid arguments for {spec.name}: {problem}")
+    return value
+
+
+def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a key stands twice")
+    return value
+
+
+def _no_constant(constant: str) -> JsonValue:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _schema_problem(value: Mapping[str, JsonValue], schema: Mapping[str, JsonValue]) -> str:
+    """Check flat objects: the subset of JSON Schema that the tools here use, strictly."""
+    properties, required = schema.get("properties"), schema.get("required", [])
+    if not isinstance(properties, dict) or not isinstance(required, list):
+        raise TypeError("a tool's schema needs `properties`")
+    for name in value:
+        if name not in properties:
+            return f"unknown field {name[:100]!r}; the fields are {', '.join(properties)}."
+    missing = [str(name) for name in required if name not in value]
+    if missing:
+        return f"{missing[0]} is missing."
+    for name, item in value.items():
+        problem = _value_problem(item, properties[name])
+        if problem:
+            return f"{name}: {problem}"
+    return ""
+
+
+def _value_problem(value: JsonValue, schema: JsonValue) -> str:
+    if not isinstance(schema, dict):
+        raise TypeError("a property's schema must be an object")
+    problem = _type_problem(value, str(schema.get("type")))
+    if problem:
+        return problem
+    if isinstance(value, str):
+        return _text_problem(value, schema)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _number_problem(value, schema)
+    return ""
+
+
+def _type_problem(value: JsonValue, kind: str) -> str:
+    fits = {
+        "string": isinstance(value, str),
+        "boolean": isinstance(value, bool),
+        "integer": isinstance(value, int) and not isinstance(value, bool),
+        "number": isinstance(value, int | float) and not isinstance(value, bool),
+    }
+    if kind not in fits:
+        raise TypeError(f"the registry cannot check values of type {kind}")
+    return "" if fits[kind] else f"must be a {kind}, not {type(value).__name__}."
+
+
+def _text_problem(value: str, schema: Mapping[str, JsonValue]) -> str:
+    if "\0" in value:
+        return "contains a NUL character."
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return "contains a lone surrogate."
+    least, most = schema.get("minLength", 0), schema.get("maxLength")
+    if isinstance(least, int) and len(value) < least:
+        return "must not be empty."
+    if isinstance(most, int) and len(value) > most:
+        return f"is {len(value)} characters long; at most {most} are taken."
+    return ""
+
+
+def _number_problem(value: float, schema: Mapping[str, JsonValue]) -> str:
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if isinstance(least, int | float) and value < least:
+        return f"must be at least {least}."
+    if isinstance(most, int | float) and value > most:
+        return f"must be at most {most}."
+    return ""
