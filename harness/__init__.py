@@ -1,0 +1,1 @@
+"""harness: a coding harness for tool-using language models, behind a permission gate."""

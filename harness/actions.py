@@ -12,7 +12,7 @@ from typing import TypeAlias
 from harness.messages import ToolCall
 from harness.record import Record
 
-JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
 
 class Access(Enum):

@@ -128,7 +128,7 @@ class PathPatterns(Record):
         patterns = tuple(fold(pattern) for pattern in self.patterns)
         if folded == name and patterns == self.patterns:
             return False
-        return PathPatterns(patterns=patterns)._matches(folded, may_be_folder=True)
+        return PathPatterns(patterns=patterns)._matches(folded, may_be_folder=True)  # noqa: SLF001 - its own class
 
     def _matches(self, name: str, *, may_be_folder: bool) -> bool:
         parts = name.strip("/").split("/")

@@ -29,7 +29,7 @@ class _RecordType(type):
         cls = super().__new__(mcs, name, bases, namespace)
         parent = bases[0] if bases else None
         inherited = parent._fields if isinstance(parent, _RecordType) else ()
-        inherited_defaults = parent._defaults if isinstance(parent, _RecordType) else {}
+        inherited_defaults = parent._defaults if isinstance(parent, _RecordType) else {}  # noqa: SLF001 - its own
         cls._fields = inherited + own
         cls._names = frozenset(cls._fields)
         cls._defaults = {**inherited_defaults, **defaults}

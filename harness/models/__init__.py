@@ -1,0 +1,1 @@
+"""Adapters: one module for each wire format, behind the protocol in model.py."""
