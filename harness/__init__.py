@@ -1,1 +1,80 @@
-"""harness: a coding harness for tool-using language models, behind a permission gate."""
+"""harness: a coding harness for tool-using language models, behind a permission gate.
+
+Names are imported when first used, so that `import harness` costs nothing: neither openai, rich nor prompt_toolkit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.action_log import ActionLog
+    from harness.agent import Agent, RunResult, Session
+    from harness.approval import Answer, Approval, Approver, ScriptedAnswers, deny_all
+    from harness.errors import HarnessError, PolicyError, ToolError, UsageError
+    from harness.limits import Limits
+    from harness.messages import StopReason
+    from harness.policy import Decision, Policy, Verdict, evaluate
+    from harness.policy_file import combine, load_policy
+    from harness.tool import Tool, ToolOutput, ToolRegistry, ToolSpec
+    from harness.tools import builtin_tools
+    from harness.workspace import Workspace
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "harness.action_log": ("ActionLog",),
+    "harness.agent": ("Agent", "RunResult", "Session"),
+    "harness.approval": ("Answer", "Approval", "Approver", "ScriptedAnswers", "deny_all"),
+    "harness.errors": ("HarnessError", "PolicyError", "ToolError", "UsageError"),
+    "harness.limits": ("Limits",),
+    "harness.messages": ("StopReason",),
+    "harness.policy": ("Decision", "Policy", "Verdict", "evaluate"),
+    "harness.policy_file": ("combine", "load_policy"),
+    "harness.tool": ("Tool", "ToolOutput", "ToolRegistry", "ToolSpec"),
+    "harness.tools": ("builtin_tools",),
+    "harness.workspace": ("Workspace",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ActionLog",
+    "Agent",
+    "Answer",
+    "Approval",
+    "Approver",
+    "Decision",
+    "HarnessError",
+    "Limits",
+    "Policy",
+    "PolicyError",
+    "RunResult",
+    "ScriptedAnswers",
+    "Session",
+    "StopReason",
+    "Tool",
+    "ToolError",
+    "ToolOutput",
+    "ToolRegistry",
+    "ToolSpec",
+    "UsageError",
+    "Verdict",
+    "Workspace",
+    "builtin_tools",
+    "combine",
+    "deny_all",
+    "evaluate",
+    "load_policy",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used (PEP 562)."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'harness' has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value

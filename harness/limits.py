@@ -10,13 +10,13 @@ from harness.record import Record, field_names
 class Limits(Record):
     """Bounds on a run; None is a bound that nobody stated."""
 
-    turns: int | None = None
+    max_turns: int | None = None
     """Requests to the model; retries are not counted."""
-    seconds: float | None = None
+    max_seconds: float | None = None
     """Of wall time for a run, or for a turn at the prompt."""
-    tokens: int | None = None
+    max_tokens: int | None = None
     """Input and output tokens together, as the provider reports them."""
-    refusals: int | None = None
+    max_refusals: int | None = None
     command_seconds: float | None = None
     """How long a command may run that asks for no limit of its own, and the most that one may ask for."""
     result_characters: int | None = None
@@ -28,7 +28,7 @@ class Limits(Record):
                          for name in field_names(Limits)})  # fmt: skip
 
 
-STANDARD = Limits(turns=50, refusals=20, command_seconds=600.0, result_characters=30_000)
+STANDARD = Limits(max_turns=50, max_refusals=20, command_seconds=600.0, result_characters=30_000)
 """What holds where nobody states anything; seconds and tokens have no bound."""
 
 DEFAULT_COMMAND_SECONDS = 120.0

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn, TypeAlias
 
-from harness.actions import Access, Action, Facet, PathAccess, Place
+from harness.actions import Access, Action, Command, Facet, PathAccess, Place
 from harness.errors import PolicyError
 from harness.limits import Limits, strictest
 from harness.matchers import ArgvPattern, PathPatterns, check_pattern
@@ -225,10 +225,10 @@ class _Loader:
     def limits(self, table: Table) -> Limits:
         self.check_keys(table, LIMIT_KEYS, "limits", 0)
         return Limits(
-            turns=self.whole(table, "turns"),
-            seconds=self.number(table, "seconds"),
-            tokens=self.whole(table, "tokens"),
-            refusals=self.whole(table, "refusals"),
+            max_turns=self.whole(table, "turns"),
+            max_seconds=self.number(table, "seconds"),
+            max_tokens=self.whole(table, "tokens"),
+            max_refusals=self.whole(table, "refusals"),
             command_seconds=self.number(table, "command_seconds"),
             result_characters=self.whole(table, "result_characters", least=1_000),
         )
@@ -355,25 +355,21 @@ class _Loader:
         if rule.argv is None and rule.path is None:
             self.fail("rule", index, "", "an auto rule needs argv or path; a whole tool is set under [tools]")
         if rule.argv is not None:
-            self.check_auto_argv(rule, rule.argv, index)
+            self.check_auto_argv(rule.argv, index)
         for name in rule.env:
             if name in STEERING_VARIABLES or name.startswith(("LD_", "DYLD_", "GIT_")):
                 self.fail("rule", index, "env", f"{name} makes a program run something else; no auto rule may list it")
 
-    def check_auto_argv(self, rule: Rule, argv: ArgvPattern, index: int) -> None:
-        names = [word.rpartition("/")[2] for word in argv.tokens[0]]
-        steering = [name for name in names if name in INTERPRETERS]
-        if steering and (len(argv.tokens) == 1 or any(word.startswith("-") for word in argv.flags or ())) and argv.rest:
-            self.fail(
-                "rule", index, "argv", f"{steering[0]} runs whatever its operands say; fix its words, without `...`"
-            )
-        if steering and any(word in ("-c", "-e", "-E", "--eval", "-S") for token in argv.tokens[1:] for word in token):
-            self.fail("rule", index, "argv", f"{steering[0]} runs the text that follows; no auto rule may allow that")
-        probe = read_commands(
-            " ".join((argv.tokens[0][0], *(token[0] for token in argv.tokens[1:]))), lambda _w, _a: None
-        )
-        if not rule.argv or not hasattr(probe[0], "argv"):
-            self.fail("rule", index, "argv", f"{names[0]} is never understood well enough for an auto rule")
+    def check_auto_argv(self, argv: ArgvPattern, index: int) -> None:
+        """Refuse programs that run whatever their operands say, unless the rule fixes the script or the module."""
+        steering = next((word for word in argv.tokens[0] if word.rpartition("/")[2] in INTERPRETERS), None)
+        if steering is not None and not _fixes_script(argv):
+            problem = f"{steering} runs whatever its operands say; name the script, or -m and the module"
+            self.fail("rule", index, "argv", problem)
+        for program in argv.tokens[0]:
+            line = " ".join((program, *(token[0] for token in argv.tokens[1:])))
+            if not all(isinstance(facet, Command) for facet in read_commands(line, _no_path)):
+                self.fail("rule", index, "argv", f"{program} is never understood well enough for an auto rule")
 
     def run_examples(self, rule: Rule, table: Table, index: int) -> None:
         for example in self.strings(table, "match", index):
@@ -382,6 +378,20 @@ class _Loader:
         for example in self.strings(table, "not_match", index):
             if _example_matches(rule, example):
                 self.fail("rule", index, "not_match", f"the rule matches its counter-example {example!r}")
+
+
+def _fixes_script(argv: ArgvPattern) -> bool:
+    """Say whether every alternative after the program is a script's name, or -m with a module behind it."""
+    if len(argv.tokens) < 2:
+        return not argv.rest
+    first = argv.tokens[1]
+    if all(not word.startswith("-") for word in first):
+        return True
+    return first == ("-m",) and len(argv.tokens) > 2 and all(not word.startswith("-") for word in argv.tokens[2])
+
+
+def _no_path(word: str, access: Access) -> None:
+    """Resolve nothing: a pattern's words are not operands."""
 
 
 def _kind(value: object) -> str:

@@ -6,30 +6,30 @@ import os
 
 from harness.actions import Access, PathAccess, Place
 from harness.errors import ToolError, UsageError
-from harness.record import Record
 
 MAX_PATH_CHARACTERS = 4096
 """PATH_MAX of Linux (limits.h), the terminating NUL included; a longer path cannot name a file."""
 
 
-class Workspace(Record):
-    """The root of what the model works on, fixed for the session; made by `Workspace.at`."""
+class Workspace:
+    """The root of what the model works on, fixed for the session."""
 
-    root: str
-    """Absolute, links followed."""
-    home: str
-    """The person's home folder, absolute, links followed; removing it or a parent of it is never permitted."""
+    def __init__(self, folder: str, home: str | None = None) -> None:
+        """Take the workspace folder, and the person's home folder (that of the account where it is None).
+
+        Raises UsageError if `folder` is not an existing folder.
+        """
+        self.root = os.path.realpath(folder)
+        """Absolute, links followed."""
+        self.home = os.path.realpath(home or os.path.expanduser("~"))
+        """Removing it or a parent of it is never permitted."""
+        if not os.path.isdir(self.root):
+            raise UsageError(f"the workspace is not an existing folder: {folder}")
 
     @classmethod
     def at(cls, folder: str, home: str | None = None) -> Workspace:
-        """Return the workspace at `folder`.
-
-        Raises UsageError if it is not an existing folder.
-        """
-        root = os.path.realpath(folder)
-        if not os.path.isdir(root):
-            raise UsageError(f"the workspace is not an existing folder: {folder}")
-        return cls(root=root, home=os.path.realpath(home or os.path.expanduser("~")))
+        """Deprecated spelling."""
+        return cls(folder, home)
 
     def resolve(self, path: str, access: Access, cwd: str | None = None) -> PathAccess:
         """Return where `path` really lies, seen from `cwd` (an absolute folder; the root where it is None).

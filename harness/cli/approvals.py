@@ -1,0 +1,83 @@
+"""The question at the terminal: shows the judged action and takes a typed y or n; whatever else happens is a no."""
+
+from __future__ import annotations
+
+import os
+import sys
+import termios
+import time
+from collections.abc import Callable
+
+from harness.actions import Action
+from harness.approval import Answer, Approval
+from harness.cli.rich_console import RichConsole
+from harness.cli.trace import Tone
+from harness.gate import describe_facet
+from harness.policy import Decision, Source, Verdict
+
+DEAD_SECONDS = 0.4
+"""Keys pressed before and shortly after the question appears are thrown away: they were meant for something else."""
+
+_QUESTION = "allow? y = yes, n = no, n WORDS = no, because ...: "
+
+
+class TerminalApprover:
+    """Asks the person at the terminal; Enter alone answers nothing, end of input is a no, Ctrl-C is a no and a stop."""
+
+    def __init__(
+        self, console: RichConsole, read_line: Callable[[str], str], *, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        """`read_line` shows a prompt and returns a line; it raises EOFError and KeyboardInterrupt."""
+        self._console = console
+        self._read_line = read_line
+        self._sleep = sleep
+
+    def __call__(self, action: Action, verdict: Verdict) -> Approval:
+        """Show `action` and why it is asked about, and return the answer."""
+        self._show(action, verdict)
+        self._drop_keys()
+        self._sleep(DEAD_SECONDS)
+        self._drop_keys()
+        while True:
+            try:
+                line = self._read_line(_QUESTION).strip()
+            except EOFError:
+                return Approval(answer=Answer.NO, by="person", words="end of input")
+            approval = parse_answer(line)
+            if approval is not None:
+                return approval
+            self._console.line("type y or n; Enter alone answers nothing", Tone.QUIET)
+
+    def _show(self, action: Action, verdict: Verdict) -> None:
+        console = self._console
+        console.rule(f"{action.tool} asks")
+        console.diff(action.preview)
+        for facet in verdict.facets:
+            if facet.source is not Source.COVERED and len(verdict.facets) > 1:
+                tone = Tone.QUIET if facet.decision is Decision.AUTO else Tone.WARNING
+                console.line(f"  {facet.decision.word:8} {describe_facet(facet.facet)}  [{facet.by}]", tone)
+        console.line(f"why: {verdict.deciding.reason}  [{verdict.deciding.by}]", Tone.WARNING)
+        for note in verdict.notes:
+            console.line("changed without your having seen it:", Tone.WARNING)
+            console.diff(note)
+
+    def _drop_keys(self) -> None:
+        try:
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        except (termios.error, OSError, ValueError):
+            pass  # not a terminal: a test's pipe
+
+
+def parse_answer(line: str) -> Approval | None:
+    """Return what a typed line means, or None where it is neither a plain yes nor begins with a no."""
+    word, _, words = line.replace(":", " ", 1).replace(",", " ", 1).partition(" ")
+    if line.lower() in ("y", "yes"):
+        return Approval(answer=Answer.YES, by="person")
+    if word.lower() in ("n", "no"):
+        return Approval(answer=Answer.NO, by="person", words=words.strip())
+    return None
+
+
+def terminal_is_there() -> bool:
+    """Say whether a person can be asked: stdin and stdout are terminals, whatever any library thinks of colours."""
+    return all(stream is not None and os.isatty(stream.fileno()) for stream in (sys.stdin, sys.stdout))

@@ -1,0 +1,113 @@
+"""`harness audit`: list, show and verify action logs; needs no model, no network and no heavy library."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+
+from harness.action_log import LogRecord, Verification, read_log, verify
+from harness.cli.console import Console, wants_colour
+from harness.cli.exits import Exit
+from harness.cli.state import State
+from harness.cli.trace import Tone, Tracer
+from harness.errors import UsageError
+from harness.visible import visible_line
+
+BROKEN, OPEN, NO_HEAD = 1, 3, 4
+"""Exit codes of `audit verify` besides 0 (whole, and the head is the one that was kept) and 2 (usage)."""
+
+
+def audit_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Do what `harness audit ACTION` asks and return the exit code. Raises HarnessError."""
+    state = State.of(environment)
+    if arguments.action == "list":
+        return _list(state)
+    paths = arguments.files or _latest(state)
+    if arguments.action == "verify":
+        return max(_verify(state, path, arguments.head) for path in paths)
+    for path in paths:
+        _show(path, as_json=arguments.json, environment=environment)
+    return Exit.DONE
+
+
+def _latest(state: State) -> list[str]:
+    paths = state.log_paths()
+    if not paths:
+        raise UsageError(f"there is no action log under {state.sessions}")
+    return paths[-1:]
+
+
+def _list(state: State) -> int:
+    for path in state.log_paths():
+        first = next(read_log(path), None)
+        what = (
+            "unreadable"
+            if first is None
+            else f"{first['time']}  {first.get('mode', '?'):5} {first.get('workspace', '')}"
+        )
+        sys.stdout.write(f"{visible_line(what, 300)}  {path}\n")
+    return Exit.DONE
+
+
+def _show(path: str, *, as_json: bool, environment: Mapping[str, str]) -> None:
+    """Write a readable timeline of one log, or its whole records."""
+    console = Console(sys.stdout, colour=wants_colour(sys.stdout, environment))
+    tracer = Tracer()
+    for record in read_log(path):
+        if as_json:
+            sys.stdout.write(json.dumps(record, sort_keys=True) + "\n")
+            continue
+        line = tracer.line(record)
+        text, tone = (line.text, line.tone) if line is not None else (_plain_line(record), Tone.QUIET)
+        if text:
+            console.line(f"{str(record['time'])[11:19]}  {text}", tone)
+
+
+def _plain_line(record: LogRecord) -> str:
+    """Return the line for what the trace of a running session leaves out."""
+    match record["kind"]:
+        case "session_started":
+            text = f"session {record['session']} in {record.get('workspace')}: harness {record.get('harness')}, model "
+            text += f"{record.get('model')}, policy {record.get('policy')} ({str(record.get('policy_sha256'))[:16]})"
+        case "user_message":
+            text = f"> {record.get('text')}"
+        case "model_response" if record.get("text"):
+            text = f"< {record.get('text')}"
+        case "session_ended":
+            text = f"session ended: {record.get('stop')} {record.get('detail')}"
+        case _:
+            return ""
+    return visible_line(text, 500)
+
+
+def _verify(state: State, path: str, head: str | None) -> int:
+    """Say in words what reading the whole log proved, and what it did not."""
+    found = verify(path)
+    kept = (found.records, head) if head else state.known_head(path)
+    lines, code = _findings(found, kept)
+    for line in lines:
+        sys.stdout.write(f"{visible_line(line, 1000)}\n")
+    sys.stdout.write(f"{path}: {found.records} records, head {found.head}\n")
+    return code
+
+
+def _findings(found: Verification, kept: tuple[int, str] | None) -> tuple[list[str], int]:
+    if found.broken_line is not None:
+        return [f"BROKEN at line {found.broken_line}: it {found.problem}"], BROKEN
+    lines = ["Every record follows from the one before; every run was permitted beforehand."]
+    if kept is not None and (found.torn or (found.records, found.head) != kept):
+        lines.append(f"BROKEN: the log was closed with {kept[0]} records and head {kept[1]}")
+        return lines, BROKEN
+    if found.torn:
+        lines.append("OPEN: the last line is torn; something stopped the harness while it was written")
+    lines += [f"OPEN: call {call} was begun and its end is not known; it may have run" for call in found.unknown_calls]
+    lines += [f"OPEN: session {session} never said that it ended" for session in found.open_sessions]
+    if len(lines) > 1:
+        return lines, OPEN
+    if kept is None:
+        lines.append("No head to compare with: a tail that was cut off, or a rewritten log, could not be seen.")
+        return lines, NO_HEAD
+    lines.append("The head is the one that was kept when the log was closed: nothing was cut off or rewritten.")
+    return lines, Exit.DONE

@@ -1,0 +1,78 @@
+"""Console: every word that goes to a terminal or a pipe goes through here, and is made safe to show on the way."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import TextIO
+
+from harness.action_log import LogRecord
+from harness.cli.trace import Line, Tone, Tracer
+from harness.visible import visible
+
+_COLOURS = {Tone.PLAIN: "", Tone.QUIET: "2", Tone.GOOD: "32", Tone.WARNING: "33", Tone.BAD: "1;31"}
+
+
+def wants_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:
+    """Say whether to colour: on a terminal that can, unless NO_COLOR is set (https://no-color.org)."""
+    return stream.isatty() and not environment.get("NO_COLOR") and environment.get("TERM", "dumb") != "dumb"
+
+
+class Console:
+    """Writes streamed text and trace lines in order, each beginning on a line of its own."""
+
+    def __init__(self, stream: TextIO, *, colour: bool) -> None:
+        self._stream = stream
+        self._colour = colour
+        self._at_line_start = True
+        self._tracer = Tracer()
+
+    def text(self, delta: str) -> None:
+        """Write a piece of the model's text as it comes."""
+        if delta:
+            self._write(visible(delta))
+
+    def end_text(self) -> None:
+        """Finish the line that streamed text left open, if it did."""
+        if not self._at_line_start:
+            self._write("\n")
+
+    def line(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        """Write one or more whole lines."""
+        self.end_text()
+        text = visible(text)
+        code = _COLOURS[tone] if self._colour else ""
+        self._write(f"\x1b[{code}m{text}\x1b[0m\n" if code else f"{text}\n")
+
+    def diff(self, text: str) -> None:
+        """Write a diff or a command, added and removed lines coloured."""
+        for line in text.splitlines():
+            tone = Tone.GOOD if line.startswith("+") else Tone.BAD if line.startswith("-") else Tone.PLAIN
+            self.line(f"  {line}", tone)
+
+    def record(self, record: LogRecord) -> None:
+        """Write the trace line for a record of the log, if it has one."""
+        line: Line | None = self._tracer.line(record)
+        if line is not None:
+            self.line(line.text, line.tone)
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (BrokenPipeError, ValueError):
+            # People stopped reading; the run itself goes on, and its record is the log.
+            self._stream = _null_stream()
+        self._at_line_start = text.endswith("\n")
+
+
+def _null_stream() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")
+
+
+def use_utf8() -> None:
+    """Let stdout and stderr take any character whatever the locale: what it lacks is written as an escape."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")

@@ -1,0 +1,128 @@
+"""`harness demo`: a scripted model over loopback HTTP, through the real client, the real gate and the real tools."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from argparse import Namespace
+from collections.abc import Mapping
+
+from harness.action_log import ActionLog
+from harness.agent import Agent, RunResult
+from harness.approval import Approver, ScriptedAnswers, deny_all
+from harness.cli.approvals import TerminalApprover, terminal_is_there
+from harness.cli.console import wants_colour
+from harness.cli.exits import Exit, exit_code
+from harness.cli.policies import shipped_policy_path
+from harness.cli.rich_console import RichConsole
+from harness.cli.scenarios import SCENARIOS, Scenario
+from harness.cli.setup import close_log
+from harness.cli.signals import Signals
+from harness.cli.state import State
+from harness.cli.trace import Tone
+from harness.errors import UsageError
+from harness.interrupt import Interrupt
+from harness.messages import StopReason
+from harness.models.loopback import ScriptServer
+from harness.models.openai_chat import OpenAIChat
+from harness.models.scripted import Player
+from harness.policy import Layer
+from harness.policy_file import load_policy, nearest
+from harness.tools import builtin_tools
+from harness.workspace import Workspace
+
+
+def demo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Play a bundled scenario and return the exit code: 0 when it was played to its end. Raises HarnessError."""
+    if arguments.list:
+        for scenario in SCENARIOS.values():
+            sys.stdout.write(f"{scenario.name:12} {scenario.title}\n")
+        return Exit.DONE
+    scenario = SCENARIOS.get(arguments.name)
+    if scenario is None:
+        raise UsageError(f"there is no demo named {arguments.name!r}{nearest(arguments.name, SCENARIOS)}")
+    answers = _answers(arguments.answers)
+    folder = tempfile.mkdtemp(prefix="harness-demo-")
+    try:
+        for name, content in scenario.files.items():
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(content)
+        return _play(scenario, folder, answers, environment, keep=arguments.keep)
+    finally:
+        if not arguments.keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _answers(text: str | None) -> ScriptedAnswers | None:
+    if text is None:
+        return None
+    try:
+        return ScriptedAnswers(text.split(",") if text else ())
+    except ValueError as error:
+        raise UsageError(f"--answers: {error}") from None
+
+
+def _play(
+    scenario: Scenario, folder: str, answers: ScriptedAnswers | None, environment: Mapping[str, str], *, keep: bool
+) -> int:
+    console = RichConsole(sys.stdout, colour=wants_colour(sys.stdout, environment))
+    interrupt = Interrupt()
+    signals = Signals(interrupt)
+    state = State.of(environment)
+    workspace = Workspace(folder, environment.get("HOME"))
+    policy = load_policy(shipped_policy_path("demo"), layer=Layer.SHIPPED).guarding(state.state, state.config)
+    log = ActionLog.open(state.new_log_path(workspace.root))
+    log.observers.append(console.record)
+    player = Player(scenario.script)
+    console.line(f"harness demo {scenario.name}: {scenario.title}")
+    console.line(
+        "SCRIPTED: no model is asked. The replies are canned; the gate, the tools and the log are real.", Tone.WARNING
+    )
+    console.line(f"workspace: {folder}", Tone.QUIET)
+    console.line(f"\n> {scenario.prompt}\n")
+    signals.install()
+    with ScriptServer(player) as server:
+        agent = Agent(
+            model=OpenAIChat("scripted", base_url=server.base_url, api_key="no-key-needed"),
+            tools=builtin_tools(workspace, limits=policy.limits, environment=environment),
+            policy=policy,
+            approver=_approver(console, answers),
+            log=log,
+            about={"mode": "demo", "scenario": scenario.name, "argv": list(sys.argv), "workspace": folder},
+            on_text=console.text,
+            interrupt=interrupt,
+        )
+        result = agent.run(scenario.prompt)
+    close_log(state, log)
+    console.end_text()
+    played = player.finished and result.stop is StopReason.COMPLETED
+    _tell_end(console, result, log, folder if keep else None)
+    if result.stop is StopReason.COMPLETED and not played:
+        return Exit.NO_ANSWER
+    return exit_code(result.stop, refusals=0, allow_refusals=True, terminated=signals.terminated)
+
+
+def _approver(console: RichConsole, answers: ScriptedAnswers | None) -> Approver:
+    if answers is not None:
+        return answers
+    if not terminal_is_there():
+        console.line("no terminal: every question is answered no (--answers y,y,n prepares answers)", Tone.WARNING)
+        return deny_all
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.history import InMemoryHistory
+
+    questions: PromptSession[str] = PromptSession(history=InMemoryHistory())
+    return TerminalApprover(console, questions.prompt)
+
+
+def _tell_end(console: RichConsole, result: RunResult, log: ActionLog, kept: str | None) -> None:
+    if result.stop is not StopReason.COMPLETED:
+        console.line(f"\n{result.stop.value.replace('_', ' ').upper()}: {result.detail}", Tone.BAD)
+    console.line("")
+    console.line(f"Everything is in the action log: {log.path}", Tone.QUIET)
+    console.line(f"  harness audit show {log.path}", Tone.QUIET)
+    console.line(f"  harness audit verify {log.path}", Tone.QUIET)
+    if kept is not None:
+        console.line(f"The project was kept: {kept}", Tone.QUIET)

@@ -1,0 +1,51 @@
+"""Exit codes: one table, from how a run ended to what the shell sees; documented in the README, tested one by one."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import assert_never
+
+from harness.messages import StopReason
+
+
+class Exit(IntEnum):
+    """What the program exits with."""
+
+    DONE = 0
+    INTERNAL = 1
+    USAGE = 2
+    BLOCKED = 3
+    LIMIT = 4
+    NO_ANSWER = 5
+    MODEL = 6
+    REFUSED = 7
+    LOG = 8
+    INTERRUPTED = 130
+    BROKEN_PIPE = 141
+    TERMINATED = 143
+
+
+def exit_code(stop: StopReason, *, refusals: int, allow_refusals: bool, terminated: bool) -> Exit:
+    """Return the exit code for a run that ended with `stop`.
+
+    `refusals` counts the calls that were refused; `terminated` says that an interrupt was a SIGTERM or SIGHUP.
+    """
+    match stop:
+        case StopReason.COMPLETED:
+            return Exit.REFUSED if refusals and not allow_refusals else Exit.DONE
+        case StopReason.BLOCKED:
+            return Exit.BLOCKED
+        case StopReason.LIMIT:
+            return Exit.LIMIT
+        case StopReason.LENGTH | StopReason.CONTENT_FILTER | StopReason.CUT:
+            return Exit.NO_ANSWER
+        case StopReason.MODEL_ERROR:
+            return Exit.MODEL
+        case StopReason.LOG_ERROR:
+            return Exit.LOG
+        case StopReason.GATE_ERROR:
+            return Exit.INTERNAL
+        case StopReason.INTERRUPTED:
+            return Exit.TERMINATED if terminated else Exit.INTERRUPTED
+        case _:
+            assert_never(stop)

@@ -1,0 +1,83 @@
+"""Which policies hold: the layers of this machine, user and project put together; reads files, decides nothing."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from harness.cli.state import MANAGED_POLICY, PROJECT_POLICY, State
+from harness.errors import PolicyError
+from harness.policy import Layer, Policy
+from harness.policy_file import combine, load_policy, nearest, tightening_only
+
+SHIPPED = ("default", "ci", "readonly", "demo")
+
+
+def shipped_policy_path(name: str) -> str:
+    """Return the path of a policy that comes with the program.
+
+    In the wheel the policies lie inside the package, in the repository beside it.
+    """
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    inside = os.path.join(package, "policies", f"{name}.toml")
+    return inside if os.path.exists(inside) else os.path.join(os.path.dirname(package), "policies", f"{name}.toml")
+
+
+def load_named(name: str) -> Policy:
+    """Return the shipped policy of that name, or the one in the file of that path.
+
+    A shipped name always means the shipped policy: no file in the current folder can take its place.
+    Raises PolicyError.
+    """
+    if name in SHIPPED:
+        return load_policy(shipped_policy_path(name), layer=Layer.FILE)
+    if "/" not in name and not name.endswith(".toml") and not os.path.lexists(name):
+        raise PolicyError(f"there is no file and no shipped policy named {name!r}{nearest(name, SHIPPED)}")
+    return load_policy(name, layer=Layer.FILE)
+
+
+def assemble(state: State, workspace: str, *, named: str | None, fallback: str) -> Policy:
+    """Return the policy that holds in `workspace`: managed, then `named` or the user's or the shipped `fallback`,
+    then the project's, which only tightens until the user trusts exactly its content.
+
+    Raises PolicyError for anything that cannot be read and understood: a layer is never left out because it is broken.
+    """
+    layers = []
+    if os.path.lexists(MANAGED_POLICY):
+        _check_managed(MANAGED_POLICY)
+        layers.append(load_policy(MANAGED_POLICY, layer=Layer.MANAGED))
+    if named is not None:
+        layers.append(load_named(named))
+    elif fallback == "default" and os.path.lexists(state.user_policy):
+        layers.append(load_policy(state.user_policy, layer=Layer.USER))
+    else:
+        layers.append(load_policy(shipped_policy_path(fallback), layer=Layer.SHIPPED))
+    project = os.path.join(workspace, PROJECT_POLICY)
+    if os.path.lexists(project):
+        layers.append(_project_policy(state, project))
+    # No call may write the policies, the trust file or the logs.
+    return combine(layers).guarding(os.path.realpath(state.state), os.path.realpath(state.config))
+
+
+def _project_policy(state: State, path: str) -> Policy:
+    policy = load_policy(path, layer=Layer.PROJECT)
+    return policy if state.is_trusted(policy.sha256) else tightening_only(policy)
+
+
+def _check_managed(path: str) -> None:
+    """Refuse a managed policy that others than root could have written."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise PolicyError(f"{path}: cannot be read: {error.strerror}") from None
+    if status.st_uid != 0 or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PolicyError(f"{path}: the managed policy must belong to root and be writable by root alone")
+
+
+def describe(policy: Policy) -> str:
+    """Return the policy in a few words: its layers and where they come from."""
+    parts = []
+    for source in policy.sources:
+        note = "" if source.trusted else ", not trusted: only what tightens counts"
+        parts.append(f"{source.layer.value} {source.path} ({source.sha256[:12]}{note})")
+    return "; ".join(parts)

@@ -1,0 +1,109 @@
+"""`harness policy`: check a file, explain a decision, trust a project's policy; nothing here runs a call."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+
+from harness.actions import Access, Action, Facet, PathAccess
+from harness.cli.exits import Exit
+from harness.cli.policies import assemble, load_named
+from harness.cli.state import PROJECT_POLICY, State
+from harness.errors import PolicyError, ToolError, UsageError
+from harness.gate import describe_facet
+from harness.messages import ToolCall
+from harness.policy import Layer, Source, Verdict, evaluate
+from harness.policy_file import TOOL_NAMES, load_policy, nearest
+from harness.shell.commands import read_commands
+from harness.visible import visible_line
+from harness.workspace import Workspace
+
+
+def policy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Do what `harness policy ACTION` asks and return the exit code. Raises HarnessError."""
+    if arguments.action == "check":
+        return _check(arguments.files)
+    if arguments.action == "trust":
+        return _trust(arguments.file, State.of(environment))
+    return _explain(arguments, environment)
+
+
+def _check(files: Sequence[str]) -> int:
+    failed = False
+    for file in files:
+        try:
+            policy = load_named(file)
+        except PolicyError as error:
+            failed = True
+            sys.stderr.write(f"{visible_line(str(error), 2000)}\n")
+            continue
+        rules, defaults = len(policy.rules), len(policy.defaults)
+        sys.stdout.write(f"{file}: good: {rules} rules, {defaults} defaults, sha256 {policy.sha256}\n")
+    return Exit.USAGE if failed else Exit.DONE
+
+
+def _trust(file: str | None, state: State) -> int:
+    path = file or os.path.join(os.getcwd(), PROJECT_POLICY)
+    policy = load_policy(path, layer=Layer.PROJECT)
+    state.trust_policy(policy.sha256, os.path.realpath(path))
+    sys.stdout.write(f"trusted: {path} with sha256 {policy.sha256}; any change of the file ends the trust\n")
+    return Exit.DONE
+
+
+def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    workspace = Workspace(arguments.cwd or os.getcwd(), environment.get("HOME"))
+    policy = assemble(State.of(environment), workspace.root, named=arguments.policy, fallback="default")
+    text = " ".join(arguments.what)
+    try:
+        verdict = evaluate(policy, action_for(arguments.tool, text, workspace))
+    except ToolError as error:
+        raise UsageError(str(error)) from None
+    sys.stdout.write("\n".join(explanation(arguments.tool, text, verdict)) + "\n")
+    return Exit.DONE
+
+
+def action_for(tool: str, text: str, workspace: Workspace) -> Action:
+    """Return the action that would be judged if the model called `tool` with this command or path.
+
+    Raises UsageError for an unknown tool, ToolError for a path that cannot name a file.
+    """
+    call = ToolCall(id="explain", name=tool, arguments="{}")
+    if tool == "bash":
+        facets: tuple[Facet, ...] = read_commands(text, lambda word, access: _resolved(workspace, word, access))
+        raw = text
+    elif tool in TOOL_NAMES:
+        access = Access.READ if tool == "read_file" else Access.WRITE
+        facets, raw = (workspace.resolve(text, access),), ""
+    else:
+        raise UsageError(f"there is no tool named {tool!r}{nearest(tool, TOOL_NAMES)}")
+    return Action(call=call, tool=tool, arguments={}, facets=facets, summary=text, preview=text, request=None, text=raw)
+
+
+def _resolved(workspace: Workspace, word: str, access: Access) -> PathAccess | None:
+    try:
+        return workspace.resolve(word, access)
+    except ToolError:
+        return None
+
+
+def explanation(tool: str, text: str, verdict: Verdict) -> list[str]:
+    """Return the lines that say what was decided and which rule, with file and line, decided each part."""
+    deciding = verdict.deciding
+    lines = [
+        f"{tool}: {visible_line(text)}",
+        f"decision: {verdict.decision.word}",
+        f"decided by: {visible_line(deciding.by, 1000)}",
+        f"reason: {visible_line(deciding.reason, 1000)}",
+    ]
+    if deciding.hint:
+        lines.append(f"hint: {visible_line(deciding.hint, 1000)}")
+    shown = [facet for facet in verdict.facets if facet.source is not Source.COVERED]
+    if len(shown) > 1:
+        lines.append("parts:")
+        lines += [
+            f"  {f.decision.word:8} {visible_line(describe_facet(f.facet), 100)}  [{visible_line(f.by, 300)}]"
+            for f in shown
+        ]
+    return lines

@@ -1,0 +1,146 @@
+"""`harness run`: one prompt, nobody to ask, never a read of the terminal; the exit code tells how it went."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+
+from harness.action_log import LogRecord
+from harness.agent import Agent, RunResult
+from harness.approval import deny_all
+from harness.cli.console import Console, wants_colour
+from harness.cli.exits import Exit, exit_code
+from harness.cli.policies import describe
+from harness.cli.setup import Parts, close_log
+from harness.cli.trace import Tone
+from harness.errors import LogError, UsageError
+from harness.messages import StopReason
+from harness.tools import builtin_tools
+from harness.visible import visible
+
+MAX_PROMPT_BYTES = 1_000_000
+
+
+def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Run one prompt and return the exit code. Raises HarnessError for what fails before the run begins."""
+    prompt = _prompt(arguments)
+    parts = Parts(arguments, environment, fallback="readonly")
+    console = Console(sys.stderr, colour=wants_colour(sys.stderr, environment))
+    if arguments.policy is None:
+        console.line("harness: no --policy was given; the shipped readonly policy holds (reading only)", Tone.WARNING)
+    output = _Output(arguments.output)
+    if not arguments.quiet:
+        console.line(f"policy: {describe(parts.policy)}; confinement: none", Tone.QUIET)
+        parts.log.observers.append(console.record)
+    parts.log.observers.append(output.record)
+    parts.signals.install()
+    agent = Agent(
+        model=parts.model,
+        tools=builtin_tools(parts.workspace, limits=parts.limits, environment=environment),
+        policy=parts.policy,
+        approver=deny_all,
+        log=parts.log,
+        limits=parts.limits,
+        about={"mode": "run", "argv": list(sys.argv), "workspace": parts.workspace.root},
+        interrupt=parts.interrupt,
+    )
+    output.on_broken = parts.interrupt.request_later
+    result = agent.run(prompt)
+    code = exit_code(
+        result.stop,
+        refusals=result.refusals,
+        allow_refusals=arguments.allow_refusals,
+        terminated=parts.signals.terminated,
+    )
+    try:
+        close_log(parts.state, parts.log)
+    except LogError as error:
+        code, result = Exit.LOG, _with_detail(result, str(error))
+    if result.stop is not StopReason.COMPLETED or code is Exit.LOG:
+        console.line(f"harness: {result.stop.value.replace('_', ' ')}: {result.detail}", Tone.BAD)
+    elif result.refusals:
+        console.line(f"harness: done, but {result.refusals} calls were refused", Tone.WARNING)
+    console.line(f"log: {parts.log.path}  records: {parts.log.count}  head: {parts.log.head}", Tone.QUIET)
+    output.finish(_summary(result, code, parts), result)
+    return Exit.BROKEN_PIPE if output.broken else code
+
+
+def _prompt(arguments: Namespace) -> str:
+    """Return the prompt: the argument, or stdin where it is `-`."""
+    if arguments.prompt != "-":
+        text = str(arguments.prompt)
+    else:
+        data = sys.stdin.buffer.read(MAX_PROMPT_BYTES + 1) if sys.stdin is not None else b""
+        if len(data) > MAX_PROMPT_BYTES:
+            raise UsageError(f"the prompt on stdin is longer than {MAX_PROMPT_BYTES} bytes")
+        text = data.decode("utf-8", "replace")
+    if not text.strip():
+        raise UsageError("the prompt is empty")
+    return text
+
+
+def _with_detail(result: RunResult, detail: str) -> RunResult:
+    return RunResult(
+        stop=StopReason.LOG_ERROR,
+        text=result.text,
+        detail=detail,
+        turns=result.turns,
+        refusals=result.refusals,
+        usage=result.usage,
+    )
+
+
+def _summary(result: RunResult, code: Exit, parts: Parts) -> dict[str, object]:
+    return {
+        "answer": result.text,
+        "stop": result.stop.value,
+        "detail": result.detail,
+        "exit_code": int(code),
+        "turns": result.turns,
+        "refusals": result.refusals,
+        "usage": {"input_tokens": result.usage.input_tokens, "output_tokens": result.usage.output_tokens},
+        "model": parts.model.name,
+        "policy": {"name": parts.policy.name, "sha256": parts.policy.sha256},
+        "log": parts.log.path,
+        "session": parts.log.session,
+        "records": parts.log.count,
+        "head": parts.log.head,
+    }
+
+
+class _Output:
+    """Stdout, in one of three forms: the answer, one JSON object, or the log's records as they happen."""
+
+    def __init__(self, form: str) -> None:
+        self.broken = False
+        self.on_broken = _nothing
+        self._form = form
+
+    def record(self, record: LogRecord) -> None:
+        if self._form == "jsonl":
+            self._write(json.dumps(record, sort_keys=True, separators=(",", ":")))
+
+    def finish(self, summary: Mapping[str, object], result: RunResult) -> None:
+        if self._form == "json":
+            self._write(json.dumps(summary, indent=2))
+        elif self._form == "text" and result.text:
+            self._write(visible(result.text) if sys.stdout.isatty() else result.text)
+
+    def _write(self, text: str) -> None:
+        if self.broken:
+            return
+        try:
+            sys.stdout.write(text + "\n")
+            sys.stdout.flush()
+        except (BrokenPipeError, ValueError):
+            self.broken = True
+            self.on_broken()
+            # What is still buffered must not raise again when Python exits.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _nothing() -> None:
+    pass

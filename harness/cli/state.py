@@ -1,0 +1,131 @@
+"""Where the program keeps what outlives a session: logs, their heads, trusted policies. Outside every workspace."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+
+from harness.action_log import ActionLog
+from harness.errors import LogError, PolicyError, UsageError
+from harness.record import Record
+
+MANAGED_POLICY = "/etc/harness/policy.toml"
+PROJECT_POLICY = os.path.join(".harness", "policy.toml")
+
+
+class State(Record):
+    """The folders of one user (XDG Base Directory Specification 0.8)."""
+
+    state: str
+    """Logs and trust: $XDG_STATE_HOME/harness, by default ~/.local/state/harness."""
+    config: str
+    """The user's own policy: $XDG_CONFIG_HOME/harness, by default ~/.config/harness."""
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> State:
+        """Return the folders that the environment names; a relative path there is ignored, as XDG asks."""
+        home = environment.get("HOME") or os.path.expanduser("~")
+
+        def folder(variable: str, fallback: str) -> str:
+            value = environment.get(variable, "")
+            return os.path.join(value if value.startswith("/") else os.path.join(home, fallback), "harness")
+
+        return cls(
+            state=folder("XDG_STATE_HOME", os.path.join(".local", "state")), config=folder("XDG_CONFIG_HOME", ".config")
+        )
+
+    @property
+    def user_policy(self) -> str:
+        """The user's own policy file."""
+        return os.path.join(self.config, "policy.toml")
+
+    @property
+    def sessions(self) -> str:
+        """The folder of all logs."""
+        return os.path.join(self.state, "sessions")
+
+    @property
+    def heads(self) -> str:
+        """The file that holds the size and head of every log that was closed, outside the logs themselves."""
+        return os.path.join(self.state, "heads.jsonl")
+
+    @property
+    def trust(self) -> str:
+        """The file that lists the digests of project policies that the user trusts."""
+        return os.path.join(self.state, "trusted_policies")
+
+    def new_log_path(self, workspace: str) -> str:
+        """Return the path of a new log for a session in `workspace`, its folder made (mode 0700).
+
+        Raises LogError if the folder cannot be made, or would lie inside the workspace.
+        """
+        slug = "".join(c if c.isalnum() or c in "-_" else "-" for c in os.path.basename(workspace))[:40] or "root"
+        digest = hashlib.sha256(workspace.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+        folder = os.path.join(self.sessions, f"{slug}-{digest}")
+        if os.path.realpath(folder).startswith(workspace.rstrip("/") + "/") and workspace != os.path.expanduser("~"):
+            raise LogError(f"the log folder lies inside the workspace: {folder}; set XDG_STATE_HOME elsewhere")
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise LogError(f"the log folder cannot be made: {folder}: {error.strerror}") from None
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        return os.path.join(folder, f"{stamp}-{os.urandom(3).hex()}.jsonl")
+
+    def record_head(self, log: ActionLog) -> None:
+        """Note the size and head of a log that is being closed. Raises LogError if that cannot be written."""
+        line = json.dumps({"file": log.path, "session": log.session, "records": log.count, "head": log.head})
+        try:
+            os.makedirs(self.state, mode=0o700, exist_ok=True)
+            descriptor = os.open(self.heads, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(descriptor, line.encode() + b"\n")
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise LogError(f"the heads file cannot be written: {self.heads}: {error.strerror}") from None
+
+    def known_head(self, path: str) -> tuple[int, str] | None:
+        """Return the size and head that were noted last for the log at `path`, or None."""
+        found = None
+        for line in _lines(self.heads):
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(entry, dict) and entry.get("file") == os.path.abspath(path):
+                found = (int(entry["records"]), str(entry["head"]))
+        return found
+
+    def log_paths(self) -> list[str]:
+        """Return every log, oldest first."""
+        paths = []
+        for folder, _, files in os.walk(self.sessions):
+            paths += [os.path.join(folder, name) for name in files if name.endswith(".jsonl")]
+        return sorted(paths, key=lambda path: (os.path.basename(path), path))
+
+    def is_trusted(self, sha256: str) -> bool:
+        """Say whether the user trusted a project policy with exactly this content."""
+        return any(line.split()[:1] == [sha256] for line in _lines(self.trust))
+
+    def trust_policy(self, sha256: str, path: str) -> None:
+        """Note that the user trusts this content. Raises PolicyError if it cannot be written."""
+        try:
+            os.makedirs(self.state, mode=0o700, exist_ok=True)
+            descriptor = os.open(self.trust, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+                file.write(f"{sha256} {path}\n")
+        except OSError as error:
+            raise PolicyError(f"the trust file cannot be written: {self.trust}: {error.strerror}") from None
+
+
+def _lines(path: str) -> Iterator[str]:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            yield from file
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None

@@ -1,0 +1,46 @@
+"""Interrupt: a person's wish to stop, taken at moments when stopping is safe; knows no signals itself."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+
+class Interrupt:
+    """A flag that is raised by a signal and obeyed by the loop.
+
+    While a window is open (the model is answering, a tool is running) a request raises KeyboardInterrupt at once;
+    elsewhere it is only noted, so that no record is ever written by half.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._open = False
+
+    def request(self) -> None:
+        """Ask to stop; called from a signal's function. Raises KeyboardInterrupt while a window is open."""
+        self.requested = True
+        if self._open:
+            raise KeyboardInterrupt
+
+    def request_later(self) -> None:
+        """Ask to stop at the next safe moment, without raising."""
+        self.requested = True
+
+    def clear(self) -> None:
+        """Forget the request: a new turn begins."""
+        self.requested = False
+
+    def __enter__(self) -> Self:
+        """Open a window. Raises KeyboardInterrupt if a request came before."""
+        self._open = True
+        if self.requested:
+            self._open = False
+            raise KeyboardInterrupt
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the window."""
+        self._open = False
