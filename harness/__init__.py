@@ -5,8 +5,7 @@ Names are imported when first used, so that `import harness` costs nothing: neit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # type checkers take it for typing's; importing typing would double the start of --version
 if TYPE_CHECKING:
     from harness.action_log import ActionLog
     from harness.agent import Agent, RunResult, Session

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from harness.messages import ToolCall
 from harness.record import Record
@@ -110,3 +110,22 @@ class Action(Record):
             yield facet
             if isinstance(facet, Command | Opaque):
                 yield from facet.paths
+
+
+def describe_facet(facet: Facet) -> str:
+    """Return a facet in a few words, for refusals, the log and explanations."""
+    match facet:
+        case Command():
+            return _clip(facet.text)
+        case PathAccess():
+            return f"{facet.access.value} {_clip(facet.written)}"
+        case Opaque():
+            return _clip(facet.text)
+        case ToolUse():
+            return f"the tool {facet.tool}"
+        case _:
+            assert_never(facet)
+
+
+def _clip(text: str, most: int = 200) -> str:
+    return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias, assert_never, final
 
 from harness.action_log import ActionLog
-from harness.actions import Action, Command, Facet, JsonValue, Opaque, PathAccess, ToolUse
+from harness.actions import Action, JsonValue, describe_facet
 from harness.approval import Answer, Approval, Approver
 from harness.built_in import is_entry_point
 from harness.errors import GateError, HarnessError
@@ -135,25 +135,6 @@ def refusal_text(verdict: Verdict, approval: Approval | None, decision: Decision
     return f"{text} {NO_DETOUR}"
 
 
-def describe_facet(facet: Facet) -> str:
-    """Return a facet in a few words, for refusals, the log and explanations."""
-    match facet:
-        case Command():
-            return _clip(facet.text)
-        case PathAccess():
-            return f"{facet.access.value} {_clip(facet.written)}"
-        case Opaque():
-            return _clip(facet.text)
-        case ToolUse():
-            return f"the tool {facet.tool}"
-        case _:
-            assert_never(facet)
-
-
-def _clip(text: str, most: int = 200) -> str:
-    return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
-
-
 class Gate:
     """Judges, asks, records and rules. Policy, approver and log have no defaults: there is no gate without them."""
 
@@ -166,6 +147,7 @@ class Gate:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.policy = policy.guarding(log.path)
+        self._policy_sha256 = policy.sha256
         self._approver = approver
         self._log = log
         self._monotonic = monotonic
@@ -287,7 +269,7 @@ class Gate:
                 "reason": deciding.reason,
                 "facets": facets,
                 "facet_count": len(verdict.facets),
-                "policy_sha256": verdict.policy_sha256,
+                "policy_sha256": self._policy_sha256,
             },
         )
 

@@ -178,16 +178,22 @@ class PolicySource(Record):
 
     layer: Layer
     path: str
-    sha256: str
+    content: bytes
     trusted: bool = True
     """Whether its auto rules count."""
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the file as it was read."""
+        import hashlib
+
+        return hashlib.sha256(self.content).hexdigest()
 
 
 class Policy(Record):
     """Everything that decides, immutable; made by policy_file.load_policy and `combine`."""
 
     name: str
-    sha256: str
     rules: tuple[Rule, ...]
     defaults: tuple[ToolDefault, ...]
     limits: Limits
@@ -196,6 +202,16 @@ class Policy(Record):
     sources: tuple[PolicySource, ...]
     guarded: tuple[str, ...] = ()
     """Absolute paths that no call may write: the policy files, the trust file and the log in use."""
+
+    @property
+    def sha256(self) -> str:
+        """The file's digest; of several files, a digest over theirs, their layers and whether they are trusted."""
+        if len(self.sources) == 1:
+            return self.sources[0].sha256
+        import hashlib
+
+        lines = sorted(f"{source.layer.value} {source.sha256} {source.trusted}" for source in self.sources)
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
     def guarding(self, *paths: str) -> Policy:
         """Return this policy with `paths` (absolute files or folders) added to what no call may write."""
@@ -220,7 +236,6 @@ class Verdict(Record):
 
     decision: Decision
     facets: tuple[FacetVerdict, ...]
-    policy_sha256: str
     notes: tuple[str, ...] = ()
     """What a person should see besides the action: changes of entry points that nobody has looked at."""
 
@@ -245,7 +260,6 @@ def evaluate(policy: Policy, action: Action, suspended: tuple[str, ...] = ()) ->
     return Verdict(
         decision=max(facet.decision for facet in facets),
         facets=facets,
-        policy_sha256=policy.sha256,
     )
 
 

@@ -5,7 +5,6 @@ Whatever is not understood refuses to load: PolicyError names file, line, key an
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -83,8 +82,8 @@ def parse_policy(data: bytes, file: str, *, layer: Layer = Layer.FILE, extra_too
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise PolicyError(f"{file}: is not TOML: {error}") from None
-    digest = hashlib.sha256(data).hexdigest()
-    return _Loader(file, key_lines(text), layer, (*TOOL_NAMES, *extra_tools)).policy(table, digest)
+    source = PolicySource(layer=layer, path=file, content=data)
+    return _Loader(file, key_lines(text), layer, (*TOOL_NAMES, *extra_tools)).policy(table, source)
 
 
 def combine(policies: Sequence[Policy]) -> Policy:
@@ -101,16 +100,13 @@ def combine(policies: Sequence[Policy]) -> Policy:
         other = seen.setdefault((rule.layer, rule.id), rule)
         if other is not rule:
             raise PolicyError(f"{rule.origin}: rule {rule.id}: the id is taken by the rule at {other.origin}")
-    sources = tuple(source for policy in policies for source in policy.sources)
-    lines = sorted(f"{source.layer.value} {source.sha256} {source.trusted}" for source in sources)
     return Policy(
         name="+".join(policy.name for policy in policies),
-        sha256=hashlib.sha256("\n".join(lines).encode()).hexdigest(),
         rules=tuple(rule for policy in policies for rule in policy.rules),
         defaults=tuple(default for policy in policies for default in policy.defaults),
         limits=strictest(policy.limits for policy in policies),
         unattended=max(policy.unattended for policy in policies),
-        sources=sources,
+        sources=tuple(source for policy in policies for source in policy.sources),
         guarded=tuple(dict.fromkeys(path for policy in policies for path in policy.guarded)),
     )
 
@@ -145,7 +141,7 @@ class _Loader:
         self.layer = layer
         self.tools = tools
 
-    def policy(self, table: Table, digest: str) -> Policy:
+    def policy(self, table: Table, source: PolicySource) -> Policy:
         self.check_keys(table, TOP_KEYS, "", 0)
         version = table.get("version")
         if version != 1 or isinstance(version, bool):
@@ -158,12 +154,11 @@ class _Loader:
         rules = self.rules(table)
         return Policy(
             name=name,
-            sha256=digest,
             rules=rules,
             defaults=self.defaults(self.table(table, "tools")),
             limits=self.limits(self.table(table, "limits")),
             unattended=self.unattended(unattended),
-            sources=(PolicySource(layer=self.layer, path=self.file, sha256=digest),),
+            sources=(source,),
         )
 
     def fail(self, table: str, index: int, key: str, problem: str) -> NoReturn:
@@ -425,7 +420,7 @@ def _example_decides(rule: Rule, action: Action) -> bool:
 def _example_path(word: str, access: Access) -> PathAccess:
     """Resolve a word as if every path were plain and the workspace were /workspace: examples never touch the disk."""
     real = os.path.normpath(os.path.join("/workspace", word))
-    inside = real == "/workspace" or real.startswith("/workspace/")
-    name = os.path.relpath(real, "/workspace") if inside else real
-    place = Place.INSIDE if inside else Place.OUTSIDE
+    inside = real.startswith("/workspace/")
+    name = real[len("/workspace/") :] if inside else "." if real == "/workspace" else real
+    place = Place.INSIDE if inside else Place.ROOT if name == "." else Place.OUTSIDE
     return PathAccess(written=word, real=real, names=(name,), access=access, place=place)

@@ -8,11 +8,10 @@ import termios
 import time
 from collections.abc import Callable
 
-from harness.actions import Action
+from harness.actions import Action, describe_facet
 from harness.approval import Answer, Approval
 from harness.cli.rich_console import RichConsole
 from harness.cli.trace import Tone
-from harness.gate import describe_facet
 from harness.policy import Decision, Source, Verdict
 
 DEAD_SECONDS = 0.4

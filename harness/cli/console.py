@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from typing import TextIO
 
@@ -69,10 +68,3 @@ class Console:
 
 def _null_stream() -> TextIO:
     return open(os.devnull, "w", encoding="utf-8")
-
-
-def use_utf8() -> None:
-    """Let stdout and stderr take any character whatever the locale: what it lacks is written as an escape."""
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None and hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")

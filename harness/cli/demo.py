@@ -37,8 +37,8 @@ from harness.workspace import Workspace
 def demo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Play a bundled scenario and return the exit code: 0 when it was played to its end. Raises HarnessError."""
     if arguments.list:
-        for scenario in SCENARIOS.values():
-            sys.stdout.write(f"{scenario.name:12} {scenario.title}\n")
+        for listed in SCENARIOS.values():
+            sys.stdout.write(f"{listed.name:12} {listed.title}\n")
         return Exit.DONE
     scenario = SCENARIOS.get(arguments.name)
     if scenario is None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 
-from harness.actions import Access, Action, Facet, PathAccess
+from harness.actions import Access, Action, Facet, PathAccess, describe_facet
 from harness.cli.exits import Exit
 from harness.cli.policies import assemble, load_named
 from harness.cli.state import PROJECT_POLICY, State
 from harness.errors import PolicyError, ToolError, UsageError
-from harness.gate import describe_facet
 from harness.messages import ToolCall
 from harness.policy import Layer, Source, Verdict, evaluate
 from harness.policy_file import TOOL_NAMES, load_policy, nearest
@@ -55,7 +55,7 @@ def _trust(file: str | None, state: State) -> int:
 def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
     workspace = Workspace(arguments.cwd or os.getcwd(), environment.get("HOME"))
     policy = assemble(State.of(environment), workspace.root, named=arguments.policy, fallback="default")
-    text = " ".join(arguments.what)
+    text = arguments.what[0] if len(arguments.what) == 1 else shlex.join(arguments.what)
     try:
         verdict = evaluate(policy, action_for(arguments.tool, text, workspace))
     except ToolError as error:

@@ -137,7 +137,7 @@ class Repl:
 
     def _command(self, line: str, session: Session) -> bool:
         """Do what a /command says; return whether to leave."""
-        word = line.split()[0].lower()
+        word = line.split(maxsplit=1)[0].lower()
         if word in ("/exit", "/quit"):
             return True
         if word == "/help":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from types import FrameType
 
@@ -26,22 +25,3 @@ class Signals:
         if number != signal.SIGINT:
             self.terminated = True
         self._interrupt.request()
-
-
-def keep_standard_descriptors() -> tuple[bool, bool, bool]:
-    """Say which of stdin, stdout and stderr are open, and put /dev/null in the place of the others.
-
-    Otherwise the next file that is opened (the action log, say) would become the standard output of something.
-    """
-    was_open = []
-    for descriptor in (0, 1, 2):
-        try:
-            os.fstat(descriptor)
-            was_open.append(True)
-        except OSError:
-            null = os.open(os.devnull, os.O_RDWR)
-            if null != descriptor:
-                os.dup2(null, descriptor)
-                os.close(null)
-            was_open.append(False)
-    return was_open[0], was_open[1], was_open[2]

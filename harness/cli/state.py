@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import time
 from collections.abc import Iterator, Mapping
 
-from harness.action_log import ActionLog
 from harness.errors import LogError, PolicyError, UsageError
 from harness.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from harness.action_log import ActionLog
 
 MANAGED_POLICY = "/etc/harness/policy.toml"
 PROJECT_POLICY = os.path.join(".harness", "policy.toml")
@@ -62,6 +62,9 @@ class State(Record):
 
         Raises LogError if the folder cannot be made, or would lie inside the workspace.
         """
+        import hashlib
+        import time
+
         slug = "".join(c if c.isalnum() or c in "-_" else "-" for c in os.path.basename(workspace))[:40] or "root"
         digest = hashlib.sha256(workspace.encode("utf-8", "surrogateescape")).hexdigest()[:8]
         folder = os.path.join(self.sessions, f"{slug}-{digest}")
@@ -76,6 +79,8 @@ class State(Record):
 
     def record_head(self, log: ActionLog) -> None:
         """Note the size and head of a log that is being closed. Raises LogError if that cannot be written."""
+        import json
+
         line = json.dumps({"file": log.path, "session": log.session, "records": log.count, "head": log.head})
         try:
             os.makedirs(self.state, mode=0o700, exist_ok=True)
@@ -89,6 +94,8 @@ class State(Record):
 
     def known_head(self, path: str) -> tuple[int, str] | None:
         """Return the size and head that were noted last for the log at `path`, or None."""
+        import json
+
         found = None
         for line in _lines(self.heads):
             try:

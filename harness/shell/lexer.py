@@ -65,11 +65,12 @@ def tokenize(text: str) -> tuple[Token, ...] | Unread:
     """Return the tokens of `text`, or why they cannot be told. Linear in the length of the text; never raises."""
     if len(text) > MAX_CHARACTERS:
         return Unread(reason=f"longer than {MAX_CHARACTERS} characters", column=MAX_CHARACTERS + 1)
-    for position, char in enumerate(text):
-        if not char.isprintable() and char not in "\n\t":
-            return Unread(reason=f"a control or invisible character (U+{ord(char):04X})", column=position + 1)
-        if char.isspace() and char not in " \n\t":
-            return Unread(reason=f"an unusual blank (U+{ord(char):04X})", column=position + 1)
+    if not (text.isascii() and text.isprintable()):
+        for position, char in enumerate(text):
+            if not char.isprintable() and char not in "\n\t":
+                return Unread(reason=f"a control or invisible character (U+{ord(char):04X})", column=position + 1)
+            if char.isspace() and char not in " \n\t":
+                return Unread(reason=f"an unusual blank (U+{ord(char):04X})", column=position + 1)
     return _Lexer(text).run()
 
 

@@ -1,0 +1,124 @@
+"""The flags of every command; only the parser that is needed is built, and nothing is read from the environment."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError, HelpFormatter, RawDescriptionHelpFormatter
+
+from harness import __version__
+
+ACTIONS = {
+    "policy": ("check", "explain", "trust"),
+    "audit": ("list", "show", "verify"),
+}
+"""Commands that take an action, and the actions."""
+
+_EPILOG = """\
+commands:
+  harness [PROMPT]       the prompt, in a terminal
+  harness run PROMPT     one prompt, nobody to ask (CI)
+  harness demo           a scripted model, without key or network
+  harness policy check FILE...     load policies strictly, run their examples
+  harness policy explain WHAT      say what would be decided, and by which rule
+  harness policy trust [FILE]      let the auto rules of a project's policy count
+  harness audit list               name the logs in the state folder
+  harness audit show [FILE...]     a readable timeline (the latest log without FILE)
+  harness audit verify [FILE...]   check chain and order: 0 whole, 1 broken, 3 open, 4 no head kept
+
+exit codes: 0 done, 1 internal error, 2 usage or policy, 3 hard block, 4 limit, 5 no usable answer, 6 provider
+failed, 7 done but calls were refused, 8 the log cannot be written, 130/143 interrupted, 141 stdout was closed"""
+
+
+def _formatter(prog: str) -> HelpFormatter:
+    # With a width of its own, since argparse would import shutil (2 ms) to ask the terminal, at every flag.
+    return RawDescriptionHelpFormatter(prog, width=110)
+
+
+def parser_for(command: str, action: str) -> ArgumentParser:
+    """Return the parser of `harness COMMAND ACTION`; the empty command is the prompt."""
+    name = " ".join(word for word in ("harness", command, action) if word)
+    parser = ArgumentParser(name, formatter_class=_formatter)
+    parser.set_defaults(action=action)
+    match command, action:
+        case "run", _:
+            parser.description = "Run one prompt; never asks, never reads the terminal."
+            parser.add_argument("prompt", help="what to do; - reads it from stdin")
+            _session_flags(parser)
+            parser.add_argument("--output", choices=("text", "json", "jsonl"), default="text", help="form of stdout")
+            parser.add_argument("--allow-refusals", action="store_true", help="exit 0 although calls were refused")
+            parser.add_argument("-q", "--quiet", action="store_true", help="no trace on stderr")
+        case "demo", _:
+            parser.description = "Play a bundled scenario with a scripted model."
+            parser.add_argument("name", nargs="?", default="fix", help="which one (--list names them)")
+            parser.add_argument("--answers", metavar="y,y,n", help="answers to the questions, in order")
+            parser.add_argument("--list", action="store_true", help="name the scenarios")
+            parser.add_argument("--keep", action="store_true", help="keep the scratch folder")
+        case "policy", _:
+            _policy_flags(parser, action)
+        case "audit", _:
+            _audit_flags(parser, action)
+        case _:
+            parser.description = "A coding harness in which every call of the model is decided before it runs."
+            parser.epilog = _EPILOG
+            parser.add_argument("prompt", nargs="?", help="the first thing to do; without it the prompt waits")
+            parser.add_argument("--version", action="version", version=f"harness {__version__}")
+            _session_flags(parser)
+    return parser
+
+
+def _session_flags(parser: ArgumentParser) -> None:
+    parser.add_argument("--policy", metavar="FILE", help="a policy file, or a shipped one: default, ci, readonly, demo")
+    parser.add_argument("--model", help="the model's name (else HARNESS_MODEL)")
+    parser.add_argument("--base-url", metavar="URL", help="of an OpenAI-compatible server (else OPENAI_BASE_URL)")
+    parser.add_argument("--cwd", metavar="DIR", help="the workspace (else the current folder)")
+    parser.add_argument("--log", metavar="FILE", help="the action log (else a new file in the state folder)")
+    parser.add_argument("--max-turns", type=_whole, metavar="N", help="requests to the model")
+    parser.add_argument("--max-seconds", type=_number, metavar="S", help="wall time")
+    parser.add_argument("--max-tokens", type=_whole, metavar="N", help="tokens in and out")
+
+
+def _policy_flags(parser: ArgumentParser, action: str) -> None:
+    match action:
+        case "check":
+            parser.description = "Load policies strictly and run their examples."
+            parser.add_argument("files", nargs="+", metavar="FILE")
+        case "trust":
+            parser.description = (
+                "Let the auto rules of a project's policy count, as long as its content stays the same."
+            )
+            parser.add_argument("file", nargs="?", metavar="FILE", help="by default .harness/policy.toml")
+        case _:
+            parser.description = "Say what would be decided on a call, and by which rule; nothing is run."
+            parser.add_argument("--tool", default="bash", help="bash, read_file, write_file or edit_file")
+            parser.add_argument("--policy", metavar="FILE", help="a policy file, or a shipped one (else the prompt's)")
+            parser.add_argument("--cwd", metavar="DIR", help="the workspace (else the current folder)")
+            parser.add_argument("what", nargs="+", help="the command line in one word, or the path")
+
+
+def _audit_flags(parser: ArgumentParser, action: str) -> None:
+    match action:
+        case "list":
+            parser.description = "Name the logs in the state folder."
+        case "show":
+            parser.description = "Write a readable timeline; of the latest log without FILE."
+            parser.add_argument("files", nargs="*", metavar="FILE")
+            parser.add_argument("--json", action="store_true", help="the whole records, one a line")
+        case _:
+            parser.description = "Check chain and order; exit 0 whole, 1 broken, 3 open, 4 no head to compare with."
+            parser.add_argument("files", nargs="*", metavar="FILE")
+            parser.add_argument("--head", help="the head hash that was noted elsewhere")
+
+
+def _whole(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e12:
+        raise ArgumentTypeError(f"{text!r} is not a number above 0")
+    return value
