@@ -1,0 +1,114 @@
+"""`harness demo`: the bundled scenarios, unattended and at a pseudo-terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pexpect
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Program
+
+
+def outcomes(program: Program) -> list[tuple[object, object]]:
+    return [(r["tool"], r["status"]) for r in program.records() if r["kind"] == "outcome"]
+
+
+READ_AND_RED = [("read_file", "ok"), ("read_file", "ok"), ("bash", "failed")]
+
+COURSES = [
+    pytest.param(
+        "y,y,n",
+        [*READ_AND_RED, ("edit_file", "ok"), ("bash", "denied"), ("bash", "ok"), ("write_file", "ok"), ("bash", "denied"),
+         ("bash", "ok")],
+        "with two more cases, and the tests are green. You did not want it run by hand",
+        id="the edit and the new tests are allowed, the last command is not",
+    ),
+    pytest.param(
+        "y,y,y",
+        [*READ_AND_RED, ("edit_file", "ok"), ("bash", "denied"), ("bash", "ok"), ("write_file", "ok"), ("bash", "ok"),
+         ("bash", "ok")],
+        "with two more cases, and the tests are green.",
+        id="everything is allowed",
+    ),
+    pytest.param(
+        "n: keep to blanks,y,n,n",
+        [*READ_AND_RED, ("edit_file", "denied"), ("edit_file", "ok"), ("bash", "denied"), ("bash", "ok"),
+         ("write_file", "denied"), ("bash", "denied"), ("bash", "ok")],
+        "no more cases, as you decided",
+        id="a refusal leads to another edit",
+    ),
+    pytest.param(
+        "n,n",
+        [*READ_AND_RED, ("edit_file", "denied"), ("edit_file", "denied"), ("bash", "denied"), ("bash", "failed")],
+        "the test is still red",
+        id="both edits are refused",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("answers", "expected", "words"), COURSES)
+def test_answers_change_the_course(
+    program: Program, answers: str, expected: list[tuple[str, str]], words: str
+) -> None:
+    """Each answer leads where it should, the scenario is played to its end, and the log is whole."""
+    done = program.run("demo", "--answers", answers)
+    assert (done.code, outcomes(program)) == (0, expected), done.out
+    assert words in done.out
+    assert "SCRIPTED" in done.out
+    assert program.run("audit", "verify").code == 0
+
+
+def test_a_hard_block_halts_with_3(program: Program) -> None:
+    """Nothing of the reply that holds the block runs, and the log says so."""
+    done = program.run("demo", "hard-block")
+    assert done.code == 3
+    assert outcomes(program) == [("read_file", "ok"), ("bash", "blocked"), ("bash", "not_run")] or outcomes(
+        program
+    ) == [("read_file", "ok"), ("bash", "not_run"), ("bash", "blocked")]
+    assert "BLOCKED" in done.out
+    assert "This is never said" not in done.out
+
+
+def test_without_a_terminal_every_question_is_a_no(program: Program) -> None:
+    """`harness demo` in a pipe plays to its end, and says that nobody could be asked."""
+    done = program.run("demo")
+    assert done.code == 0
+    assert "no terminal: every question is answered no" in done.out
+
+
+def test_an_unknown_demo_names_the_nearest(program: Program) -> None:
+    """Exit 2 and a hint."""
+    done = program.run("demo", "hardblock")
+    assert (done.code, "did you mean hard-block?" in done.err) == (2, True)
+    assert program.run("demo", "--answers", "maybe").code == 2
+    assert "hard-block" in program.run("demo", "--list").out
+
+
+@pytest.mark.terminal
+def test_at_a_terminal_the_person_is_asked(program: Program) -> None:
+    """The diff is shown; y, then a no with words, then n; the words reach the model."""
+    command = program.command("demo")
+    child = pexpect.spawn(
+        command[0], command[1:], cwd=str(program.workspace), env=program.environment, encoding="utf-8", timeout=30,
+        dimensions=(50, 120),
+    )  # fmt: skip
+    child.expect("edit_file asks")
+    child.expect(r"\+    return \"-\"\.join\(title\.lower\(\)\.split\(\)\)")
+    child.expect("allow\\?")
+    child.send("y\r")
+    child.expect("write_file asks")
+    child.expect("allow\\?")
+    child.send("n: no more files, please\r")
+    child.expect("bash asks")
+    child.expect("allow\\?")
+    child.send("n\r")
+    child.expect("no more cases, as you decided")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+    answers = [(r["answer"], r["by"], r["words"]) for r in program.records() if r["kind"] == "approval_answered"]
+    assert answers == [("yes", "person", ""), ("no", "person", "no more files, please"), ("no", "person", "")]
+    told = [r["content"] for r in program.records() if r["kind"] == "outcome" and r["status"] == "denied"]
+    assert any('Denied by the person: "no more files, please"' in str(text) for text in told)

@@ -1,0 +1,195 @@
+"""The prompt, at a pseudo-terminal: a person types, the scripted model answers, questions are asked."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pexpect
+import pytest
+
+from harness.models.scripted import Reply, Script, call, replies
+
+if TYPE_CHECKING:
+    from conftest import Program
+
+pytestmark = pytest.mark.terminal
+
+Start = Callable[..., "pexpect.spawn[str]"]
+
+
+@pytest.fixture
+def start(program: Program) -> Iterator[Start]:
+    """Start the prompt against a script, at a pseudo-terminal of 120 columns."""
+    children: list[pexpect.spawn[str]] = []
+
+    def spawn(script: Script, *flags: str) -> pexpect.spawn[str]:
+        command = program.command("--base-url", program.serve(script), "--model", "scripted", *flags)
+        child = pexpect.spawn(
+            command[0], command[1:], cwd=str(program.workspace), env=program.environment, encoding="utf-8", timeout=20,
+            dimensions=(50, 120),
+        )  # fmt: skip
+        children.append(child)
+        child.expect("/help for help")
+        return child
+
+    yield spawn
+    for child in children:
+        child.close(force=True)
+
+
+def leave(child: pexpect.spawn[str]) -> int | None:
+    child.send("/exit\r")
+    child.expect(pexpect.EOF)
+    child.close()
+    return int(child.exitstatus) if child.exitstatus is not None else None
+
+
+def answers(program: Program) -> list[tuple[object, object, object]]:
+    return [(r["answer"], r["by"], r["words"]) for r in program.records() if r["kind"] == "approval_answered"]
+
+
+TOUCH = Reply(calls=(call("bash", command="touch made"),))
+
+
+def test_a_question_answered_yes_runs(program: Program, start: Start) -> None:
+    """The answer streams, the call is asked about and traced, and the file is there."""
+    child = start(replies(TOUCH, Reply(text="It is made.")))
+    child.send("make it\r")
+    child.expect("bash asks")
+    child.expect("touch made")
+    child.expect("allow\\?")
+    child.send("y\r")
+    child.expect(r"\+ bash  touch made  \[asked: yes by person")
+    child.expect("It is made.")
+    assert leave(child) == 0
+    assert (program.workspace / "made").exists()
+    assert program.run("audit", "verify").code == 0
+
+
+def test_a_no_with_words_reaches_the_model(program: Program, start: Start) -> None:
+    """The words are in the next request."""
+    child = start(replies(TOUCH, Reply(text="Understood.")))
+    child.send("make it\r")
+    child.expect("allow\\?")
+    child.send("n not on a friday\r")
+    child.expect("Understood.")
+    assert leave(child) == 0
+    assert not (program.workspace / "made").exists()
+    assert "not on a friday" in str(program.players[0].requests[-1])
+
+
+def test_enter_alone_answers_nothing(program: Program, start: Start) -> None:
+    """Enter asks again; so does anything that is neither yes nor no."""
+    child = start(replies(TOUCH, Reply(text="Fine.")))
+    child.send("make it\r")
+    child.expect("allow\\?")
+    child.send("\r")
+    child.expect("Enter alone answers nothing")
+    child.send("sure, go ahead\r")
+    child.expect("Enter alone answers nothing")
+    child.send("n\r")
+    child.expect("Fine.")
+    leave(child)
+    assert answers(program) == [("no", "person", "")]
+
+
+def test_what_is_typed_ahead_approves_nothing(program: Program, start: Start) -> None:
+    """A y that was typed while the model worked is thrown away."""
+    child = start(replies(Reply(calls=(call("bash", command="sleep 1; ls"),)), TOUCH, Reply(text="Fine.")))
+    child.send("go\r")
+    child.expect("allow\\?")
+    child.send("y\r")
+    child.send("y\ry\ry\r")
+    child.expect("touch made")
+    child.expect("allow\\?")
+    child.send("n\r")
+    child.expect("Fine.")
+    leave(child)
+    assert [answer for answer, _, _ in answers(program)] == ["yes", "no"]
+    assert not (program.workspace / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("keys", "answer"), [pytest.param("\x03", "stop", id="Ctrl-C"), pytest.param("\x04", "no", id="end of input")]
+)
+def test_leaving_a_question_is_a_no(program: Program, start: Start, keys: str, answer: str) -> None:
+    """Ctrl-C and Ctrl-D at a question refuse; the prompt comes back."""
+    child = start(replies(TOUCH, Reply(text="Fine.")))
+    child.send("make it\r")
+    child.expect("allow\\?")
+    child.send(keys)
+    child.expect("requests,")
+    assert leave(child) == 0
+    assert [found for found, _, _ in answers(program)] == [answer]
+    assert not (program.workspace / "made").exists()
+
+
+def test_ctrl_c_stops_a_command_and_the_conversation_goes_on(program: Program, start: Start) -> None:
+    """The history stays valid: the scripted server refuses any that is not."""
+    child = start(replies(Reply(calls=(call("bash", command="echo begun > begun; sleep 60"),)), Reply(text="Hello again.")))
+    child.send("go\r")
+    child.expect("allow\\?")
+    child.send("y\r")
+    for _ in range(500):
+        if (program.workspace / "begun").exists():
+            break
+        child.expect(pexpect.TIMEOUT, timeout=0.02)
+    child.send("\x03")
+    child.expect("interrupted")
+    child.send("hello\r")
+    child.expect("Hello again.")
+    assert leave(child) == 0
+
+
+def test_commands(program: Program, start: Start) -> None:
+    """/help /tools /policy /clear and an unknown one are answered locally."""
+    child = start(replies(Reply(text="one"), Reply(text="two")))
+    for line, answer in (
+        ("/help", "the policy in force"),
+        ("/tools", "edit_file"),
+        ("/policy", "force-push"),
+        ("/polic", "did you mean /policy?"),
+    ):
+        child.send(line + "\r")
+        child.expect(answer.replace("?", "\\?"))
+    child.send("first\r")
+    child.expect("one")
+    child.expect("requests,")
+    child.send("/clear\r")
+    child.expect("the conversation is forgotten")
+    child.send("second\r")
+    child.expect("two")
+    assert leave(child) == 0
+    assert "first" not in str(program.players[0].requests[-1])
+
+
+def test_hostile_text_cannot_touch_the_terminal(start: Start) -> None:
+    """Escapes in the model's words and in a command are shown, not obeyed."""
+    child = start(
+        replies(Reply(text="a\x1b]0;owned\x07b\x1b[2Jc", calls=(call("bash", command="echo '\x1b[8m'; rm x"),)), Reply())
+    )
+    child.send("go\r")
+    child.expect_exact("a\\x1b]0;owned\\x07b\\x1b[2Jc")
+    child.expect("allow\\?")
+    assert "\\x1b[8m" in (child.before or "")
+    child.send("n\r")
+    leave(child)
+
+
+def test_termination_leaves_with_143(program: Program, start: Start) -> None:
+    """SIGTERM at the prompt ends the session with a whole log."""
+    child = start(replies(Reply(text="one")))
+    child.expect("> ")
+    child.kill(signal.SIGTERM)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 143
+    assert program.records()[-1]["kind"] == "session_ended"
+
+
+def test_without_a_terminal_it_refuses(program: Program) -> None:
+    """In a pipe the prompt says what to use instead."""
+    done = program.run("--base-url", "http://127.0.0.1:9")
+    assert (done.code, "harness run" in done.err) == (2, True)

@@ -1,0 +1,320 @@
+"""`harness run`, as a CI job runs it: the real program, the real client, a scripted server on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.models.scripted import Failure, Raw, Reply, call, replies
+
+if TYPE_CHECKING:
+    from conftest import Program
+
+AUTO = 'version = 1\n[tools]\ndefault = "auto"\n'
+DENY_BASH = 'version = 1\n[tools]\nbash = "deny"\ndefault = "auto"\n'
+BLOCK = """\
+version = 1
+[tools]
+default = "auto"
+[[rule]]
+id = "never"
+decision = "block"
+argv = ["touch"]
+reason = "Touching is not done."
+"""
+CONFIRM = 'version = 1\n[tools]\ndefault = "confirm"\n'
+UNATTENDED_BLOCK = CONFIRM + '[unattended]\nconfirm = "block"\n'
+
+
+def policy(program: Program, text: str) -> str:
+    path = program.home / "policy.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def touch(name: str = "made") -> Reply:
+    return Reply(calls=(call("bash", command=f"touch {name}"),))
+
+
+DONE = Reply(text="All done.")
+
+ENDINGS = [
+    pytest.param(AUTO, (touch(), DONE), (), 0, "completed", id="done and nothing refused exits 0"),
+    pytest.param(BLOCK, (touch(), DONE), (), 3, "blocked", id="a hard block exits 3"),
+    pytest.param(UNATTENDED_BLOCK, (touch(), DONE), (), 3, "blocked", id="confirm as block exits 3"),
+    pytest.param(AUTO, (touch("a"), touch("b"), DONE), ("--max-turns", "2"), 4, "limit", id="a limit exits 4"),
+    pytest.param(
+        DENY_BASH, (touch(), touch(), touch(), DONE), (), 4, "limit", id="the same refusal three times exits 4"
+    ),
+    pytest.param(AUTO, (Reply(text="abc", finish_reason="length"),), (), 5, "length", id="a cut reply exits 5"),
+    pytest.param(
+        AUTO, (Reply(text="", finish_reason="content_filter"),), (), 5, "content_filter", id="a filtered reply exits 5"
+    ),
+    pytest.param(
+        AUTO,
+        (Raw(body=b'data: {"choices":[{"index":0,"delta":{"content":"ab"}}]}\n\n', content_type="text/event-stream"),),
+        (), 5, "cut", id="a stream that ends too early exits 5",
+    ),  # fmt: skip
+    pytest.param(
+        AUTO, (Failure(status=401, body='{"error":{"message":"no"}}'),), (), 6, "model_error", id="a bad key exits 6"
+    ),
+    pytest.param(
+        AUTO, (Raw(body=b"<html>hello</html>", content_type="text/html"),), (), 6, "model_error", id="no JSON exits 6"
+    ),
+    pytest.param(DENY_BASH, (touch(), DONE), (), 7, "completed", id="done but refused exits 7"),
+    pytest.param(CONFIRM, (touch(), DONE), (), 7, "completed", id="nobody to ask exits 7"),
+    pytest.param(DENY_BASH, (touch(), DONE), ("--allow-refusals",), 0, "completed", id="--allow-refusals exits 0"),
+]
+
+
+@pytest.mark.parametrize(("rules", "script", "flags", "code", "stop"), ENDINGS)
+def test_every_end_has_its_exit_code(
+    program: Program, rules: str, script: tuple[Reply, ...], flags: tuple[str, ...], code: int, stop: str
+) -> None:
+    """The exit code, the JSON and the log agree, and nothing refused has run."""
+    url = program.serve(replies(*script))
+    done = program.run("run", "go", "--base-url", url, "--policy", policy(program, rules), "--output", "json", *flags)
+    summary = json.loads(done.out)
+    assert (code, code, stop) == (done.code, summary["exit_code"], summary["stop"]), done.err
+    assert (program.records()[-1]["kind"], program.records()[-1]["stop"]) == ("session_ended", stop)
+    assert "Traceback" not in done.err
+    made = program.workspace / "made"
+    assert made.exists() == (rules is AUTO and script[0] == touch())
+    verified = program.run("audit", "verify", str(program.logs()[0]))
+    assert (verified.code, verified.out.splitlines()[0]) == (
+        0, "Every record follows from the one before; every run was permitted beforehand.",
+    )  # fmt: skip
+
+
+def test_text_output_is_the_answer_alone(program: Program) -> None:
+    """Only the last answer goes to stdout; trace, policy, log path and head go to stderr."""
+    url = program.serve(replies(Reply(text="Let me see.", calls=(call("bash", command="echo hi"),)), DONE))
+    done = program.run("run", "go", "--base-url", url, "--policy", policy(program, AUTO))
+    assert (done.code, done.out) == (0, "All done.\n")
+    assert "+ bash  echo hi  [auto: default for default (policy.toml:3)]  exit 0" in done.err
+    assert f"log: {program.logs()[0]}" in done.err
+    assert "head: " in done.err
+
+
+def test_jsonl_output_is_the_log(program: Program) -> None:
+    """Every record appears on stdout as it is in the log."""
+    url = program.serve(replies(touch(), DONE))
+    done = program.run("run", "go", "--base-url", url, "--policy", policy(program, AUTO), "--output", "jsonl")
+    assert [json.loads(line) for line in done.out.splitlines()] == program.records()
+
+
+def test_without_policy_reading_only(program: Program) -> None:
+    """The shipped readonly policy holds, and one line says so."""
+    url = program.serve(replies(touch(), Reply(calls=(call("bash", command="ls"),)), DONE))
+    done = program.run("run", "go", "--base-url", url)
+    assert (done.code, (program.workspace / "made").exists()) == (7, False)
+    notes = [line for line in done.err.splitlines() if "no --policy was given" in line]
+    assert len(notes) == 1
+
+
+def test_prompt_from_stdin(program: Program) -> None:
+    """`-` reads the prompt from stdin."""
+    url = program.serve(replies(DONE))
+    prompt = program.home / "prompt"
+    prompt.write_text("from stdin")
+    with prompt.open("rb") as stdin:
+        done = program.run("run", "-", "--base-url", url, stdin=stdin)
+    assert done.code == 0
+    assert [r["text"] for r in program.records() if r["kind"] == "user_message"] == ["from stdin"]
+
+
+BAD_POLICIES = [
+    pytest.param("version = 1\nverison = 2\n", "policy.toml:2: verison: unknown key; did you mean version?", id="key"),
+    pytest.param(
+        'version = 1\n[tools]\nbash = "allow"\n', "policy.toml:3: [tools] bash: unknown decision 'allow'", id="decision"
+    ),
+    pytest.param(
+        'version = 1\n[[rule]]\nid = "x"\ndecision = "deny"\nargv = ["rm"]\n', "needs a reason", id="no reason"
+    ),
+    pytest.param(
+        'version = 1\n[[rule]]\nid = "x"\ndecision = "auto"\nargv = ["ls"]\nmatch = ["ls; rm x"]\n',
+        "policy.toml:6: [[rule]] match: the rule does not match its example 'ls; rm x'", id="failing example",
+    ),
+    pytest.param("version = = 1", "is not TOML", id="no TOML"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_POLICIES)
+def test_a_wrong_policy_stops_before_any_request(program: Program, text: str, message: str) -> None:
+    """One line, exit 2, nothing asked of the model, no log begun."""
+    url = program.serve(replies(DONE))
+    done = program.run("run", "go", "--base-url", url, "--policy", policy(program, text))
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert len(done.err.splitlines()) == 1
+    assert (program.players[0].requests, program.logs()) == ([], [])
+
+
+def test_a_policy_that_cannot_be_read(program: Program) -> None:
+    """A missing file and a folder are refused in one line."""
+    for path in (program.home / "missing.toml", program.home):
+        done = program.run("run", "go", "--base-url", "http://127.0.0.1:9", "--policy", str(path))
+        assert (done.code, len(done.err.splitlines())) == (2, 1)
+        assert "cannot be read" in done.err
+
+
+def test_no_provider_names_three_ways_out(program: Program) -> None:
+    """Neither key nor base URL: exit 2, and the demo is among the ways out."""
+    done = program.run("run", "go")
+    assert done.code == 2
+    for way in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "harness demo"):
+        assert way in done.err
+
+
+def test_a_workspace_that_does_not_exist(program: Program) -> None:
+    """Exit 2, one line."""
+    done = program.run("run", "go", "--cwd", str(program.home / "nowhere"), "--base-url", "http://127.0.0.1:9")
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert "not an existing folder" in done.err
+
+
+def test_a_log_that_cannot_be_written(program: Program) -> None:
+    """Exit 8 before any request: a file stands where the state folder should be."""
+    url = program.serve(replies(touch(), DONE))
+    (program.state / "harness").write_text("in the way")
+    done = program.run("run", "go", "--base-url", url, "--policy", policy(program, AUTO))
+    assert (done.code, program.players[0].requests) == (8, [])
+    assert len(done.err.splitlines()) == 1
+    assert not (program.workspace / "made").exists()
+
+
+def test_a_full_disk_stops_before_the_next_call(program: Program) -> None:
+    """The log hits a file size limit: the call whose intent does not fit is not run, exit 8."""
+    url = program.serve(replies(*(touch(f"made{n}") for n in range(40)), DONE))
+    limited = ["bash", "-c", 'ulimit -f 8; trap "" XFSZ; exec "$@"', "bash"]
+    command = program.command("run", "go", "--base-url", url, "--policy", policy(program, AUTO), "--max-turns", "60")
+    done = subprocess.run(
+        [*limited, *command], cwd=program.workspace, env=program.environment, capture_output=True, check=False, timeout=60
+    )
+    assert done.returncode == 8, done.stderr
+    (log,) = program.logs()
+    records = [json.loads(line) for line in log.read_text().splitlines()]
+    intents = {r["call"] for r in records if r["kind"] == "intent"}
+    ran = {int(path.name.removeprefix("made")) + 1 for path in program.workspace.glob("made*")}
+    assert ran
+    assert ran <= intents
+
+
+def test_an_argument_of_ten_megabytes(program: Program) -> None:
+    """It becomes an error result; nothing runs, and the log stays small."""
+    url = program.serve(replies(Reply(calls=(call("bash", command="echo " + "x" * 10_000_000),)), DONE))
+    done = program.run("run", "go", "--base-url", url, "--policy", policy(program, AUTO))
+    assert done.code == 0
+    assert [r["status"] for r in program.records() if r["kind"] == "outcome"] == ["invalid"]
+    assert program.logs()[0].stat().st_size < 20_000
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
+def test_a_signal_during_a_command(program: Program, number: signal.Signals, code: int) -> None:
+    """The command is killed, the record is complete, the exit code is that of the signal."""
+    script = replies(Reply(calls=(call("bash", command="touch begun; sleep 60"), call("bash", command="ls"))), DONE)
+    url = program.serve(script)
+    process = program.start("run", "go", "--base-url", url, "--policy", policy(program, AUTO))
+    wait_for(program.workspace / "begun")
+    process.send_signal(number)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == code, err
+    kinds = [r["status"] for r in program.records() if r["kind"] == "outcome"]
+    assert kinds == ["interrupted", "not_run"]
+    assert program.records()[-1]["stop"] == "interrupted"
+    assert program.run("audit", "verify").code == 0
+
+
+def test_a_signal_while_the_model_is_silent(program: Program) -> None:
+    """Ctrl-C takes effect although the server never answers."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        process = program.start("run", "go", "--base-url", url)
+        connection, _ = listener.accept()
+        connection.recv(10)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=10)
+        connection.close()
+    assert process.returncode == 130, err
+    assert program.records()[-1]["stop"] == "interrupted"
+
+
+def test_stdin_closed(program: Program) -> None:
+    """A closed stdin changes nothing: it is never read."""
+    url = program.serve(replies(Reply(calls=(call("bash", command="cat; echo end"),)), DONE))
+    done = program.run(
+        "run", "go", "--base-url", url, "--policy", policy(program, AUTO), stdin=None, preexec_fn=lambda: os.close(0)
+    )
+    assert (done.code, done.out) == (0, "All done.\n")
+
+
+def test_stdout_closed_at_the_start(program: Program) -> None:
+    """There is nowhere to write: exit 2 before any request."""
+    url = program.serve(replies(DONE))
+    done = program.run("run", "go", "--base-url", url, stdout=None, preexec_fn=lambda: os.close(1))
+    assert (done.code, program.players[0].requests) == (2, [])
+    assert "stdout is closed" in done.err
+
+
+@pytest.mark.parametrize("form", ["text", "jsonl", "json"])
+def test_stdout_closed_by_its_reader(program: Program, form: str) -> None:
+    """A reader that goes away ends the run cleanly with 141, and the log is whole."""
+    url = program.serve(replies(touch("a"), touch("b"), DONE))
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = program.start(
+        "run", "go", "--base-url", url, "--policy", policy(program, AUTO), "--output", form, stdout=writer
+    )
+    os.close(writer)
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, b"Traceback" in err) == (141, False), err
+    assert program.run("audit", "verify").code == 0
+
+
+def test_the_terminal_is_never_read(program: Program) -> None:
+    """With a pseudo-terminal attached and y typed into it, a confirm is still refused."""
+    import pexpect
+
+    url = program.serve(replies(touch(), DONE))
+    command = program.command("run", "go", "--base-url", url, "--policy", policy(program, CONFIRM))
+    child = pexpect.spawn(
+        command[0], command[1:], cwd=str(program.workspace), env=program.environment, encoding="utf-8", timeout=30
+    )
+    child.send("y\ny\n")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 7
+    assert not (program.workspace / "made").exists()
+
+
+def test_the_key_reaches_neither_log_nor_child(program: Program) -> None:
+    """The harness's key is not in the command's environment, and is masked in the log wherever it turns up."""
+    key = "sk-test-0123456789abcdef"
+    program.environment["OPENAI_API_KEY"] = key
+    url = program.serve(replies(Reply(calls=(call("bash", command=f"env; echo {key}"),)), DONE))
+    done = program.run("run", "go", "--base-url", url, "--policy", policy(program, AUTO))
+    assert done.code == 0
+    log = program.logs()[0].read_text()
+    assert key not in log
+    assert "[masked]" in log
+    assert "OPENAI_API_KEY" not in log
+    assert key not in done.err
+
+
+def wait_for(path: Path) -> None:
+    """Wait until a file is there, at most ten seconds."""
+    appeared = threading.Event()
+    for _ in range(1000):
+        if path.exists():
+            return
+        appeared.wait(0.01)
+    raise AssertionError(f"{path} never appeared")
