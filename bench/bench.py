@@ -137,10 +137,9 @@ class Stamps:
 
 def harness_loop(calls: int, command: str, folder: str) -> tuple[list[float], int, int]:
     """Return seconds per call, bytes of log, and bytes of results in it, for one run with `calls` calls."""
-    from harness.models.openai_chat import OpenAIChat
-
     from harness import ActionLog, Agent, Limits, Workspace, builtin_tools, deny_all, load_policy
     from harness.action_log import LogRecord
+    from harness.models.openai_chat import OpenAIChat
 
     path = os.path.join(folder, f"log-{calls}-{time.monotonic_ns()}.jsonl")
     log = ActionLog.open(path)
@@ -252,11 +251,10 @@ def memory(folder: str) -> None:
 
 def decisions(folder: str) -> None:
     """One decision on a command of two parts, under 10 and 200 rules."""
-    from harness.tools.bash import BashTool
-
     from harness import Workspace, evaluate
     from harness.messages import ToolCall
     from harness.policy_file import parse_policy
+    from harness.tools.bash import BashTool
 
     line = "git log --oneline -5 src/a.py | head -3"
     action = BashTool(Workspace(folder)).prepare(ToolCall(id="1", name="bash", arguments="{}"), {"command": line})

@@ -49,9 +49,7 @@ COURSES = [
 
 
 @pytest.mark.parametrize(("answers", "expected", "words"), COURSES)
-def test_answers_change_the_course(
-    program: Program, answers: str, expected: list[tuple[str, str]], words: str
-) -> None:
+def test_answers_change_the_course(program: Program, answers: str, expected: list[tuple[str, str]], words: str) -> None:
     """Each answer leads where it should, the scenario is played to its end, and the log is whole."""
     done = program.run("demo", "--answers", answers)
     assert (done.code, outcomes(program)) == (0, expected), done.out

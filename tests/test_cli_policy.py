@@ -109,6 +109,8 @@ def test_no_call_may_write_the_policies_or_the_log(program: Program, in_workspac
         call("bash", command="echo > rules.toml"),
     ):
         url = program.serve(replies(Reply(calls=(attempt,)), Reply(text="done")))
-        done = program.run("run", "go", "--base-url", url, "--policy", "rules.toml", "--log", str(program.home / "x.jsonl"))
+        done = program.run(
+            "run", "go", "--base-url", url, "--policy", "rules.toml", "--log", str(program.home / "x.jsonl")
+        )
         assert done.code == 3, done.err
         assert path.read_text() != ""

@@ -128,7 +128,9 @@ def test_leaving_a_question_is_a_no(program: Program, start: Start, keys: str, a
 
 def test_ctrl_c_stops_a_command_and_the_conversation_goes_on(program: Program, start: Start) -> None:
     """The history stays valid: the scripted server refuses any that is not."""
-    child = start(replies(Reply(calls=(call("bash", command="echo begun > begun; sleep 60"),)), Reply(text="Hello again.")))
+    child = start(
+        replies(Reply(calls=(call("bash", command="echo begun > begun; sleep 60"),)), Reply(text="Hello again."))
+    )
     child.send("go\r")
     child.expect("allow\\?")
     child.send("y\r")
@@ -168,7 +170,9 @@ def test_commands(program: Program, start: Start) -> None:
 def test_hostile_text_cannot_touch_the_terminal(start: Start) -> None:
     """Escapes in the model's words and in a command are shown, not obeyed."""
     child = start(
-        replies(Reply(text="a\x1b]0;owned\x07b\x1b[2Jc", calls=(call("bash", command="echo '\x1b[8m'; rm x"),)), Reply())
+        replies(
+            Reply(text="a\x1b]0;owned\x07b\x1b[2Jc", calls=(call("bash", command="echo '\x1b[8m'; rm x"),)), Reply()
+        )
     )
     child.send("go\r")
     child.expect_exact("a\\x1b]0;owned\\x07b\\x1b[2Jc")

@@ -60,8 +60,11 @@ ENDINGS = [
     pytest.param(
         AUTO,
         (Raw(body=b'data: {"choices":[{"index":0,"delta":{"content":"ab"}}]}\n\n', content_type="text/event-stream"),),
-        (), 5, "cut", id="a stream that ends too early exits 5",
-    ),  # fmt: skip
+        (),
+        5,
+        "cut",
+        id="a stream that ends too early exits 5",
+    ),
     pytest.param(
         AUTO, (Failure(status=401, body='{"error":{"message":"no"}}'),), (), 6, "model_error", id="a bad key exits 6"
     ),
@@ -196,7 +199,12 @@ def test_a_full_disk_stops_before_the_next_call(program: Program) -> None:
     limited = ["bash", "-c", 'ulimit -f 8; trap "" XFSZ; exec "$@"', "bash"]
     command = program.command("run", "go", "--base-url", url, "--policy", policy(program, AUTO), "--max-turns", "60")
     done = subprocess.run(
-        [*limited, *command], cwd=program.workspace, env=program.environment, capture_output=True, check=False, timeout=60
+        [*limited, *command],
+        cwd=program.workspace,
+        env=program.environment,
+        capture_output=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode == 8, done.stderr
     (log,) = program.logs()

@@ -12,6 +12,7 @@ from harness.actions import Action, describe_facet
 from harness.approval import Answer, Approval
 from harness.cli.rich_console import RichConsole
 from harness.cli.trace import Tone
+from harness.interrupt import Interrupt
 from harness.policy import Decision, Source, Verdict
 
 DEAD_SECONDS = 0.4
@@ -65,6 +66,20 @@ class TerminalApprover:
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
         except (termios.error, OSError, ValueError):
             pass  # not a terminal: a test's pipe
+
+
+def terminal_approver(console: RichConsole, interrupt: Interrupt) -> TerminalApprover:
+    """Return an approver that reads with prompt_toolkit, and that a signal can end."""
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.history import InMemoryHistory
+
+    questions: PromptSession[str] = PromptSession(history=InMemoryHistory())
+
+    def read_line(question: str) -> str:
+        with interrupt:
+            return questions.prompt(question)
+
+    return TerminalApprover(console, read_line)
 
 
 def parse_answer(line: str) -> Approval | None:

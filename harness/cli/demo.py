@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from harness.action_log import ActionLog
 from harness.agent import Agent, RunResult
 from harness.approval import Approver, ScriptedAnswers, deny_all
-from harness.cli.approvals import TerminalApprover, terminal_is_there
+from harness.cli.approvals import terminal_approver, terminal_is_there
 from harness.cli.console import wants_colour
 from harness.cli.exits import Exit, exit_code
 from harness.cli.policies import shipped_policy_path
@@ -88,7 +88,7 @@ def _play(
             model=OpenAIChat("scripted", base_url=server.base_url, api_key="no-key-needed"),
             tools=builtin_tools(workspace, limits=policy.limits, environment=environment),
             policy=policy,
-            approver=_approver(console, answers),
+            approver=_approver(console, answers, interrupt),
             log=log,
             about={"mode": "demo", "scenario": scenario.name, "argv": list(sys.argv), "workspace": folder},
             on_text=console.text,
@@ -104,17 +104,13 @@ def _play(
     return exit_code(result.stop, refusals=0, allow_refusals=True, terminated=signals.terminated)
 
 
-def _approver(console: RichConsole, answers: ScriptedAnswers | None) -> Approver:
+def _approver(console: RichConsole, answers: ScriptedAnswers | None, interrupt: Interrupt) -> Approver:
     if answers is not None:
         return answers
     if not terminal_is_there():
         console.line("no terminal: every question is answered no (--answers y,y,n prepares answers)", Tone.WARNING)
         return deny_all
-    from prompt_toolkit import PromptSession
-    from prompt_toolkit.history import InMemoryHistory
-
-    questions: PromptSession[str] = PromptSession(history=InMemoryHistory())
-    return TerminalApprover(console, questions.prompt)
+    return terminal_approver(console, interrupt)
 
 
 def _tell_end(console: RichConsole, result: RunResult, log: ActionLog, kept: str | None) -> None:

@@ -13,7 +13,7 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from harness.agent import Agent, RunResult, Session
-from harness.cli.approvals import TerminalApprover, terminal_is_there
+from harness.cli.approvals import terminal_approver, terminal_is_there
 from harness.cli.console import wants_colour
 from harness.cli.exits import Exit
 from harness.cli.policies import describe
@@ -58,13 +58,12 @@ class Repl:
         self._waiting = first_prompt
         self._console = RichConsole(sys.stdout, colour=wants_colour(sys.stdout, parts.environment))
         self._lines: PromptSession[str] = PromptSession(history=_history(parts.state))
-        questions: PromptSession[str] = PromptSession(history=InMemoryHistory())
         parts.log.observers.append(self._console.record)
         self._agent = Agent(
             model=parts.model,
             tools=builtin_tools(parts.workspace, limits=parts.limits, environment=parts.environment),
             policy=parts.policy,
-            approver=TerminalApprover(self._console, questions.prompt),
+            approver=terminal_approver(self._console, parts.interrupt),
             log=parts.log,
             limits=parts.limits,
             about={"mode": "repl", "argv": list(sys.argv), "workspace": parts.workspace.root},
@@ -104,7 +103,8 @@ class Repl:
         while not self._parts.signals.terminated:
             self._parts.interrupt.clear()
             try:
-                return self._lines.prompt("> ", pre_run=self._warm_up).strip()
+                with self._parts.interrupt:
+                    return self._lines.prompt("> ", pre_run=self._warm_up).strip()
             except EOFError:
                 return None
             except KeyboardInterrupt:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from typing import TypeAlias
@@ -26,9 +25,10 @@ MIN_SECRET_CHARACTERS = 6
 
 _BOM = b"\xef\xbb\xbf"
 _HEAD_BYTES = 4 * EXCERPT_CHARACTERS
-_TOKENS = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
+_MARKS = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
 
 # `model_length` is Mistral's, `max_tokens` and `safety` come from proxies that hand through other APIs' words.
+_NO_REASONS = frozenset(("", "null", "none"))
 _LENGTH_REASONS = frozenset(("length", "max_tokens", "model_length"))
 _FILTER_REASONS = frozenset(("content_filter", "safety"))
 # OpenRouter ends a reply that its provider dropped with `error`, vLLM one that was cancelled with `abort`.
@@ -141,23 +141,24 @@ class _PartialCall:
         text = self._held + "".join(self.arguments[self._scanned :])
         self._scanned = len(self.arguments)
         self._held = "\\" if (len(text) - len(text.rstrip("\\"))) % 2 else ""
-        for token in _TOKENS.findall(text):
-            if token == '"':
+        for mark in _MARKS.findall(text):
+            if mark == '"':
                 self._in_text = not self._in_text
-            elif not self._in_text and token in "{}[]":
+            elif not self._in_text and mark in "{}[]":
                 self._opened = True
-                self._depth += 1 if token in "{[" else -1
+                self._depth += 1 if mark in "{[" else -1
         return self._opened and self._depth <= 0 and not self._in_text
 
 
 class _Assembly:
     """The deltas of one reply, put together."""
 
-    def __init__(self) -> None:
+    def __init__(self, secret: str) -> None:
         self.finish_reason = ""
         self.usage = Usage()
         self.chosen = False
         """Whether any choice came in."""
+        self._secret = secret
         self._text: list[str] = []
         self._held = ""
         self._calls: list[_PartialCall] = []
@@ -184,10 +185,10 @@ class _Assembly:
         if not isinstance(choice, dict):
             return ""
         if choice.get("error"):
-            raise ModelError(f"The provider broke the reply off: {provider_message(choice['error'])}")
+            raise ModelError(f"The provider broke the reply off: {provider_message(choice['error'], self._secret)}")
         self.chosen = True
         reason = choice.get("finish_reason")
-        if isinstance(reason, str) and reason:
+        if isinstance(reason, str) and reason.lower() not in _NO_REASONS:
             self.finish_reason = reason.lower()
         return self._add_delta(choice)
 
@@ -270,10 +271,10 @@ class ReplyReader:
         self._shape = _Shape.UNKNOWN
         self._size = 0
         self._head = b""
-        self._waiting = b""
+        self._waiting: bytes | None = b""
         self._document: list[bytes] = []
         self._decoder = EventDecoder()
-        self._assembly = _Assembly()
+        self._assembly = _Assembly(secret)
         self._done = False
 
     @property
@@ -315,7 +316,9 @@ class ReplyReader:
         if self._shape is not _Shape.JSON:
             self._check_stream()
         if assembly.finish_reason in _BROKEN_REASONS:
-            raise CutReply(f"The provider broke the reply off (finish reason {assembly.finish_reason!r}); {self._so_far()}")
+            raise CutReply(
+                f"The provider broke the reply off (finish reason {assembly.finish_reason!r}); {self._so_far()}"
+            )
         return ModelResponse(
             text=assembly.text,
             tool_calls=assembly.calls(taken_ids),
@@ -333,12 +336,11 @@ class ReplyReader:
 
     def _look(self, data: bytes) -> bytes:
         """Decide the shape by the first byte that is not white, and return the data that counts."""
-        data = self._waiting + data
-        if _BOM.startswith(data):
-            self._waiting = data
-            return b""
-        start = data.removeprefix(_BOM).lstrip()
-        self._waiting = b""
+        if self._waiting is not None:  # nothing but perhaps a part of the byte-order mark came before
+            data = self._waiting + data
+            self._waiting = data if _BOM.startswith(data) else None
+            data = b"" if self._waiting is not None else data.removeprefix(_BOM)
+        start = data.lstrip()
         if start:
             self._shape = {b"{": _Shape.JSON, b"[": _Shape.JSON, b"<": _Shape.HTML}.get(start[:1], _Shape.EVENTS)
         return start
@@ -362,7 +364,13 @@ class ReplyReader:
         if name == "error" or _error_of(chunk):
             message = provider_message(_error_of(chunk) or chunk, self._secret)
             raise ModelError(f"The provider broke the reply off: {message}")
-        return self._assembly.add(chunk)
+        return self._add(chunk)
+
+    def _add(self, chunk: dict[str, JsonValue]) -> str:
+        try:
+            return self._assembly.add(chunk)
+        except RecursionError:  # an arguments object, nested as deep as the parser just allows
+            raise ModelError("The provider sent tool arguments that are nested too deeply to read.") from None
 
     def _take_document(self) -> str:
         data = b"".join(self._document)
@@ -375,7 +383,7 @@ class ReplyReader:
         error = _error_of(document) if isinstance(document, dict) else None
         if error:
             raise ModelError(f"The provider reports an error: {provider_message(error, self._secret)}")
-        text = self._assembly.add(document) if isinstance(document, dict) else ""
+        text = self._add(document) if isinstance(document, dict) else ""
         if not self._assembly.chosen:
             raise ModelError(f"The answer is JSON, but no chat completion: {self._quote(data)}")
         return text
@@ -403,8 +411,8 @@ def excerpt(text: str, secret: str = "") -> str:
     """Return `text` on one line, the secret masked, cut to EXCERPT_CHARACTERS."""
     if len(secret) >= MIN_SECRET_CHARACTERS:
         text = text.replace(secret, "[key]")
-    # Twice the length is enough for the cut, and keeps a huge body from being split into words.
-    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 20 * EXCERPT_CHARACTERS]).split())
+    start = text[: 20 * EXCERPT_CHARACTERS]  # a page may begin with much white space; all of it would be too slow
+    line = " ".join("".join(c if c.isprintable() else " " for c in start).split())
     return line if len(line) <= EXCERPT_CHARACTERS else line[:EXCERPT_CHARACTERS] + "..."
 
 
@@ -420,7 +428,10 @@ def provider_message(value: object, secret: str = "") -> str:
         value = inner
     if isinstance(value, str):
         return excerpt(value, secret)
-    return excerpt(json.dumps(value, default=str), secret) if value else ""
+    try:
+        return excerpt(json.dumps(value, default=str), secret) if value else ""
+    except RecursionError:
+        return ""
 
 
 def join_pairs(text: str, errors: str = "surrogatepass") -> str:
@@ -438,7 +449,7 @@ def _error_of(chunk: dict[str, JsonValue]) -> JsonValue:
 
 def _grown(old: str, new: str) -> str:
     """Return `old` with `new` added, where `new` may also repeat or extend all of `old`."""
-    return new or old if new.startswith(old) else old + new
+    return new if new.startswith(old) else old + new
 
 
 def _finish_reason(reason: str) -> FinishReason:
@@ -457,7 +468,8 @@ def _free_id(used: AbstractSet[str]) -> str:
 def _content(value: JsonValue) -> str:
     """Return the text of a content field: a text, or a list of parts as Mistral sends it."""
     if isinstance(value, list):
-        return "".join(_content(part.get("text")) for part in value if isinstance(part, dict))
+        texts = (part.get("text") for part in value if isinstance(part, dict))
+        return "".join(text for text in texts if isinstance(text, str))
     return value if isinstance(value, str) else ""
 
 
@@ -482,6 +494,3 @@ def _index(value: JsonValue) -> int | None:
 
 def _count(value: JsonValue) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
-
-
-__all__: Sequence[str] = ("EventDecoder", "ReplyReader", "excerpt", "join_pairs", "provider_message")

@@ -142,11 +142,15 @@ def _not_plain(program: Word, argv: Sequence[str]) -> str | None:
 
 
 def _path_words(words: Sequence[str], *, options_too: bool) -> tuple[str, ...]:
-    """Return what may be a path among operands: each word, and what stands behind `=` or a short option's letter."""
+    """Return what may be a path among operands: each word, and what stands behind `=`, a short option's letter or a
+    colon (`git show HEAD:.env`)."""
     found: dict[str, None] = {}
     for word in words:
         if not word.startswith("-") or options_too:
             found[word] = None
+        behind_colon = word.rpartition(":")[2]
+        if not behind_colon.startswith("/"):
+            found[behind_colon] = None
         if "=" in word:
             found[word.partition("=")[2]] = None
         if word.startswith("-") and not word.startswith("--"):

@@ -1,0 +1,235 @@
+"""A chat completions server on the loopback in which a Player answers; reachable from this machine only, keeps nothing.
+
+Written on bare sockets: http.server costs more to import than this costs to run, and a demo should begin at once.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from enum import Enum
+from types import TracebackType
+from typing import BinaryIO, Self, assert_never
+
+from harness.actions import JsonValue
+from harness.messages import ToolCall
+from harness.models.scripted import Answer, Failure, Player, Raw, Reply
+from harness.record import Record
+
+MAX_LINE_BYTES = 64 * 1024
+MAX_BODY_BYTES = 256 * 1024 * 1024
+
+_TEXT_PIECE = 12
+"""Characters of text per event."""
+_NOT_FOUND = Failure(
+    status=404, body='{"error": {"message": "only /v1/chat/completions and /v1/models are served here"}}'
+)
+_NO_JSON = Failure(status=400, body='{"error": {"message": "the body must be JSON with a content-length"}}')
+_MODELS = b'{"object": "list", "data": [{"id": "scripted", "object": "model"}]}'
+
+
+class _Request(Record):
+    method: str
+    path: str
+    body: bytes
+
+
+class _Then(Enum):
+    """What becomes of the connection after a response."""
+
+    KEEP = "keep"
+    CLOSE = "close"
+
+
+class ScriptServer:
+    """Serves a player under `base_url` for as long as its `with` block lasts."""
+
+    def __init__(self, player: Player, *, fragment: int = 7) -> None:
+        """Take the player, and how many characters of a call's arguments go into one event.
+
+        Raises ValueError if `fragment` is below 1.
+        """
+        if fragment < 1:
+            raise ValueError(f"fragment must be at least 1, not {fragment}")
+        self._player = player
+        self._fragment = fragment
+        self._lock = threading.Lock()
+        self._port = 0
+        self._closing = False
+        self._acceptor: threading.Thread | None = None
+        self._open: dict[socket.socket, threading.Thread] = {}
+
+    @property
+    def base_url(self) -> str:
+        """The address for a client, `/v1` included; the system chose the port."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    def __enter__(self) -> Self:
+        """Listen. Raises OSError if there is no loopback."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self._port = listener.getsockname()[1]
+        self._closing = False
+        self._acceptor = threading.Thread(target=self._accept, args=(listener,), daemon=True)
+        self._acceptor.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close every connection and wait until every thread has ended."""
+        self._closing = True
+        if self._acceptor is not None:
+            # Not every system wakes a thread that waits in accept when its socket is shut down; a connection does.
+            socket.create_connection(("127.0.0.1", self._port)).close()
+            self._acceptor.join()
+        with self._lock:
+            still_open = list(self._open.items())
+        for connection, thread in still_open:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # its client has closed it already
+            thread.join()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with listener:
+            while True:
+                connection, _ = listener.accept()
+                if self._closing:
+                    connection.close()
+                    return
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
+                with self._lock:
+                    self._open[connection] = thread
+                thread.start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        try:
+            with connection, connection.makefile("rb") as incoming:
+                while (request := _read_request(incoming)) is not None:
+                    response, then = self._respond(request)
+                    connection.sendall(response)
+                    if then is _Then.CLOSE:
+                        return
+        except OSError:
+            pass  # the client went away, or the server is being closed
+        finally:
+            with self._lock:
+                del self._open[connection]
+
+    def _respond(self, request: _Request) -> tuple[bytes, _Then]:
+        match request.method, request.path.partition("?")[0]:
+            case "POST", "/v1/chat/completions":
+                answer, asked = self._play(request.body)
+                return _on_the_wire(answer, asked, self._fragment), _Then.CLOSE if isinstance(
+                    answer, Raw
+                ) else _Then.KEEP
+            case "GET", "/v1/models":
+                return _with_length(200, _MODELS), _Then.KEEP
+            case _:
+                return _on_the_wire(_NOT_FOUND, {}, self._fragment), _Then.KEEP
+
+    def _play(self, body: bytes) -> tuple[Answer, dict[str, JsonValue]]:
+        try:
+            asked = json.loads(body)
+        except (ValueError, RecursionError):
+            return _NO_JSON, {}
+        with self._lock:
+            return self._player.answer(asked), asked if isinstance(asked, dict) else {}
+
+
+def _read_request(incoming: BinaryIO) -> _Request | None:
+    """Return the next request, or None where there is none or it cannot be read; the connection is closed then."""
+    words = incoming.readline(MAX_LINE_BYTES).decode("latin-1").split()
+    if len(words) != 3:
+        return None
+    length = 0
+    while (line := incoming.readline(MAX_LINE_BYTES)) not in (b"\r\n", b"\n", b""):
+        name, _, value = line.decode("latin-1").partition(":")
+        if name.lower() == "content-length" and value.strip().isdigit():
+            length = int(value)
+    if length > MAX_BODY_BYTES:
+        return None
+    body = incoming.read(length)
+    return _Request(method=words[0], path=words[1], body=body) if len(body) == length else None
+
+
+def _on_the_wire(answer: Answer, asked: dict[str, JsonValue], fragment: int) -> bytes:
+    """Return the bytes of a whole HTTP response."""
+    match answer:
+        case Failure():
+            headers = "".join(f"{name}: {value}\r\n" for name, value in answer.headers)
+            return _with_length(answer.status, answer.body.encode(), headers)
+        case Raw():
+            head = f"HTTP/1.1 200 OK\r\ncontent-type: {answer.content_type}\r\nconnection: close\r\n\r\n"
+            return head.encode() + answer.body
+        case Reply():
+            if asked.get("stream") is not True:
+                return _with_length(200, json.dumps(_completion(answer, asked)).encode())
+            head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+            events = [f"data: {data}\n\n".encode() for data in _events(answer, asked, fragment)]
+            chunks = [b"%x\r\n%b\r\n" % (len(event), event) for event in events]
+            return b"".join((head.encode(), *chunks, b"0\r\n\r\n"))
+        case _:
+            assert_never(answer)
+
+
+def _with_length(status: int, body: bytes, headers: str = "") -> bytes:
+    head = f"HTTP/1.1 {status} {'OK' if status == 200 else 'Failed'}\r\n{headers}content-type: application/json\r\n"
+    return f"{head}content-length: {len(body)}\r\n\r\n".encode("latin-1", "replace") + body
+
+
+def _events(reply: Reply, asked: dict[str, JsonValue], fragment: int) -> Iterator[str]:
+    """Yield the data of the events, cut up as the API does it: role, text, calls, finish reason, usage, end."""
+    options = asked.get("stream_options")
+    for delta in _deltas(reply, fragment):
+        yield _chunk(asked, [{"index": 0, "delta": delta, "finish_reason": None}])
+    yield _chunk(asked, [{"index": 0, "delta": {}, "finish_reason": _finish_reason(reply)}])
+    if isinstance(options, dict) and options.get("include_usage") is True:
+        yield _chunk(asked, [], usage=_usage(reply))
+    yield "[DONE]"
+
+
+def _deltas(reply: Reply, fragment: int) -> Iterator[dict[str, JsonValue]]:
+    yield {"role": "assistant", "content": ""}
+    for start in range(0, len(reply.text), _TEXT_PIECE):
+        yield {"content": reply.text[start : start + _TEXT_PIECE]}
+    for index, call in enumerate(reply.calls):
+        yield {"tool_calls": [{"index": index, **_call_json(call, arguments="")}]}
+        for start in range(0, len(call.arguments), fragment):
+            piece = call.arguments[start : start + fragment]
+            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+
+
+def _chunk(asked: dict[str, JsonValue], choices: list[JsonValue], usage: JsonValue = None) -> str:
+    return json.dumps({**_envelope(asked, "chat.completion.chunk"), "choices": choices, "usage": usage})
+
+
+def _completion(reply: Reply, asked: dict[str, JsonValue]) -> JsonValue:
+    message: dict[str, JsonValue] = {"role": "assistant", "content": reply.text}
+    if reply.calls:
+        message["tool_calls"] = [_call_json(call, call.arguments) for call in reply.calls]
+    choice: JsonValue = {"index": 0, "message": message, "finish_reason": _finish_reason(reply)}
+    return {**_envelope(asked, "chat.completion"), "choices": [choice], "usage": _usage(reply)}
+
+
+def _envelope(asked: dict[str, JsonValue], kind: str) -> dict[str, JsonValue]:
+    return {"id": "chatcmpl-scripted", "object": kind, "created": 0, "model": asked.get("model")}
+
+
+def _call_json(call: ToolCall, arguments: str) -> dict[str, JsonValue]:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+
+
+def _finish_reason(reply: Reply) -> str:
+    if reply.finish_reason is not None:
+        return reply.finish_reason
+    return "tool_calls" if reply.calls else "stop"
+
+
+def _usage(reply: Reply) -> JsonValue:
+    given, made = reply.usage.input_tokens, reply.usage.output_tokens
+    return {"prompt_tokens": given, "completion_tokens": made, "total_tokens": given + made}

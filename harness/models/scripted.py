@@ -1,0 +1,260 @@
+"""A scripted model: scripts are generators, a Player answers requests out of one. Pure: it opens, runs and times nothing.
+
+The Player is also a strict server: a history in which a call lacks its result, or a result its call, is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import TypeAlias
+
+from harness.actions import JsonValue
+from harness.messages import ToolCall, Usage
+from harness.record import Record, replace
+
+
+class Reply(Record):
+    """What the model says in one turn."""
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    """Calls with an empty id get one from the player: `call_1`, `call_2` and so on."""
+    finish_reason: str | None = None
+    """None: `tool_calls` where there are calls, else `stop`."""
+    usage: Usage = Usage(input_tokens=200, output_tokens=20)
+
+
+class Failure(Record):
+    """An answer with an error status in place of a reply."""
+
+    status: int
+    body: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Raw(Record):
+    """A success status and these very bytes, after which the connection is closed: cut streams, pages, garbage."""
+
+    body: bytes
+    content_type: str = "text/event-stream"
+
+
+class ToolOutcome(Record):
+    """A tool result as the model reads it."""
+
+    call_id: str
+    name: str
+    """The tool that was called."""
+    content: str
+
+
+class Turn(Record):
+    """What a request brought since the reply before."""
+
+    results: tuple[ToolOutcome, ...]
+    """Of the calls of the last reply, in their order."""
+    user: str
+    """The last thing that the person said."""
+    messages: tuple[Mapping[str, JsonValue], ...]
+    """The whole conversation as it stood on the wire."""
+
+
+Answer: TypeAlias = Reply | Failure | Raw
+Script: TypeAlias = Callable[[], Generator[Answer, Turn, None]]
+"""`turn = yield Reply(...)` says a reply and waits for what comes of it. A Failure or Raw answers one request too: the
+client's next try gets what is yielded next."""
+
+
+def say(text: str) -> Reply:
+    """Return a reply without calls: the end of a turn."""
+    return Reply(text=text)
+
+
+def call(tool: str, /, **arguments: JsonValue) -> ToolCall:
+    """Return a call of `tool`; its id is left to the player."""
+    return ToolCall(id="", name=tool, arguments=json.dumps(arguments))
+
+
+def replies(*answers: Answer) -> Script:
+    """Return the script that gives these answers, one after the other, whatever comes of them."""
+
+    def script() -> Generator[Answer, Turn, None]:
+        yield from answers
+
+    return script
+
+
+class Player:
+    """Plays one script to one client."""
+
+    def __init__(self, script: Script) -> None:
+        """Take the script; it starts with the first request."""
+        self.requests: list[Mapping[str, JsonValue]] = []
+        """Every request, in order, refused ones included; equal messages are kept once."""
+        self._generator = script()
+        self._messages: list[JsonValue] = []
+        self._last: Answer | None = None
+        self._answered: list[JsonValue] = []
+        self._over = False
+        self._calls = 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether the script has nothing more to say, unless the person has.
+
+        That is: it has ended, or its last answer was a reply without calls, on which no request of itself follows.
+        """
+        return self._over or (isinstance(self._last, Reply) and not self._last.calls)
+
+    def answer(self, request: object) -> Answer:
+        """Return the answer to a request of the chat completions API, as parsed from its JSON.
+
+        A request that the API would refuse gets status 400 and does not move the script. So does one after the script's
+        end, unless it is the last request over again: then it gets the last answer once more.
+        """
+        if not isinstance(request, dict):
+            return _refusal("the request must be a JSON object")
+        messages = request.get("messages")
+        if isinstance(messages, list):
+            request = {**request, "messages": self._shared(messages)}
+        self.requests.append(request)
+        problem = request_problem(request)
+        if problem:
+            return _refusal(problem)
+        return self._next(request["messages"])
+
+    def _next(self, messages: list[JsonValue]) -> Answer:
+        if not self._over:
+            try:
+                # A generator that has not started takes nothing in.
+                answer = next(self._generator) if self._last is None else self._generator.send(_turn(messages))
+            except StopIteration:
+                self._over = True
+            except Exception as error:  # noqa: BLE001 - a fault in a script must reach the person who wrote it
+                self._over = True
+                return _refusal(f"the script failed: {type(error).__name__}: {error}")
+            else:
+                self._last, self._answered = self._numbered(answer), messages
+                return self._last
+        if self._last is not None and messages == self._answered:
+            return self._last
+        return _refusal("the script is over")
+
+    def _numbered(self, answer: Answer) -> Answer:
+        if not isinstance(answer, Reply):
+            return answer
+        calls = []
+        for written in answer.calls:
+            self._calls += 1
+            calls.append(written if written.id else replace(written, id=f"call_{self._calls}"))
+        return replace(answer, calls=tuple(calls))
+
+    def _shared(self, messages: list[JsonValue]) -> list[JsonValue]:
+        """Return `messages` with those that the request before held too replaced by the very same objects.
+
+        Without this the memory of a long run would grow with the square of its length.
+        """
+        common = 0
+        for old, new in zip(self._messages, messages, strict=False):
+            if old != new:
+                break
+            common += 1
+        self._messages = self._messages[:common] + messages[common:]
+        return self._messages
+
+
+def request_problem(request: Mapping[str, JsonValue]) -> str:
+    """Return what a strict server would refuse in `request`, or an empty text."""
+    if not isinstance(request.get("model"), str):
+        return "`model` must be a text"
+    messages = request.get("messages")
+    if not isinstance(messages, list) or not messages:
+        return "`messages` must be a list that is not empty"
+    awaited: list[str] = []
+    for number, message in enumerate(messages):
+        if not isinstance(message, dict) or message.get("role") not in ("system", "user", "assistant", "tool"):
+            return f"messages[{number}] has no known role"
+        problem = _pairing_problem(message, awaited) or _calls_problem(message, awaited)
+        if problem:
+            return f"messages[{number}]: {problem}"
+    return f"the call {awaited[0]} has no result" if awaited else ""
+
+
+def _pairing_problem(message: Mapping[str, JsonValue], awaited: list[str]) -> str:
+    """Check a message against the calls that await their results, and take its own off."""
+    if message["role"] != "tool":
+        return f"the call {awaited[0]} has no result directly after it" if awaited else ""
+    call_id = message.get("tool_call_id")
+    if not awaited or call_id not in awaited:
+        return f"the result {call_id} has no call right before it"
+    if call_id != awaited[0]:
+        return f"the result {call_id} stands where that of {awaited[0]} should"
+    if not isinstance(message.get("content"), str):
+        return f"the result {call_id} has no text"
+    del awaited[0]
+    return ""
+
+
+def _calls_problem(message: Mapping[str, JsonValue], awaited: list[str]) -> str:
+    """Check the calls of a message, and put them on the list of those that await a result."""
+    calls = message.get("tool_calls")
+    if calls is None:
+        return ""
+    if message["role"] != "assistant" or not isinstance(calls, list) or not calls:
+        return "`tool_calls` must be a list in an assistant message, and not empty"
+    for call_json in calls:
+        problem = _call_problem(call_json)
+        if problem:
+            return problem
+    ids = [call_id for call_id, _ in _calls_of(message)]
+    awaited.extend(ids)
+    return "two calls share an id" if len(set(ids)) < len(ids) else ""
+
+
+def _call_problem(value: JsonValue) -> str:
+    function = value.get("function") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(function, dict) or value.get("type") != "function":
+        return "a tool call must be an object of type `function`"
+    if not isinstance(value.get("id"), str) or not value["id"]:
+        return "a tool call has no id"
+    if not isinstance(function.get("name"), str) or not isinstance(function.get("arguments"), str):
+        return "a tool call needs a name and arguments, both texts"
+    return ""
+
+
+def _calls_of(message: Mapping[str, JsonValue]) -> list[tuple[str, str]]:
+    """Return id and name of the calls in a message that has been checked."""
+    calls = message.get("tool_calls")
+    return [
+        (str(value.get("id")), str(function.get("name")))
+        for value in (calls if isinstance(calls, list) else [])
+        if isinstance(value, dict) and isinstance(function := value.get("function"), dict)
+    ]
+
+
+def _turn(messages: Sequence[JsonValue]) -> Turn:
+    known = [message for message in messages if isinstance(message, dict)]
+    start = max((i for i, message in enumerate(known) if message["role"] == "assistant"), default=-1)
+    names = dict(_calls_of(known[start])) if start >= 0 else {}
+    results = tuple(
+        ToolOutcome(call_id=call_id, name=names.get(call_id, ""), content=_text(message))
+        for message in known[start + 1 :]
+        if message["role"] == "tool" and (call_id := str(message.get("tool_call_id")))
+    )
+    user = next((_text(message) for message in reversed(known) if message["role"] == "user"), "")
+    return Turn(results=results, user=user, messages=tuple(known))
+
+
+def _text(message: Mapping[str, JsonValue]) -> str:
+    """Return the text of a message, which may come in parts."""
+    content = message.get("content")
+    if isinstance(content, list):
+        texts = (part.get("text") for part in content if isinstance(part, dict))
+        return "".join(text for text in texts if isinstance(text, str))
+    return content if isinstance(content, str) else ""
+
+
+def _refusal(problem: str) -> Failure:
+    error = {"message": problem, "type": "invalid_request_error", "param": None, "code": None}
+    return Failure(status=400, body=json.dumps({"error": error}))
