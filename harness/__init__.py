@@ -5,6 +5,8 @@ Names are imported when first used, so that `import harness` costs nothing: neit
 
 from __future__ import annotations
 
+from harness.version import __version__ as __version__
+
 TYPE_CHECKING = False  # type checkers take it for typing's; importing typing would double the start of --version
 if TYPE_CHECKING:
     from harness.action_log import ActionLog
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
     from harness.tool import Tool, ToolOutput, ToolRegistry, ToolSpec
     from harness.tools import builtin_tools
     from harness.workspace import Workspace
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "harness.action_log": ("ActionLog",),

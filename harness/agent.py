@@ -9,7 +9,6 @@ import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from harness import __version__
 from harness.action_log import ActionLog
 from harness.actions import Action, JsonValue
 from harness.approval import Approver
@@ -32,6 +31,7 @@ from harness.model import Model, Retry
 from harness.policy import Decision, Policy
 from harness.record import Record
 from harness.tool import Tool, ToolRegistry
+from harness.version import __version__
 
 EQUAL_REFUSALS = 3
 """The same call, refused this often in a run, ends it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, HelpFormatter, RawDescriptionHelpFormatter
 
-from harness import __version__
+from harness.version import __version__
 
 ACTIONS = {
     "policy": ("check", "explain", "trust"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from harness import __version__
 from harness.errors import HarnessError, LogError, UsageError
+from harness.version import __version__
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:

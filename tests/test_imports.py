@@ -1,0 +1,403 @@
+"""The layers of the package, held against its source: who may import whom, who may touch the world, who makes permits."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+import harness
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# One row per module or package below `harness`: what it may import of the others. A row names only rows above it, so
+# that nothing imports upward. DESIGN.md of the project says why the layers are these.
+LAYERS = {
+    "errors": "",
+    "record": "",
+    "visible": "",
+    "toml_lines": "",
+    "interrupt": "",
+    "messages": "record",
+    "limits": "record",
+    "actions": "messages record",
+    "matchers": "record",
+    "programs": "record",
+    "shell": "actions programs record",
+    "built_in": "actions matchers record",
+    "policy": "actions built_in limits matchers record",
+    "policy_file": "actions errors limits matchers messages policy record shell toml_lines",
+    "workspace": "actions errors",
+    "approval": "actions policy record",
+    "action_log": "actions errors record",
+    "gate": "action_log actions approval built_in errors messages policy record",
+    "tool": "actions errors gate messages record",
+    "model": "messages record tool",
+    "agent": "version action_log actions approval errors gate interrupt limits messages model policy record tool",
+    "tools": "actions errors limits messages record shell tool visible workspace",
+    "models": "actions errors messages model record tool",
+}
+# Only the entry points import everything; nothing imports them.
+TOP = ("cli", "__main__")
+
+# Modules of a package that its other modules share; beside these, nothing imports its neighbours.
+SHARED = {
+    "tools": frozenset(("files", "processes")),
+    "models": frozenset(("stream", "scripted")),
+    "shell": frozenset(("lexer", "loose")),
+    "programs": frozenset[str](),
+}
+
+# What a module outside cli/ may use of the world: files, processes, sockets, signals, clocks, chance. A new entry is a
+# new power, and should be seen as one in review. The pure core (policy, matchers, shell ...) has no row.
+POWERS = {
+    "action_log": "fcntl os stat time",
+    "agent": "platform time",
+    "gate": "time",
+    "models.loopback": "socket threading",
+    "models.openai_chat": "threading time",
+    "policy_file": "os",
+    "tool": "time",
+    "workspace": "os",
+}
+HARMLESS = frozenset(
+    "__future__ codecs collections contextlib difflib enum hashlib itertools json math operator re string textwrap tomllib "
+    "types typing unicodedata".split()
+)
+PURE = (
+    "actions", "approval", "built_in", "errors", "limits", "matchers", "messages", "model", "models.scripted",
+    "models.stream", "policy", "programs.coreutils", "record", "shell.commands", "shell.lexer", "shell.loose",
+    "toml_lines", "visible",
+)  # fmt: skip
+
+THIRD_PARTY = {
+    "openai": ("models.openai_chat",),
+    "pathspec": ("matchers",),
+    "prompt_toolkit": ("cli.approvals", "cli.repl"),
+    "rich": ("cli.rich_console",),
+}
+# Slow to import (10 to 500 ms): never at the top of a module that is on the way of a light command.
+HEAVY = frozenset(("argparse", "difflib", "openai", "pathspec", "prompt_toolkit", "rich", "subprocess"))
+HEAVY_AT_THE_TOP = {
+    "cli.flags": "argparse",
+    "cli.repl": "argparse prompt_toolkit",
+    "cli.rich_console": "rich",
+    **dict.fromkeys(("cli.audit", "cli.demo", "cli.policy", "cli.run", "cli.setup"), "argparse"),
+}
+NEVER = frozenset(("asyncio", "dataclasses", "httpx", "httpx2", "inspect", "pathlib", "pickle", "requests"))
+
+
+class Import(NamedTuple):
+    """One imported module, by its full name."""
+
+    name: str
+    line: int
+    at_start: bool
+    """Whether importing the module imports this: not inside a function, not for type checkers only."""
+
+
+class Module(NamedTuple):
+    """One file of the package."""
+
+    name: str
+    """Without `harness.`; of a package, its name; of harness/__init__.py, `version`."""
+    tree: ast.Module
+    imports: tuple[Import, ...]
+
+    @property
+    def unit(self) -> str:
+        """The row of LAYERS that it falls under."""
+        return self.name.partition(".")[0]
+
+
+def modules() -> dict[str, Module]:
+    found = {}
+    package = os.path.join(ROOT, "harness")
+    for folder, _, files in os.walk(package):
+        for file in files:
+            if file.endswith(".py"):
+                path = os.path.join(folder, file)
+                name = os.path.relpath(path, package).removesuffix(".py").replace(os.sep, ".")
+                name = "version" if name == "__init__" else name.removesuffix(".__init__")
+                with open(path, encoding="utf-8") as source:
+                    tree = ast.parse(source.read(), path)
+                found[name] = Module(name, tree, tuple(imports_of(tree, at_start=True)))
+    return found
+
+
+def imports_of(node: ast.AST, *, at_start: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from (Import(alias.name, child.lineno, at_start) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            assert child.level == 0, f"line {child.lineno}: imports are absolute"
+            for alias in child.names:
+                yield Import(_imported_module(str(child.module), alias.name), child.lineno, at_start)
+        lazy = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or _for_type_checkers(child)
+        yield from imports_of(child, at_start=at_start and not lazy)
+
+
+def _for_type_checkers(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def _imported_module(module: str, name: str) -> str:
+    """Return `a.b` for `from a import b` where b is a module of this package, else `a`."""
+    path = os.path.join(ROOT, *module.split("."), name)
+    is_module = module.split(".")[0] == "harness" and (os.path.isdir(path) or os.path.isfile(f"{path}.py"))
+    return f"{module}.{name}" if is_module else module
+
+
+MODULES = modules()
+NAMES = sorted(MODULES)
+
+
+def _own(name: str) -> str | None:
+    """Return an imported module without `harness.`, or None for what is not of this package."""
+    if name == "harness":
+        return "version"
+    return name.removeprefix("harness.") if name.startswith("harness.") else None
+
+
+def test_every_module_stands_in_the_table() -> None:
+    assert {module.unit for module in MODULES.values()} == {*LAYERS, *TOP, "version"}
+
+
+def test_a_row_of_the_table_names_only_rows_above_it() -> None:
+    above = {"version"}
+    upward = []
+    for unit, allowed in LAYERS.items():
+        upward += [f"{unit} -> {other}" for other in allowed.split() if other not in above]
+        above.add(unit)
+    assert upward == []
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if MODULES[n].unit in LAYERS])
+def test_a_module_imports_only_what_its_layer_allows(name: str) -> None:
+    module = MODULES[name]
+    allowed = {*LAYERS[module.unit].split(), module.unit}
+    wrong = [
+        f"{name}:{found.line} imports {found.name}"
+        for found in module.imports
+        if (own := _own(found.name)) is not None and own.partition(".")[0] not in allowed
+    ]
+    assert wrong == []
+
+
+def test_every_permission_in_the_table_is_used() -> None:
+    used = {
+        (module.unit, own.partition(".")[0])
+        for module in MODULES.values()
+        for found in module.imports
+        if (own := _own(found.name)) is not None
+    }
+    stated = {(unit, other) for unit, row in LAYERS.items() for other in row.split()}
+    # `programs` is data so far; its later modules will need records.
+    assert stated - used == {("programs", "record")}
+
+
+@pytest.mark.parametrize("package", SHARED)
+def test_the_modules_of_a_package_do_not_import_their_neighbours(package: str) -> None:
+    sideways = [
+        f"{module.name}:{found.line} imports {found.name}"
+        for module in MODULES.values()
+        if module.unit == package and module.name != package
+        for found in module.imports
+        if (own := _own(found.name)) is not None
+        and own.startswith(f"{package}.")
+        and own.partition(".")[2] not in SHARED[package]
+    ]
+    assert sideways == []
+
+
+def _powers(module: Module) -> set[str]:
+    """Return the standard modules that reach beyond computation, by their first name."""
+    tops = {found.name.partition(".")[0] for found in module.imports} - {"harness", *THIRD_PARTY}
+    return tops - HARMLESS
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if MODULES[n].unit in LAYERS])
+def test_a_module_below_the_command_line_has_only_the_powers_in_its_row(name: str) -> None:
+    assert _powers(MODULES[name]) == set(POWERS.get(name, "").split())
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_the_pure_core_opens_prints_and_reads_nothing(name: str) -> None:
+    module = MODULES[name]
+    calls = {
+        node.func.id
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert (name in POWERS, calls & {"open", "print", "input", "exec", "eval", "compile", "__import__"}) == (False, set())
+
+
+def _uses_of_os(node: ast.AST, function: str = "") -> Iterator[tuple[str, str]]:
+    """Yield (function, attribute) for every use of `os.attribute`; `path` is not told, it is arithmetic on names."""
+    for child in ast.iter_child_nodes(node):
+        inner = child.name if isinstance(child, ast.FunctionDef) else function
+        if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name) and child.value.id == "os":
+            yield inner, child.attr
+        yield from _uses_of_os(child, inner)
+
+
+def test_load_policy_is_the_only_function_of_its_module_that_opens_a_file() -> None:
+    opening = {function for function, attribute in _uses_of_os(MODULES["policy_file"].tree) if attribute != "path"}
+    assert opening == {"load_policy"}
+
+
+def test_the_workspace_asks_the_disk_only_about_paths() -> None:
+    assert {attribute for _, attribute in _uses_of_os(MODULES["workspace"].tree)} == {"path"}
+
+
+def test_the_environment_is_read_in_the_command_line_and_by_one_default_of_the_tools() -> None:
+    readers = {
+        (module.unit, function if module.unit != "cli" else "")
+        for module in MODULES.values()
+        for function, attribute in _uses_of_os(module.tree)
+        if attribute in ("environ", "environb", "getenv")
+    }
+    assert readers == {("cli", ""), ("tools", "builtin_tools")}
+
+
+@pytest.mark.parametrize("package", THIRD_PARTY)
+def test_a_third_party_package_is_imported_only_where_the_design_allows(package: str) -> None:
+    importers = {
+        module.name
+        for module in MODULES.values()
+        if any(found.name.partition(".")[0] == package for found in module.imports)
+    }
+    assert importers == set(THIRD_PARTY[package])
+
+
+def test_nothing_else_is_imported_from_outside_the_standard_library() -> None:
+    outside = {
+        f"{module.name} imports {found.name}"
+        for module in MODULES.values()
+        for found in module.imports
+        if (top := found.name.partition(".")[0]) != "harness"
+        and top not in sys.stdlib_module_names
+        and top not in THIRD_PARTY
+    }
+    assert outside == set()
+
+
+def test_argparse_is_only_known_to_the_command_line() -> None:
+    importers = {m.unit for m in MODULES.values() if any(found.name == "argparse" for found in m.imports)}
+    assert importers == {"cli"}
+
+
+def test_what_start_up_cannot_afford_is_never_imported() -> None:
+    wrong = [
+        f"{module.name}:{found.line} imports {found.name}"
+        for module in MODULES.values()
+        for found in module.imports
+        if found.name.partition(".")[0] in NEVER
+    ]
+    assert wrong == []
+
+
+def test_heavy_packages_are_imported_by_the_function_that_first_needs_them() -> None:
+    at_the_top = {
+        module.name: " ".join(sorted(heavy))
+        for module in MODULES.values()
+        if (heavy := {found.name.partition(".")[0] for found in module.imports if found.at_start} & HEAVY)
+    }
+    assert at_the_top == HEAVY_AT_THE_TOP
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n != "__main__"])
+def test_nothing_happens_when_a_module_is_imported(name: str) -> None:
+    """Only definitions, imports and assignments stand at the top; a text that stands alone is a docstring."""
+    quiet = (
+        ast.AnnAssign, ast.Assign, ast.ClassDef, ast.FunctionDef, ast.Import, ast.ImportFrom,
+    )  # fmt: skip
+    loud = [
+        f"{name}:{node.lineno}: {type(node).__name__}"
+        for node in MODULES[name].tree.body
+        if not (
+            isinstance(node, quiet)
+            or _for_type_checkers(node)
+            or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+        )
+    ]
+    assert loud == []
+
+
+def test_only_the_gate_makes_permits_and_seals() -> None:
+    makers = {
+        (module.name, node.func.id if isinstance(node.func, ast.Name) else node.func.attr)
+        for module in MODULES.values()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name | ast.Attribute)
+        and (node.func.id if isinstance(node.func, ast.Name) else node.func.attr) in ("Permit", "_Seal")
+    }
+    assert makers == {("gate", "Permit"), ("gate", "_Seal")}
+
+
+def test_only_the_registry_calls_the_body_of_a_tool() -> None:
+    """`redeem` is what stands between a permit and a run; nothing else in the package calls it."""
+    redeemers = {
+        module.name
+        for module in MODULES.values()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Attribute) and node.attr == "redeem"
+    }
+    assert redeemers == {"tool"}
+
+
+def _loaded(code: str, tmp_path: object) -> set[str]:
+    """Return which of the heavy packages are loaded after `code` ran in a process of its own."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_STATE_HOME": f"{tmp_path}/state"}
+    script = f"{code}\nimport json, sys\nsys.stderr.write('\\n' + json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True, env=environment, cwd=ROOT
+    )
+    return set(json.loads(done.stderr.splitlines()[-1])) & {"openai", "rich", "prompt_toolkit", "httpx", "httpx2"}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("import harness", id="import harness"),
+        pytest.param("from harness import Agent, load_policy", id="from harness import Agent, load_policy"),
+        pytest.param("from harness import *", id="every public name"),
+        pytest.param("from harness.models.openai_chat import OpenAIChat; OpenAIChat('m')", id="an adapter not yet used"),
+        pytest.param("from harness.cli.main import main; main(['--version'])", id="harness --version"),
+        pytest.param("from harness.cli.main import main; main(['audit', 'list'])", id="harness audit list"),
+        pytest.param(
+            "from harness.cli.main import main; main(['policy', 'explain', 'ls -la'])", id="harness policy explain"
+        ),
+        pytest.param("from harness.cli.main import main; main(['policy', 'check', 'ci'])", id="harness policy check"),
+    ],
+)
+def test_light_uses_load_neither_openai_nor_rich_nor_prompt_toolkit(code: str, tmp_path: object) -> None:
+    assert _loaded(code, tmp_path) == set()
+
+
+def test_the_heavy_packages_are_noticed_when_they_are_loaded(tmp_path: object) -> None:
+    """The test above would see them: this one loads one on purpose."""
+    assert _loaded("import harness.cli.rich_console", tmp_path) == {"rich"}
+
+
+def test_the_public_names_are_sorted_and_each_can_be_had() -> None:
+    assert (sorted(harness.__all__), [n for n in harness.__all__ if not hasattr(harness, n)]) == (harness.__all__, [])
+
+
+def test_type_checkers_and_the_interpreter_find_each_public_name_in_the_same_module() -> None:
+    for_type_checkers = {
+        alias.name: node.module
+        for guarded in MODULES["version"].tree.body
+        if _for_type_checkers(guarded)
+        for node in ast.walk(guarded)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert for_type_checkers == {name: getattr(harness, "_HOME_OF")[name] for name in harness.__all__}
