@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from harness.actions import JsonValue
@@ -58,15 +58,17 @@ class ActionLog:
         self._seq = seq
         self._previous = previous
         self._size = size
-        self._secrets = _masks(secrets)
+        self._masks = _masks(secrets)
         self._clock = clock
         self._whole = True
+        self._ledger = _Ledger()
 
     @classmethod
     def open(cls, path: str, *, secrets: Iterable[str] = (), clock: Callable[[], float] = time.time) -> ActionLog:
         """Open the log at `path`, made with mode 0600 if it is not there; an existing whole log is continued.
 
-        `secrets` are values (of 8 characters or more) that are replaced by `[masked]` wherever they occur in a record.
+        `secrets` are values (of 8 characters or more) that are replaced by `[masked]` wherever they occur in a text of a
+        record, also as JSON writes them. Not found: a secret that was cut in two, or encoded in any other way.
 
         Raises LogError if it cannot be opened, is no regular file, is in use, or does not end in a whole record.
         """
@@ -102,6 +104,15 @@ class ActionLog:
         """How many records the file holds."""
         return self._seq
 
+    def begin_session(self) -> str:
+        """Give the records that follow a session of their own, and return its name."""
+        self.session = os.urandom(6).hex()
+        return self.session
+
+    def last_step(self, call: int) -> str | None:
+        """Return the kind of the last record about a call of the session that is written now, or None."""
+        return self._ledger.steps.get(f"{self.session}:{call}")
+
     def append(self, kind: str, fields: Mapping[str, JsonValue], *, sync: bool = False) -> LogRecord:
         """Append one record and show it to the observers; return it as it was written.
 
@@ -112,7 +123,7 @@ class ActionLog:
         if not self._whole:
             raise LogError(f"the action log is closed after an error: {self.path}")
         record: dict[str, JsonValue] = {
-            **fields,
+            **(_masked_fields(fields, self._masks) if self._masks else fields),
             "v": VERSION,
             "seq": self._seq,
             "time": _timestamp(self._clock()),
@@ -123,21 +134,22 @@ class ActionLog:
         # INVARIANT: from here until the state is updated the log counts as broken, so that an exception of any kind
         # (a signal's included) can leave a closed log behind but never one whose chain goes on wrongly.
         self._whole = False
-        encoded = _encode(record)
-        masked = self._masked(encoded)
-        line = masked.encode("ascii")
+        try:
+            line = _encode(record).encode("ascii")
+        except (TypeError, ValueError, RecursionError) as error:
+            raise LogError(f"the action log cannot be written: {self.path}: a {kind} is no JSON: {error}") from error
         self._write(line + b"\n", sync=sync)
         self._previous = hashlib.sha256(line).hexdigest()
         self._seq += 1
         self._size += len(line) + 1
+        self._ledger.enter(record)
         self._whole = True
-        shown: LogRecord = record if masked is encoded else json.loads(line)
         for observer in self.observers:
             try:
-                observer(shown)
+                observer(record)
             except Exception:  # noqa: BLE001, S110 - an observer that fails harms nothing (design: the loop)
                 pass
-        return shown
+        return record
 
     def close(self) -> None:
         """Close the file; nothing can be appended afterwards. May be called again."""
@@ -146,12 +158,6 @@ class ActionLog:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _masked(self, line: str) -> str:
-        for secret in self._secrets:
-            if secret in line:
-                line = line.replace(secret, MASK)
-        return line
-
     def _write(self, data: bytes, *, sync: bool) -> None:
         try:
             written = 0
@@ -159,9 +165,11 @@ class ActionLog:
                 written += os.write(self._descriptor, data[written:])
             if sync:
                 os.fdatasync(self._descriptor)
-        except OSError as error:
+        except BaseException as error:
             self._take_back()
-            raise LogError(f"the action log cannot be written: {self.path}: {error.strerror}") from error
+            if isinstance(error, OSError):
+                raise LogError(f"the action log cannot be written: {self.path}: {error.strerror}") from error
+            raise
 
     def _take_back(self) -> None:
         """Cut a record that was written in part, so that the file ends in a whole one."""
@@ -172,9 +180,30 @@ class ActionLog:
 
 
 def _masks(secrets: Iterable[str]) -> tuple[str, ...]:
-    """Return the secrets as they stand inside encoded JSON, the longest first."""
-    long_enough = {secret for secret in secrets if len(secret) >= MIN_SECRET_CHARACTERS}
-    return tuple(sorted((_encode(secret)[1:-1] for secret in long_enough), key=len, reverse=True))
+    """Return what is masked, the longest first: each secret as it is, and as JSON writes it (in raw arguments)."""
+    masks: set[str] = set()
+    for secret in secrets:
+        if len(secret) >= MIN_SECRET_CHARACTERS:
+            masks |= {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
+    return tuple(sorted(masks, key=lambda mask: (-len(mask), mask)))
+
+
+def _masked_fields(fields: Mapping[str, JsonValue], masks: Sequence[str]) -> dict[str, JsonValue]:
+    """Mask the texts in `fields`; never names of fields, numbers or the encoded line, whose form would break."""
+    return {name: _masked(value, masks) for name, value in fields.items()}
+
+
+def _masked(value: JsonValue, masks: Sequence[str]) -> JsonValue:
+    if isinstance(value, str):
+        for mask in masks:
+            if mask in value:
+                value = value.replace(mask, MASK)
+        return value
+    if isinstance(value, dict):
+        return _masked_fields(value, masks)
+    if isinstance(value, list | tuple):
+        return [_masked(item, masks) for item in value]
+    return value
 
 
 def _timestamp(seconds: float) -> str:
@@ -198,9 +227,10 @@ def _continue_from(descriptor: int, path: str) -> tuple[int, str]:
         return 0, NO_PREVIOUS
     line = _last_line(descriptor, size)
     record = parse_line(line) if line is not None else None
-    if line is None or record is None or not isinstance(record.get("seq"), int):
+    seq = record["seq"] if record is not None and _is_number(record["v"], VERSION) else None
+    if line is None or not isinstance(seq, int) or isinstance(seq, bool):
         raise LogError(f"the action log does not end in a whole record; start another file: {path}")
-    return int(str(record["seq"])) + 1, hashlib.sha256(line).hexdigest()
+    return seq + 1, hashlib.sha256(line).hexdigest()
 
 
 def _last_line(descriptor: int, size: int) -> bytes | None:
@@ -216,17 +246,18 @@ def _last_line(descriptor: int, size: int) -> bytes | None:
 
 def _sync_folder(path: str) -> None:
     """Make the file's name durable (fsync(2): syncing a file does not sync the folder that names it)."""
-    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(folder)
+        folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
     except OSError:
-        pass  # some file systems cannot sync a folder; the records themselves are synced
-    finally:
-        os.close(folder)
+        pass  # some folders cannot be opened or synced; the records themselves are synced
 
 
 def parse_line(line: bytes) -> LogRecord | None:
-    """Return the record in one raw line, or None if it is not one: strict JSON, an object, no key twice."""
+    """Return the record in one raw line, or None if it is not one: strict JSON in ASCII, an object, no key twice."""
 
     def once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
         record = dict(pairs)
@@ -238,7 +269,8 @@ def parse_line(line: bytes) -> LogRecord | None:
         raise ValueError(f"{constant} is not JSON")
 
     try:
-        record = json.loads(line, object_pairs_hook=once, parse_constant=refuse)
+        # Decoded here: json.loads guesses at the encoding of bytes.
+        record = json.loads(line.decode("ascii"), object_pairs_hook=once, parse_constant=refuse)
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) and record.keys() >= _COMMON_FIELDS else None
@@ -258,7 +290,11 @@ def read_log(path: str) -> Iterator[LogRecord]:
 
 def _lines(path: str) -> Iterator[tuple[bytes, bool]]:
     """Yield each line without its newline, and whether it had one."""
+    import stat
+
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise LogError(f"the action log cannot be read: {path}: not a regular file")
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             for line in file:
                 yield line.removesuffix(b"\n"), line.endswith(b"\n")
@@ -306,9 +342,9 @@ def verify(path: str) -> Verification:
 
 
 def _chain_problem(record: LogRecord, count: int, previous: str) -> str:
-    if record["v"] != VERSION:
+    if not _is_number(record["v"], VERSION):
         return f"has version {record['v']!r}, not {VERSION}"
-    if record["seq"] != count:
+    if not _is_number(record["seq"], count):
         return f"has sequence number {record['seq']!r}, not {count}"
     if record["prev"] != previous:
         return "does not hold the hash of the line before"
@@ -317,12 +353,31 @@ def _chain_problem(record: LogRecord, count: int, previous: str) -> str:
     return ""
 
 
+def _is_number(value: JsonValue, wanted: int) -> bool:
+    """Say whether `value` is `wanted` to the letter: in Python `true` and `1.0` equal 1 as well."""
+    return type(value) is int and value == wanted
+
+
+_RAN = ("ok", "failed", "timeout", "interrupted", "crashed")
+_DID_NOT_RUN = ("invalid", "denied", "blocked", "not_run")
+_BEFORE: Mapping[str, tuple[str | None, ...]] = {
+    "call_proposed": (None,),
+    "decision": ("call_proposed",),
+    "approval_asked": ("decision",),
+    "approval_answered": ("approval_asked",),
+    "intent": ("decision", "approval_answered"),
+    "outcome": ("decision", "approval_asked", "approval_answered", "intent"),
+}
+"""What may stand before a record about a call. An outcome follows a question where the question failed."""
+
+
 class _Ledger:
     """Which calls were proposed, decided, begun and ended: the order that the gate promises."""
 
     def __init__(self) -> None:
         self.sessions: dict[str, bool] = {}
         self.steps: dict[str, str] = {}
+        self.decisions: dict[str, JsonValue] = {}
         self.permitted: dict[str, bool] = {}
 
     def enter(self, record: LogRecord) -> str:
@@ -337,31 +392,42 @@ class _Ledger:
             return f"is a {kind} of a session that is not open"
         if kind == "session_ended":
             self.sessions[session] = False
+            return self._left_open(session)
+        if kind not in _BEFORE:
             return ""
-        call = f"{session}:{record.get('call')}"
-        return self._enter_call(kind, call, record)
+        return self._enter_call(kind, f"{session}:{record.get('call')}", record)
+
+    def _left_open(self, session: str) -> str:
+        """A call whose intent was the last is no breach: it may have run, and `unknown_calls` says so."""
+        for call, step in self.steps.items():
+            if call.startswith(f"{session}:") and step not in ("outcome", "intent"):
+                return f"ends a session in which call {call.partition(':')[2]} has no end"
+        return ""
 
     def _enter_call(self, kind: str, call: str, record: LogRecord) -> str:
-        before = {
-            "call_proposed": (None,),
-            "decision": ("call_proposed",),
-            "approval_asked": ("decision",),
-            "approval_answered": ("approval_asked",),
-            "intent": ("decision", "approval_answered"),
-            "outcome": ("decision", "approval_answered", "intent"),
-        }
-        if kind not in before:
-            return ""
         step = self.steps.get(call)
-        if step not in before[kind]:
+        if step not in _BEFORE[kind]:
             return f"is a {kind} of call {record.get('call')} after {step or 'nothing'}"
+        problem = self._breach(kind, call, record, step)
         if kind == "decision":
+            self.decisions[call] = record.get("decision")
             self.permitted[call] = record.get("decision") == "auto"
         elif kind == "approval_answered":
             self.permitted[call] = record.get("answer") == "yes"
-        elif kind == "intent" and not self.permitted.get(call):
-            return f"is an intent of call {record.get('call')}, which nothing before it permits"
         self.steps[call] = kind
+        return problem
+
+    def _breach(self, kind: str, call: str, record: LogRecord, step: str | None) -> str:
+        """Return what the gate would never do although the kinds are in order, or nothing."""
+        number, status = record.get("call"), record.get("status")
+        if kind == "approval_asked" and self.decisions[call] != "confirm":
+            return f"asks about call {number}, whose decision was {self.decisions[call]}"
+        if kind == "intent" and not self.permitted[call]:
+            return f"is an intent of call {number}, which nothing before it permits"
+        if kind == "outcome" and step != "intent" and status in _RAN:
+            return f"says that call {number} ran ({status}), and there is no intent"
+        if kind == "outcome" and step == "intent" and status in _DID_NOT_RUN:
+            return f"says that call {number} did not run ({status}) after its intent"
         return ""
 
     def verification(

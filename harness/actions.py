@@ -99,6 +99,9 @@ class Action(Record):
     """What a person must see before saying yes: the whole command, or a diff."""
     request: object
     """The tool's own frozen arguments: resolved paths, time limits, digests."""
+    default_of: str = ""
+    """The tool whose default holds where no rule matches, if that is not the action's own: an edit that does not apply
+    only reads. Strict rules about either tool hold."""
     text: str = ""
     """The raw command, for rules with `text`; empty for tools that have none."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import Enum
+from itertools import pairwise
 
 from harness.actions import Access, Command, Facet, Opaque, PathAccess, Place, ToolUse
 from harness.matchers import fold
@@ -50,21 +51,43 @@ ENTRY_POINTS = frozenset(
     )
 )  # fmt: skip
 
-_RAW_DEVICE = re.compile(r"/dev/(?:[shv]d[a-z]|xvd|nvme|mmcblk|mapper/|dm-|md\d|loop|sr\d|mem|kmem|port|disk/|mtd|nbd)")
-_FORK_BOMB = re.compile(r"(\S+?)\s*\(\s*\)\s*\{[^}]*\1\s*\|\s*\1\s*&")
+_RAW_DEVICE = re.compile(
+    r"/dev/(?:[shv]d[a-z]|xvd|nvme|mmcblk|mapper/|dm-|md\d|loop|sr\d|mem|kmem|port|r?disk\d|disk/|mtd|nbd|pmem\d)"
+)
+# Bounded, so that no text takes more than linear time.
+_FORK_BOMB = re.compile(
+    r"(?<![^\s;&|(){}])([^\s;&|(){}]{1,64})\s{0,9}\(\s{0,9}\)\s{0,9}\{[^}]{0,200}?\1\s{0,9}\|\s{0,9}\1\s{0,9}&"
+)
 _STOPS_THE_MACHINE = frozenset(("shutdown", "reboot", "halt", "poweroff"))
 _DESTROYS_FILE_SYSTEMS = frozenset(("mkfs", "mke2fs", "wipefs", "blkdiscard"))
 _HARMLESS_DEVICES = frozenset(("/dev/null",))
-_WHOLE_TREE = ("/*", "/.", "/..")
+_WHOLE_TREE = ("/*", "/**", "/.*", "/.", "/..")
+
+_FIND_NARROWS = frozenset(
+    "-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -newer -size -empty -mtime -mmin -ctime "
+    "-cmin -atime -amin -user -group -perm -inum -samefile -links".split()
+)
+"""Tests of find that leave most files alone; `-type f` does not."""
+_FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
+# Programs that may be given the words `rm -rf /` as text, or have a subcommand of that name. Their words count only where
+# the line also starts something that runs text.
+_MENTIONS = frozenset("echo printf grep egrep fgrep rg git".split())
+_RUNS_TEXT = frozenset(
+    "sh bash dash ash zsh ksh fish csh tcsh busybox eval source . exec command env sudo doas su ssh xargs parallel at batch "
+    "python python3 perl ruby node".split()
+)
+_BEFORE_A_COMMAND = frozenset(
+    "sudo doas exec command env nohup bash sh eval time timeout nice ! { then else do if while until".split()
+)
 
 
 def inspect_facet(facet: Facet, guarded: Sequence[str]) -> Finding | None:
     """Return the strictest built-in finding on one facet, or None. `guarded` are absolute paths that nothing may write."""
     match facet:
         case Command():
-            return _inspect_words(facet.argv, facet.paths)
+            return _inspect_words(facet.argv, facet.paths, guarded)
         case Opaque():
-            return _inspect_opaque(facet)
+            return _inspect_opaque(facet, guarded)
         case PathAccess():
             return _inspect_path(facet, guarded)
         case ToolUse():
@@ -79,8 +102,8 @@ def _confirm(finding_id: str, reason: str) -> Finding:
     return Finding(id=finding_id, severity=Severity.CONFIRM, reason=reason)
 
 
-def _inspect_words(argv: Sequence[str], paths: Sequence[PathAccess]) -> Finding | None:
-    name = argv[0].rpartition("/")[2]
+def _inspect_words(argv: Sequence[str], paths: Sequence[PathAccess], guarded: Sequence[str]) -> Finding | None:
+    name = _name(argv[0])
     if name in _DESTROYS_FILE_SYSTEMS or name.startswith("mkfs."):
         return _block("raw-devices", f"{name} destroys a file system")
     if name in _STOPS_THE_MACHINE:
@@ -89,12 +112,14 @@ def _inspect_words(argv: Sequence[str], paths: Sequence[PathAccess]) -> Finding 
         for path in paths:
             if path.place in (Place.ROOT, Place.ABOVE):
                 return _block("delete-tree", f"a recursive delete of {path.written} ({path.real})")
+            if any(_is_within(guard, path.real) for guard in guarded):
+                return _block("own-files", f"{path.written} holds files of the policy or the action log in use")
     return None
 
 
 def _deletes_recursively(name: str, words: Sequence[str]) -> bool:
     if name == "find":
-        return "-delete" in words
+        return _find_deletes(words)
     if name != "rm":
         return False
     for word in words:
@@ -105,32 +130,62 @@ def _deletes_recursively(name: str, words: Sequence[str]) -> bool:
     return False
 
 
-def _inspect_opaque(facet: Opaque) -> Finding | None:
+def _find_deletes(words: Sequence[str]) -> bool:
+    """Say whether find would delete whole trees: it deletes, and one of its alternatives (`-o`) has no narrowing test."""
+    runs_rm = any(word in _FIND_RUNS and _name(after) == "rm" for word, after in pairwise(words))
+    if "-delete" not in words and not (runs_rm and _deletes_recursively("rm", words)):
+        return False
+    narrowed = False
+    before = ""
+    for word, after in pairwise((*words, "-o", "")):
+        if word in ("-o", "-or", ","):
+            if not narrowed:
+                return True
+            narrowed = False
+        elif before in ("!", "-not") and word == "(":
+            return True
+        elif word in _FIND_NARROWS and before not in ("!", "-not") and after.strip("*/."):
+            narrowed = True
+        before = word
+    return False
+
+
+def _name(word: str) -> str:
+    return word.rpartition("/")[2]
+
+
+def _inspect_opaque(facet: Opaque, guarded: Sequence[str]) -> Finding | None:
     """Try the same on words that were only loosely split; a tree may be named with a pattern behind it (`/*`)."""
     if _FORK_BOMB.search(facet.text):
         return _block("fork-bomb", "a fork bomb")
     places = {path.written: path for path in facet.paths}
+    text_is_run = any(_name(words[0]) in _RUNS_TEXT for words in facet.commands)
     for words in facet.commands:
+        if _name(words[0]) in _MENTIONS and not text_is_run:
+            continue
         for position in _program_positions(words):
             rest = words[position:]
             operands = [places[_tree(word)] for word in rest[1:] if _tree(word) in places]
-            finding = _inspect_words(rest, operands) or _deletes_a_pattern(rest)
+            finding = _inspect_words(rest, operands, guarded) or _deletes_a_pattern(rest)
             if finding is not None:
                 return finding
     return None
 
 
 def _program_positions(words: Sequence[str]) -> list[int]:
-    """Return where a program that matters here may begin: those that delete anywhere, the others behind a wrapper."""
-    return [
-        position
-        for position, word in enumerate(words)
-        if (name := word.rpartition("/")[2]) in ("rm", "find")
-        or (
+    """Return where a program that matters here may begin: those that delete anywhere, the others behind a wrapper.
+
+    Of several of one name only the first: what follows the others follows it too.
+    """
+    first: dict[str, int] = {}
+    for position, word in enumerate(words):
+        name = _name(word)
+        if name in ("rm", "find") or (
             (name in _STOPS_THE_MACHINE or name in _DESTROYS_FILE_SYSTEMS or name.startswith("mkfs."))
-            and (position == 0 or words[0] in ("sudo", "doas", "exec", "command", "env", "nohup", "bash", "sh"))
-        )
-    ]
+            and (position == 0 or words[0] in _BEFORE_A_COMMAND)
+        ):
+            first.setdefault(name, position)
+    return list(first.values())
 
 
 def _tree(word: str) -> str:
@@ -142,7 +197,7 @@ def _tree(word: str) -> str:
 
 
 def _deletes_a_pattern(words: Sequence[str]) -> Finding | None:
-    if not _deletes_recursively(words[0].rpartition("/")[2], words[1:]):
+    if not _deletes_recursively(_name(words[0]), words[1:]):
         return None
     for word in words[1:]:
         if _tree(word) in ("/", "~", ".", "*", "..", "~root"):

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias, assert_never, final
 
 from harness.action_log import ActionLog
-from harness.actions import Action, JsonValue, describe_facet
+from harness.actions import Access, Action, Command, JsonValue, Opaque, PathAccess, ToolUse, describe_facet
 from harness.approval import Answer, Approval, Approver
 from harness.built_in import is_entry_point
-from harness.errors import GateError, HarnessError
+from harness.errors import GateError, LogError
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy import Decision, FacetVerdict, Policy, Source, Verdict, evaluate
 from harness.record import Record, replace
@@ -23,6 +23,7 @@ from harness.record import Record, replace
 MAX_LOGGED_ARGUMENTS = 64_000
 """Characters of raw arguments kept in a record; of longer ones the digest, the length and the beginning are kept."""
 MAX_LOGGED_FACETS = 50
+_FACETS = (Command, PathAccess, Opaque, ToolUse)
 
 NO_DETOUR = "Do not retry this call, and do not seek the same effect another way."
 
@@ -35,12 +36,12 @@ class Proposal(Record):
 
 
 class _Seal:
-    """What a Permit is valid by: one action, one use, and not before the intent is on disk."""
+    """What a Permit is valid by: that very permit, one use, and not before the intent is on disk."""
 
-    __slots__ = ("action", "armed")
+    __slots__ = ("armed", "permit")
 
-    def __init__(self, action: Action) -> None:
-        self.action = action
+    def __init__(self) -> None:
+        self.permit: Permit | None = None
         self.armed = False
 
 
@@ -59,7 +60,7 @@ class Permit(Record):
 
         Raises GateError if the permit was not made by the gate for this action, is not logged yet, or is spent.
         """
-        if type(self.seal) is not _Seal or self.seal.action is not self.action or not self.seal.armed:
+        if type(self.seal) is not _Seal or self.seal.permit is not self or not self.seal.armed:
             raise GateError("a call was about to run without a valid permit")
         self.seal.armed = False
         return self.action
@@ -104,7 +105,9 @@ def rule_on(
         case _:
             assert_never(verdict.decision)
     if permitted:
-        return Permit(proposal=proposal, action=action, verdict=verdict, approval=approval, seal=_Seal(action))
+        seal = _Seal()
+        seal.permit = Permit(proposal=proposal, action=action, verdict=verdict, approval=approval, seal=seal)
+        return seal.permit
     return Refusal(
         proposal=proposal,
         action=action,
@@ -121,11 +124,11 @@ def refusal_text(verdict: Verdict, approval: Approval | None, decision: Decision
     part = describe_facet(facet.facet)
     about = f"{facet.reason.rstrip('.')}. Part: {part}." if part else f"{facet.reason.rstrip('.')}."
     hint = f" Hint: {facet.hint}" if facet.hint else ""
+    word = "Blocked" if decision is Decision.BLOCK else "Denied"
     if approval is None:
-        word = "Blocked" if decision is Decision.BLOCK else "Denied"
         text = f"{word} by {facet.by}: {about}{hint}"
     elif approval.answer is Answer.NOBODY:
-        text = f"Denied: this needs a person's yes ({facet.by}) and nobody is there to ask. {about}{hint}"
+        text = f"{word}: this needs a person's yes ({facet.by}) and nobody is there to ask. {about}{hint}"
     else:
         who = "the person" if approval.by == "person" else f"the {approval.by}"
         words = f': "{approval.words}"' if approval.words else ", without a reason."
@@ -152,13 +155,16 @@ class Gate:
         self._log = log
         self._monotonic = monotonic
         self._proposed = 0
-        self._unseen: dict[str, str] = {}
-        """Entry points changed without a person having seen it: path to diff."""
+        self._open: dict[int, Proposal] = {}
+        """Calls that have no outcome yet."""
+        self._unseen: list[tuple[str, str]] = []
+        """Changes of entry points that no person has seen: what was done, and the diff."""
 
     def propose(self, call: ToolCall) -> Proposal:
         """Record that the model asked for `call`. Raises LogError."""
         self._proposed += 1
         proposal = Proposal(number=self._proposed, call=call)
+        self._open[proposal.number] = proposal
         self._log.append(
             "call_proposed",
             {"call": proposal.number, "id": call.id, "tool": call.name, **_logged_arguments(call.arguments)},
@@ -180,7 +186,7 @@ class Gate:
         ruling = rule_on(proposal, action, verdict, approval, self.policy.unattended)
         match ruling:
             case Permit():
-                if approval is not None:
+                if verdict.notes:  # they were part of the question, and the answer was yes
                     self._unseen.clear()
                 self._log.append(
                     "intent",
@@ -197,9 +203,8 @@ class Gate:
 
     def settle(self, permit: Permit, result: ToolResult) -> None:
         """Record what a permitted call came to; on disk when this returns. Raises LogError."""
-        changed = result.changed_path
-        if changed is not None and permit.approval is None and is_entry_point(changed):
-            self._unseen[permit.action.summary] = permit.action.preview
+        if permit.approval is None and any(is_entry_point(path) for path in _changed(permit.action, result)):
+            self._unseen.append((permit.action.summary, permit.action.preview))
         self._log_outcome(permit.proposal, result, sync=True)
 
     def refuse_invalid(self, proposal: Proposal, problem: str) -> ToolResult:
@@ -209,6 +214,21 @@ class Gate:
     def skip(self, proposal: Proposal, why: str) -> ToolResult:
         """Record a call whose turn never came, and return its result. Raises LogError."""
         return self._end_unjudged(proposal, ResultStatus.NOT_RUN, f"Not run: {why}", why)
+
+    def end_open_calls(self, why: str) -> None:
+        """Record an end for the session's calls that something cut short. Raises LogError.
+
+        A call whose intent is the last that is known of it gets none: it may have run, and an audit must be told.
+        """
+        for proposal in tuple(self._open.values()):
+            step = self._log.last_step(proposal.number)
+            if step == "call_proposed":
+                self.skip(proposal, why)
+            elif step in ("decision", "approval_asked", "approval_answered"):
+                content = f"Not run: {why}"
+                self._log_outcome(
+                    proposal, ToolResult(call_id=proposal.call.id, status=ResultStatus.NOT_RUN, content=content)
+                )
 
     def _end_unjudged(self, proposal: Proposal, status: ResultStatus, content: str, reason: str) -> ToolResult:
         self._log.append(
@@ -221,11 +241,13 @@ class Gate:
 
     def _judge(self, action: Action) -> Verdict:
         try:
-            verdict = evaluate(self.policy, action, tuple(self._unseen))
+            verdict = evaluate(self.policy, action, tuple(dict.fromkeys(summary for summary, _ in self._unseen)))
+            if not all(isinstance(facet.facet, _FACETS) for facet in verdict.facets):
+                raise TypeError("a facet of a kind that no rule knows")  # noqa: TRY301 - a default would decide it
         except Exception as error:
             raise GateError(f"the policy could not judge a call of {action.tool}: {error!r}") from error
         if any(facet.source is Source.SUSPENDED for facet in verdict.facets):
-            return replace(verdict, notes=tuple(self._unseen.values()))
+            return replace(verdict, notes=tuple(preview for _, preview in self._unseen))
         return verdict
 
     def _ask(self, proposal: Proposal, action: Action, verdict: Verdict) -> Approval:
@@ -235,12 +257,11 @@ class Gate:
             approval = self._approver(action, verdict)
         except KeyboardInterrupt:
             approval = Approval(answer=Answer.STOP, by="person", words="interrupted at the question")
-        except HarnessError:
+        except (GateError, LogError):
             raise
         except Exception as error:
             raise GateError(f"the approver failed: {error!r}") from error
-        if not isinstance(approval, Approval):
-            raise GateError(f"the approver returned {type(approval).__name__}, not an Approval")
+        _check_approval(approval)
         self._log.append(
             "approval_answered",
             {
@@ -294,6 +315,26 @@ class Gate:
                 "after_sha256": result.after_sha256,
             }
         self._log.append("outcome", fields, sync=sync)
+        self._open.pop(proposal.number, None)
+
+
+def _check_approval(approval: object) -> None:
+    """Raise GateError for what an approver must not return: no type checker sees every approver."""
+    if not isinstance(approval, Approval):
+        raise GateError(f"the approver returned {type(approval).__name__}, not an Approval")
+    answer: object = approval.answer
+    if not (isinstance(answer, Answer) and all(isinstance(text, str) for text in (approval.by, approval.words))):
+        raise GateError(f"the approver returned no valid Approval: {approval!r}")
+
+
+def _changed(action: Action, result: ToolResult) -> tuple[str, ...]:
+    """Return the files that a call changed; of one that could not report, those that it may have changed."""
+    if result.changed_path is not None:
+        return (result.changed_path,)
+    if result.status not in (ResultStatus.INTERRUPTED, ResultStatus.CRASHED, ResultStatus.TIMEOUT):
+        return ()
+    paths = (facet for facet in action.facets if isinstance(facet, PathAccess))
+    return tuple(path.real for path in paths if path.access is not Access.READ)
 
 
 def _logged_arguments(arguments: str) -> Mapping[str, JsonValue]:

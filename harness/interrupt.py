@@ -18,9 +18,14 @@ class Interrupt:
         self._open = False
 
     def request(self) -> None:
-        """Ask to stop; called from a signal's function. Raises KeyboardInterrupt while a window is open."""
+        """Ask to stop; called from a signal's function. Raises KeyboardInterrupt while a window is open.
+
+        INVARIANT: raising closes the window, so that an interrupt that lands while `__exit__` begins leaves none open,
+        and a second one cannot cut short what the first has set going (the end of a process group).
+        """
         self.requested = True
         if self._open:
+            self._open = False
             raise KeyboardInterrupt
 
     def request_later(self) -> None:
@@ -30,6 +35,10 @@ class Interrupt:
     def clear(self) -> None:
         """Forget the request: a new turn begins."""
         self.requested = False
+
+    def hold(self) -> Held:
+        """Return a `with` block inside a window in which a request is only noted; leaving it raises what came."""
+        return Held(self)
 
     def __enter__(self) -> Self:
         """Open a window. Raises KeyboardInterrupt if a request came before."""
@@ -44,3 +53,23 @@ class Interrupt:
     ) -> None:
         """Close the window."""
         self._open = False
+
+
+class Held:
+    """A window closed for a moment: while a record is written."""
+
+    def __init__(self, interrupt: Interrupt) -> None:
+        self._interrupt = interrupt
+        self._was_open = False
+
+    def __enter__(self) -> None:
+        """Close the window, if one is open."""
+        self._was_open = self._interrupt._open  # noqa: SLF001 - a part of the class above
+        self._interrupt._open = False  # noqa: SLF001
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Open the window again. Raises KeyboardInterrupt if a request came meanwhile."""
+        if self._was_open and error is None:
+            self._interrupt.__enter__()

@@ -48,19 +48,28 @@ class ArgvPattern(Record):
         The program is compared without its folder, and options between the words (with or without a value) are
         skipped: `/usr/bin/git -C x push` begins with `git push`. If flags are given, one of them must follow.
         """
-        if not self.tokens or not argv or argv[0].rpartition("/")[2] not in self.tokens[0]:
-            return False
-        after = _after_prefix(argv, self.tokens[1:])
+        return bool(argv) and _name(argv[0]) in self._programs() and self._hits_from(argv, {1})
+
+    def hits_anywhere(self, words: Sequence[str]) -> bool:
+        """Say whether the pattern is hit at any position of loosely split words; meant to err on the strict side."""
+        programs = self._programs()
+        return self._hits_from(words, {position + 1 for position, word in enumerate(words) if _name(word) in programs})
+
+    def _programs(self) -> frozenset[str]:
+        """The names to look for: `./deploy.sh` in a strict rule is `deploy.sh` wherever it lies."""
+        return frozenset(_name(word) for word in self.tokens[0]) if self.tokens else frozenset()
+
+    def _hits_from(self, argv: Sequence[str], starts: set[int]) -> bool:
+        """Say whether the other tokens, and a flag if any are given, follow behind a program that ends at a start."""
+        after = _after_prefix(argv, starts, self.tokens[1:])
         if after is None:
             return False
         return self.flags is None or any(_flag_present(flag, argv[after:]) for flag in self.flags)
 
-    def hits_anywhere(self, words: Sequence[str]) -> bool:
-        """Say whether the pattern is hit at any position of loosely split words; meant to err on the strict side."""
-        programs = self.tokens[0] if self.tokens else ()
-        return any(
-            word.rpartition("/")[2] in programs and self.hits(words[position:]) for position, word in enumerate(words)
-        )
+
+def _name(word: str) -> str:
+    """Return a program without its folder."""
+    return word.rpartition("/")[2]
 
 
 def _is_option(word: str) -> bool:
@@ -77,21 +86,23 @@ def _flag_listed(option: str, allowed: Sequence[str]) -> bool:
 
 def _flag_present(flag: str, words: Sequence[str]) -> bool:
     """Say whether `flag` is among `words`: also in a cluster, with a joined value, or as an abbreviation."""
-    for word in words:
-        if word == flag or (flag == NUMBER_FLAG and word[:1] == "-" and word[1:].isdigit()):
-            return True
-        if flag.startswith("--"):
-            name = word.partition("=")[0]
-            if name == flag or (len(name) > 3 and flag.startswith(name)):
-                return True
-        elif len(flag) == 2 and len(word) > 2 and word[0] == "-" and word[1] != "-" and flag[1] in word:
-            return True
-    return False
+    return any(_is_flag(flag, word) for word in words)
 
 
-def _after_prefix(argv: Sequence[str], tokens: Sequence[tuple[str, ...]]) -> int | None:
-    """Return the first position after `tokens`, found in order behind the program, options and their values skipped."""
-    ends = {1}
+def _is_flag(flag: str, word: str) -> bool:
+    name = word.partition("=")[0]
+    if flag in (word, name) or (flag == NUMBER_FLAG and word[:1] == "-" and word[1:].isdigit()):
+        return True
+    if flag.startswith("--"):  # `--m` is `--mirror`; a program that says `-force` for `--force` exists too
+        return (len(name) > 2 and flag.startswith(name)) or name == flag[1:]
+    if len(flag) > 2:
+        return name == f"-{flag}"
+    return len(word) > 2 and word[0] == "-" and word[1] != "-" and flag[1] in word
+
+
+def _after_prefix(argv: Sequence[str], starts: set[int], tokens: Sequence[tuple[str, ...]]) -> int | None:
+    """Return the first position after `tokens`, found in order from any of `starts` on, options and their values skipped."""
+    ends = starts
     for token in tokens:
         ends = {place + 1 for place in _past_options(argv, ends) if argv[place] in token}
     return min(ends, default=None)
@@ -144,7 +155,9 @@ class PathPatterns(Record):
 
 def fold(text: str) -> str:
     """Return `text` case-folded and in normal form C, so that `.ENV` on a case-blind disk is `.env`."""
-    return text.casefold() if text.isascii() else unicodedata.normalize("NFC", text).casefold()
+    if text.isascii():
+        return text.casefold()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
 def is_simple(pattern: str) -> bool:
@@ -180,7 +193,7 @@ def _part_match(wanted: str, part: str) -> bool:
 
 def _pathspec_match(patterns: tuple[str, ...], name: str, *, may_be_folder: bool) -> bool:
     spec = _spec(patterns, inside=name[:1] != "/")
-    plain = name.strip("/")
+    plain = name.strip("/").replace("\n", "\ufffd")  # pathspec's `**` does not reach across a line end
     return bool(spec.match_file(plain) or (may_be_folder and spec.match_file(plain + "/")))
 
 
@@ -209,8 +222,8 @@ def check_pattern(pattern: str) -> str | None:
         return f"begins with {pattern[0]!r}; exceptions are written in `except`"
     if pattern != pattern.strip():
         return "begins or ends with a blank, which gitignore patterns drop"
-    if ".." in pattern.split("/"):
-        return "contains `..`; patterns are matched against resolved paths"
+    if not {"..", "."}.isdisjoint(pattern.split("/")) or "//" in pattern:
+        return "contains `..`, `.` or `//`; patterns are matched against resolved paths"
     if pattern[0] == "~":
         return "begins with `~`; patterns are relative to the workspace (a name without `/` matches anywhere)"
     if not pattern.isprintable():

@@ -118,7 +118,7 @@ class Rule(Record):
 
     def hits(self, action: Action, facet: Facet) -> bool:
         """Say whether this rule, taken as a strict one, touches the facet."""
-        if self.tools and action.tool not in self.tools:
+        if self.tools and action.tool not in self.tools and action.default_of not in self.tools:
             return False
         if self.text and self.text not in action.text:
             return False
@@ -271,7 +271,8 @@ def _judge(policy: Policy, action: Action, facet: Facet, suspended: tuple[str, .
         candidates.append(_from_finding(facet, finding))
     if isinstance(facet, Opaque):
         candidates.append(_from_opaque(facet))
-    return max(candidates, key=lambda verdict: verdict.decision)
+    # Where they are equally strict, a default says the least about why.
+    return max(candidates, key=lambda verdict: (verdict.decision, verdict.source is not Source.DEFAULT))
 
 
 def _by_rules(policy: Policy, action: Action, facet: Facet, suspended: tuple[str, ...]) -> FacetVerdict:
@@ -290,7 +291,8 @@ def _by_rules(policy: Policy, action: Action, facet: Facet, suspended: tuple[str
             by=f"rule {first.label}",
         )
     autos = tuple(rule for rule in policy.rules if rule.decision is Decision.AUTO and rule.covers(action, facet))
-    floor = _managed_floor(policy, action.tool)
+    tool = action.default_of or action.tool
+    floor = _managed_floor(policy, tool)
     if floor is not None and not any(rule.layer is Layer.MANAGED for rule in autos):
         autos = ()
     if autos and suspended and isinstance(facet, Command):
@@ -315,7 +317,7 @@ def _by_rules(policy: Policy, action: Action, facet: Facet, suspended: tuple[str
         return FacetVerdict(
             facet=facet, decision=Decision.AUTO, source=Source.COVERED, reason="an operand of its command"
         )
-    return _by_default(policy, action, facet)
+    return _by_default(policy, tool, facet)
 
 
 def _is_operand(action: Action, path: PathAccess) -> bool:
@@ -329,22 +331,22 @@ def _managed_floor(policy: Policy, tool: str) -> ToolDefault | None:
     return None if strictest is None or strictest.decision is Decision.AUTO else strictest
 
 
-def _by_default(policy: Policy, action: Action, facet: Facet) -> FacetVerdict:
-    stated = _defaults_for(policy.defaults, action.tool)
+def _by_default(policy: Policy, tool: str, facet: Facet) -> FacetVerdict:
+    stated = _defaults_for(policy.defaults, tool)
     strictest = max(stated, key=lambda default: default.decision, default=None)
     if strictest is None:
         return FacetVerdict(
             facet=facet,
             decision=Decision.CONFIRM,
             source=Source.DEFAULT,
-            reason=f"no policy names the tool {action.tool}",
+            reason=f"no policy names the tool {tool}",
             by="no rule and no default",
         )
     return FacetVerdict(
         facet=facet,
         decision=strictest.decision,
         source=Source.DEFAULT,
-        reason=f"no rule matches, and {action.tool} is {strictest.decision.word} by default",
+        reason=f"no rule matches, and {tool} is {strictest.decision.word} by default",
         by=f"default for {strictest.tool} ({strictest.origin})",
     )
 

@@ -58,11 +58,17 @@ def load_policy(path: str, *, layer: Layer = Layer.FILE, extra_tools: Sequence[s
     Raises PolicyError, whose text names file, line and key, if anything in it is not understood.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
-            data = file.read(MAX_POLICY_BYTES + 1)
-    except OSError as error:
-        raise PolicyError(f"{path}: cannot be read: {error.strerror}") from None
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not make it wait
+        try:
+            with open(descriptor, "rb", closefd=False) as file:  # raises for a folder
+                data = file.read(MAX_POLICY_BYTES + 1) if os.path.isfile(descriptor) else None
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError) as error:  # ValueError: a path with NUL or a lone surrogate
+        problem = error.strerror if isinstance(error, OSError) else error
+        raise PolicyError(f"{path}: cannot be read: {problem}") from None
+    if data is None:
+        raise PolicyError(f"{path}: is not a file")
     if len(data) > MAX_POLICY_BYTES:
         raise PolicyError(f"{path}: is larger than {MAX_POLICY_BYTES} bytes")
     policy = parse_policy(data, path, layer=layer, extra_tools=extra_tools)
@@ -80,7 +86,7 @@ def parse_policy(data: bytes, file: str, *, layer: Layer = Layer.FILE, extra_too
         raise PolicyError(f"{file}: is not UTF-8: byte {error.start}") from None
     try:
         table = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a bare ValueError: a number of thousands of digits
         raise PolicyError(f"{file}: is not TOML: {error}") from None
     source = PolicySource(layer=layer, path=file, content=data)
     return _Loader(file, key_lines(text), layer, (*TOOL_NAMES, *extra_tools)).policy(table, source)
@@ -144,7 +150,7 @@ class _Loader:
     def policy(self, table: Table, source: PolicySource) -> Policy:
         self.check_keys(table, TOP_KEYS, "", 0)
         version = table.get("version")
-        if version != 1 or isinstance(version, bool):
+        if type(version) is not int or version != 1:
             self.fail("", 0, "version", "must be 1" if "version" in table else "is missing: write `version = 1`")
         name = (
             self.string(table, "name", "", 0) if "name" in table else os.path.basename(self.file).removesuffix(".toml")
@@ -306,13 +312,24 @@ class _Loader:
             if "..." in alternatives:
                 self.fail("rule", index, "argv", '"..." stands only at the end')
             tokens.append(tuple(alternatives))
+        self.check_programs(tokens, index)
+        return ArgvPattern(tokens=tuple(tokens), rest=rest, flags=self.flags(table, index))
+
+    def check_programs(self, tokens: Sequence[Sequence[str]], index: int) -> None:
         if not tokens:
             self.fail("rule", index, "argv", "names no program")
-        flags = self.strings(table, "flags", index) if "flags" in table else None
-        for flag in flags or ():
+        for program in tokens[0]:
+            if any(char.isspace() for char in program):
+                self.fail("rule", index, "argv", f"{program!r} is one word; write each word of the command by itself")
+
+    def flags(self, table: Table, index: int) -> tuple[str, ...] | None:
+        if "flags" not in table:
+            return None
+        flags = self.strings(table, "flags", index)
+        for flag in flags:
             if not flag.startswith("-") or flag == "-" or "=" in flag:
                 self.fail("rule", index, "flags", f"{flag!r} is not an option such as -x or --long")
-        return ArgvPattern(tokens=tuple(tokens), rest=rest, flags=flags)
+        return flags
 
     def access(self, table: Table, index: int) -> tuple[Access, ...]:
         if "path" not in table:
@@ -344,6 +361,8 @@ class _Loader:
         if rule.tools and "bash" not in rule.tools and (rule.argv or rule.text or rule.env):
             self.fail("rule", index, "tool", "argv, text and env are about bash, which is not among the tools")
         if rule.decision is not Decision.AUTO:
+            if rule.argv is not None and rule.argv.flags == ():
+                self.fail("rule", index, "flags", "an empty list is never met: name the options, or leave it out")
             return
         if rule.text:
             self.fail("rule", index, "text", "an auto rule cannot be about a piece of text: use argv")
@@ -357,12 +376,12 @@ class _Loader:
 
     def check_auto_argv(self, argv: ArgvPattern, index: int) -> None:
         """Refuse programs that run whatever their operands say, unless the rule fixes the script or the module."""
-        steering = next((word for word in argv.tokens[0] if word.rpartition("/")[2] in INTERPRETERS), None)
+        steering = next((word for word in argv.tokens[0] if _is_interpreter(word)), None)
         if steering is not None and not _fixes_script(argv):
             problem = f"{steering} runs whatever its operands say; name the script, or -m and the module"
             self.fail("rule", index, "argv", problem)
         for program in argv.tokens[0]:
-            line = " ".join((program, *(token[0] for token in argv.tokens[1:])))
+            line = " ".join((program, *(_quoted(token[0]) for token in argv.tokens[1:])))
             if not all(isinstance(facet, Command) for facet in read_commands(line, _no_path)):
                 self.fail("rule", index, "argv", f"{program} is never understood well enough for an auto rule")
 
@@ -373,6 +392,16 @@ class _Loader:
         for example in self.strings(table, "not_match", index):
             if _example_matches(rule, example):
                 self.fail("rule", index, "not_match", f"the rule matches its counter-example {example!r}")
+
+
+def _is_interpreter(word: str) -> bool:
+    """Say whether `word` names an interpreter, whatever its folder and its version: `/usr/bin/python3.11` does."""
+    name = word.rpartition("/")[2]
+    return name in INTERPRETERS or name.rstrip("0123456789.-") in INTERPRETERS
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"
 
 
 def _fixes_script(argv: ArgvPattern) -> bool:
@@ -395,9 +424,9 @@ def _kind(value: object) -> str:
 
 
 def _example_matches(rule: Rule, example: str) -> bool:
-    """Say whether the rule alone would decide the example: a command line, or a path for rules that only have `path`."""
-    if rule.argv is None and not rule.text and not rule.env and rule.path is not None:
-        accesses = [_example_path(example, access) for access in rule.access]
+    """Say whether the rule alone would decide the example: a command line, or a path for rules about files alone."""
+    if rule.argv is None and not rule.text and not rule.env and (rule.path is not None or "bash" not in rule.tools):
+        accesses = [_example_path(example, access) for access in rule.access or (Access.READ, Access.WRITE)]
         tool = rule.tools[0] if rule.tools else "read_file"
         return any(_example_decides(rule, _example_action(tool, (path,), "")) for path in accesses)
     facets = read_commands(example, _example_path)

@@ -92,13 +92,15 @@ class ToolRegistry:
         tool = self._tools.get(call.name)
         if tool is None:
             raise ToolError(f"There is no tool named {call.name[:100]!r}. The tools are: {', '.join(self._tools)}.")
-        arguments = parse_arguments(call.arguments, tool.spec)
         try:
-            return tool.prepare(call, MappingProxyType(arguments))
+            arguments = parse_arguments(call.arguments, tool.spec)
+            action = tool.prepare(call, MappingProxyType(arguments))
+            _check_action(action, call)
         except ToolError:
             raise
-        except Exception as error:
-            raise ToolError(f"{call.name} could not prepare this call: {type(error).__name__}: {error}") from error
+        except (Exception, SystemExit) as error:
+            raise ToolError(f"{call.name} could not prepare this call: {_told(error)}") from error
+        return action
 
     def run(self, permit: Permit) -> ToolResult:
         """Run the permitted action, once. A tool that fails or crashes gives a result; KeyboardInterrupt likewise.
@@ -108,7 +110,7 @@ class ToolRegistry:
         action = permit.redeem()
         started = self._monotonic()
         try:
-            output = self._tools[action.tool].run(action)
+            output = _checked_output(self._tools[action.tool].run(action))
         except ToolError as error:
             output = ToolOutput(content=f"Error: {error}", status=ResultStatus.FAILED)
         except KeyboardInterrupt:
@@ -116,9 +118,9 @@ class ToolRegistry:
                 content="Interrupted by the person; what it had begun may be done in part.",
                 status=ResultStatus.INTERRUPTED,
             )
-        except Exception as error:  # noqa: BLE001 - a bug in a tool is an error result, not the end of the session
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a bug in a tool is an error result, not the end
             output = ToolOutput(
-                content=f"Error: the tool {action.tool} crashed: {type(error).__name__}: {error}",
+                content=f"Error: the tool {action.tool} crashed: {_told(error)}",
                 status=ResultStatus.CRASHED,
             )
         return ToolResult(
@@ -133,6 +135,46 @@ class ToolRegistry:
             before_sha256=output.before_sha256,
             after_sha256=output.after_sha256,
         )
+
+
+def _told(error: BaseException) -> str:
+    """Return what an exception of unknown make says, if it can say anything."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - its own __str__ may be the bug
+        return type(error).__name__
+
+
+def _check_action(action: object, call: ToolCall) -> None:
+    """Raise TypeError unless a tool prepared the very call that it was given, under its own name.
+
+    INVARIANT: what is judged, logged and run is what the model proposed.
+    """
+    if not isinstance(action, Action):
+        raise TypeError(f"it returned {type(action).__name__}, not an Action")
+    if action.call != call or action.tool != call.name:
+        raise TypeError("it returned an Action for another call")
+
+
+_TOOLS_MAY_SAY = (
+    ResultStatus.OK,
+    ResultStatus.FAILED,
+    ResultStatus.TIMEOUT,
+    ResultStatus.INTERRUPTED,
+    ResultStatus.CRASHED,
+)
+"""That a call was denied, or did not run, is not for its tool to say."""
+
+
+def _checked_output(output: object) -> ToolOutput:
+    """Return what a tool's body returned. Raises TypeError for what the loop could not record or send."""
+    if not isinstance(output, ToolOutput):
+        raise TypeError(f"it returned {type(output).__name__}, not a ToolOutput")
+    if not isinstance(output.content, str):
+        raise TypeError(f"its content is {type(output.content).__name__}, not text")
+    if output.status not in _TOOLS_MAY_SAY:
+        raise TypeError(f"it returned the status {output.status}")
+    return output
 
 
 def parse_arguments(text: str, spec: ToolSpec) -> dict[str, JsonValue]:
@@ -226,6 +268,8 @@ def _text_problem(value: str, schema: Mapping[str, JsonValue]) -> str:
 
 
 def _number_problem(value: float, schema: Mapping[str, JsonValue]) -> str:
+    if value in (float("inf"), float("-inf")):
+        return "is too large a number."  # as JSON 1e999 may stand for it
     least, most = schema.get("minimum"), schema.get("maximum")
     if isinstance(least, int | float) and value < least:
         return f"must be at least {least}."

@@ -52,10 +52,10 @@ class Program:
         """Return the command line of the program."""
         return [sys.executable, "-m", "harness", *arguments]
 
-    def serve(self, script: Script) -> str:
+    def serve(self, script: Script, *, fragment: int = 7) -> str:
         """Serve `script` until the test is over, and return the base URL."""
         self.players.append(Player(script))
-        return self._servers.enter_context(ScriptServer(self.players[-1])).base_url
+        return self._servers.enter_context(ScriptServer(self.players[-1], fragment=fragment)).base_url
 
     def start(self, *arguments: str, **options: object) -> subprocess.Popen[bytes]:
         """Start the program without waiting for it."""

@@ -22,7 +22,7 @@ EXPLAINED = [
     pytest.param("bash", "cat .env", "deny", "rule secrets (", id="a secret by another tool"),
     pytest.param("read_file", ".env", "deny", "rule secrets (", id="a secret"),
     pytest.param("read_file", "src/a.py", "auto", "default for read_file (", id="a plain file"),
-    pytest.param("write_file", ".github/workflows/x.yml", "confirm", "default for write_file (", id="a protected file"),
+    pytest.param("write_file", ".github/workflows/x.yml", "confirm", "built-in protected", id="a protected file"),
     pytest.param("read_file", "/etc/passwd", "confirm", "built-in outside", id="outside the workspace"),
 ]
 

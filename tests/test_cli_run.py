@@ -217,7 +217,9 @@ def test_a_full_disk_stops_before_the_next_call(program: Program) -> None:
 
 def test_an_argument_of_ten_megabytes(program: Program) -> None:
     """It becomes an error result; nothing runs, and the log stays small."""
-    url = program.serve(replies(Reply(calls=(call("bash", command="echo " + "x" * 10_000_000),)), DONE))
+    url = program.serve(
+        replies(Reply(calls=(call("bash", command="echo " + "x" * 10_000_000),)), DONE), fragment=1_000_000
+    )
     done = program.run("run", "go", "--base-url", url, "--policy", policy(program, AUTO))
     assert done.code == 0
     assert [r["status"] for r in program.records() if r["kind"] == "outcome"] == ["invalid"]
@@ -308,7 +310,7 @@ def test_the_key_reaches_neither_log_nor_child(program: Program) -> None:
     """The harness's key is not in the command's environment, and is masked in the log wherever it turns up."""
     key = "sk-test-0123456789abcdef"
     program.environment["OPENAI_API_KEY"] = key
-    url = program.serve(replies(Reply(calls=(call("bash", command=f"env; echo {key}"),)), DONE))
+    url = program.serve(replies(Reply(calls=(call("bash", command=f"printenv; echo {key}"),)), DONE))
     done = program.run("run", "go", "--base-url", url, "--policy", policy(program, AUTO))
     assert done.code == 0
     log = program.logs()[0].read_text()

@@ -25,11 +25,17 @@ class TerminalApprover:
     """Asks the person at the terminal; Enter alone answers nothing, end of input is a no, Ctrl-C is a no and a stop."""
 
     def __init__(
-        self, console: RichConsole, read_line: Callable[[str], str], *, sleep: Callable[[float], None] = time.sleep
+        self,
+        console: RichConsole,
+        *,
+        read_line: Callable[[str], str],
+        drop_keys: Callable[[], None],
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`read_line` shows a prompt and returns a line; it raises EOFError and KeyboardInterrupt."""
+        """Take how to read a line (raises EOFError and KeyboardInterrupt) and how to forget keys that were pressed."""
         self._console = console
         self._read_line = read_line
+        self._drop_keys = drop_keys
         self._sleep = sleep
 
     def __call__(self, action: Action, verdict: Verdict) -> Approval:
@@ -52,26 +58,21 @@ class TerminalApprover:
         console = self._console
         console.rule(f"{action.tool} asks")
         console.diff(action.preview)
-        for facet in verdict.facets:
-            if facet.source is not Source.COVERED and len(verdict.facets) > 1:
-                tone = Tone.QUIET if facet.decision is Decision.AUTO else Tone.WARNING
-                console.line(f"  {facet.decision.word:8} {describe_facet(facet.facet)}  [{facet.by}]", tone)
+        parts = [facet for facet in verdict.facets if facet.source is not Source.COVERED]
+        for part in parts if len(parts) > 1 else ():
+            tone = Tone.QUIET if part.decision is Decision.AUTO else Tone.WARNING
+            console.line(f"  {part.decision.word:8} {describe_facet(part.facet)}  [{part.by}]", tone)
         console.line(f"why: {verdict.deciding.reason}  [{verdict.deciding.by}]", Tone.WARNING)
         for note in verdict.notes:
             console.line("changed without your having seen it:", Tone.WARNING)
             console.diff(note)
-
-    def _drop_keys(self) -> None:
-        try:
-            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-        except (termios.error, OSError, ValueError):
-            pass  # not a terminal: a test's pipe
 
 
 def terminal_approver(console: RichConsole, interrupt: Interrupt) -> TerminalApprover:
     """Return an approver that reads with prompt_toolkit, and that a signal can end."""
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import InMemoryHistory
+    from prompt_toolkit.input.typeahead import clear_typeahead
 
     questions: PromptSession[str] = PromptSession(history=InMemoryHistory())
 
@@ -79,15 +80,20 @@ def terminal_approver(console: RichConsole, interrupt: Interrupt) -> TerminalApp
         with interrupt:
             return questions.prompt(question)
 
-    return TerminalApprover(console, read_line)
+    def drop_keys() -> None:
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        # What an earlier prompt had read beyond its own line would be replayed in the next one.
+        clear_typeahead(questions.app.input)
+
+    return TerminalApprover(console, read_line=read_line, drop_keys=drop_keys)
 
 
 def parse_answer(line: str) -> Approval | None:
     """Return what a typed line means, or None where it is neither a plain yes nor begins with a no."""
-    word, _, words = line.replace(":", " ", 1).replace(",", " ", 1).partition(" ")
     if line.lower() in ("y", "yes"):
         return Approval(answer=Answer.YES, by="person")
-    if word.lower() in ("n", "no"):
+    word, _, words = line.partition(" ")
+    if word.rstrip(":,.").lower() in ("n", "no"):
         return Approval(answer=Answer.NO, by="person", words=words.strip())
     return None
 

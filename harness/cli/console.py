@@ -25,15 +25,20 @@ class Console:
         self._stream = stream
         self._colour = colour
         self._at_line_start = True
+        self._in_text = False
         self._tracer = Tracer()
 
     def text(self, delta: str) -> None:
         """Write a piece of the model's text as it comes."""
         if delta:
+            if not self._in_text:
+                self._write("\n")
+            self._in_text = True
             self._write(visible(delta))
 
     def end_text(self) -> None:
         """Finish the line that streamed text left open, if it did."""
+        self._in_text = False
         if not self._at_line_start:
             self._write("\n")
 

@@ -92,6 +92,7 @@ class OpenAIChat:
         self._api_key = api_key
         self._attempts = attempts
         self._timeout_seconds = timeout_seconds
+        self._connect_seconds = min(CONNECT_SECONDS, timeout_seconds)
         self._sleep = sleep
         self._jitter = jitter
         self._lock = threading.Lock()
@@ -160,7 +161,7 @@ class OpenAIChat:
 
         import openai
 
-        timeout = openai.Timeout(self._timeout_seconds, connect=min(CONNECT_SECONDS, self._timeout_seconds))
+        timeout = openai.Timeout(self._timeout_seconds, connect=self._connect_seconds)
         # A proxy named in the environment cannot reach this machine's own loopback.
         own = openai.DefaultHttpxClient(trust_env=False) if _LOOPBACK.match(self._base_url or "") else None
         try:
@@ -249,9 +250,9 @@ class OpenAIChat:
         if "SSLCertVerificationError" in names or "CERTIFICATE_VERIFY_FAILED" in told:
             return ModelError(f"The certificate of {address} cannot be verified: {what}")
         if "ConnectTimeout" in names:
-            return _PassingFailure(f"{address} did not take the connection within {CONNECT_SECONDS:.0f} s.")
+            return _PassingFailure(f"{address} did not take the connection within {self._connect_seconds:g} s.")
         if "TimeoutException" in names or isinstance(error, openai.APITimeoutError):
-            return _PassingFailure(f"{address} sent nothing for {self._timeout_seconds:.0f} s.")
+            return _PassingFailure(f"{address} sent nothing for {self._timeout_seconds:g} s.")
         # LocalProtocolError and UnsupportedProtocol are ours: they would fail in the same way again.
         if names & {"TransportError", "OSError"} and not names & {"LocalProtocolError", "UnsupportedProtocol"}:
             return _PassingFailure(f"The connection to {address} failed: {what}.")
@@ -265,24 +266,31 @@ class OpenAIChat:
             lasting = headers.get("x-should-retry") == "false" or error.code == "insufficient_quota"
             text = f"The provider could not answer ({told})."
             return ModelError(text) if lasting else _PassingFailure(text, _retry_after(headers))
-        address = _shown_address(str(client.base_url))
-        if status == 401:
-            return ModelError(
-                f"{address} refused the API key ({told}). Set OPENAI_API_KEY to a key that is valid there, or "
-                "OPENAI_BASE_URL to the provider that the key is for."
-            )
-        if status == 403:
-            return ModelError(
-                f"{address} does not allow this ({told}). See whether the key in OPENAI_API_KEY may use model {self.name!r}."
-            )
-        if status == 404:
-            return ModelError(
-                f"There is no model {self.name!r} at {address} ({told}). Check the model's name, and the base URL: it "
-                "usually ends in /v1."
-            )
-        if status == 413 or (status == 400 and (error.code == "context_length_exceeded" or _TOO_LONG.search(said))):
-            return ModelError(f"The conversation is too long for model {self.name!r} ({told}). Begin a new one.")
-        return ModelError(f"The provider refused the request ({told}).")
+        if status == 400 and (error.code == "context_length_exceeded" or _TOO_LONG.search(said)):
+            status = 413
+        return ModelError(self._refusal(status, told, _shown_address(str(client.base_url))))
+
+    def _refusal(self, status: int, told: str, address: str) -> str:
+        match status:
+            case 401:
+                return (
+                    f"{address} refused the API key ({told}). Set OPENAI_API_KEY to a key that is valid there, or "
+                    "OPENAI_BASE_URL to the provider that the key is for."
+                )
+            case 403:
+                return (
+                    f"{address} does not allow this ({told}). See whether the key in OPENAI_API_KEY may use model "
+                    f"{self.name!r}."
+                )
+            case 404:
+                return (
+                    f"There is no model {self.name!r} at {address} ({told}). Check the model's name, and the base URL: "
+                    "it usually ends in /v1."
+                )
+            case 413:
+                return f"The conversation is too long for model {self.name!r} ({told}). Begin a new one."
+            case _:
+                return f"The provider refused the request ({told})."
 
     def _excerpt(self, text: str) -> str:
         return excerpt(text, self._client.api_key if self._client is not None else self._api_key or "")
@@ -304,6 +312,7 @@ class Conversation:
         )
         self._messages: list[Message] = []
         self._encoded: list[bytes] = []
+        """Each with the comma before it, so that a body is put together in one go."""
         self._call_ids: set[str] = set()
         self._tools: tuple[ToolSpec, ...] = ()
         self._encoded_tools = b""
@@ -320,14 +329,15 @@ class Conversation:
             del self._messages[kept:], self._encoded[kept:]
             self._call_ids = {call.id for message in self._messages for call in message.tool_calls}
         for message in messages[kept:]:
-            self._encoded.append(_bytes(_message_json(message)))
+            encoded = _bytes(_message_json(message))
+            self._encoded.append(b"," + encoded if self._encoded else encoded)
             self._messages.append(message)
             self._call_ids.update(call.id for call in message.tool_calls)
         if self._tools != (offered := tuple(tools)):
             self._tools = offered
             listed: list[JsonValue] = [_tool_json(tool) for tool in offered]
             self._encoded_tools = b',"tools":' + _bytes(listed) if listed else b""
-        return b"".join((self._start, b",".join(self._encoded), b"]", self._encoded_tools, b"}"))
+        return b"".join((self._start, *self._encoded, b"]", self._encoded_tools, b"}"))
 
     def _common(self, messages: Sequence[Message]) -> int:
         """Return how many messages at the start are those of the request before."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
+from enum import Enum
 from typing import TypeAlias
 
 from harness.actions import JsonValue
@@ -80,9 +81,19 @@ def replies(*answers: Answer) -> Script:
     """Return the script that gives these answers, one after the other, whatever comes of them."""
 
     def script() -> Generator[Answer, Turn, None]:
-        yield from answers
+        for answer in answers:  # noqa: UP028 - `yield from` would hand the turns on to a plain iterator
+            yield answer
 
     return script
+
+
+class _Act(Enum):
+    """How far a script has come."""
+
+    WAITING = "waiting"
+    PLAYING = "playing"
+    OVER = "over"
+    FAILED = "failed"
 
 
 class Player:
@@ -96,7 +107,7 @@ class Player:
         self._messages: list[JsonValue] = []
         self._last: Answer | None = None
         self._answered: list[JsonValue] = []
-        self._over = False
+        self._act = _Act.WAITING
         self._calls = 0
 
     @property
@@ -105,7 +116,8 @@ class Player:
 
         That is: it has ended, or its last answer was a reply without calls, on which no request of itself follows.
         """
-        return self._over or (isinstance(self._last, Reply) and not self._last.calls)
+        said_all = isinstance(self._last, Reply) and not self._last.calls
+        return self._act is _Act.OVER or (self._act is _Act.PLAYING and said_all)
 
     def answer(self, request: object) -> Answer:
         """Return the answer to a request of the chat completions API, as parsed from its JSON.
@@ -125,17 +137,17 @@ class Player:
         return self._next(request["messages"])
 
     def _next(self, messages: list[JsonValue]) -> Answer:
-        if not self._over:
+        if self._act in (_Act.WAITING, _Act.PLAYING):
             try:
                 # A generator that has not started takes nothing in.
-                answer = next(self._generator) if self._last is None else self._generator.send(_turn(messages))
+                answer = next(self._generator) if self._act is _Act.WAITING else self._generator.send(_turn(messages))
             except StopIteration:
-                self._over = True
+                self._act = _Act.OVER
             except Exception as error:  # noqa: BLE001 - a fault in a script must reach the person who wrote it
-                self._over = True
+                self._act = _Act.FAILED
                 return _refusal(f"the script failed: {type(error).__name__}: {error}")
             else:
-                self._last, self._answered = self._numbered(answer), messages
+                self._act, self._last, self._answered = _Act.PLAYING, self._numbered(answer), messages
                 return self._last
         if self._last is not None and messages == self._answered:
             return self._last

@@ -167,7 +167,7 @@ class _Assembly:
 
     @property
     def text(self) -> str:
-        return "".join(self._text) + ("\ufffd" if self._held else "")
+        return "".join(self._text)
 
     @property
     def call_count(self) -> int:
@@ -191,6 +191,12 @@ class _Assembly:
         if isinstance(reason, str) and reason.lower() not in _NO_REASONS:
             self.finish_reason = reason.lower()
         return self._add_delta(choice)
+
+    def end_text(self) -> str:
+        """Return what stands for half a character that the end of the reply left over."""
+        rest, self._held = "\ufffd" if self._held else "", ""
+        self._text.append(rest)
+        return rest
 
     def calls(self, taken: AbstractSet[str]) -> tuple[ToolCall, ...]:
         """Return the calls, each with an id that is neither in `taken` nor another call's."""
@@ -303,9 +309,11 @@ class ReplyReader:
     def end(self) -> list[str]:
         """Return the last pieces of text, after the end of the body. Raises ModelError as `feed` does."""
         if self._shape is _Shape.JSON:
-            text = self._take_document()
-            return [text] if text else []
-        return [text for event in self._decoder.finish() if (text := self._take(event, last=True))]
+            texts = [self._take_document()]
+        else:
+            texts = [self._take(event, last=True) for event in self._decoder.finish()]
+        texts.append(self._assembly.end_text())
+        return [text for text in texts if text]
 
     def response(self, taken_ids: AbstractSet[str] = frozenset()) -> ModelResponse:
         """Return the reply, after `end`. Calls without an id of their own get one that is not in `taken_ids`.

@@ -8,7 +8,7 @@ is opaque.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from harness.actions import Access, Command, Opaque, PathAccess
@@ -33,9 +33,18 @@ _STEERS_THE_SHELL = frozenset(
 _RUNS_ANOTHER_PROGRAM = frozenset(
     "ash bash chroot csh dash doas docker env entr expect fish flock ionice ksh nice nohup nsenter npx parallel podman "
     "pnpx rbash rsh script setsid sh ssh stdbuf strace su sudo taskset tcsh time timeout unshare uvx watch xargs zsh busybox "
-    "toybox systemd-run runuser pkexec bunx gdb ltrace chrt fakeroot firejail bwrap".split()
+    "toybox systemd-run runuser pkexec bunx gdb ltrace chrt fakeroot firejail bwrap at batch cgexec chpst daemonize "
+    "dbus-run-session eatmydata faketime hyperfine linux32 linux64 mksh numactl prlimit proxychains proxychains4 pwsh "
+    "rlwrap runcon screen setarch setpriv setuidgid sg softlimit ssh-agent sshpass start-stop-daemon tmux torsocks "
+    "unbuffer valgrind xvfb-run yash".split()
 )
+_PRINTS_ITS_OPERANDS = frozenset(("echo", "printf", "true", "false", ":"))
+"""Builtins of bash whose operands are text and never files."""
 _FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
+_FIND_WRITES = frozenset(("-delete", "-fprint", "-fprint0", "-fprintf", "-fls"))
+_CLUSTER = re.compile(r"-[A-Za-z0-9]*")
+MAX_CLUSTER_LETTERS = 24
+"""Of letters and digits behind a single dash; behind each of them the name of a file may begin."""
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=|\[)")
 
 
@@ -110,16 +119,12 @@ def _simple_command(words: Sequence[Word], text: str, resolve: Resolve) -> Comma
     if reason:
         return Unread(reason=reason, column=program.start + 1)
     argv = tuple(word.value for word in rest)
-    name = argv[0].rpartition("/")[2]
-    access = Access.READ if argv[0] == name and name in READS_ITS_OPERANDS else Access.EITHER
-    candidates = _path_words(argv[1:], options_too=False)
-    if "/" in argv[0]:
-        candidates = (argv[0], *candidates)
+    access = Access.READ if _only_reads(argv) else Access.EITHER
     return Command(
         text=text[words[0].start : rest[-1].end],
         argv=argv,
         variables=tuple(variables),
-        paths=tuple(path for word in candidates if (path := resolve(word, access)) is not None),
+        paths=tuple(path for word in _operands(argv) if (path := resolve(word, access)) is not None),
     )
 
 
@@ -136,24 +141,63 @@ def _not_plain(program: Word, argv: Sequence[str]) -> str | None:
         return f"{name}, which runs another program"
     if name == "find" and not _FIND_RUNS.isdisjoint(argv):
         return "find with an option that runs another program"
-    if name in ("printf", "test") and any(word.startswith("-v") for word in argv[1:]):
+    if name in ("printf", "test", "[") and any(word.startswith("-v") for word in argv[1:]):
         return f"{name} -v, which evaluates a name"
+    if any(len(_cluster(word)) > MAX_CLUSTER_LETTERS + 1 for word in argv[1:]):
+        return f"an option of more than {MAX_CLUSTER_LETTERS} letters and digits"
     return None
 
 
+def _operands(argv: Sequence[str]) -> Iterator[str]:
+    """Yield what may be a path in a command whose words are known."""
+    if "/" in argv[0]:
+        yield argv[0]
+    if argv[0] in _PRINTS_ITS_OPERANDS:
+        return
+    for word in _path_words(argv[1:], options_too=False):
+        if word[0] == "~":
+            yield f"./{word}"  # it was quoted, so bash leaves it as it is; the program may still take it as the home folder
+        yield word
+
+
+def _only_reads(argv: Sequence[str]) -> bool:
+    """Say whether the program is known never to write what its operands name; one with a folder is never known."""
+    return argv[0] in READS_ITS_OPERANDS or (argv[0] == "find" and _FIND_WRITES.isdisjoint(argv))
+
+
+def _cluster(word: str) -> str:
+    """Return the dash and the letters and digits that `word` begins with, or nothing: `-nf` of `-nf.env`."""
+    match = _CLUSTER.match(word)
+    return match.group() if match else ""
+
+
 def _path_words(words: Sequence[str], *, options_too: bool) -> tuple[str, ...]:
-    """Return what may be a path among operands: each word, and what stands behind `=`, a short option's letter or a
-    colon (`git show HEAD:.env`)."""
+    """Return what may be a path among operands: each word, and what may be the name of a file inside a word."""
     found: dict[str, None] = {}
+    operands_only = False
     for word in words:
-        if not word.startswith("-") or options_too:
+        if options_too or operands_only or not word.startswith("-"):
             found[word] = None
-        behind_colon = word.rpartition(":")[2]
-        if not behind_colon.startswith("/"):
-            found[behind_colon] = None
-        if "=" in word:
-            found[word.partition("=")[2]] = None
-        if word.startswith("-") and not word.startswith("--"):
-            found[word[2:]] = None
+        operands_only = operands_only or word == "--"
+    for word in words:
+        found.update(dict.fromkeys(_inner_paths(word, whole_trees=options_too)))
     found.pop("", None)
     return tuple(found)
+
+
+def _inner_paths(word: str, *, whole_trees: bool) -> Iterator[str]:
+    """Yield what stands behind `=`, `@` (`curl -d @.env`), a colon (`git show HEAD:.env`) or the letters of a short option.
+
+    `whole_trees`: also the folder of which a pattern takes everything (`src/*`).
+    """
+    if "=" in word:
+        yield word.partition("=")[2].removeprefix("@")
+        yield word.rpartition("=")[2]
+    if ":" in word and not (behind := word.rpartition(":")[2]).startswith("/"):
+        yield behind
+    if word.startswith("@"):
+        yield word[1:]
+    for start in range(2, min(len(_cluster(word)), MAX_CLUSTER_LETTERS) + 1):
+        yield word[start:].removeprefix("=")
+    if whole_trees and word.endswith(("/*", "/.*", "/**")):
+        yield word.rpartition("/")[0] or "/"

@@ -1,28 +1,80 @@
-"""A tokenisation that always exists: what could be commands in text that was not understood; for strict rules, pure."""
+"""A tokenisation that always exists: what could be commands in text that was not understood; for strict rules, pure.
+
+Meant to find too much: a strict rule that matches here by mistake costs a question, one that misses costs more.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 _REDIRECTIONS = re.compile(r"[<>]&|&>|>\|")
 _COMMAND_ENDS = re.compile(r"[;&|\n()`]+")
 _WORD_ENDS = re.compile(r"[\s<>{},]+")
 _QUOTES = str.maketrans("", "", "'\"\\")
 _EXPANSIONS = (("${IFS}", " "), ("$IFS", " "), ("${HOME}", "~"), ("$HOME", "~"), ("${PWD}", "."), ("$PWD", "."))
+# `${X:-rm}/y` is the word `X/y`, which is no folder `/y`, and perhaps the word `rm`.
+_PARAMETER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?[-=?+])?([^{}]*)\}([^\s;&|<>(){}`,]*)")
+
+_PIECES = re.compile(
+    r"""(?P<single>'[^']*')|(?P<double>"(?:[^"\\]|\\.)*")|(?P<escaped>\\.)|(?P<blank>[ \t]+)
+    |(?P<redirection>[0-9]*(?:&>>?|<<<|<<-?|<>|>\||[<>]&|>>?|<))|(?P<end>[;&|\n()`]+)|(?P<plain>[^\s'"\\;&|()`<>]+|.)""",
+    re.DOTALL | re.VERBOSE,
+)
+_ESCAPED = re.compile(r"\\([$`\"\\])")
 
 
 def loose_commands(text: str) -> tuple[tuple[str, ...], ...]:
-    """Return the commands of `text` as words, quotes and backslashes dropped, split at blanks and at every operator.
+    """Return the commands of `text` as words, in two readings: every strict rule is tried on both.
 
-    Quoted text is split like the rest, since it may be a command for another shell. Meant to find too much: a strict
-    rule that matches here by mistake costs a question, one that misses costs more.
+    The first drops quotes and splits quoted text like the rest, since it may be a command for another shell. The second
+    keeps quoted words together and drops redirections, as bash does: `git -c 'a=b c' 2>&1 push` is a push.
     """
     text = text.replace("\\\n", "")
     for expansion, plain in _EXPANSIONS:
         text = text.replace(expansion, plain)
+    return tuple(dict.fromkeys((*_without_quotes(text), *_with_quotes(text))))
+
+
+def _without_quotes(text: str) -> Iterator[tuple[str, ...]]:
     text = _REDIRECTIONS.sub(" ", text.translate(_QUOTES))
-    commands = (
-        tuple(word.lstrip("$") for word in _WORD_ENDS.split(part) if word.strip("$"))
-        for part in _COMMAND_ENDS.split(text)
-    )
-    return tuple(command for command in commands if command)
+    text = _PARAMETER.sub(r"$\1\3 \2 ", text)
+    for part in _COMMAND_ENDS.split(text):
+        command = tuple(word.lstrip("$") for word in _WORD_ENDS.split(part) if word.strip("$"))
+        if command:
+            yield command
+
+
+def _with_quotes(text: str) -> Iterator[tuple[str, ...]]:
+    """Yield commands with their words dequoted; the target of a redirection is a command of its own, for its path."""
+    commands: list[list[str]] = [[]]
+    targets: list[str] = []
+    word: list[str] = []
+    into_target = False
+    for piece in _PIECES.finditer(f"{text}\n\n"):
+        kind = piece.lastgroup
+        if kind in ("blank", "redirection", "end"):
+            whole = "".join(word).lstrip("$")
+            word = []
+            if whole:
+                (targets if into_target else commands[-1]).append(whole)
+                into_target = False
+            into_target = kind == "redirection" or (into_target and kind == "blank")
+            if kind == "end":
+                commands.append([])
+        else:
+            word.append(_dequoted(piece.group(), kind))
+    yield from (tuple(command) for command in commands if command)
+    yield from ((target,) for target in targets)
+
+
+def _dequoted(piece: str, kind: str | None) -> str:
+    match kind:
+        case "single":
+            return piece[1:-1]
+        case "double":
+            return _ESCAPED.sub(r"\1", piece[1:-1])
+        case "escaped":
+            return piece[1:]
+        case _:
+            return piece

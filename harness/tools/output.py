@@ -1,0 +1,129 @@
+"""What a command printed: kept in bounded memory while it comes, made readable afterwards; does no I/O."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+
+from harness.limits import Limits
+from harness.record import Record
+from harness.visible import visible
+
+HEAD_SHARE = 0.4
+"""Of what is shown of a long output: the beginning says what was done, the end how it came out."""
+RESERVED_CHARACTERS = 300
+"""Left free of a result's limit for the line that marks the cut and for the lines about how the command ended."""
+BINARY_PROBE_BYTES = 8192
+
+# Bytes kept per character that may be shown: escape sequences are dropped, and a character takes up to four bytes.
+_HEAD_BYTES, _TAIL_BYTES = 2, 3
+
+_ESCAPE_SEQUENCE = re.compile(
+    r"\x1b(?:"
+    r"\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor (ECMA-48, 5.4)
+    r"|\][^\x07\x1b\n]*(?:\x07|\x1b\\)"  # OSC: titles, links (ECMA-48, 5.6; BEL as xterm ends it)
+    r"|[PX^_][^\x1b\n]*\x1b\\"  # other strings with an end
+    r"|[()][0-9A-Za-z]|[=>78M]"  # character sets and single functions, as `tput sgr0` prints them
+    r")"
+)
+_LINE_END = re.compile(r"\r+\n")
+
+
+def result_characters(limits: Limits) -> int:
+    """Return how many characters a tool's result may hold under `limits`, the standard ones filled in."""
+    characters = limits.filled().result_characters
+    if characters is None:
+        raise ValueError("the standard limits leave a result without a bound")
+    return characters
+
+
+class Readable(Record):
+    """Text for the model, and whether anything is missing from it."""
+
+    text: str
+    truncated: bool
+
+
+class Capture:
+    """The head and the tail of a stream of bytes; its memory is bounded whatever comes."""
+
+    def __init__(self, characters: int) -> None:
+        """Take how many characters the result may hold."""
+        self.total = 0
+        """Bytes that came."""
+        self._characters = max(characters - RESERVED_CHARACTERS, RESERVED_CHARACTERS)
+        self._newlines = 0
+        self._head = bytearray()
+        self._tail: deque[bytes] = deque()
+        self._tail_size = 0
+
+    def add(self, block: bytes) -> None:
+        """Take in the next bytes."""
+        self.total += len(block)
+        self._newlines += block.count(b"\n")
+        room = self._characters * _HEAD_BYTES - len(self._head)
+        if room > 0:
+            self._head += block[:room]
+            block = block[room:]
+        if not block:
+            return
+        self._tail.append(block)
+        self._tail_size += len(block)
+        while self._tail_size - len(self._tail[0]) >= self._characters * _TAIL_BYTES:
+            self._tail_size -= len(self._tail.popleft())
+
+    def readable(self) -> Readable:
+        """Return what came as text: the middle left out if it is too long, empty if nothing came."""
+        head, tail = bytes(self._head), b"".join(self._tail)
+        probe = head[:BINARY_PROBE_BYTES]
+        if probe.count(0) * 10 > len(probe):
+            return Readable(text=f"[binary output, {self.total:,} bytes]", truncated=True)
+        if self.total > len(head) + len(tail):
+            return self._cut(readable(head), readable(tail))
+        whole = readable(head + tail)
+        if len(whole) <= self._characters:
+            return Readable(text=whole, truncated=False)
+        return self._cut(whole, whole)
+
+    def _cut(self, head: str, tail: str) -> Readable:
+        head = _beginning(head, int(self._characters * HEAD_SHARE))
+        tail = _end(tail, self._characters - int(self._characters * HEAD_SHARE))
+        # As exact as it can be said: what was dropped to make the rest readable counts as omitted.
+        size = max(self.total - len(head.encode()) - len(tail.encode()), 0)
+        lines = self._newlines - head.count("\n") - tail.count("\n")
+        gap = "" if head.endswith("\n") else "\n"
+        return Readable(text=f"{head}{gap}[... {size:,} bytes, {lines:,} lines omitted ...]\n{tail}", truncated=True)
+
+
+def readable(raw: bytes) -> str:
+    """Return bytes of a terminal's language as plain text: UTF-8, no escape sequences, lines as they stood at the end.
+
+    Bytes that are no UTF-8 become U+FFFD; other control and hidden characters become visible escapes.
+    """
+    text = raw.decode("utf-8", "replace")
+    if "\x1b" in text:
+        text = _ESCAPE_SEQUENCE.sub("", text)
+    if "\r" in text:
+        lines = _LINE_END.sub("\n", text).split("\n")
+        text = "\n".join(_last_state(line) if "\r" in line else line for line in lines)
+    return visible(text)
+
+
+def _last_state(line: str) -> str:
+    """Return what a line that was written over again (a progress bar) showed last."""
+    return next((state for state in reversed(line.split("\r")) if state), "")
+
+
+def _beginning(text: str, most: int) -> str:
+    """Return at most `most` characters from the start, up to a line's end if that keeps the half of them."""
+    if len(text) <= most:
+        return text
+    end = text.rfind("\n", most // 2, most)
+    return text[: end + 1] if end >= 0 else text[:most]
+
+
+def _end(text: str, most: int) -> str:
+    """Return at most `most` characters from the end, from a line's start if that keeps the half of them."""
+    start = max(len(text) - most, 0)
+    newline = text.find("\n", max(start - 1, 0), start + most // 2)
+    return text[newline + 1 :] if newline >= 0 else text[start:].lstrip("\ufffd")

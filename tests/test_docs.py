@@ -1,0 +1,507 @@
+"""The documents, held against the program: snippets run, shown output is real output, tables are complete."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from harness import built_in, policy_file
+from harness.action_log import KINDS, verify
+from harness.actions import Action
+from harness.approval import Approval, deny_all
+from harness.cli import audit, repl
+from harness.cli.exits import Exit, exit_code
+from harness.cli.flags import ACTIONS, parser_for
+from harness.cli.main import COMMANDS
+from harness.cli.policies import SHIPPED, load_named
+from harness.cli.policy import action_for
+from harness.errors import PolicyError
+from harness.gate import Proposal, Refusal, rule_on
+from harness.messages import StopReason
+from harness.models.scripted import Reply, call, replies, say
+from harness.policy import Decision, evaluate
+from harness.policy_file import load_policy, parse_policy
+from harness.workspace import Workspace
+
+if TYPE_CHECKING:
+    from conftest import Program
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTS = ("README.md", "SECURITY.md", "DESIGN.md", "CONTRIBUTING.md", "CHANGELOG.md", "policies/README.md")
+
+
+class Block(NamedTuple):
+    """A fenced block of a document."""
+
+    document: str
+    line: int
+    language: str
+    text: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.document}:{self.line}"
+
+
+def read(document: str) -> str:
+    return (ROOT / document).read_text(encoding="utf-8")
+
+
+def blocks(*languages: str) -> list[Block]:
+    found = []
+    for document in DOCUMENTS:
+        text = read(document)
+        for match in re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+            line = text.count("\n", 0, match.start()) + 1
+            found.append(Block(document, line, match.group(1), match.group(2)))
+    return [block for block in found if block.language in languages]
+
+
+def by_place(*languages: str) -> list[object]:
+    return [pytest.param(block, id=block.place) for block in blocks(*languages)]
+
+
+def section(document: str, title: str) -> str:
+    """Return what stands under the heading `title`, up to the next heading of its rank or above."""
+    text = read(document)
+    start = re.search(rf"^(#+) {re.escape(title)}$", text, re.MULTILINE)
+    assert start is not None, f"{document} has no section {title!r}"
+    rest = text[start.end() :]
+    end = re.search(rf"^#{{1,{len(start.group(1))}}} ", rest, re.MULTILINE)
+    return rest[: end.start()] if end else rest
+
+
+def table(text: str) -> list[list[str]]:
+    """Return the cells of the first table of `text`, without its heading."""
+    rows = re.search(r"(?:^\|.*\|\n)+", text, re.MULTILINE)
+    assert rows is not None, "there is no table"
+    cells = [
+        [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", row)[1:-1]]
+        for row in rows.group().splitlines()
+    ]
+    return cells[2:]
+
+
+def code(text: str) -> set[str]:
+    """Return everything that stands in backquotes."""
+    return set(re.findall(r"`([^`\n]+)`", text))
+
+
+def first_column(text: str) -> list[str]:
+    return [row[0].strip("`") for row in table(text)]
+
+
+@pytest.fixture
+def checkout(program: Program) -> Path:
+    """A workspace that looks like a clone as far as documents go: policies/ and examples/."""
+    for folder in ("policies", "examples"):
+        shutil.copytree(ROOT / folder, program.workspace / folder)
+    return program.workspace
+
+
+def serve(program: Program, *answers: Reply) -> Mapping[str, str]:
+    return {
+        **program.environment,
+        "OPENAI_BASE_URL": program.serve(replies(*answers)),
+        "OPENAI_API_KEY": "sk-not-a-key-of-anybody",
+    }
+
+
+# --- what is run ---
+
+
+@pytest.mark.parametrize("block", by_place("python"))
+def test_a_python_snippet_runs(block: Block, program: Program, checkout: Path) -> None:
+    environment = serve(program, Reply(calls=(call("read_file", path="policies/ci.toml"),)), say("The test passes."))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", block.text],
+        cwd=checkout,
+        check=False,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    printed = re.findall(r"^print\(.*\)  # (.*)$", block.text, re.MULTILINE)
+    assert (done.returncode, done.stderr, done.stdout.splitlines()) == (0, "", printed)
+    if "agent.run(" in block.text:
+        found = verify(str(checkout / "actions.jsonl"))
+        assert (program.players[0].finished, found.problem, found.open_sessions) == (True, "", ())
+
+
+@pytest.mark.parametrize("block", by_place("toml"))
+def test_a_policy_in_a_document_loads(block: Block) -> None:
+    assert parse_policy(block.text.encode(), block.place).rules != ()
+
+
+@pytest.mark.parametrize(
+    ("answer", "written"),
+    [
+        pytest.param("y\n", True, id="y runs the call"),
+        pytest.param("n\n", False, id="n does not"),
+        pytest.param("\n", False, id="Enter does not"),
+        pytest.param("", False, id="the end of input does not"),
+        pytest.param("yes please\n", False, id="other words do not"),
+    ],
+)
+def test_the_example_asks_before_it_writes(answer: str, written: bool, program: Program, checkout: Path) -> None:
+    environment = serve(
+        program, Reply(calls=(call("write_file", path="a.txt", content="hello\n"),)), say("That is all.")
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "examples/minimal.py", "write a file"],
+        cwd=checkout,
+        check=False,
+        env=environment,
+        input=answer,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    last = done.stdout.splitlines()[-1].removeprefix("run it? y/N ")
+    assert (done.returncode, done.stderr, last) == (0, "", "That is all.")
+    assert (checkout / "a.txt").exists() is written
+    assert verify(str(program.home / "minimal.jsonl")).problem == ""
+
+
+def test_the_example_is_short() -> None:
+    assert len(read("examples/minimal.py").splitlines()) < 40
+
+
+# --- what is shown ---
+
+
+class Shown(NamedTuple):
+    """A command line in a document, and the output that is shown under it."""
+
+    place: str
+    command: str
+    output: str
+
+
+def shown() -> Iterator[Shown]:
+    for block in blocks("console"):
+        for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+            command, _, output = part.partition("\n")
+            yield Shown(block.place, command, output.rstrip("\n"))
+
+
+def shown_with_output(*beginnings: str) -> list[object]:
+    return [
+        pytest.param(example, id=f"{example.place} {example.command}")
+        for example in shown()
+        if example.command.startswith(beginnings) and example.output
+    ]
+
+
+def _words(command: str) -> list[str]:
+    """Return the words of a shown command up to the first pipe or redirection, without variables in front."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars="|>;&")
+    lexer.whitespace_split = True
+    words: list[str] = []
+    for word in lexer:
+        if set(word) <= set("|>;&"):
+            break
+        if words or "=" not in word:
+            words.append(word)
+    return words
+
+
+def _parses(words: list[str]) -> bool:
+    """Say whether the program's own parser takes these words."""
+    command = words.pop(0) if words and words[0] in COMMANDS else ""
+    action = words.pop(0) if words and command in ACTIONS else ""
+    if command in ACTIONS and action not in ACTIONS[command]:
+        return False
+    if command and not words:
+        return True  # a command spoken of, not a line to type
+    try:
+        parser_for(command, action).parse_args(words)
+    except SystemExit as ended:
+        return ended.code == 0
+    return True
+
+
+def commands_in_documents() -> list[object]:
+    """Every command line of the program that a document shows: in console blocks and in running text."""
+    found = {}
+    for document in DOCUMENTS:
+        for text in re.findall(r"`(harness [^`\n]*)`", read(document)):
+            found[text] = document
+        for text in re.findall(r"^(?:    )?\$ (?:\w+=\S+ )*(harness .*)$", read(document), re.MULTILINE):
+            found[text] = document
+    for block in blocks("sh"):
+        for text in re.findall(r"^(harness .*)$", block.text, re.MULTILINE):
+            found[text] = block.document
+    return [pytest.param(text, id=f"{document}: {text}") for text, document in sorted(found.items())]
+
+
+@pytest.mark.parametrize("text", commands_in_documents())
+def test_a_command_line_in_a_document_is_one_that_the_program_takes(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (_parses(_words(text)[1:]), capsys.readouterr().err) == (True, "")
+
+
+@pytest.mark.parametrize("example", shown_with_output("harness policy"))
+def test_the_shown_output_of_a_policy_command_is_what_it_writes(
+    example: Shown, program: Program, checkout: Path
+) -> None:
+    for block in blocks("toml"):
+        if name := re.match(r"# (\S+\.toml)\n", block.text):
+            path = checkout / name.group(1)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(block.text)
+    done = program.run(*_words(example.command)[1:])
+    assert (done.out + done.err).rstrip("\n") == example.output
+
+
+def _without_chance(text: str) -> list[str]:
+    """Return the lines of an output of the demo, without what differs from run to run."""
+    text = re.sub(r"\d+\.\d s", "0.1 s", text)
+    text = re.sub(r"/\S+/harness-demo-\w+", "SCRATCH", text)
+    return re.sub(r"Ran \d tests? in \S+", "Ran tests", text).splitlines()
+
+
+@pytest.mark.parametrize("example", shown_with_output("harness demo"))
+def test_the_shown_output_of_the_demo_is_what_it_writes(example: Shown, program: Program) -> None:
+    """A line `...` in a document stands for any lines."""
+    done = program.run(*_words(example.command)[1:])
+    real = _without_chance(done.out)
+    for wanted in _without_chance(example.output):
+        if wanted == "...":
+            continue
+        assert wanted in real
+        real = real[real.index(wanted) + 1 :]
+
+
+def test_the_readme_shows_the_keys_of_the_json_that_run_writes(program: Program) -> None:
+    (block,) = [block for block in blocks("json") if block.document == "README.md"]
+    environment = serve(program, say("Hello."))
+    done = program.run("run", "say hello", "--output", "json", env=environment)
+    documented, real = json.loads(block.text), json.loads(done.out)
+    assert (list(documented), list(documented["usage"])) == (list(real), list(real["usage"]))
+
+
+def test_the_refusals_that_the_policy_reference_shows_are_real(tmp_path: Path) -> None:
+    workspace = Workspace(str(tmp_path), str(tmp_path / "home"))
+    policy = parse_policy((ROOT / "policies/ci.toml").read_bytes(), "policies/ci.toml")
+
+    def refusal(command: str) -> str:
+        action: Action = action_for("bash", command, workspace)
+        verdict = evaluate(policy, action)
+        approval: Approval | None = deny_all(action, verdict) if verdict.decision is Decision.CONFIRM else None
+        ruling = rule_on(Proposal(number=1, call=action.call), action, verdict, approval, policy.unattended)
+        assert isinstance(ruling, Refusal)
+        return ruling.text
+
+    text = section("policies/README.md", "How a refusal reads")
+    shown_there = [line.strip() for line in text.splitlines() if line.startswith("    Denied")]
+    assert shown_there == [refusal("cat .env"), refusal("cat /etc/passwd")]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        pytest.param('id = "a"\ndesision = "auto"\nargv = ["ls"]\n', id="an unknown key"),
+        pytest.param(
+            'id = "a"\ndecision = "auto"\nargv = ["ls", "..."]\nmatch = ["ls -l"]\n', id="an example that fails"
+        ),
+    ],
+)
+def test_the_messages_that_the_policy_reference_shows_are_real(rule: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        parse_policy(f"version = 1\n[[rule]]\n{rule}".encode(), "p.toml")
+    assert f"    {caught.value}\n" in read("policies/README.md")
+
+
+# --- what must be complete ---
+
+
+def test_every_key_of_a_policy_is_in_its_table_and_no_other() -> None:
+    documented = {
+        title: first_column(section("policies/README.md", title))
+        for title in ("Keys at the top", "`[tools]`", "`[unattended]`", "`[limits]`", "`[[rule]]`")
+    }
+    assert {title: sorted(keys) for title, keys in documented.items()} == {
+        "Keys at the top": sorted(policy_file.TOP_KEYS),
+        "`[tools]`": sorted((*policy_file.TOOL_NAMES, "default")),
+        "`[unattended]`": sorted(policy_file.UNATTENDED_KEYS),
+        "`[limits]`": sorted(policy_file.LIMIT_KEYS),
+        "`[[rule]]`": sorted(policy_file.RULE_KEYS),
+    }
+
+
+def test_every_decision_is_in_the_policy_reference() -> None:
+    rows = table(read("policies/README.md"))
+    assert [row[0].strip("`") for row in rows] == [decision.word for decision in Decision]
+
+
+def test_every_shipped_policy_is_in_the_policy_reference() -> None:
+    text = read("policies/README.md")
+    start = text.index("| name | meant for |")
+    assert sorted(first_column(text[start:])) == sorted(SHIPPED)
+    for name in SHIPPED:
+        assert load_named(name).name == name
+
+
+def test_the_limits_that_hold_where_nobody_states_any_are_documented() -> None:
+    rows = table(section("policies/README.md", "`[limits]`"))
+    stated = {row[0].strip("`"): row[2] for row in rows}
+    standard = load_policy(str(ROOT / "policies/demo.toml")).limits.filled()
+    assert stated == {
+        "turns": str(standard.max_turns),
+        "seconds": "no bound" if standard.max_seconds is None else "",
+        "tokens": "no bound" if standard.max_tokens is None else "",
+        "refusals": str(standard.max_refusals),
+        "command_seconds": f"{standard.command_seconds:g}",
+        "result_characters": str(standard.result_characters),
+    }
+
+
+def _finding_ids() -> dict[str, str]:
+    """Return the ids of built-in findings and their decisions, out of the source."""
+    tree = ast.parse((ROOT / "harness/built_in.py").read_text())
+    return {
+        str(node.args[0].value): node.func.id.strip("_")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("_block", "_confirm")
+        and isinstance(node.args[0], ast.Constant)
+    }
+
+
+def test_everything_that_is_built_in_is_in_the_policy_reference() -> None:
+    documented = {row[0].strip("`"): row[1] for row in table(section("policies/README.md", "Built in"))}
+    # `own-files` is both: a block, and a question for the folder around such a file.
+    assert documented == {**_finding_ids(), "own-files": "block", "opaque": "confirm"}
+
+
+@pytest.mark.parametrize(
+    ("names", "title"),
+    [
+        pytest.param("_PROTECTED_NAMES", "Built in", id="protected names"),
+        pytest.param("ENTRY_POINTS", "Entry points", id="entry points"),
+    ],
+)
+def test_the_policy_reference_lists_the_built_in_names(names: str, title: str) -> None:
+    real = vars(built_in)[names]
+    text = section("policies/README.md", title).partition("at any depth" if title == "Built in" else "The names:")[2]
+    assert code(text.partition("\n\n")[0].partition("###")[0]) == set(real)
+
+
+@pytest.mark.parametrize(
+    ("names", "beginning"),
+    [
+        pytest.param("INTERPRETERS", "Interpreters,", id="interpreters"),
+        pytest.param("STEERING_VARIABLES", "Variables that", id="steering variables"),
+    ],
+)
+def test_the_policy_reference_lists_what_no_auto_rule_may_have(names: str, beginning: str) -> None:
+    text = section("policies/README.md", "Lists that the loader holds to").partition(beginning)[2].partition("\n\n")[0]
+    assert code(text) - {"auto", "-m"} == set(vars(policy_file)[names])
+
+
+def _codes_and_stops() -> dict[int, set[str]]:
+    """Return every exit code, and the ends of a run that lead to it."""
+    found: dict[int, set[str]] = {int(one): set() for one in Exit}
+    for stop in StopReason:
+        for refusals in (0, 1):
+            for terminated in (False, True):
+                ended = exit_code(stop, refusals=refusals, allow_refusals=False, terminated=terminated)
+                found[int(ended)].add(stop.value)
+    return found
+
+
+def test_the_table_of_exit_codes_is_the_one_of_the_program() -> None:
+    rows = table(section("README.md", "Exit codes"))
+    assert {int(row[0]): code(row[1]) for row in rows} == _codes_and_stops()
+
+
+def test_the_help_names_every_exit_code() -> None:
+    text = parser_for("", "").format_help()
+    numbers = set(re.findall(r"\b\d+\b", text[text.index("exit codes:") :]))
+    assert numbers == {str(int(one)) for one in Exit}
+
+
+def test_the_exit_codes_of_audit_verify_are_documented() -> None:
+    rows = table(section("README.md", "Audit").partition("`harness audit verify`")[2])
+    assert [int(row[0]) for row in rows] == sorted((Exit.DONE, audit.BROKEN, Exit.USAGE, audit.OPEN, audit.NO_HEAD))
+
+
+def test_every_kind_of_record_is_documented() -> None:
+    rows = table(section("README.md", "The records"))
+    assert [row[0].strip("`") for row in rows] == list(KINDS)
+
+
+PARSERS = [("", ""), ("run", ""), ("demo", ""), *((c, a) for c, actions in ACTIONS.items() for a in actions)]
+
+
+@pytest.mark.parametrize(("command", "action"), [pytest.param(*p, id=" ".join(p).strip() or "prompt") for p in PARSERS])
+def test_every_flag_is_in_the_readme(command: str, action: str) -> None:
+    flags = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", parser_for(command, action).format_help())) - {"--help"}
+    assert flags - set(re.findall(r"--[a-z][a-z-]*", read("README.md"))) == set()
+
+
+def test_every_command_of_the_prompt_is_in_the_readme() -> None:
+    documented = {word for text in code(section("README.md", "The prompt")) for word in re.findall(r"^/\w+$", text)}
+    assert documented == set(repl.COMMANDS)
+
+
+def test_every_variable_that_the_command_line_reads_is_in_the_readme() -> None:
+    read_there = set()
+    for path in (ROOT / "harness/cli").glob("*.py"):
+        read_there |= set(re.findall(r"environ(?:ment)?\.get\(\s*\"([A-Z_]+)\"", path.read_text()))
+        read_there |= set(re.findall(r"folder\(\"([A-Z_]+)\"", path.read_text()))
+    documented = code(section("README.md", "Environment variables"))
+    assert read_there - {"HOME", "TERM"} == {name for name in documented if name.isupper()}
+
+
+def test_the_two_commands_of_the_readme_stand_there_to_be_copied() -> None:
+    (first, second) = [block.text.strip() for block in blocks("sh") if block.document == "README.md"][:2]
+    assert (first, second) == (
+        "python3 -m venv .venv && .venv/bin/pip install --quiet . && .venv/bin/harness demo",
+        ".venv/bin/pip install --quiet -e '.[dev]' && .venv/bin/python -m pytest",
+    )
+
+
+# --- what must not be there ---
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_a_document_names_no_folder_of_the_machine_that_it_was_written_on(document: str) -> None:
+    text = read(document)
+    assert (str(ROOT) in text, re.findall(r"/(?:home|Users|root)/\S*", text)) == (False, [])
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_the_links_of_a_document_lead_somewhere(document: str) -> None:
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", read(document))
+    folder = (ROOT / document).parent
+    assert [target for target in targets if not (folder / target).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_a_document_calls_nothing_simple(document: str) -> None:
+    assert re.findall(r"\b(?:simply|just|easily|obviously)\b", read(document), re.IGNORECASE) == []
+
+
+def test_the_license_is_the_one_that_the_package_names() -> None:
+    lines = [line.strip() for line in read("LICENSE").splitlines() if line.strip()]
+    assert (lines[:2], 'license = "Apache-2.0"' in read("pyproject.toml")) == (
+        ["Apache License", "Version 2.0, January 2004"],
+        True,
+    )
+    assert os.path.getsize(ROOT / "LICENSE") > 11_000
