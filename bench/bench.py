@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import select
 import statistics
 import subprocess
 import sys
@@ -111,9 +112,11 @@ def first_request(runs: int, folder: str) -> None:
                 command = [sys.executable, "-c", BARE_FIRST, url]
                 if name == "harness":
                     command = [*HARNESS, "run", "go", "--base-url", url, "--policy", policy, "--cwd", folder, "-q"]
-                environment = {**os.environ, "XDG_STATE_HOME": os.path.join(folder, "state")}
+                environment = {**os.environ, "XDG_STATE_HOME": f"{folder}-state"}
                 started = time.monotonic()
                 child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+                if not select.select([process.stdout], [], [], 30)[0]:
+                    raise SystemExit(f"{name} made no request in 30 s; it exited with {child.poll()}")
                 arrived = float(process.stdout.readline().split()[1])
                 child.wait()
             if turn:
@@ -141,7 +144,7 @@ def harness_loop(calls: int, command: str, folder: str) -> tuple[list[float], in
     from harness.action_log import LogRecord
     from harness.models.openai_chat import OpenAIChat
 
-    path = os.path.join(folder, f"log-{calls}-{time.monotonic_ns()}.jsonl")
+    path = f"{folder}-log-{calls}-{time.monotonic_ns()}.jsonl"
     log = ActionLog.open(path)
     stamps, results = Stamps(), [0]
 
@@ -240,7 +243,7 @@ def memory(folder: str) -> None:
     with server(1, "true") as (url, _):
         policy = os.path.join(folder, "policy.toml")
         command = [*HARNESS, "run", "go", "--base-url", url, "--policy", policy, "--cwd", folder, "-q"]
-        environment = {**os.environ, "XDG_STATE_HOME": os.path.join(folder, "state")}
+        environment = {**os.environ, "XDG_STATE_HOME": f"{folder}-state"}
         pid = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment).pid
         _, status, usage = os.wait4(pid, 0)
     peak = usage.ru_maxrss / 1024
@@ -285,7 +288,9 @@ def main() -> None:
     quick = "--quick" in sys.argv[1:]
     print(f"python {sys.version.split()[0]}, {os.cpu_count()} cpus, bytecode {'not ' * sys.dont_write_bytecode}written")
     print(f"{'':44} {'harness':>12} {'floor':>12} {'ratio':>6}   goal")
-    with tempfile.TemporaryDirectory(prefix="harness-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="harness-bench-") as scratch:
+        folder = os.path.join(scratch, "workspace")  # log and state lie beside it, not in it
+        os.mkdir(folder)
         with open(os.path.join(folder, "policy.toml"), "w", encoding="utf-8") as file:
             file.write(POLICY)
         with open(os.path.join(folder, "text.txt"), "w", encoding="utf-8") as file:

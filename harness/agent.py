@@ -64,7 +64,9 @@ class RunResult(Record):
 class Session:
     """What changes while an agent works: the conversation. The only mutable state of the loop."""
 
-    def __init__(self, system: str) -> None:
+    def __init__(self, system: str, identity: str) -> None:
+        """`identity` is the name under which the log knows it; `Agent.start` makes both."""
+        self.identity = identity
         self.messages: list[Message] = [Message(role=Role.SYSTEM, content=system)]
         self.usage = Usage()
 
@@ -127,6 +129,7 @@ class Agent:
 
     def start(self) -> Session:
         """Begin a session and record it. Raises LogError."""
+        identity = self.log.begin_session()
         sources: list[JsonValue] = [
             {"layer": s.layer.value, "path": s.path, "sha256": s.sha256, "trusted": s.trusted}
             for s in self.gate.policy.sources
@@ -146,10 +149,12 @@ class Agent:
             },
             sync=True,
         )
-        return Session(self._system)
+        return Session(self._system, identity)
 
     def end(self, session: Session, result: RunResult | None = None) -> None:
-        """Record that the session is over. Raises LogError."""
+        """Record that the session is over, and before it an end for every call that lacks one. Raises LogError."""
+        self.log.session = session.identity
+        self.gate.end_open_calls("the session ended")
         self.log.append(
             "session_ended",
             {
@@ -165,7 +170,9 @@ class Agent:
         """Work on `prompt` until the model is done or something ends it; the result says which.
 
         Without `session` a new one is begun and ended; with one, its conversation goes on, and its owner ends it.
-        Raises nothing that is expected: provider, policy, log and interrupt are stop reasons.
+        Raises nothing that is expected: provider, policy, log and interrupt are stop reasons. Whatever else passes
+        through (a bug; KeyboardInterrupt where Python's own handler raises it between two steps) leaves every call of
+        the history with its result.
         """
         try:
             current = session if session is not None else self.start()
@@ -180,6 +187,7 @@ class Agent:
         return result
 
     def _guarded(self, session: Session, prompt: str) -> RunResult:
+        self.log.session = session.identity
         run = _Run(session)
         try:
             return self._loop(run, prompt)
@@ -211,17 +219,15 @@ class Agent:
                 self._log_error("model", str(error))
                 return run.stopped(StopReason.MODEL_ERROR, str(error))
             run.text = response.text
-            run.session.messages.append(
-                Message(role=Role.ASSISTANT, content=response.text, tool_calls=response.tool_calls)
-            )
             if response.tool_calls:
                 stopped = self._answer_calls(run, response)
                 if stopped is not None:
                     return stopped
-            elif response.finish_reason is not FinishReason.DONE:
+                continue
+            run.session.messages.append(Message(role=Role.ASSISTANT, content=response.text))
+            if response.finish_reason is not FinishReason.DONE:
                 return run.stopped(*_unusable(response))
-            else:
-                return run.stopped(StopReason.COMPLETED)
+            return run.stopped(StopReason.COMPLETED)
 
     def _ask_model(self, run: _Run) -> ModelResponse:
         run.turns += 1
@@ -249,7 +255,10 @@ class Agent:
         return response
 
     def _answer_calls(self, run: _Run, response: ModelResponse) -> RunResult | None:
-        """Run what may run, and give every call its result, even if something in here raises."""
+        """Run what may run, and give every call its result, even if something in here raises.
+
+        INVARIANT: reply and results enter the history in one step; there is no moment at which a call lacks its result.
+        """
         calls = response.tool_calls
         results: dict[int, ToolResult] = {}
         try:
@@ -260,9 +269,7 @@ class Agent:
                 return stopped
             return self._run_calls(run, proposals, results)
         finally:
-            for index, call in enumerate(calls):
-                content = results[index].content if index in results else "Not run: the run ended here."
-                run.session.messages.append(Message(role=Role.TOOL, content=content, tool_call_id=call.id))
+            run.session.messages += _reply_and_results(response, results)
 
     def _run_calls(self, run: _Run, proposals: Sequence[Proposal], results: dict[int, ToolResult]) -> RunResult | None:
         prepared = [self._prepare(proposal.call) for proposal in proposals]
@@ -375,16 +382,17 @@ class Agent:
         return run.stopped(StopReason.LIMIT, detail)
 
     def _log_retry(self, retry: Retry) -> None:
-        self.log.append(
-            "error",
-            {
-                "where": "model",
-                "message": retry.reason,
-                "attempt": retry.attempt,
-                "attempts": retry.attempts,
-                "retry_seconds": round(retry.wait_seconds, 3),
-            },
-        )
+        with self._interrupt.hold():
+            self.log.append(
+                "error",
+                {
+                    "where": "model",
+                    "message": retry.reason,
+                    "attempt": retry.attempt,
+                    "attempts": retry.attempts,
+                    "retry_seconds": round(retry.wait_seconds, 3),
+                },
+            )
 
     def _log_error(self, where: str, message: str) -> None:
         self.log.append("error", {"where": where, "message": message})
@@ -394,3 +402,11 @@ def _unusable(response: ModelResponse) -> tuple[StopReason, str]:
     if response.finish_reason is FinishReason.LENGTH:
         return StopReason.LENGTH, "the reply was cut at the model's length limit; nothing of it ran"
     return StopReason.CONTENT_FILTER, "the reply was withheld by the provider's content filter; nothing of it ran"
+
+
+def _reply_and_results(response: ModelResponse, results: Mapping[int, ToolResult]) -> list[Message]:
+    messages = [Message(role=Role.ASSISTANT, content=response.text, tool_calls=response.tool_calls)]
+    for index, call in enumerate(response.tool_calls):
+        content = results[index].content if index in results else "Not run: the run ended here."
+        messages.append(Message(role=Role.TOOL, content=content, tool_call_id=call.id))
+    return messages

@@ -70,6 +70,8 @@ class Held:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Open the window again. Raises KeyboardInterrupt if a request came meanwhile."""
-        if self._was_open and error is None:
+        """Open the window again. Raises KeyboardInterrupt if a request came meanwhile, unless an error is on its way."""
+        if error is None and self._was_open:
             self._interrupt.__enter__()
+        else:
+            self._interrupt._open = self._was_open  # noqa: SLF001

@@ -311,6 +311,32 @@ def test_the_refusals_that_the_policy_reference_shows_are_real(tmp_path: Path) -
     assert shown_there == [refusal("cat .env"), refusal("cat /etc/passwd")]
 
 
+def _deciders(name: str) -> set[tuple[str, str]]:
+    """Return what of a shipped policy can decide, as documents name it, and its line."""
+    policy = load_named(name)
+    return {
+        *((f"rule {rule.id}", f"{name}.toml:{rule.origin.line}") for rule in policy.rules),
+        *((f"default for {default.tool}", f"{name}.toml:{default.origin.line}") for default in policy.defaults),
+    }
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_a_rule_of_a_shipped_policy_stands_where_a_document_says(document: str) -> None:
+    place = rf"\((?:policies/)?((?:{'|'.join(SHIPPED)})\.toml:\d+)\)"
+    named = set(re.findall(rf"(rule [\w-]+|default for \w+) {place}", read(document)))
+    assert named - {decider for name in SHIPPED for decider in _deciders(name)} == set()
+
+
+def test_the_digests_that_the_readme_shows_are_those_of_the_files() -> None:
+    text = read("README.md")
+    named = {
+        *re.findall(r"(\w+)\.toml \(([0-9a-f]{12})\)", text),
+        *((name, digest[:12]) for name, digest in re.findall(r'"name": "(\w+)", "sha256": "([0-9a-f]{64})"', text)),
+        *((name, digest[:12]) for name, digest in re.findall(r"policy (\w+) \(([0-9a-f]{16})\)", text)),
+    }
+    assert named == {(name, load_named(name).sha256[:12]) for name in ("ci", "demo")}
+
+
 @pytest.mark.parametrize(
     "rule",
     [
@@ -438,7 +464,9 @@ def test_the_help_names_every_exit_code() -> None:
 
 def test_the_exit_codes_of_audit_verify_are_documented() -> None:
     rows = table(section("README.md", "Audit").partition("`harness audit verify`")[2])
-    assert [int(row[0]) for row in rows] == sorted((Exit.DONE, audit.BROKEN, Exit.USAGE, audit.OPEN, audit.NO_HEAD))
+    assert [int(row[0]) for row in rows] == sorted(
+        (Exit.DONE, audit.BROKEN, Exit.USAGE, audit.OPEN, audit.NO_HEAD, Exit.LOG)
+    )
 
 
 def test_every_kind_of_record_is_documented() -> None:
@@ -491,6 +519,13 @@ def test_the_links_of_a_document_lead_somewhere(document: str) -> None:
     targets = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", read(document))
     folder = (ROOT / document).parent
     assert [target for target in targets if not (folder / target).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_the_files_that_a_document_names_are_there(document: str) -> None:
+    named = re.findall(r"`((?:tests|harness|policies|examples|bench|\.ci)/[\w./-]*\w)/?`", read(document))
+    # In the wheel the policies lie in `harness/policies`.
+    assert [name for name in named if not (ROOT / name).exists() and name != "harness/policies"] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -7,7 +7,7 @@ import json
 import pickle
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
 
@@ -78,7 +78,7 @@ class Asked:
 
     def __call__(self, action: Action, verdict: Verdict) -> Approval:
         self.shown.append((action, verdict))
-        return self._answer()  # type: ignore[return-value] - some rows return what an approver must not
+        return self._answer()  # type: ignore[return-value]  # some rows return what an approver must not
 
 
 def says(answer: Answer, by: str = "person", words: str = "") -> Callable[[], object]:
@@ -94,6 +94,9 @@ def raises(error: BaseException) -> Callable[[], object]:
 
 def returns(value: object) -> Callable[[], object]:
     return lambda: value
+
+
+YES = says(Answer.YES)
 
 
 class Desk(NamedTuple):
@@ -119,7 +122,7 @@ MakeDesk = Callable[..., Desk]
 def desk(tmp_path: Path) -> MakeDesk:
     """Make a gate with a log of its own, in which a session has begun."""
 
-    def make(answer: Callable[[], object] = says(Answer.YES), *, unattended: str = "deny", room: int = 1000) -> Desk:
+    def make(answer: Callable[[], object] = YES, *, unattended: str = "deny", room: int = 1000) -> Desk:
         path = tmp_path / "log.jsonl"
         log = ActionLog.open(str(path))
         log.append("session_started", {})
@@ -231,10 +234,10 @@ def test_confirm_without_a_yes_is_refused(
         (returns(None), "returned NoneType, not an Approval"),
         (returns(True), "returned bool, not an Approval"),
         (returns("yes"), "returned str, not an Approval"),
-        (returns(Approval(answer="yes", by="person")), "no valid Approval"),
-        (returns(Approval(answer=True, by="person")), "no valid Approval"),
-        (returns(Approval(answer=Answer.YES, by=None)), "no valid Approval"),
-        (returns(Approval(answer=Answer.YES, by="person", words=b"y")), "no valid Approval"),
+        (returns(Approval(answer=cast(Any, "yes"), by="person")), "no valid Approval"),
+        (returns(Approval(answer=cast(Any, True), by="person")), "no valid Approval"),
+        (returns(Approval(answer=Answer.YES, by=cast(Any, None))), "no valid Approval"),
+        (returns(Approval(answer=Answer.YES, by="person", words=cast(Any, b"y"))), "no valid Approval"),
     ],
     ids=[
         "an error",
@@ -446,7 +449,7 @@ def _with_a_deeply_copied_seal(permit: Permit) -> Permit:
         _with_an_imitated_seal,
         _with_a_copied_seal,
         _with_a_deeply_copied_seal,
-        lambda permit: replace(permit),
+        replace,
         lambda permit: replace(permit, action=action("free", summary="another")),
         lambda permit: replace(permit, action=replace(permit.action)),
         lambda permit: replace(permit, proposal=replace(permit.proposal, number=7)),
@@ -677,13 +680,13 @@ NO_DETOUR = "Do not retry this call, and do not seek the same effect another way
     [
         (
             _FACET, None, Decision.DENY,
-            "Denied by rule no-delete (ci.toml:12): Nothing is deleted here. Part: rm -r build. "
-            f"Hint: Move it to old/ instead. {NO_DETOUR}",
+            ("Denied by rule no-delete (ci.toml:12): Nothing is deleted here. Part: rm -r build. "
+            f"Hint: Move it to old/ instead. {NO_DETOUR}"),
         ),
         (
             _FACET, None, Decision.BLOCK,
-            "Blocked by rule no-delete (ci.toml:12): Nothing is deleted here. Part: rm -r build. "
-            "Hint: Move it to old/ instead. The run stops here.",
+            ("Blocked by rule no-delete (ci.toml:12): Nothing is deleted here. Part: rm -r build. "
+            "Hint: Move it to old/ instead. The run stops here."),
         ),
         (_PATH, None, Decision.DENY, f"Denied by d (p:1): by default. Part: write x. {NO_DETOUR}"),
         (
@@ -708,13 +711,13 @@ NO_DETOUR = "Do not retry this call, and do not seek the same effect another way
         ),
         (
             _FACET, Approval(answer=Answer.NOBODY, by="nobody"), Decision.DENY,
-            "Denied: this needs a person's yes (rule no-delete (ci.toml:12)) and nobody is there to ask. "
-            f"Nothing is deleted here. Part: rm -r build. Hint: Move it to old/ instead. {NO_DETOUR}",
+            ("Denied: this needs a person's yes (rule no-delete (ci.toml:12)) and nobody is there to ask. "
+            f"Nothing is deleted here. Part: rm -r build. Hint: Move it to old/ instead. {NO_DETOUR}"),
         ),
         (
             _FACET, Approval(answer=Answer.NOBODY, by="nobody"), Decision.BLOCK,
-            "Blocked: this needs a person's yes (rule no-delete (ci.toml:12)) and nobody is there to ask. "
-            "Nothing is deleted here. Part: rm -r build. Hint: Move it to old/ instead. The run stops here.",
+            ("Blocked: this needs a person's yes (rule no-delete (ci.toml:12)) and nobody is there to ask. "
+            "Nothing is deleted here. Part: rm -r build. Hint: Move it to old/ instead. The run stops here."),
         ),
     ],
     ids=[

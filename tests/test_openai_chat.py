@@ -8,9 +8,10 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import pytest
 from hypothesis import given, settings
@@ -594,6 +595,7 @@ class Wire:
         self._answers = answers
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/v1"
+        self._connection = self._listener
         self._thread = threading.Thread(target=self._serve)
 
     def __enter__(self) -> Self:
@@ -603,30 +605,38 @@ class Wire:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
+        for opened in (self._listener, self._connection):
+            try:
+                opened.shutdown(socket.SHUT_RDWR)  # wakes the thread, whatever it waits for
+            except OSError:
+                pass  # closed already
         self._thread.join()
         self._listener.close()
 
     def _serve(self) -> None:
         for answer in (*self._answers, *[failure(500, "the wire has no more answers")] * 9):
             try:
-                connection, _ = self._listener.accept()
+                self._connection, _ = self._listener.accept()
             except OSError:
                 return
-            with connection, connection.makefile("rb") as incoming:
-                self._take(iter(incoming.readline, b"\r\n"), incoming.read)
-                connection.sendall(answer)
-                if answer.startswith(LEFT_OPEN):
-                    connection.settimeout(20)
-                    if connection.recv(1) == b"":
+            self._connection.settimeout(20)
+            with self._connection as connection, connection.makefile("rb") as incoming, suppress(OSError):
+                if self._take(incoming):
+                    connection.sendall(answer)
+                    if answer.startswith(LEFT_OPEN) and connection.recv(1) == b"":
                         self.hung_up.set()
 
-    def _take(self, lines: Iterator[bytes], read: Callable[[int], bytes]) -> None:
-        head = b"".join(lines).decode()
-        self.heads.append(head)
+    def _take(self, incoming: BinaryIO) -> bool:
+        """Keep one request; say whether there was one."""
+        head = ""
+        while (line := incoming.readline().decode()) not in ("", "\r\n"):
+            head += line
         length = re.search(r"content-length: (\d+)", head, re.IGNORECASE)
-        assert length is not None
-        self.bodies.append(json.loads(read(int(length[1]))))
+        if length is None:
+            return False
+        self.heads.append(head)
+        self.bodies.append(json.loads(incoming.read(int(length[1]))))
+        return True
 
 
 class Asked:

@@ -308,10 +308,12 @@ def test_a_stream_is_cut_into_pieces_as_the_api_does(served: tuple[Player, http.
     ]
 
 
+@pytest.mark.parametrize("options", [None, {}, {"include_usage": False}])
 def test_usage_is_left_out_of_a_stream_that_did_not_ask_for_it(
-    served: tuple[Player, http.client.HTTPConnection],
+    served: tuple[Player, http.client.HTTPConnection], options: object
 ) -> None:
-    body = exchange(served[1], "POST", "/v1/chat/completions", request(USER, stream=True))[2]
+    body = exchange(served[1], "POST", "/v1/chat/completions", request(USER, stream=True, stream_options=options))[2]
+    assert body.endswith("data: [DONE]\n\n")
     assert "prompt_tokens" not in body
 
 

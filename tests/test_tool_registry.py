@@ -57,11 +57,11 @@ class Probe:
     def prepare(self, call: ToolCall, arguments: Mapping[str, JsonValue]) -> Action:
         name = self.spec.name
         made = Action(call=call, tool=name, arguments=arguments, facets=(), summary=name, preview=name, request=None)
-        return self._prepare(made)  # type: ignore[return-value] - some rows return what a tool must not
+        return self._prepare(made)  # type: ignore[return-value]  # some rows return what a tool must not
 
     def run(self, action: Action) -> ToolOutput:
         self.ran.append(action)
-        return self._body(action)  # type: ignore[return-value] - likewise
+        return self._body(action)  # type: ignore[return-value]  # likewise
 
 
 def call(arguments: str = '{"text": "x"}', name: str = "probe") -> ToolCall:
@@ -224,7 +224,7 @@ def test_the_specs_are_those_of_the_tools_in_order() -> None:
 def test_an_unknown_tool_is_told_which_there_are() -> None:
     """Names are compared to the letter; a long one is cut."""
     registry = ToolRegistry([Probe(), Probe(name="other")])
-    for name in ("Probe", "probe ", "prоbe", "", "p" * 1000):
+    for name in ("Probe", "probe ", "pr\u043ebe", "", "p" * 1000):
         with pytest.raises(ToolError) as told:
             registry.prepare(call(name=name))
         assert str(told.value) == f"There is no tool named {name[:100]!r}. The tools are: probe, other."
@@ -246,7 +246,7 @@ def test_prepared_arguments_cannot_be_changed() -> None:
         action.arguments["text"] = "other"  # type: ignore[index]
 
 
-class Mute(Exception):  # noqa: N818 - what it is
+class Mute(Exception):
     """An exception that cannot say what it is."""
 
     def __str__(self) -> str:

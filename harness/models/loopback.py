@@ -124,9 +124,8 @@ class ScriptServer:
         match request.method, request.path.partition("?")[0]:
             case "POST", "/v1/chat/completions":
                 answer, asked = self._play(request.body)
-                return _on_the_wire(answer, asked, self._fragment), _Then.CLOSE if isinstance(
-                    answer, Raw
-                ) else _Then.KEEP
+                then = _Then.CLOSE if isinstance(answer, Raw) else _Then.KEEP
+                return _on_the_wire(answer, asked, self._fragment), then
             case "GET", "/v1/models":
                 return _with_length(200, _MODELS), _Then.KEEP
             case _:

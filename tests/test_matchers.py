@@ -1,0 +1,386 @@
+"""Patterns against words and names: what loosens accounts for everything, what tightens is content with one."""
+
+from __future__ import annotations
+
+import time
+import unicodedata
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pathspec import GitIgnoreSpec
+
+from harness.matchers import NUMBER_FLAG, ArgvPattern, PathPatterns, check_pattern, fold, is_simple
+
+
+def pattern(*tokens: str, flags: Sequence[str] | None = None) -> ArgvPattern:
+    """Return a pattern as a policy file writes it: `|` between alternatives, `...` at the end."""
+    rest = tokens[-1:] == ("...",)
+    words = tokens[:-1] if rest else tokens
+    return ArgvPattern(
+        tokens=tuple(tuple(word.split("|")) for word in words),
+        rest=rest,
+        flags=None if flags is None else tuple(flags),
+    )
+
+
+PYTEST = pattern("pytest", "...", flags=["-q", "-x", "-k", "--maxfail", "-la"])
+EXACT = pattern("git", "status|diff")
+
+COVERS = [
+    # the whole command, nothing else
+    (EXACT, "git status", True),
+    (EXACT, "git diff", True),
+    (EXACT, "git", False),
+    (EXACT, "git status x", False),
+    (EXACT, "git status -s", False),
+    (EXACT, "git -C x status", False),
+    (EXACT, "git log", False),
+    (EXACT, "Git status", False),
+    (EXACT, "/usr/bin/git status", False),
+    (EXACT, "./git status", False),
+    (EXACT, "x git status", False),
+    (pattern("ls"), "ls", True),
+    (pattern("ls"), "ls -", False),
+    (pattern("ls", "..."), "ls - a", True),
+    (pattern("ls", "..."), "ls", True),
+    (pattern("ls", "..."), "ls -l", False),
+    (pattern("ls", "...", flags=[]), "ls -l", False),
+    (pattern("npm", "run", "test"), "npm run test", True),
+    (pattern("npm", "run", "test"), "npm run tests", False),
+    # a program with a folder is another program
+    (pattern("./run.sh", "..."), "./run.sh a", True),
+    (pattern("./run.sh", "..."), "run.sh a", False),
+    # options: those that are listed, as they are listed
+    (PYTEST, "pytest", True),
+    (PYTEST, "pytest tests/a.py", True),
+    (PYTEST, "pytest -q tests -x", True),
+    (PYTEST, "pytest -k name", True),
+    (PYTEST, "pytest --maxfail 3", True),
+    (PYTEST, "pytest --maxfail=3", True),
+    (PYTEST, "pytest -la", True),
+    (PYTEST, "pytest -p evil", False),
+    (PYTEST, "pytest -pevil", False),
+    (PYTEST, "pytest -qx", False),
+    (PYTEST, "pytest -al", False),
+    (PYTEST, "pytest -k=name", False),
+    (PYTEST, "pytest -kname", False),
+    (PYTEST, "pytest --max 3", False),
+    (PYTEST, "pytest --maxfailx=3", False),
+    (PYTEST, "pytest --maxfail-", False),
+    (PYTEST, "pytest --", False),
+    (PYTEST, "pytest -- -p", False),
+    (PYTEST, "pytest -k -p", False),
+    (PYTEST, "pytest tests -p evil", False),
+    (PYTEST, "pytest -c=x", False),
+    (pattern("git", "log", "...", flags=["--", "-s"]), "git log -- a", True),
+    (pattern("git", "log", "...", flags=["--", "-s"]), "git log -- --output=x", False),
+    # a dash and digits
+    (pattern("head", "...", flags=[NUMBER_FLAG]), "head -20 a", True),
+    (pattern("head", "...", flags=[NUMBER_FLAG]), "head -2x a", False),
+    (pattern("head", "...", flags=[NUMBER_FLAG]), "head -\u0665 a", False),
+    (pattern("head", "...", flags=[NUMBER_FLAG]), "head --20 a", False),
+    (pattern("head", "...", flags=["-n"]), "head -20 a", False),
+    # options without operands
+    (pattern("make", flags=["-s"]), "make -s", True),
+    (pattern("make", flags=["-s"]), "make -s all", False),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "line", "covered"),
+    [pytest.param(*row, id=f"{row[0].tokens} {row[0].flags}: {row[1]!a} {row[2]}") for row in COVERS],
+)
+def test_an_auto_pattern_accounts_for_every_word(rule: ArgvPattern, line: str, covered: bool) -> None:
+    assert rule.covers(line.split(" ")) is covered
+
+
+PUSH = pattern("git", "push")
+FORCE = pattern("git", "push", flags=["-f", "--force", "--mirror"])
+
+HITS = [
+    (PUSH, "git push", True),
+    (PUSH, "git push origin main", True),
+    (PUSH, "/usr/bin/git push", True),
+    (PUSH, "../git push", True),
+    (PUSH, "git -C sub push", True),
+    (PUSH, "git -c a=b -C sub --no-pager push", True),
+    (PUSH, "git --git-dir=x push", True),
+    (PUSH, "git --git-dir x push", True),
+    (PUSH, "git -- push", True),
+    (PUSH, "git stash push", False),
+    (PUSH, "git log push", False),
+    (PUSH, "git log --grep push", False),
+    (PUSH, "git pushx", False),
+    (PUSH, "gitx push", False),
+    (PUSH, "git", False),
+    (PUSH, "push git", False),
+    (PUSH, "echo git push", False),
+    (PUSH, "git/ push", False),
+    (pattern("git", "push", "..."), "git push x", True),
+    (pattern("npm|pnpm", "publish|unpublish"), "pnpm --access public unpublish", True),
+    (pattern("git", "remote", "add"), "git -C x remote -v add y", True),
+    (pattern("git", "remote", "add"), "git remote show add", False),
+    # a rule that names a folder means the program in it, wherever it is called from
+    (pattern("./deploy.sh"), "./deploy.sh", True),
+    (pattern("./deploy.sh"), "deploy.sh", True),
+    (pattern("./deploy.sh"), "/work/deploy.sh now", True),
+    (pattern("/usr/sbin/reboot"), "reboot", True),
+    # flags: one of them, anywhere behind
+    (FORCE, "git push", False),
+    (FORCE, "git push -f", True),
+    (FORCE, "git push origin main -f", True),
+    (FORCE, "git push -uf", True),
+    (FORCE, "git push -fu", True),
+    (FORCE, "git push --force", True),
+    (FORCE, "git push --force=x", True),
+    (FORCE, "git push --forc", True),
+    (FORCE, "git push --m", True),
+    (FORCE, "git push --mirr origin", True),
+    (FORCE, "git push -- -f", True),
+    (FORCE, "git -C x push -f", True),
+    (FORCE, "git push -u origin", False),
+    (FORCE, "git push --follow-tags", False),
+    (FORCE, "git push --", False),
+    (FORCE, "git push -", False),
+    (FORCE, "git push origin f", False),
+    (pattern("terraform", "apply", flags=["-auto-approve"]), "terraform apply -auto-approve", True),
+    (pattern("terraform", "apply", flags=["-auto-approve"]), "terraform apply -auto-approve=true", True),
+    (pattern("terraform", "apply", flags=["-auto-approve"]), "terraform apply --auto-approve", True),
+    (pattern("terraform", "apply", flags=["--auto-approve"]), "terraform apply -auto-approve", True),
+    (pattern("terraform", "apply", flags=["-auto-approve"]), "terraform apply -auto", False),
+    (pattern("head", flags=[NUMBER_FLAG]), "head -20 x", True),
+    (pattern("head", flags=[NUMBER_FLAG]), "head -n x", False),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "line", "hit"),
+    [pytest.param(*row, id=f"{row[0].tokens} {row[0].flags}: {row[1]} {row[2]}") for row in HITS],
+)
+def test_a_strict_pattern_is_hit_past_options_and_folders(rule: ArgvPattern, line: str, hit: bool) -> None:
+    words = line.split(" ")
+    assert rule.hits(words) is hit
+    assert rule.hits_anywhere(words) or not hit
+    assert rule.hits_anywhere(["sudo", "-u", "x", *words]) or not hit
+
+
+@pytest.mark.parametrize(
+    ("rule", "line", "hit"),
+    [
+        pytest.param(PUSH, "sudo git push", True, id="behind a wrapper"),
+        pytest.param(PUSH, "git status git push", True, id="at the second place of its program"),
+        pytest.param(PUSH, "git status x push", False, id="another subcommand"),
+        pytest.param(FORCE, "-f git push", False, id="the flag in front"),
+        pytest.param(FORCE, "git push x git push -f", True, id="the flag behind the second"),
+        pytest.param(PUSH, "", False, id="no words"),
+    ],
+)
+def test_a_strict_pattern_is_hit_at_any_place_of_loose_words(rule: ArgvPattern, line: str, hit: bool) -> None:
+    assert rule.hits_anywhere(line.split()) is hit
+
+
+WORDS = st.lists(
+    st.sampled_from(["git", "/x/git", "push", "add", "-f", "-C", "--force", "x", "-xf", "--", ""]), max_size=8
+)
+
+
+@settings(max_examples=400)
+@given(
+    WORDS, st.sampled_from([PUSH, FORCE, pattern("git", "add|push", "x"), pattern("git"), pattern("git", flags=["-f"])])
+)
+def test_anywhere_means_at_some_position(words: list[str], rule: ArgvPattern) -> None:
+    assert rule.hits_anywhere(words) is any(rule.hits(words[start:]) for start in range(len(words)))
+
+
+@settings(max_examples=400)
+@given(WORDS)
+def test_what_an_auto_rule_covers_the_same_words_as_a_strict_rule_hit(words: list[str]) -> None:
+    """Tightening is never narrower than loosening: `deny` in place of `auto` leaves nothing to slip through."""
+    for rule in (pattern("git", "push|add", "...", flags=["-f", "--force"]), pattern("git", "push", "x")):
+        assert not rule.covers(words) or ArgvPattern(tokens=rule.tokens, rest=rule.rest).hits(words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["git", *["-a"] * 10_000], id="options"),
+        pytest.param(["git", *["-a", "x"] * 5_000], id="options with values"),
+        pytest.param(["git", "-a"] * 5_000, id="the program again and again"),
+        pytest.param(["git", "push"] * 5_000, id="the pattern again and again"),
+        pytest.param(["git", "push", *["--forced"] * 10_000], id="options that begin like the flag"),
+    ],
+)
+def test_hits_takes_linear_time(words: list[str]) -> None:
+    rules = (PUSH, FORCE, pattern("git", "a", "b", "c", flags=["-z"]))
+    taken = []
+    for _ in range(3):
+        started = time.process_time()
+        for rule in rules:
+            rule.hits(words)
+            rule.hits_anywhere(words)
+        taken.append(time.process_time() - started)
+    assert min(taken) < 1  # quadratic would be a minute
+
+
+# Paths.
+
+NAME = st.text("abA.-e\u0301\n ", min_size=1, max_size=4).filter(
+    lambda name: name.strip(". ") != "" and name == name.strip()
+)
+SIMPLE = st.builds(
+    lambda lead, parts, trail: lead + "/".join(parts) + trail,
+    st.sampled_from(["", "/"]),
+    st.lists(
+        st.text("abA.*-e", min_size=1, max_size=4).filter(lambda part: part not in (".", "..")), min_size=1, max_size=3
+    ),
+    st.sampled_from(["", "/"]),
+).filter(lambda text: is_simple(text) and check_pattern(text) is None)
+
+
+@settings(max_examples=600)
+@given(
+    SIMPLE,
+    st.lists(st.text("abA.-e", min_size=1, max_size=4).filter(lambda s: s not in (".", "..")), min_size=1, max_size=4),
+)
+@example("*", ["a"])
+@example("a/", ["a"])
+@example("/a*b/", ["aab", "x"])
+@example("a/b", ["x", "a", "b"])
+@example("*.pem", ["a.pem", "b"])
+def test_a_simple_pattern_means_what_pathspec_says(text: str, parts: list[str]) -> None:
+    name = "/".join(parts)
+    spec = GitIgnoreSpec.from_lines([text])
+    rule = PathPatterns(patterns=(text,))
+    assert rule.covers([name]) is spec.match_file(name)
+    as_folder = spec.match_file(name) or spec.match_file(f"{name}/")
+    folded = GitIgnoreSpec.from_lines([text.casefold()])
+    folded_name = name.casefold()
+    as_folded = folded.match_file(folded_name) or folded.match_file(f"{folded_name}/")
+    assert rule.hits([name]) is bool(as_folder or as_folded)
+
+
+@settings(max_examples=300)
+@given(st.lists(SIMPLE, min_size=1, max_size=4), st.lists(NAME, min_size=1, max_size=3).map("/".join))
+def test_what_a_path_rule_covers_it_also_hits(texts: list[str], name: str) -> None:
+    rule = PathPatterns(patterns=tuple(texts))
+    assert not rule.covers([name]) or rule.hits([name])
+
+
+PATHS = [
+    # patterns, names, covered, hit
+    ([".env"], [".env"], True, True),
+    ([".env"], ["config/.env"], True, True),
+    ([".env"], [".env/x"], True, True),
+    ([".env"], [".envrc"], False, False),
+    ([".env"], [".ENV"], False, True),
+    ([".env.*"], [".env.local"], True, True),
+    (["*.pem"], ["a/b.pem"], True, True),
+    (["*.pem"], ["a.PEM"], False, True),
+    (["*.pem"], ["a.pem.txt"], False, False),
+    (["/docs/"], ["docs/a.md"], True, True),
+    (["/docs/"], ["docs"], False, True),
+    (["/docs/"], ["src/docs/a.md"], False, False),
+    (["docs/"], ["src/docs/a.md"], True, True),
+    (["src/*.py"], ["src/a.py"], True, True),
+    (["src/*.py"], ["src/b/a.py"], False, False),
+    (["src/**/a.py"], ["src/b/c/a.py"], True, True),
+    (["**/secret"], ["x/secret"], True, True),
+    (["**/secret"], ["x\ny/secret"], True, True),
+    (["secrets/**"], ["secrets/a\nb"], True, True),
+    (["se[ck]ret"], ["sekret"], True, True),
+    (["se[ck]ret"], ["SECRET"], False, True),
+    (["?.txt"], ["a.txt"], True, True),
+    (["a\\*b"], ["a*b"], True, True),
+    (["a\\*b"], ["axb"], False, False),
+    # every name must be covered, one is enough to be hit
+    ([".env"], ["link", ".env"], False, True),
+    (["/src/"], ["src/link", "src/a.py"], True, True),
+    (["/src/"], ["src/link", "other/a.py"], False, True),
+    # outside the workspace: never covered, and hit only without an anchor
+    (["*"], ["/etc/passwd"], False, True),
+    ([".env"], ["/home/x/.env"], False, True),
+    (["/etc/"], ["/etc/passwd"], False, False),
+    (["etc/passwd"], ["/etc/passwd"], False, False),
+    (["**/id_?sa"], ["/home/x/.ssh/id_rsa"], False, True),
+    (["id_[rd]sa"], ["/home/x/.ssh/id_rsa"], False, True),
+    # as another disk would spell it
+    (["caf\u00e9"], ["cafe\u0301"], False, True),
+    (["cafe\u0301"], ["caf\u00e9"], False, True),
+    (["caf\u00e9"], ["CAFE\u0301"], False, True),
+    (["stra\u00dfe"], ["STRASSE"], False, True),
+    (["\u0390"], ["\u0399\u0308\u0301"], False, True),
+]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "names", "covered", "hit"),
+    [pytest.param(*row, id=f"{row[0]!a} {row[1]!a} covers {row[2]} hits {row[3]}") for row in PATHS],
+)
+def test_path_patterns(patterns: list[str], names: list[str], covered: bool, hit: bool) -> None:
+    rule = PathPatterns(patterns=tuple(patterns))
+    assert (rule.covers(names), rule.hits(names)) == (covered, hit)
+
+
+@given(st.text())
+def test_folding_is_stable_and_blind_to_case_and_normal_form(text: str) -> None:
+    assert fold(fold(text)) == fold(text)
+    assert fold(unicodedata.normalize("NFD", text)) == fold(unicodedata.normalize("NFC", text))
+
+
+REFUSED = [
+    pytest.param("", "is empty", id="nothing"),
+    pytest.param("/", "is empty", id="only a slash"),
+    pytest.param("!a", "begins with '!'; exceptions are written in `except`", id="negation"),
+    pytest.param("#a", "begins with '#'; exceptions are written in `except`", id="a comment"),
+    pytest.param(" a", "begins or ends with a blank, which gitignore patterns drop", id="a blank in front"),
+    pytest.param("a ", "begins or ends with a blank, which gitignore patterns drop", id="a blank behind"),
+    pytest.param("a\n", "begins or ends with a blank, which gitignore patterns drop", id="a line end"),
+    pytest.param(
+        "../a", "contains `..`, `.` or `//`; patterns are matched against resolved paths", id="a folder above"
+    ),
+    pytest.param("./a", "contains `..`, `.` or `//`; patterns are matched against resolved paths", id="a dot"),
+    pytest.param("a//b", "contains `..`, `.` or `//`; patterns are matched against resolved paths", id="two slashes"),
+    pytest.param(
+        "~/a",
+        "begins with `~`; patterns are relative to the workspace (a name without `/` matches anywhere)",
+        id="the home folder",
+    ),
+    pytest.param("a\u202eb", "contains a character that cannot be shown", id="a character that hides"),
+    pytest.param("a\\", "is not a gitignore pattern: ", id="a backslash at the end"),
+]
+
+
+@pytest.mark.parametrize(("text", "problem"), REFUSED)
+def test_a_pattern_that_does_not_mean_what_it_seems_to_is_refused(text: str, problem: str) -> None:
+    found = check_pattern(text)
+    assert found is not None
+    assert found.startswith(problem) if problem.endswith(": ") else found == problem
+
+
+@pytest.mark.parametrize(
+    "text", ["a", "/a/", "a/b", "*.pem", "**/a", "a/**", "a\\ b", "[a-z]", "?", ".env.*", "a b", "...", "ünï", "a~"]
+)
+def test_a_usual_pattern_is_accepted(text: str) -> None:
+    assert check_pattern(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "simple"),
+    [
+        pytest.param("a", True, id="a name"),
+        pytest.param("/a/b/", True, id="names"),
+        pytest.param("*.a", True, id="one star"),
+        pytest.param("*/a*", True, id="one star in each part"),
+        pytest.param("*a*", False, id="two stars in a part"),
+        pytest.param("**/a", False, id="two stars together"),
+        pytest.param("a?", False, id="a question mark"),
+        pytest.param("[a]", False, id="a class"),
+        pytest.param("a\\*", False, id="an escape"),
+        pytest.param("a//b", False, id="two slashes"),
+        pytest.param("/", False, id="only a slash"),
+    ],
+)
+def test_simple_patterns_are_those_that_need_no_pathspec(text: str, simple: bool) -> None:
+    assert is_simple(text) is simple
