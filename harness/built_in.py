@@ -144,7 +144,7 @@ def _find_deletes(words: Sequence[str]) -> bool:
             narrowed = False
         elif before in ("!", "-not") and word == "(":
             return True
-        elif word in _FIND_NARROWS and before not in ("!", "-not") and after.strip("*/."):
+        elif word in _FIND_NARROWS and before not in ("!", "-not") and after.strip("*/.?"):
             narrowed = True
         before = word
     return False

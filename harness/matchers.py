@@ -136,21 +136,73 @@ class PathPatterns(Record):
 
     def _matches_folded(self, name: str) -> bool:
         folded = fold(name)
-        patterns = tuple(fold(pattern) for pattern in self.patterns)
+        patterns = _plan(self.patterns).folded
         if folded == name and patterns == self.patterns:
             return False
         return PathPatterns(patterns=patterns)._matches(folded, may_be_folder=True)  # noqa: SLF001 - its own class
 
     def _matches(self, name: str, *, may_be_folder: bool) -> bool:
+        plan = _plan(self.patterns)
         parts = name.strip("/").split("/")
-        hard = []
-        for pattern in self.patterns:
-            if is_simple(pattern):
-                if _simple_match(pattern, parts, inside=name[:1] != "/", may_be_folder=may_be_folder):
-                    return True
-            else:
-                hard.append(pattern)
-        return bool(hard) and _pathspec_match(tuple(hard), name, may_be_folder=may_be_folder)
+        if not plan.names.isdisjoint(parts):
+            return True
+        if plan.endings and any(part.endswith(plan.endings) for part in parts):
+            return True
+        inside = name[:1] != "/"
+        if any(_simple_match(each, parts, inside=inside, may_be_folder=may_be_folder) for each in plan.simple):
+            return True
+        return bool(plan.hard) and _pathspec_match(plan.hard, name, may_be_folder=may_be_folder)
+
+
+class _Plan(Record):
+    """Patterns sorted by what it takes to match them: most are a name or an ending, at any depth."""
+
+    names: frozenset[str]
+    endings: tuple[str, ...]
+    simple: tuple[_SimplePattern, ...]
+    hard: tuple[str, ...]
+    """For pathspec."""
+    folded: tuple[str, ...]
+    """All of them case-folded."""
+
+
+class _SimplePattern(Record):
+    wanted: tuple[str, ...]
+    anchored: bool
+    folder_only: bool
+
+
+_plans: dict[tuple[str, ...], _Plan] = {}
+
+
+def _plan(patterns: tuple[str, ...]) -> _Plan:
+    """Return how to match `patterns`, worked out once: a policy asks again for every path."""
+    plan = _plans.get(patterns)
+    if plan is None:
+        plan = _plans[patterns] = _new_plan(patterns)
+    return plan
+
+
+def _new_plan(patterns: tuple[str, ...]) -> _Plan:
+    names, endings, simple, hard = [], [], [], []
+    for pattern in patterns:
+        if not is_simple(pattern):
+            hard.append(pattern)
+        elif "/" not in pattern and "*" not in pattern:
+            names.append(pattern)
+        elif "/" not in pattern and pattern.startswith("*"):
+            endings.append(pattern[1:])
+        else:
+            wanted = tuple(pattern.strip("/").split("/"))
+            anchored = pattern.startswith("/") or len(wanted) > 1
+            simple.append(_SimplePattern(wanted=wanted, anchored=anchored, folder_only=pattern.endswith("/")))
+    return _Plan(
+        names=frozenset(names),
+        endings=tuple(endings),
+        simple=tuple(simple),
+        hard=tuple(hard),
+        folded=tuple(fold(pattern) for pattern in patterns),
+    )
 
 
 def fold(text: str) -> str:
@@ -170,18 +222,15 @@ def is_simple(pattern: str) -> bool:
     )
 
 
-def _simple_match(pattern: str, parts: Sequence[str], *, inside: bool, may_be_folder: bool) -> bool:
+def _simple_match(pattern: _SimplePattern, parts: Sequence[str], *, inside: bool, may_be_folder: bool) -> bool:
     """Match a simple pattern with gitignore's meaning; a test holds it against pathspec."""
-    folder_only = pattern.endswith("/")
-    wanted = pattern.strip("/").split("/")
-    anchored = pattern.startswith("/") or len(wanted) > 1
-    if anchored and not inside:
+    if pattern.anchored and not inside:
         return False
-    last = len(parts) - len(wanted)
-    if folder_only and not may_be_folder:
+    last = len(parts) - len(pattern.wanted)
+    if pattern.folder_only and not may_be_folder:
         last -= 1
-    starts = range(min(last + 1, 1)) if anchored else range(last + 1)
-    return any(all(_part_match(w, parts[s + i]) for i, w in enumerate(wanted)) for s in starts)
+    starts = range(min(last + 1, 1)) if pattern.anchored else range(last + 1)
+    return any(all(_part_match(w, parts[s + i]) for i, w in enumerate(pattern.wanted)) for s in starts)
 
 
 def _part_match(wanted: str, part: str) -> bool:

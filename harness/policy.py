@@ -110,11 +110,16 @@ class Rule(Record):
         return self.path is None or all(self._covers_path(path) for path in command.paths)
 
     def _covers_path(self, path: PathAccess) -> bool:
-        if self.path is None or path.place is not Place.INSIDE or path.access not in self.access:
+        if self.path is None or path.place is not Place.INSIDE or not self._accounts_for(path.access):
             return False
         if self.exceptions is not None and self.exceptions.hits(path.names):
             return False
         return self.path.covers(path.names)
+
+    def _accounts_for(self, access: Access) -> bool:
+        """Say whether the rule is about this access; of an operand that may be read or written, about both."""
+        wanted = (Access.READ, Access.WRITE) if access is Access.EITHER else (access,)
+        return all(each in self.access for each in wanted)
 
     def hits(self, action: Action, facet: Facet) -> bool:
         """Say whether this rule, taken as a strict one, touches the facet."""
@@ -256,27 +261,54 @@ def evaluate(policy: Policy, action: Action, suspended: tuple[str, ...] = ()) ->
     `suspended` names entry points (Makefile, conftest.py ...) that were changed in this session without a person having
     seen it: while there are any, auto rules for commands that may run them ask. Pure; total over every Action.
     """
-    facets = tuple(_judge(policy, action, facet, suspended) for facet in action.all_facets())
+    concerned = _Concerned(policy.rules)
+    facets = tuple(_judge(policy, concerned, action, facet, suspended) for facet in action.all_facets())
     return Verdict(
         decision=max(facet.decision for facet in facets),
         facets=facets,
     )
 
 
-def _judge(policy: Policy, action: Action, facet: Facet, suspended: tuple[str, ...]) -> FacetVerdict:
+class _Concerned:
+    """The rules that can say anything about a kind of facet at all: the others need not be asked."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        strict = [rule for rule in rules if rule.decision is not Decision.AUTO]
+        autos = [rule for rule in rules if rule.decision is Decision.AUTO]
+        self._strict_on_paths = [rule for rule in strict if rule.argv is None and not rule.env]
+        self._strict_on_others = [rule for rule in strict if rule.argv is not None or rule.env or rule.path is None]
+        self._autos_on_paths = [rule for rule in autos if rule.argv is None]
+        self._autos_on_others = [rule for rule in autos if rule.argv is not None]
+
+    def strict(self, facet: Facet) -> Sequence[Rule]:
+        return self._strict_on_paths if isinstance(facet, PathAccess) else self._strict_on_others
+
+    def autos(self, facet: Facet) -> Sequence[Rule]:
+        return self._autos_on_paths if isinstance(facet, PathAccess) else self._autos_on_others
+
+
+def _judge(
+    policy: Policy, concerned: _Concerned, action: Action, facet: Facet, suspended: tuple[str, ...]
+) -> FacetVerdict:
     """Return the strictest of what rules and defaults say and what is built in."""
-    candidates = [_by_rules(policy, action, facet, suspended)]
+    candidates = [_by_rules(policy, concerned, action, facet, suspended)]
     finding = inspect_facet(facet, policy.guarded)
     if finding is not None:
         candidates.append(_from_finding(facet, finding))
     if isinstance(facet, Opaque):
         candidates.append(_from_opaque(facet))
     # Where they are equally strict, a default says the least about why.
-    return max(candidates, key=lambda verdict: (verdict.decision, verdict.source is not Source.DEFAULT))
+    strictest = max(candidates, key=lambda verdict: (verdict.decision, verdict.source is not Source.DEFAULT))
+    if isinstance(facet, Opaque) and strictest.source is Source.DEFAULT:
+        opaque = _from_opaque(facet)
+        return replace(strictest, reason=f"{strictest.reason}; it was {opaque.reason}", hint=opaque.hint)
+    return strictest
 
 
-def _by_rules(policy: Policy, action: Action, facet: Facet, suspended: tuple[str, ...]) -> FacetVerdict:
-    hits = [rule for rule in policy.rules if rule.decision is not Decision.AUTO and rule.hits(action, facet)]
+def _by_rules(
+    policy: Policy, concerned: _Concerned, action: Action, facet: Facet, suspended: tuple[str, ...]
+) -> FacetVerdict:
+    hits = [rule for rule in concerned.strict(facet) if rule.hits(action, facet)]
     if hits:
         strictest = max(rule.decision for rule in hits)
         rules = tuple(rule for rule in hits if rule.decision is strictest)
@@ -290,7 +322,7 @@ def _by_rules(policy: Policy, action: Action, facet: Facet, suspended: tuple[str
             rules=rules,
             by=f"rule {first.label}",
         )
-    autos = tuple(rule for rule in policy.rules if rule.decision is Decision.AUTO and rule.covers(action, facet))
+    autos = tuple(rule for rule in concerned.autos(facet) if rule.covers(action, facet))
     tool = action.default_of or action.tool
     floor = _managed_floor(policy, tool)
     if floor is not None and not any(rule.layer is Layer.MANAGED for rule in autos):

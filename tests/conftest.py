@@ -46,6 +46,7 @@ class Program:
             "XDG_CONFIG_HOME": str(folder / "config"),
             "LANG": "C.UTF-8",
             "TERM": "xterm",
+            "PROMPT_TOOLKIT_NO_CPR": "1",  # the test terminal answers no questions about its cursor
         }
 
     def command(self, *arguments: str) -> list[str]:

@@ -744,6 +744,40 @@ def test_a_disk_that_is_full_once_closes_the_log_for_good_and_leaves_whole_recor
         assert path.read_bytes().endswith(b"\n")
 
 
+INTERRUPTED = """
+import resource, sys
+from harness.action_log import ActionLog, verify
+
+log = ActionLog.open(sys.argv[1])
+log.append("session_started", {})
+resource.setrlimit(resource.RLIMIT_FSIZE, (500, resource.RLIM_INFINITY))
+writes = []
+
+def trace(frame, event, argument):
+    if frame.f_code.co_name != "_write":
+        return None if event == "call" and frame.f_code.co_name != "append" else trace
+    writes.append(frame.f_lineno)
+    if event == "line" and writes.count(frame.f_lineno) == 2:
+        raise KeyboardInterrupt
+    return trace
+
+sys.settrace(trace)
+try:
+    log.append("user_message", {"text": "x" * 500})
+except KeyboardInterrupt:
+    sys.settrace(None)
+    print("interrupted")
+print(verify(sys.argv[1]).torn, verify(sys.argv[1]).records)
+"""
+
+
+def test_an_interrupt_between_two_parts_of_a_record_takes_the_part_back(path: Path) -> None:
+    """The first write came out short; Ctrl-C struck before the second."""
+    command = [sys.executable, "-c", INTERRUPTED, str(path)]
+    child = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (child.stdout, child.stderr) == ("interrupted\nFalse 1\n", "")
+
+
 SYNCED = """
 import sys
 from harness.action_log import ActionLog

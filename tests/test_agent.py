@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +20,7 @@ from hypothesis import strategies as st
 
 from harness import gate as gate_module
 from harness.action_log import ActionLog, LogRecord, Verification, read_log, verify
-from harness.actions import Action, JsonValue
+from harness.actions import Access, Action, Facet, JsonValue, PathAccess, Place
 from harness.agent import Agent, RunResult, Session
 from harness.approval import Answer, Approval, Approver, ScriptedAnswers
 from harness.errors import CutReply, LogError, ModelError, ToolError
@@ -106,13 +108,18 @@ class Probe:
 
     def prepare(self, call: ToolCall, arguments: Mapping[str, JsonValue]) -> Action:
         do = str(arguments["do"])
-        if do == "cannot be prepared":
-            raise ToolError("This cannot be prepared.")
-        facets = (None,) if do == "cannot be judged" else ()
-        return Action(
-            call=call, tool=self.spec.name, arguments=arguments, facets=facets,  # type: ignore[arg-type]
-            summary=do, preview=do, request=do,
-        )  # fmt: skip
+        facets: tuple[Facet, ...] = ()
+        match do:
+            case "cannot be prepared":
+                raise ToolError("This cannot be prepared.")
+            case "cannot be judged":
+                facets = (cast(Any, "not a facet"),)
+            case "as it stands":
+                do = f"as it stands after {self._ran}"
+            case "write the log, once something ran" if self._ran:
+                facets = (_writing(self._path),)
+        name = self.spec.name
+        return Action(call=call, tool=name, arguments=arguments, facets=facets, summary=do, preview=do, request=do)
 
     def run(self, action: Action) -> ToolOutput:
         check_permitted(self._path, action)
@@ -126,6 +133,8 @@ class Probe:
                 raise SystemExit(0)
             case "be interrupted":
                 raise KeyboardInterrupt
+            case "leave a mark":
+                os.close(os.open(f"{self._path}.mark", os.O_WRONLY | os.O_CREAT, 0o600))
             case "be signalled":
                 self._interrupt.request()
             case "be signalled for later":
@@ -133,6 +142,10 @@ class Probe:
             case _:
                 pass
         return ToolOutput(content=f"did {action.request}")
+
+
+def _writing(path: str) -> PathAccess:
+    return PathAccess(written=path, real=path, names=(path,), access=Access.WRITE, place=Place.OUTSIDE)
 
 
 def check_permitted(path: str, action: Action) -> None:
@@ -334,6 +347,13 @@ def test_the_first_record_says_what_the_session_was_made_of(path: str) -> None:
     assert first["policy_files"] == [{"layer": "file", "path": "table.toml", "sha256": digest, "trusted": True}]
 
 
+def test_a_call_is_prepared_anew_when_its_turn_comes(path: str) -> None:
+    """What ran before it may have changed what it means: it is judged, shown and run as it stands then."""
+    scene = Scene(path, reply(call(1, "free"), call(2, "asked", "as it stands")), DONE, approver=ScriptedAnswers(["y"]))
+    scene.play()
+    assert scene.results() == ["did work", "did as it stands after ['free work']"]
+
+
 def test_calls_with_one_id_or_none_keep_their_order(path: str) -> None:
     """Servers have sent both; results are matched by place."""
     twins = (call(1, "free", "one"), call(1, "free", "two"), ToolCall(id="", name="free", arguments='{"do": "three"}'))
@@ -424,6 +444,8 @@ def test_two_sessions_of_one_agent_can_alternate(path: str) -> None:
     scene.agent.end(second)
     scene.agent.end(first)
     assert verify(path) == Verification(records=scene.log.count, head=scene.log.head)
+    asked = [record["session"] for record in read_log(path) if record["kind"] == "user_message"]
+    assert asked == [first.identity, second.identity, first.identity]
     assert [len(first.messages), len(second.messages)] == [5, 5]
 
 
@@ -493,6 +515,16 @@ def test_a_block_beside_invalid_and_asked_calls_asks_nobody(path: str) -> None:
     assert scene.play().stop is StopReason.BLOCKED
     assert (scene.ran, approver.asked) == ([], [])
     assert scene.results() == [OTHER_BLOCKED, OTHER_BLOCKED, BLOCKED, OTHER_BLOCKED]
+
+
+def test_a_call_that_becomes_a_block_by_what_ran_before_it_halts_the_run(path: str) -> None:
+    """It was none when the reply came; it is judged again before it would run."""
+    calls = (call(1, "free"), call(2, "free", "write the log, once something ran"), call(3, "free"))
+    scene = Scene(path, reply(*calls))
+    result = scene.play()
+    assert (result.stop, scene.ran) == (StopReason.BLOCKED, ["free work"])
+    assert result.detail.startswith("Blocked by built-in own-files: ")
+    assert scene.results() == ["did work", result.detail, f"Not run: {result.detail}"]
 
 
 def test_nobody_to_ask_can_be_a_block(path: str) -> None:
@@ -723,6 +755,32 @@ def test_a_signal_while_a_record_is_shown_is_obeyed_at_the_next_safe_moment(path
     assert len(scene.ran) == (1 if kind == "outcome" else 0)
 
 
+def test_a_signal_at_every_line_while_a_retry_is_recorded_harms_no_record(tmp_path: Path) -> None:
+    """The window is open then, the model being asked; it is held shut until the record is written."""
+    path = str(tmp_path / "log.jsonl")
+    moment, lines = 0, 1
+    while moment < lines:
+        counted: list[int] = []
+
+        def stumble(
+            on_text: OnText, on_retry: OnRetry, moment: int = moment, counted: list[int] = counted
+        ) -> ModelResponse:
+            retry = Retry(attempt=1, attempts=2, wait_seconds=0, reason="status 503")
+            try:
+                counted.append(len(at_line_event(-1, lambda: None, lambda: on_retry(retry))))
+                at_line_event(moment, scene.interrupt.request, lambda: on_retry(retry))
+            finally:
+                counted.append(1)
+            return DONE
+
+        scene = Scene(path, stumble)
+        assert scene.play().stop is StopReason.INTERRUPTED
+        lines, moment = counted[0], moment + 1
+        scene.log.close()
+        os.unlink(path)
+    assert lines > 30
+
+
 # --- faults --------------------------------------------------------------------------------------------------------
 
 
@@ -876,6 +934,37 @@ def test_a_disk_that_is_full_in_the_middle_of_every_record_in_turn(tmp_path: Pat
     outcomes = json.loads(child.stdout)
     assert len(outcomes) > 25
     assert outcomes == [["log_error", 0, False, "", 0, "", "refused"]] * len(outcomes)
+
+
+def play_a_mark(path: str) -> None:
+    """Run in a process of its own under strace: a call whose effect the kernel sees."""
+    Scene(path, reply(call(1, "free", "leave a mark")), DONE).play()
+
+
+def test_the_kernel_has_synced_the_intent_before_the_body_does_anything(path: str) -> None:
+    """What reached the kernel, in order: the decision and the intent, the sync, the effect, the outcome, the sync."""
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("strace is not installed: that the intent is on disk before the effect is not shown here")
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import test_agent as t; t.play_a_mark(sys.argv[2])"
+    traced = [strace, "-y", "-e", "trace=write,fdatasync,openat", "-o", f"{path}.calls"]
+    command = [*traced, sys.executable, "-c", code, os.path.dirname(__file__), path]
+    child = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "ptrace" in child.stderr:
+        pytest.skip(f"strace may not trace here: {child.stderr.strip()}")
+    assert (child.returncode, child.stderr) == (0, "")
+    calls = [_kernel_call(line, path) for line in Path(f"{path}.calls").read_text().splitlines()]
+    assert "; ".join(filter(None, calls)) == (
+        "write; fdatasync; write; write; write; write; write; write; fdatasync; effect; write; fdatasync; "
+        "write; write; write; fdatasync"
+    )
+
+
+def _kernel_call(line: str, path: str) -> str:
+    name = line.partition("(")[0]
+    if name == "openat":
+        return "effect" if f"{path}.mark" in line else ""
+    return name if f"<{path}>" in line else ""
 
 
 # --- an interrupt at every line ------------------------------------------------------------------------------------

@@ -93,7 +93,7 @@ def test_at_a_terminal_the_person_is_asked(program: Program) -> None:
         dimensions=(50, 120),
     )  # fmt: skip
     child.expect("edit_file asks")
-    child.expect(r"\+    return \"-\"\.join\(title\.lower\(\)\.split\(\)\)")
+    child.expect(r"\+    words = title\.lower\(\)\.split\(\)")
     child.expect("allow\\?")
     child.send("y\r")
     child.expect("write_file asks")

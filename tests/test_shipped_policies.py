@@ -111,7 +111,7 @@ EVERYDAY = [
     ("bash", "head -20 src/a.py", "auto auto auto confirm"),
     ("bash", "tail -n 5 README.md | wc -l", "auto auto auto confirm"),
     ("bash", "cat 'a file.txt'", "auto auto auto confirm"),
-    ("bash", "grep -rn TODO src", "auto auto auto confirm"),
+    ("bash", "grep -rn TODO src", "confirm deny deny confirm"),
     ("bash", "grep -n 'a; b' src/a.py | grep -v c", "auto auto auto confirm"),
     ("bash", "cat src/a.py | grep def | wc -l", "auto auto auto confirm"),
     ("bash", "find . -name '*.py' -type f", "auto deny deny confirm"),

@@ -98,7 +98,9 @@ def _findings(found: Verification, kept: tuple[int, str] | None) -> tuple[list[s
         return [f"BROKEN at line {found.broken_line}: it {found.problem}"], BROKEN
     lines = ["Every record follows from the one before; every run was permitted beforehand."]
     if kept is not None and (found.torn or (found.records, found.head) != kept):
-        lines.append(f"BROKEN: the log was closed with {kept[0]} records and head {kept[1]}")
+        lines.append(f"BROKEN: this is not the log that was closed: the head that was kept is {kept[1]}")
+        if kept[0] != found.records:
+            lines.append(f"It had {kept[0]} records then.")
         return lines, BROKEN
     if found.torn:
         lines.append("OPEN: the last line is torn; something stopped the harness while it was written")

@@ -68,7 +68,9 @@ def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:
 
     command = words.pop(0) if words and words[0] in COMMANDS else ""
     action = ""
-    if command in ACTIONS and words[:1] not in (["-h"], ["--help"]):
+    if command in ACTIONS and words[:1] in (["-h"], ["--help"]):
+        command, words = "", ["--help"]
+    if command in ACTIONS:
         action = words.pop(0) if words else ""
         if action not in ACTIONS[command]:
             raise UsageError(f"harness {command} takes one of: {', '.join(ACTIONS[command])}")

@@ -170,7 +170,6 @@ def _history(state: State) -> History:
     """Return the file of earlier lines, made with mode 0600; without one where it cannot be written."""
     path = os.path.join(state.state, "history")
     try:
-        os.makedirs(state.state, mode=0o700, exist_ok=True)
         os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError:
         return InMemoryHistory()

@@ -62,7 +62,8 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if result.stop is not StopReason.COMPLETED or code is Exit.LOG:
         console.line(f"harness: {result.stop.value.replace('_', ' ')}: {result.detail}", Tone.BAD)
     elif result.refusals:
-        console.line(f"harness: done, but {result.refusals} calls were refused", Tone.WARNING)
+        calls = "1 call was" if result.refusals == 1 else f"{result.refusals} calls were"
+        console.line(f"harness: done, but {calls} refused", Tone.WARNING)
     console.line(f"log: {parts.log.path}  records: {parts.log.count}  head: {parts.log.head}", Tone.QUIET)
     output.finish(_summary(result, code, parts), result)
     return Exit.BROKEN_PIPE if output.broken else code

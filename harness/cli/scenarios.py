@@ -33,8 +33,8 @@ class SlugTests(unittest.TestCase):
 """
 
 _OLD_LINE = '    return title.lower().replace(" ", "-")\n'
-_NEW_LINE = '    return "-".join(title.lower().split())\n'
-_OTHER_LINES = '    words = [word for word in title.lower().split(" ") if word]\n    return "-".join(words)\n'
+_NEW_LINE = '    words = title.lower().split()\n    return "-".join(words)\n'
+_OTHER_LINES = '    words = title.lower().split(" ")\n    return "-".join(word for word in words if word)\n'
 
 _MORE_TESTS = """\
 import unittest
@@ -68,6 +68,11 @@ def _refused(turn: Turn) -> bool:
     return bool(turn.results) and turn.results[-1].content.startswith(("Denied", "Blocked", "Not run"))
 
 
+def _green(turn: Turn) -> bool:
+    """Say whether the last call ran and ended with exit code 0, as its result says."""
+    return bool(turn.results) and "[exit code 0, " in turn.results[-1].content
+
+
 def _fix() -> Lines:
     """Read, run, edit (asked), try what is denied, change course, and end with the tests green."""
     yield Reply(
@@ -82,7 +87,7 @@ def _fix() -> Lines:
     fixed = not _refused(turn)
     if not fixed:
         turn = yield Reply(
-            text="You refused that edit. I read your answer, and propose another one that keeps to blanks only.",
+            text="That edit was refused. I read why, and propose another one that keeps to blanks only.",
             calls=(call("edit_file", path="slugs.py", old_string=_OLD_LINE, new_string=_OTHER_LINES),),
         )
         fixed = not _refused(turn)
@@ -98,6 +103,9 @@ def _fix() -> Lines:
     if not fixed:
         yield Reply(text="Both edits were refused, so the test is still red. Tell me how you would like it fixed.")
         return
+    if not _green(turn):
+        yield Reply(text="The tests are still not green, and I do not know why. Please have a look.")
+        return
     turn = yield Reply(
         text="Green. I would like to add two cases that were not covered.",
         calls=(call("write_file", path="test_more_slugs.py", content=_MORE_TESTS),),
@@ -109,7 +117,8 @@ def _fix() -> Lines:
     )
     shown = "" if not _refused(turn) else " You did not want it run by hand; the tests have to do."
     turn = yield Reply(text="One more run of the tests.", calls=(call("bash", command="python3 -m unittest -q"),))
-    yield Reply(text=f"Done: slugify takes runs of blanks together, with {more}, and the tests are green.{shown}")
+    end = "the tests are green" if _green(turn) else "but the tests are red again"
+    yield Reply(text=f"Done: slugify takes runs of blanks together, with {more}, and {end}.{shown}")
 
 
 def _hard_block() -> Lines:

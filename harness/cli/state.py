@@ -71,7 +71,8 @@ class State(Record):
         if os.path.realpath(folder).startswith(workspace.rstrip("/") + "/") and workspace != os.path.expanduser("~"):
             raise LogError(f"the log folder lies inside the workspace: {folder}; set XDG_STATE_HOME elsewhere")
         try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
+            for made in (self.state, self.sessions, folder):
+                _make_private(made)
         except OSError as error:
             raise LogError(f"the log folder cannot be made: {folder}: {error.strerror}") from None
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
@@ -83,7 +84,7 @@ class State(Record):
 
         line = json.dumps({"file": log.path, "session": log.session, "records": log.count, "head": log.head})
         try:
-            os.makedirs(self.state, mode=0o700, exist_ok=True)
+            _make_private(self.state)
             descriptor = os.open(self.heads, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 os.write(descriptor, line.encode() + b"\n")
@@ -120,12 +121,23 @@ class State(Record):
     def trust_policy(self, sha256: str, path: str) -> None:
         """Note that the user trusts this content. Raises PolicyError if it cannot be written."""
         try:
-            os.makedirs(self.state, mode=0o700, exist_ok=True)
+            _make_private(self.state)
             descriptor = os.open(self.trust, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
                 file.write(f"{sha256} {path}\n")
         except OSError as error:
             raise PolicyError(f"the trust file cannot be written: {self.trust}: {error.strerror}") from None
+
+
+def _make_private(folder: str) -> None:
+    """Make a folder that only its owner may enter; one that others may write is taken back from them.
+
+    `makedirs` gives its mode to the last folder only, and the umask decides on the others.
+    """
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    mode = os.stat(folder).st_mode
+    if mode & 0o022:
+        os.chmod(folder, mode & 0o755)
 
 
 def _lines(path: str) -> Iterator[str]:

@@ -22,6 +22,8 @@ _SET_VARIABLES = {
     "EDITOR": "true",
     "GIT_OPTIONAL_LOCKS": "0",
     "DEBIAN_FRONTEND": "noninteractive",
+    # Python takes stale bytecode for good when a file was edited within the same second to the same length.
+    "PYTHONDONTWRITEBYTECODE": "1",
     "GIT_CONFIG_COUNT": "2",
     "GIT_CONFIG_KEY_0": "core.fsmonitor",
     "GIT_CONFIG_VALUE_0": "false",
