@@ -146,6 +146,8 @@ class PathPatterns(Record):
         parts = name.strip("/").split("/")
         if not plan.names.isdisjoint(parts):
             return True
+        if plan.folders and not plan.folders.isdisjoint(parts if may_be_folder else parts[:-1]):
+            return True
         if plan.endings and any(part.endswith(plan.endings) for part in parts):
             return True
         inside = name[:1] != "/"
@@ -158,6 +160,7 @@ class _Plan(Record):
     """Patterns sorted by what it takes to match them: most are a name or an ending, at any depth."""
 
     names: frozenset[str]
+    folders: frozenset[str]
     endings: tuple[str, ...]
     simple: tuple[_SimplePattern, ...]
     hard: tuple[str, ...]
@@ -184,12 +187,14 @@ def _plan(patterns: tuple[str, ...]) -> _Plan:
 
 
 def _new_plan(patterns: tuple[str, ...]) -> _Plan:
-    names, endings, simple, hard = [], [], [], []
+    names, folders, endings, simple, hard = [], [], [], [], []
     for pattern in patterns:
         if not is_simple(pattern):
             hard.append(pattern)
         elif "/" not in pattern and "*" not in pattern:
             names.append(pattern)
+        elif "/" not in pattern[:-1] and "*" not in pattern:
+            folders.append(pattern[:-1])
         elif "/" not in pattern and pattern.startswith("*"):
             endings.append(pattern[1:])
         else:
@@ -198,6 +203,7 @@ def _new_plan(patterns: tuple[str, ...]) -> _Plan:
             simple.append(_SimplePattern(wanted=wanted, anchored=anchored, folder_only=pattern.endswith("/")))
     return _Plan(
         names=frozenset(names),
+        folders=frozenset(folders),
         endings=tuple(endings),
         simple=tuple(simple),
         hard=tuple(hard),

@@ -6,13 +6,14 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import pytest
 from hypothesis import given, settings
@@ -757,28 +758,25 @@ def test_a_signal_while_a_record_is_shown_is_obeyed_at_the_next_safe_moment(path
 
 def test_a_signal_at_every_line_while_a_retry_is_recorded_harms_no_record(tmp_path: Path) -> None:
     """The window is open then, the model being asked; it is held shut until the record is written."""
-    path = str(tmp_path / "log.jsonl")
-    moment, lines = 0, 1
-    while moment < lines:
-        counted: list[int] = []
-
-        def stumble(
-            on_text: OnText, on_retry: OnRetry, moment: int = moment, counted: list[int] = counted
-        ) -> ModelResponse:
-            retry = Retry(attempt=1, attempts=2, wait_seconds=0, reason="status 503")
-            try:
-                counted.append(len(at_line_event(-1, lambda: None, lambda: on_retry(retry))))
-                at_line_event(moment, scene.interrupt.request, lambda: on_retry(retry))
-            finally:
-                counted.append(1)
-            return DONE
-
-        scene = Scene(path, stumble)
-        assert scene.play().stop is StopReason.INTERRUPTED
-        lines, moment = counted[0], moment + 1
-        scene.log.close()
-        os.unlink(path)
+    lines = _strike_while_a_retry_is_recorded(str(tmp_path / "counted.jsonl"), 0)
     assert lines > 30
+    for moment in range(1, lines):
+        _strike_while_a_retry_is_recorded(str(tmp_path / f"{moment}.jsonl"), moment)
+
+
+def _strike_while_a_retry_is_recorded(path: str, moment: int) -> int:
+    """Record two retries, with a signal in the second; check how it ends; return how many lines a record takes."""
+    counted: list[int] = []
+
+    def stumble(on_text: OnText, on_retry: OnRetry) -> ModelResponse:
+        retry = Retry(attempt=1, attempts=2, wait_seconds=0, reason="status 503")
+        counted.append(len(at_line_event(-1, lambda: None, lambda: on_retry(retry))))
+        at_line_event(moment, scene.interrupt.request, lambda: on_retry(retry))
+        return DONE
+
+    scene = Scene(path, stumble)
+    assert scene.play().stop is StopReason.INTERRUPTED
+    return counted[0]
 
 
 # --- faults --------------------------------------------------------------------------------------------------------
@@ -934,6 +932,55 @@ def test_a_disk_that_is_full_in_the_middle_of_every_record_in_turn(tmp_path: Pat
     outcomes = json.loads(child.stdout)
     assert len(outcomes) > 25
     assert outcomes == [["log_error", 0, False, "", 0, "", "refused"]] * len(outcomes)
+
+
+def _play_until_killed(path: str, number: int) -> NoReturn:
+    def kill(record: LogRecord) -> None:
+        if record["seq"] == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    scene = eventful(path)
+    scene.log.observers.append(kill)
+    scene.play()
+    os._exit(1)  # the test sees by this that nothing was killed
+
+
+def killed_outcomes(folder: str) -> list[list[object]]:
+    """Run in a process of its own: a child for each record in turn, killed the moment that record is written."""
+    with open(_played(os.path.join(folder, "whole.jsonl")), "rb") as file:
+        count = len(file.readlines())
+    outcomes: list[list[object]] = []
+    for number in range(1, count):
+        path = os.path.join(folder, f"{number}.jsonl")
+        child = os.fork()
+        if child == 0:
+            _play_until_killed(path, number)
+        _, status = os.waitpid(child, 0)
+        found = verify(path)
+        last = list(read_log(path))[-1]
+        unknown = [str(last["call"])] if last["kind"] == "intent" else []
+        outcomes.append([
+            os.waitstatus_to_exitcode(status), found.records - number - 1, found.torn, found.problem,
+            list(found.unknown_calls) == unknown, len(found.open_sessions) - (last["kind"] != "session_ended"),
+        ])  # fmt: skip
+        scene = eventful(path)  # the log is free, and a new session goes on where it ends
+        _run_and_end(scene, scene.agent.start())
+        scene.log.close()
+        again = verify(path)
+        outcomes[-1] += [again.problem, list(again.unknown_calls) == unknown]
+    return outcomes
+
+
+def test_a_kill_after_every_record_in_turn(tmp_path: Path) -> None:
+    """The log is a valid prefix that says which call may have run, and another session can continue it."""
+    code = "import sys, json; sys.path.insert(0, sys.argv[1]); import test_agent as t; "
+    code += "print(json.dumps(t.killed_outcomes(sys.argv[2])))"
+    command = [sys.executable, "-c", code, os.path.dirname(__file__), str(tmp_path)]
+    child = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert child.stderr == ""
+    outcomes = json.loads(child.stdout)
+    assert len(outcomes) > 25
+    assert outcomes == [[-9, 0, False, "", True, 0, "", True]] * len(outcomes)
 
 
 def play_a_mark(path: str) -> None:
