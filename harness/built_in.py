@@ -61,7 +61,7 @@ _FORK_BOMB = re.compile(
 _STOPS_THE_MACHINE = frozenset(("shutdown", "reboot", "halt", "poweroff"))
 _DESTROYS_FILE_SYSTEMS = frozenset(("mkfs", "mke2fs", "wipefs", "blkdiscard"))
 _HARMLESS_DEVICES = frozenset(("/dev/null",))
-_WHOLE_TREE = ("/*", "/**", "/.*", "/.", "/..")
+_WHOLE_TREE = ("/*", "/**", "/.*", "/.")
 
 _FIND_NARROWS = frozenset(
     "-name -iname -path -ipath -wholename -iwholename -regex -iregex -lname -ilname -newer -size -empty -mtime -mmin -ctime "
@@ -165,7 +165,7 @@ def _inspect_opaque(facet: Opaque, guarded: Sequence[str]) -> Finding | None:
             continue
         for position in _program_positions(words):
             rest = words[position:]
-            operands = [places[_tree(word)] for word in rest[1:] if _tree(word) in places]
+            operands = [places[form] for word in rest[1:] for form in (word, _tree(word)) if form in places]
             finding = _inspect_words(rest, operands, guarded) or _deletes_a_pattern(rest)
             if finding is not None:
                 return finding

@@ -40,7 +40,7 @@ class TerminalApprover:
 
     def __call__(self, action: Action, verdict: Verdict) -> Approval:
         """Show `action` and why it is asked about, and return the answer."""
-        self._show(action, verdict)
+        show_question(self._console, action, verdict)
         self._drop_keys()
         self._sleep(DEAD_SECONDS)
         self._drop_keys()
@@ -54,18 +54,19 @@ class TerminalApprover:
                 return approval
             self._console.line("type y or n; Enter alone answers nothing", Tone.QUIET)
 
-    def _show(self, action: Action, verdict: Verdict) -> None:
-        console = self._console
-        console.rule(f"{action.tool} asks")
-        console.diff(action.preview)
-        parts = [facet for facet in verdict.facets if facet.source is not Source.COVERED]
-        for part in parts if len(parts) > 1 else ():
-            tone = Tone.QUIET if part.decision is Decision.AUTO else Tone.WARNING
-            console.line(f"  {part.decision.word:8} {describe_facet(part.facet)}  [{part.by}]", tone)
-        console.line(f"why: {verdict.deciding.reason}  [{verdict.deciding.by}]", Tone.WARNING)
-        for note in verdict.notes:
-            console.line("changed without your having seen it:", Tone.WARNING)
-            console.diff(note)
+
+def show_question(console: RichConsole, action: Action, verdict: Verdict) -> None:
+    """Write what is asked: the whole action, each part with its own verdict, and why. Made from what was judged alone."""
+    console.rule(f"{action.tool} asks")
+    console.diff(action.preview)
+    parts = [facet for facet in verdict.facets if facet.source is not Source.COVERED]
+    for part in parts if len(parts) > 1 else ():
+        tone = Tone.QUIET if part.decision is Decision.AUTO else Tone.WARNING
+        console.line(f"  {part.decision.word:8} {describe_facet(part.facet)}  [{part.by}]", tone)
+    console.line(f"why: {verdict.deciding.reason}  [{verdict.deciding.by}]", Tone.WARNING)
+    for note in verdict.notes:
+        console.line("changed without your having seen it:", Tone.WARNING)
+        console.diff(note)
 
 
 def terminal_approver(console: RichConsole, interrupt: Interrupt) -> TerminalApprover:

@@ -10,9 +10,10 @@ from argparse import Namespace
 from collections.abc import Mapping
 
 from harness.action_log import ActionLog
+from harness.actions import Action
 from harness.agent import Agent, RunResult
-from harness.approval import Approver, ScriptedAnswers, deny_all
-from harness.cli.approvals import terminal_approver, terminal_is_there
+from harness.approval import Approval, Approver, ScriptedAnswers, deny_all
+from harness.cli.approvals import show_question, terminal_approver, terminal_is_there
 from harness.cli.console import wants_colour
 from harness.cli.exits import Exit, exit_code
 from harness.cli.policies import shipped_policy_path
@@ -28,7 +29,7 @@ from harness.messages import StopReason
 from harness.models.loopback import ScriptServer
 from harness.models.openai_chat import OpenAIChat
 from harness.models.scripted import Player
-from harness.policy import Layer
+from harness.policy import Layer, Verdict
 from harness.policy_file import load_policy, nearest
 from harness.tools import builtin_tools
 from harness.workspace import Workspace
@@ -81,7 +82,7 @@ def _play(
         "SCRIPTED: no model is asked. The replies are canned; the gate, the tools and the log are real.", Tone.WARNING
     )
     console.line(f"workspace: {folder}", Tone.QUIET)
-    console.line(f"\n> {scenario.prompt}\n")
+    console.line(f"\n> {scenario.prompt}")
     signals.install()
     with ScriptServer(player) as server:
         agent = Agent(
@@ -106,11 +107,23 @@ def _play(
 
 def _approver(console: RichConsole, answers: ScriptedAnswers | None, interrupt: Interrupt) -> Approver:
     if answers is not None:
-        return answers
+        return _shown(console, answers)
     if not terminal_is_there():
         console.line("no terminal: every question is answered no (--answers y,y,n prepares answers)", Tone.WARNING)
         return deny_all
     return terminal_approver(console, interrupt)
+
+
+def _shown(console: RichConsole, answers: ScriptedAnswers) -> Approver:
+    """Return `answers` as an approver that shows each question like the terminal's does."""
+
+    def approver(action: Action, verdict: Verdict) -> Approval:
+        show_question(console, action, verdict)
+        approval = answers(action, verdict)
+        console.line(f"allow? {approval.answer.value} {approval.words}  (prepared by --answers)", Tone.QUIET)
+        return approval
+
+    return approver
 
 
 def _tell_end(console: RichConsole, result: RunResult, log: ActionLog, kept: str | None) -> None:

@@ -102,4 +102,4 @@ def _how_ended(status: str, record: LogRecord) -> str:
         seconds = f"{duration / 1000:.1f} s" if isinstance(duration, int) else ""
         code = record.get("exit_code")
         return f"exit {code}, {seconds}" if code is not None else f"{status}, {seconds}"
-    return status.replace("_", " ")
+    return "" if status == "not_run" else status  # its result begins with the words
