@@ -151,6 +151,12 @@ class ActionLog:
                 pass
         return record
 
+    def masked(self, text: str) -> str:
+        """Return `text` with secrets masked: for text that is cut before it is appended, or shown elsewhere."""
+        for mask in self._masks:
+            text = text.replace(mask, MASK)
+        return text
+
     def close(self) -> None:
         """Close the file; nothing can be appended afterwards. May be called again."""
         self._whole = False

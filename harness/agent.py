@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from harness.action_log import ActionLog
 from harness.actions import Action, JsonValue
 from harness.approval import Approver
-from harness.errors import CutReply, GateError, LogError, ModelError, ToolError
+from harness.errors import CutReply, GateError, HarnessError, LogError, ModelError, ToolError
 from harness.gate import Gate, Permit, Proposal, Refusal
 from harness.interrupt import Interrupt
 from harness.limits import Limits, strictest
@@ -69,6 +69,7 @@ class Session:
         self.identity = identity
         self.messages: list[Message] = [Message(role=Role.SYSTEM, content=system)]
         self.usage = Usage()
+        self.ended = False
 
 
 class _Run:
@@ -153,6 +154,7 @@ class Agent:
 
     def end(self, session: Session, result: RunResult | None = None) -> None:
         """Record that the session is over, and before it an end for every call that lacks one. Raises LogError."""
+        session.ended = True
         self.log.session = session.identity
         self.gate.end_open_calls("the session ended")
         self.log.append(
@@ -172,8 +174,10 @@ class Agent:
         Without `session` a new one is begun and ended; with one, its conversation goes on, and its owner ends it.
         Raises nothing that is expected: provider, policy, log and interrupt are stop reasons. Whatever else passes
         through (a bug; KeyboardInterrupt where Python's own handler raises it between two steps) leaves every call of
-        the history with its result.
+        the history with its result. Raises ValueError for a session that was ended.
         """
+        if session is not None and session.ended:
+            raise ValueError("the session was ended; start another one")
         try:
             current = session if session is not None else self.start()
         except LogError as error:
@@ -233,10 +237,15 @@ class Agent:
         run.turns += 1
         self.log.append("model_request", {"turn": run.turns, "messages": len(run.session.messages)})
         started = self._monotonic()
-        with self._interrupt:
-            response = self.model.complete(
-                run.session.messages, self.registry.specs, on_text=self._on_text, on_retry=self._log_retry
-            )
+        try:
+            with self._interrupt:
+                response = self.model.complete(
+                    run.session.messages, self.registry.specs, on_text=self._tell_text, on_retry=self._log_retry
+                )
+        except HarnessError:
+            raise
+        except Exception as error:
+            raise ModelError(f"the model adapter failed: {type(error).__name__}: {error}") from error
         run.usage += response.usage
         run.session.usage += response.usage
         self.log.append(
@@ -380,6 +389,12 @@ class Agent:
         )
         self.log.append("limit", {"limit": limit, "last_action": run.last_action})
         return run.stopped(StopReason.LIMIT, detail)
+
+    def _tell_text(self, text: str) -> None:
+        try:
+            self._on_text(text)
+        except Exception:  # noqa: BLE001, S110 - an observer that fails harms nothing
+            pass
 
     def _log_retry(self, retry: Retry) -> None:
         with self._interrupt.hold():

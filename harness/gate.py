@@ -13,7 +13,7 @@ from typing import TypeAlias, assert_never, final
 
 from harness.action_log import ActionLog
 from harness.actions import Access, Action, Command, JsonValue, Opaque, PathAccess, ToolUse, describe_facet
-from harness.approval import Answer, Approval, Approver
+from harness.approval import Answer, Approval, Approver, deny_all
 from harness.built_in import is_entry_point
 from harness.errors import GateError, LogError
 from harness.messages import ResultStatus, ToolCall, ToolResult
@@ -167,13 +167,18 @@ class Gate:
         self._open[proposal.number] = proposal
         self._log.append(
             "call_proposed",
-            {"call": proposal.number, "id": call.id, "tool": call.name, **_logged_arguments(call.arguments)},
+            {"call": proposal.number, "id": call.id, "tool": call.name, **self._logged_arguments(call.arguments)},
         )
         return proposal
 
     def blocks(self, action: Action) -> bool:
-        """Say whether `action` is a hard block, without recording or asking. Raises GateError."""
-        return self._judge(action).decision is Decision.BLOCK
+        """Say whether `action` is a hard block, without recording or asking. Raises GateError.
+
+        With nobody to ask, a confirm is one too where the policy's `[unattended]` says so.
+        """
+        decision = self._judge(action).decision
+        nobody = self._approver is deny_all and self.policy.unattended is Decision.BLOCK
+        return decision is Decision.BLOCK or (decision is Decision.CONFIRM and nobody)
 
     def authorize(self, proposal: Proposal, action: Action) -> Ruling:
         """Judge `action`, ask where the verdict says so, record it all, and rule.
@@ -230,6 +235,15 @@ class Gate:
                     proposal, ToolResult(call_id=proposal.call.id, status=ResultStatus.NOT_RUN, content=content)
                 )
 
+    def _logged_arguments(self, arguments: str) -> Mapping[str, JsonValue]:
+        if len(arguments) <= MAX_LOGGED_ARGUMENTS:
+            return {"arguments": arguments}
+        return {
+            "arguments": self._log.masked(arguments)[:1000],  # masked first: half a secret is not found
+            "arguments_characters": len(arguments),
+            "arguments_sha256": _sha256(arguments),
+        }
+
     def _end_unjudged(self, proposal: Proposal, status: ResultStatus, content: str, reason: str) -> ToolResult:
         self._log.append(
             "decision",
@@ -251,7 +265,10 @@ class Gate:
         return verdict
 
     def _ask(self, proposal: Proposal, action: Action, verdict: Verdict) -> Approval:
-        self._log.append("approval_asked", {"call": proposal.number, "shown_sha256": _sha256(action.preview)})
+        self._log.append(
+            "approval_asked",
+            {"call": proposal.number, "shown_sha256": _sha256("\n".join((action.preview, *verdict.notes)))},
+        )
         started = self._monotonic()
         try:
             approval = self._approver(action, verdict)
@@ -335,16 +352,6 @@ def _changed(action: Action, result: ToolResult) -> tuple[str, ...]:
         return ()
     paths = (facet for facet in action.facets if isinstance(facet, PathAccess))
     return tuple(path.real for path in paths if path.access is not Access.READ)
-
-
-def _logged_arguments(arguments: str) -> Mapping[str, JsonValue]:
-    if len(arguments) <= MAX_LOGGED_ARGUMENTS:
-        return {"arguments": arguments}
-    return {
-        "arguments": arguments[:1000],
-        "arguments_characters": len(arguments),
-        "arguments_sha256": _sha256(arguments),
-    }
 
 
 def _logged_facet(verdict: FacetVerdict) -> JsonValue:

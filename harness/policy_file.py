@@ -167,8 +167,13 @@ class _Loader:
             sources=(source,),
         )
 
+    def line(self, table: str, index: int, key: str) -> int:
+        """Return where a key stands; else where its table begins; else where that is written as a value."""
+        places = ((table, index, key), (table, index, ""), ("", 0, table))
+        return next((self.lines[place] for place in places if place in self.lines), 1)
+
     def fail(self, table: str, index: int, key: str, problem: str) -> NoReturn:
-        line = self.lines.get((table, index, key)) or self.lines.get((table, index, "")) or 1
+        line = self.line(table, index, key)
         place = f"[{table}] {key}" if table and key else key or f"[{table}]"
         if table == "rule":
             place = f"[[rule]] {key}" if key else "[[rule]]"
@@ -213,7 +218,7 @@ class _Loader:
             ToolDefault(
                 tool=tool,
                 decision=self.decision(value, "tools", 0, tool, DECISION_WORDS),
-                origin=Origin(file=self.file, line=self.lines.get(("tools", 0, tool), 1)),
+                origin=Origin(file=self.file, line=self.line("tools", 0, tool)),
                 layer=self.layer,
             )
             for tool, value in table.items()
@@ -271,7 +276,7 @@ class _Loader:
         rule = Rule(
             id=self.string(table, "id", "rule", index),
             decision=decision,
-            origin=Origin(file=self.file, line=self.lines.get(("rule", index, ""), 1)),
+            origin=Origin(file=self.file, line=self.line("rule", index, "")),
             layer=self.layer,
             tools=self.rule_tools(table, index),
             argv=self.argv(table, index),

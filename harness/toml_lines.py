@@ -15,6 +15,8 @@ _STRING_OR_MARK = re.compile(
 def key_lines(text: str) -> dict[tuple[str, int, str], int]:
     """Return the line (from 1) of every key: (table, index, key) -> line; key "" is the table's own header.
 
+    A key that is written several times (`[[rule]]`, `tools.bash` and `tools.default`) stands where it stands first.
+
     `index` counts the elements of an array of tables from 0; it is 0 for plain tables and for the top, which is table "".
     """
     lines: dict[tuple[str, int, str], int] = {("", 0, ""): 1}
@@ -27,6 +29,8 @@ def key_lines(text: str) -> dict[tuple[str, int, str], int]:
             index = counts.get(table, -1) + 1 if header.group(1) == "[[" else 0
             counts[table] = index
             lines.setdefault((table, index, ""), number)
+            parent, _, key = table.rpartition(".")  # [a.b] is the key b of the table a, [a] is a key of the top
+            lines.setdefault((parent, counts.get(parent, 0), key), number)
             continue
         key = _KEY.match(line)
         if key:

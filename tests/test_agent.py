@@ -594,15 +594,35 @@ def test_a_request_without_a_usable_reply_ends_the_run(
     assert (result.stop, result.detail, result.turns, later.results()) == (stop, detail, 2, ["did work"])
 
 
-def test_a_bug_in_a_model_passes_through_and_harms_no_history(path: str) -> None:
-    """It is no stop reason; the session can go on."""
+def test_a_bug_in_a_model_ends_the_run_and_harms_no_history(path: str) -> None:
+    """The model boundary makes it a model error; the session can go on."""
     scene = Scene(path, reply(call(1, "free")), RuntimeError("a bug"), DONE)
     session = scene.session = scene.agent.start()
-    with pytest.raises(RuntimeError, match="a bug"):
-        scene.agent.run("go", session)
+    result = scene.agent.run("go", session)
+    assert (result.stop, result.detail) == (StopReason.MODEL_ERROR, "the model adapter failed: RuntimeError: a bug")
     assert scene.agent.run("go on", session).stop is StopReason.COMPLETED
     scene.agent.end(session)
     scene.check()
+
+
+def test_an_observer_of_text_that_fails_harms_nothing(path: str) -> None:
+    """The run goes on as if nobody had listened."""
+
+    def broken(text: str) -> None:
+        raise BrokenPipeError(text)
+
+    scene = Scene(path, reply(call(1, "free")), DONE, on_text=broken)
+    assert scene.play().stop is StopReason.COMPLETED
+
+
+def test_a_session_that_was_ended_takes_no_prompt(path: str) -> None:
+    """Records after its end would make the log lie."""
+    scene = Scene(path, DONE, DONE)
+    session = scene.session = scene.agent.start()
+    scene.agent.run("go", session)
+    scene.agent.end(session)
+    with pytest.raises(ValueError, match="was ended"):
+        scene.agent.run("again", session)
 
 
 # --- limits --------------------------------------------------------------------------------------------------------

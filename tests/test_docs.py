@@ -269,7 +269,7 @@ def test_the_shown_output_of_a_policy_command_is_what_it_writes(
 
 def _without_chance(text: str) -> list[str]:
     """Return the lines of an output of the demo, without what differs from run to run."""
-    text = re.sub(r"\d+\.\d s", "0.1 s", text)
+    text = re.sub(r"\d+\.\d+ s", "0.1 s", text)
     text = re.sub(r"/\S+/harness-demo-\w+", "SCRATCH", text)
     return re.sub(r"Ran \d tests? in \S+", "Ran tests", text).splitlines()
 

@@ -161,7 +161,8 @@ def show_policy(console: RichConsole, policy: Policy) -> None:
         note = "" if source.trusted else "  (not trusted: only what tightens counts)"
         console.line(f"{source.layer.value}: {source.path}  sha256 {source.sha256[:16]}{note}")
     for default in policy.defaults:
-        console.line(f"  {default.decision.word:8} {default.tool} by default  [{default.origin}]")
+        tool = "any other tool" if default.tool == "default" else default.tool
+        console.line(f"  {default.decision.word:8} {tool} by default  [{default.origin}]")
     for rule in policy.rules:
         console.line(f"  {rule.decision.word:8} {rule.label}  {rule.reason}")
 
