@@ -51,13 +51,12 @@ ENTRY_POINTS = frozenset(
     )
 )  # fmt: skip
 
-_RAW_DEVICE = re.compile(
+# Patterns are compiled when first needed: most sessions need none of them.
+_RAW_DEVICE = (
     r"/dev/(?:[shv]d[a-z]|xvd|nvme|mmcblk|mapper/|dm-|md\d|loop|sr\d|mem|kmem|port|r?disk\d|disk/|mtd|nbd|pmem\d)"
 )
 # Bounded, so that no text takes more than linear time.
-_FORK_BOMB = re.compile(
-    r"(?<![^\s;&|(){}])([^\s;&|(){}]{1,64})\s{0,9}\(\s{0,9}\)\s{0,9}\{[^}]{0,200}?\1\s{0,9}\|\s{0,9}\1\s{0,9}&"
-)
+_FORK_BOMB = r"(?<![^\s;&|(){}])([^\s;&|(){}]{1,64})\s{0,9}\(\s{0,9}\)\s{0,9}\{[^}]{0,200}?\1\s{0,9}\|\s{0,9}\1\s{0,9}&"
 _STOPS_THE_MACHINE = frozenset(("shutdown", "reboot", "halt", "poweroff"))
 _DESTROYS_FILE_SYSTEMS = frozenset(("mkfs", "mke2fs", "wipefs", "blkdiscard"))
 _HARMLESS_DEVICES = frozenset(("/dev/null",))
@@ -156,7 +155,7 @@ def _name(word: str) -> str:
 
 def _inspect_opaque(facet: Opaque, guarded: Sequence[str]) -> Finding | None:
     """Try the same on words that were only loosely split; a tree may be named with a pattern behind it (`/*`)."""
-    if _FORK_BOMB.search(facet.text):
+    if re.search(_FORK_BOMB, facet.text):
         return _block("fork-bomb", "a fork bomb")
     places = {path.written: path for path in facet.paths}
     text_is_run = any(_name(words[0]) in _RUNS_TEXT for words in facet.commands)
@@ -213,7 +212,7 @@ def _inspect_path(path: PathAccess, guarded: Sequence[str]) -> Finding | None:
         )
     if path.real in _HARMLESS_DEVICES:
         return None
-    if _RAW_DEVICE.match(path.real):
+    if path.real.startswith("/dev/") and re.match(_RAW_DEVICE, path.real):
         return _block("raw-devices", f"{path.written} is a raw device")
     if writes and path.place is Place.INSIDE and any(_is_within(guard, path.real) for guard in guarded):
         return _confirm("own-files", f"{path.written} holds files of the policy or the action log in use")

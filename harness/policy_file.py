@@ -386,8 +386,9 @@ class _Loader:
             problem = f"{steering} runs whatever its operands say; name the script, or -m and the module"
             self.fail("rule", index, "argv", problem)
         for program in argv.tokens[0]:
-            line = " ".join((program, *(_quoted(token[0]) for token in argv.tokens[1:])))
-            if not all(isinstance(facet, Command) for facet in read_commands(line, _no_path)):
+            words = (program, *(token[0] for token in argv.tokens[1:]))
+            read = read_commands(" ".join((program, *map(_quoted, words[1:]))), _no_path)
+            if not (len(read) == 1 and isinstance(read[0], Command) and read[0].argv == words):
                 self.fail("rule", index, "argv", f"{program} is never understood well enough for an auto rule")
 
     def run_examples(self, rule: Rule, table: Table, index: int) -> None:
@@ -434,7 +435,7 @@ def _example_matches(rule: Rule, example: str) -> bool:
         accesses = [_example_path(example, access) for access in rule.access or (Access.READ, Access.WRITE)]
         tool = rule.tools[0] if rule.tools else "read_file"
         return any(_example_decides(rule, _example_action(tool, (path,), "")) for path in accesses)
-    facets = read_commands(example, _example_path)
+    facets = read_commands(example, _example_path, strict_rules=rule.decision is not Decision.AUTO)
     return _example_decides(rule, _example_action("bash", facets, example))
 
 

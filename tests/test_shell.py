@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from harness.actions import Access, Command, Opaque, PathAccess, Place
-from harness.shell.commands import MAX_CLUSTER_LETTERS, MAX_LOOSE_PATHS, read_commands
+from harness.shell.commands import MAX_CLUSTER_LETTERS, MAX_WORDS, read_commands
 from harness.shell.lexer import MAX_CHARACTERS, Operator, Unread, Word, tokenize
 from harness.shell.loose import loose_commands
 
@@ -724,6 +724,14 @@ def test_a_line_that_is_too_long_is_opaque_whatever_it_says() -> None:
 
 
 def test_a_line_of_too_many_words_is_opaque_so_that_no_operand_goes_unseen() -> None:
-    words = " ".join("a" for _ in range(MAX_LOOSE_PATHS + 1))
-    assert opaque(words).reason == f"more than {MAX_LOOSE_PATHS} words"
-    assert len(commands(words.removesuffix(" a"))[0]) == MAX_LOOSE_PATHS
+    words = " ".join("a" for _ in range(MAX_WORDS + 1))
+    assert opaque(words).reason == f"more than {MAX_WORDS} words"
+    assert len(commands(words.removesuffix(" a"))[0]) == MAX_WORDS
+
+
+def test_no_number_of_words_hides_an_operand() -> None:
+    words = " ".join(f"w{number}" for number in range(3 * MAX_WORDS))
+    for line in (f"cat {words} .env", f"cat {words} > .env"):
+        (read,) = read_commands(line, as_place)
+        assert isinstance(read, Opaque)
+        assert as_place(".env", Access.EITHER) in read.paths

@@ -437,6 +437,7 @@ def test_the_environment_is_a_list_of_names(tmp_path: Path) -> None:
         "EDITOR": "true",
         "GIT_OPTIONAL_LOCKS": "0",
         "DEBIAN_FRONTEND": "noninteractive",
+        "PYTHONDONTWRITEBYTECODE": "1",
         "GIT_CONFIG_COUNT": "2",
         "GIT_CONFIG_KEY_0": "core.fsmonitor",
         "GIT_CONFIG_VALUE_0": "false",

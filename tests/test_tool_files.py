@@ -1,4 +1,4 @@
-"""The tools read_file, write_file and edit_file on real files: what is judged, what is read and written, and what is refused."""
+"""The tools `read_file`, `write_file` and `edit_file` on real files: what is judged, what is done, what is refused."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from harness.tools.files import failure
 from harness.tools.read_file import ReadFileRequest, ReadFileTool
 from harness.tools.write_file import WriteFileTool
 
+NO_LIMITS = Limits()
 POLICY = b'version = 1\n[tools]\ndefault = "auto"\n'
 
 
@@ -35,7 +36,7 @@ def say_yes(action: Action, verdict: Verdict) -> Approval:
 class Road:
     """The whole road from a call to its result, in a workspace of its own; every question is answered yes."""
 
-    def __init__(self, folder: Path, policy: bytes = POLICY, limits: Limits = Limits()) -> None:
+    def __init__(self, folder: Path, policy: bytes = POLICY, limits: Limits = NO_LIMITS) -> None:
         self.root = folder / "workspace"
         self.root.mkdir()
         self.workspace = Workspace(str(self.root), home=str(folder / "home"))
@@ -44,7 +45,7 @@ class Road:
         self.gate = Gate(policy=parse_policy(policy, "test.toml"), approver=say_yes, log=self.log)
 
     def prepare(self, tool: str, **arguments: object) -> Action:
-        return self.registry.prepare(ToolCall(id="c1", name=tool, arguments=json.dumps(arguments)))
+        return self.registry.prepare(ToolCall(id="c1", name=tool, arguments=json.dumps(arguments, ensure_ascii=False)))
 
     def permit(self, action: Action) -> Permit:
         ruling = self.gate.authorize(self.gate.propose(action.call), action)
@@ -147,7 +148,7 @@ def failed(content: str) -> ToolResult:
             "a\x0bb\u2028c\x1b[2Jd\u202ee\n".encode(),
             {},
             "     1\ta\\x0bb\\u2028c\\x1b[2Jd\\u202ee\n"
-            "[lines 1-1 of 1; 16 bytes; UTF-8, LF; hidden or odd characters are shown as \\xNN or \\uNNNN]",
+            "[lines 1-1 of 1; 17 bytes; UTF-8, LF; hidden or odd characters are shown as \\xNN or \\uNNNN]",
             False,
             id="only LF ends a line, and what hides is shown",
         ),
@@ -494,7 +495,7 @@ def test_a_path_that_leads_out_is_judged_as_outside(road: Road, tmp_path: Path) 
         written="link/x", real=outside, names=("link/x", outside), access=Access.READ, place=Place.OUTSIDE
     )
     write = replace(read, access=Access.WRITE)
-    assert facets == [(read,), (write,), (write, read)]
+    assert facets == [(read,), (write,), (read,)]  # the edit does not apply: there is no file
 
 
 def test_a_file_with_two_names_is_replaced_under_one(road: Road) -> None:
@@ -667,10 +668,10 @@ def test_a_preview_of_a_binary_file_does_not_show_it(road: Road) -> None:
             id="a new line in a file with CRLF ends in CRLF",
         ),
         pytest.param(
-            b"a\r\nb\nc\r\nb\n",
+            b"a\r\nb\nc\r\nd\n",
             {"old_string": "b\nc\n", "new_string": "B\nC\n"},
-            b"a\r\nB\nC\nb\n",
-            "1 replacement (+2 -2)\n@@ -1,4 +1,4 @@\n a\\x0d\n-b\n-c\\x0d\n+B\n+C\n b",
+            b"a\r\nB\nC\nd\n",
+            "1 replacement (+2 -2)\n@@ -1,4 +1,4 @@\n a\\x0d\n-b\n-c\\x0d\n+B\n+C\n d",
             id="mixed line ends: those of the span's first line",
         ),
         pytest.param(
@@ -930,10 +931,9 @@ def test_a_denied_file_is_not_told_of(tmp_path: Path, tool: str, arguments: dict
     told = ruling.text if isinstance(ruling, Refusal) else road.registry.run(ruling).content
     road.log.close()
 
-    reads = tool == "read_file"
-    applies = arguments.get("old_string") == "PASSWORD=hunter2" or tool == "write_file"
-    assert isinstance(ruling, Refusal) == (not applies if access == "read" else not reads)
-    assert isinstance(ruling, Permit) or "hunter" not in told
+    assert isinstance(ruling, Refusal) is (access == judged_as)
+    assert access == "write" or "hunter1" not in told
+    assert access == "write" or tool == "edit_file" or "hunter" not in told
 
 
 # What was judged is what is done

@@ -14,13 +14,12 @@ from typing import TypeAlias
 from harness.actions import Access, Command, Opaque, PathAccess
 from harness.programs.coreutils import READS_ITS_OPERANDS
 from harness.shell.lexer import Operator, Token, Unread, Word, tokenize
-from harness.shell.loose import loose_commands
 
 Resolve: TypeAlias = Callable[[str, Access], PathAccess | None]
 """Where a word points if it is taken as a path; None for a word that cannot name a file."""
 
-MAX_LOOSE_PATHS = 2_000
-"""Operands resolved per command line; a line with more of them is opaque, so that the cap can only tighten."""
+MAX_WORDS = 2_000
+"""A line of more words is opaque. What can be read of it is still judged to the last word: no bound lowers a verdict."""
 
 _KEYWORDS = frozenset(
     "if then elif else fi for while until do done case esac in select function time coproc { } [[ ]] !".split()
@@ -48,30 +47,35 @@ MAX_CLUSTER_LETTERS = 24
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=|\[)")
 
 
-def read_commands(text: str, resolve: Resolve) -> tuple[Command | Opaque, ...]:
+def read_commands(text: str, resolve: Resolve, *, strict_rules: bool = True) -> tuple[Command | Opaque, ...]:
     """Return the simple commands of `text`, or a single `Opaque`. Never raises, never empty.
 
-    `resolve` is called for every operand; it may look at the disk, this module does not.
+    `resolve` is called for every operand; it may look at the disk, this module does not. Without `strict_rules` an Opaque
+    holds no loose words or paths: enough where only an auto rule is asked, which never covers one.
     """
     tokens = tokenize(text)
     if isinstance(tokens, Unread):
-        return (_opaque(text, tokens, resolve),)
+        return (_opaque(text, tokens, resolve if strict_rules else None),)
     groups = _split(tokens, text)
     if isinstance(groups, Unread):
-        return (_opaque(text, groups, resolve),)
+        return (_opaque(text, groups, resolve if strict_rules else None),)
     commands: list[Command | Opaque] = []
     for words in groups:
         command = _simple_command(words, text, resolve)
         if isinstance(command, Unread):
-            return (_opaque(text, command, resolve),)
+            return (_opaque(text, command, resolve if strict_rules else None),)
         commands.append(command)
     return tuple(commands)
 
 
-def _opaque(text: str, unread: Unread, resolve: Resolve) -> Opaque:
+def _opaque(text: str, unread: Unread, resolve: Resolve | None) -> Opaque:
+    if resolve is None:
+        return Opaque(text=text, reason=unread.reason, column=unread.column)
+    from harness.shell.loose import loose_commands
+
     commands = loose_commands(text)
     words = [word for command in commands for word in command]
-    candidates = _path_words(words, options_too=True)[:MAX_LOOSE_PATHS]
+    candidates = _path_words(words, options_too=True)
     paths = tuple(path for word in candidates if (path := resolve(word, Access.EITHER)) is not None)
     return Opaque(text=text, reason=unread.reason, column=unread.column, commands=commands, paths=paths)
 
@@ -97,8 +101,8 @@ def _split(tokens: Sequence[Token], text: str) -> list[list[Word]] | Unread:
         return Unread(reason=f"nothing after {open_operator.value}", column=open_operator.start + 1)
     if not groups:
         return Unread(reason="no command", column=1)
-    if len(groups) > MAX_LOOSE_PATHS or sum(len(group) for group in groups) > MAX_LOOSE_PATHS:
-        return Unread(reason=f"more than {MAX_LOOSE_PATHS} words", column=len(text))
+    if len(groups) > MAX_WORDS or sum(len(group) for group in groups) > MAX_WORDS:
+        return Unread(reason=f"more than {MAX_WORDS} words", column=len(text))
     return groups
 
 
