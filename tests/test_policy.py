@@ -650,6 +650,23 @@ def test_an_auto_rule_with_argv_and_path_covers_commands_that_do_no_more_to_no_o
     assert evaluate(rules, action(workspace, "bash", line)).decision.word == decision
 
 
+@pytest.mark.parametrize(
+    ("path", "decision"),
+    [
+        pytest.param("notes.txt", "auto", id="a file"),
+        pytest.param(".", "deny", id="the workspace itself is no file of it"),
+        pytest.param("src/..", "deny", id="nor by a detour"),
+        pytest.param("..", "deny", id="nor what holds it"),
+        pytest.param("/etc/passwd", "deny", id="nor what lies elsewhere"),
+    ],
+)
+def test_an_auto_rule_for_every_file_means_files_of_the_workspace(
+    workspace: Workspace, path: str, decision: str
+) -> None:
+    rules = policy('[tools]\nwrite_file = "deny"\n[[rule]]\nid = "a"\ndecision = "auto"\npath = ["*"]\n')
+    assert evaluate(rules, action(workspace, "write_file", path)).decision.word == decision
+
+
 AS_ANOTHER_TOOL = [
     pytest.param("", "auto", id="the other tool's default holds"),
     pytest.param('tool = ["read_file"]', "deny", id="a strict rule about the other tool holds"),
