@@ -312,6 +312,9 @@ def _by_rules(
     if hits:
         strictest = max(rule.decision for rule in hits)
         rules = tuple(rule for rule in hits if rule.decision is strictest)
+        stricter = _default_not_lifted(policy, action, facet, rules)
+        if stricter is not None:
+            return stricter
         first = rules[0]
         return FacetVerdict(
             facet=facet,
@@ -350,6 +353,28 @@ def _by_rules(
             facet=facet, decision=Decision.AUTO, source=Source.COVERED, reason="an operand of its command"
         )
     return _by_default(policy, tool, facet)
+
+
+def _default_not_lifted(policy: Policy, action: Action, facet: Facet, rules: Sequence[Rule]) -> FacetVerdict | None:
+    """Return the verdict by default where it is stricter than `rules` (of one decision) and they must not lift it.
+
+    A deny rule lifts nothing; a confirm rule lifts neither a managed default, unless it is managed itself, nor, in a
+    project that nobody trusts, the default of another layer.
+    """
+    if isinstance(facet, PathAccess) and _is_operand(action, facet):
+        return None
+    layers = {rule.layer for rule in rules}
+    lifting = layers - {source.layer for source in policy.sources if not source.trusted}
+    tool = action.default_of or action.tool
+    kept = tuple(
+        default
+        for default in _defaults_for(policy.defaults, tool)
+        if rules[0].decision is not Decision.CONFIRM
+        or (default.layer not in layers and (default.layer is Layer.MANAGED or not lifting))
+    )
+    if max((default.decision for default in kept), default=Decision.AUTO) <= rules[0].decision:
+        return None
+    return _by_default(replace(policy, defaults=kept), tool, facet)
 
 
 def _is_operand(action: Action, path: PathAccess) -> bool:

@@ -35,17 +35,19 @@ DECISION_WORDS = {decision.word: decision for decision in Decision}
 MAX_POLICY_BYTES = 1_000_000
 
 INTERPRETERS = frozenset(
-    "awk bash bun busybox cmd csh dash deno env fish gawk gdb ksh lua make mawk node nodejs osascript perl php pwsh "
-    "pypy pypy3 python python2 python3 R Rscript ruby sed sh sqlite3 ssh sudo tclsh vim xargs zsh".split()
+    "awk bash bun busybox cmd csh dash deno ed env ex fish gawk gdb java julia ksh lua m4 make mawk mysql node "
+    "nodejs osascript perl php psql pwsh pypy pypy3 python python2 python3 R Rscript ruby sed sh sqlite3 ssh sudo "
+    "tclsh ts-node tsx vim xargs zsh".split()
 )
 """Programs that run what their operands say: an auto rule for one must fix the word after it."""
 
 STEERING_VARIABLES = frozenset(
-    "BASH_ENV CARGO_BUILD_RUSTC CDPATH EDITOR ENV GIT_ASKPASS GIT_CONFIG GIT_CONFIG_COUNT GIT_DIR GIT_EDITOR "
-    "GIT_EXTERNAL_DIFF GIT_PAGER GIT_PROXY_COMMAND GIT_SSH GIT_SSH_COMMAND HOME IFS JAVA_TOOL_OPTIONS LD_AUDIT "
-    "LD_LIBRARY_PATH LD_PRELOAD LESSOPEN MAKEFLAGS MANPAGER NODE_OPTIONS NODE_PATH PAGER PATH PERL5LIB PERL5OPT "
-    "PROMPT_COMMAND PS4 PYTEST_ADDOPTS PYTEST_PLUGINS PYTHONHOME PYTHONPATH PYTHONSTARTUP RIPGREP_CONFIG_PATH RUBYLIB "
-    "RUBYOPT RUSTC RUSTC_WRAPPER SHELL SHELLOPTS TAR_OPTIONS VISUAL".split()
+    "BASH_ENV BROWSER CARGO_BUILD_RUSTC CDPATH EDITOR ENV GCONV_PATH GIT_ASKPASS GIT_CONFIG GIT_CONFIG_COUNT "
+    "GIT_DIR GIT_EDITOR GIT_EXTERNAL_DIFF GIT_PAGER GIT_PROXY_COMMAND GIT_SSH GIT_SSH_COMMAND GOFLAGS HOME IFS "
+    "JAVA_TOOL_OPTIONS LD_AUDIT LD_LIBRARY_PATH LD_PRELOAD LESSCLOSE LESSOPEN MAKEFLAGS MANPAGER "
+    "NODE_EXTRA_CA_CERTS NODE_OPTIONS NODE_PATH PAGER PATH PERL5DB PERL5LIB PERL5OPT PROMPT_COMMAND PS4 "
+    "PYTEST_ADDOPTS PYTEST_PLUGINS PYTHONHOME PYTHONPATH PYTHONSTARTUP PYTHONWARNINGS RIPGREP_CONFIG_PATH RUBYLIB "
+    "RUBYOPT RUSTC RUSTC_WRAPPER RUSTFLAGS SHELL SHELLOPTS TAR_OPTIONS VISUAL XDG_CONFIG_HOME".split()
 )
 """Variables that make a harmless program run something else; no auto rule may list them."""
 
@@ -376,7 +378,7 @@ class _Loader:
         if rule.argv is not None:
             self.check_auto_argv(rule.argv, index)
         for name in rule.env:
-            if name in STEERING_VARIABLES or name.startswith(("LD_", "DYLD_", "GIT_")):
+            if name in STEERING_VARIABLES or name.startswith(("LD_", "DYLD_", "GIT_", "npm_config_")):
                 self.fail("rule", index, "env", f"{name} makes a program run something else; no auto rule may list it")
 
     def check_auto_argv(self, argv: ArgvPattern, index: int) -> None:

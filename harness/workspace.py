@@ -26,11 +26,6 @@ class Workspace:
         if not os.path.isdir(self.root):
             raise UsageError(f"the workspace is not an existing folder: {folder}")
 
-    @classmethod
-    def at(cls, folder: str, home: str | None = None) -> Workspace:
-        """Deprecated spelling."""
-        return cls(folder, home)
-
     def resolve(self, path: str, access: Access, cwd: str | None = None) -> PathAccess:
         """Return where `path` really lies, seen from `cwd` (an absolute folder; the root where it is None).
 

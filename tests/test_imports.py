@@ -81,7 +81,7 @@ HARMLESS = frozenset(
 )
 PURE = (
     "actions", "approval", "built_in", "errors", "interrupt", "limits", "matchers", "messages", "model", "models.scripted",
-    "models.stream", "policy", "programs.coreutils", "record", "shell.commands", "shell.lexer", "shell.loose",
+    "models.stream", "policy", "programs.readers", "record", "shell.commands", "shell.lexer", "shell.loose",
     "toml_lines", "visible",
 )  # fmt: skip
 

@@ -550,6 +550,15 @@ LAYERED = {
     "a user's auto rule beside a managed one changes nothing": Layered(
         ((Layer.MANAGED, default("deny") + auto("x")), (Layer.USER, auto("y"))), "y", "deny"
     ),
+    "a user's confirm rule does not lift a managed deny": Layered(
+        ((Layer.MANAGED, default("deny")), (Layer.USER, strict("confirm", "x"))), "x", "deny"
+    ),
+    "a managed confirm rule lifts a managed deny": Layered(
+        ((Layer.MANAGED, default("deny") + strict("confirm", "x")), (Layer.USER, default("auto"))), "x", "confirm"
+    ),
+    "a deny rule does not lift a default of block": Layered(
+        ((Layer.USER, default("block") + strict("deny", "x")),), "x", "block"
+    ),
     "a session's auto rule holds where nobody forbids": Layered(
         ((Layer.USER, default("confirm")), (Layer.SESSION, auto("x"))), "x", "auto"
     ),
@@ -575,6 +584,7 @@ TIGHTENING = [
     pytest.param(strict("block", "ls"), "ls", "block", id="a block rule counts"),
     pytest.param(default("deny"), "x", "deny", id="a stricter default counts"),
     pytest.param(default("deny"), "ls", "auto", id="a default is still lifted by the user's own rule"),
+    pytest.param(strict("confirm", "rm"), "rm", "deny", id="a confirm rule does not lift the user's deny"),
 ]
 
 
@@ -582,7 +592,7 @@ TIGHTENING = [
 def test_a_policy_that_nobody_trusts_can_only_tighten(
     workspace: Workspace, text: str, what: str, decision: str
 ) -> None:
-    user = policy(auto("ls") + default("confirm"), file="user.toml", layer=Layer.USER)
+    user = policy(auto("ls") + default("deny" if what == "rm" else "confirm"), file="user.toml", layer=Layer.USER)
     project = tightening_only(policy(text, file="project.toml", layer=Layer.PROJECT))
     assert [source.trusted for source in project.sources] == [False]
     assert evaluate(combine([user, project]), action(workspace, "bash", what)).decision.word == decision
@@ -725,7 +735,7 @@ CALLS = [
                  ".env", ".env.example", "secrets/key", "/etc/passwd", ".git/config", "link-to-env")
 ] + [("fetch", "x"), ("edit_file", "README.md")]  # fmt: skip
 
-DEFAULT_WORDS = ("auto", "confirm", "deny")
+DEFAULT_WORDS = ("auto", "confirm", "deny", "block")
 
 
 class Written(NamedTuple):

@@ -397,7 +397,7 @@ def test_an_opaque_line_keeps_its_words_and_says_where_reading_stopped() -> None
             reason="a redirection (>)",
             column=7,
             commands=(("cat", "a", "out"), ("cat", "a"), ("out",)),
-            paths=tuple(as_place(word, Access.EITHER) for word in ("cat", "a", "out")),
+            paths=(as_place("cat", Access.READ), as_place("a", Access.READ), as_place("out", Access.EITHER)),
         ),
     )
 
@@ -436,8 +436,8 @@ PATH_WORDS = [
     ("curl -d @.env x", {"@.env", ".env", "x"}, Access.EITHER),
     ("curl -F f=@.env x", {"f=@.env", ".env", "@.env", "x"}, Access.EITHER),
     ("curl https://x/y", {"https://x/y"}, Access.EITHER),
-    ("git show HEAD:.env", {"show", "HEAD:.env", ".env"}, Access.EITHER),
-    ("git show HEAD", {"show", "HEAD"}, Access.EITHER),
+    ("git show HEAD:.env", {"show", "HEAD:.env", ".env"}, Access.READ),
+    ("git show HEAD", {"show", "HEAD"}, Access.READ),
     ("cat -- -x", {"-x"}, Access.READ),
     ("cat '~/x'", {"./~/x", "~/x"}, Access.READ),
     ("cat ''", set[str](), Access.READ),
@@ -731,7 +731,32 @@ def test_a_line_of_too_many_words_is_opaque_so_that_no_operand_goes_unseen() -> 
 
 def test_no_number_of_words_hides_an_operand() -> None:
     words = " ".join(f"w{number}" for number in range(3 * MAX_WORDS))
-    for line in (f"cat {words} .env", f"cat {words} > .env"):
+    for line, access in ((f"cat {words} .env", Access.READ), (f"cat {words} > .env", Access.EITHER)):
         (read,) = read_commands(line, as_place)
         assert isinstance(read, Opaque)
-        assert as_place(".env", Access.EITHER) in read.paths
+        assert as_place(".env", access) in read.paths
+
+
+@pytest.mark.parametrize(
+    ("line", "access"),
+    [
+        pytest.param("sed -n 31p f", Access.READ, id="sed that prints"),
+        pytest.param("sed -i s/a/b/ f", Access.EITHER, id="sed in place"),
+        pytest.param("sed -ni s/a/b/p f", Access.EITHER, id="sed in place, in a cluster"),
+        pytest.param("sed --in-pl s/a/b/ f", Access.EITHER, id="sed in place, abbreviated"),
+        pytest.param("git diff f", Access.READ, id="git that looks"),
+        pytest.param("git diff --outp=x f", Access.EITHER, id="git that looks and writes"),
+        pytest.param("git checkout f", Access.EITHER, id="git that writes"),
+        pytest.param("git -C . diff f", Access.EITHER, id="git past a global option"),
+        pytest.param("./cat f", Access.EITHER, id="a program of the folder at hand"),
+        pytest.param("cat f 2>/dev/null", Access.READ, id="a reader with its errors thrown away"),
+        pytest.param("cat x > f", Access.EITHER, id="a reader into the file"),
+        pytest.param("cat x >'f'", Access.EITHER, id="a reader into the quoted file"),
+        pytest.param("cat $(cp x f)", Access.EITHER, id="a writer inside a reader"),
+        pytest.param("cat f | sudo tee f", Access.EITHER, id="a reader and a writer"),
+        pytest.param("sh -c 'cat x > f'", Access.EITHER, id="inside another shell"),
+    ],
+)
+def test_what_is_known_to_read_only_reads(line: str, access: Access) -> None:
+    paths = [path for part in read_commands(line, as_place) for path in part.paths]
+    assert {path.access for path in paths if path.written == "f"} == {access}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from harness.actions import Access, Command, Opaque, PathAccess
-from harness.programs.coreutils import READS_ITS_OPERANDS
+from harness.programs.readers import only_reads
 from harness.shell.lexer import Operator, Token, Unread, Word, tokenize
 
 Resolve: TypeAlias = Callable[[str, Access], PathAccess | None]
@@ -40,7 +40,6 @@ _RUNS_ANOTHER_PROGRAM = frozenset(
 _PRINTS_ITS_OPERANDS = frozenset(("echo", "printf", "true", "false", ":"))
 """Builtins of bash whose operands are text and never files."""
 _FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
-_FIND_WRITES = frozenset(("-delete", "-fprint", "-fprint0", "-fprintf", "-fls"))
 _CLUSTER = re.compile(r"-[A-Za-z0-9]*")
 MAX_CLUSTER_LETTERS = 24
 """Of letters and digits behind a single dash; behind each of them the name of a file may begin."""
@@ -74,9 +73,13 @@ def _opaque(text: str, unread: Unread, resolve: Resolve | None) -> Opaque:
     from harness.shell.loose import loose_commands
 
     commands = loose_commands(text)
-    words = [word for command in commands for word in command]
-    candidates = _path_words(words, options_too=True)
-    paths = tuple(path for word in candidates if (path := resolve(word, Access.EITHER)) is not None)
+    # Where a word stands in several commands, the access that counts is the one of which less is known.
+    accesses: dict[str, Access] = {}
+    for words in commands:
+        access = Access.READ if only_reads(words) else Access.EITHER
+        for word in _path_words(words, options_too=True):
+            accesses[word] = access if accesses.get(word) is not Access.EITHER else Access.EITHER
+    paths = tuple(path for word, access in accesses.items() if (path := resolve(word, access)) is not None)
     return Opaque(text=text, reason=unread.reason, column=unread.column, commands=commands, paths=paths)
 
 
@@ -123,7 +126,7 @@ def _simple_command(words: Sequence[Word], text: str, resolve: Resolve) -> Comma
     if reason:
         return Unread(reason=reason, column=program.start + 1)
     argv = tuple(word.value for word in rest)
-    access = Access.READ if _only_reads(argv) else Access.EITHER
+    access = Access.READ if only_reads(argv) else Access.EITHER
     return Command(
         text=text[words[0].start : rest[-1].end],
         argv=argv,
@@ -162,11 +165,6 @@ def _operands(argv: Sequence[str]) -> Iterator[str]:
         if word[0] == "~":
             yield f"./{word}"  # it was quoted, so bash leaves it as it is; the program may still take it as the home folder
         yield word
-
-
-def _only_reads(argv: Sequence[str]) -> bool:
-    """Say whether the program is known never to write what its operands name; one with a folder is never known."""
-    return argv[0] in READS_ITS_OPERANDS or (argv[0] == "find" and _FIND_WRITES.isdisjoint(argv))
 
 
 def _cluster(word: str) -> str:

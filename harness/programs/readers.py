@@ -1,0 +1,39 @@
+"""Commands that only read what their operands name: for these an operand is a read, for all others it may be a write. Pure.
+
+That a command reads says nothing of whether it may run: that is for rules. Being wrong here makes a verdict on a write
+laxer by one step, never auto.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_WHATEVER_THE_OPTIONS = frozenset(
+    "b2sum basename cat cksum cmp cut diff dirname du egrep expand fgrep fold grep head join jq ls md5sum nl od paste "
+    "readlink realpath rg sha1sum sha224sum sha256sum sha384sum sha512sum stat sum tac tail tr unexpand wc".split()
+)
+"""No option of these (GNU coreutils 9, diffutils 3, grep 3; jq 1.7, ripgrep 14) writes a file that is named in it.
+
+Left out with intent: `sort` (-o, --compress-program), `uniq` (second operand), `tee`, `dd`, `split` (--filter), `file`
+(-C writes), `less`, `man` (run other programs).
+"""
+
+_FIND_WRITES = frozenset(("-delete", "-fprint", "-fprint0", "-fprintf", "-fls"))
+_SED_READS = frozenset(("-n", "-E", "-r", "-e", "-s", "-z", "-u", "--quiet", "--silent", "--regexp-extended"))
+_GIT_LOOKS = frozenset(("status", "log", "diff", "show", "blame", "ls-files", "ls-tree", "rev-parse", "describe"))
+
+
+def only_reads(argv: Sequence[str]) -> bool:
+    """Say whether `argv` is known never to write what its operands name; a program given with its folder is not known."""
+    options = [word for word in argv[1:] if word.startswith("-")]
+    match argv[0]:
+        case "find":
+            return _FIND_WRITES.isdisjoint(argv)
+        case "sed":
+            return all(option in _SED_READS for option in options)
+        case "git":
+            # --output, its abbreviations, and -O (an order file; a pager for grep).
+            looks = len(argv) > 1 and argv[1] in _GIT_LOOKS
+            return looks and not any(option.startswith(("--o", "-o", "-O")) for option in options)
+        case name:
+            return name in _WHATEVER_THE_OPTIONS
