@@ -141,7 +141,7 @@ class Stamps:
 def harness_loop(calls: int, command: str, folder: str) -> tuple[list[float], int, int]:
     """Return seconds per call, bytes of log, and bytes of results in it, for one run with `calls` calls."""
     from harness import ActionLog, Agent, Limits, Workspace, builtin_tools, deny_all, load_policy
-    from harness.action_log import LogRecord
+    from harness.log_order import LogRecord
     from harness.models.openai_chat import OpenAIChat
 
     path = f"{folder}-log-{calls}-{time.monotonic_ns()}.jsonl"

@@ -1,4 +1,4 @@
-"""The action log: one JSON object a line, each holding the hash of the line before; append, read, verify.
+"""The action log: one JSON object a line, each holding the hash of the line before; append and read.
 
 INVARIANT: `append(..., sync=True)` returns only when the record is on disk. After the first failure nothing can be
 appended any more, so that nothing runs unrecorded.
@@ -12,13 +12,10 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
 
 from harness.actions import JsonValue
 from harness.errors import LogError
-from harness.record import Record
-
-LogRecord: TypeAlias = Mapping[str, JsonValue]
+from harness.log_order import Ledger, LogRecord
 
 VERSION = 1
 NO_PREVIOUS = "0" * 64
@@ -61,7 +58,7 @@ class ActionLog:
         self._masks = _masks(secrets)
         self._clock = clock
         self._whole = True
-        self._ledger = _Ledger()
+        self._ledger = Ledger()
 
     @classmethod
     def open(cls, path: str, *, secrets: Iterable[str] = (), clock: Callable[[], float] = time.time) -> ActionLog:
@@ -233,7 +230,7 @@ def _continue_from(descriptor: int, path: str) -> tuple[int, str]:
         return 0, NO_PREVIOUS
     line = _last_line(descriptor, size)
     record = parse_line(line) if line is not None else None
-    seq = record["seq"] if record is not None and _is_number(record["v"], VERSION) else None
+    seq = record["seq"] if record is not None and is_number(record["v"], VERSION) else None
     if line is None or not isinstance(seq, int) or isinstance(seq, bool):
         raise LogError(f"the action log does not end in a whole record; start another file: {path}")
     return seq + 1, hashlib.sha256(line).hexdigest()
@@ -287,14 +284,14 @@ def read_log(path: str) -> Iterator[LogRecord]:
 
     Raises LogError if the file cannot be read.
     """
-    for line, whole in _lines(path):
+    for line, whole in log_lines(path):
         record = parse_line(line) if whole else None
         if record is None:
             return
         yield record
 
 
-def _lines(path: str) -> Iterator[tuple[bytes, bool]]:
+def log_lines(path: str) -> Iterator[tuple[bytes, bool]]:
     """Yield each line without its newline, and whether it had one."""
     import stat
 
@@ -308,143 +305,6 @@ def _lines(path: str) -> Iterator[tuple[bytes, bool]]:
         raise LogError(f"the action log cannot be read: {path}: {error.strerror}") from None
 
 
-class Verification(Record):
-    """What reading a whole log showed."""
-
-    records: int
-    head: str
-    """Hash of the last good line."""
-    broken_line: int | None = None
-    """The first line (from 1) that does not follow from the one before."""
-    problem: str = ""
-    torn: bool = False
-    """The last line has no end: a crash while it was written."""
-    unknown_calls: tuple[str, ...] = ()
-    """Calls with an intent and no outcome: they may have run, wholly or in part."""
-    open_sessions: tuple[str, ...] = ()
-    """Sessions that never said that they ended."""
-
-
-def verify(path: str) -> Verification:
-    """Check a log: every line a record, sequence without gaps, every `prev` the hash of the line before, every run
-    permitted beforehand, every call ended. Raises LogError if the file cannot be read.
-
-    Proves that the file is consistent with its head; not that the head is the one that was written (compare it with the
-    one kept elsewhere), nor that the harness was honest.
-    """
-    previous, count = NO_PREVIOUS, 0
-    ledger = _Ledger()
-    for number, (line, whole) in enumerate(_lines(path), start=1):
-        if not whole:
-            return ledger.verification(count, previous, torn=True)
-        record = parse_line(line)
-        problem = "is not a record" if record is None else _chain_problem(record, count, previous)
-        if record is not None and not problem:
-            problem = ledger.enter(record)
-        if problem:
-            return ledger.verification(count, previous, broken_line=number, problem=problem)
-        previous, count = hashlib.sha256(line).hexdigest(), count + 1
-    return ledger.verification(count, previous)
-
-
-def _chain_problem(record: LogRecord, count: int, previous: str) -> str:
-    if not _is_number(record["v"], VERSION):
-        return f"has version {record['v']!r}, not {VERSION}"
-    if not _is_number(record["seq"], count):
-        return f"has sequence number {record['seq']!r}, not {count}"
-    if record["prev"] != previous:
-        return "does not hold the hash of the line before"
-    if record["kind"] not in KINDS:
-        return f"is of the unknown kind {record['kind']!r}"
-    return ""
-
-
-def _is_number(value: JsonValue, wanted: int) -> bool:
+def is_number(value: JsonValue, wanted: int) -> bool:
     """Say whether `value` is `wanted` to the letter: in Python `true` and `1.0` equal 1 as well."""
     return type(value) is int and value == wanted
-
-
-_RAN = ("ok", "failed", "timeout", "interrupted", "crashed")
-_DID_NOT_RUN = ("invalid", "denied", "blocked", "not_run")
-_BEFORE: Mapping[str, tuple[str | None, ...]] = {
-    "call_proposed": (None,),
-    "decision": ("call_proposed",),
-    "approval_asked": ("decision",),
-    "approval_answered": ("approval_asked",),
-    "intent": ("decision", "approval_answered"),
-    "outcome": ("decision", "approval_asked", "approval_answered", "intent"),
-}
-"""What may stand before a record about a call. An outcome follows a question where the question failed."""
-
-
-class _Ledger:
-    """Which calls were proposed, decided, begun and ended: the order that the gate promises."""
-
-    def __init__(self) -> None:
-        self.sessions: dict[str, bool] = {}
-        self.steps: dict[str, str] = {}
-        self.decisions: dict[str, JsonValue] = {}
-        self.permitted: dict[str, bool] = {}
-
-    def enter(self, record: LogRecord) -> str:
-        """Take in one record; return what is wrong with its place in the order, or nothing."""
-        session, kind = str(record["session"]), str(record["kind"])
-        if kind == "session_started":
-            if session in self.sessions:
-                return "starts a session that was started before"
-            self.sessions[session] = True
-            return ""
-        if not self.sessions.get(session):
-            return f"is a {kind} of a session that is not open"
-        if kind == "session_ended":
-            self.sessions[session] = False
-            return self._left_open(session)
-        if kind not in _BEFORE:
-            return ""
-        return self._enter_call(kind, f"{session}:{record.get('call')}", record)
-
-    def _left_open(self, session: str) -> str:
-        """A call whose intent was the last is no breach: it may have run, and `unknown_calls` says so."""
-        for call, step in self.steps.items():
-            if call.startswith(f"{session}:") and step not in ("outcome", "intent"):
-                return f"ends a session in which call {call.partition(':')[2]} has no end"
-        return ""
-
-    def _enter_call(self, kind: str, call: str, record: LogRecord) -> str:
-        step = self.steps.get(call)
-        if step not in _BEFORE[kind]:
-            return f"is a {kind} of call {record.get('call')} after {step or 'nothing'}"
-        problem = self._breach(kind, call, record, step)
-        if kind == "decision":
-            self.decisions[call] = record.get("decision")
-            self.permitted[call] = record.get("decision") == "auto"
-        elif kind == "approval_answered":
-            self.permitted[call] = record.get("answer") == "yes"
-        self.steps[call] = kind
-        return problem
-
-    def _breach(self, kind: str, call: str, record: LogRecord, step: str | None) -> str:
-        """Return what the gate would never do although the kinds are in order, or nothing."""
-        number, status = record.get("call"), record.get("status")
-        if kind == "approval_asked" and self.decisions[call] != "confirm":
-            return f"asks about call {number}, whose decision was {self.decisions[call]}"
-        if kind == "intent" and not self.permitted[call]:
-            return f"is an intent of call {number}, which nothing before it permits"
-        if kind == "outcome" and step != "intent" and status in _RAN:
-            return f"says that call {number} ran ({status}), and there is no intent"
-        if kind == "outcome" and step == "intent" and status in _DID_NOT_RUN:
-            return f"says that call {number} did not run ({status}) after its intent"
-        return ""
-
-    def verification(
-        self, records: int, head: str, *, broken_line: int | None = None, problem: str = "", torn: bool = False
-    ) -> Verification:
-        return Verification(
-            records=records,
-            head=head,
-            broken_line=broken_line,
-            problem=problem,
-            torn=torn,
-            unknown_calls=tuple(call.partition(":")[2] for call, step in self.steps.items() if step == "intent"),
-            open_sessions=tuple(session for session, is_open in self.sessions.items() if is_open),
-        )

@@ -18,17 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.action_log import (
-    NO_PREVIOUS,
-    ActionLog,
-    LogRecord,
-    Verification,
-    parse_line,
-    read_log,
-    verify,
-)
+from harness.action_log import NO_PREVIOUS, ActionLog, parse_line, read_log
 from harness.actions import JsonValue
 from harness.errors import LogError
+from harness.log_check import Verification, verify
+from harness.log_order import LogRecord
 
 Step = tuple[str, Mapping[str, JsonValue]]
 
@@ -367,7 +361,8 @@ def test_what_is_not_a_log_to_go_on_with_is_refused_and_not_touched(
 
 UNREADABLE_FOLDER = """
 import os, sys
-from harness.action_log import ActionLog, verify
+from harness.action_log import ActionLog
+from harness.log_check import verify
 os.chown(sys.argv[1], 65534, 65534) if os.geteuid() == 0 else None
 os.setuid(65534) if os.geteuid() == 0 else None
 os.chmod(sys.argv[1], 0o300)
@@ -710,7 +705,8 @@ def test_no_secret_and_no_text_can_break_a_log(secrets: list[str], before: str, 
 
 FULL_DISK = """
 import json, resource, sys
-from harness.action_log import ActionLog, verify
+from harness.action_log import ActionLog
+from harness.log_check import verify
 from harness.errors import LogError
 
 path, limit = sys.argv[1], int(sys.argv[2])
@@ -746,7 +742,8 @@ def test_a_disk_that_is_full_once_closes_the_log_for_good_and_leaves_whole_recor
 
 INTERRUPTED = """
 import resource, sys
-from harness.action_log import ActionLog, verify
+from harness.action_log import ActionLog
+from harness.log_check import verify
 
 log = ActionLog.open(sys.argv[1])
 log.append("session_started", {})

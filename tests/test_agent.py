@@ -20,13 +20,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import gate as gate_module
-from harness.action_log import ActionLog, LogRecord, Verification, read_log, verify
+from harness.action_log import ActionLog, read_log
 from harness.actions import Access, Action, Facet, JsonValue, PathAccess, Place
 from harness.agent import Agent, RunResult, Session
 from harness.approval import Answer, Approval, Approver, ScriptedAnswers
 from harness.errors import CutReply, LogError, ModelError, ToolError
 from harness.interrupt import Interrupt
 from harness.limits import Limits
+from harness.log_check import Verification, verify
+from harness.log_order import LogRecord
 from harness.messages import FinishReason, Message, ModelResponse, Role, StopReason, ToolCall, Usage
 from harness.model import Retry
 from harness.policy import Verdict
@@ -1041,7 +1043,7 @@ ROAD = tuple(
     for name in ("agent.py", "gate.py", "action_log.py", "tool.py", "interrupt.py", "approval.py")
 )
 
-READING = ("read_log", "_lines", "parse_line", "once", "refuse")
+READING = ("read_log", "log_lines", "parse_line", "once", "refuse")
 """What the probes look at the file with is no part of the road."""
 
 

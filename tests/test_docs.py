@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from harness import built_in, policy_file
-from harness.action_log import KINDS, verify
+from harness.action_log import KINDS
 from harness.actions import Action
 from harness.approval import Approval, deny_all
 from harness.cli import audit, repl
@@ -28,6 +28,7 @@ from harness.cli.policies import SHIPPED, load_named
 from harness.cli.policy import action_for
 from harness.errors import PolicyError
 from harness.gate import Proposal, Refusal, rule_on
+from harness.log_check import verify
 from harness.messages import StopReason
 from harness.models.scripted import Reply, call, replies, say
 from harness.policy import Decision, evaluate

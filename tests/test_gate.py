@@ -11,11 +11,13 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
-from harness.action_log import ActionLog, LogRecord, Verification, read_log, verify
+from harness.action_log import ActionLog, read_log
 from harness.actions import Access, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse
 from harness.approval import Answer, Approval, Approver, deny_all
 from harness.errors import GateError, LogError, ModelError, PolicyError, ToolError
 from harness.gate import Gate, Permit, Refusal, refusal_text, rule_on
+from harness.log_check import Verification, verify
+from harness.log_order import LogRecord
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy import Decision, FacetVerdict, Policy, Source, Verdict
 from harness.policy_file import parse_policy

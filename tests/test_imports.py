@@ -37,7 +37,9 @@ LAYERS = {
     "policy_file": "actions errors limits matchers messages policy record shell toml_lines",
     "workspace": "actions errors",
     "approval": "actions policy record",
-    "action_log": "actions errors record",
+    "log_order": "actions",
+    "action_log": "actions errors log_order",
+    "log_check": "action_log log_order record",
     "gate": "action_log actions approval built_in errors messages policy record",
     "tool": "actions errors gate messages record",
     "model": "messages record tool",
@@ -80,7 +82,7 @@ HARMLESS = frozenset(
     "unicodedata weakref".split()
 )
 PURE = (
-    "actions", "approval", "built_in", "errors", "interrupt", "limits", "matchers", "messages", "model", "models.scripted",
+    "actions", "approval", "built_in", "errors", "interrupt", "limits", "log_order", "matchers", "messages", "model", "models.scripted",
     "models.stream", "policy", "programs.readers", "record", "shell.commands", "shell.lexer", "shell.loose",
     "toml_lines", "visible",
 )  # fmt: skip

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import select
+import signal
 import threading
 import tracemalloc
 from collections.abc import Iterator, Mapping
@@ -312,6 +313,17 @@ def test_a_second_interrupt_does_not_wait_for_the_obstinate(road: Road) -> None:
 
     assert (result.status, result.duration_ms < 1500) == (ResultStatus.INTERRUPTED, True)
     assert ended(int((road.root / "pid").read_text()))
+
+
+def test_a_status_that_the_system_kept_to_itself_is_not_success(road: Road) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as a parent may have left it; the kernel reaps then
+    try:
+        result = road.run(command="echo done")
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+    content = "done\n[ended with an unknown status, T s]"
+    assert result == ToolResult(call_id="c1", status=ResultStatus.FAILED, content=content, output_bytes=5)
 
 
 def test_no_thread_and_no_descriptor_is_left(road: Road) -> None:

@@ -9,10 +9,12 @@ import os
 import resource
 import socket
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness import ActionLog, Answer, Approval, Limits, ToolError, ToolRegistry, Verdict, Workspace, builtin_tools
 from harness.actions import Access, Action, PathAccess, Place
@@ -20,6 +22,7 @@ from harness.gate import Gate, Permit, Refusal
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy_file import parse_policy
 from harness.record import replace
+from harness.tools.diffs import Diff, compare
 from harness.tools.edit_file import EditFileTool
 from harness.tools.files import failure
 from harness.tools.read_file import ReadFileRequest, ReadFileTool
@@ -567,7 +570,6 @@ def test_what_is_no_writable_file_is_not_written(
             id="below a file",
         ),
         pytest.param("new/" + "x" * 256, f"File name too long: new/{'x' * 256}.", id="a long name in a new folder"),
-        pytest.param("/proc/new", "Cannot write /proc/new: No such file or directory.", id="where nothing can be made"),
     ],
 )
 def test_a_file_that_cannot_be_made_leaves_nothing_behind(road: Road, path: str, message: str) -> None:
@@ -617,6 +619,62 @@ def test_a_preview_of_a_binary_file_does_not_show_it(road: Road) -> None:
     preview = road.prepare("write_file", path="a.bin", content="text\n").preview
 
     assert preview == "overwrite a.bin, a binary file of 3 bytes that is not shown\n@@ -0,0 +1 @@\n+text"
+
+
+WORDS = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"\n", b"unique\n", b"other\n"]), max_size=40).map(b"".join)
+
+
+def applied(old: bytes, diff: Sequence[str]) -> bytes:
+    """Return what a unified diff makes of `old`, whose lines it must name as they are."""
+    before = old.decode().split("\n")[:-1]
+    after: list[str] = []
+    position = 0
+    for line in diff:
+        if line.startswith("@@"):
+            start, _, length = line.split(" ")[1][1:].partition(",")
+            first = int(start) - (length != "0")
+            after += before[position:first]
+            position = first
+            continue
+        if line[0] != "+":
+            assert before[position] == line[1:]
+            position += 1
+        if line[0] != "-":
+            after.append(line[1:])
+    return "".join(f"{line}\n" for line in (*after, *before[position:])).encode()
+
+
+@given(old=WORDS, new=WORDS)
+def test_a_diff_leads_from_the_old_content_to_the_new(old: bytes, new: bytes) -> None:
+    diff = compare(old, new)
+
+    assert applied(old, diff.lines) == new
+    counts = [sum(line.startswith(sign) for line in diff.lines) for sign in "+-"]
+    assert (counts, diff.more) == ([diff.added, diff.removed], 0)
+    assert (diff.lines == ()) is (old == new)
+
+
+def test_a_diff_of_two_long_contents_shows_what_little_changed() -> None:
+    old = [b"%d\n" % number for number in range(50_000)]
+    new = [*old[:10], b"in\n", *old[10:40_000], *old[40_001:]]
+
+    diff = compare(b"".join(old), b"".join(new))
+
+    assert diff.text() == (
+        "@@ -8,6 +8,7 @@\n 7\n 8\n 9\n+in\n 10\n 11\n 12\n"
+        "@@ -39998,7 +39999,6 @@\n 39997\n 39998\n 39999\n-40000\n 40001\n 40002\n 40003"
+    )
+
+
+def test_a_diff_of_contents_beyond_measure_shows_how_the_new_one_begins() -> None:
+    diff = compare(b"x\n" * 300_000, b"y\n")
+
+    assert diff == Diff(
+        lines=("[too long to compare: 300,000 lines before, 1 after; the new content begins:]", "+y"),
+        more=0,
+        added=1,
+        removed=300_000,
+    )
 
 
 # edit_file

@@ -7,12 +7,14 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 
-from harness.action_log import LogRecord, Verification, read_log, verify
+from harness.action_log import read_log
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit
 from harness.cli.state import State
 from harness.cli.trace import Tone, Tracer
 from harness.errors import UsageError
+from harness.log_check import Verification, verify
+from harness.log_order import LogRecord
 from harness.visible import visible_line
 
 BROKEN, OPEN, NO_HEAD = 1, 3, 4

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import TextIO
 
-from harness.action_log import LogRecord
 from harness.cli.trace import Line, Tone, Tracer
+from harness.log_order import LogRecord
 from harness.visible import visible
 
 _COLOURS = {Tone.PLAIN: "", Tone.QUIET: "2", Tone.GOOD: "32", Tone.WARNING: "33", Tone.BAD: "1;31"}

@@ -8,7 +8,6 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 
-from harness.action_log import LogRecord
 from harness.agent import Agent, RunResult
 from harness.approval import deny_all
 from harness.cli.console import Console, wants_colour
@@ -17,6 +16,7 @@ from harness.cli.policies import describe
 from harness.cli.setup import Parts, close_log
 from harness.cli.trace import Tone
 from harness.errors import LogError, UsageError
+from harness.log_order import LogRecord
 from harness.messages import StopReason
 from harness.tools import builtin_tools
 from harness.visible import visible

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from harness.action_log import LogRecord
+from harness.log_order import LogRecord
 from harness.record import Record
 from harness.visible import visible_line
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
 
 from harness.record import Record
 from harness.visible import visible
@@ -14,12 +13,10 @@ MAX_LINES = 400
 MAX_LINE_CHARACTERS = 2_000
 CONTEXT = 3
 """Unchanged lines shown around a change."""
-MAX_EQUAL_PAIRS = 100_000
-"""Lines that could be matched with each other: where there are more, the content counts as rewritten, since difflib
-takes quadratic time on lines that occur often."""
 MAX_COMPARED_LINES = 200_000
-
-_Code: TypeAlias = "tuple[str, int, int, int, int]"
+"""Of one content; a longer one is only shown from its start."""
+MAX_PAIRS = 40_000
+"""Lines of one content times lines of the other that difflib is given at once: its time may grow with their product."""
 
 
 class Diff(Record):
@@ -38,19 +35,25 @@ class Diff(Record):
         return "\n".join((*kept, f"[... {rest:,} more lines of the diff ...]") if rest else kept)
 
 
+class _Change(Record):
+    """Lines `old_start` to `old_end` (excluded) of the one are lines `new_start` to `new_end` of the other."""
+
+    old_start: int
+    old_end: int
+    new_start: int
+    new_end: int
+
+
 def compare(old: bytes, new: bytes) -> Diff:
     """Return the difference between two contents; lines end at LF and are shown decoded, escaped and clipped."""
     if max(old.count(b"\n"), new.count(b"\n")) > MAX_COMPARED_LINES:
         return _too_long(old, new)
     before, after = _lines(old), _lines(new)
     crlf = all(line.endswith(b"\r\n") for line in (*before, *after) if line.endswith(b"\n"))
-    start, tail = _common(before, after)
-    start, tail = max(start - CONTEXT, 0), max(tail - CONTEXT, 0)
-    a, b = before[start : len(before) - tail], after[start : len(after) - tail]
     lines: list[str] = []
     added = removed = more = 0
-    for group in _groups(a, b):
-        for sign, line in _hunk(group, a, b, start):
+    for hunk in _hunks(_changes(before, after)):
+        for sign, line in _hunk_lines(hunk, before, after):
             added += sign == "+"
             removed += sign == "-"
             if len(lines) < MAX_LINES:
@@ -60,23 +63,37 @@ def compare(old: bytes, new: bytes) -> Diff:
     return Diff(lines=tuple(lines), more=more, added=added, removed=removed)
 
 
-def _too_long(old: bytes, new: bytes) -> Diff:
-    removed, added = count_lines(old), count_lines(new)
-    lines = [f"[too long to compare: {removed:,} lines before, {added:,} after; the new content begins:]"]
-    for line in new.split(b"\n", MAX_LINES)[:MAX_LINES]:
-        lines.extend(_shown("+", line + b"\n", crlf=False))
-    return Diff(lines=tuple(lines), more=max(added - MAX_LINES, 0), added=added, removed=removed)
-
-
 def count_lines(data: bytes) -> int:
     """Return how many lines there are; one without an end counts."""
     return data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+
+
+def _too_long(old: bytes, new: bytes) -> Diff:
+    removed, added = count_lines(old), count_lines(new)
+    lines = [f"[too long to compare: {removed:,} lines before, {added:,} after; the new content begins:]"]
+    beginning = sum(len(line) + 1 for line in new.split(b"\n", MAX_LINES)[:MAX_LINES])
+    for line in _lines(new[:beginning]):
+        lines.extend(_shown("+", line, crlf=False))
+    return Diff(lines=tuple(lines), more=max(added - MAX_LINES, 0), added=added, removed=removed)
 
 
 def _lines(data: bytes) -> list[bytes]:
     lines = [line + b"\n" for line in data.split(b"\n")]
     last = lines.pop()
     return lines if last == b"\n" else [*lines, last[:-1]]
+
+
+def _changes(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[_Change]:
+    """Yield what changed, in order: lines that are unique in both hold the two together, difflib fills the gaps."""
+    start, tail = _common(before, after)
+    old, new = before[start : len(before) - tail], after[start : len(after) - tail]
+    i = j = 0
+    for x, y in (*_anchors(old, new), (len(old), len(new))):
+        for a1, a2, b1, b2 in _gap(old[i:x], new[j:y]):
+            yield _Change(
+                old_start=start + i + a1, old_end=start + i + a2, new_start=start + j + b1, new_end=start + j + b2
+            )
+        i, j = x + 1, y + 1
 
 
 def _common(before: Sequence[bytes], after: Sequence[bytes]) -> tuple[int, int]:
@@ -91,47 +108,80 @@ def _common(before: Sequence[bytes], after: Sequence[bytes]) -> tuple[int, int]:
     return start, end
 
 
-def _groups(a: list[bytes], b: list[bytes]) -> list[list[_Code]]:
-    if a == b:
+def _anchors(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]]:
+    """Return pairs of equal lines, unique on both sides and in order on both: the longest such row (patience sorting)."""
+    places = _unique(new)
+    pairs = [(i, places[line]) for line, i in _unique(old).items() if line in places]
+    piles: list[int] = []
+    tops: list[int] = []
+    below: list[int] = []
+    for index, (_, j) in enumerate(pairs):
+        pile = bisect_left(piles, j)
+        below.append(tops[pile - 1] if pile else -1)
+        piles[pile : pile + 1] = [j]
+        tops[pile : pile + 1] = [index]
+    row: list[tuple[int, int]] = []
+    index = tops[-1] if tops else -1
+    while index >= 0:
+        row.append(pairs[index])
+        index = below[index]
+    return row[::-1]
+
+
+def _unique(lines: Sequence[bytes]) -> dict[bytes, int]:
+    """Return the lines that occur once, in order, with their places."""
+    places: dict[bytes, int] = {}
+    for index, line in enumerate(lines):
+        places[line] = -1 if line in places else index
+    return {line: index for line, index in places.items() if index >= 0}
+
+
+def _gap(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int, int, int]]:
+    if old == new:
         return []
-    if _equal_pairs(a, b) > MAX_EQUAL_PAIRS:
-        start, end = _common(a, b)
-        codes: list[_Code] = [
-            ("equal", 0, start, 0, start),
-            ("replace", start, len(a) - end, start, len(b) - end),
-            ("equal", len(a) - end, len(a), len(b) - end, len(b)),
-        ]
-        return [codes]
+    if len(old) * len(new) > MAX_PAIRS or not old or not new:
+        return [(0, len(old), 0, len(new))]
     from difflib import SequenceMatcher
 
-    return [list(group) for group in SequenceMatcher(None, a, b).get_grouped_opcodes(CONTEXT)]
+    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    return [(a1, a2, b1, b2) for tag, a1, a2, b1, b2 in codes if tag != "equal"]
 
 
-def _equal_pairs(a: list[bytes], b: list[bytes]) -> int:
-    """Return how many pairs difflib would look at; lines that are popular by its own measure it leaves out itself."""
-    counts = Counter(b)
-    popular = len(b) // 100 + 1 if len(b) >= 200 else len(b)
-    return sum(counts[line] for line in a if counts[line] <= popular)
+def _hunks(changes: Iterator[_Change]) -> list[list[_Change]]:
+    """Put together what is so near that the lines around would overlap."""
+    hunks: list[list[_Change]] = []
+    for change in changes:
+        if hunks and change.old_start - hunks[-1][-1].old_end <= 2 * CONTEXT:
+            hunks[-1].append(change)
+        else:
+            hunks.append([change])
+    return hunks
 
 
-def _hunk(group: Sequence[_Code], a: Sequence[bytes], b: Sequence[bytes], offset: int) -> Iterator[tuple[str, bytes]]:
-    first, last = group[0], group[-1]
-    old, new = _range(first[1], last[2], offset), _range(first[3], last[4], offset)
+def _hunk_lines(
+    hunk: Sequence[_Change], before: Sequence[bytes], after: Sequence[bytes]
+) -> Iterator[tuple[str, bytes]]:
+    first, last = hunk[0], hunk[-1]
+    lead = min(CONTEXT, first.old_start)
+    trail = min(CONTEXT, len(before) - last.old_end)
+    old = _range(first.old_start - lead, last.old_end + trail)
+    new = _range(first.new_start - lead, last.new_end + trail)
     yield "@", f"@@ -{old} +{new} @@".encode()
-    for tag, a1, a2, b1, b2 in group:
-        if tag == "equal":
-            yield from ((" ", line) for line in a[a1:a2])
-            continue
-        removed = [("-", line) for line in a[a1:a2]]
-        added = [("+", line) for line in b[b1:b2]]
+    position = first.old_start - lead
+    for change in hunk:
+        yield from ((" ", line) for line in before[position : change.old_start])
+        removed = [("-", line) for line in before[change.old_start : change.old_end]]
+        added = [("+", line) for line in after[change.new_start : change.new_end]]
         # A diff is cut at its end: where much goes, what comes is shown first.
         yield from (*added, *removed) if len(removed) > MAX_LINES // 2 else (*removed, *added)
+        position = change.old_end
+    yield from ((" ", line) for line in before[position : position + trail])
 
 
-def _range(start: int, end: int, offset: int) -> str:
+def _range(start: int, end: int) -> str:
     """Return a hunk's range as diff -u writes it: the line before it where it is empty."""
     length = end - start
-    first = start + offset + (length > 0)
+    first = start + (length > 0)
     return f"{first}" if length == 1 else f"{first},{length}"
 
 

@@ -44,35 +44,43 @@ def splice(data: bytes, old: str, new: str, occurrences: Occurrences, *, most_by
     An exact match counts first. If there is none, CR LF and LF are taken as equal. Line ends in `new` follow those of
     the replaced text, or of the line around it, unless the call itself speaks of CR.
     """
-    old_bytes, new_bytes = old.encode(), new.encode()
     if not new.isascii() and not _is_utf8(data):
         return Unmatched(
             reason="{path} is not valid UTF-8; new_string has non-ASCII characters, and mixing is refused."
         )
-    exact = old_bytes in data
-    finder = _Exact(data, old_bytes) if exact else _AnyLineEnd(data, old_bytes)
-    positions, count = _starts(finder)
-    if not count:
+    exact = old.encode() in data
+    finder = _Exact(data, old.encode()) if exact else _AnyLineEnd(data, old.encode())
+    if next(finder.spans(), None) is None:
         return Unmatched(reason=f"old_string not found in {{path}}. {explain_miss(data, old, new)}")
-    if occurrences is Occurrences.ONE and count > 1:
-        return Unmatched(reason=_several(data, positions, count))
-    follows = "\n" in new and not (exact and ("\r" in old or "\r" in new))
-    pieces: list[bytes] = []
-    done = replacements = size = 0
-    for start, end in finder.spans():
-        piece = _with_line_ends(new_bytes, data, start, end, exact=exact) if follows else new_bytes
-        pieces += (data[done:start], piece)
-        size += start - done + len(piece)
+    if occurrences is Occurrences.ONE:
+        positions, count = _starts(finder)
+        if count > 1:
+            return Unmatched(reason=_several(data, positions, count))
+    follow = "\n" in new and not (exact and ("\r" in old or "\r" in new))
+    new_bytes = new.encode()
+    pieces = (
+        (start, end, _with_line_ends(new_bytes, data, start, end, exact=exact) if follow else new_bytes)
+        for start, end in finder.spans()
+    )
+    return _joined(data, pieces, most_bytes)
+
+
+def _joined(data: bytes, pieces: Iterator[tuple[int, int, bytes]], most_bytes: int) -> Spliced | Unmatched:
+    content = bytearray()
+    done = replacements = 0
+    for start, end, piece in pieces:
+        content += data[done:start]
+        content += piece
         done = end
         replacements += 1
-        if size > most_bytes:
+        if len(content) > most_bytes:
             break
-    if size + len(data) - done > most_bytes:
+    content += data[done:]
+    if len(content) > most_bytes:
         return Unmatched(reason=f"{{path}} would become larger than {most_bytes:,} bytes; nothing was written.")
-    content = b"".join((*pieces, data[done:]))
     if content == data:
         return Unmatched(reason="The edit changes nothing in {path}: line ends follow those of the file.")
-    return Spliced(content=content, replacements=replacements)
+    return Spliced(content=bytes(content), replacements=replacements)
 
 
 class _Exact:

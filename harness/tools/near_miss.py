@@ -12,6 +12,8 @@ MIN_APPLIED_CHARACTERS = 4
 """A shorter new text is somewhere in most files: that it is there says nothing."""
 MAX_SEARCHED_LINES = 50_000
 MAX_COMPARED_WORDS = 200
+MAX_COMPARED_CHARACTERS = 2_000
+"""Of one line."""
 MAX_COMPARED_LINES = 1_000
 """A longer old text is not searched for with other blanks."""
 CANDIDATES = 20
@@ -115,7 +117,7 @@ def _nearest(lines: Sequence[str], wanted: Sequence[str]) -> str:
 
     anchor = max(range(len(wanted)), key=lambda index: len(wanted[index].strip()))
     words = set(_words(wanted[anchor : anchor + 1]))
-    votes = ((len(words.intersection(_WORD.findall(line))), index) for index, line in enumerate(lines))
+    votes = ((len(words.intersection(_words([line]))), index) for index, line in enumerate(lines))
     best = nlargest(CANDIDATES, (vote for vote in votes if vote[0]))
     matcher = SequenceMatcher(None, b=_words(wanted), autojunk=False)
     likeness, place = 0.0, 0
@@ -135,7 +137,7 @@ def _nearest(lines: Sequence[str], wanted: Sequence[str]) -> str:
 def _words(lines: Sequence[str]) -> list[str]:
     found: list[str] = []
     for line in lines:
-        found += _WORD.findall(line)
+        found += _WORD.findall(line[:MAX_COMPARED_CHARACTERS])
         if len(found) >= MAX_COMPARED_WORDS:
             break
     return found[:MAX_COMPARED_WORDS]
