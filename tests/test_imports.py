@@ -82,9 +82,9 @@ HARMLESS = frozenset(
     "unicodedata weakref".split()
 )
 PURE = (
-    "actions", "approval", "built_in", "errors", "interrupt", "limits", "log_order", "matchers", "messages", "model", "models.scripted",
-    "models.stream", "policy", "programs.readers", "record", "shell.commands", "shell.lexer", "shell.loose",
-    "toml_lines", "visible",
+    "actions", "approval", "built_in", "errors", "interrupt", "limits", "log_order", "matchers", "messages",
+    "model", "models.scripted", "models.stream", "policy", "programs.readers", "record", "shell.commands",
+    "shell.lexer", "shell.loose", "toml_lines", "visible",
 )  # fmt: skip
 
 THIRD_PARTY = {

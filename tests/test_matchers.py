@@ -125,7 +125,7 @@ HITS = [
     # a rule that names a folder means the program in it, wherever it is called from
     (pattern("./deploy.sh"), "./deploy.sh", True),
     (pattern("./deploy.sh"), "deploy.sh", True),
-    (pattern("./deploy.sh"), "/work/deploy.sh now", True),
+    (pattern("./deploy.sh"), "/srv/deploy.sh now", True),
     (pattern("/usr/sbin/reboot"), "reboot", True),
     # flags: one of them, anywhere behind
     (FORCE, "git push", False),
