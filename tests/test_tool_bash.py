@@ -315,15 +315,16 @@ def test_a_second_interrupt_does_not_wait_for_the_obstinate(road: Road) -> None:
     assert ended(int((road.root / "pid").read_text()))
 
 
-def test_a_status_that_the_system_kept_to_itself_is_not_success(road: Road) -> None:
-    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as a parent may have left it; the kernel reaps then
+def test_nothing_is_run_where_the_end_of_a_child_cannot_be_learned(road: Road) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as a parent may have left it
     try:
-        result = road.run(command="echo done")
+        result = road.run(command="touch ran")
     finally:
         signal.signal(signal.SIGCHLD, before)
 
-    content = "done\n[ended with an unknown status, T s]"
-    assert result == ToolResult(call_id="c1", status=ResultStatus.FAILED, content=content, output_bytes=5)
+    content = "Error: Cannot start bash: SIGCHLD is ignored in this process, so no command's end can be learned."
+    assert result == ToolResult(call_id="c1", status=ResultStatus.FAILED, content=content, output_bytes=len(content))
+    assert not (road.root / "ran").exists()
 
 
 def test_no_thread_and_no_descriptor_is_left(road: Road) -> None:

@@ -5,6 +5,7 @@ INVARIANT: when `run_group` returns or raises, no process of the group is left, 
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -28,6 +29,8 @@ SETTLE_SECONDS = 0.05
 """The same, after what was left of the group has been killed."""
 GONE_SECONDS = 1.0
 """How long the end after SIGKILL is waited for; a process inside a system call that cannot be interrupted takes longer."""
+LOOK_UP_SECONDS = 0.1
+"""How often the waiting thread looks up: a signal that comes just before it waits does not wake it."""
 BLOCK_BYTES = 65_536
 """The capacity of a pipe (pipe(7))."""
 
@@ -40,7 +43,7 @@ class Ending(Enum):
     TIMED_OUT = "timed out"
     INTERRUPTED = "interrupted"
     UNKNOWN = "unknown"
-    """It ended, and its status went to someone else: SIGCHLD is ignored in this process."""
+    """It ended, and its status went to another part of this process, which waits for children that are not its own."""
 
 
 class Rest(Enum):
@@ -77,8 +80,11 @@ def run_group(
     After `seconds` the group gets SIGTERM, and SIGKILL two seconds later. KeyboardInterrupt does the same (twice: at
     once) and is not raised but told by the ending. Processes that made a session of their own are left alone.
 
-    Raises OSError or ValueError if it cannot be started.
+    Raises OSError or ValueError if it cannot be started, ChildProcessError where SIGCHLD is ignored: the kernel would
+    give the number of the program away as soon as it ends.
     """
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        raise ChildProcessError(errno.ECHILD, "SIGCHLD is ignored in this process, so no command's end can be learned")
     # On a thread of its own, since KeyboardInterrupt is raised in the main thread only, between any two instructions:
     # here it can only cut short the waiting, never lose a child that has just been started.
     ended: list[Ended | BaseException] = []
@@ -98,7 +104,7 @@ def run_group(
         start_new_thread(work, ())
         while not ended:
             try:
-                done.acquire()
+                done.acquire(timeout=LOOK_UP_SECONDS)
             except KeyboardInterrupt:
                 os.eventfd_write(interrupt, 1)
     except BaseException:
