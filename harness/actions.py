@@ -97,6 +97,8 @@ class Action(Record):
     """One line, for the trace."""
     preview: str
     """What a person must see before saying yes: the whole command, or a diff."""
+    shown_whole: bool = True
+    """Whether `preview` holds everything; what it does not hold cannot be approved at a terminal."""
     request: object
     """The tool's own frozen arguments: resolved paths, time limits, digests."""
     default_of: str = ""

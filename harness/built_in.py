@@ -32,22 +32,30 @@ class Finding(Record):
 _PROTECTED_NAMES = frozenset(
     (
         ".git", ".gitmodules", ".gitattributes", ".gitconfig", ".github", ".gitlab-ci.yml", ".gitlab", ".circleci",
-        ".buildkite", ".travis.yml", "azure-pipelines.yml", "jenkinsfile", ".vscode", ".idea", ".husky", ".devcontainer",
-        ".pre-commit-config.yaml", ".envrc", ".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn", ".pnpmfile.cjs", ".mvn", ".cargo",
-        ".mcp.json", ".harness", ".claude", ".codex", ".cursor", ".gemini", ".bashrc", ".bash_profile", ".bash_login",
-        ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".inputrc", ".ripgreprc", ".ssh",
-        ".config", ".pypirc", ".netrc", "pip.conf", "sitecustomize.py", "usercustomize.py", ".hg", ".svn", ".jj",
+        ".buildkite", ".travis.yml", "azure-pipelines.yml", "jenkinsfile", ".vscode", ".idea", ".husky",
+        ".devcontainer", ".pre-commit-config.yaml", ".envrc", ".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn",
+        ".pnpmfile.cjs", ".mvn", ".cargo", ".mcp.json", ".harness", ".claude", ".codex", ".cursor", ".gemini",
+        ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile",
+        ".zlogin", ".inputrc", ".ripgreprc", ".ssh", ".config", ".pypirc", ".netrc", ".gitea", ".forgejo",
+        "bitbucket-pipelines.yml", ".drone.yml", ".woodpecker.yml", ".woodpecker", "appveyor.yml", ".appveyor.yml",
+        ".cirrus.yml", ".teamcity", "lefthook.yml", ".lefthook.yml", ".gdbinit", ".exrc", ".vimrc", ".nvim.lua",
+        ".zed", ".vs", ".dir-locals.el", "mise.toml", ".mise.toml", ".tool-versions", ".bazelrc", ".rprofile",
+        ".irbrc", ".tmux.conf", ".curlrc", ".wgetrc", ".direnvrc", ".bash_aliases", ".venv", "agents.md",
+        "claude.md", "gemini.md", ".cursorrules", ".windsurfrules", ".continue", ".aider.conf.yml", "pip.conf",
+        "sitecustomize.py", "usercustomize.py", ".hg", ".svn", ".jj",
     )
 )  # fmt: skip
 
 # Files that build and test commands run without naming them: editing one and running the command is running the edit.
 ENTRY_POINTS = frozenset(
     (
-        "makefile", "gnumakefile", "package.json", "conftest.py", "pyproject.toml", "setup.py", "setup.cfg", "tox.ini",
-        "noxfile.py", "pytest.ini", "build.rs", "cargo.toml", "cmakelists.txt", "build.gradle", "build.gradle.kts",
-        "settings.gradle", "pom.xml", "justfile", "rakefile", "gemfile", "dockerfile", "go.mod", "tsconfig.json",
-        "vite.config.ts", "vite.config.js", "jest.config.js", "jest.config.ts", "babel.config.js", "eslint.config.js",
-        "webpack.config.js", "tasks.py", "manage.py", "gruntfile.js", "gulpfile.js", "composer.json",
+        "makefile", "gnumakefile", "package.json", "conftest.py", "pyproject.toml", "setup.py", "setup.cfg",
+        "tox.ini", "noxfile.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pytest.py",
+        "unittest.py", ".coveragerc", "build.rs", "cargo.toml", "cmakelists.txt", "build.gradle",
+        "build.gradle.kts", "settings.gradle", "pom.xml", "justfile", "rakefile", "gemfile", "dockerfile", "go.mod",
+        "tsconfig.json", "vite.config.ts", "vite.config.js", "jest.config.js", "jest.config.ts", "babel.config.js",
+        "eslint.config.js", "webpack.config.js", "tasks.py", "manage.py", "gruntfile.js", "gulpfile.js",
+        "composer.json",
     )
 )  # fmt: skip
 
@@ -233,4 +241,6 @@ def _is_within(path: str, folder: str) -> bool:
 
 def is_entry_point(path: str) -> bool:
     """Say whether build and test commands run or obey the file at `path` without naming it."""
-    return fold(path.rpartition("/")[2]) in ENTRY_POINTS
+    *folders, name = fold(path).split("/")
+    # A folder of that name takes the place of the module that `python -m` is told to run.
+    return name in ENTRY_POINTS or (name.endswith(".py") and not {"pytest", "unittest"}.isdisjoint(folders[-1:]))

@@ -24,28 +24,33 @@ class Verification(Record):
     """Calls with an intent and no outcome: they may have run, wholly or in part."""
     open_sessions: tuple[str, ...] = ()
     """Sessions that never said that they ended."""
+    passed_head: bool = False
+    """Whether some line has the hash that was asked for: up to there the log is the one that had this head."""
 
 
-def verify(path: str) -> Verification:
+def verify(path: str, head: str | None = None) -> Verification:
     """Check a log: every line a record, sequence without gaps, every `prev` the hash of the line before, every run
     permitted beforehand, every call ended. Raises LogError if the file cannot be read.
+
+    `head` is a hash that the log had once, kept elsewhere; the result says whether a line still has it.
 
     Proves that the file is consistent with its head; not that the head is the one that was written (compare it with the
     one kept elsewhere), nor that the harness was honest.
     """
-    previous, count = NO_PREVIOUS, 0
+    previous, count, passed = NO_PREVIOUS, 0, False
     ledger = Ledger()
     for number, (line, whole) in enumerate(log_lines(path), start=1):
         if not whole:
-            return _verification(ledger, count, previous, torn=True)
+            return _verification(ledger, count, previous, passed, torn=True)
         record = parse_line(line)
         problem = "is not a record" if record is None else _chain_problem(record, count, previous)
         if record is not None and not problem:
             problem = ledger.enter(record)
         if problem:
-            return _verification(ledger, count, previous, broken_line=number, problem=problem)
+            return _verification(ledger, count, previous, passed, broken_line=number, problem=problem)
         previous, count = hashlib.sha256(line).hexdigest(), count + 1
-    return _verification(ledger, count, previous)
+        passed = passed or previous == head
+    return _verification(ledger, count, previous, passed)
 
 
 def _chain_problem(record: LogRecord, count: int, previous: str) -> str:
@@ -61,7 +66,14 @@ def _chain_problem(record: LogRecord, count: int, previous: str) -> str:
 
 
 def _verification(
-    ledger: Ledger, records: int, head: str, *, broken_line: int | None = None, problem: str = "", torn: bool = False
+    ledger: Ledger,
+    records: int,
+    head: str,
+    passed_head: bool,
+    *,
+    broken_line: int | None = None,
+    problem: str = "",
+    torn: bool = False,
 ) -> Verification:
     return Verification(
         records=records,
@@ -71,4 +83,5 @@ def _verification(
         torn=torn,
         unknown_calls=ledger.unknown_calls,
         open_sessions=ledger.open_sessions,
+        passed_head=passed_head,
     )

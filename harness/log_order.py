@@ -71,6 +71,8 @@ class Ledger:
     def _breach(self, kind: str, call: str, record: LogRecord, step: str | None) -> str:
         """Return what the gate would never do although the kinds are in order, or nothing."""
         number, status = record.get("call"), record.get("status")
+        if kind == "outcome" and status not in (*_RAN, *_DID_NOT_RUN):
+            return f"says that call {number} ended in no known way ({status})"
         if kind == "approval_asked" and self.decisions[call] != "confirm":
             return f"asks about call {number}, whose decision was {self.decisions[call]}"
         if kind == "intent" and not self.permitted[call]:

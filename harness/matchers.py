@@ -39,6 +39,8 @@ class ArgvPattern(Record):
             return False
         allowed = self.flags or ()
         operands = [word for word in argv[len(self.tokens) :] if not _is_option(word)]
+        if any(len(word) > 1 and word[0] == "@" for word in operands):
+            return False  # many programs read further options out of `@file`
         options = [word for word in argv[len(self.tokens) :] if _is_option(word)]
         return (self.rest or not operands) and all(_flag_listed(option, allowed) for option in options)
 

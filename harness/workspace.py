@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 from harness.actions import Access, PathAccess, Place
@@ -9,6 +10,9 @@ from harness.errors import ToolError, UsageError
 
 MAX_PATH_CHARACTERS = 4096
 """PATH_MAX of Linux (limits.h), the terminating NUL included; a longer path cannot name a file."""
+
+MAX_LINKS = 40
+"""As many as Linux follows on the way to one file (path_resolution(7))."""
 
 
 class Workspace:
@@ -37,13 +41,11 @@ class Workspace:
         _check(path)
         expanded = self.home + path[1:] if path == "~" or path.startswith("~/") else path
         joined = os.path.join(cwd or self.root, expanded)
-        try:
-            real = os.path.realpath(joined)
-        except OSError as error:
-            raise ToolError(f"Cannot resolve the path {path[:200]!r}: {error.strerror}.") from None
+        real, sure = _walk(joined)
         lexical = os.path.normpath(joined)
         names = tuple(dict.fromkeys((self._name(lexical), self._name(real))))
-        return PathAccess(written=path, real=real, names=names, access=access, place=self._place(real))
+        place = self._place(real) if sure else Place.OUTSIDE
+        return PathAccess(written=path, real=real, names=names, access=access, place=place)
 
     def _name(self, absolute: str) -> str:
         if absolute == self.root:
@@ -77,3 +79,36 @@ def _check(path: str) -> None:
         path.encode()
     except UnicodeEncodeError:
         raise ToolError("The path contains a lone surrogate, which no file name can hold.") from None
+
+
+def _walk(path: str) -> tuple[str, bool]:
+    """Return where the absolute `path` leads, part by part as the kernel goes, and whether that is sure.
+
+    It is not sure where the way leads through /proc, whose links depend on who follows them (`/proc/self/cwd`,
+    `/dev/stdin`), where a link cannot be read, and where there are more links than the kernel follows.
+    """
+    waiting = path.split("/")[::-1]
+    real, links, sure = "", 0, True
+    while waiting:
+        part = waiting.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            real = real.rpartition("/")[0]
+            continue
+        here = f"{real}/{part}"
+        sure = sure and here != "/proc"
+        try:
+            target = os.readlink(here)
+        except OSError as error:
+            # No link, or nothing there: both are plain names.
+            sure = sure and error.errno in (errno.EINVAL, errno.ENOENT, errno.ENOTDIR)
+            real = here
+            continue
+        links += 1
+        if links > MAX_LINKS:
+            return os.path.normpath(path), False
+        if target.startswith("/"):
+            real = ""
+        waiting.extend(target.split("/")[::-1])
+    return real or "/", sure

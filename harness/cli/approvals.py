@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 import termios
-import time
 from collections.abc import Callable
 
 from harness.actions import Action, describe_facet
@@ -14,9 +14,14 @@ from harness.cli.rich_console import RichConsole
 from harness.cli.trace import Tone
 from harness.interrupt import Interrupt
 from harness.policy import Decision, Source, Verdict
+from harness.visible import visible_line
 
 DEAD_SECONDS = 0.4
 """Keys pressed before and shortly after the question appears are thrown away: they were meant for something else."""
+
+MAX_NOISY_ROUNDS = 20
+"""How often keys may break the silence; a keyboard that never rests gets a no."""
+TOO_LARGE = "the change is too large to be shown whole at the terminal; make it in smaller steps"
 
 _QUESTION = "allow? y = yes, n = no, n WORDS = no, because ...: "
 
@@ -30,20 +35,23 @@ class TerminalApprover:
         *,
         read_line: Callable[[str], str],
         drop_keys: Callable[[], None],
-        sleep: Callable[[float], None] = time.sleep,
+        keys_within: Callable[[float], bool],
     ) -> None:
-        """Take how to read a line (raises EOFError and KeyboardInterrupt) and how to forget keys that were pressed."""
+        """Take how to read a line (raises EOFError and KeyboardInterrupt), how to forget keys that were pressed, and how
+        to wait for some seconds, or until a key comes."""
         self._console = console
         self._read_line = read_line
         self._drop_keys = drop_keys
-        self._sleep = sleep
+        self._keys_within = keys_within
 
     def __call__(self, action: Action, verdict: Verdict) -> Approval:
         """Show `action` and why it is asked about, and return the answer."""
         show_question(self._console, action, verdict)
-        self._drop_keys()
-        self._sleep(DEAD_SECONDS)
-        self._drop_keys()
+        if not action.shown_whole:
+            self._console.line("this cannot be shown whole, so it cannot be approved here", Tone.BAD)
+            return Approval(answer=Answer.NO, by="person", words=TOO_LARGE)
+        if not self._wait_for_quiet():
+            return Approval(answer=Answer.NO, by="person", words="keys kept coming while the question was put")
         while True:
             try:
                 line = self._read_line(_QUESTION).strip()
@@ -54,6 +62,15 @@ class TerminalApprover:
                 return approval
             self._console.line("type y or n; Enter alone answers nothing", Tone.QUIET)
 
+    def _wait_for_quiet(self) -> bool:
+        """Drop keys until none comes for DEAD_SECONDS: what was begun before the question is no answer to it."""
+        for _ in range(MAX_NOISY_ROUNDS):
+            self._drop_keys()
+            if not self._keys_within(DEAD_SECONDS):
+                self._drop_keys()
+                return True
+        return False
+
 
 def show_question(console: RichConsole, action: Action, verdict: Verdict) -> None:
     """Write what is asked: the whole action, each part with its own verdict, and why. Made from what was judged alone."""
@@ -62,8 +79,10 @@ def show_question(console: RichConsole, action: Action, verdict: Verdict) -> Non
     parts = [facet for facet in verdict.facets if facet.source is not Source.COVERED]
     for part in parts if len(parts) > 1 else ():
         tone = Tone.QUIET if part.decision is Decision.AUTO else Tone.WARNING
-        console.line(f"  {part.decision.word:8} {describe_facet(part.facet)}  [{part.by}]", tone)
-    console.line(f"why: {verdict.deciding.reason}  [{verdict.deciding.by}]", Tone.WARNING)
+        # On one line each: a line end inside a quoted word must not draw a part, a reason or a question of its own.
+        text = visible_line(f"{describe_facet(part.facet)}  [{part.by}]", 1_000)
+        console.line(f"  {part.decision.word:8} {text}", tone)
+    console.line(visible_line(f"why: {verdict.deciding.reason}  [{verdict.deciding.by}]", 2_000), Tone.WARNING)
     for note in verdict.notes:
         console.line("changed without your having seen it:", Tone.WARNING)
         console.diff(note)
@@ -72,10 +91,10 @@ def show_question(console: RichConsole, action: Action, verdict: Verdict) -> Non
 def terminal_approver(console: RichConsole, interrupt: Interrupt) -> TerminalApprover:
     """Return an approver that reads with prompt_toolkit, and that a signal can end."""
     from prompt_toolkit import PromptSession
-    from prompt_toolkit.history import InMemoryHistory
+    from prompt_toolkit.history import DummyHistory
     from prompt_toolkit.input.typeahead import clear_typeahead
 
-    questions: PromptSession[str] = PromptSession(history=InMemoryHistory())
+    questions: PromptSession[str] = PromptSession(history=DummyHistory())
 
     def read_line(question: str) -> str:
         with interrupt:
@@ -86,7 +105,11 @@ def terminal_approver(console: RichConsole, interrupt: Interrupt) -> TerminalApp
         # What an earlier prompt had read beyond its own line would be replayed in the next one.
         clear_typeahead(questions.app.input)
 
-    return TerminalApprover(console, read_line=read_line, drop_keys=drop_keys)
+    def keys_within(seconds: float) -> bool:
+        with interrupt:
+            return bool(select.select([sys.stdin.fileno()], [], [], seconds)[0])
+
+    return TerminalApprover(console, read_line=read_line, drop_keys=drop_keys, keys_within=keys_within)
 
 
 def parse_answer(line: str) -> Approval | None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from harness.action_log import read_log
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit
-from harness.cli.state import State
+from harness.cli.state import KnownHead, State
 from harness.cli.trace import Tone, Tracer
 from harness.errors import UsageError
 from harness.log_check import Verification, verify
@@ -49,7 +49,7 @@ def _list(state: State) -> int:
             if first is None
             else f"{first['time']}  {first.get('mode', '?'):5} {first.get('workspace', '')}"
         )
-        sys.stdout.write(f"{visible_line(what, 300)}  {path}\n")
+        sys.stdout.write(f"{visible_line(what, 300)}  {visible_line(path, 5_000)}\n")
     return Exit.DONE
 
 
@@ -86,23 +86,23 @@ def _plain_line(record: LogRecord) -> str:
 
 def _verify(state: State, path: str, head: str | None) -> int:
     """Say in words what reading the whole log proved, and what it did not."""
-    found = verify(path)
-    kept = (found.records, head) if head else state.known_head(path)
+    kept = KnownHead(records=0, head=head) if head else state.known_head(path)
+    found = verify(path, kept.head if kept else None)
     lines, code = _findings(found, kept)
     for line in lines:
         sys.stdout.write(f"{visible_line(line, 1000)}\n")
-    sys.stdout.write(f"{path}: {found.records} records, head {found.head}\n")
+    sys.stdout.write(f"{visible_line(path, 5_000)}: {found.records} records, head {found.head}\n")
     return code
 
 
-def _findings(found: Verification, kept: tuple[int, str] | None) -> tuple[list[str], int]:
+def _findings(found: Verification, kept: KnownHead | None) -> tuple[list[str], int]:
     if found.broken_line is not None:
         return [f"BROKEN at line {found.broken_line}: it {found.problem}"], BROKEN
+    if not found.records:
+        return ["There is no whole record in this file: nothing was proved."], OPEN
     lines = ["Every record follows from the one before; every run was permitted beforehand."]
-    if kept is not None and (found.torn or (found.records, found.head) != kept):
-        lines.append(f"BROKEN: this is not the log that was closed: the head that was kept is {kept[1]}")
-        if kept[0] != found.records:
-            lines.append(f"It had {kept[0]} records then.")
+    if kept is not None and not found.passed_head:
+        lines.append(f"BROKEN: this is not the log that was kept in mind: no record of it has the head {kept.head}")
         return lines, BROKEN
     if found.torn:
         lines.append("OPEN: the last line is torn; something stopped the harness while it was written")
@@ -110,8 +110,9 @@ def _findings(found: Verification, kept: tuple[int, str] | None) -> tuple[list[s
     lines += [f"OPEN: session {session} never said that it ended" for session in found.open_sessions]
     if len(lines) > 1:
         return lines, OPEN
-    if kept is None:
-        lines.append("No head to compare with: a tail that was cut off, or a rewritten log, could not be seen.")
+    if kept is None or not kept.closed or found.head != kept.head:
+        what = "No head to compare with" if kept is None else "The log went on after the head that was kept"
+        lines.append(f"{what}: a tail that was cut off, or a rewritten log, could not be seen.")
         return lines, NO_HEAD
     lines.append("The head is the one that was kept when the log was closed: nothing was cut off or rewritten.")
     return lines, Exit.DONE

@@ -65,7 +65,7 @@ class Console:
         try:
             self._stream.write(text)
             self._stream.flush()
-        except (BrokenPipeError, ValueError):
+        except (OSError, ValueError):
             # People stopped reading; the run itself goes on, and its record is the log.
             self._stream = _null_stream()
         self._at_line_start = text.endswith("\n")

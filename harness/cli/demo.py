@@ -32,6 +32,7 @@ from harness.models.scripted import Player
 from harness.policy import Layer, Verdict
 from harness.policy_file import load_policy, nearest
 from harness.tools import builtin_tools
+from harness.visible import visible_line
 from harness.workspace import Workspace
 
 
@@ -128,7 +129,7 @@ def _shown(console: RichConsole, answers: ScriptedAnswers) -> Approver:
 
 def _tell_end(console: RichConsole, result: RunResult, log: ActionLog, kept: str | None) -> None:
     if result.stop is not StopReason.COMPLETED:
-        console.line(f"\n{result.stop.value.replace('_', ' ').upper()}: {result.detail}", Tone.BAD)
+        console.line(visible_line(f"{result.stop.value.replace('_', ' ').upper()}: {result.detail}", 2_000), Tone.BAD)
     console.line("")
     console.line(f"Everything is in the action log: {log.path}", Tone.QUIET)
     console.line(f"  harness audit show {log.path}", Tone.QUIET)

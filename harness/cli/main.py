@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
 from harness.errors import HarnessError, LogError, UsageError
@@ -21,9 +22,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     An expected failure is one line on stderr; an unexpected one is a line, and a traceback with HARNESS_DEBUG set.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    if words == ["--version"]:
-        sys.stdout.write(f"harness {__version__}\n")
-        return 0
     import os
 
     from harness.cli.exits import Exit
@@ -37,6 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the life of the process
     use_utf8()
     try:
+        if words == ["--version"]:
+            sys.stdout.write(f"harness {__version__}\n")
+            sys.stdout.flush()
+            return 0
         return _dispatch(words, os.environ)
     except LogError as error:
         _complain(str(error))
@@ -46,21 +48,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         return Exit.USAGE
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
-    except BrokenPipeError:
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EIO):
+            return _internal(error)
+        _complain(f"stdout cannot be written: {error.strerror}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return Exit.BROKEN_PIPE
-    except Exception as error:
-        if os.environ.get("HARNESS_DEBUG"):
-            raise
-        _complain(f"internal error: {type(error).__name__}: {error} (HARNESS_DEBUG=1 shows where)")
-        return Exit.INTERNAL
+    except Exception as error:  # noqa: BLE001 - the last resort: a bug is one line for the user, and exit 1
+        return _internal(error)
+
+
+def _internal(error: Exception) -> int:
+    import os
+
+    if os.environ.get("HARNESS_DEBUG"):
+        raise error
+    _complain(f"internal error: {type(error).__name__}: {error} (HARNESS_DEBUG=1 shows where)")
+    return 1
 
 
 def _complain(text: str) -> None:
     from harness.visible import visible
 
-    if sys.stderr is not None:
+    try:
         sys.stderr.write(f"harness: {visible(text)}\n")
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        pass  # nobody can be told; the exit code still says it
 
 
 def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:

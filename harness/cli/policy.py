@@ -40,7 +40,8 @@ def _check(files: Sequence[str]) -> int:
             sys.stderr.write(f"{visible_line(str(error), 2000)}\n")
             continue
         rules, defaults = len(policy.rules), len(policy.defaults)
-        sys.stdout.write(f"{file}: good: {rules} rules, {defaults} defaults, sha256 {policy.sha256}\n")
+        line = f"{file}: good: {rules} rules, {defaults} defaults, sha256 {policy.sha256}"
+        sys.stdout.write(f"{visible_line(line, 5_000)}\n")
     return Exit.USAGE if failed else Exit.DONE
 
 
@@ -48,6 +49,7 @@ def _trust(file: str | None, state: State) -> int:
     path = file or os.path.join(os.getcwd(), PROJECT_POLICY)
     policy = load_policy(path, layer=Layer.PROJECT)
     state.trust_policy(policy.sha256, os.path.realpath(path))
+    path = visible_line(path, 5_000)
     sys.stdout.write(f"trusted: {path} with sha256 {policy.sha256}; any change of the file ends the trust\n")
     return Exit.DONE
 

@@ -26,6 +26,7 @@ from harness.messages import StopReason
 from harness.policy import Policy
 from harness.policy_file import nearest
 from harness.tools import builtin_tools
+from harness.visible import visible_line
 
 TWICE_SECONDS = 2.0
 """Two Ctrl-C at an empty prompt within this time leave."""
@@ -130,7 +131,9 @@ class Repl:
 
     def _tell(self, result: RunResult) -> None:
         if result.stop is not StopReason.COMPLETED:
-            self._console.line(f"{result.stop.value.replace('_', ' ')}: {result.detail}", Tone.WARNING)
+            self._console.line(
+                visible_line(f"{result.stop.value.replace('_', ' ')}: {result.detail}", 2_000), Tone.WARNING
+            )
         usage = result.usage
         tokens = f"{usage.input_tokens} tokens in, {usage.output_tokens} out"
         self._console.line(f"({result.turns} requests, {tokens})", Tone.QUIET)

@@ -19,7 +19,7 @@ from harness.errors import LogError, UsageError
 from harness.log_order import LogRecord
 from harness.messages import StopReason
 from harness.tools import builtin_tools
-from harness.visible import visible
+from harness.visible import visible, visible_line
 
 MAX_PROMPT_BYTES = 1_000_000
 
@@ -60,7 +60,7 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     except LogError as error:
         code, result = Exit.LOG, _with_detail(result, str(error))
     if result.stop is not StopReason.COMPLETED or code is Exit.LOG:
-        console.line(f"harness: {result.stop.value.replace('_', ' ')}: {result.detail}", Tone.BAD)
+        console.line(visible_line(f"harness: {result.stop.value.replace('_', ' ')}: {result.detail}", 2_000), Tone.BAD)
     elif result.refusals:
         calls = "1 call was" if result.refusals == 1 else f"{result.refusals} calls were"
         console.line(f"harness: done, but {calls} refused", Tone.WARNING)
@@ -136,7 +136,7 @@ class _Output:
         try:
             sys.stdout.write(text + "\n")
             sys.stdout.flush()
-        except (BrokenPipeError, ValueError):
+        except (OSError, ValueError):
             self.broken = True
             self.on_broken()
             # What is still buffered must not raise again when Python exits.

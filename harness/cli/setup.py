@@ -41,6 +41,8 @@ class Parts:
         self.log = ActionLog.open(
             arguments.log or self.state.new_log_path(self.workspace.root), secrets=secrets_of(environment)
         )
+        if self.log.count:
+            self.state.record_head(self.log, closed=False)
 
 
 def close_log(state: State, log: ActionLog) -> None:

@@ -16,6 +16,14 @@ MANAGED_POLICY = "/etc/harness/policy.toml"
 PROJECT_POLICY = os.path.join(".harness", "policy.toml")
 
 
+class KnownHead(Record):
+    """The size and head that a log had when it was closed, or when it was opened to go on."""
+
+    records: int
+    head: str
+    closed: bool = True
+
+
 class State(Record):
     """The folders of one user (XDG Base Directory Specification 0.8)."""
 
@@ -78,33 +86,39 @@ class State(Record):
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         return os.path.join(folder, f"{stamp}-{os.urandom(3).hex()}.jsonl")
 
-    def record_head(self, log: ActionLog) -> None:
-        """Note the size and head of a log that is being closed. Raises LogError if that cannot be written."""
+    def record_head(self, log: ActionLog, *, closed: bool = True) -> None:
+        """Note the size and head of a log that is being closed, or that is opened to go on.
+
+        Raises LogError if that cannot be written.
+        """
         import json
 
-        line = json.dumps({"file": log.path, "session": log.session, "records": log.count, "head": log.head})
+        entry = {"file": log.path, "session": log.session, "records": log.count, "head": log.head, "closed": closed}
         try:
             _make_private(self.state)
             descriptor = os.open(self.heads, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                os.write(descriptor, line.encode() + b"\n")
+                os.write(descriptor, json.dumps(entry).encode() + b"\n")
             finally:
                 os.close(descriptor)
         except OSError as error:
             raise LogError(f"the heads file cannot be written: {self.heads}: {error.strerror}") from None
 
-    def known_head(self, path: str) -> tuple[int, str] | None:
-        """Return the size and head that were noted last for the log at `path`, or None."""
+    def known_head(self, path: str) -> KnownHead | None:
+        """Return what was noted last of the log at `path`, or None."""
         import json
 
         found = None
         for line in _lines(self.heads):
             try:
                 entry = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(entry, dict) and entry.get("file") == os.path.abspath(path):
-                found = (int(entry["records"]), str(entry["head"]))
+                if entry["file"] == os.path.abspath(path):
+                    head = KnownHead(
+                        records=int(entry["records"]), head=str(entry["head"]), closed=bool(entry["closed"])
+                    )
+                    found = head
+            except (ValueError, TypeError, KeyError):
+                continue  # a line that is none of ours; what it should have said is missed below
         return found
 
     def log_paths(self) -> list[str]:

@@ -57,21 +57,21 @@ class Tracer:
         elif kind == "outcome":
             return self._outcome(record)
         elif kind == "error" and "retry_seconds" in record:
-            wait = record["retry_seconds"]
-            text = f"~ try {record['attempt']} of {record['attempts']} failed, again in {wait} s: {record['message']}"
+            tries = f"try {record.get('attempt')} of {record.get('attempts')} failed"
+            text = f"~ {tries}, again in {record['retry_seconds']} s: {record.get('message')}"
             return Line(tone=Tone.WARNING, text=visible_line(text))
         elif kind == "error":
-            return Line(tone=Tone.BAD, text=visible_line(f"! {record['where']}: {record['message']}"))
+            return Line(tone=Tone.BAD, text=visible_line(f"! {record.get('where')}: {record.get('message')}"))
         elif kind == "limit":
-            return Line(tone=Tone.BAD, text=visible_line(f"! limit: {record['limit']}"))
+            return Line(tone=Tone.BAD, text=visible_line(f"! limit: {record.get('limit')}"))
         return None
 
     def _outcome(self, record: LogRecord) -> Line:
-        status = str(record["status"])
+        status = str(record.get("status"))
         decision = self._decisions.pop(record.get("call"), {})
         answer = self._answers.pop(record.get("call"), None)
         summary = str(decision.get("summary") or record.get("content") or "")
-        parts = [f"{_mark(status)} {record['tool']}  {visible_line(summary, 100)}", _how_decided(decision, answer)]
+        parts = [f"{_mark(status)} {record.get('tool')}  {visible_line(summary, 100)}", _how_decided(decision, answer)]
         parts.append(_how_ended(status, record))
         tone = _STATUS_TONES.get(status, Tone.BAD)
         return Line(tone=tone, text=visible_line("  ".join(part for part in parts if part), 400))
@@ -86,8 +86,8 @@ def _how_decided(decision: LogRecord, answer: LogRecord | None) -> str:
         return ""
     if answer is not None:
         words = f': "{answer["words"]}"' if answer.get("words") else ""
-        return f"[asked: {answer['answer']} by {answer['by']}, {answer['seconds']} s{words}]"
-    return f"[{decision['decision']}: {_short_place(str(decision['by']))}]"
+        return f"[asked: {answer.get('answer')} by {answer.get('by')}, {answer.get('seconds')} s{words}]"
+    return f"[{decision['decision']}: {_short_place(str(decision.get('by')))}]"
 
 
 def _short_place(by: str) -> str:

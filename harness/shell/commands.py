@@ -150,9 +150,17 @@ def _not_plain(program: Word, argv: Sequence[str]) -> str | None:
         return "find with an option that runs another program"
     if name in ("printf", "test", "[") and any(word.startswith("-v") for word in argv[1:]):
         return f"{name} -v, which evaluates a name"
+    if name == "git" and any(_steers_git(word) for word in argv[1:]):
+        return "a git pathspec with magic or a pattern, or a format that runs gpg"
     if any(len(_cluster(word)) > MAX_CLUSTER_LETTERS + 1 for word in argv[1:]):
         return f"an option of more than {MAX_CLUSTER_LETTERS} letters and digits"
     return None
+
+
+def _steers_git(word: str) -> bool:
+    """Say whether git takes a word for more than the path it seems to be (gitglossary(7), pathspec), or runs gpg for it."""
+    magic = word.startswith((":(", ":!", ":^", ":/")) or (word[0:1] != "-" and not set("*?[").isdisjoint(word))
+    return magic or "%G" in word
 
 
 def _operands(argv: Sequence[str]) -> Iterator[str]:

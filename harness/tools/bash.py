@@ -8,11 +8,11 @@ import signal
 from collections.abc import Mapping
 from typing import assert_never
 
-from harness.actions import Access, Action, PathAccess, Place
+from harness.actions import Access, Action, Facet, PathAccess, Place
 from harness.errors import ToolError
 from harness.limits import DEFAULT_COMMAND_SECONDS, Limits
 from harness.messages import ResultStatus, ToolCall
-from harness.record import Record
+from harness.record import Record, replace
 from harness.shell.commands import read_commands
 from harness.tool import Arguments, ToolOutput, ToolSpec
 from harness.tools.arguments import number, text
@@ -83,7 +83,7 @@ class BashTool:
             call=call,
             tool=self.spec.name,
             arguments=arguments,
-            facets=read_commands(command, self._resolver(cwd)),
+            facets=self._facets(command, cwd),
             summary=visible_line(f"{first} ..." if newline else first),
             # INVARIANT: the last two lines are the harness's own, whatever the command contains.
             preview=f"{visible(command)}\ncwd: {visible_line(cwd.names[-1], 4096)}\ntimeout: {request.seconds:g} s",
@@ -124,13 +124,17 @@ class BashTool:
             raise ToolError(f"cwd is not an existing folder: {shown}. It is taken from the workspace folder.")
         return path
 
-    def _resolver(self, cwd: PathAccess) -> _Resolver:
-        return _Resolver(self._workspace, cwd.real)
+    def _facets(self, command: str, cwd: PathAccess) -> tuple[Facet, ...]:
+        """Return what is judged: the commands, and the folder they start in as an operand of the first."""
+        first, *others = read_commands(command, _Resolver(self._workspace, cwd.real))
+        if cwd.place is Place.ROOT:
+            return (first, *others)
+        return (replace(first, paths=(*first.paths, cwd)), *others)
 
     def _check_unmoved(self, action: Action, request: BashRequest) -> None:
         """Refuse to run if a link was changed since the command was judged, so that it means other files now."""
         same_folder = self._workspace.resolve(request.cwd.written, Access.READ) == request.cwd
-        if not same_folder or read_commands(request.command, self._resolver(request.cwd)) != action.facets:
+        if not same_folder or self._facets(request.command, request.cwd) != action.facets:
             raise ToolError("A path in this command leads elsewhere than when it was judged; nothing was run.")
 
 
@@ -145,7 +149,11 @@ class _Resolver:
         try:
             return self._workspace.resolve(word, access, cwd=self._cwd)
         except ToolError:
-            return None
+            if not word:
+                return None
+            # What cannot be followed to its end is no reason to trust it: it counts as lying outside.
+            name = os.path.normpath(word)
+            return PathAccess(written=word, real=name, names=(name,), access=access, place=Place.OUTSIDE)
 
 
 def _bash(path: str) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from harness.record import Record
 from harness.visible import visible
 
-MAX_LINES = 400
+MAX_LINES = 4_000
 """Of a diff that is kept; the rest is counted."""
-MAX_LINE_CHARACTERS = 2_000
+MAX_LINE_CHARACTERS = 20_000
 CONTEXT = 3
 """Unchanged lines shown around a change."""
 MAX_COMPARED_LINES = 200_000
@@ -27,6 +27,11 @@ class Diff(Record):
     """How many lines were left out at the end."""
     added: int
     removed: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is left out, neither lines nor the end of one."""
+        return not self.more and not any(len(line) > MAX_LINE_CHARACTERS + 1 for line in self.lines)
 
     def text(self, most: int = MAX_LINES) -> str:
         """Return at most `most` lines, and one that counts the rest."""

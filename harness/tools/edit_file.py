@@ -57,15 +57,17 @@ class EditFileTool:
         request = _request(path, old, new, Occurrences.ALL if flag(arguments, "replace_all") else Occurrences.ONE)
         # What does not apply changes nothing, but its message says what the file holds: it is judged as a read.
         unable = isinstance(request.change, Unable)
-        facet = replace(path, access=Access.READ) if unable else path
+        # One that applies is a read as well: the difference that it returns shows lines around the change.
+        read = replace(path, access=Access.READ)
         return Action(
             call=call,
             tool=self.spec.name,
             arguments=arguments,
-            facets=(facet,),
+            facets=(read,) if unable else (path, read),
             default_of="read_file" if unable else "",
             summary=visible_line(path.written),
             preview=_preview(request),
+            shown_whole=isinstance(request.change, Unable) or request.change.diff.whole,
             request=request,
         )
 

@@ -60,6 +60,7 @@ class WriteFileTool:
             facets=(path,),
             summary=visible_line(path.written),
             preview=preview,
+            shown_whole=isinstance(change, Unable) or change.diff.whole,
             request=WriteFileRequest(path=path, change=change),
         )
 
