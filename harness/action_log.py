@@ -144,7 +144,7 @@ class ActionLog:
         for observer in self.observers:
             try:
                 observer(record)
-            except Exception:  # noqa: BLE001, S110 - an observer that fails harms nothing (design: the loop)
+            except (Exception, SystemExit):  # noqa: BLE001, S110 - an observer that fails harms nothing (design: the loop)
                 pass
         return record
 

@@ -29,7 +29,7 @@ from harness.messages import (
 )
 from harness.model import Model, Retry
 from harness.policy import Decision, Policy
-from harness.record import Record
+from harness.record import Record, replace
 from harness.tool import Tool, ToolRegistry
 from harness.version import __version__
 
@@ -187,7 +187,7 @@ class Agent:
             try:
                 self.end(current, result)
             except LogError as error:
-                return RunResult(stop=StopReason.LOG_ERROR, text=result.text, detail=str(error))
+                return replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
         return result
 
     def _guarded(self, session: Session, prompt: str) -> RunResult:
@@ -393,7 +393,7 @@ class Agent:
     def _tell_text(self, text: str) -> None:
         try:
             self._on_text(text)
-        except Exception:  # noqa: BLE001, S110 - an observer that fails harms nothing
+        except (Exception, SystemExit):  # noqa: BLE001, S110 - an observer that fails harms nothing
             pass
 
     def _log_retry(self, retry: Retry) -> None:

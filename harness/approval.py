@@ -35,6 +35,9 @@ class Approval(Record):
 class Approver(Protocol):
     """Asks about one action.
 
+    Only `deny_all` itself says beforehand that nobody is there: under `[unattended] confirm = "block"` the gate then
+    halts before any call of the reply runs. Another approver that answers NOBODY is known when it is asked.
+
     May take as long as it likes. Whatever it raises (but for KeyboardInterrupt, which is STOP) stops the run.
     """
 

@@ -11,6 +11,8 @@ from harness.errors import ToolError, UsageError
 MAX_PATH_CHARACTERS = 4096
 """PATH_MAX of Linux (limits.h), the terminating NUL included; a longer path cannot name a file."""
 
+MAX_NAME_BYTES = 255
+"""NAME_MAX of Linux (limits.h)."""
 MAX_LINKS = 40
 """As many as Linux follows on the way to one file (path_resolution(7))."""
 
@@ -101,8 +103,12 @@ def _walk(path: str) -> tuple[str, bool]:
         try:
             target = os.readlink(here)
         except OSError as error:
-            # No link, or nothing there: both are plain names.
-            sure = sure and error.errno in (errno.EINVAL, errno.ENOENT, errno.ENOTDIR)
+            # No link, nothing there, or a name that no disk can hold: plain names all. What else cannot be read may be
+            # a link nevertheless, to whoever comes by a shorter way.
+            plain = (
+                error.errno in (errno.EINVAL, errno.ENOENT, errno.ENOTDIR) or len(os.fsencode(part)) > MAX_NAME_BYTES
+            )
+            sure = sure and plain
             real = here
             continue
         links += 1

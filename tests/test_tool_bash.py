@@ -488,7 +488,7 @@ def test_an_action_holds_the_command_as_it_was_read(road: Road) -> None:
 
     folder = inside(road, "src", "src", Access.READ)
     facets: tuple[Facet, ...] = (
-        Command(text="cat a", argv=("cat", "a"), paths=(inside(road, "a", "src/a", Access.READ),)),
+        Command(text="cat a", argv=("cat", "a"), paths=(inside(road, "a", "src/a", Access.READ), folder)),
         Command(
             text="sort -u b",
             argv=("sort", "-u", "b"),

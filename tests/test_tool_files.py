@@ -604,13 +604,13 @@ def test_too_much_content_is_refused(road: Road) -> None:
 
 
 def test_a_preview_is_a_bounded_diff_without_control_characters(road: Road) -> None:
-    road.file("a.txt", b"".join(b"%d\n" % number for number in range(1000)))
+    road.file("a.txt", b"".join(b"%d\n" % number for number in range(5000)))
 
-    preview = road.prepare("write_file", path="a.txt", content="\x1b[2J\n" + "new\n" * 1000).preview.split("\n")
+    preview = road.prepare("write_file", path="a.txt", content="\x1b[2J\n" + "new\n" * 5000).preview.split("\n")
 
-    assert preview[:3] == ["overwrite a.txt (+1001 -1000 lines)", "@@ -1,1000 +1,1001 @@", "+\\x1b[2J"]
-    assert preview[-2:] == ["+new", "[... 1,602 more lines of the diff ...]"]
-    assert len(preview) == 402
+    assert preview[:3] == ["overwrite a.txt (+5001 -5000 lines)", "@@ -1,5000 +1,5001 @@", "+\\x1b[2J"]
+    assert preview[-2:] == ["+new", "[... 6,002 more lines of the diff ...]"]
+    assert len(preview) == 4002
 
 
 def test_a_preview_of_a_binary_file_does_not_show_it(road: Road) -> None:
@@ -973,7 +973,7 @@ def test_a_long_diff_is_cut_in_the_result(road: Road) -> None:
     [
         pytest.param("read_file", {}, "read", id="a read"),
         pytest.param("write_file", {"content": "x"}, "write", id="a write"),
-        pytest.param("edit_file", {"old_string": "PASSWORD=hunter2", "new_string": "x"}, "write", id="an edit"),
+        pytest.param("edit_file", {"old_string": "PASSWORD=hunter2", "new_string": "x"}, "read, write", id="an edit"),
         pytest.param(
             "edit_file",
             {"old_string": "PASSWORD=hunter1", "new_string": "x"},
@@ -994,7 +994,7 @@ def test_what_a_file_holds_is_told_only_to_whom_may_read_it(
     ruling = road.gate.authorize(road.gate.propose(action.call), action)
     road.log.close()
 
-    assert isinstance(ruling, Refusal) is (denied == judged_as)
+    assert isinstance(ruling, Refusal) is (denied in judged_as)
     assert not isinstance(ruling, Refusal) or "PASSWORD" not in ruling.text
     assert path.read_bytes() == b"PASSWORD=hunter2\n"
 

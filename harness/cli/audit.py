@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 from argparse import Namespace
@@ -28,7 +29,8 @@ def audit_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         return _list(state)
     paths = arguments.files or _latest(state)
     if arguments.action == "verify":
-        return max(_verify(state, path, arguments.head) for path in paths)
+        codes = {_verify(state, path, arguments.head) for path in paths}
+        return next((code for code in (BROKEN, OPEN, NO_HEAD) if code in codes), Exit.DONE)  # the worst comes first
     for path in paths:
         _show(path, as_json=arguments.json, environment=environment)
     return Exit.DONE
@@ -65,6 +67,8 @@ def _show(path: str, *, as_json: bool, environment: Mapping[str, str]) -> None:
         text, tone = (line.text, line.tone) if line is not None else (_plain_line(record), Tone.QUIET)
         if text:
             console.line(f"{str(record['time'])[11:19]}  {text}", tone)
+    if console.broken:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
 
 def _plain_line(record: LogRecord) -> str:

@@ -26,6 +26,8 @@ class Console:
         self._colour = colour
         self._at_line_start = True
         self._in_text = False
+        self.broken = False
+        """Whether nobody reads any more."""
         self._tracer = Tracer()
 
     def text(self, delta: str) -> None:
@@ -61,15 +63,15 @@ class Console:
         if line is not None:
             self.line(line.text, line.tone)
 
+    def give_up(self) -> None:
+        """Write nowhere from now on: people stopped reading; the run itself goes on, and its record is the log."""
+        self._stream = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the life of the process
+        self.broken = True
+
     def _write(self, text: str) -> None:
         try:
             self._stream.write(text)
             self._stream.flush()
         except (OSError, ValueError):
-            # People stopped reading; the run itself goes on, and its record is the log.
-            self._stream = _null_stream()
+            self.give_up()
         self._at_line_start = text.endswith("\n")
-
-
-def _null_stream() -> TextIO:
-    return open(os.devnull, "w", encoding="utf-8")

@@ -74,7 +74,7 @@ def _play(
     signals = Signals(interrupt)
     state = State.of(environment)
     workspace = Workspace(folder, environment.get("HOME"))
-    policy = load_policy(shipped_policy_path("demo"), layer=Layer.SHIPPED).guarding(state.state, state.config)
+    policy = load_policy(shipped_policy_path("demo"), layer=Layer.SHIPPED).guarding(*state.guarded)
     log = ActionLog.open(state.new_log_path(workspace.root))
     log.observers.append(console.record)
     player = Player(scenario.script)
@@ -101,6 +101,8 @@ def _play(
     console.end_text()
     played = player.finished and result.stop is StopReason.COMPLETED
     _tell_end(console, result, log, folder if keep else None)
+    if console.broken:
+        return Exit.BROKEN_PIPE
     if result.stop is StopReason.COMPLETED and not played:
         return Exit.NO_ANSWER
     return exit_code(result.stop, refusals=0, allow_refusals=True, terminated=signals.terminated)

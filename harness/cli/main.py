@@ -35,11 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the life of the process
     use_utf8()
     try:
-        if words == ["--version"]:
-            sys.stdout.write(f"harness {__version__}\n")
-            sys.stdout.flush()
-            return 0
-        return _dispatch(words, os.environ)
+        return _answer(words, os.environ)
     except LogError as error:
         _complain(str(error))
         return Exit.LOG
@@ -56,6 +52,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return Exit.BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 - the last resort: a bug is one line for the user, and exit 1
         return _internal(error)
+
+
+def _answer(words: list[str], environment: Mapping[str, str]) -> int:
+    """Do what is asked, and see to it that what was written has arrived."""
+    if words == ["--version"]:
+        sys.stdout.write(f"harness {__version__}\n")
+        code = 0
+    else:
+        code = _dispatch(words, environment)
+    sys.stdout.flush()
+    return code
 
 
 def _internal(error: Exception) -> int:

@@ -56,7 +56,7 @@ def assemble(state: State, workspace: str, *, named: str | None, fallback: str) 
     if os.path.lexists(project):
         layers.append(_project_policy(state, project))
     # No call may write the policies, the trust file or the logs.
-    return combine(layers).guarding(os.path.realpath(state.state), os.path.realpath(state.config))
+    return combine(layers).guarding(*state.guarded)
 
 
 def _project_policy(state: State, path: str) -> Policy:

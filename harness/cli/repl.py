@@ -72,6 +72,7 @@ class Repl:
             interrupt=parts.interrupt,
         )
         self._last_interrupt = 0.0
+        self._last: RunResult | None = None
 
     def talk(self) -> int:
         """Read, run, repeat. Returns the exit code."""
@@ -91,10 +92,18 @@ class Repl:
                 if code is not Exit.DONE:
                     break
         if code is not Exit.LOG:
-            self._agent.end(session)
+            self._agent.end(session, self._ending())
             close_log(parts.state, parts.log)
         console.line(f"log: {parts.log.path}", Tone.QUIET)
         return Exit.TERMINATED if parts.signals.terminated else code
+
+    def _ending(self) -> RunResult:
+        """Return how the session ends: as its last turn did, unless the person simply left."""
+        if self._parts.signals.terminated:
+            return RunResult(stop=StopReason.INTERRUPTED, text="", detail="the program was told to end")
+        if self._last is not None and self._last.stop is StopReason.GATE_ERROR:
+            return self._last
+        return RunResult(stop=StopReason.COMPLETED, text="")
 
     def _next_line(self) -> str | None:
         """Return what the person typed, or None when they leave."""
@@ -122,7 +131,7 @@ class Repl:
 
     def _turn(self, line: str, session: Session) -> Exit:
         self._parts.interrupt.clear()
-        result = self._agent.run(line, session)
+        result = self._last = self._agent.run(line, session)
         self._console.end_text()
         self._tell(result)
         if result.stop is StopReason.LOG_ERROR:

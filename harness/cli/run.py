@@ -18,6 +18,7 @@ from harness.cli.trace import Tone
 from harness.errors import LogError, UsageError
 from harness.log_order import LogRecord
 from harness.messages import StopReason
+from harness.record import replace
 from harness.tools import builtin_tools
 from harness.visible import visible, visible_line
 
@@ -58,7 +59,7 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     try:
         close_log(parts.state, parts.log)
     except LogError as error:
-        code, result = Exit.LOG, _with_detail(result, str(error))
+        code, result = Exit.LOG, replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
     if result.stop is not StopReason.COMPLETED or code is Exit.LOG:
         console.line(visible_line(f"harness: {result.stop.value.replace('_', ' ')}: {result.detail}", 2_000), Tone.BAD)
     elif result.refusals:
@@ -81,17 +82,6 @@ def _prompt(arguments: Namespace) -> str:
     if not text.strip():
         raise UsageError("the prompt is empty")
     return text
-
-
-def _with_detail(result: RunResult, detail: str) -> RunResult:
-    return RunResult(
-        stop=StopReason.LOG_ERROR,
-        text=result.text,
-        detail=detail,
-        turns=result.turns,
-        refusals=result.refusals,
-        usage=result.usage,
-    )
 
 
 def _summary(result: RunResult, code: Exit, parts: Parts) -> dict[str, object]:

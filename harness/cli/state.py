@@ -46,6 +46,11 @@ class State(Record):
         )
 
     @property
+    def guarded(self) -> tuple[str, str]:
+        """The folders that no call may write, links followed."""
+        return os.path.realpath(self.state), os.path.realpath(self.config)
+
+    @property
     def user_policy(self) -> str:
         """The user's own policy file."""
         return os.path.join(self.config, "policy.toml")
