@@ -30,7 +30,7 @@ from harness.messages import (
 from harness.model import Model, Retry
 from harness.policy import Decision, Policy
 from harness.record import Record, replace
-from harness.tool import Tool, ToolRegistry
+from harness.tool import LimitedTool, Tool, ToolRegistry
 from harness.version import __version__
 
 EQUAL_REFUSALS = 3
@@ -117,11 +117,13 @@ class Agent:
 
         Raises ValueError if two tools share a name.
         """
-        self.registry = ToolRegistry(tools, monotonic=monotonic)
         self.gate = Gate(policy=policy, approver=approver, log=log, monotonic=monotonic)
         self.model = model
         self.log = log
         self.limits = strictest([policy.limits, limits or Limits()]).filled()
+        # Here, so that no program can forget to hand a policy's limits to the tools.
+        limited = [tool.under(self.limits) if isinstance(tool, LimitedTool) else tool for tool in tools]
+        self.registry = ToolRegistry(limited, monotonic=monotonic)
         self._system = system
         self._about = dict(about or {})
         self._on_text = on_text

@@ -9,11 +9,12 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from harness.actions import Action, JsonValue
 from harness.errors import ToolError
 from harness.gate import Permit
+from harness.limits import Limits
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.record import Record
 
@@ -67,6 +68,15 @@ class Tool(Protocol):
         Raises ToolError for what cannot be done, KeyboardInterrupt when it was interrupted and everything it started
         is gone.
         """
+        ...
+
+
+@runtime_checkable
+class LimitedTool(Protocol):
+    """A tool whose calls are bounded by limits: seconds of a command, characters of a result."""
+
+    def under(self, limits: Limits) -> Tool:
+        """Return the same tool under `limits`, which are filled."""
         ...
 
 

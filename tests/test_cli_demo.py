@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pexpect
@@ -62,9 +63,9 @@ def test_a_hard_block_halts_with_3(program: Program) -> None:
     """Nothing of the reply that holds the block runs, and the log says so."""
     done = program.run("demo", "hard-block")
     assert done.code == 3
-    assert outcomes(program) == [("read_file", "ok"), ("bash", "blocked"), ("bash", "not_run")] or outcomes(
-        program
-    ) == [("read_file", "ok"), ("bash", "not_run"), ("bash", "blocked")]
+    assert outcomes(program) == [("read_file", "ok"), ("bash", "blocked"), ("bash", "not_run")]
+    assert "SCRIPTED" in done.out
+    assert program.records()[0]["model"] == "scripted"
     assert "BLOCKED" in done.out
     assert "This is never said" not in done.out
 
@@ -82,6 +83,18 @@ def test_an_unknown_demo_names_the_nearest(program: Program) -> None:
     assert (done.code, "did you mean hard-block?" in done.err) == (2, True)
     assert program.run("demo", "--answers", "maybe").code == 2
     assert "hard-block" in program.run("demo", "--list").out
+
+
+def test_a_reader_that_goes_away_does_not_stop_the_demo_half_way(program: Program) -> None:
+    """It is played to its end, exits 141, and the log is whole."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = program.start("demo", "--answers", "y,y,y", stdout=writer)
+    os.close(writer)
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, b"Traceback" in err) == (141, False), err
+    assert program.records()[-1]["stop"] == "completed"
+    assert program.run("audit", "verify").code == 0
 
 
 @pytest.mark.terminal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,14 @@ EXPLAINED = [
     pytest.param("read_file", "src/a.py", "auto", "default for read_file (", id="a plain file"),
     pytest.param("write_file", ".github/workflows/x.yml", "confirm", "built-in protected", id="a protected file"),
     pytest.param("read_file", "/etc/passwd", "confirm", "built-in outside", id="outside the workspace"),
+    pytest.param(
+        "bash", "cat /proc/self/cwd/x", "confirm", "built-in outside", id="a link that depends on who follows it"
+    ),
+    pytest.param("bash", "git log -p -- ':(top).env'", "deny", "rule secrets (", id="a pathspec with magic"),
+    pytest.param("bash", "git log -p -- '.en?'", "confirm", "built-in opaque", id="a pathspec with a pattern"),
+    pytest.param("bash", "git log --format=%GG", "confirm", "built-in opaque", id="a format that runs gpg"),
+    pytest.param("bash", "ls -R -L .", "confirm", "default for bash (", id="following the links of a repository"),
+    pytest.param("bash", "ls @x", "confirm", "default for bash (", id="options out of a file"),
 ]
 
 
@@ -114,3 +123,17 @@ def test_no_call_may_write_the_policies_or_the_log(program: Program, in_workspac
         )
         assert done.code == 3, done.err
         assert path.read_text() != ""
+
+
+@pytest.mark.parametrize("words", [("--version",), ("policy", "explain", "ls"), ("demo", "--list"), ("audit", "list")])
+def test_a_reader_that_goes_away_is_told_by_the_exit_code(program: Program, words: tuple[str, ...]) -> None:
+    """141, one line at most, no traceback; closed from the start it is 2."""
+    program.run("demo", "--answers", "n,n")
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = program.start(*words, stdout=writer)
+    os.close(writer)
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, b"Traceback" in err, b"Exception" in err) == (141, False, False), err
+    closed = program.run(*words, stdout=None, preexec_fn=lambda: os.close(1))
+    assert (closed.code, "stdout is closed" in closed.err) == (2, True)

@@ -328,3 +328,42 @@ def wait_for(path: Path) -> None:
             return
         appeared.wait(0.01)
     raise AssertionError(f"{path} never appeared")
+
+
+@pytest.mark.parametrize("form", ["text", "jsonl", "json"])
+def test_a_stdout_that_is_full_is_no_success(program: Program, form: str) -> None:
+    """What could not be written is told by the exit code."""
+    url = program.serve(replies(DONE))
+    with open("/dev/full", "wb") as full:
+        process = program.start("run", "go", "--base-url", url, "--output", form, stdout=full)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, b"Traceback" in err) == (141, False), err
+
+
+def test_a_policys_limits_reach_the_tools(program: Program) -> None:
+    """command_seconds and result_characters of a policy bound the command and its result."""
+    rules = AUTO + "[limits]\ncommand_seconds = 1\nresult_characters = 1000\nturns = 5\n"
+    slow = Reply(calls=(call("bash", command="sleep 20"), call("bash", command="head -c 5000 long")))
+    (program.workspace / "long").write_text("x" * 5000)
+    done = program.run(
+        "run", "go", "--base-url", program.serve(replies(slow, DONE)), "--policy", policy(program, rules)
+    )
+    outcomes = [r for r in program.records() if r["kind"] == "outcome"]
+    assert (done.code, [r["status"] for r in outcomes]) == (0, ["timeout", "ok"])
+    assert len(str(outcomes[1]["content"])) <= 1000
+
+
+def test_a_denied_folder_is_denied_as_the_place_to_start_in(program: Program) -> None:
+    """`cwd` is judged like an operand, also through /proc."""
+    rules = AUTO + '[[rule]]\nid = "no"\ndecision = "deny"\npath = ["/secrets/"]\nreason = "No."\n'
+    (program.workspace / "secrets").mkdir()
+    (program.workspace / "secrets" / "key").write_text("hunter2")
+    script = replies(
+        Reply(calls=(call("bash", command="ls", cwd="secrets"),)),
+        Reply(calls=(call("bash", command="cat /proc/self/cwd/secrets/key"),)),
+        DONE,
+    )
+    done = program.run("run", "go", "--base-url", program.serve(script), "--policy", policy(program, rules))
+    assert done.code == 7
+    assert [r["status"] for r in program.records() if r["kind"] == "outcome"] == ["denied", "denied"]
+    assert "hunter2" not in program.logs()[0].read_text()

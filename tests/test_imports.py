@@ -41,7 +41,7 @@ LAYERS = {
     "action_log": "actions errors log_order",
     "log_check": "action_log log_order record",
     "gate": "action_log actions approval built_in errors messages policy record",
-    "tool": "actions errors gate messages record",
+    "tool": "actions errors gate limits messages record",
     "model": "messages record tool",
     "agent": "version action_log actions approval errors gate interrupt limits messages model policy record tool",
     "tools": "actions errors limits messages record shell tool visible workspace",

@@ -102,6 +102,16 @@ RESOLVED = [
 ]
 
 
+def test_a_way_through_proc_is_never_inside(tmp_path: Path) -> None:
+    """Its links lead elsewhere for the command than for the harness; a link to one is no better."""
+    workspace = Workspace(str(tmp_path))
+    (tmp_path / "link").symlink_to("/proc/self/cwd")
+    (tmp_path / "x").write_text("")
+    for path in ("/proc/self/cwd/x", f"/proc/self/root{tmp_path}/x", "link/x", "/dev/stdin", "/dev/fd/0"):
+        assert workspace.resolve(path, Access.READ).place is Place.OUTSIDE
+    assert workspace.resolve("x", Access.READ).place is Place.INSIDE
+
+
 @pytest.mark.parametrize(("path", "names", "real", "place"), RESOLVED)
 @pytest.mark.parametrize("access", [Access.READ, Access.WRITE, Access.EITHER], ids=lambda access: str(access.value))
 def test_a_path_is_resolved_as_the_kernel_would(

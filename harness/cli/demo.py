@@ -88,7 +88,7 @@ def _play(
     with ScriptServer(player) as server:
         agent = Agent(
             model=OpenAIChat("scripted", base_url=server.base_url, api_key="no-key-needed"),
-            tools=builtin_tools(workspace, limits=policy.limits, environment=environment),
+            tools=builtin_tools(workspace, environment=environment),
             policy=policy,
             approver=_approver(console, answers, interrupt),
             log=log,

@@ -62,7 +62,7 @@ class Repl:
         parts.log.observers.append(self._console.record)
         self._agent = Agent(
             model=parts.model,
-            tools=builtin_tools(parts.workspace, limits=parts.limits, environment=parts.environment),
+            tools=builtin_tools(parts.workspace, environment=parts.environment),
             policy=parts.policy,
             approver=terminal_approver(self._console, parts.interrupt),
             log=parts.log,

@@ -40,7 +40,7 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     parts.signals.install()
     agent = Agent(
         model=parts.model,
-        tools=builtin_tools(parts.workspace, limits=parts.limits, environment=environment),
+        tools=builtin_tools(parts.workspace, environment=environment),
         policy=parts.policy,
         approver=deny_all,
         log=parts.log,

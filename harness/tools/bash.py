@@ -10,7 +10,7 @@ from typing import assert_never
 
 from harness.actions import Access, Action, Facet, PathAccess, Place
 from harness.errors import ToolError
-from harness.limits import DEFAULT_COMMAND_SECONDS, Limits
+from harness.limits import DEFAULT_COMMAND_SECONDS, Limits, strictest
 from harness.messages import ResultStatus, ToolCall
 from harness.record import Record, replace
 from harness.shell.commands import read_commands
@@ -58,10 +58,15 @@ class BashTool:
     ) -> None:
         """Take the environment that commands get their few variables from; that of this process where it is None."""
         self._workspace = workspace
+        self._limits = limits
         self._seconds = limits.filled().command_seconds or DEFAULT_COMMAND_SECONDS
         self._characters = result_characters(limits)
         self._environment = child_environment(os.environ if environment is None else environment)
         self.spec = _spec(self._seconds)
+
+    def under(self, limits: Limits) -> BashTool:
+        """Return the same tool under `limits` as well."""
+        return BashTool(self._workspace, limits=strictest((self._limits, limits)), environment=self._environment)
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action: the command read, its operands resolved from the folder that it starts in.

@@ -6,7 +6,7 @@ import os
 
 from harness.actions import Access, Action, PathAccess
 from harness.errors import ToolError
-from harness.limits import Limits
+from harness.limits import Limits, strictest
 from harness.messages import ToolCall
 from harness.record import Record
 from harness.tool import Arguments, ToolOutput, ToolSpec
@@ -55,8 +55,13 @@ class ReadFileTool:
 
     def __init__(self, workspace: Workspace, *, limits: Limits = Limits()) -> None:  # noqa: B008 - never changes
         self._workspace = workspace
+        self._limits = limits
         self._room = min(MAX_PAGE_BYTES, result_characters(limits) - RESERVED_CHARACTERS)
         self.spec = _spec()
+
+    def under(self, limits: Limits) -> ReadFileTool:
+        """Return the same tool under `limits` as well."""
+        return ReadFileTool(self._workspace, limits=strictest((self._limits, limits)))
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action. Raises ToolError for a path that cannot name a file."""
