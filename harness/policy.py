@@ -310,27 +310,40 @@ def _by_rules(
 ) -> FacetVerdict:
     hits = [rule for rule in concerned.strict(facet) if rule.hits(action, facet)]
     if hits:
-        strictest = max(rule.decision for rule in hits)
-        rules = tuple(rule for rule in hits if rule.decision is strictest)
-        stricter = _default_not_lifted(policy, action, facet, rules)
-        if stricter is not None:
-            return stricter
-        first = rules[0]
+        return _by_strict_rules(policy, action, facet, hits)
+    if isinstance(facet, PathAccess) and _is_operand(action, facet):
         return FacetVerdict(
-            facet=facet,
-            decision=strictest,
-            source=Source.RULE,
-            reason=first.reason or f"the policy says {strictest.word}",
-            hint=first.hint,
-            rules=rules,
-            by=f"rule {first.label}",
+            facet=facet, decision=Decision.AUTO, source=Source.COVERED, reason="an operand of its command"
         )
     autos = tuple(rule for rule in concerned.autos(facet) if rule.covers(action, facet))
     tool = action.default_of or action.tool
     floor = _managed_floor(policy, tool)
-    if floor is not None and not any(rule.layer is Layer.MANAGED for rule in autos):
-        autos = ()
-    if autos and suspended and isinstance(facet, Command):
+    if autos and floor is not None and not any(rule.layer is Layer.MANAGED for rule in autos):
+        return _by_default(policy, tool, facet, unlifted=autos)
+    if autos:
+        return _by_auto_rules(facet, autos, suspended)
+    return _by_default(policy, tool, facet)
+
+
+def _by_strict_rules(policy: Policy, action: Action, facet: Facet, hits: Sequence[Rule]) -> FacetVerdict:
+    strictest = max(rule.decision for rule in hits)
+    rules = tuple(rule for rule in hits if rule.decision is strictest)
+    stricter = _default_not_lifted(policy, action, facet, rules)
+    if stricter is not None:
+        return stricter
+    return FacetVerdict(
+        facet=facet,
+        decision=strictest,
+        source=Source.RULE,
+        reason=rules[0].reason or f"the policy says {strictest.word}",
+        hint=rules[0].hint,
+        rules=rules,
+        by=f"rule {rules[0].label}",
+    )
+
+
+def _by_auto_rules(facet: Facet, autos: tuple[Rule, ...], suspended: tuple[str, ...]) -> FacetVerdict:
+    if suspended and isinstance(facet, Command):
         return FacetVerdict(
             facet=facet,
             decision=Decision.CONFIRM,
@@ -339,23 +352,17 @@ def _by_rules(
             rules=autos,
             by=f"rule {autos[0].label}, suspended",
         )
-    if autos:
-        return FacetVerdict(
-            facet=facet,
-            decision=Decision.AUTO,
-            source=Source.RULE,
-            reason=autos[0].reason,
-            rules=autos,
-            by=f"rule {autos[0].label}",
-        )
-    if isinstance(facet, PathAccess) and _is_operand(action, facet):
-        return FacetVerdict(
-            facet=facet, decision=Decision.AUTO, source=Source.COVERED, reason="an operand of its command"
-        )
-    return _by_default(policy, tool, facet)
+    return FacetVerdict(
+        facet=facet,
+        decision=Decision.AUTO,
+        source=Source.RULE,
+        reason=autos[0].reason,
+        rules=autos,
+        by=f"rule {autos[0].label}",
+    )
 
 
-def _default_not_lifted(policy: Policy, action: Action, facet: Facet, rules: Sequence[Rule]) -> FacetVerdict | None:
+def _default_not_lifted(policy: Policy, action: Action, facet: Facet, rules: tuple[Rule, ...]) -> FacetVerdict | None:
     """Return the verdict by default where it is stricter than `rules` (of one decision) and they must not lift it.
 
     A deny rule lifts nothing; a confirm rule lifts neither a managed default, unless it is managed itself, nor, in a
@@ -374,7 +381,7 @@ def _default_not_lifted(policy: Policy, action: Action, facet: Facet, rules: Seq
     )
     if max((default.decision for default in kept), default=Decision.AUTO) <= rules[0].decision:
         return None
-    return _by_default(replace(policy, defaults=kept), tool, facet)
+    return _by_default(replace(policy, defaults=kept), tool, facet, unlifted=rules)
 
 
 def _is_operand(action: Action, path: PathAccess) -> bool:
@@ -388,7 +395,8 @@ def _managed_floor(policy: Policy, tool: str) -> ToolDefault | None:
     return None if strictest is None or strictest.decision is Decision.AUTO else strictest
 
 
-def _by_default(policy: Policy, tool: str, facet: Facet) -> FacetVerdict:
+def _by_default(policy: Policy, tool: str, facet: Facet, unlifted: tuple[Rule, ...] = ()) -> FacetVerdict:
+    """Return what the strictest default says. `unlifted` are rules that match, and do not lift it."""
     stated = _defaults_for(policy.defaults, tool)
     strictest = max(stated, key=lambda default: default.decision, default=None)
     if strictest is None:
@@ -399,11 +407,12 @@ def _by_default(policy: Policy, tool: str, facet: Facet) -> FacetVerdict:
             reason=f"no policy names the tool {tool}",
             by="no rule and no default",
         )
+    why = f"rule {unlifted[0].label} does not lift it" if unlifted else "no rule matches"
     return FacetVerdict(
         facet=facet,
         decision=strictest.decision,
         source=Source.DEFAULT,
-        reason=f"no rule matches, and {tool} is {strictest.decision.word} by default",
+        reason=f"{why}, and {tool} is {strictest.decision.word} by default",
         by=f"default for {strictest.tool} ({strictest.origin})",
     )
 
