@@ -85,7 +85,8 @@ Facet: TypeAlias = Command | PathAccess | Opaque | ToolUse
 class Action(Record):
     """A call that can be judged and, with a permit, run.
 
-    INVARIANT: made by `Tool.prepare`, never changed; what the tool runs is `request`, out of this very object.
+    INVARIANT: an action that runs was made by `Tool.prepare` and never changed; what the tool runs is `request`, out of
+    this very object.
     """
 
     call: ToolCall

@@ -9,7 +9,7 @@ from harness.interrupt import Interrupt
 
 
 class Signals:
-    """What came in; owns the process's handlers from `install` on."""
+    """What came in; decides what signals do from `install` on."""
 
     def __init__(self, interrupt: Interrupt) -> None:
         self.terminated = False
@@ -22,7 +22,7 @@ class Signals:
         signal.signal(signal.SIGHUP, self._on_signal)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may have left it ignored; then no end could be learned
 
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature of a handler
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - what signal.signal calls
         if number != signal.SIGINT:
             self.terminated = True
         self._interrupt.request()

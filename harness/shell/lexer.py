@@ -69,8 +69,6 @@ def tokenize(text: str) -> tuple[Token, ...] | Unread:
         for position, char in enumerate(text):
             if not char.isprintable() and char not in "\n\t":
                 return Unread(reason=f"a control or invisible character (U+{ord(char):04X})", column=position + 1)
-            if char.isspace() and char not in " \n\t":
-                return Unread(reason=f"an unusual blank (U+{ord(char):04X})", column=position + 1)
     return _Lexer(text).run()
 
 
