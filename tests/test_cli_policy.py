@@ -137,3 +137,26 @@ def test_a_reader_that_goes_away_is_told_by_the_exit_code(program: Program, word
     assert (process.returncode, b"Traceback" in err, b"Exception" in err) == (141, False, False), err
     closed = program.run(*words, stdout=None, preexec_fn=lambda: os.close(1))
     assert (closed.code, "stdout is closed" in closed.err) == (2, True)
+
+
+def test_the_users_own_policy_stands_in_for_the_shipped_default(program: Program) -> None:
+    """At the prompt and in explain; a broken one is never skipped; `run` without --policy stays readonly."""
+    folder = Path(program.environment["XDG_CONFIG_HOME"]) / "harness"
+    folder.mkdir(parents=True)
+    (folder / "policy.toml").write_text('version = 1\n[tools]\nbash = "deny"\n')
+    done = program.run("policy", "explain", "ls")
+    assert f"decided by: default for bash ({folder / 'policy.toml'}:3)" in done.out
+    (folder / "policy.toml").write_text("version = 2\n")
+    assert program.run("policy", "explain", "ls").code == 2
+    assert "readonly" in program.run("run", "go", "--base-url", program.serve(replies(Reply(text="hi")))).err
+
+
+def test_no_call_may_write_the_users_folders(program: Program) -> None:
+    """Policies, trust, logs: outside the workspace, and a hard block all the same."""
+    for path in (
+        f"{program.state}/harness/trusted_policies",
+        f"{program.environment['XDG_CONFIG_HOME']}/harness/policy.toml",
+    ):
+        done = program.run("policy", "explain", "--tool", "write_file", path)
+        assert "decision: block" in done.out
+        assert "built-in own-files" in done.out

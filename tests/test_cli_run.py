@@ -367,3 +367,34 @@ def test_a_denied_folder_is_denied_as_the_place_to_start_in(program: Program) ->
     assert done.code == 7
     assert [r["status"] for r in program.records() if r["kind"] == "outcome"] == ["denied", "denied"]
     assert "hunter2" not in program.logs()[0].read_text()
+
+
+def test_key_address_and_model_come_from_the_environment(program: Program) -> None:
+    """No flag is needed; the log and its folders are the user's alone."""
+    program.environment |= {
+        "OPENAI_API_KEY": "sk-test-0123456789abcdef",
+        "OPENAI_BASE_URL": program.serve(replies(DONE)),
+        "HARNESS_MODEL": "some-model",
+    }
+    done = program.run("run", "go", umask=0o002)
+    log = program.logs()[0]
+    assert (done.code, program.players[0].requests[0]["model"]) == (0, "some-model")
+    modes = [oct(path.stat().st_mode & 0o777) for path in (log, log.parent, program.state / "harness")]
+    assert modes == ["0o600", "0o700", "0o700"]
+    assert (program.state / "harness" / "heads.jsonl").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param(("run", " "), "the prompt is empty", id="an empty prompt"),
+        pytest.param(("run", "go", "--base-url", "localhost:1"), "must begin with http", id="an address that is none"),
+        pytest.param(("run", "go", "--max-turns", "0"), "not a whole number above 0", id="a limit of nothing"),
+        pytest.param(("run",), "required: prompt", id="no prompt"),
+        pytest.param(("policy", "expalin", "ls"), "takes one of: check, explain, trust", id="no such action"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense(program: Program, words: tuple[str, ...], message: str) -> None:
+    """Exit 2, and a line that says what to write instead."""
+    done = program.run(*words)
+    assert (done.code, message in done.err, "Traceback" in done.err) == (2, True, False), done.err
