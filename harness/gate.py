@@ -293,8 +293,7 @@ class Gate:
 
     def _log_decision(self, proposal: Proposal, action: Action, verdict: Verdict) -> None:
         deciding = verdict.deciding
-        shown = [facet for facet in verdict.facets if facet.source is not Source.COVERED]
-        facets: list[JsonValue] = [_logged_facet(facet) for facet in shown[:MAX_LOGGED_FACETS]]
+        facets: list[JsonValue] = [_logged_facet(facet) for facet in verdict.shown[:MAX_LOGGED_FACETS]]
         self._log.append(
             "decision",
             {

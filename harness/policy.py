@@ -250,6 +250,11 @@ class Verdict(Record):
         return next(facet for facet in self.facets if facet.decision is self.decision)
 
     @property
+    def shown(self) -> tuple[FacetVerdict, ...]:
+        """The facets that are worth a line: all but the operands with nothing against them."""
+        return tuple(facet for facet in self.facets if facet.source is not Source.COVERED)
+
+    @property
     def from_default(self) -> bool:
         """Whether the decision came from defaults alone, so that a rule for it could be written."""
         return all(f.source is Source.DEFAULT for f in self.facets if f.decision is self.decision)

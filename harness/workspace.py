@@ -49,6 +49,19 @@ class Workspace:
         place = self._place(real) if sure else Place.OUTSIDE
         return PathAccess(written=path, real=real, names=names, access=access, place=place)
 
+    def resolve_word(self, word: str, access: Access, cwd: str | None = None) -> PathAccess | None:
+        """Return where a word of a command leads if it is taken as a path, as `resolve` does; None for an empty word.
+
+        What cannot be followed to its end is no reason to trust it: it counts as lying outside.
+        """
+        try:
+            return self.resolve(word, access, cwd)
+        except ToolError:
+            name = os.path.normpath(word)
+            return (
+                PathAccess(written=word, real=name, names=(name,), access=access, place=Place.OUTSIDE) if word else None
+            )
+
     def _name(self, absolute: str) -> str:
         if absolute == self.root:
             return "."

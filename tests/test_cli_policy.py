@@ -22,6 +22,7 @@ EXPLAINED = [
     pytest.param("bash", "make", "confirm", "default for bash (", id="a default"),
     pytest.param("bash", "cat .env", "deny", "rule secrets (", id="a secret by another tool"),
     pytest.param("read_file", ".env", "deny", "rule secrets (", id="a secret"),
+    pytest.param("bash", "cat " + "x/" * 2500, "confirm", "built-in outside", id="a path that cannot be followed"),
     pytest.param("read_file", "src/a.py", "auto", "default for read_file (", id="a plain file"),
     pytest.param("write_file", ".github/workflows/x.yml", "confirm", "built-in protected", id="a protected file"),
     pytest.param("read_file", "/etc/passwd", "confirm", "built-in outside", id="outside the workspace"),

@@ -13,7 +13,7 @@ from harness.approval import Answer, Approval
 from harness.cli.rich_console import RichConsole
 from harness.cli.trace import Tone
 from harness.interrupt import Interrupt
-from harness.policy import Decision, Source, Verdict
+from harness.policy import Decision, Verdict
 from harness.visible import visible_line
 
 DEAD_SECONDS = 0.4
@@ -76,7 +76,7 @@ def show_question(console: RichConsole, action: Action, verdict: Verdict) -> Non
     """Write what is asked: the whole action, each part with its own verdict, and why. Made from what was judged alone."""
     console.rule(f"{action.tool} asks")
     console.diff(action.preview)
-    parts = [facet for facet in verdict.facets if facet.source is not Source.COVERED]
+    parts = verdict.shown
     for part in parts if len(parts) > 1 else ():
         tone = Tone.QUIET if part.decision is Decision.AUTO else Tone.WARNING
         # On one line each: a line end inside a quoted word must not draw a part, a reason or a question of its own.

@@ -8,17 +8,20 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 
-from harness.actions import Access, Action, Facet, PathAccess, describe_facet
+from harness.actions import Access, Action, Facet, describe_facet
 from harness.cli.exits import Exit
 from harness.cli.policies import assemble, load_named
 from harness.cli.state import PROJECT_POLICY, State
 from harness.errors import PolicyError, ToolError, UsageError
 from harness.messages import ToolCall
-from harness.policy import Layer, Source, Verdict, evaluate
+from harness.policy import Layer, Verdict, evaluate
 from harness.policy_file import TOOL_NAMES, load_policy, nearest
 from harness.shell.commands import read_commands
 from harness.visible import visible_line
 from harness.workspace import Workspace
+
+_ACCESSES = {"read_file": (Access.READ,), "edit_file": (Access.WRITE, Access.READ)}
+"""What a tool does to its file, where that is not only writing; an edit shows lines around the change."""
 
 
 def policy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -73,21 +76,14 @@ def action_for(tool: str, text: str, workspace: Workspace) -> Action:
     """
     call = ToolCall(id="explain", name=tool, arguments="{}")
     if tool == "bash":
-        facets: tuple[Facet, ...] = read_commands(text, lambda word, access: _resolved(workspace, word, access))
+        facets: tuple[Facet, ...] = read_commands(text, workspace.resolve_word)
         raw = text
     elif tool in TOOL_NAMES:
-        access = Access.READ if tool == "read_file" else Access.WRITE
-        facets, raw = (workspace.resolve(text, access),), ""
+        accesses = _ACCESSES.get(tool, (Access.WRITE,))
+        facets, raw = tuple(workspace.resolve(text, access) for access in accesses), ""
     else:
         raise UsageError(f"there is no tool named {tool!r}{nearest(tool, TOOL_NAMES)}")
     return Action(call=call, tool=tool, arguments={}, facets=facets, summary=text, preview=text, request=None, text=raw)
-
-
-def _resolved(workspace: Workspace, word: str, access: Access) -> PathAccess | None:
-    try:
-        return workspace.resolve(word, access)
-    except ToolError:
-        return None
 
 
 def explanation(tool: str, text: str, verdict: Verdict) -> list[str]:
@@ -101,7 +97,7 @@ def explanation(tool: str, text: str, verdict: Verdict) -> list[str]:
     ]
     if deciding.hint:
         lines.append(f"hint: {visible_line(deciding.hint, 1000)}")
-    shown = [facet for facet in verdict.facets if facet.source is not Source.COVERED]
+    shown = verdict.shown
     if len(shown) > 1:
         lines.append("parts:")
         lines += [

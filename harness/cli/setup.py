@@ -12,7 +12,7 @@ from harness.cli.provider import model_from, secrets_of
 from harness.cli.signals import Signals
 from harness.cli.state import State
 from harness.interrupt import Interrupt
-from harness.limits import Limits, strictest
+from harness.limits import Limits
 from harness.models.openai_chat import OpenAIChat
 from harness.policy import Policy
 from harness.workspace import Workspace
@@ -28,13 +28,8 @@ class Parts:
         self.state = State.of(environment)
         self.policy: Policy = assemble(self.state, self.workspace.root, named=arguments.policy, fallback=fallback)
         self.model: OpenAIChat = model_from(environment, model=arguments.model, base_url=arguments.base_url)
-        self.limits = strictest(
-            [
-                self.policy.limits,
-                Limits(
-                    max_turns=arguments.max_turns, max_seconds=arguments.max_seconds, max_tokens=arguments.max_tokens
-                ),
-            ]
+        self.limits = Limits(
+            max_turns=arguments.max_turns, max_seconds=arguments.max_seconds, max_tokens=arguments.max_tokens
         )
         self.interrupt = Interrupt()
         self.signals = Signals(self.interrupt)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from harness.actions import JsonValue
 from harness.tool import Arguments
+
+PATH_SCHEMA: dict[str, JsonValue] = {
+    "type": "string",
+    "description": "Relative to the workspace folder, or absolute.",
+    "minLength": 1,
+}
+"""Of the argument `path`, the same for every tool that has one."""
 
 
 def text(arguments: Arguments, name: str, default: str | None = None) -> str:

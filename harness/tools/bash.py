@@ -131,7 +131,11 @@ class BashTool:
 
     def _facets(self, command: str, cwd: PathAccess) -> tuple[Facet, ...]:
         """Return what is judged: the commands, and the folder they start in as an operand of the first."""
-        first, *others = read_commands(command, _Resolver(self._workspace, cwd.real))
+
+        def resolve(word: str, access: Access) -> PathAccess | None:
+            return self._workspace.resolve_word(word, access, cwd.real)
+
+        first, *others = read_commands(command, resolve)
         if cwd.place is Place.ROOT:
             return (first, *others)
         return (replace(first, paths=(*first.paths, cwd)), *others)
@@ -141,24 +145,6 @@ class BashTool:
         same_folder = self._workspace.resolve(request.cwd.written, Access.READ) == request.cwd
         if not same_folder or self._facets(request.command, request.cwd) != action.facets:
             raise ToolError("A path in this command leads elsewhere than when it was judged; nothing was run.")
-
-
-class _Resolver:
-    """Where the words of a command point, seen from one folder."""
-
-    def __init__(self, workspace: Workspace, cwd: str) -> None:
-        self._workspace = workspace
-        self._cwd = cwd
-
-    def __call__(self, word: str, access: Access) -> PathAccess | None:
-        try:
-            return self._workspace.resolve(word, access, cwd=self._cwd)
-        except ToolError:
-            if not word:
-                return None
-            # What cannot be followed to its end is no reason to trust it: it counts as lying outside.
-            name = os.path.normpath(word)
-            return PathAccess(written=word, real=name, names=(name,), access=access, place=Place.OUTSIDE)
 
 
 def _bash(path: str) -> str:

@@ -7,7 +7,7 @@ from harness.errors import ToolError
 from harness.messages import ToolCall
 from harness.record import Record, replace
 from harness.tool import Arguments, ToolOutput, ToolSpec
-from harness.tools.arguments import flag, text
+from harness.tools.arguments import PATH_SCHEMA, flag, text
 from harness.tools.files import MAX_FILE_BYTES, binary, is_binary, not_found, read_whole, shown, where
 from harness.tools.matching import Occurrences, Unmatched, splice
 from harness.tools.replacing import Change, Unable, apply, change_to
@@ -135,11 +135,7 @@ def _spec() -> ToolSpec:
         parameters={
             "type": "object",
             "properties": {
-                "path": {
-                    "type": "string",
-                    "description": "Relative to the workspace folder, or absolute.",
-                    "minLength": 1,
-                },
+                "path": PATH_SCHEMA,
                 "old_string": {
                     "type": "string",
                     "description": "The text to replace.",

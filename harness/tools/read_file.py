@@ -10,7 +10,7 @@ from harness.limits import Limits, strictest
 from harness.messages import ToolCall
 from harness.record import Record
 from harness.tool import Arguments, ToolOutput, ToolSpec
-from harness.tools.arguments import text, whole
+from harness.tools.arguments import PATH_SCHEMA, text, whole
 from harness.tools.files import (
     BINARY_PROBE_BYTES,
     MAX_LISTED_NAMES,
@@ -146,11 +146,7 @@ def _spec() -> ToolSpec:
         parameters={
             "type": "object",
             "properties": {
-                "path": {
-                    "type": "string",
-                    "description": "Relative to the workspace folder, or absolute.",
-                    "minLength": 1,
-                },
+                "path": PATH_SCHEMA,
                 "offset": {"type": "integer", "description": "The first line to read, from 1.", "minimum": 1},
                 "limit": {
                     "type": "integer",

@@ -7,7 +7,7 @@ from harness.errors import ToolError
 from harness.messages import ToolCall
 from harness.record import Record
 from harness.tool import Arguments, ToolOutput, ToolSpec
-from harness.tools.arguments import text
+from harness.tools.arguments import PATH_SCHEMA, text
 from harness.tools.diffs import count_lines
 from harness.tools.files import MAX_FILE_BYTES, check_unmoved, is_binary, read_whole, shown, where
 from harness.tools.replacing import Change, Unable, apply, change_to, check_unchanged
@@ -121,11 +121,7 @@ def _spec() -> ToolSpec:
         parameters={
             "type": "object",
             "properties": {
-                "path": {
-                    "type": "string",
-                    "description": "Relative to the workspace folder, or absolute.",
-                    "minLength": 1,
-                },
+                "path": PATH_SCHEMA,
                 "content": {
                     "type": "string",
                     "description": "The whole content, written byte for byte as UTF-8.",
