@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from harness.errors import HarnessError, PolicyError, ToolError, UsageError
     from harness.limits import Limits
     from harness.messages import StopReason
-    from harness.policy import Decision, Policy, Verdict, evaluate
+    from harness.policy import Policy, Verdict, evaluate
     from harness.policy_file import combine, load_policy
+    from harness.rules import Decision
     from harness.tool import Tool, ToolOutput, ToolRegistry, ToolSpec
     from harness.tools import builtin_tools
     from harness.workspace import Workspace
@@ -28,8 +29,9 @@ _HOMES = {
     "harness.errors": ("HarnessError", "PolicyError", "ToolError", "UsageError"),
     "harness.limits": ("Limits",),
     "harness.messages": ("StopReason",),
-    "harness.policy": ("Decision", "Policy", "Verdict", "evaluate"),
+    "harness.policy": ("Policy", "Verdict", "evaluate"),
     "harness.policy_file": ("combine", "load_policy"),
+    "harness.rules": ("Decision",),
     "harness.tool": ("Tool", "ToolOutput", "ToolRegistry", "ToolSpec"),
     "harness.tools": ("builtin_tools",),
     "harness.workspace": ("Workspace",),

@@ -5,12 +5,12 @@ An action is made of facets, the parts that a policy has an opinion on: commands
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TypeAlias, assert_never
 
 from harness.messages import ToolCall
-from harness.record import Record
+from harness.record import Record, replace
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
@@ -22,6 +22,23 @@ class Access(Enum):
     WRITE = "write"
     EITHER = "either"
     """An operand of a program that is not known: strict rules for reading and for writing both apply."""
+
+
+class Act(Enum):
+    """What a command does, as far as the model of its program tells; in order, the later the more."""
+
+    LOOKS = "looks"
+    """It reads what its operands name, prints, and changes nothing."""
+    WRAPS = "wraps"
+    """It runs the command among its operands, which is judged by itself, and does nothing else."""
+    WRITES = "writes"
+    """It writes the paths that it names, and nothing else."""
+    CHANGES = "changes"
+    """It changes more than its operands name: an index, a package, a process, another machine."""
+    RUNS = "runs"
+    """It runs code out of files or operands that no policy sees: tests, builds, scripts."""
+    UNKNOWN = "unknown"
+    """No model covers this command: neither the program, nor one of its options, nor a value, is known."""
 
 
 class Place(Enum):
@@ -47,6 +64,14 @@ class PathAccess(Record):
     the path as written (normalised) and as resolved, where these differ."""
     access: Access
     place: Place
+    tree: bool = False
+    """Whether everything below the path is meant too, as in `grep -r`, `cp -r` and `rm -r`."""
+    below: tuple[str, ...] = ()
+    """Of a tree inside the workspace: the names of the files below it, relative to the workspace."""
+    whole: bool = True
+    """Whether `below` names every file below; a tree that is too large to look through is asked about."""
+    shared: bool = False
+    """Whether the file has further names (hard links), so that writing it changes files that are not named."""
 
 
 class Command(Record):
@@ -58,7 +83,14 @@ class Command(Record):
     variables: tuple[str, ...] = ()
     """Names of variables that are set in front of it."""
     paths: tuple[PathAccess, ...] = ()
-    """Every operand, taken as a path: whether it is one is for the program to say."""
+    """What it reads and writes. Where no model covers it, every operand is taken for a path that may be written."""
+    act: Act = Act.UNKNOWN
+    network: bool = False
+    """Whether it may reach the network; said only where `act` is known."""
+    model: str = ""
+    """The model that covers it (`git log`), or nothing."""
+    gap: str = ""
+    """Why no model covers it, in a few words."""
 
 
 class Opaque(Record):
@@ -116,6 +148,61 @@ class Action(Record):
             yield facet
             if isinstance(facet, Command | Opaque):
                 yield from facet.paths
+
+
+class Effects(Record):
+    """What an action may do to the world, as far as its facets tell; what a run can be confined to."""
+
+    read: tuple[str, ...] | None
+    """Paths that it may read, resolved; None where that is not known."""
+    write: tuple[str, ...] | None
+    """Paths that it may write, resolved; None where that is not known."""
+    network: bool
+    """Whether it may reach the network."""
+    unasked: bool
+    """Whether nobody was asked: then programs are kept from running what a repository's configuration names."""
+
+
+def effects_of(facets: Iterable[Facet], *, unasked: bool) -> Effects:
+    """Return the effects of an action with these facets, operands of commands among them."""
+    paths: list[PathAccess] = []
+    bounded = True
+    network = False
+    for facet in facets:
+        match facet:
+            case PathAccess():
+                paths.append(facet)
+            case Command():
+                bounded = bounded and facet.act in (Act.LOOKS, Act.WRAPS, Act.WRITES)
+                network = network or facet.network or facet.act not in (Act.LOOKS, Act.WRAPS, Act.WRITES)
+            case Opaque() | ToolUse():
+                bounded, network = False, True
+            case _:
+                assert_never(facet)
+    if not bounded:
+        return Effects(read=None, write=None, network=network, unasked=unasked)
+    read = dict.fromkeys(path.real for path in paths if path.access is not Access.WRITE)
+    write = dict.fromkeys(path.real for path in paths if path.access is not Access.READ)
+    return Effects(read=tuple(read), write=tuple(write), network=network, unasked=unasked)
+
+
+def same_places(some: Sequence[Facet], others: Sequence[Facet]) -> bool:
+    """Say whether two readings of one call name the same parts and places; what lies below trees may have changed."""
+    return tuple(map(_without_trees, some)) == tuple(map(_without_trees, others))
+
+
+def _without_trees(facet: Facet) -> Facet:
+    match facet:
+        case PathAccess():
+            return replace(facet, below=(), whole=True, shared=False)
+        case Command() | Opaque():
+            return replace(
+                facet, paths=tuple(replace(path, below=(), whole=True, shared=False) for path in facet.paths)
+            )
+        case ToolUse():
+            return facet
+        case _:
+            assert_never(facet)
 
 
 def describe_facet(facet: Facet) -> str:

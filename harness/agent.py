@@ -28,8 +28,9 @@ from harness.messages import (
     Usage,
 )
 from harness.model import Model, Retry
-from harness.policy import Decision, Policy
+from harness.policy import Policy
 from harness.record import Record, replace
+from harness.rules import Decision
 from harness.tool import LimitedTool, Tool, ToolRegistry
 from harness.version import __version__
 

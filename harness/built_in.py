@@ -68,6 +68,12 @@ _FORK_BOMB = r"(?<![^\s;&|(){}])([^\s;&|(){}]{1,64})\s{0,9}\(\s{0,9}\)\s{0,9}\{[
 _STOPS_THE_MACHINE = frozenset(("shutdown", "reboot", "halt", "poweroff"))
 _DESTROYS_FILE_SYSTEMS = frozenset(("mkfs", "mke2fs", "wipefs", "blkdiscard"))
 _HARMLESS_DEVICES = frozenset(("/dev/null",))
+_MACHINE_FACTS = frozenset(
+    "/etc/os-release /usr/lib/os-release /etc/debian_version /etc/lsb-release /etc/hostname /etc/timezone /etc/shells "
+    "/proc/cpuinfo /proc/meminfo /proc/version /proc/uptime /proc/loadavg /proc/filesystems /sys/fs/cgroup/cgroup.controllers "
+    "/bin /usr/bin /usr/local/bin /usr/lib /usr/include".split()
+)
+"""Files, and folders whose names are listed, that say something of the machine and nothing of a person. To read only."""
 _WHOLE_TREE = ("/*", "/**", "/.*", "/.")
 
 _FIND_NARROWS = frozenset(
@@ -218,7 +224,7 @@ def _inspect_path(path: PathAccess, guarded: Sequence[str]) -> Finding | None:
         return _block(
             "own-files", f"{path.written} belongs to the policy or the action log in use; no call may write it"
         )
-    if path.real in _HARMLESS_DEVICES:
+    if path.real in _HARMLESS_DEVICES or (not writes and _is_machine_fact(path)):
         return None
     if path.real.startswith("/dev/") and re.match(_RAW_DEVICE, path.real):
         return _block("raw-devices", f"{path.written} is a raw device")
@@ -226,12 +232,21 @@ def _inspect_path(path: PathAccess, guarded: Sequence[str]) -> Finding | None:
         return _confirm("own-files", f"{path.written} holds files of the policy or the action log in use")
     if path.place is Place.OUTSIDE or path.place is Place.ABOVE:
         return _confirm("outside", f"{path.written} lies outside the workspace")
+    if not path.whole:
+        return _confirm("large-tree", f"not every file below {path.written} could be looked at")
     if writes:
-        for name in path.names:
+        for name in (*path.names, *path.below):
             protected = _PROTECTED_NAMES.intersection(fold(name).split("/"))
             if protected:
                 return _confirm("protected", f"{min(protected)} is executed or obeyed by other programs later")
+        if path.shared:
+            return _confirm("hard-link", f"{path.written} has further names, which a write changes too")
     return None
+
+
+def _is_machine_fact(path: PathAccess) -> bool:
+    """Say whether a path is one of the known facts; not what a link of some other name leads to."""
+    return not path.tree and path.written.rstrip("/") in _MACHINE_FACTS
 
 
 def _is_within(path: str, folder: str) -> bool:

@@ -17,8 +17,9 @@ from harness.approval import Answer, Approval, Approver, deny_all
 from harness.built_in import is_entry_point
 from harness.errors import GateError, LogError
 from harness.messages import ResultStatus, ToolCall, ToolResult
-from harness.policy import Decision, FacetVerdict, Policy, Source, Verdict, evaluate
+from harness.policy import FacetVerdict, Policy, Source, Verdict, evaluate
 from harness.record import Record, replace
+from harness.rules import Decision
 
 MAX_LOGGED_ARGUMENTS = 64_000
 """Characters of raw arguments kept in a record; of longer ones the digest, the length and the beginning are kept."""

@@ -136,6 +136,18 @@ class PathPatterns(Record):
         """Say whether any of `names` is matched, as it is or case-folded and in Unicode normal form C."""
         return any(self._matches(name, may_be_folder=True) or self._matches_folded(name) for name in names)
 
+    def may_hit(self, names: Sequence[str]) -> bool:
+        """Say whether `hits` can be true for one of many names: quick, and never wrongly no."""
+        folded = _plan(_plan(self.patterns).folded)
+        if folded.hard:
+            return True
+        parts = {fold(part) for name in names for part in name.split("/")}
+        if not (folded.names | folded.folders).isdisjoint(parts):
+            return True
+        if any(all("*" in wanted or wanted in parts for wanted in each.wanted) for each in folded.simple):
+            return True
+        return bool(folded.endings) and any(part.endswith(folded.endings) for part in parts)
+
     def _matches_folded(self, name: str) -> bool:
         folded = fold(name)
         patterns = _plan(self.patterns).folded

@@ -7,40 +7,14 @@ cover a facet wholly, a stricter rule needs to touch it. What is built in (built
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from enum import Enum, IntEnum
+from enum import Enum
 
-from harness.actions import Access, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse
+from harness.actions import Access, Act, Action, Command, Effects, Facet, Opaque, PathAccess, effects_of
 from harness.built_in import Finding, Severity, inspect_facet
 from harness.limits import Limits
-from harness.matchers import ArgvPattern, PathPatterns
+from harness.programs.variables import HARMLESS, steers
 from harness.record import Record, replace
-
-
-class Decision(IntEnum):
-    """What happens to a call. Ordered: the maximum over rules, layers and facets is the answer."""
-
-    AUTO = 0
-    CONFIRM = 1
-    DENY = 2
-    BLOCK = 3
-
-    @property
-    def word(self) -> str:
-        """The word that policies and logs use."""
-        return self.name.lower()
-
-
-class Layer(Enum):
-    """Where a rule or a default comes from."""
-
-    BUILT_IN = "built-in"
-    MANAGED = "managed"
-    FILE = "file"
-    """Given with --policy, or loaded by a program; stands in place of USER and SHIPPED."""
-    USER = "user"
-    SHIPPED = "shipped"
-    PROJECT = "project"
-    SESSION = "session"
+from harness.rules import Decision, Layer, Readers, Rule, ToolDefault
 
 
 class Source(Enum):
@@ -52,130 +26,12 @@ class Source(Enum):
     OPAQUE = "opaque"
     SUSPENDED = "suspended"
     """An auto rule whose entry point was changed in this session before a person had seen the change."""
+    READER = "reader"
+    """The model of a program that only looks, where the policy says `readers = true`."""
+    MODEL = "model"
+    """The model of a program that does nothing but run another command, which is judged by itself."""
     COVERED = "covered"
     """An operand with nothing against it: the command that it belongs to decides."""
-
-
-class Origin(Record):
-    """A place in a policy file."""
-
-    file: str
-    line: int
-
-    def __str__(self) -> str:
-        """Return `file:line`."""
-        return f"{self.file}:{self.line}"
-
-
-class Rule(Record):
-    """One `[[rule]]`. Every matcher that is given must match."""
-
-    id: str
-    decision: Decision
-    origin: Origin
-    layer: Layer
-    tools: tuple[str, ...] = ()
-    """Empty: every tool."""
-    argv: ArgvPattern | None = None
-    env: tuple[str, ...] = ()
-    access: tuple[Access, ...] = ()
-    path: PathPatterns | None = None
-    exceptions: PathPatterns | None = None
-    text: str = ""
-    reason: str = ""
-    hint: str = ""
-
-    @property
-    def label(self) -> str:
-        """The rule's id and place, as refusals and logs show it."""
-        return f"{self.id} ({self.origin})"
-
-    def covers(self, action: Action, facet: Facet) -> bool:
-        """Say whether this rule, taken as an auto rule, accounts for the whole facet."""
-        if self.tools and action.tool not in self.tools:
-            return False
-        match facet:
-            case Command():
-                return self._covers_command(facet)
-            case PathAccess():
-                return self.argv is None and self.path is not None and self._covers_path(facet)
-            case Opaque() | ToolUse():
-                return False
-
-    def _covers_command(self, command: Command) -> bool:
-        if self.argv is None or not self.argv.covers(command.argv):
-            return False
-        if any(name not in self.env for name in command.variables):
-            return False
-        return self.path is None or all(self._covers_path(path) for path in command.paths)
-
-    def _covers_path(self, path: PathAccess) -> bool:
-        if self.path is None or path.place is not Place.INSIDE or not self._accounts_for(path.access):
-            return False
-        if self.exceptions is not None and self.exceptions.hits(path.names):
-            return False
-        return self.path.covers(path.names)
-
-    def _accounts_for(self, access: Access) -> bool:
-        """Say whether the rule is about this access; of an operand that may be read or written, about both."""
-        wanted = (Access.READ, Access.WRITE) if access is Access.EITHER else (access,)
-        return all(each in self.access for each in wanted)
-
-    def hits(self, action: Action, facet: Facet) -> bool:
-        """Say whether this rule, taken as a strict one, touches the facet."""
-        if self.tools and action.tool not in self.tools and action.default_of not in self.tools:
-            return False
-        if self.text and self.text not in action.text:
-            return False
-        match facet:
-            case Command():
-                return self._hits_command(facet)
-            case Opaque():
-                return self._hits_opaque(facet)
-            case PathAccess():
-                return self.argv is None and not self.env and (self.path is None or self._hits_path(facet))
-            case ToolUse():
-                return self.argv is None and self.path is None and not self.env and not self.text
-
-    def _hits_command(self, command: Command) -> bool:
-        if self.argv is not None and not self.argv.hits(command.argv):
-            return False
-        if self.env and not any(name in self.env for name in command.variables):
-            return False
-        if self.path is not None:
-            # Without argv the operands are facets of their own, so that the verdict names the path.
-            return (self.argv is not None or bool(self.env)) and any(self._hits_path(path) for path in command.paths)
-        return True
-
-    def _hits_opaque(self, opaque: Opaque) -> bool:
-        if self.argv is not None and not any(self.argv.hits_anywhere(words) for words in opaque.commands):
-            return False
-        if self.env and not any(_sets_variable(self.env, words) for words in opaque.commands):
-            return False
-        if self.path is not None:
-            return (self.argv is not None or bool(self.env)) and any(self._hits_path(path) for path in opaque.paths)
-        return True
-
-    def _hits_path(self, path: PathAccess) -> bool:
-        if self.path is None or (path.access is not Access.EITHER and path.access not in self.access):
-            return False
-        if self.exceptions is not None and self.exceptions.covers(path.names):
-            return False
-        return self.path.hits(path.names)
-
-
-def _sets_variable(names: Sequence[str], words: Sequence[str]) -> bool:
-    return any("=" in word and word.partition("=")[0].rstrip("+") in names for word in words)
-
-
-class ToolDefault(Record):
-    """What a tool's calls get when no rule matches."""
-
-    tool: str
-    """A tool's name, or `default` for those that are not named."""
-    decision: Decision
-    origin: Origin
-    layer: Layer
 
 
 class PolicySource(Record):
@@ -207,6 +63,7 @@ class Policy(Record):
     sources: tuple[PolicySource, ...]
     guarded: tuple[str, ...] = ()
     """Absolute paths that no call may write: the policy files, the trust file and the log in use."""
+    readers: tuple[Readers, ...] = ()
 
     @property
     def sha256(self) -> str:
@@ -241,6 +98,8 @@ class Verdict(Record):
 
     decision: Decision
     facets: tuple[FacetVerdict, ...]
+    effects: Effects
+    """What a run would be confined to."""
     notes: tuple[str, ...] = ()
     """What a person should see besides the action: changes of entry points that nobody has looked at."""
 
@@ -268,10 +127,9 @@ def evaluate(policy: Policy, action: Action, suspended: tuple[str, ...] = ()) ->
     """
     concerned = _Concerned(policy.rules)
     facets = tuple(_judge(policy, concerned, action, facet, suspended) for facet in action.all_facets())
-    return Verdict(
-        decision=max(facet.decision for facet in facets),
-        facets=facets,
-    )
+    decision = max(facet.decision for facet in facets)
+    unasked = decision is Decision.AUTO
+    return Verdict(decision=decision, facets=facets, effects=effects_of((f.facet for f in facets), unasked=unasked))
 
 
 class _Concerned:
@@ -327,7 +185,46 @@ def _by_rules(
         return _by_default(policy, tool, facet, unlifted=autos)
     if autos:
         return _by_auto_rules(facet, autos, suspended)
+    if isinstance(facet, Command) and (verdict := _by_model(policy, facet, floor)) is not None:
+        return verdict
     return _by_default(policy, tool, facet)
+
+
+def _by_model(policy: Policy, command: Command, floor: ToolDefault | None) -> FacetVerdict | None:
+    """Return AUTO for a command that its model covers and that does no more than look, or run another one; else None.
+
+    What it reads are facets of their own, which are judged like all others.
+    """
+    if command.network or any(path.access is not Access.READ for path in command.paths):
+        return None
+    if command.act is Act.WRAPS and not any(steers(name) for name in command.variables):
+        return FacetVerdict(
+            facet=command,
+            decision=Decision.AUTO,
+            source=Source.MODEL,
+            reason="it only runs another command, or changes the folder",
+            by=f"model of {command.model}",
+        )
+    if command.act not in (Act.LOOKS, Act.WRAPS) or not HARMLESS.issuperset(command.variables):
+        return None
+    readers = _readers(policy, floor)
+    if readers is None:
+        return None
+    return FacetVerdict(
+        facet=command,
+        decision=Decision.AUTO,
+        source=Source.READER,
+        reason="it only reads",
+        by=f"model of {command.model}, readers ({readers.origin})",
+    )
+
+
+def _readers(policy: Policy, floor: ToolDefault | None) -> Readers | None:
+    """Return the line that lets readers run, or None: one no is enough, and a managed floor needs a managed yes."""
+    if not all(readers.on for readers in policy.readers):
+        return None
+    counted = (readers for readers in policy.readers if floor is None or readers.layer is Layer.MANAGED)
+    return next(counted, None)
 
 
 def _by_strict_rules(policy: Policy, action: Action, facet: Facet, hits: Sequence[Rule]) -> FacetVerdict:
@@ -340,11 +237,19 @@ def _by_strict_rules(policy: Policy, action: Action, facet: Facet, hits: Sequenc
         facet=facet,
         decision=strictest,
         source=Source.RULE,
-        reason=rules[0].reason or f"the policy says {strictest.word}",
+        reason=(rules[0].reason or f"the policy says {strictest.word}") + _which_below(rules[0], facet),
         hint=rules[0].hint,
         rules=rules,
         by=f"rule {rules[0].label}",
     )
+
+
+def _which_below(rule: Rule, facet: Facet) -> str:
+    """Name the file for which a rule forbids a whole tree."""
+    if not isinstance(facet, PathAccess) or not facet.tree or rule.path is None or rule.path.hits(facet.names):
+        return ""
+    name = next((name for name in facet.below if rule.path.hits((name,))), "")
+    return f" ({name} lies below {facet.written})"
 
 
 def _by_auto_rules(facet: Facet, autos: tuple[Rule, ...], suspended: tuple[str, ...]) -> FacetVerdict:

@@ -10,14 +10,17 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn, TypeAlias
 
-from harness.actions import Access, Action, Command, Facet, PathAccess, Place
+from harness.actions import Access
 from harness.errors import PolicyError
 from harness.limits import Limits, strictest
 from harness.matchers import ArgvPattern, PathPatterns, check_pattern
-from harness.messages import ToolCall
-from harness.policy import Decision, Layer, Origin, Policy, PolicySource, Rule, ToolDefault
+from harness.policy import Policy, PolicySource
+from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS
+from harness.programs.variables import steers
 from harness.record import replace
-from harness.shell.commands import read_commands
+from harness.rule_examples import example_matches
+from harness.rules import Decision, Layer, Origin, Readers, Rule, ToolDefault
+from harness.shell.builtins import SHELL_BUILTINS, STEERS_THE_SHELL
 from harness.toml_lines import key_lines
 
 Table: TypeAlias = Mapping[str, object]
@@ -33,23 +36,6 @@ LIMIT_KEYS = ("turns", "seconds", "tokens", "refusals", "command_seconds", "resu
 DECISION_WORDS = {decision.word: decision for decision in Decision}
 
 MAX_POLICY_BYTES = 1_000_000
-
-INTERPRETERS = frozenset(
-    "awk bash bun busybox cmd csh dash deno ed env ex fish gawk gdb java julia ksh lua m4 make mawk mysql node "
-    "nodejs osascript perl php psql pwsh pypy pypy3 python python2 python3 R Rscript ruby sed sh sqlite3 ssh sudo "
-    "tclsh ts-node tsx vim xargs zsh".split()
-)
-"""Programs that run what their operands say: an auto rule for one must fix the word after it."""
-
-STEERING_VARIABLES = frozenset(
-    "BASH_ENV BROWSER CARGO_BUILD_RUSTC CDPATH EDITOR ENV GCONV_PATH GIT_ASKPASS GIT_CONFIG GIT_CONFIG_COUNT "
-    "GIT_DIR GIT_EDITOR GIT_EXTERNAL_DIFF GIT_PAGER GIT_PROXY_COMMAND GIT_SSH GIT_SSH_COMMAND GOFLAGS HOME IFS "
-    "JAVA_TOOL_OPTIONS LD_AUDIT LD_LIBRARY_PATH LD_PRELOAD LESSCLOSE LESSOPEN MAKEFLAGS MANPAGER "
-    "NODE_EXTRA_CA_CERTS NODE_OPTIONS NODE_PATH PAGER PATH PERL5DB PERL5LIB PERL5OPT PROMPT_COMMAND PS4 "
-    "PYTEST_ADDOPTS PYTEST_PLUGINS PYTHONHOME PYTHONPATH PYTHONSTARTUP PYTHONWARNINGS RIPGREP_CONFIG_PATH RUBYLIB "
-    "RUBYOPT RUSTC RUSTC_WRAPPER RUSTFLAGS SHELL SHELLOPTS TAR_OPTIONS VISUAL XDG_CONFIG_HOME".split()
-)
-"""Variables that make a harmless program run something else; no auto rule may list them."""
 
 
 def load_policy(path: str, *, layer: Layer = Layer.FILE, extra_tools: Sequence[str] = ()) -> Policy:
@@ -116,6 +102,7 @@ def combine(policies: Sequence[Policy]) -> Policy:
         unattended=max(policy.unattended for policy in policies),
         sources=tuple(source for policy in policies for source in policy.sources),
         guarded=tuple(dict.fromkeys(path for policy in policies for path in policy.guarded)),
+        readers=tuple(readers for policy in policies for readers in policy.readers),
     )
 
 
@@ -125,6 +112,7 @@ def tightening_only(policy: Policy) -> Policy:
         policy,
         rules=tuple(rule for rule in policy.rules if rule.decision is not Decision.AUTO),
         defaults=tuple(default for default in policy.defaults if default.decision is not Decision.AUTO),
+        readers=tuple(readers for readers in policy.readers if not readers.on),
         sources=tuple(replace(source, trusted=False) for source in policy.sources),
     )
 
@@ -167,6 +155,7 @@ class _Loader:
             limits=self.limits(self.table(table, "limits")),
             unattended=self.unattended(unattended),
             sources=(source,),
+            readers=self.readers(self.table(table, "tools")),
         )
 
     def line(self, table: str, index: int, key: str) -> int:
@@ -214,8 +203,18 @@ class _Loader:
             self.fail(table, index, key, f"unknown decision {word!r}{nearest(word, known)}")
         return known[value]
 
+    def readers(self, table: Table) -> tuple[Readers, ...]:
+        """Return what `readers` under [tools] says; nothing where it is absent."""
+        if "readers" not in table:
+            return ()
+        value = table["readers"]
+        if not isinstance(value, bool):
+            self.fail("tools", 0, "readers", "must be true or false")
+        origin = Origin(file=self.file, line=self.line("tools", 0, "readers"))
+        return (Readers(on=value, origin=origin, layer=self.layer),)
+
     def defaults(self, table: Table) -> tuple[ToolDefault, ...]:
-        self.check_keys(table, (*self.tools, "default"), "tools", 0)
+        self.check_keys(table, (*self.tools, "default", "readers"), "tools", 0)
         return tuple(
             ToolDefault(
                 tool=tool,
@@ -224,6 +223,7 @@ class _Loader:
                 layer=self.layer,
             )
             for tool, value in table.items()
+            if tool != "readers"
         )
 
     def unattended(self, table: Table) -> Decision:
@@ -378,7 +378,7 @@ class _Loader:
         if rule.argv is not None:
             self.check_auto_argv(rule.argv, index)
         for name in rule.env:
-            if name in STEERING_VARIABLES or name.startswith(("LD_", "DYLD_", "GIT_", "npm_config_")):
+            if steers(name):
                 self.fail("rule", index, "env", f"{name} makes a program run something else; no auto rule may list it")
 
     def check_auto_argv(self, argv: ArgvPattern, index: int) -> None:
@@ -388,17 +388,19 @@ class _Loader:
             problem = f"{steering} runs whatever its operands say; name the script, or -m and the module"
             self.fail("rule", index, "argv", problem)
         for program in argv.tokens[0]:
-            words = (program, *(token[0] for token in argv.tokens[1:]))
-            read = read_commands(" ".join((program, *map(_quoted, words[1:]))), _no_path)
-            if not (len(read) == 1 and isinstance(read[0], Command) and read[0].argv == words):
-                self.fail("rule", index, "argv", f"{program} is never understood well enough for an auto rule")
+            name = program.rpartition("/")[2]
+            if name in WRAPPERS or name in SHELLS or name in SHELL_BUILTINS or name in STEERS_THE_SHELL:
+                problem = (
+                    f"{program} runs another command or steers the shell; write a rule for the command that it runs"
+                )
+                self.fail("rule", index, "argv", problem)
 
     def run_examples(self, rule: Rule, table: Table, index: int) -> None:
         for example in self.strings(table, "match", index):
-            if not _example_matches(rule, example):
+            if not example_matches(rule, example):
                 self.fail("rule", index, "match", f"the rule does not match its example {example!r}")
         for example in self.strings(table, "not_match", index):
-            if _example_matches(rule, example):
+            if example_matches(rule, example):
                 self.fail("rule", index, "not_match", f"the rule matches its counter-example {example!r}")
 
 
@@ -406,10 +408,6 @@ def _is_interpreter(word: str) -> bool:
     """Say whether `word` names an interpreter, whatever its folder and its version: `/usr/bin/python3.11` does."""
     name = word.rpartition("/")[2]
     return name in INTERPRETERS or name.rstrip("0123456789.-") in INTERPRETERS
-
-
-def _quoted(word: str) -> str:
-    return "'" + word.replace("'", "'\\''") + "'"
 
 
 def _fixes_script(argv: ArgvPattern) -> bool:
@@ -422,42 +420,6 @@ def _fixes_script(argv: ArgvPattern) -> bool:
     return first == ("-m",) and len(argv.tokens) > 2 and all(not word.startswith("-") for word in argv.tokens[2])
 
 
-def _no_path(word: str, access: Access) -> None:
-    """Resolve nothing: a pattern's words are not operands."""
-
-
 def _kind(value: object) -> str:
     names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list", dict: "a table"}
     return names.get(type(value), "a date or time")
-
-
-def _example_matches(rule: Rule, example: str) -> bool:
-    """Say whether the rule alone would decide the example: a command line, or a path for rules about files alone."""
-    if rule.argv is None and not rule.text and not rule.env and (rule.path is not None or "bash" not in rule.tools):
-        accesses = [_example_path(example, access) for access in rule.access or (Access.READ, Access.WRITE)]
-        tool = rule.tools[0] if rule.tools else "read_file"
-        return any(_example_decides(rule, _example_action(tool, (path,), "")) for path in accesses)
-    facets = read_commands(example, _example_path, strict_rules=rule.decision is not Decision.AUTO)
-    return _example_decides(rule, _example_action("bash", facets, example))
-
-
-def _example_action(tool: str, facets: tuple[Facet, ...], text: str) -> Action:
-    call = ToolCall(id="example", name=tool, arguments="{}")
-    return Action(
-        call=call, tool=tool, arguments={}, facets=facets, summary=text, preview=text, request=None, text=text
-    )
-
-
-def _example_decides(rule: Rule, action: Action) -> bool:
-    if rule.decision is Decision.AUTO:
-        return all(rule.covers(action, facet) for facet in action.facets)
-    return any(rule.hits(action, facet) for facet in action.all_facets())
-
-
-def _example_path(word: str, access: Access) -> PathAccess:
-    """Resolve a word as if every path were plain and the workspace were /workspace: examples never touch the disk."""
-    real = os.path.normpath(os.path.join("/workspace", word))
-    inside = real.startswith("/workspace/")
-    name = real[len("/workspace/") :] if inside else "." if real == "/workspace" else real
-    place = Place.INSIDE if inside else Place.ROOT if name == "." else Place.OUTSIDE
-    return PathAccess(written=word, real=real, names=(name,), access=access, place=place)

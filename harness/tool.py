@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
-from harness.actions import Action, JsonValue
+from harness.actions import Action, Effects, JsonValue
 from harness.errors import ToolError
 from harness.gate import Permit
 from harness.limits import Limits
@@ -62,8 +62,8 @@ class Tool(Protocol):
         """
         ...
 
-    def run(self, action: Action) -> ToolOutput:
-        """Do it, and return what the model shall read. Called by the registry only.
+    def run(self, action: Action, effects: Effects) -> ToolOutput:
+        """Do it within `effects`, and return what the model shall read. Called by the registry only.
 
         Raises ToolError for what cannot be done, KeyboardInterrupt when it was interrupted and everything it started
         is gone.
@@ -120,7 +120,7 @@ class ToolRegistry:
         action = permit.redeem()
         started = self._monotonic()
         try:
-            output = _checked_output(self._tools[action.tool].run(action))
+            output = _checked_output(self._tools[action.tool].run(action, permit.verdict.effects))
         except ToolError as error:
             output = ToolOutput(content=f"Error: {error}", status=ResultStatus.FAILED)
         except KeyboardInterrupt:

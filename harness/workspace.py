@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
+from collections.abc import Sequence
 
 from harness.actions import Access, PathAccess, Place
 from harness.errors import ToolError, UsageError
+from harness.record import replace
 
 MAX_PATH_CHARACTERS = 4096
 """PATH_MAX of Linux (limits.h), the terminating NUL included; a longer path cannot name a file."""
@@ -47,7 +50,8 @@ class Workspace:
         lexical = os.path.normpath(joined)
         names = tuple(dict.fromkeys((self._name(lexical), self._name(real))))
         place = self._place(real) if sure else Place.OUTSIDE
-        return PathAccess(written=path, real=real, names=names, access=access, place=place)
+        shared = access is not Access.READ and _has_further_names(real)
+        return PathAccess(written=path, real=real, names=names, access=access, place=place, shared=shared)
 
     def resolve_word(self, word: str, access: Access, cwd: str | None = None) -> PathAccess | None:
         """Return where a word of a command leads if it is taken as a path, as `resolve` does; None for an empty word.
@@ -62,6 +66,39 @@ class Workspace:
                 PathAccess(written=word, real=name, names=(name,), access=access, place=Place.OUTSIDE) if word else None
             )
 
+    def look_below(
+        self, path: PathAccess, *, follows: bool, only: Sequence[str] = (), skips: Sequence[str] = ()
+    ) -> PathAccess:
+        """Return a path that is meant with everything below it, and the names of the files there.
+
+        `only` and `skips` are names, with `*`, of files that alone are meant, and of files and folders that are not.
+
+        With `follows` the command follows the links that it meets below; one that leads out of the workspace makes the
+        names incomplete, as does a tree that is too large, and a folder that cannot be read.
+        """
+        if path.place not in (Place.INSIDE, Place.ROOT):
+            return replace(path, tree=True)
+        from harness.trees import names_below
+
+        names, whole = names_below(path.real, self.root, follows=follows, only=only, skips=skips)
+        return replace(path, tree=True, below=names, whole=whole)
+
+    def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
+        """Return the words that bash makes of a file name pattern in `cwd`, or None where that is not sure.
+
+        In `pattern` a backslash stands before every character that is not meant as a part of a pattern. A pattern that
+        matches nothing gives no word here (bash then keeps it as it was written).
+        """
+        from harness.trees import expand
+
+        return expand(pattern, cwd)
+
+    def git_problem(self, folder: str, cwd: str) -> str | None:
+        """Return why git, run in `folder` (seen from `cwd`), may run programs that its configuration names; else None."""
+        from harness.repository import git_problem
+
+        return git_problem(_walk(os.path.join(cwd, folder))[0])
+
     def _name(self, absolute: str) -> str:
         if absolute == self.root:
             return "."
@@ -74,6 +111,14 @@ class Workspace:
         if _within(self.root, real) or _within(self.home, real):
             return Place.ABOVE
         return Place.INSIDE if _within(real, self.root) else Place.OUTSIDE
+
+
+def _has_further_names(real: str) -> bool:
+    try:
+        status = os.lstat(real)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_nlink > 1
 
 
 def _within(path: str, folder: str) -> bool:

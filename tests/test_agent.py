@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from harness import gate as gate_module
 from harness.action_log import ActionLog, read_log
-from harness.actions import Access, Action, Facet, JsonValue, PathAccess, Place
+from harness.actions import Access, Action, Effects, Facet, JsonValue, PathAccess, Place
 from harness.agent import Agent, RunResult, Session
 from harness.approval import Answer, Approval, Approver, ScriptedAnswers
 from harness.errors import CutReply, LogError, ModelError, ToolError
@@ -124,7 +124,7 @@ class Probe:
         name = self.spec.name
         return Action(call=call, tool=name, arguments=arguments, facets=facets, summary=do, preview=do, request=do)
 
-    def run(self, action: Action) -> ToolOutput:
+    def run(self, action: Action, effects: Effects) -> ToolOutput:
         check_permitted(self._path, action)
         self._ran.append(f"{self.spec.name} {action.request}")
         match action.request:

@@ -7,7 +7,8 @@ import pytest
 from harness.actions import Action, ToolUse
 from harness.approval import Answer, Approval, ScriptedAnswers, deny_all
 from harness.messages import ToolCall
-from harness.policy import Decision, FacetVerdict, Source, Verdict
+from harness.policy import FacetVerdict, Source, Verdict
+from harness.rules import Decision
 
 FACET = FacetVerdict(facet=ToolUse(tool="t"), decision=Decision.CONFIRM, source=Source.DEFAULT, reason="because")
 VERDICT = Verdict(decision=Decision.CONFIRM, facets=(FACET,))

@@ -31,7 +31,8 @@ from harness.gate import Proposal, Refusal, rule_on
 from harness.log_check import verify
 from harness.messages import StopReason
 from harness.models.scripted import Reply, call, replies, say
-from harness.policy import Decision, evaluate
+from harness.policy import evaluate
+from harness.rules import Decision
 from harness.policy_file import load_policy, parse_policy
 from harness.workspace import Workspace
 

@@ -19,7 +19,8 @@ from harness.gate import Gate, Permit, Refusal, refusal_text, rule_on
 from harness.log_check import Verification, verify
 from harness.log_order import LogRecord
 from harness.messages import ResultStatus, ToolCall, ToolResult
-from harness.policy import Decision, FacetVerdict, Policy, Source, Verdict
+from harness.policy import FacetVerdict, Policy, Source, Verdict
+from harness.rules import Decision
 from harness.policy_file import parse_policy
 from harness.record import replace
 

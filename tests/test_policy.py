@@ -16,18 +16,8 @@ from harness.errors import ToolError
 from harness.limits import Limits
 from harness.matchers import ArgvPattern
 from harness.messages import ToolCall
-from harness.policy import (
-    Decision,
-    FacetVerdict,
-    Layer,
-    Origin,
-    Policy,
-    Rule,
-    Source,
-    ToolDefault,
-    Verdict,
-    evaluate,
-)
+from harness.policy import FacetVerdict, Policy, Source, Verdict, evaluate
+from harness.rules import Decision, Layer, Origin, Rule, ToolDefault
 from harness.policy_file import combine, parse_policy, tightening_only
 from harness.record import replace
 from harness.shell.commands import read_commands

@@ -17,7 +17,8 @@ from harness.actions import Access
 from harness.errors import PolicyError
 from harness.limits import Limits
 from harness.matchers import ArgvPattern, PathPatterns
-from harness.policy import Decision, Layer, Origin, Policy, PolicySource, Rule, ToolDefault
+from harness.policy import Policy, PolicySource
+from harness.rules import Decision, Layer, Origin, Rule, ToolDefault
 from harness.policy_file import (
     DECISION_WORDS,
     INTERPRETERS,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from harness.actions import Access, Command, Opaque, PathAccess, Place
 from harness.shell.commands import MAX_CLUSTER_LETTERS, MAX_WORDS, read_commands
-from harness.shell.lexer import MAX_CHARACTERS, Operator, Unread, Word, tokenize
+from harness.shell.old_lexer import MAX_CHARACTERS, Operator, Unread, Word, tokenize
 from harness.shell.loose import loose_commands
 
 Argv = tuple[str, ...]

@@ -14,7 +14,8 @@ import pytest
 from harness.actions import Action
 from harness.cli.policies import SHIPPED, load_named, shipped_policy_path
 from harness.messages import ToolCall
-from harness.policy import Decision, Policy, evaluate
+from harness.policy import Policy, evaluate
+from harness.rules import Decision
 from harness.policy_file import load_policy
 from harness.tool import ToolRegistry
 from harness.tools import builtin_tools

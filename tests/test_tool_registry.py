@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.action_log import ActionLog
-from harness.actions import Action, JsonValue
+from harness.actions import Action, Effects, JsonValue
 from harness.approval import deny_all
 from harness.errors import GateError, ToolError
 from harness.gate import Gate, Permit
@@ -59,7 +59,7 @@ class Probe:
         made = Action(call=call, tool=name, arguments=arguments, facets=(), summary=name, preview=name, request=None)
         return self._prepare(made)  # type: ignore[return-value]  # some rows return what a tool must not
 
-    def run(self, action: Action) -> ToolOutput:
+    def run(self, action: Action, effects: Effects) -> ToolOutput:
         self.ran.append(action)
         return self._body(action)  # type: ignore[return-value]  # likewise
 

@@ -13,7 +13,8 @@ from harness.approval import Answer, Approval
 from harness.cli.rich_console import RichConsole
 from harness.cli.trace import Tone
 from harness.interrupt import Interrupt
-from harness.policy import Decision, Verdict
+from harness.policy import Verdict
+from harness.rules import Decision
 from harness.visible import visible_line
 
 DEAD_SECONDS = 0.4

@@ -29,8 +29,9 @@ from harness.messages import StopReason
 from harness.models.loopback import ScriptServer
 from harness.models.openai_chat import OpenAIChat
 from harness.models.scripted import Player
-from harness.policy import Layer, Verdict
+from harness.policy import Verdict
 from harness.policy_file import load_policy, nearest
+from harness.rules import Layer
 from harness.tools import builtin_tools
 from harness.visible import visible_line
 from harness.workspace import Workspace

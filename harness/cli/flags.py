@@ -7,7 +7,7 @@ from argparse import ArgumentParser, ArgumentTypeError, HelpFormatter, RawDescri
 from harness.version import __version__
 
 ACTIONS = {
-    "policy": ("check", "explain", "trust"),
+    "policy": ("check", "explain", "test", "replay", "trust"),
     "audit": ("list", "show", "verify"),
 }
 """Commands that take an action, and the actions."""
@@ -18,7 +18,9 @@ commands:
   harness run PROMPT     one prompt, nobody to ask (CI)
   harness demo           a scripted model, without key or network
   harness policy check FILE...     load policies strictly, run their examples
-  harness policy explain WHAT      say what would be decided, and by which rule
+  harness policy explain WHAT      say what would be decided, and by which rule: 0 auto, 10 confirm, 20 deny, 30 block
+  harness policy test CASES        hold a file of cases against a policy: 0 as expected, 1 not
+  harness policy replay LOG...     judge the calls of old logs again, and list what would change
   harness policy trust [FILE]      let the auto rules of a project's policy count
   harness audit list               name the logs in the state folder
   harness audit show [FILE...]     a readable timeline (the latest log without FILE)
@@ -79,8 +81,22 @@ def _session_flags(parser: ArgumentParser) -> None:
 def _policy_flags(parser: ArgumentParser, action: str) -> None:
     match action:
         case "check":
-            parser.description = "Load policies strictly and run their examples."
+            parser.description = "Load policies strictly, run their examples, and warn of what is surely not meant."
+            parser.add_argument("--strict", action="store_true", help="exit 1 if there are warnings")
             parser.add_argument("files", nargs="+", metavar="FILE")
+        case "test":
+            parser.description = "Hold a file of cases against a policy, one JSON object a line; nothing is run."
+            parser.epilog = 'A case: {"id": "1", "tool": "bash", "args": {"command": "ls"}, "expect": "auto"}'
+            parser.add_argument("--policy", metavar="FILE", required=True, help="a policy file, or a shipped one")
+            parser.add_argument("--cwd", metavar="DIR", help="the workspace of cases that name none")
+            parser.add_argument("--json", action="store_true", help="one object a line, and a summary")
+            parser.add_argument("cases", metavar="CASES", help="the file of cases")
+        case "replay":
+            parser.description = "Judge the calls of action logs again, and list what would change; nothing is run."
+            parser.add_argument("--policy", metavar="FILE", required=True, help="the new policy, or a shipped one")
+            parser.add_argument("--fail-on", choices=("laxer", "any"), help="exit 1 if there are such changes")
+            parser.add_argument("--json", action="store_true", help="one object a line, and a summary")
+            parser.add_argument("logs", nargs="+", metavar="LOG")
         case "trust":
             parser.description = (
                 "Let the auto rules of a project's policy count, as long as its content stays the same."
@@ -88,9 +104,11 @@ def _policy_flags(parser: ArgumentParser, action: str) -> None:
             parser.add_argument("file", nargs="?", metavar="FILE", help="by default .harness/policy.toml")
         case _:
             parser.description = "Say what would be decided on a call, and by which rule; nothing is run."
+            parser.epilog = "Exit code: 0 auto, 10 confirm, 20 deny, 30 block."
             parser.add_argument("--tool", default="bash", help="bash, read_file, write_file or edit_file")
             parser.add_argument("--policy", metavar="FILE", help="a policy file, or a shipped one (else the prompt's)")
             parser.add_argument("--cwd", metavar="DIR", help="the workspace (else the current folder)")
+            parser.add_argument("--json", action="store_true", help="one object, with every operand")
             parser.add_argument("what", nargs="+", help="the command line in one word, or the path")
 
 

@@ -7,8 +7,9 @@ import stat
 
 from harness.cli.state import MANAGED_POLICY, PROJECT_POLICY, State
 from harness.errors import PolicyError
-from harness.policy import Layer, Policy
+from harness.policy import Policy
 from harness.policy_file import combine, load_policy, nearest, tightening_only
+from harness.rules import Layer
 
 SHIPPED = ("default", "ci", "readonly", "demo")
 

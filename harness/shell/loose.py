@@ -1,4 +1,4 @@
-"""A tokenisation that always exists: what could be commands in text that was not understood; for strict rules, pure.
+"""A reading that always exists: what could be commands and paths in text that was not understood; for strict rules, pure.
 
 Meant to find too much: a strict rule that matches here by mistake costs a question, one that misses costs more.
 """
@@ -7,6 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+
+from harness.actions import Access, Opaque
+from harness.programs.readers import only_reads
+from harness.shell.expand import Disk
+from harness.shell.operands import path_words
 
 _REDIRECTIONS = re.compile(r"[<>]&|&>|>\|")
 _COMMAND_ENDS = re.compile(r"[;&|\n()`]+")
@@ -22,6 +27,25 @@ _PIECES = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _ESCAPED = re.compile(r"\\([$`\"\\])")
+
+
+def loose_opaque(text: str, reason: str, column: int, disk: Disk, folder: str) -> Opaque:
+    """Return the facet of a text that was not understood, with all words and paths that may be in it."""
+    commands = loose_commands(text)
+    # Where a word stands in several commands, the access that counts is the one of which less is known.
+    accesses: dict[str, Access] = {}
+    for words in commands:
+        access = Access.READ if only_reads(words) else Access.EITHER
+        for word in path_words(words, options_too=True):
+            accesses[word] = access if accesses.get(word) is not Access.EITHER else Access.EITHER
+    found = (disk.resolve_word(word, access, folder) for word, access in accesses.items())
+    return Opaque(
+        text=text,
+        reason=reason,
+        column=column,
+        commands=commands,
+        paths=tuple(path for path in found if path is not None),
+    )
 
 
 def loose_commands(text: str) -> tuple[tuple[str, ...], ...]:

@@ -8,15 +8,15 @@ import signal
 from collections.abc import Mapping
 from typing import assert_never
 
-from harness.actions import Access, Action, Facet, PathAccess, Place
+from harness.actions import Access, Action, Effects, Facet, PathAccess, Place, same_places
 from harness.errors import ToolError
 from harness.limits import DEFAULT_COMMAND_SECONDS, Limits, strictest
 from harness.messages import ResultStatus, ToolCall
-from harness.record import Record, replace
-from harness.shell.commands import read_commands
+from harness.record import Record
+from harness.shell.facets import read_call
 from harness.tool import Arguments, ToolOutput, ToolSpec
 from harness.tools.arguments import number, text
-from harness.tools.environment import child_environment
+from harness.tools.environment import child_environment, unasked_variables
 from harness.tools.output import Capture, result_characters
 from harness.tools.processes import Ended, Ending, Rest, run_group
 from harness.visible import visible, visible_line
@@ -31,8 +31,8 @@ _BACKGROUND = re.compile(r"(?<![&><|\\])&(?![&>])")
 
 _DESCRIPTION = (
     "Run a command line with bash. Every call is a fresh shell: no variable, function or folder is kept, standard input "
-    "is closed, and what runs in the background ends with the call. The command is judged before it runs: plain commands "
-    "joined by &&, || or | are understood best; redirections, expansions, substitutions and wrappers are asked about. "
+    "is closed, and what runs in the background ends with the call. The command is judged before it runs: commands that only "
+    "read are run at once; what cannot be understood from its text (eval, functions, names that expand) is asked about. "
     "Returns stdout and stderr as one text and the exit status in the last line."
 )
 
@@ -96,8 +96,10 @@ class BashTool:
             text=command,
         )
 
-    def run(self, action: Action) -> ToolOutput:
+    def run(self, action: Action, effects: Effects) -> ToolOutput:
         """Run the command and return what it printed and how it ended.
+
+        Where nobody was asked, git is kept from running what the repository's configuration names.
 
         Raises ToolError if what it names lies elsewhere than when it was judged, and if bash cannot be started.
         """
@@ -112,7 +114,7 @@ class BashTool:
                 ("bash", "--noprofile", "--norc", "-c", "--", request.command),
                 executable=_bash(self._environment["PATH"]),
                 cwd=request.cwd.real,
-                environment=self._environment,
+                environment=self._environment | (unasked_variables(effects) if effects.unasked else {}),
                 seconds=request.seconds,
                 output=capture,
             )
@@ -130,20 +132,13 @@ class BashTool:
         return path
 
     def _facets(self, command: str, cwd: PathAccess) -> tuple[Facet, ...]:
-        """Return what is judged: the commands, and the folder they start in as an operand of the first."""
-
-        def resolve(word: str, access: Access) -> PathAccess | None:
-            return self._workspace.resolve_word(word, access, cwd.real)
-
-        first, *others = read_commands(command, resolve)
-        if cwd.place is Place.ROOT:
-            return (first, *others)
-        return (replace(first, paths=(*first.paths, cwd)), *others)
+        """Return what is judged: the commands and redirections, and the folder that they start in."""
+        return read_call(command, self._workspace, cwd)
 
     def _check_unmoved(self, action: Action, request: BashRequest) -> None:
         """Refuse to run if a link was changed since the command was judged, so that it means other files now."""
         same_folder = self._workspace.resolve(request.cwd.written, Access.READ) == request.cwd
-        if not same_folder or self._facets(request.command, request.cwd) != action.facets:
+        if not same_folder or not same_places(self._facets(request.command, request.cwd), action.facets):
             raise ToolError("A path in this command leads elsewhere than when it was judged; nothing was run.")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.actions import Access, Action, PathAccess
+from harness.actions import Access, Action, Effects, PathAccess
 from harness.errors import ToolError
 from harness.messages import ToolCall
 from harness.record import Record, replace
@@ -71,7 +71,7 @@ class EditFileTool:
             request=request,
         )
 
-    def run(self, action: Action) -> ToolOutput:
+    def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - it does what the action says
         """Write the bytes that were judged, and return the difference.
 
         Raises ToolError if the edit does not apply, if it cannot be written, or if path or file are no longer what was

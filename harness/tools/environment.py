@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-PASSED_VARIABLES = frozenset(
-    "HOME USER LOGNAME SHELL TZ TMPDIR LANG LC_ALL LC_ADDRESS LC_COLLATE LC_CTYPE LC_IDENTIFICATION LC_MEASUREMENT "
-    "LC_MESSAGES LC_MONETARY LC_NAME LC_NUMERIC LC_PAPER LC_TELEPHONE LC_TIME".split()
-)
-"""What a command gets from the harness's own environment, besides PATH: never a key, by being a list of names."""
+from harness.actions import Effects
+from harness.programs.variables import PASSED
+
+
+def _git_settings(settings: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return the variables that set these keys for every git command (git-config(1), GIT_CONFIG_COUNT)."""
+    variables = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (key, value) in enumerate(settings):
+        variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return variables
+
 
 # Nothing may ask a question, page, colour or start what a repository's configuration names.
 _SET_VARIABLES = {
@@ -24,11 +30,7 @@ _SET_VARIABLES = {
     "DEBIAN_FRONTEND": "noninteractive",
     # Python takes stale bytecode for good when a file was edited within the same second to the same length.
     "PYTHONDONTWRITEBYTECODE": "1",
-    "GIT_CONFIG_COUNT": "2",
-    "GIT_CONFIG_KEY_0": "core.fsmonitor",
-    "GIT_CONFIG_VALUE_0": "false",
-    "GIT_CONFIG_KEY_1": "safe.bareRepository",
-    "GIT_CONFIG_VALUE_1": "explicit",
+    **_git_settings((("core.fsmonitor", "false"), ("safe.bareRepository", "explicit"))),
 }
 
 
@@ -37,6 +39,27 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
     Relative entries of PATH are dropped: with them, the folder at hand would say what `ls` is.
     """
-    passed = {name: value for name, value in environment.items() if name in PASSED_VARIABLES}
+    passed = {name: value for name, value in environment.items() if name in PASSED}
     folders = [folder for folder in environment.get("PATH", os.defpath).split(":") if folder.startswith("/")]
     return {**passed, "PATH": ":".join(folders) or os.defpath, **_SET_VARIABLES}
+
+
+_UNASKED_GIT = (
+    ("core.fsmonitor", "false"),
+    ("safe.bareRepository", "explicit"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.pager", "cat"),
+    ("core.attributesFile", "/dev/null"),
+    ("log.showSignature", "false"),
+    ("diff.ignoreSubmodules", "all"),
+)
+
+
+def unasked_variables(effects: Effects) -> dict[str, str]:
+    """Return what a command gets besides, when nobody was asked about it: no hooks, no pager, no signatures, no fsmonitor.
+
+    A command that is not to reach the network gets a git without transports, too.
+    """
+    if effects.network:
+        return _git_settings(_UNASKED_GIT)
+    return _git_settings((*_UNASKED_GIT, ("protocol.allow", "never"))) | {"GIT_ALLOW_PROTOCOL": "none"}

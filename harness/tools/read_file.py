@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness.actions import Access, Action, PathAccess
+from harness.actions import Access, Action, Effects, PathAccess
 from harness.errors import ToolError
 from harness.limits import Limits, strictest
 from harness.messages import ToolCall
@@ -78,7 +78,7 @@ class ReadFileTool:
             request=ReadFileRequest(path=path, offset=offset, limit=limit),
         )
 
-    def run(self, action: Action) -> ToolOutput:
+    def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - it does what the action says
         """Return the page.
 
         Raises ToolError for whatever is not a readable text file, for an offset behind its end, and if the path leads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.actions import Access, Action, PathAccess
+from harness.actions import Access, Action, Effects, PathAccess
 from harness.errors import ToolError
 from harness.messages import ToolCall
 from harness.record import Record
@@ -64,7 +64,7 @@ class WriteFileTool:
             request=WriteFileRequest(path=path, change=change),
         )
 
-    def run(self, action: Action) -> ToolOutput:
+    def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - it does what the action says
         """Write the content that was judged, and say what changed.
 
         Raises ToolError if it cannot be written, or if path or file are no longer what was judged.

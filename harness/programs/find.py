@@ -1,0 +1,261 @@
+"""The model of find: its expression read word by word, up to what it writes and runs. No I/O.
+
+Facts: find(1) of GNU findutils 4.9, POSIX.1-2024, and find(1) of FreeBSD where it reads a word otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from harness.actions import Access, Act
+from harness.programs.model import Found, Inner, PathUse, Program, Unknown, Use
+from harness.programs.options import stricter
+
+_ALONE = frozenset(
+    """
+    ( ) ! , -a -and -o -or -not -true -false
+    -depth -mount -xdev -daystart -noleaf -warn -nowarn -ignore_readdir_race -noignore_readdir_race
+    -empty -readable -writable -executable -nouser -nogroup
+    -print -print0 -ls -prune -quit
+    """.split()
+)
+"""Parts of an expression without a value. `-d` is left out: GNU takes it for -depth, others for an option."""
+
+_TEXT = frozenset(
+    """
+    -name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -lname -ilname
+    -type -xtype -maxdepth -mindepth -size -perm -user -group -uid -gid -links -inum -fstype -used -context
+    -mtime -atime -ctime -mmin -amin -cmin -printf
+    """.split()
+)
+_READ = frozenset(("-newer", "-anewer", "-cnewer", "-samefile"))
+_WRITE = frozenset(("-fprint", "-fprint0", "-fls", "-fprintf"))
+_RUN = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
+_NEWER = re.compile(r"-newer[aBcm][aBcmt]")
+
+
+def _read(argv: Sequence[str]) -> Use:
+    if list(argv[1:]) in (["--version"], ["-version"], ["--help"], ["-help"]):
+        return Use(act=Act.LOOKS)
+    return _Find(argv).use()
+
+
+class _Find:
+    """The cursor over the words of one find. Its methods return what is not understood, or nothing."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self.words = argv
+        self.position = 1
+        self.follows = False
+        self.starts: list[str] = []
+        self.paths: list[PathUse] = []
+        self.commands: list[Inner] = []
+        self.act = Act.LOOKS
+
+    def use(self) -> Use:
+        problem = self._options() or self._starting_points() or self._expression()
+        if not problem and self.follows and self.act is not Act.LOOKS:
+            problem = "links are followed out of the starting points, and something is done to what lies there"
+        if problem:
+            # What it runs stays visible to rules that forbid it.
+            return Use(act=Act.UNKNOWN, commands=tuple(self.commands), gap=problem)
+        starts = tuple(PathUse(word=start, access=Access.READ) for start in self.starts)
+        return Use(act=self.act, paths=(*starts, *self.paths), commands=tuple(self.commands))
+
+    def _options(self) -> str:
+        """Read -H, -L, -P, -O and -D, which stand before everything else."""
+        while self.position < len(self.words):
+            word = self.words[self.position]
+            if isinstance(word, Unknown | Found) or not re.fullmatch(r"-[HLPD]|-O[0-3]", word):
+                return ""
+            self.position += 1
+            self.follows = word == "-L" or (self.follows and word not in ("-P", "-H"))
+            if word == "-D" and (problem := self._text(word)):
+                return problem
+        return ""
+
+    def _starting_points(self) -> str:
+        while self.position < len(self.words):
+            word = self.words[self.position]
+            if isinstance(word, Unknown):
+                return f"{word} may be a starting point or a part of the expression"
+            if isinstance(word, Found):
+                self.starts += word.starts
+            elif (word[:1] == "-" and len(word) > 1) or word in ("(", "!"):
+                break
+            elif word[:1] in ("(", ")", "!", ",", ""):
+                return f"{word}: a file or a part of the expression"
+            else:
+                self.starts.append(word)
+            self.position += 1
+        self.starts = self.starts or ["."]
+        return ""
+
+    def _expression(self) -> str:
+        while self.position < len(self.words):
+            word = self.words[self.position]
+            self.position += 1
+            problem = self._part(word)
+            if problem:
+                return problem
+        return ""
+
+    def _part(self, word: str) -> str:
+        if isinstance(word, Unknown | Found):
+            return f"{word} may be a part of the expression"
+        if word in _ALONE:
+            return ""
+        if word in _TEXT or (_NEWER.fullmatch(word) and word.endswith("t")):
+            return self._text(word)
+        if word in _READ or _NEWER.fullmatch(word):
+            return self._path(word, Access.READ)
+        if word in _WRITE:
+            return self._path(word, Access.WRITE) or (self._text(word) if word == "-fprintf" else "")
+        if word in _RUN:
+            return self._run(word)
+        if word == "-follow":
+            self.follows = True
+            return ""
+        if word == "-delete":
+            self.act = stricter(self.act, Act.WRITES)
+            self.paths += [PathUse(word=start, access=Access.WRITE, tree=True) for start in self.starts]
+            return ""
+        return f"{word} is not in the model of find"
+
+    def _value(self) -> str | None:
+        """Return the next word, whatever it looks like, or None if there is none that is one word for sure."""
+        if self.position >= len(self.words):
+            return None
+        word = self.words[self.position]
+        self.position += 1
+        return None if isinstance(word, Unknown) and not word.single else word
+
+    def _text(self, name: str) -> str:
+        return "" if self._value() is not None else f"{name} has no value that is one word for sure"
+
+    def _path(self, name: str, access: Access) -> str:
+        word = self._value()
+        if word is None or isinstance(word, Unknown):
+            return f"the value of {name} is not known"
+        if access is Access.WRITE:
+            self.act = stricter(self.act, Act.WRITES)
+        if isinstance(word, Found):
+            kind = access if access is Access.READ else Access.EITHER
+            self.paths += [PathUse(word=start, access=kind, tree=True) for start in word.starts]
+        else:
+            self.paths.append(PathUse(word=word, access=access))
+        return ""
+
+    def _run(self, name: str) -> str:
+        """Read a command up to its `;`, or to the `+` behind a `{}`."""
+        words: list[str] = []
+        many = False
+        while True:
+            word = self._value()
+            if word is None:
+                return f"{name} has no end that is sure"
+            if isinstance(word, Unknown) and word.prefix[:1] in ("", ";", "+"):
+                return f"{word} may be the end of {name}"
+            if word == ";":
+                break
+            if word[:1] == ";":
+                return f"{word}: not every find takes it for the same"
+            if word[:1] == "+" and words and words[-1] == "{}":
+                if word != "+" or name in ("-ok", "-okdir"):
+                    return f"{word} behind {{}}: not every find takes it for the same"
+                many = True
+                break
+            words.append(word)
+        return self._command(name, words, many=many)
+
+    def _command(self, name: str, words: Sequence[str], *, many: bool) -> str:
+        if not words or isinstance(words[0], Unknown | Found) or "{}" in words[0]:
+            return f"the command of {name} is not known"
+        braces = sum("{}" in word for word in words)
+        if many and braces != 1:
+            return f"{name} with + and more than one {{}}"
+        elsewhere = name.endswith("dir")
+        if elsewhere and not any(word == "{}" for word in words):
+            return f"{name} without {{}} works on folders that are not named"
+        argv = [words[0], *(self._word(word, elsewhere=elsewhere) for word in words[1:])]
+        if many:
+            # INVARIANT: `+` puts any number of files there. A second one shows what a model does with more than one
+            # (the second of uniq is written).
+            argv.append(argv[-1])
+        self.act = stricter(self.act, Act.WRAPS)
+        self.commands.append(Inner(argv=tuple(argv)))
+        return ""
+
+    def _word(self, word: str, *, elsewhere: bool) -> str:
+        """Return an operand of what is run; `elsewhere`: it is run in the folder of each file found."""
+        if isinstance(word, Unknown | Found):
+            return Unknown(word, prefix="", single=True) if elsewhere else word
+        if word == "{}":
+            return Found(word, starts=self.starts)
+        if "{}" in word:
+            return Unknown(word, prefix=word.partition("{}")[0], single=True)
+        if not elsewhere or word.startswith("/") or re.fullmatch(r"-.?|--[a-z-]*", word):
+            return word
+        if word.startswith("-") or ".." in word.split("/"):
+            return Unknown(word, prefix="", single=True)
+        # If it names a file, that lies beside a file found: below a starting point, or beside one.
+        return Found(word, starts=(*self.starts, *map(_parent, self.starts)))
+
+
+def _parent(path: str) -> str:
+    """Return the folder that -execdir runs in for a starting point: textually the one before the last slash."""
+    before, slash, _ = path.rstrip("/").rpartition("/")
+    return before or ("/" if slash or path.startswith("/") else ".")
+
+
+PROGRAMS: Mapping[str, Program] = {
+    "find": Program(
+        read=_read,
+        looks=(
+            "find",
+            "find .",
+            "find . -name '*.py' -not -path './.venv/*'",
+            "find src tests -type f \\( -name '*.ts' -o -name '*.tsx' \\)",
+            "find . -maxdepth 2 -type d -empty",
+            "find . -type f -newermt '2024-01-01' -printf '%s %p\\n'",
+            "find . -newer setup.py -size +10k -mtime -1 -ls",
+            "find . -path ./node_modules -prune -o -name '*.js' -print0",
+            "find -L . -iname readme.md",
+            "find -O3 src -regextype posix-extended -regex '.*\\.(c|h)'",
+            "find . ! -user root , -perm -u+x",
+            "find . -name '*.py' -exec grep -l TODO {} +",
+            "find . -type f -exec wc -l {} \\;",
+            "find src -name '*.c' -execdir head -n 3 {} \\;",
+            "find . -name -delete",
+            "find --version",
+        ),
+        covered=(
+            "find . -name '*.pyc' -delete",
+            "find src -fprint out.txt",
+            "find . -type f -fprintf out.txt %p",
+            "find . -fls list",
+        ),
+        not_covered=(
+            "find . -files0-from list",
+            "find -files0-from - -delete",
+            "find . -exec {} \\;",
+            "find . -exec rm",
+            "find . -exec rm {} +x",
+            "find . -ok rm {} + \\;",
+            "find . -execdir ls \\;",
+            "find . -execdir x{} \\;",
+            "find . -nosuchtest",
+            "find -E . -regex x",
+            "find -f x -delete",
+            "find -- . -delete",
+            "find . -name",
+            "find -L . -exec cat {} \\;",
+            "find -L . -delete",
+            "find . -follow -name x -exec cat {} +",
+            "find '(x' -delete",
+            "find . x",
+            "find . -type f x",
+        ),
+    ),
+}

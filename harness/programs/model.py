@@ -1,0 +1,203 @@
+"""Program: what a well-known program reads, writes, runs and reaches, option by option; data and its words, pure.
+
+A model vouches: what it does not name (an option, a further operand, an abbreviation) is not covered, and asked about.
+Nothing here parses a command line (options.py does) or knows a program (their own files do).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Self, TypeAlias
+
+from harness.actions import Access, Act
+from harness.record import Record
+
+
+class Role(Enum):
+    """What an operand, or the value of an option, is to a program. The words that option tables are written in."""
+
+    TEXT = "TEXT"
+    """Data: never a path, never code. A pattern, a number, a format, a name."""
+    READ = "READ"
+    """A file that is read, or a folder whose names are listed."""
+    TREE = "TREE"
+    """A folder that is read with everything below it."""
+    WRITE = "WRITE"
+    """A file that is made, replaced or removed."""
+    WRITE_TREE = "WRITE_TREE"
+    """The same, with everything below it."""
+    EITHER = "EITHER"
+    """A file that is read and written, or of which that is not known."""
+    EITHER_TREE = "EITHER_TREE"
+    FOLDER = "FOLDER"
+    """A folder that other paths of the command are relative to, wherever they stand: `git -C`, `make -C`."""
+    HOST = "HOST"
+    """A host or an address: the network is reached."""
+    SCRIPT = "SCRIPT"
+    """A file whose code is run: read, and the act is RUNS."""
+    CODE = "CODE"
+    """Code, the name of a program, or a file that says what to run: never covered."""
+    SHELL = "SHELL"
+    """Text that a shell runs on this machine: read as a command line of its own."""
+    COMMAND = "COMMAND"
+    """With all that follows, the words of a command that is run; the command is judged by itself."""
+    VARIABLE = "VARIABLE"
+    """NAME=VALUE, set for the command that is run."""
+
+
+class Style(Enum):
+    """How a program reads its words."""
+
+    GNU = "gnu"
+    """Clusters of letters, `--long`, `--long=value`; options may stand behind operands (getopt_long(3))."""
+    POSIX = "posix"
+    """The same, but the first operand ends the options (POSIX.1-2024, XBD 12.2)."""
+    SINGLE = "single"
+    """Long options with one dash or two, no clusters: go, java, terraform. Options may stand behind operands."""
+    TEXT = "text"
+    """No options at all that matter: every word is text, as for echo."""
+
+
+class Unknown(str):
+    """A word whose value is not known, shown as it is written (`$X`); `str` so that it can be shown and compared.
+
+    `prefix` is what is known of its beginning, `single` whether it is one word for sure (it was quoted).
+    """
+
+    __slots__ = ("prefix", "single")
+    prefix: str
+    single: bool
+
+    def __new__(cls, written: str, *, prefix: str = "", single: bool = True) -> Self:
+        """Return the word as it is written, with what is known of it."""
+        word = super().__new__(cls, written)
+        word.prefix = prefix
+        word.single = single
+        return word
+
+
+class Found(str):
+    """A word that stands for files that another program found below `starts`: the `{}` of `find -exec`.
+
+    INVARIANT: it begins with one of `starts`, or with `./`; hence it is never taken for an option.
+    """
+
+    __slots__ = ("starts",)
+    starts: tuple[str, ...]
+
+    def __new__(cls, written: str, *, starts: Sequence[str]) -> Self:
+        """Return the word as it is written, with the trees that the files lie in."""
+        word = super().__new__(cls, written)
+        word.starts = tuple(starts)
+        return word
+
+
+class PathUse(Record):
+    """A path that a command uses, as it stands in the command (behind the folder of a `-C`)."""
+
+    word: str
+    access: Access
+    tree: bool = False
+    follows: bool = False
+    """Of a tree: whether links that lie below are followed."""
+    only: tuple[str, ...] = ()
+    """Of a tree: only files whose name matches one of these (`*.py`), if there are any."""
+    skips: tuple[str, ...] = ()
+    """Of a tree: no files and folders whose name matches one of these (`.git`, `.*`)."""
+
+
+class Inner(Record):
+    """A command that a command runs."""
+
+    argv: tuple[str, ...]
+    variables: tuple[str, ...] = ()
+    folder: str = ""
+    """The folder it is run in, if that is another."""
+
+
+class Use(Record):
+    """What one command does, as far as its model says."""
+
+    act: Act
+    paths: tuple[PathUse, ...] = ()
+    commands: tuple[Inner, ...] = ()
+    scripts: tuple[str, ...] = ()
+    """Texts that a shell runs on this machine."""
+    network: bool = False
+    gap: str = ""
+    """Why the command is not wholly understood, in a few words for a person; empty where it is."""
+    git_folder: str | None = None
+    """For commands that obey a repository's configuration: the folder from which git looks for it (`.` or that of -C)."""
+
+
+class Given(Record):
+    """An option that occurs in a command, by the first spelling of its table entry, and its value."""
+
+    name: str
+    value: str | None
+
+
+class Parsed(Record):
+    """The words of a command after its program, sorted by the model."""
+
+    program: str
+    options: tuple[Given, ...]
+    operands: tuple[str, ...]
+
+    def has(self, *names: str) -> bool:
+        """Say whether one of these options occurs, each named by the first spelling of its entry."""
+        return any(given.name in names for given in self.options)
+
+    def values(self, *names: str) -> tuple[str, ...]:
+        """Return the values of these options, in the order of the command."""
+        return tuple(given.value for given in self.options if given.name in names and given.value is not None)
+
+
+Refine: TypeAlias = Callable[[Parsed, Use], Use]
+Read: TypeAlias = Callable[[Sequence[str]], Use]
+
+
+class Program(Record):
+    """The model of one program, or of one subcommand.
+
+    `options` is a table of entries with blanks between them, each `-x|--long`, with a value `-x|--long=ROLE` (joined or the
+    next word), with a value that may only be joined `--color[=ROLE]`, and with marks behind a colon, `-i[=TEXT]:inplace`.
+    `-NUM` stands for a dash and digits. The marks:
+
+    - `looks`, `writes`, `changes`, `runs`: with this option the command does at least that.
+    - `tree`: operands that are READ are read with everything below; `inplace`: they are written too.
+    - `network`: the network is reached. `gap`: known, and not vouched for.
+    - `instead`: takes the place of the first operand (the pattern of grep, the script of sed).
+    - `info`: as the only word, the command prints something about itself (`--version`); elsewhere a gap.
+
+    An option that is not in the table makes the command not covered, and so does an abbreviation.
+    """
+
+    act: Act = Act.LOOKS
+    style: Style = Style.GNU
+    options: str = ""
+    operands: str = "READ..."
+    """Roles by position, `...` for any number, `(ROLE)` for one that an `instead` option takes the place of; further
+    roles after `...` are the last operands: `READ... WRITE`. Empty: no operand is taken."""
+    network: bool = False
+    subcommands: Mapping[str, Program] = {}
+    """By the first operand; several words (`remote show`) for a subcommand of a subcommand. `options` then are those
+    before the subcommand. The key "" is the command without a subcommand; without it that is not covered."""
+    git: bool = False
+    """Whether it obeys the configuration of a git repository."""
+    refine: Refine | None = None
+    """Called with what the tables said; returns that, or something stricter, or with more paths."""
+    read: Read | None = None
+    """Takes the place of the tables: called with the whole argv."""
+    looks: tuple[str, ...] = ()
+    """Examples for the tests: command lines that this model covers, and that only look."""
+    covered: tuple[str, ...] = ()
+    """Command lines that it covers, and that do more."""
+    not_covered: tuple[str, ...] = ()
+    """Command lines that it must not cover."""
+
+
+def gap(reason: str) -> Use:
+    """Return the use of a command that no model covers, and why."""
+    return Use(act=Act.UNKNOWN, gap=reason)

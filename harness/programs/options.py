@@ -1,0 +1,420 @@
+"""The words of a command held against the tables of its model; pure, and never laxer than the table.
+
+`read_command` is the only entry. Everything that is not in a table (an option, an abbreviation, one operand too many, a
+word of unknown value where it matters) makes a gap, never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from harness.actions import Access, Act
+from harness.programs.model import Found, Given, Inner, Parsed, PathUse, Program, Role, Style, Unknown, Use, gap
+from harness.record import Record, replace
+
+_ORDER = tuple(Act)
+_ACTS = {act.value: act for act in Act}
+_MARKS = frozenset((*_ACTS, "tree", "inplace", "network", "gap", "instead", "info"))
+NUMBER = "-NUM"
+
+
+def stricter(one: Act, other: Act) -> Act:
+    """Return the one that does more."""
+    return max(one, other, key=_ORDER.index)
+
+
+def read_command(program: Program, argv: Sequence[str]) -> Use:
+    """Return what the command `argv` does, by the model of its program; `argv[0]` is the program as it was written.
+
+    Words may be `Unknown` or `Found`. Never raises for any words.
+    """
+    if program.read is not None:
+        return program.read(argv)
+    if program.subcommands:
+        return _with_subcommand(program, argv)
+    return _plain(program, argv, folder="")
+
+
+def _plain(program: Program, argv: Sequence[str], folder: str) -> Use:
+    table = option_table(program.options)
+    if len(argv) == 2 and (entry := table.get(argv[1])) and "info" in entry.marks:
+        return Use(act=Act.LOOKS)
+    parsed = parse_words(program, argv)
+    if isinstance(parsed, str):
+        return gap(parsed)
+    use = _Reading(program, table, parsed, folder).use()
+    if not use.gap and program.refine is not None:
+        use = program.refine(parsed, use)
+    return gap(use.gap) if use.gap else use
+
+
+def _with_subcommand(program: Program, argv: Sequence[str]) -> Use:
+    """Read the options before the subcommand with the outer table, the rest with the subcommand's own."""
+    outer = replace(program, style=Style.POSIX if program.style is Style.GNU else program.style, operands="TEXT...")
+    table = option_table(program.options)
+    if len(argv) == 2 and (entry := table.get(argv[1])) and "info" in entry.marks:
+        return Use(act=Act.LOOKS)
+    parsed = parse_words(outer, argv, stop=True)
+    if isinstance(parsed, str):
+        return gap(parsed)
+    before = _Reading(outer, table, Parsed(program=parsed.program, options=parsed.options, operands=()), "").use()
+    if before.gap:
+        return gap(before.gap)
+    folder = _folder(parsed, table)
+    name, rest = _subcommand(program.subcommands, parsed.operands)
+    inner = program.subcommands.get(name)
+    if inner is None:
+        shown = parsed.operands[0] if parsed.operands else ""
+        return gap(f"{argv[0]} {shown} has no model" if shown else f"{argv[0]} without a subcommand has no model")
+    words = (f"{argv[0]} {name}".strip(), *rest)
+    use = inner.read(words) if inner.read is not None else _plain(inner, words, folder)
+    if use.gap:
+        return use
+    if inner.read is not None and folder:
+        return gap("a folder in front of a subcommand that reads its own words")
+    return replace(
+        use,
+        act=stricter(before.act, use.act),
+        network=before.network or use.network,
+        paths=(*before.paths, *use.paths),
+        git_folder=(folder or ".") if program.git else None,
+    )
+
+
+def _subcommand(known: Mapping[str, Program], operands: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Return the longest known subcommand that the operands begin with, and what follows it."""
+    for count in (3, 2, 1):
+        words = operands[:count]
+        if len(words) == count and not any(isinstance(word, Unknown | Found) for word in words):
+            name = " ".join(words)
+            if name in known and " " not in "".join(words):
+                return name, operands[count:]
+    return ("", ()) if not operands else ("\0", ())
+
+
+class Entry(Record):
+    """One row of an option table."""
+
+    name: str
+    """Its first spelling."""
+    role: Role | None
+    """What its value is; None for an option without a value."""
+    joined_only: bool
+    """Whether the value may only be joined on, and may be left out: `--color[=WHEN]`."""
+    marks: frozenset[str]
+
+
+_tables: dict[str, dict[str, Entry]] = {}
+
+
+def option_table(options: str) -> dict[str, Entry]:
+    """Return the entries of a table by each of their spellings. Raises ValueError for a table that is not well formed."""
+    table = _tables.get(options)
+    if table is None:
+        table = {}
+        for text in options.split():
+            entry, spellings = _entry(text)
+            for spelling in spellings:
+                if spelling in table:
+                    raise ValueError(f"{spelling} stands twice in an option table")
+                table[spelling] = entry
+        _tables[options] = table
+    return table
+
+
+def _entry(text: str) -> tuple[Entry, list[str]]:
+    head, _, marks = text.partition(":")
+    joined_only = head.endswith("]")
+    names, value = head, ""
+    if joined_only:
+        names, _, value = head[:-1].partition("[=")
+    elif "=" in head:
+        names, _, value = head.partition("=")
+    spellings = names.split("|")
+    found = frozenset(marks.split(",")) - {""}
+    if not found <= _MARKS or not all(name[:1] in "-+" and len(name) > 1 for name in spellings):
+        raise ValueError(f"{text!r} is not an entry of an option table")
+    role = Role[value] if value else None
+    return Entry(name=spellings[0], role=role, joined_only=joined_only, marks=found), spellings
+
+
+def parse_words(program: Program, argv: Sequence[str], *, stop: bool = False) -> Parsed | str:
+    """Return options and operands of `argv` by the program's style and table, or why they cannot be told.
+
+    With `stop`, everything from the first operand on is an operand, whatever the style.
+    """
+    return _Words(program, argv, stop=stop).parsed()
+
+
+class _Words:
+    """The cursor over the words of one command."""
+
+    def __init__(self, program: Program, argv: Sequence[str], *, stop: bool) -> None:
+        self.style = program.style
+        self.table = option_table(program.options)
+        self.argv = argv
+        self.stop = stop or program.style is Style.POSIX
+        self.position = 1
+        self.options: list[Given] = []
+        self.operands: list[str] = []
+
+    def parsed(self) -> Parsed | str:
+        argv = self.argv
+        if self.style is Style.TEXT:
+            self.operands.extend(argv[1:])
+            self.position = len(argv)
+        while self.position < len(argv):
+            word = argv[self.position]
+            self.position += 1
+            if word == "--" and not isinstance(word, Unknown):
+                self._rest()
+                break
+            problem = self._word(word)
+            if problem:
+                return problem
+            if self.operands and self.stop:
+                self._rest()
+                break
+        if self.style is not Style.TEXT:
+            many = next((w for w in self.operands if isinstance(w, Unknown) and not w.single), None)
+            if many is not None:
+                return f"{many} may be any number of words"
+        return Parsed(program=str(argv[0]), options=tuple(self.options), operands=tuple(self.operands))
+
+    def _rest(self) -> None:
+        self.operands.extend(self.argv[self.position :])
+        self.position = len(self.argv)
+
+    def _word(self, word: str) -> str:
+        if isinstance(word, Unknown):
+            return self._unknown(word)
+        if isinstance(word, Found) or len(word) < 2 or word[0] not in "-+" or (word[0] == "+" and not self._plus(word)):
+            self.operands.append(word)
+            return ""
+        if word not in self.table and NUMBER in self.table and word[1:].isascii() and word[1:].isdigit():
+            return ""
+        if word in self.table or self.style is Style.SINGLE or word.startswith("--"):
+            return self._long(word)
+        return self._cluster(word)
+
+    def _plus(self, word: str) -> bool:
+        return any(name[0] == "+" for name in self.table) and word[:2] in self.table
+
+    def _unknown(self, word: Unknown) -> str:
+        name, equals, _ = word.prefix.partition("=")
+        entry = self.table.get(name)
+        if equals and word.prefix.startswith("--") and entry is not None and entry.role is not None and word.single:
+            self.options.append(Given(name=entry.name, value=word))
+            return ""
+        if word.prefix[:1] not in ("", "-", "+"):
+            self.operands.append(word)
+            return ""
+        return f"{word} may be an option"
+
+    def _long(self, word: str) -> str:
+        name, equals, value = word.partition("=")
+        entry = self.table.get(word) or self.table.get(name)
+        if entry is None:
+            return f"the option {name} is not in its model"
+        if "info" in entry.marks:
+            return f"{name} among other words is not in its model"
+        if word in self.table:
+            equals, value = "", ""
+        if entry.role is None:
+            if equals:
+                return f"{name} takes no value"
+            self.options.append(Given(name=entry.name, value=None))
+            return ""
+        if equals or entry.joined_only:
+            self.options.append(Given(name=entry.name, value=value if equals else None))
+            return ""
+        return self._next_as_value(entry)
+
+    def _cluster(self, word: str) -> str:
+        """Read `-abc`: letters without values, then possibly one whose value is the rest or the next word."""
+        for place in range(1, len(word)):
+            entry = self.table.get(word[0] + word[place])
+            if entry is None or "info" in entry.marks:
+                return f"the option {word[0]}{word[place]} is not in its model"
+            rest = word[place + 1 :]
+            if entry.role is None:
+                self.options.append(Given(name=entry.name, value=None))
+            elif rest or entry.joined_only:
+                self.options.append(Given(name=entry.name, value=rest or None))
+                return ""
+            else:
+                return self._next_as_value(entry)
+        return ""
+
+    def _next_as_value(self, entry: Entry) -> str:
+        if self.position >= len(self.argv):
+            return f"{entry.name} has no value"
+        value = self.argv[self.position]
+        self.position += 1
+        if isinstance(value, Unknown) and not value.single:
+            return f"{value} may be any number of words"
+        self.options.append(Given(name=entry.name, value=value))
+        return ""
+
+
+_READS = {Role.READ: False, Role.TREE: True}
+_WRITES = {Role.WRITE: False, Role.WRITE_TREE: True}
+_EITHER = {Role.EITHER: False, Role.EITHER_TREE: True}
+
+
+class _Reading:
+    """Roles being applied to the words of one command."""
+
+    def __init__(self, program: Program, table: Mapping[str, Entry], parsed: Parsed, folder: str) -> None:
+        self.program = program
+        self.table = table
+        self.parsed = parsed
+        self.folder = _join(folder, _folder(parsed, table))
+        self.act = program.act
+        self.network = program.network
+        self.marks: set[str] = set()
+        self.paths: list[PathUse] = []
+        self.scripts: list[str] = []
+        self.commands: list[Inner] = []
+        self.variables: list[str] = []
+        self.gap = ""
+
+    def use(self) -> Use:
+        for given in self.parsed.options:
+            entry = self.table[given.name]
+            self.marks |= entry.marks
+            if entry.role is not None and given.value is not None:
+                self.apply(entry.role, given.value, f"{given.name} ", operand=False)
+        if "gap" in self.marks:
+            name = next(g.name for g in self.parsed.options if "gap" in self.table[g.name].marks)
+            self.gap = self.gap or f"its model does not vouch for {name}"
+        for mark in self.marks:
+            if mark in _ACTS:
+                self.act = stricter(self.act, _ACTS[mark])
+        self.network = self.network or "network" in self.marks
+        self._operands()
+        if any(path.access is not Access.READ for path in self.paths):
+            self.act = stricter(self.act, Act.WRITES)
+        return Use(
+            act=self.act,
+            paths=tuple(self.paths),
+            commands=tuple(self.commands),
+            scripts=tuple(self.scripts),
+            network=self.network,
+            gap=self.gap,
+        )
+
+    def _operands(self) -> None:
+        head, many, tail = operand_roles(self.program.operands, instead="instead" in self.marks)
+        operands = self.parsed.operands
+        middle = operands[len(head) : len(operands) - len(tail)] if len(operands) > len(head) + len(tail) else ()
+        if middle and many is None:
+            self.gap = self.gap or "more operands than its model knows"
+            return
+        last = operands[len(head) + len(middle) :]
+        roles = [*head[: len(operands)], *([many] * len(middle) if many else []), *tail[len(tail) - len(last) :]]
+        for place, (role, word) in enumerate(zip(roles, operands, strict=False)):
+            if role is Role.COMMAND:
+                self._command(operands[place:])
+                return
+            self.apply(role, word, "", operand=True)
+
+    def _command(self, argv: tuple[str, ...]) -> None:
+        if isinstance(argv[0], Unknown | Found):
+            self.gap = self.gap or f"the command {argv[0]} is not known"
+            return
+        self.commands.append(Inner(argv=argv, variables=tuple(self.variables), folder=self.folder))
+
+    def apply(self, role: Role, word: str, name: str, *, operand: bool) -> None:
+        if isinstance(word, Unknown) and role not in (Role.TEXT, Role.HOST):
+            self.gap = self.gap or f"the value of {name}{word} is not known"
+            return
+        match role:
+            case Role.TEXT:
+                pass
+            case Role.HOST:
+                self.network = True
+            case Role.FOLDER:
+                self.paths.append(PathUse(word=word, access=Access.READ))
+            case Role.CODE:
+                self.gap = self.gap or f"{name}{word} says what is run"
+            case Role.SHELL:
+                self._script(word, name)
+            case Role.VARIABLE:
+                self.variables.append(word.partition("=")[0])
+            case Role.SCRIPT:
+                self.act = stricter(self.act, Act.RUNS)
+                self._path(word, Access.READ, tree=False)
+            case Role.COMMAND:
+                self.gap = self.gap or f"{name}{word} begins a command"
+            case _:
+                self._file(role, word, operand=operand)
+
+    def _script(self, word: str, name: str) -> None:
+        if isinstance(word, Found):
+            self.gap = self.gap or f"the value of {name}{word} is not known"
+        else:
+            self.scripts.append(word)
+
+    def _file(self, role: Role, word: str, *, operand: bool) -> None:
+        if role in _READS:
+            tree = _READS[role] or (operand and "tree" in self.marks)
+            access = Access.EITHER if operand and "inplace" in self.marks else Access.READ
+            self._path(word, access, tree=tree)
+        elif role in _WRITES:
+            self._path(word, Access.WRITE, tree=_WRITES[role])
+        else:
+            self._path(word, Access.EITHER, tree=_EITHER[role])
+
+    def _path(self, word: str, access: Access, *, tree: bool) -> None:
+        if isinstance(word, Found):
+            kind = access if access is Access.READ else Access.EITHER
+            self.paths += [
+                PathUse(word=_join(self.folder, s), access=kind, tree=True, follows=True) for s in word.starts
+            ]
+        elif word and not (word == "-" and access is Access.READ):
+            self.paths.append(PathUse(word=_join(self.folder, word), access=access, tree=tree))
+
+
+def _folder(parsed: Parsed, table: Mapping[str, Entry]) -> str:
+    """Return the folder that the paths of a command are relative to, as it stands there; nothing where it is its own."""
+    folder = ""
+    for given in parsed.options:
+        if table[given.name].role is Role.FOLDER and given.value and not isinstance(given.value, Unknown):
+            folder = _join(folder, given.value)
+    return folder
+
+
+def _join(folder: str, word: str) -> str:
+    return word if not folder or word.startswith("/") else f"{folder}/{word}" if word else folder
+
+
+_roles: dict[tuple[str, bool], tuple[list[Role], Role | None, list[Role]]] = {}
+
+
+def operand_roles(operands: str, *, instead: bool) -> tuple[list[Role], Role | None, list[Role]]:
+    """Return the roles of the first operands, of any number between, and of the last.
+
+    Raises ValueError or KeyError for a text that is not well formed.
+    """
+    key = (operands, instead)
+    if key not in _roles:
+        _roles[key] = _operand_roles(operands, instead=instead)
+    return _roles[key]
+
+
+def _operand_roles(operands: str, *, instead: bool) -> tuple[list[Role], Role | None, list[Role]]:
+    head: list[Role] = []
+    tail: list[Role] = []
+    many: Role | None = None
+    for text in operands.split():
+        if text.startswith("("):
+            if not instead:
+                head.append(Role[text.strip("()")])
+        elif text.endswith("..."):
+            if many is not None:
+                raise ValueError(f"two roles with ... in {operands!r}")
+            many = Role[text.removesuffix("...")]
+        else:
+            (head if many is None else tail).append(Role[text])
+    return head, many, tail

@@ -1,0 +1,48 @@
+"""The names of programs that run programs, each in one place; data and nothing else: what they do, their models say."""
+
+from __future__ import annotations
+
+SHELLS = frozenset(
+    "ash bash busybox csh dash elvish fish ksh ksh93 mksh nu posh rbash rksh sh tcsh toybox xonsh yash zsh".split()
+)
+"""Programs that read command lines from their operands, a file or their input: what they are not plainly told is opaque."""
+
+WRAPPERS = frozenset(
+    # Builtins of shells.
+    "! . builtin command coproc eval exec source time "
+    # Of whom, how, where and for how long.
+    "cgexec chpst chronic chroot chrt cpulimit daemonize doas eatmydata env faketime fakechroot fakeroot gosu i386 ifne "
+    "ionice linux32 linux64 machinectl nice nohup nsenter numactl pkexec prlimit proot run0 runcon runuser schroot setarch "
+    "setpriv setsid setuidgid sg softlimit start-stop-daemon stdbuf su su-exec sudo sudoedit systemd-inhibit "
+    "systemd-nspawn systemd-run taskset timeout unshare x86_64 "
+    # Under observation, on a terminal, in a display.
+    "dbus-run-session expect gdb hyperfine lldb ltrace perf rlwrap rr screen script strace tmux unbuffer valgrind xvfb-run "
+    # For many words, on a change, later.
+    "at batch entr flock parallel pexec watch watchexec xargs "
+    # Confined, or in a container.
+    "bwrap docker dumb-init firejail podman tini "
+    # With other networks or keys, or elsewhere.
+    "proxychains proxychains4 rsh ssh ssh-agent sshpass torify torsocks tsocks "
+    # From a registry of packages.
+    "bunx npx pnpx uvx".split()
+)
+"""Programs (and builtins) that run the command, or the text of one, among their operands: a strict rule looks behind them."""
+
+INTERPRETERS = frozenset(
+    "ash awk bash bun busybox cmd csh dash deno doas ed emacs env ex expect fish gawk gdb java jshell julia ksh lua luajit "
+    "m4 make mawk mksh mysql nawk node nodejs nvim osascript perl php psql pwsh pypy pypy3 python python2 python3 R rbash "
+    "Rscript ruby sed sh sqlite3 ssh su sudo tclsh tcsh toybox ts-node tsx vi vim xargs yash zsh".split()
+)
+"""Programs that run what their operands say: an auto rule for one must fix the word after it."""
+
+VERSIONED = frozenset(
+    "clang clang++ clang-format clang-tidy cpp emacs expect g++ gcc gfortran java julia ksh lua luac luajit node nodejs perl "
+    "php pip pypy pytest python ruby tclsh wish".split()
+)
+"""Programs that are installed under names with a version behind them (`python3.11`, `gcc-12`), and are the same."""
+
+FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
+"""The words of find (POSIX.1-2024, GNU findutils 4.10) that begin a command."""
+
+KEYWORDS_BEFORE_COMMANDS = frozenset("! { ( if then elif else while until do time coproc".split())
+"""The shell's own words behind which a command begins."""

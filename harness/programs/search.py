@@ -1,0 +1,276 @@
+"""Models of programs that search files and list their names; data, and what tables cannot say. No I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from harness.actions import Access, Act
+from harness.programs.model import Parsed, PathUse, Program, Use, gap
+from harness.programs.options import read_command, stricter
+from harness.record import replace
+
+
+def _never(reason: str, *examples: str) -> Program:
+    """Return the model of a program that is never covered, with the reason that people are told."""
+    return Program(read=lambda _argv: gap(reason), not_covered=examples)
+
+
+def _here(use: Use, *, tree: bool) -> Use:
+    """Add the current folder, which is searched where no path is named."""
+    return replace(use, paths=(*use.paths, PathUse(word=".", access=Access.READ, tree=tree)))
+
+
+# grep(1), GNU 3.11. egrep and fgrep take the same options.
+_GREP_OPTIONS = """
+    -E|--extended-regexp -F|--fixed-strings -G|--basic-regexp -P|--perl-regexp
+    -e|--regexp=TEXT:instead -f|--file=READ:instead
+    -i|-y|--ignore-case --no-ignore-case -w|--word-regexp -x|--line-regexp -z|--null-data -v|--invert-match
+    -s|--no-messages -V|--version:info --help:info
+    -m|--max-count=TEXT -b|--byte-offset -n|--line-number --line-buffered -H|--with-filename -h|--no-filename
+    --label=TEXT -o|--only-matching -q|--quiet|--silent -L|--files-without-match -l|--files-with-matches -c|--count
+    -T|--initial-tab -Z|--null -a|--text -I -U|--binary --binary-files=TEXT
+    -r|-R|--recursive|--dereference-recursive:tree -d|--directories=TEXT:tree -D|--devices=TEXT
+    --include=TEXT --exclude=TEXT --exclude-dir=TEXT --exclude-from=READ
+    -A|--after-context=TEXT -B|--before-context=TEXT -C|--context=TEXT -NUM
+    --group-separator=TEXT --no-group-separator --color|--colour[=TEXT]
+"""
+
+
+def _grep_here(parsed: Parsed, use: Use) -> Use:
+    """`grep -r` without a file searches the current folder; without -r it reads its input."""
+    pattern = 0 if parsed.has("-e", "-f") else 1
+    return _here(use, tree=True) if parsed.has("-r", "-d") and len(parsed.operands) <= pattern else use
+
+
+_GREP = Program(
+    options=_GREP_OPTIONS,
+    operands="(TEXT) READ...",
+    refine=_grep_here,
+    looks=(
+        "grep -rn 'def foo' --include=*.py src",
+        "grep -rniE 'a|b' . --exclude-dir=.git --exclude-dir node_modules",
+        "grep -c TODO a.py b.py",
+        "grep -A3 -B 2 -5 x f",
+        "grep -rl --color=never x",
+        "grep x",
+        "grep -e a -e b f",
+        "grep -oP '(?<=v)[0-9]+' setup.py",
+        "grep --version",
+        "grep -n -- -x f",
+    ),
+    not_covered=("grep --fil=x f", "grep -X egrep x f", "grep --recurs x", "grep -n --version x"),
+)
+
+# rg(1), ripgrep 13 to 15.
+_RG_OPTIONS = """
+    -e|--regexp=TEXT:instead -f|--file=READ:instead --files:instead --type-list:instead
+    -A|--after-context=TEXT -B|--before-context=TEXT -C|--context=TEXT
+    -E|--encoding=TEXT -F|--fixed-strings -P|--pcre2 --engine=TEXT --auto-hybrid-regex -U|--multiline --multiline-dotall
+    -i|--ignore-case -s|--case-sensitive -S|--smart-case -w|--word-regexp -x|--line-regexp -v|--invert-match --crlf
+    --null-data --no-unicode --no-pcre2-unicode --dfa-size-limit=TEXT --regex-size-limit=TEXT --stop-on-nonmatch
+    -g|--glob=TEXT --iglob=TEXT --glob-case-insensitive -t|--type=TEXT -T|--type-not=TEXT --type-add=TEXT
+    --type-clear=TEXT -.|--hidden --no-hidden -u|--unrestricted -d|--max-depth|--maxdepth=TEXT --max-filesize=TEXT
+    --ignore-file=READ --ignore-file-case-insensitive --no-ignore --no-ignore-dot --no-ignore-exclude --no-ignore-files
+    --no-ignore-global --no-ignore-messages --no-ignore-parent --no-ignore-vcs --no-require-git --one-file-system
+    --binary -a|--text --mmap --no-mmap -j|--threads=TEXT --sort=TEXT --sortr=TEXT --no-config --no-pre --no-follow
+    -n|--line-number -N|--no-line-number --column --no-column -b|--byte-offset -H|--with-filename -I|--no-filename
+    --heading --no-heading -c|--count --count-matches --include-zero -l|--files-with-matches --files-without-match
+    -m|--max-count=TEXT -M|--max-columns=TEXT --max-columns-preview -o|--only-matching --passthru|--passthrough
+    -r|--replace=TEXT -q|--quiet --no-messages --stats --json --vimgrep -p|--pretty --trim -0|--null
+    --color=TEXT --colors=TEXT --context-separator=TEXT --no-context-separator --field-context-separator=TEXT
+    --field-match-separator=TEXT --path-separator=TEXT --line-buffered --block-buffered --debug --trace
+    --hyperlink-format=TEXT
+    --pre=CODE --pre-glob=TEXT --hostname-bin=CODE
+    -z|--search-zip:gap -L|--follow:gap
+    -V|--version:info -h|--help:info --pcre2-version:info
+"""
+# -z runs gzip and its like; -L follows links out of the tree that was looked through.
+
+
+def _rg_paths(parsed: Parsed, use: Use) -> Use:
+    """Without a path rg searches the current folder; with --files it lists names only."""
+    if any(value.startswith("=") for value in parsed.values("-f", "--ignore-file")):
+        # rg takes the sign off: `-f=x` reads x.
+        return gap("a value joined on with =")
+    lists = parsed.has("--files", "--type-list")
+    pattern = 0 if lists or parsed.has("-e", "-f") else 1
+    if not lists:
+        use = replace(use, paths=tuple(replace(path, tree=True) for path in use.paths))
+    return _here(use, tree=not lists) if len(parsed.operands) <= pattern else use
+
+
+_RG = Program(
+    options=_RG_OPTIONS,
+    operands="(TEXT) READ...",
+    refine=_rg_paths,
+    looks=(
+        "rg foo",
+        "rg -n 'def foo' src tests",
+        "rg -g='*.py' -tpy -i x",
+        "rg --files -g '*.ts'",
+        "rg --files src",
+        "rg -uu --hidden --no-ignore x .",
+        "rg -l -e a -e b lib",
+        "rg -A3 -B3 --sort path x",
+        "rg --type-list",
+        "rg --version",
+        "rg --json -c x",
+        "rg -oNI 'v[0-9]+' -r '$0' f",
+    ),
+    not_covered=(
+        "rg --pre sh x",
+        "rg --pre=./x.sh x",
+        "rg --hostname-bin ./x --hyperlink-format default x",
+        "rg -z x",
+        "rg --search-zip x",
+        "rg -nz x",
+        "rg -L x",
+        "rg -f=.env x",
+        "rg --generate man x",
+    ),
+)
+
+# ag(1), the silver searcher 2.2.
+_AG = Program(
+    options="""
+        -g=TEXT:instead -G|--file-search-regex=TEXT -A|-B|-C=TEXT --after|--before|--context[=TEXT]
+        -a|--all-types -c|--count -D|--debug --depth=TEXT -F|-Q|--fixed-strings|--literal -i|--ignore-case
+        -s|--case-sensitive -S|--smart-case --ignore=TEXT --ignore-dir=TEXT -p|--path-to-ignore=READ -h|--no-filename
+        -H|--heading --noheading --nogroup --group --hidden -l|--files-with-matches -L|--files-without-matches
+        -m|--max-count=TEXT --nobreak --nocolor --color --nonumbers --numbers --column -o|--only-matching -r|-R|--recurse
+        -n|--norecurse -t|--all-text -u|--unrestricted -U|--skip-vcs-ignores -v|--invert-match -w|--word-regexp
+        -0|--null --silent --stats --vimgrep --ackmate --passthrough --nomultiline --workers=TEXT
+        --pager=CODE -f|--follow:gap -z|--search-zip:gap
+        -V|--version:info --help:info --list-file-types:info
+    """,
+    operands="(TEXT) TREE...",
+    refine=lambda parsed, use: _here(use, tree=True) if len(parsed.operands) <= (0 if parsed.has("-g") else 1) else use,
+    looks=("ag foo", "ag -l -G '\\.py$' foo src", "ag -g test", "ag --nocolor -C 3 x lib"),
+    not_covered=("ag --pager sh x", "ag --pager=less x", "ag -f x", "ag --pag=sh x"),
+)
+
+# fd(1), 8 to 10. What follows -x and -X is a command, run for each file.
+_FD = Program(
+    options="""
+        -H|--hidden --no-hidden -I|--no-ignore --no-ignore-vcs --no-ignore-parent --no-require-git
+        --no-global-ignore-file -u|--unrestricted -s|--case-sensitive -i|--ignore-case -g|--glob --regex
+        -F|--fixed-strings --literal --and=TEXT -a|--absolute-path -l|--list-details -L|--follow -p|--full-path
+        -0|--print0 -d|--max-depth|--maxdepth=TEXT --min-depth=TEXT --exact-depth=TEXT -E|--exclude=TEXT --prune
+        -t|--type=TEXT -e|--extension=TEXT -S|--size=TEXT --changed-within|--newer=TEXT --changed-before|--older=TEXT
+        -o|--owner=TEXT --ignore-file=READ -c|--color=TEXT -j|--threads=TEXT --max-results=TEXT -1 -q|--quiet
+        --show-errors --path-separator=TEXT --search-path=READ --strip-cwd-prefix[=TEXT] --one-file-system|--xdev
+        --format=TEXT --hyperlink[=TEXT]
+        --base-directory=FOLDER -x|--exec=CODE -X|--exec-batch=CODE --batch-size=TEXT
+        -V|--version:info -h|--help:info
+    """,
+    operands="TEXT READ...",
+    refine=lambda parsed, use: _here(use, tree=False) if len(parsed.operands) < 2 else use,
+    looks=("fd", "fd -e py", "fd -H -t f config src", "fd '^test_' tests -E .venv", "fd -L -d2 x", "fd -g '*.md'"),
+    not_covered=(
+        "fd -x rm",
+        "fd . -X rm",
+        "fd -e py --exec sh -c id",
+        "fd --exec=rm",
+        "fd -Hx rm",
+        "fd --exec-batch vim",
+        "fd --exe rm",
+    ),
+)
+
+_TREE_VALUES = frozenset("LPIHTo")
+_TREE = Program(
+    options="""
+        -a -d -l -f -x -L=TEXT -P=TEXT -I=TEXT -o=WRITE --gitignore --gitfile=READ --ignore-case --matchdirs --metafirst
+        --prune --noreport --charset=TEXT --filelimit=TEXT -q -N -Q -p -u -g -s -h --si --du -D --timefmt=TEXT -F --inodes
+        --device -v -t -c -U -r --dirsfirst --filesfirst --sort=TEXT -i -A -S -n -C -X -J -H=TEXT -T=TEXT --nolinks
+        --hintro=READ --houtro=READ --fromfile --version:info --help:info
+    """,
+)
+# -R writes 00Tree.html files, --info reads .info files in every folder: not in the table.
+
+
+def _tree(argv: Sequence[str]) -> Use:
+    """tree takes values from the next words even inside a cluster: in `-Lo 2 f`, f is the value of -o."""
+    for word in argv[1:]:
+        letters = "" if word.startswith("--") or word[:1] != "-" else word[1:]
+        # A value letter that stands last takes the next word for everybody; `-L2` is the one joined form.
+        if _TREE_VALUES & set(letters[:-1]) and not re.fullmatch(r"L[0-9]+", letters):
+            return gap(f"{word}: options with values in one word")
+    use = read_command(_TREE, argv)
+    listed = any(path.access is Access.READ for path in use.paths)
+    return use if use.gap or listed or argv[1:] == ["--version"] else _here(use, tree=False)
+
+
+def _ctags_writes(parsed: Parsed, use: Use) -> Use:
+    """ctags writes `tags` where nothing else is named; with -e it is `TAGS`."""
+    if any(value.startswith("@") for value in parsed.values("--exclude")):
+        return gap("a list of patterns in a file")
+    if parsed.has("-f"):
+        return use
+    name = "TAGS" if parsed.has("-e") else "tags"
+    here = () if parsed.operands else (PathUse(word=".", access=Access.READ, tree=True),)
+    written = PathUse(word=name, access=Access.WRITE)
+    return replace(use, act=stricter(use.act, Act.WRITES), paths=(*use.paths, *here, written))
+
+
+_CTAGS = Program(
+    # A .ctags or .ctags.d in the current folder holds options, the name of the written file among them.
+    act=Act.CHANGES,
+    options="""
+        -R|--recurse[=TEXT]:tree -f|-o=WRITE -e -a|--append[=TEXT] --languages=TEXT --exclude=TEXT --fields=TEXT
+        --extras=TEXT --extra=TEXT -n -u --sort=TEXT --tag-relative=TEXT -x --version:info --help:info
+    """,
+    refine=_ctags_writes,
+    covered=("ctags -R .", "ctags -f tags -R src", "ctags a.c b.c"),
+    not_covered=("ctags --options=x -R", "ctags -L list", "ctags --filter-terminator=x -R", "ctags --exclude=@f -R"),
+)
+
+_WHICH = Program(
+    options="-a|--all -s --skip-alias --skip-functions --version:info --help:info",
+    operands="TEXT...",
+    looks=("which python3", "which -a node npm", "which -s git"),
+    not_covered=("which --read-alias x", "which -i x"),
+)
+
+_ZGREP = "it is a shell script that runs gzip and grep on names it puts together"
+
+PROGRAMS: Mapping[str, Program] = {
+    "grep": _GREP,
+    "egrep": _GREP,
+    "fgrep": _GREP,
+    "zgrep": _never(_ZGREP, "zgrep x f.gz"),
+    "rg": _RG,
+    "ag": _AG,
+    "ack": _never("ack takes options, a pager among them, from an .ackrc in the project", "ack foo"),
+    "fd": _FD,
+    "fdfind": _FD,
+    "tree": Program(
+        read=_tree,
+        looks=(
+            "tree",
+            "tree -L 2",
+            "tree -L2 src",
+            "tree -aL 3 -I 'node_modules|.git' .",
+            "tree -d --dirsfirst",
+            "tree --version",
+            "tree -J -P '*.py' --prune src",
+        ),
+        covered=("tree -o out.txt", "tree src -o list"),
+        not_covered=(
+            "tree -Lo 1 f",
+            "tree -Po x f",
+            "tree -oL f 2",
+            "tree -L 1 -R",
+            "tree -R -H . -o x",
+            "tree --info",
+            "tree --outpu f",
+        ),
+    ),
+    "which": _WHICH,
+    "whereis": Program(
+        options="-b -m -s -u -l -V|--version:info -h|--help:info", operands="TEXT...", looks=("whereis -b python3",)
+    ),
+    "locate": _never("it lists names of the whole machine, from a database of any path", "locate passwd"),
+    "ctags": _CTAGS,
+}

@@ -1,0 +1,191 @@
+"""Models of what bash does itself: echo, printf, test, wait and their like; data, pure.
+
+Those that change the shell for what follows (cd, set, export, read, unset, eval, exec ...) are not commands to a model:
+the shell package reads them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from harness.actions import Act
+from harness.programs.model import Program, Style, Unknown, Use, gap
+from harness.programs.options import read_command
+
+_FILES = Program(operands="READ...")
+"""Files that are read, for the functions below: it finds what is not known among them."""
+
+# Of bash(1), "CONDITIONAL EXPRESSIONS". Left out: -v and -R, which evaluate the index of an array, `a[$(reboot)]`.
+_ASKS_A_FILE = frozenset("-b -c -d -e -f -g -h -k -p -r -s -u -w -x -L -N -O -G -S".split())
+_ASKS_TWO_FILES = frozenset("-nt -ot -ef".split())
+_ASKS_A_TEXT = frozenset("-n -z".split())
+_COMPARES_TEXTS = frozenset("= == != < >".split())
+_COMPARES_NUMBERS = frozenset("-eq -ne -lt -le -gt -ge".split())
+_BEFORE_AN_EXPRESSION = frozenset("! ( -a -o".split())
+
+
+def _test(argv: Sequence[str]) -> Use:
+    """Read `test` and `[`: what they ask about files, and nothing that they would evaluate."""
+    words = list(argv[1:])
+    if argv[0].rpartition("/")[2] == "[" and (not words or words.pop() != "]"):
+        return gap("[ without its ]")
+    unknown = [word for word in words if isinstance(word, Unknown)]
+    several = next((word for word in unknown if not word.single), None)
+    if several is not None:
+        return gap(f"{several} may be any number of words")
+    if _compares_texts(words):
+        return Use(act=Act.LOOKS)
+    problem = _problem_of_known(words) or (_problem_of_unknown(words) if unknown else "")
+    if problem:
+        return gap(problem)
+    return read_command(_FILES, (argv[0], "--", *_files_asked(words)))
+
+
+def _compares_texts(words: Sequence[str]) -> bool:
+    """Say whether the expression is `A = B` or `! A = B`: of three words the middle one decides (POSIX, test)."""
+    if len(words) == 4 and words[0] == "!" and not isinstance(words[0], Unknown):
+        words = words[1:]
+    return len(words) == 3 and words[1] in _COMPARES_TEXTS and not isinstance(words[1], Unknown)
+
+
+def _problem_of_known(words: Sequence[str]) -> str:
+    """Return why `test` is not covered, whatever words stand for what is not known."""
+    before = ""
+    for place, word in enumerate(words):
+        after = words[place + 1] if place + 1 < len(words) else ""
+        if isinstance(word, Unknown):
+            pass
+        elif word in ("-v", "-R"):
+            return f"test {word} evaluates the index of an array"
+        elif word == "-o" and (place == 0 or before in _BEFORE_AN_EXPRESSION):
+            return "the option -o of test is not in its model"
+        elif word in _COMPARES_NUMBERS and not (place and _is_number(before) and _is_number(after)):
+            return f"test {word} of something other than digits"
+        elif word == "-t" and after and not _is_number(after):
+            return "test -t of something other than digits"
+        before = word
+    return ""
+
+
+def _problem_of_unknown(words: Sequence[str]) -> str:
+    """Return why a word that is not known may be more than an operand (POSIX, test: the number of words decides)."""
+    if len(words) > 4:
+        return "a word of test is not known, and may be an operator"
+    while len(words) > 1 and words[0] == "!" and not isinstance(words[0], Unknown):
+        words = words[1:]
+    operator = words[0] if len(words) == 2 else words[1] if len(words) == 3 else ""
+    known = not isinstance(operator, Unknown)
+    match len(words):
+        case 1:
+            covered = True
+        case 2:
+            covered = known and (operator in _ASKS_A_TEXT or operator in _ASKS_A_FILE)
+        case 3:
+            covered = known and operator in _COMPARES_NUMBERS | _ASKS_TWO_FILES
+        case _:
+            covered = False
+    return "" if covered else "a word of test is not known, and may be an operator"
+
+
+def _is_number(word: str) -> bool:
+    """Say whether a word is digits for sure; `Unknown` is, where bash makes digits of it (`$#`)."""
+    if isinstance(word, Unknown):
+        return word.prefix.isascii() and word.prefix.isdigit()
+    digits = word.removeprefix("-").removeprefix("+")
+    return digits.isascii() and digits.isdigit()
+
+
+def _files_asked(words: Sequence[str]) -> list[str]:
+    """Return every word that some reading of the expression takes for a file: rather one too many."""
+    files: list[str] = []
+    for place, word in enumerate(words):
+        if isinstance(word, Unknown):
+            continue
+        after = list(words[place + 1 : place + 2])
+        if word in _ASKS_TWO_FILES:
+            files += [*words[max(place - 1, 0) : place], *after]
+        elif word in _ASKS_A_FILE or (word == "-a" and (place == 0 or words[place - 1] in _BEFORE_AN_EXPRESSION)):
+            files += after
+    return files
+
+
+_CONVERSION = r"%(?:%|[-+ #0']*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?(?:(?:hh|ll|[hlLqjzt])?[diouxXfFeEgGaAcsbqQ]|\([^()]*\)T))"
+"""What a format of printf may convert. Left out: %n, which sets the variable that its operand names."""
+
+
+def _printf(argv: Sequence[str]) -> Use:
+    """Read `printf FORMAT [OPERAND...]`; -v assigns to whatever its value says, and evaluates it."""
+    words = list(argv[1:])
+    ended = words[:1] == ["--"]
+    if ended:
+        words.pop(0)
+    if not words:
+        return gap("printf without a format")
+    form = words[0]
+    if isinstance(form, Unknown):
+        return gap(f"the format {form} is not known")
+    if not ended and form.startswith("-") and len(form) > 1:
+        return gap(f"the option {form} of printf is not in its model")
+    if "%" in re.sub(_CONVERSION, "", form):
+        return gap("a conversion of printf that is not in its model")
+    return Use(act=Act.LOOKS)
+
+
+_PRINTS = Program(
+    style=Style.TEXT,
+    operands="TEXT...",
+    looks=("echo", "echo 'a b' -n -e $x", 'echo "$HOME/x"', "echo -- --help"),
+)
+_SAYS = Program(style=Style.TEXT, operands="TEXT...", looks=("true", "false x --version", ": a b"))
+_ENDS = Program(style=Style.TEXT, operands="TEXT...", looks=("exit", "exit 1", "return 0", "break", "continue 2"))
+_TESTS = Program(
+    read=_test,
+    looks=(
+        "test -f setup.py", "[ -d src ]", "[ -n x ]", "[ a = b ]", "[ 3 -gt 2 ]", "[ -f a -a -f b ]", "[ ! -e x ]",
+        "test a -nt b", "[ -t 1 ]", "[ ]", "test", "[ x == y -o '(' -s f ')' ]", "[ = = = ]",
+        "[ -v = x ]", "[ ! -v = x ]",
+    ),
+    not_covered=(
+        "test -v x", "[ -v 'a[$(reboot)]' ]", "[ -R x ]", "[ -o errexit ]", "[ x", "[ ! -o x ]", "[ a -eq 0 ]",
+        "[ 'a[$(reboot)]' -eq 0 ]", "test 0 -lt x", "[ -t x ]", "[ -f a -a -v b ]", "[ x -a -o y ]",
+    ),
+)  # fmt: skip
+
+PROGRAMS = {
+    "echo": _PRINTS,
+    "printf": Program(
+        read=_printf,
+        looks=(
+            "printf hello", "printf '%s\\n' a b", "printf '%5.2f|%-10s|%05d' 1 2 3", "printf -- '-%s' x", "printf -",
+            "printf '%*d' 5 1", "printf '100%%'", "printf '%(%Y-%m-%d)T' -1", "printf '%q %b' a b", "printf '%s' -v",
+        ),
+        not_covered=(
+            "printf", "printf -v x hello", "printf -vx hello", "printf -v 'a[$(reboot)]' x", "printf '%n' PATH",
+            "printf '%s%5n' a PATH", "printf '%hhn' x", "printf '%*n' 1 x", "printf '%k'", "printf --help", "printf --",
+        ),
+    ),
+    "true": _SAYS,
+    "false": _SAYS,
+    ":": _SAYS,
+    "pwd": Program(options="-L -P", operands="", looks=("pwd", "pwd -P"), not_covered=("pwd -W", "pwd x")),
+    "test": _TESTS,
+    "[": _TESTS,
+    "type": Program(
+        options="-a -f -p -P -t", operands="TEXT...", looks=("type -a python", "type ls"), not_covered=("type -x ls",)
+    ),
+    "exit": _ENDS,
+    "return": _ENDS,
+    "break": _ENDS,
+    "continue": _ENDS,
+    # `wait -p NAME` sets a variable, `jobs -x` runs a command.
+    "wait": Program(
+        options="-f -n", operands="TEXT...", looks=("wait", "wait -n", "wait %1"), not_covered=("wait -n -p x", "wait -px")
+    ),
+    "jobs": Program(
+        options="-l -n -p -r -s", operands="TEXT...", looks=("jobs", "jobs -lr"), not_covered=("jobs -x rm x", "jobs -lx rm")
+    ),
+    "times": Program(operands="", looks=("times",)),
+    "help": Program(options="-d -m -s", operands="TEXT...", looks=("help", "help -s cd"), not_covered=("help --x",)),
+    "umask": Program(options="-p -S", operands="", looks=("umask", "umask -S"), not_covered=("umask 000", "umask -S 0")),
+}  # fmt: skip

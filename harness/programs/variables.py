@@ -1,0 +1,52 @@
+"""Names of environment variables: what a command gets, what steers a program, what is harmless; data, pure."""
+
+from __future__ import annotations
+
+PASSED = frozenset(
+    "HOME USER LOGNAME SHELL TZ TMPDIR LANG LC_ALL LC_ADDRESS LC_COLLATE LC_CTYPE LC_IDENTIFICATION LC_MEASUREMENT "
+    "LC_MESSAGES LC_MONETARY LC_NAME LC_NUMERIC LC_PAPER LC_TELEPHONE LC_TIME".split()
+)
+"""What a command gets from the harness's own environment, besides PATH: never a key, by being a list of names."""
+
+SET = frozenset(
+    "TERM NO_COLOR PAGER GIT_PAGER GIT_TERMINAL_PROMPT GIT_EDITOR EDITOR GIT_OPTIONAL_LOCKS DEBIAN_FRONTEND "
+    "PYTHONDONTWRITEBYTECODE GIT_CONFIG_COUNT".split()
+)
+"""What the harness sets for every command (tools/environment.py; a test holds the two together)."""
+
+HARMLESS = frozenset(
+    "CI NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE TERM COLUMNS LINES TZ LANG LC_ALL LC_COLLATE LC_CTYPE LC_MESSAGES "
+    "LC_NUMERIC LC_TIME".split()
+)
+"""Variables with which a reader still only reads: they choose colours, widths, languages and times.
+
+INVARIANT: no program takes a path or a program from one of these. (TZ=:FILE reads a file of time zones, and prints none.)
+"""
+
+STEERING = frozenset(
+    "BASH_ENV BROWSER CARGO_BUILD_RUSTC CDPATH EDITOR ENV GCONV_PATH GIT_ASKPASS GIT_CONFIG GIT_CONFIG_COUNT "
+    "GIT_DIR GIT_EDITOR GIT_EXTERNAL_DIFF GIT_PAGER GIT_PROXY_COMMAND GIT_SSH GIT_SSH_COMMAND GOFLAGS HOME IFS "
+    "JAVA_TOOL_OPTIONS LD_AUDIT LD_LIBRARY_PATH LD_PRELOAD LESSCLOSE LESSOPEN MAKEFLAGS MANPAGER "
+    "NODE_EXTRA_CA_CERTS NODE_OPTIONS NODE_PATH PAGER PATH PERL5DB PERL5LIB PERL5OPT PROMPT_COMMAND PS4 "
+    "PYTEST_ADDOPTS PYTEST_PLUGINS PYTHONHOME PYTHONPATH PYTHONSTARTUP PYTHONWARNINGS RIPGREP_CONFIG_PATH RUBYLIB "
+    "RUBYOPT RUSTC RUSTC_WRAPPER RUSTFLAGS SHELL SHELLOPTS TAR_OPTIONS VISUAL XDG_CONFIG_HOME".split()
+)
+"""Variables that make a harmless program run something else; no auto rule may list them."""
+
+_STEERING_PREFIXES = ("LD_", "DYLD_", "GIT_", "npm_config_", "BASH_FUNC_")
+
+_THE_SHELL_READS = frozenset(
+    "PATH IFS HOME PWD OLDPWD CDPATH ENV BASHOPTS SHELLOPTS GLOBIGNORE POSIXLY_CORRECT PS4 PROMPT_COMMAND OPTIND OPTARG "
+    "RANDOM SECONDS SRANDOM UID EUID PPID EXECIGNORE FIGNORE FUNCNEST IGNOREEOF INPUTRC TIMEFORMAT LINENO GROUPS DIRSTACK "
+    "FUNCNAME PIPESTATUS REPLY MAPFILE COPROC histchars TMOUT auto_resume LANG".split()
+)
+
+
+def steers(name: str) -> bool:
+    """Say whether a variable may make some program run something else."""
+    return name in STEERING or name.startswith(_STEERING_PREFIXES)
+
+
+def changes_the_shell(name: str) -> bool:
+    """Say whether bash itself reads a variable, so that setting it changes how the rest of a line is run (bash(1))."""
+    return name in _THE_SHELL_READS or name.startswith(("BASH", "LC_", "LD_", "HIST", "COMP_", "READLINE_"))

@@ -1,0 +1,272 @@
+"""Wrappers that run the command among their words, as the same user, here and now: env, timeout, xargs and their like; pure.
+
+The command is named, word for word, and judged by itself. Where a wrapper may run other words than these, it is a gap.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from harness.actions import Access, Act
+from harness.programs.model import Found, Inner, Parsed, PathUse, Program, Refine, Style, Unknown, Use, gap
+from harness.programs.options import parse_words
+from harness.programs.refinements import with_command, with_text_for_sh, wraps
+from harness.record import replace
+
+_GNU = "--version:info --help:info "
+_UTIL_LINUX = "-V|--version:info -h|--help:info "
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+
+
+def _or_prints(parsed: Parsed, use: Use) -> Use:
+    """Refine: alone, it prints what it would change for a command."""
+    return with_command(parsed, use) if use.commands or parsed.options else Use(act=Act.LOOKS)
+
+
+# env (GNU coreutils 9.1; POSIX.1-2024 knows -i alone).
+
+_ENV = Program(
+    style=Style.POSIX,
+    options="-i|--ignore-environment -0|--null -u|--unset=TEXT -C|--chdir=TEXT -v|--debug",
+    operands="TEXT...",
+)
+_SPLIT_PLAINLY = r"[A-Za-z0-9_./:=,+@% \t-]+"
+"""Text that `env -S` splits at blanks and nothing else: no quotes, no `$`, no backslash, no `#`."""
+
+
+def _env(argv: Sequence[str]) -> Use:
+    if len(argv) == 2 and argv[1] in ("--version", "--help"):
+        return Use(act=Act.LOOKS)
+    words = _with_split_string(argv)
+    parsed = words if isinstance(words, str) else parse_words(_ENV, words)
+    if isinstance(parsed, str):
+        return gap(parsed)
+    rest = parsed.operands
+    emptied = parsed.has("-i") or rest[:1] == ("-",)
+    rest = rest[1:] if rest[:1] == ("-",) else rest
+    names = list(parsed.values("-u"))
+    if any(isinstance(word, Unknown | Found) or not re.fullmatch(_NAME, word) for word in names):
+        return gap("a variable is unset whose name is not plain")
+    while rest and (assigned := _assigned(rest[0])) is not None:
+        if not re.fullmatch(_NAME, assigned):  # BASH_FUNC_ls%% is a function to bash
+            return gap(f"{rest[0]} sets a variable whose name is not plain")
+        names.append(assigned)
+        rest = rest[1:]
+    folders = parsed.values("-C")
+    if len(folders) > 1 or any(isinstance(folder, Unknown | Found) or not folder for folder in folders):
+        return gap("the folder that it runs in is not known")
+    paths = tuple(PathUse(word=folder, access=Access.READ) for folder in folders)
+    if not rest:
+        return Use(act=Act.LOOKS, paths=paths)
+    if isinstance(rest[0], Unknown | Found) or parsed.has("-0"):
+        return gap(f"the command {rest[0]} is not known")
+    inner = Inner(argv=rest, variables=tuple(names), folder="".join(folders))
+    # Without the environment, what is set there to keep a program from running others is gone too.
+    return Use(act=Act.CHANGES if emptied else Act.WRAPS, paths=paths, commands=(inner,))
+
+
+def _with_split_string(argv: Sequence[str]) -> Sequence[str] | str:
+    """Return the words with those of a first `-S TEXT` in its place, or why they cannot be told. Elsewhere -S is a gap."""
+    first = argv[1] if len(argv) > 1 else ""
+    if isinstance(first, Unknown | Found):
+        return argv
+    if first in ("-S", "-vS", "--split-string"):
+        text, rest = (argv[2], argv[3:]) if len(argv) > 2 else ("", ())
+    elif first.startswith(("-S", "-vS", "--split-string=")):
+        text, rest = first.removeprefix("--split-string=").removeprefix("-v").removeprefix("-S"), argv[2:]
+    else:
+        return argv
+    if isinstance(text, Unknown | Found) or not text.strip() or not re.fullmatch(_SPLIT_PLAINLY, text):
+        return "env -S of more than plain words"
+    return (argv[0], *text.split(), *rest)
+
+
+def _assigned(word: str) -> str | None:
+    """Return the name of the variable that a word of env or sudo sets, or None if it sets none."""
+    known = word.prefix if isinstance(word, Unknown) else word
+    name, equals, _ = known.partition("=")
+    return name if equals and not isinstance(word, Found) else None
+
+
+# xargs (GNU findutils 4.9).
+
+
+def _xargs(parsed: Parsed, use: Use) -> Use:
+    """The words that come in stand at the end, or in the place of the marker of -I."""
+    command = use.commands[0].argv if use.commands else ("echo",)
+    markers = [given.value or "{}" for given in parsed.options if given.name in ("-I", "-i")]
+    if any(given.value == "" or isinstance(given.value, Unknown | Found) for given in parsed.options):
+        return gap("an option of xargs whose value is not known")
+    words: tuple[str, ...] = ()
+    if markers:
+        marker = markers[0]
+        if len(markers) > 1 or marker in command[0]:
+            return gap("xargs with a marker in the command's name")
+        command = (command[0], *(_filled(word, marker) for word in command[1:]))
+    # -I and the limits exclude each other, and versions differ on which of them holds: then both.
+    if not markers or parsed.has("-n", "-L", "-l"):
+        words = (Unknown("(words of xargs)", single=False),)
+    return replace(use, commands=(Inner(argv=(*command, *words)),))
+
+
+def _filled(word: str, marker: str) -> str:
+    if isinstance(word, Found):
+        return Unknown(str(word), single=True)
+    if isinstance(word, Unknown):
+        return Unknown(str(word), prefix=word.prefix.partition(marker)[0], single=word.single)
+    return Unknown(word, prefix=word.partition(marker)[0], single=True) if marker in word else word
+
+
+# Others.
+
+
+def _prints_limits(parsed: Parsed, use: Use) -> Use:
+    """Without a command, prlimit sets limits for itself, and prints them."""
+    return use if use.commands else replace(use, act=Act.LOOKS)
+
+
+def _flock(parsed: Parsed, use: Use) -> Use:
+    words = parsed.operands[1:]
+    if not words:
+        return gap("flock of a file descriptor")
+    if words[0] in ("-c", "--command"):
+        if len(words) != 2 or isinstance(words[1], Unknown | Found):
+            return gap("the text that flock runs is not known")
+        return with_text_for_sh(parsed, replace(use, scripts=(words[1],)))
+    if isinstance(words[0], Unknown | Found):
+        return gap(f"the command {words[0]} is not known")
+    return replace(use, commands=(Inner(argv=words),))
+
+
+def _first_operand(pattern: str) -> Refine:
+    """Refine: the operand in front of the command has this shape; where it is left out, the command would be misread."""
+
+    def refine(parsed: Parsed, use: Use) -> Use:
+        if not parsed.operands or isinstance(parsed.operands[0], Unknown | Found):
+            return gap(f"{parsed.program} without a command")
+        plain = re.fullmatch(pattern, parsed.operands[0]) is not None
+        return with_command(parsed, use) if plain else gap(f"{parsed.program} with {parsed.operands[0]} in front")
+
+    return refine
+
+
+PROGRAMS = {
+    "env": Program(
+        read=_env,
+        looks=(
+            "env",
+            "env --version",
+            "env FOO=1 ls",
+            "env -u FOO ls -la",
+            "env -C src ls",
+            "env -S 'ls -la' src",
+            "env -- ls",
+            "env -v FOO=1 BAR=2 ls",
+        ),
+        covered=("env -i ls", "env - PATH=/bin ls", "env --ignore-environment ls"),
+        not_covered=(
+            "env -S 'ls $HOME'",
+            "env -S",
+            "env -i -S ls",
+            "env -P /tmp ls",
+            "env -a x ls",
+            "env 'BASH_FUNC_ls%%=() { x; }' ls",
+            "env --chd=/ ls",
+            "env -C a -C b ls",
+        ),
+    ),
+    "timeout": wraps(
+        _GNU + "-k|--kill-after=TEXT -s|--signal=TEXT -f|--foreground -p|--preserve-status -v|--verbose",
+        "TEXT COMMAND...",
+        looks=("timeout 5 ls", "timeout -k 5 10 ls -la", "timeout -sKILL --foreground 1m ls", "timeout --version"),
+        not_covered=("timeout 5", "timeout", "timeout --fore 5 ls"),
+    ),
+    "time": wraps(  # GNU time 1.9; as a keyword of bash it never comes here
+        _GNU + "-a|--append -o|--output=WRITE -f|--format=TEXT -p|--portability -q|--quiet -v|--verbose",
+        looks=("time ls", "time -v ls -la", "time -f %e ls", "time -p ls"),
+        covered=("time -o times.txt ls", "time -ao times.txt ls"),
+        not_covered=("time", "time -x ls"),
+    ),
+    "nice": wraps(
+        _GNU + "-NUM -n|--adjustment=TEXT",
+        refine=_or_prints,
+        looks=("nice", "nice ls", "nice -n 10 ls", "nice -n5 ls", "nice -5 ls", "nice --adjustment=5 ls"),
+        not_covered=("nice -n 5", "nice --5 ls", "nice -x ls"),
+    ),
+    "ionice": wraps(
+        _UTIL_LINUX + "-c|--class=TEXT -n|--classdata=TEXT -t|--ignore",
+        refine=_or_prints,
+        looks=("ionice", "ionice -c 3 ls", "ionice -c2 -n7 ls", "ionice -c idle ls"),
+        not_covered=("ionice -p 1", "ionice -c3 -p 1", "ionice -u 0"),
+    ),
+    "nohup": wraps(  # its input and outputs are no terminals here, hence it makes no nohup.out
+        _GNU, looks=("nohup ls -la", "nohup -- ls"), not_covered=("nohup", "nohup -x ls")
+    ),
+    "stdbuf": wraps(
+        _GNU + "-i|--input=TEXT -o|--output=TEXT -e|--error=TEXT",
+        looks=("stdbuf -oL ls", "stdbuf -o0 -e0 ls", "stdbuf --output=L ls"),
+        not_covered=("stdbuf -oL", "stdbuf -x ls"),
+    ),
+    "chrt": wraps(
+        _UTIL_LINUX + "-b|--batch -f|--fifo -i|--idle -o|--other -r|--rr -R|--reset-on-fork -v|--verbose",
+        "TEXT COMMAND...",
+        refine=_first_operand("[0-9]{1,2}"),
+        looks=("chrt -i 0 ls", "chrt --batch 0 ls -la"),
+        not_covered=("chrt -p 1", "chrt -i ls", "chrt -o 0", "chrt -op 0 1"),
+    ),
+    "taskset": wraps(
+        _UTIL_LINUX + "-a|--all-tasks -c|--cpu-list",
+        "TEXT COMMAND...",
+        refine=_first_operand("[0-9a-fA-Fx,:-]+"),
+        looks=("taskset -c 0-3 ls", "taskset 0x3 ls", "taskset --cpu-list 0,2 ls"),
+        not_covered=("taskset -p 1", "taskset -pc 0 1", "taskset ls", "taskset -c 0"),
+    ),
+    "numactl": wraps(
+        "-H|--hardware:info -s|--show:info -N|--cpunodebind=TEXT -m|--membind=TEXT -i|--interleave=TEXT "
+        "-C|--physcpubind=TEXT -l|--localalloc -p|--preferred=TEXT -b|--balancing",
+        looks=("numactl -N 0 -m 0 ls", "numactl --hardware", "numactl --cpunodebind=0 ls"),
+        not_covered=("numactl --shm x ls", "numactl", "numactl --touch ls"),
+    ),
+    "prlimit": wraps(
+        _UTIL_LINUX + "-c|--core[=TEXT] -d|--data[=TEXT] -f|--fsize[=TEXT] -m|--rss[=TEXT] -n|--nofile[=TEXT] "
+        "-s|--stack[=TEXT] -t|--cpu[=TEXT] -u|--nproc[=TEXT] -v|--as[=TEXT] -o|--output=TEXT --noheadings --raw --verbose",
+        refine=_prints_limits,
+        looks=("prlimit", "prlimit --nofile=1024 ls", "prlimit -n64:64 -t10 ls", "prlimit --cpu"),
+        not_covered=("prlimit -p 1", "prlimit --pid=1 --nofile=1", "prlimit --pid 1"),
+    ),
+    "flock": wraps(
+        _UTIL_LINUX
+        + "-s|--shared -x|-e|--exclusive -n|--nb|--nonblock -u|--unlock -w|--wait|--timeout=TEXT -o|--close "
+        "-E|--conflict-exit-code=TEXT -F|--no-fork --verbose",
+        "WRITE TEXT...",
+        refine=_flock,
+        covered=("flock .lock ls -la", "flock -n .lock -c 'ls | head'", "flock -w 5 .lock ls", "flock x --command ls"),
+        not_covered=("flock 9", "flock -c ls x", "flock f -c", "flock f -c a b", "flock f -c 'ls &>f'", "flock"),
+    ),
+    "xargs": wraps(
+        _GNU + "-0|--null -r|--no-run-if-empty -t|--verbose -x|--exit -p|--interactive -a|--arg-file=READ "
+        "-n|--max-args=TEXT -P|--max-procs=TEXT -L=TEXT -l|--max-lines[=TEXT] -s|--max-chars=TEXT "
+        "-I=TEXT -i|--replace[=TEXT] -d|--delimiter=TEXT -E=TEXT -e|--eof[=TEXT]",
+        refine=_xargs,
+        looks=(
+            "xargs",
+            "xargs -0 grep -n foo",
+            "xargs -r -n 1 -P4 wc -l",
+            "xargs -I{} echo {}",
+            "xargs -I % cat ./%",
+            "xargs -d '\\n' ls",
+            "xargs -a list.txt cat",
+            "xargs -i cat -- {}",
+        ),
+        not_covered=(
+            "xargs -I{} {}",
+            "xargs -I x xargs",
+            "xargs -J % rm %",
+            "xargs --process-slot-var=PATH ls",
+            "xargs --max-arg=1 ls",
+            "xargs --replace= ls",
+            "xargs -I a -I b ls",
+        ),
+    ),
+}

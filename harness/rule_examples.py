@@ -1,0 +1,67 @@
+"""Whether a rule alone would decide an example of it (`match`, `not_match`): as in an empty workspace, no disk; pure."""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Sequence
+
+from harness.actions import Access, Act, Action, Command, Facet, PathAccess, Place
+from harness.messages import ToolCall
+from harness.record import replace
+from harness.rules import Decision, Rule
+from harness.shell.facets import read_commands
+
+
+def example_matches(rule: Rule, example: str) -> bool:
+    """Say whether the rule alone would decide the example: a command line, or a path for rules about files alone."""
+    if rule.argv is None and not rule.text and not rule.env and (rule.path is not None or "bash" not in rule.tools):
+        accesses = [EXAMPLE_DISK.resolve(example, access) for access in rule.access or (Access.READ, Access.WRITE)]
+        tool = rule.tools[0] if rule.tools else "read_file"
+        return any(_decides(rule, _action(tool, (path,), "")) for path in accesses)
+    return _decides(rule, _action("bash", read_commands(example, EXAMPLE_DISK), example))
+
+
+def _action(tool: str, facets: tuple[Facet, ...], text: str) -> Action:
+    call = ToolCall(id="example", name=tool, arguments="{}")
+    return Action(
+        call=call, tool=tool, arguments={}, facets=facets, summary=text, preview=text, request=None, text=text
+    )
+
+
+def _decides(rule: Rule, action: Action) -> bool:
+    """Of an auto rule: every facet is covered by it, or only wraps what is; and at least one is covered by the rule itself."""
+    if rule.decision is not Decision.AUTO:
+        return any(rule.hits(action, facet) for facet in action.all_facets())
+    own = [facet for facet in action.facets if not (isinstance(facet, Command) and facet.act is Act.WRAPS)]
+    return bool(own) and all(rule.covers(action, facet) for facet in own)
+
+
+class _ExampleDisk:
+    """A disk on which every path is plain, and nothing lies: the workspace is /workspace, the home folder /home/user."""
+
+    root = "/workspace"
+    home = "/home/user"
+
+    def resolve(self, word: str, access: Access, cwd: str | None = None) -> PathAccess:
+        real = os.path.normpath(os.path.join(cwd or self.root, word))
+        inside = real.startswith("/workspace/")
+        name = real[len("/workspace/") :] if inside else "." if real == "/workspace" else real
+        place = Place.INSIDE if inside else Place.ROOT if name == "." else Place.OUTSIDE
+        return PathAccess(written=word, real=real, names=(name,), access=access, place=place)
+
+    def resolve_word(self, word: str, access: Access, cwd: str | None = None) -> PathAccess | None:
+        return self.resolve(word, access, cwd) if word else None
+
+    def look_below(
+        self, path: PathAccess, *, follows: bool, only: Sequence[str] = (), skips: Sequence[str] = ()
+    ) -> PathAccess:
+        return replace(path, tree=True)
+
+    def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
+        return ()
+
+    def git_problem(self, folder: str, cwd: str) -> str | None:
+        return None
+
+
+EXAMPLE_DISK = _ExampleDisk()

@@ -1,0 +1,179 @@
+"""Rules: what a policy file says, line by line, and when a rule covers or touches a part of an action; pure, decides nothing.
+
+An auto rule must cover a facet wholly, a stricter rule needs to touch it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, IntEnum
+
+from harness.actions import Access, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse
+from harness.matchers import ArgvPattern, PathPatterns
+from harness.record import Record
+
+
+class Decision(IntEnum):
+    """What happens to a call. Ordered: the maximum over rules, layers and facets is the answer."""
+
+    AUTO = 0
+    CONFIRM = 1
+    DENY = 2
+    BLOCK = 3
+
+    @property
+    def word(self) -> str:
+        """The word that policies and logs use."""
+        return self.name.lower()
+
+
+class Layer(Enum):
+    """Where a rule or a default comes from."""
+
+    BUILT_IN = "built-in"
+    MANAGED = "managed"
+    FILE = "file"
+    """Given with --policy, or loaded by a program; stands in place of USER and SHIPPED."""
+    USER = "user"
+    SHIPPED = "shipped"
+    PROJECT = "project"
+    SESSION = "session"
+
+
+class Origin(Record):
+    """A place in a policy file."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        """Return `file:line`."""
+        return f"{self.file}:{self.line}"
+
+
+class Rule(Record):
+    """One `[[rule]]`. Every matcher that is given must match."""
+
+    id: str
+    decision: Decision
+    origin: Origin
+    layer: Layer
+    tools: tuple[str, ...] = ()
+    """Empty: every tool."""
+    argv: ArgvPattern | None = None
+    env: tuple[str, ...] = ()
+    access: tuple[Access, ...] = ()
+    path: PathPatterns | None = None
+    exceptions: PathPatterns | None = None
+    text: str = ""
+    reason: str = ""
+    hint: str = ""
+
+    @property
+    def label(self) -> str:
+        """The rule's id and place, as refusals and logs show it."""
+        return f"{self.id} ({self.origin})"
+
+    def covers(self, action: Action, facet: Facet) -> bool:
+        """Say whether this rule, taken as an auto rule, accounts for the whole facet."""
+        if self.tools and action.tool not in self.tools:
+            return False
+        match facet:
+            case Command():
+                return self._covers_command(facet)
+            case PathAccess():
+                return self.argv is None and self.path is not None and self._covers_path(facet)
+            case Opaque() | ToolUse():
+                return False
+
+    def _covers_command(self, command: Command) -> bool:
+        if self.argv is None or not self.argv.covers(command.argv):
+            return False
+        if any(name not in self.env for name in command.variables):
+            return False
+        return self.path is None or all(self._covers_path(path) for path in command.paths)
+
+    def _covers_path(self, path: PathAccess) -> bool:
+        if self.path is None or path.place is not Place.INSIDE or not self._accounts_for(path.access):
+            return False
+        if self.exceptions is not None and self.exceptions.hits(path.names):
+            return False
+        return self.path.covers(path.names)
+
+    def _accounts_for(self, access: Access) -> bool:
+        """Say whether the rule is about this access; of an operand that may be read or written, about both."""
+        wanted = (Access.READ, Access.WRITE) if access is Access.EITHER else (access,)
+        return all(each in self.access for each in wanted)
+
+    def hits(self, action: Action, facet: Facet) -> bool:
+        """Say whether this rule, taken as a strict one, touches the facet."""
+        if self.tools and action.tool not in self.tools and action.default_of not in self.tools:
+            return False
+        if self.text and self.text not in action.text:
+            return False
+        match facet:
+            case Command():
+                return self._hits_command(facet)
+            case Opaque():
+                return self._hits_opaque(facet)
+            case PathAccess():
+                return self.argv is None and not self.env and (self.path is None or self._hits_path(facet))
+            case ToolUse():
+                return self.argv is None and self.path is None and not self.env and not self.text
+
+    def _hits_command(self, command: Command) -> bool:
+        if self.argv is not None and not self.argv.hits(command.argv):
+            return False
+        if self.env and not any(name in self.env for name in command.variables):
+            return False
+        if self.path is not None:
+            # Without argv the operands are facets of their own, so that the verdict names the path.
+            return (self.argv is not None or bool(self.env)) and any(self._hits_path(path) for path in command.paths)
+        return True
+
+    def _hits_opaque(self, opaque: Opaque) -> bool:
+        if self.argv is not None and not any(self.argv.hits_anywhere(words) for words in opaque.commands):
+            return False
+        if self.env and not any(_sets_variable(self.env, words) for words in opaque.commands):
+            return False
+        if self.path is not None:
+            return (self.argv is not None or bool(self.env)) and any(self._hits_path(path) for path in opaque.paths)
+        return True
+
+    def _hits_path(self, path: PathAccess) -> bool:
+        if self.path is None or (path.access is not Access.EITHER and path.access not in self.access):
+            return False
+        if self.exceptions is not None and self.exceptions.covers(path.names):
+            return False
+        return self.path.hits(path.names) or (path.tree and self._hits_below(path))
+
+    def _hits_below(self, path: PathAccess) -> bool:
+        """Say whether a file below the path is meant, which is not excepted."""
+        if self.path is None or not self.path.may_hit(path.below):
+            return False
+        return any(
+            self.path.hits((name,)) and not (self.exceptions is not None and self.exceptions.covers((name,)))
+            for name in path.below
+        )
+
+
+def _sets_variable(names: Sequence[str], words: Sequence[str]) -> bool:
+    return any("=" in word and word.partition("=")[0].rstrip("+") in names for word in words)
+
+
+class ToolDefault(Record):
+    """What a tool's calls get when no rule matches."""
+
+    tool: str
+    """A tool's name, or `default` for those that are not named."""
+    decision: Decision
+    origin: Origin
+    layer: Layer
+
+
+class Readers(Record):
+    """What one file says of commands that only look: `readers` under `[tools]`."""
+
+    on: bool
+    origin: Origin
+    layer: Layer

@@ -1,0 +1,173 @@
+"""Words of the syntax tree to the words that a program gets, as bash expands them; what is not known is `Unknown`. Pure.
+
+The disk is asked through `Disk` alone; commands inside a word (`$( )`) are handed to whoever reads commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+from typing import Protocol
+
+from harness.actions import Access, PathAccess
+from harness.programs.model import Unknown
+from harness.shell.state import State
+from harness.shell.syntax import (
+    Literal,
+    Number,
+    Parameter,
+    Pattern,
+    Piece,
+    ProcessFile,
+    Script,
+    Substitution,
+    Tilde,
+    Word,
+)
+
+PIPE_FILE = "/dev/fd/63"
+"""What bash makes of `<( )`: some such name, of a pipe to a command that is judged by itself."""
+
+_SPLITS_OR_MATCHES = frozenset(" \t\n*?[\\")
+
+
+class Disk(Protocol):
+    """What the reading of a command asks the disk. `Workspace` is one; the examples of policies have a plain one."""
+
+    root: str
+    home: str
+
+    def resolve_word(self, word: str, access: Access, cwd: str | None = None) -> PathAccess | None:
+        """Return where a word leads if it is taken as a path; None for a word that cannot name a file."""
+
+    def look_below(
+        self, path: PathAccess, *, follows: bool, only: Sequence[str] = (), skips: Sequence[str] = ()
+    ) -> PathAccess:
+        """Return the path with the names of the files below it."""
+
+    def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
+        """Return what a file name pattern stands for, or None where that is not sure."""
+
+    def git_problem(self, folder: str, cwd: str) -> str | None:
+        """Return why git in that folder may run programs that the repository names."""
+
+
+class Expander:
+    """Expands the words of one simple command in one state."""
+
+    def __init__(self, disk: Disk, state: State, run: Callable[[Script, State], object]) -> None:
+        """Take what it may ask, and what is done with the commands inside a word."""
+        self._disk = disk
+        self._state = state
+        self._run = run
+        self.whole_folders: list[str] = []
+        """Folders of which a word names everything: `src` of `src/*`, `.` of `*`."""
+
+    def words(self, word: Word) -> list[str]:
+        """Return what bash makes of one word: several words for a pattern, `Unknown` for what is not known."""
+        value = word.constant
+        if value is not None:
+            return [value]
+        if not any(isinstance(piece, Pattern) for piece in word.pieces):
+            return [self.value(word)]
+        return self._matches(word)
+
+    def value(self, word: Word) -> str:
+        """Return the value of a word that is not split and not matched against files, as in an assignment."""
+        value = word.constant
+        if value is not None:
+            return value
+        written: list[str] = []
+        known: list[str] = []
+        unknown = False
+        single = True
+        for piece in word.pieces:
+            text = self._piece(piece, alone=len(word.pieces) == 1)
+            written.append(_written(piece) if text is None else text)
+            if text is None:
+                if isinstance(piece, Number) and not unknown and not any(known):
+                    known.append("0")  # digits: no option begins so
+                unknown = True
+                single = single and (isinstance(piece, Number) or getattr(piece, "quoted", False))
+            elif not unknown:
+                known.append(text)
+        if not unknown:
+            return "".join(known)
+        return Unknown("".join(written), prefix="".join(known), single=single)
+
+    def _piece(self, piece: Piece, *, alone: bool) -> str | None:
+        """Return what a piece stands for, or None where that is not known."""
+        match piece:
+            case Literal() | Pattern():
+                return piece.text
+            case Tilde():
+                return self._disk.home
+            case Parameter():
+                return self._parameter(piece)
+            case Number():
+                return None
+            case Substitution():
+                self._run(piece.body, self._state)
+                return None
+            case ProcessFile():
+                self._run(piece.body, self._state)
+                return PIPE_FILE if alone else None
+
+    def _parameter(self, piece: Parameter) -> str | None:
+        value = self._known(piece.name)
+        if value is None or piece.quoted or (value and not _SPLITS_OR_MATCHES.intersection(value)):
+            return value
+        return None  # an empty value makes no word at all, blanks make several
+
+    def _known(self, name: str) -> str | None:
+        state = self._state
+        if name in state.values:
+            return state.values[name]
+        if name == "HOME":
+            return self._disk.home
+        if name == "PWD" and len(state.folders) == 1:
+            return state.folders[0]
+        return None
+
+    def _matches(self, word: Word) -> list[str]:
+        """Return the names of the files that a pattern stands for, or the pattern where there are none."""
+        texts = [(piece, self._piece(piece, alone=False)) for piece in word.pieces]
+        written = "".join(_written(piece) if text is None else text for piece, text in texts)
+        beginning = "".join(text or "" for piece, text in takewhile(_is_known, texts))
+        if any(text is None for _, text in texts):
+            return [Unknown(written, prefix=beginning, single=False)]
+        pattern = "".join((text or "") if isinstance(piece, Pattern) else _escaped(text or "") for piece, text in texts)
+        folder, _, last = written.rpartition("/")
+        if not last.strip("*.?"):
+            self.whole_folders.append(folder or ("/" if written.startswith("/") else "."))
+        found = {self._disk.expand(pattern, cwd) for cwd in self._state.folders}
+        if len(found) != 1:
+            return [Unknown(written, prefix=beginning, single=False)]
+        names = found.pop()
+        if names is None:
+            return [Unknown(written, prefix=beginning, single=False)]
+        return list(names) or [written]
+
+
+def _is_known(piece_and_text: tuple[Piece, str | None]) -> bool:
+    piece, text = piece_and_text
+    return text is not None and not isinstance(piece, Pattern)
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\{char}" if char in "*?[]\\" else char for char in text)
+
+
+def _written(piece: Piece) -> str:
+    """Return what an expansion looks like, for showing."""
+    match piece:
+        case Parameter():
+            return f"${piece.name}"
+        case Number():
+            return piece.text
+        case Substitution():
+            return "$(...)"
+        case ProcessFile():
+            return "<(...)"
+        case Literal() | Pattern() | Tilde():
+            return piece.text

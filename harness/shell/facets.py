@@ -1,0 +1,212 @@
+"""A command line to facets: every command that bash would run, every redirection, or `Opaque`; pure, and never a guess.
+
+The tree is walked as bash would run it, keeping what is known of folder and variables; each wrapper layer is a facet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import assert_never
+
+from harness.actions import Access, Act, Command, Facet, PathAccess, Place
+from harness.programs.model import Unknown
+from harness.record import replace
+from harness.shell.builtins import assigned_names
+from harness.shell.expand import Disk, Expander
+from harness.shell.loose import loose_opaque
+from harness.shell.parser import parse
+from harness.shell.parts import StopReading
+from harness.shell.simple import SimpleCommands
+from harness.shell.state import Outcome, State, merged
+from harness.shell.syntax import (
+    AndOr,
+    Case,
+    Connector,
+    For,
+    Group,
+    If,
+    Node,
+    Pipeline,
+    Script,
+    Simple,
+    Test,
+    Unread,
+    While,
+)
+
+MAX_STEPS = 5_000
+"""Commands that are read, those of loops once for each round; a line that needs more is opaque."""
+MAX_ROUNDS = 30
+"""Rounds of a `for` loop that are read one by one; of a longer one the value of the variable is not known."""
+
+
+def read_commands(text: str, disk: Disk, cwd: str | None = None) -> tuple[Facet, ...]:
+    """Return the facets of a command line that is run in `cwd` (absolute; the root of the disk where it is None).
+
+    Never raises, never empty. A line that is not plainly understood has an `Opaque` among its facets, which holds loose
+    words and paths for strict rules; what was understood of it keeps its own facets.
+    """
+    folder = cwd or disk.root
+    script = parse(text)
+    if isinstance(script, Unread):
+        return (loose_opaque(text, script.reason, script.column, disk, folder),)
+    reading = _Reading(disk, text)
+    try:
+        reading.script(script, State(folders=(folder,), values={}))
+    except StopReading as stop:
+        opaque = loose_opaque(text, stop.reason, max(text.find(stop.part), 0) + 1, disk, folder)
+        return (*dict.fromkeys(reading.facets), opaque)
+    if not reading.facets:  # only assignments
+        return (Command(text=text, argv=(":",), act=Act.LOOKS, model=":"),)
+    return tuple(dict.fromkeys(reading.facets))
+
+
+def read_call(text: str, disk: Disk, start: PathAccess) -> tuple[Facet, ...]:
+    """Return the facets of a command line that starts in `start`; that folder is one of them unless it is the root."""
+    facets = read_commands(text, disk, start.real)
+    if start.place is Place.ROOT:
+        return facets
+    argv = ("cd", start.written)
+    return (*facets, Command(text=" ".join(argv), argv=argv, paths=(start,), act=Act.WRAPS, model="cd"))
+
+
+class _Reading(SimpleCommands):
+    """One command line being read, as bash runs it."""
+
+    def __init__(self, disk: Disk, text: str) -> None:
+        super().__init__(disk, text)
+        self.steps = 0
+
+    def script(self, script: Script, state: State) -> Outcome:
+        outcome = Outcome(ok=state, failed=None)
+        for item in script.items:
+            state = outcome.either() or state  # what bash does not reach is read nevertheless
+            outcome = self.and_or(item, state)
+        return outcome
+
+    def and_or(self, item: AndOr, state: State) -> Outcome:
+        if item.background:
+            self.add_opaque("a background job (&)", item.text, state)
+        outcome = self.pipeline(item.first, state)
+        for connector, pipeline in item.rest:
+            match connector:
+                case Connector.AND:
+                    after = self.pipeline(pipeline, outcome.ok or state)
+                    outcome = Outcome(ok=after.ok, failed=merged(outcome.failed, after.failed))
+                case Connector.OR:
+                    after = self.pipeline(pipeline, outcome.failed or state)
+                    outcome = Outcome(ok=merged(outcome.ok, after.ok), failed=after.failed)
+                case _:
+                    assert_never(connector)
+        return Outcome(ok=state, failed=None) if item.background else outcome
+
+    def pipeline(self, pipeline: Pipeline, state: State) -> Outcome:
+        if len(pipeline.commands) > 1:  # each runs in a shell of its own, and leaves this one as it is
+            for node in pipeline.commands:
+                self.node(node, state)
+            return Outcome(ok=state, failed=state)
+        outcome = self.node(pipeline.commands[0], state)
+        if pipeline.text.startswith(("!", "time")):  # negated, perhaps
+            either = outcome.either()
+            return Outcome(ok=either, failed=either)
+        return outcome
+
+    def node(self, node: Node, state: State) -> Outcome:
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise StopReading(f"more than {MAX_STEPS} steps", "")
+        match node:
+            case Simple():
+                return self.simple(node, state)
+            case Group():
+                self.redirected(node.redirections, state, self.script)
+                outcome = self.script(node.body, state)
+                return Outcome(ok=state, failed=state) if node.subshell else outcome
+            case If():
+                self.redirected(node.redirections, state, self.script)
+                return self.if_(node, state)
+            case For() | While():
+                self.redirected(node.redirections, state, self.script)
+                return self.loop(node, state)
+            case Case():
+                self.redirected(node.redirections, state, self.script)
+                return self.case(node, state)
+            case Test():
+                self.redirected(node.redirections, state, self.script)
+                return self.test(node, state)
+            case _:
+                assert_never(node)
+
+    def if_(self, node: If, state: State) -> Outcome:
+        ends: State | None = None
+        for condition, body in node.branches:
+            outcome = self.script(condition, state)
+            ends = merged(ends, self.script(body, outcome.ok or state).either())
+            state = outcome.failed or state
+        ends = merged(ends, self.script(node.otherwise, state).either() if node.otherwise else state)
+        return Outcome(ok=ends, failed=ends)
+
+    def loop(self, node: For | While, state: State) -> Outcome:
+        """Read a loop once for each value where they are known; else once, with nothing known of what it sets."""
+        changed = assigned_names(node)
+        if "eval" in changed:
+            raise StopReading("eval in a loop", node.text)
+        if isinstance(node, For):
+            self.check_name(node.name, node.text)
+            values = self.loop_values(node, state)
+            if values is not None and changed == {node.name}:
+                return self.rounds(node, values, state)
+        state = state.forgetting(changed)
+        after = merged(state, self.round(node, state))
+        if after is not None and (after.folders != state.folders or after.exported != state.exported):
+            # It was another folder in the second round: now none is known.
+            after = merged(state, self.round(node, replace(after, folders=())))
+        return Outcome(ok=after, failed=after)
+
+    def loop_values(self, node: For, state: State) -> list[str] | None:
+        """Return the values that the variable of a `for` takes, or None where they are not known."""
+        if node.words is None:
+            return None
+        expander = Expander(self.disk, state, self.script)
+        values = [value for word in node.words for value in expander.words(word)]
+        known = len(values) <= MAX_ROUNDS and not any(isinstance(value, Unknown) for value in values)
+        return values if known else None
+
+    def rounds(self, node: For, values: Sequence[str], state: State) -> Outcome:
+        now = state
+        for value in values:
+            now = merged(now, self.round(node, now.with_value(node.name, value))) or now
+        return Outcome(ok=now, failed=now)
+
+    def round(self, node: For | While, state: State) -> State | None:
+        if isinstance(node, For):
+            return self.script(node.body, state).either()
+        outcome = self.script(node.condition, state)
+        body = self.script(node.body, outcome.either() or state)
+        return merged(outcome.either(), body.either())
+
+    def case(self, node: Case, state: State) -> Outcome:
+        expander = Expander(self.disk, state, self.script)
+        for word in (node.subject, *node.patterns):
+            expander.value(word)
+        ends: State | None = state
+        for body in node.bodies:
+            ends = merged(ends, self.script(body, state).either())
+        return Outcome(ok=ends, failed=ends)
+
+    def test(self, node: Test, state: State) -> Outcome:
+        """`[[ ]]` reads at most the state of the files that it names; the parser let nothing else pass."""
+        expander = Expander(self.disk, state, self.script)
+        values = [expander.value(word) for word in node.words]
+        paths = [
+            path
+            for operator, value in pairwise(values)
+            if len(operator) == 2
+            and operator[0] == "-"
+            and operator not in ("-n", "-z")
+            and not isinstance(value, Unknown)
+            for path in self.resolved(value, Access.READ, state)
+        ]
+        self.add(Command(text=node.text, argv=("[[", *values), paths=tuple(paths), act=Act.LOOKS, model="[["))
+        return Outcome(ok=state, failed=state)

@@ -1,0 +1,58 @@
+"""Words of commands that no model covers, taken for paths: what may be the name of a file, or hold one; pure.
+
+Meant to find too much: a word that is no path costs a question, a path that is missed costs a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+MAX_CLUSTER_LETTERS = 24
+"""Of letters and digits behind a single dash; behind each of them the name of a file may begin."""
+
+
+def likely_paths(words: Sequence[str]) -> Iterator[str]:
+    """Yield what may be a path among the operands of a command."""
+    for word in path_words(words, options_too=False):
+        if word[0] == "~":
+            yield f"./{word}"  # it was quoted, so bash leaves it as it is; the program may still take it as the home folder
+        yield word
+
+
+def cluster(word: str) -> str:
+    """Return the dash and the letters and digits that `word` begins with, or nothing: `-nf` of `-nf.env`."""
+    match = re.match("-[A-Za-z0-9]*", word)
+    return match.group() if match else ""
+
+
+def path_words(words: Sequence[str], *, options_too: bool) -> tuple[str, ...]:
+    """Return what may be a path among operands: each word, and what may be the name of a file inside a word."""
+    found: dict[str, None] = {}
+    operands_only = False
+    for word in words:
+        if options_too or operands_only or not word.startswith("-"):
+            found[word] = None
+        operands_only = operands_only or word == "--"
+    for word in words:
+        found.update(dict.fromkeys(_inner_paths(word, whole_trees=options_too)))
+    found.pop("", None)
+    return tuple(found)
+
+
+def _inner_paths(word: str, *, whole_trees: bool) -> Iterator[str]:
+    """Yield what stands behind `=`, `@` (`curl -d @.env`), a colon (`git show HEAD:.env`) or the letters of a short option.
+
+    `whole_trees`: also the folder of which a pattern takes everything (`src/*`).
+    """
+    if "=" in word:
+        yield word.partition("=")[2].removeprefix("@")
+        yield word.rpartition("=")[2]
+    if ":" in word and not (behind := word.rpartition(":")[2]).startswith("/"):
+        yield behind
+    if word.startswith("@"):
+        yield word[1:]
+    for start in range(2, min(len(cluster(word)), MAX_CLUSTER_LETTERS) + 1):
+        yield word[start:].removeprefix("=")
+    if whole_trees and word.endswith(("/*", "/.*", "/**")):
+        yield word.rpartition("/")[0] or "/"

@@ -1,0 +1,156 @@
+"""Parts: the facets of a command line as they are found, and where its words lead; asks the disk, decides nothing. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from harness.actions import Access, Facet, PathAccess
+from harness.programs.model import PathUse, Unknown, Use
+from harness.record import replace
+from harness.shell.builtins import normal_path
+from harness.shell.expand import PIPE_FILE, Disk, Expander
+from harness.shell.loose import loose_opaque
+from harness.shell.state import MAX_FOLDERS, State
+from harness.shell.syntax import Pattern, Redirection, Script, Word
+
+MAX_FACETS = 4_000
+"""A line of more parts is opaque. What was read of it is judged to the last part: no bound lowers a verdict."""
+
+_NOWHERE = frozenset(("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", PIPE_FILE))
+"""What a redirection or an operand of this very name reads or writes is nobody's file."""
+_REDIRECTED = {
+    "<": Access.READ,
+    ">": Access.WRITE,
+    ">>": Access.WRITE,
+    ">|": Access.WRITE,
+    "&>": Access.WRITE,
+    "&>>": Access.WRITE,
+    ">&": Access.WRITE,
+    "<>": Access.EITHER,
+}
+
+
+class StopReading(Exception):
+    """Something changes how the rest of the line is run: from here on nothing of it can be trusted."""
+
+    def __init__(self, reason: str, part: str) -> None:
+        """Take the reason, for a person, and the piece of the line that it is about."""
+        super().__init__(reason)
+        self.reason = reason
+        self.part = part
+
+
+class Stdin:
+    """What a command reads from its redirections: constant text, and files."""
+
+    __slots__ = ("paths", "text")
+
+    def __init__(self, text: str | None = None, paths: tuple[PathAccess, ...] = ()) -> None:
+        self.text = text
+        self.paths = paths
+
+
+class Parts:
+    """The facets of one line."""
+
+    def __init__(self, disk: Disk, text: str) -> None:
+        self.disk = disk
+        self.text = text
+        self.facets: list[Facet] = []
+
+    def add(self, facet: Facet) -> None:
+        """Keep one more facet. Raises StopReading where there are too many."""
+        if len(self.facets) >= MAX_FACETS:
+            raise StopReading(f"more than {MAX_FACETS} parts", "")
+        self.facets.append(facet)
+
+    def add_opaque(self, reason: str, part: str, state: State) -> None:
+        """Keep a piece of the line that was not understood; what may be in it is judged by strict rules."""
+        column = max(self.text.find(part), 0) + 1
+        self.add(loose_opaque(part, reason, column, self.disk, (state.folders or (self.disk.root,))[0]))
+
+    def resolved(self, word: str, access: Access, state: State) -> list[PathAccess]:
+        """Return where a word of a command leads, from every folder that the shell may be in."""
+        if word in _NOWHERE:
+            return []
+        name = f"./{word}" if word.startswith("~") else word  # bash has replaced the ~ that it means
+        found = [self.disk.resolve_word(name, access, folder) for folder in state.folders or (self.disk.root,)]
+        return [replace(path, written=word) if name is not word else path for path in found if path is not None]
+
+    def used(self, path: PathUse, state: State) -> list[PathAccess]:
+        """Return where a path of a model's `Use` leads, with the files below it where these are meant too."""
+        found = self.resolved(path.word, path.access, state)
+        if not path.tree:
+            return found
+        return [self.disk.look_below(f, follows=path.follows, only=path.only, skips=path.skips) for f in found]
+
+    def git_problem(self, use: Use, state: State) -> str:
+        """Return why a git command may run what the repository names, wherever the shell may be; or nothing."""
+        if use.git_folder is None:
+            return ""
+        if not state.folders:
+            return "the folder that it runs in is not known"
+        problems = (self.disk.git_problem(use.git_folder, folder) for folder in state.folders)
+        return next((problem for problem in problems if problem is not None), "")
+
+    def folders_after_cd(
+        self, target: str, state: State, *, physical: bool
+    ) -> tuple[list[PathAccess], tuple[str, ...]]:
+        """Return the paths that `cd TARGET` may go to, and the folders that the shell may be in behind it.
+
+        bash goes to the folder that the path names as it is written, or where that is none, as the kernel reads it.
+        """
+        paths: list[PathAccess] = []
+        folders: dict[str, None] = {}
+        for folder in state.folders or (self.disk.root,):
+            here = replace(state, folders=(folder,))
+            written = normal_path(folder, target)
+            ends = self.resolved(target, Access.READ, here)
+            first = self.resolved(written, Access.READ, here)
+            if [path.real for path in first] == [path.real for path in ends] and not physical:
+                folders[written] = None  # both readings agree: a later `cd ..` goes back as it was written
+            else:
+                ends += first
+                folders.update(dict.fromkeys(path.real for path in ends))
+            paths += ends
+        return list(dict.fromkeys(paths)), tuple(folders) if len(folders) <= MAX_FOLDERS else ()
+
+    def redirected(
+        self,
+        redirections: Sequence[Redirection],
+        state: State,
+        run: Callable[[Script, State], object],
+        *,
+        commandless: bool = True,
+    ) -> Stdin:
+        """Add the targets of redirections as facets; what a command reads by them is returned, as an operand of it."""
+        stdin = Stdin()
+        for each in redirections:
+            value = Expander(self.disk, state, run).value(each.target)
+            if each.operator in ("<<", "<<<"):
+                stdin = Stdin(None if isinstance(value, Unknown) else value, stdin.paths)
+                continue
+            if each.operator in (">&", "<&") and (value == "-" or value.removesuffix("-").isdigit()):
+                continue
+            self._check_target(each, value, state)
+            access = _REDIRECTED[each.operator]
+            for path in self.resolved(value, access, state):
+                if access is Access.READ and not commandless:
+                    stdin = Stdin(None, (*stdin.paths, path))
+                else:
+                    self.add(path)
+        return stdin
+
+    def _check_target(self, redirection: Redirection, value: str, state: State) -> None:
+        part = self.text[redirection.start : redirection.end]
+        if isinstance(value, Unknown) or redirection.operator == "<&" or is_pattern(redirection.target):
+            raise StopReading("a redirection whose target is not plain", part)
+        if value.startswith(("/dev/tcp/", "/dev/udp/")):
+            raise StopReading("a redirection to the network", part)
+        if not state.folders and not value.startswith("/"):
+            raise StopReading("a redirection in a folder that is not known", part)
+
+
+def is_pattern(word: Word) -> bool:
+    """Say whether a word has a file name pattern in it."""
+    return any(isinstance(piece, Pattern) for piece in word.pieces)

@@ -1,0 +1,244 @@
+"""A simple command to facets: what it runs, reads and writes, by the model of its program, layer by layer; pure.
+
+A wrapper and the command that it runs are a facet each. What no model covers keeps its words, all taken for paths.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from harness.actions import Access, Act, Command
+from harness.programs.model import Found, Unknown, Use, gap
+from harness.programs.options import read_command
+from harness.programs.runners import SHELLS, WRAPPERS
+from harness.programs.variables import PASSED, SET, changes_the_shell, steers
+from harness.record import replace
+from harness.shell.builtins import SHELL_BUILTINS, STEERS_THE_SHELL, after_builtin
+from harness.shell.expand import Disk, Expander
+from harness.shell.operands import MAX_CLUSTER_LETTERS, cluster, likely_paths
+from harness.shell.parser import parse
+from harness.shell.parts import Parts, Stdin, StopReading, is_pattern
+from harness.shell.state import Outcome, State
+from harness.shell.syntax import Script, Simple, Unread
+
+MAX_LAYERS = 6
+"""Wrappers around wrappers, and shells in shells; deeper is opaque."""
+
+_SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"))
+"""Where a program of a known name is the known program: only root writes there."""
+_VERSIONED = frozenset(
+    ("python", "pip", "pypy", "node", "ruby", "perl", "php", "lua", "gcc", "g++", "clang", "clang++")
+)
+"""Programs whose name may have a version behind it: `python3.11`."""
+_FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
+
+
+class SimpleCommands(Parts, ABC):
+    """Reads simple commands into its facets."""
+
+    def __init__(self, disk: Disk, text: str) -> None:
+        super().__init__(disk, text)
+        self.layers = 0
+
+    @abstractmethod
+    def script(self, script: Script, state: State) -> Outcome:
+        """Read a whole script, as the text of a `bash -c` is one."""
+
+    def simple(self, node: Simple, state: State) -> Outcome:
+        """Read a simple command as it stands in the tree; return what is known behind it."""
+        stdin = self.redirected(node.redirections, state, self.script, commandless=not node.words)
+        assigned = self.assigned(node, state)
+        if not node.words:
+            return Outcome(ok=assigned, failed=assigned)
+        expander = Expander(self.disk, state, self.script)
+        first = node.words[0]
+        argv = [value for word in node.words for value in expander.words(word)]
+        if is_pattern(first) or isinstance(argv[0], Unknown) or not argv[0]:
+            raise StopReading("a command whose name is not plain", node.text)
+        inside = replace(state, exported=state.exported | {each.name for each in node.assignments})
+        return self.command(tuple(argv), node.text, inside, state, stdin=stdin, whole=expander.whole_folders)
+
+    def assigned(self, node: Simple, state: State) -> State:
+        """Return the state after the assignments of a command that is nothing else. Each sees those before it."""
+        for each in node.assignments:
+            if not node.words:
+                self.check_name(each.name, node.text)
+            value = Expander(self.disk, state, self.script).value(each.value)
+            state = state.with_value(each.name, None if isinstance(value, Unknown) else value)
+            if each.name in PASSED or each.name in SET or steers(each.name):
+                state = state.handing_on(each.name)
+        return state
+
+    def check_name(self, name: str, part: str) -> None:
+        """Raise StopReading if setting this variable changes the shell itself."""
+        if changes_the_shell(name):
+            raise StopReading(f"{name} is set, which changes how the rest is run", part)
+
+    def command(
+        self, argv: tuple[str, ...], text: str, inside: State, after: State, *, stdin: Stdin, whole: Sequence[str] = ()
+    ) -> Outcome:
+        """Read one command. `inside` is the state that it runs in, `after` that of the shell behind it."""
+        name = argv[0]
+        if isinstance(name, Unknown | Found):
+            raise StopReading("a command whose name is not plain", text)
+        if name in SHELL_BUILTINS:
+            return self.builtin(argv, text, inside, after)
+        if name in STEERS_THE_SHELL:
+            raise StopReading(f"{name}, which changes how the rest is run", text)
+        program = _program(name)
+        use = self.use_of(program, argv, stdin)
+        if name == "eval" and not use.gap:
+            return self.eval(use, argv, text, inside, after)
+        if use.gap and (program in SHELLS or name in ("exec", "eval")):
+            raise StopReading(use.gap, text)
+        self.layers += 1
+        if self.layers > MAX_LAYERS:
+            raise StopReading(f"more than {MAX_LAYERS} commands that run commands", text)
+        self.add_command(argv, text, inside, use, stdin, whole)
+        self.inner(program, use, inside)
+        self.layers -= 1
+        if name == "exit":
+            return Outcome(ok=None, failed=None)
+        return Outcome(ok=after, failed=after)
+
+    def use_of(self, program: str, argv: tuple[str, ...], stdin: Stdin) -> Use:
+        """Return what the model of a program says of a command; a gap where there is none."""
+        from harness.programs.catalog import model_of
+
+        if stdin.text is not None and program in ("bash", "sh") and len(argv) == 1:
+            return Use(act=Act.WRAPS, scripts=(stdin.text,))
+        model = model_of(program) if program else None
+        return read_command(model, argv) if model is not None else gap(f"there is no model of {argv[0]}")
+
+    def eval(self, use: Use, argv: tuple[str, ...], text: str, inside: State, after: State) -> Outcome:
+        """`eval` runs its text in this very shell: folder and variables change for what follows."""
+        self.add_command(argv, text, inside, use, Stdin(), ())
+        outcome = Outcome(ok=after, failed=after)
+        for script in use.scripts:
+            outcome = self.parsed(script, text, outcome.either() or after)
+        return outcome
+
+    def inner(self, program: str, use: Use, state: State) -> None:
+        """Read the commands and texts that a command runs."""
+        for command in use.commands:
+            steering = command.argv[0] in SHELL_BUILTINS or command.argv[0] in (*STEERS_THE_SHELL, "eval", "exec")
+            if program in ("command", "builtin") and steering:
+                raise StopReading(f"{program} {command.argv[0]}", " ".join(command.argv))
+            folder = state
+            if command.folder:
+                folder = replace(
+                    state, folders=tuple(p.real for p in self.resolved(command.folder, Access.READ, state))
+                )
+            for name in command.variables:
+                folder = folder.handing_on(name)
+            self.command(command.argv, " ".join(command.argv), folder, folder, stdin=Stdin())
+        for script in use.scripts:
+            exported = {name: value for name, value in state.values.items() if name in state.exported}
+            self.parsed(script, script, replace(state, values=exported))
+
+    def parsed(self, text: str, part: str, state: State) -> Outcome:
+        """Read constant text that a shell is given."""
+        script = parse(text)
+        if isinstance(script, Unread):
+            raise StopReading(f"in the text for a shell: {script.reason}", part)
+        self.layers += 1
+        if self.layers > MAX_LAYERS:
+            raise StopReading(f"more than {MAX_LAYERS} commands that run commands", part)
+        outcome = self.script(script, state)
+        self.layers -= 1
+        return outcome
+
+    def add_command(
+        self, argv: tuple[str, ...], text: str, state: State, use: Use, stdin: Stdin, whole: Sequence[str]
+    ) -> None:
+        """Add the facet of one command: opaque where a word or the folder is not known and that may matter."""
+        if use.gap and (_hides_more(argv) or any(isinstance(word, Unknown | Found) for word in argv)):
+            self.add_opaque(use.gap, text, state)
+            return
+        reads_folder = any(not path.word.startswith("/") for path in use.paths) or bool(use.gap)
+        if not state.folders and reads_folder:
+            self.add_opaque("the folder that it runs in is not known", text, state)
+            return
+        paths = list(stdin.paths)
+        if "/" in argv[0] and not _in_system_folder(argv[0]):
+            paths += self.resolved(argv[0], Access.EITHER, state)
+        if use.gap:
+            paths += [path for word in likely_paths(argv[1:]) for path in self.resolved(word, Access.EITHER, state)]
+        else:
+            paths += [each for path in use.paths for each in self.used(path, state)]
+        if any(path.access is not Access.READ for path in paths):
+            paths += [path for folder in whole for path in self.resolved(folder, Access.WRITE, state)]
+        problem = use.gap or self.git_problem(use, state)
+        self.add(
+            Command(
+                text=text,
+                argv=tuple(str(word) for word in argv),
+                variables=tuple(sorted(state.exported)),
+                paths=tuple(dict.fromkeys(paths)),
+                act=Act.UNKNOWN if problem else use.act,
+                network=use.network,
+                model="" if problem else _program(argv[0]),
+                gap=problem or "",
+            )
+        )
+
+    # Builtins that change the shell.
+
+    def builtin(self, argv: tuple[str, ...], text: str, inside: State, after: State) -> Outcome:
+        """Read one of the builtins of which it is known what they change: cd, export, read, set, unset."""
+        if argv[0] == "cd":
+            return self.cd(argv, text, inside, after)
+        changed = after_builtin(argv, after)
+        if isinstance(changed, str):
+            raise StopReading(changed, text)
+        variables = tuple(sorted(inside.exported - {"IFS"} if argv[0] == "read" else inside.exported))
+        words = tuple(str(word) for word in argv)
+        self.add(Command(text=text, argv=words, variables=variables, act=Act.WRAPS, model=argv[0]))
+        return Outcome(ok=changed, failed=changed)
+
+    def cd(self, argv: tuple[str, ...], text: str, inside: State, after: State) -> Outcome:
+        """`cd` goes to the folder that the path names as it is written, or where that is none, as the kernel reads it."""
+        words = [word for word in argv[1:] if word not in ("--", "-L", "-P")]
+        target = words[0] if words else self.disk.home
+        if len(words) > 1 or isinstance(target, Unknown | Found) or target in ("", "-") or target[0] == "-":
+            self.add_opaque("cd to a folder that is not known", text, after)
+            return Outcome(ok=replace(after, folders=()), failed=after)
+        if not after.folders and not target.startswith("/"):
+            self.add_opaque("the folder that it runs in is not known", text, after)
+            return Outcome(ok=after, failed=after)
+        paths, folders = self.folders_after_cd(target, after, physical="-P" in argv)
+        variables = tuple(sorted(inside.exported))
+        self.add(Command(text=text, argv=argv, variables=variables, paths=tuple(paths), act=Act.WRAPS, model="cd"))
+        return Outcome(ok=replace(after, folders=folders), failed=after)
+
+
+def _program(name: str) -> str:
+    """Return the name by which the models know a program, or nothing for one that lies in a folder of somebody's own."""
+    folder, slash, base = name.rpartition("/")
+    if slash and folder not in _SYSTEM_FOLDERS:
+        return ""
+    unversioned = base.rstrip("0123456789.-")
+    return unversioned if unversioned in _VERSIONED else base
+
+
+def _in_system_folder(name: str) -> bool:
+    return name.rpartition("/")[0] in _SYSTEM_FOLDERS
+
+
+def _hides_more(argv: Sequence[str]) -> bool:
+    """Say whether a command that no model covers may run or read more than its words show, so that it is opaque."""
+    name = argv[0].rpartition("/")[2]
+    if name in WRAPPERS or name in SHELLS or (name == "find" and not _FIND_RUNS.isdisjoint(argv)):
+        return True
+    if any(len(cluster(word)) > MAX_CLUSTER_LETTERS + 1 for word in argv[1:]):
+        return True
+    if name in ("printf", "test", "["):
+        return any(word.startswith("-v") for word in argv[1:])
+    return name == "git" and any(_steers_git(word) for word in argv[1:])
+
+
+def _steers_git(word: str) -> bool:
+    """Say whether git takes a word for more than the path it seems to be (gitglossary(7), pathspec), or runs gpg for it."""
+    magic = word.startswith((":(", ":!", ":^", ":/")) or (word[0:1] != "-" and not set("*?[").isdisjoint(word))
+    return magic or "%G" in word

@@ -1,0 +1,59 @@
+"""State: what is known of the shell between two commands (its folder, variables, exports), never more; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.record import Record, replace
+
+MAX_FOLDERS = 4
+"""Folders that the shell may be in at one place of a line; of more, none is known."""
+
+
+class State(Record):
+    """What is known of the shell at one place of a line. What is not known is not in it."""
+
+    folders: tuple[str, ...]
+    """Every folder, absolute, that it may be in; empty where that is not known."""
+    values: Mapping[str, str | None]
+    """Variables set in the line: their value, None where it is not known. Others have whatever the environment says."""
+    exported: frozenset[str] = frozenset()
+    """Variables that the line hands on to the commands that follow."""
+
+    def with_value(self, name: str, value: str | None) -> State:
+        """Return the state after `name` was set to `value`."""
+        return replace(self, values={**self.values, name: value})
+
+    def handing_on(self, name: str) -> State:
+        """Return the state after `name` was exported."""
+        return replace(self, exported=self.exported | {name})
+
+    def forgetting(self, names: frozenset[str]) -> State:
+        """Return the state in which the values of `names` are not known."""
+        return replace(self, values={**self.values, **dict.fromkeys(names)}) if names else self
+
+
+class Outcome(Record):
+    """The state after a command, by whether it succeeded; None where the shell does not go on."""
+
+    ok: State | None
+    failed: State | None
+
+    def either(self) -> State | None:
+        """Return the state after it, whether it succeeded or not."""
+        return merged(self.ok, self.failed)
+
+
+def merged(one: State | None, other: State | None) -> State | None:
+    """Return what holds in both states; None is no state at all."""
+    if one is None or other is None or one is other:
+        return one or other
+    folders = tuple(dict.fromkeys((*one.folders, *other.folders))) if one.folders and other.folders else ()
+    names = one.values.keys() | other.values.keys()
+    values = {
+        name: one.values[name] if name in one.values and one.values[name] == other.values.get(name) else None
+        for name in names
+    }
+    return State(
+        folders=folders if len(folders) <= MAX_FOLDERS else (), values=values, exported=one.exported | other.exported
+    )

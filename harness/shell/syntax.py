@@ -1,0 +1,208 @@
+"""The syntax tree of a bash text, as records: what was written, after quote removal; it expands and judges nothing."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TypeAlias
+
+from harness.record import Record
+
+
+class Unread(Record):
+    """Why a text is not read, and the 1-based column where reading stopped."""
+
+    reason: str
+    column: int
+
+
+class Literal(Record):
+    """Characters that stand for themselves."""
+
+    text: str
+    quoted: bool
+    """Whether any quoting made them so: '..', "..", $'..' or a backslash."""
+
+
+class Pattern(Record):
+    """Part of an unquoted file name pattern: `*`, `?` or a whole `[...]` class."""
+
+    text: str
+
+
+class Parameter(Record):
+    """`$X`, `${X}` and the special ones of which the value is not a number; the name is without the dollar."""
+
+    name: str
+    quoted: bool
+
+
+class Number(Record):
+    """An expansion that gives digits or nothing, whatever the state of the shell: `$?`, `$#`, `${#X}`, `$((1 + 2))`.
+
+    Never a sign: it cannot become an option.
+    """
+
+    text: str
+
+
+class Substitution(Record):
+    """`$(...)` or backquotes."""
+
+    body: Script
+    quoted: bool
+
+
+class ProcessFile(Record):
+    """`<(...)` or `>(...)`: the name of a pipe to the commands inside."""
+
+    body: Script
+
+
+class Tilde(Record):
+    """An unquoted `~` at the start of a word, alone or before a slash: the home folder."""
+
+    text: str = "~"
+
+
+Piece: TypeAlias = Literal | Pattern | Parameter | Number | Substitution | ProcessFile | Tilde
+
+
+class Word(Record):
+    """One word: pieces after quote removal. INVARIANT: neighbouring Literals differ in `quoted`."""
+
+    pieces: tuple[Piece, ...]
+    start: int
+    end: int
+
+    @property
+    def constant(self) -> str | None:
+        """The value of the word if no expansion is left in it, else None."""
+        parts = []
+        for piece in self.pieces:
+            if not isinstance(piece, Literal):
+                return None
+            parts.append(piece.text)
+        return "".join(parts)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the word is constant and nothing of it was quoted; keywords and operators are."""
+        return all(isinstance(piece, Literal) and not piece.quoted for piece in self.pieces)
+
+
+class Assignment(Record):
+    """`NAME=value` in front of a command, or alone."""
+
+    name: str
+    value: Word
+    start: int
+
+
+class Redirection(Record):
+    """One redirection; the target is a file, a descriptor, a string or the body of a here-document."""
+
+    operator: str
+    """One of > >> >| < <> &> &>> >& <& <<< <<; `<<-` is given as `<<`, the tabs already removed."""
+    descriptor: int | None
+    """The number in front, None if there is none."""
+    target: Word
+    """Of `<<` the body: one quoted Literal. Its `start` and `end` are then those of the raw body."""
+    start: int
+    end: int
+
+
+class Simple(Record):
+    """A simple command; it may consist of assignments or redirections only."""
+
+    assignments: tuple[Assignment, ...]
+    words: tuple[Word, ...]
+    redirections: tuple[Redirection, ...]
+    text: str
+
+
+class Group(Record):
+    """`( ... )` or `{ ...; }`."""
+
+    body: Script
+    subshell: bool
+    redirections: tuple[Redirection, ...]
+    text: str
+
+
+class If(Record):
+    """`if` with its `elif`s: pairs of condition and body."""
+
+    branches: tuple[tuple[Script, Script], ...]
+    otherwise: Script | None
+    redirections: tuple[Redirection, ...]
+    text: str
+
+
+class For(Record):
+    """`for NAME in WORDS`; without `in` the words are None: the loop is over `"$@"`."""
+
+    name: str
+    words: tuple[Word, ...] | None
+    body: Script
+    redirections: tuple[Redirection, ...]
+    text: str
+
+
+class While(Record):
+    """`while`, or `until`."""
+
+    condition: Script
+    body: Script
+    redirections: tuple[Redirection, ...]
+    text: str
+
+
+class Case(Record):
+    """`case`: all patterns of all clauses, and all bodies (of a clause without commands, a Script without items)."""
+
+    subject: Word
+    patterns: tuple[Word, ...]
+    bodies: tuple[Script, ...]
+    redirections: tuple[Redirection, ...]
+    text: str
+
+
+class Test(Record):
+    """`[[ ... ]]`: the words between, operators among them as unquoted Literals; it evaluates no arithmetic."""
+
+    words: tuple[Word, ...]
+    redirections: tuple[Redirection, ...]
+    text: str
+
+
+Node: TypeAlias = Simple | Group | If | For | While | Case | Test
+
+
+class Pipeline(Record):
+    """Commands joined by `|` or `|&`; `!` and `time` in front are part of the text only."""
+
+    commands: tuple[Node, ...]
+    text: str
+
+
+class Connector(Enum):
+    """What joins two pipelines of a list."""
+
+    AND = "&&"
+    OR = "||"
+
+
+class AndOr(Record):
+    """Pipelines joined by `&&` and `||`."""
+
+    first: Pipeline
+    rest: tuple[tuple[Connector, Pipeline], ...]
+    background: bool
+    """Whether it is ended by `&`."""
+    text: str
+
+
+class Script(Record):
+    """Lists that run one after the other: joined by `;`, `&` or a newline."""
+
+    items: tuple[AndOr, ...]
