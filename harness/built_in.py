@@ -234,13 +234,16 @@ def _inspect_path(path: PathAccess, guarded: Sequence[str]) -> Finding | None:
         return _confirm("outside", f"{path.written} lies outside the workspace")
     if not path.whole:
         return _confirm("large-tree", f"not every file below {path.written} could be looked at")
-    if writes:
-        for name in (*path.names, *path.below):
-            protected = _PROTECTED_NAMES.intersection(fold(name).split("/"))
-            if protected:
-                return _confirm("protected", f"{min(protected)} is executed or obeyed by other programs later")
-        if path.shared:
-            return _confirm("hard-link", f"{path.written} has further names, which a write changes too")
+    return _inspect_write(path) if writes else None
+
+
+def _inspect_write(path: PathAccess) -> Finding | None:
+    for name in (*path.names, *path.below):
+        protected = _PROTECTED_NAMES.intersection(fold(name).split("/"))
+        if protected:
+            return _confirm("protected", f"{min(protected)} is executed or obeyed by other programs later")
+    if path.shared:
+        return _confirm("hard-link", f"{path.written} has further names, which a write changes too")
     return None
 
 

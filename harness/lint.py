@@ -13,7 +13,6 @@ from harness.actions import Access, PathAccess, Place
 from harness.built_in import inspect_facet
 from harness.matchers import ArgvPattern, PathPatterns
 from harness.policy import Policy
-from harness.policy_file import TOOL_NAMES
 from harness.record import Record, field_names
 from harness.rules import Decision, Origin, Rule
 
@@ -173,8 +172,8 @@ def _patterns_of(patterns: PathPatterns | None) -> set[str]:
 
 def _same_default(policy: Policy, rule: Rule) -> str:
     """Return the default that makes an auto rule idle, in words, or nothing: every tool that it is about is auto."""
-    tools = rule.tools or (("bash",) if rule.argv is not None else (*TOOL_NAMES, "default"))
     found = {default.tool: default for default in policy.defaults if default.layer is rule.layer}
+    tools = rule.tools or (("bash",) if rule.argv is not None else (*found, "default"))
     wanted = [found.get(tool, found.get("default")) for tool in tools]
     if any(default is None or default.decision is not Decision.AUTO for default in wanted):
         return ""

@@ -187,6 +187,8 @@ def _by_rules(
         return _by_auto_rules(facet, autos, suspended)
     if isinstance(facet, Command) and (verdict := _by_model(policy, facet, floor)) is not None:
         return verdict
+    if isinstance(facet, PathAccess) and (verdict := _by_reading(policy, action, facet, floor)) is not None:
+        return verdict
     return _by_default(policy, tool, facet)
 
 
@@ -216,6 +218,21 @@ def _by_model(policy: Policy, command: Command, floor: ToolDefault | None) -> Fa
         source=Source.READER,
         reason="it only reads",
         by=f"model of {command.model}, readers ({readers.origin})",
+    )
+
+
+def _by_reading(policy: Policy, action: Action, path: PathAccess, floor: ToolDefault | None) -> FacetVerdict | None:
+    """Return AUTO for a file that commands in a group or a loop are given to read (`done < list`); else None."""
+    of_commands = any(isinstance(facet, Command) for facet in action.facets)
+    readers = _readers(policy, floor)
+    if path.access is not Access.READ or not of_commands or readers is None:
+        return None
+    return FacetVerdict(
+        facet=path,
+        decision=Decision.AUTO,
+        source=Source.READER,
+        reason="it is only read",
+        by=f"readers ({readers.origin})",
     )
 
 

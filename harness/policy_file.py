@@ -15,12 +15,11 @@ from harness.errors import PolicyError
 from harness.limits import Limits, strictest
 from harness.matchers import ArgvPattern, PathPatterns, check_pattern
 from harness.policy import Policy, PolicySource
-from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS
+from harness.programs.runners import INTERPRETERS
 from harness.programs.variables import steers
 from harness.record import replace
-from harness.rule_examples import example_matches
+from harness.rule_examples import example_matches, is_plain_command
 from harness.rules import Decision, Layer, Origin, Readers, Rule, ToolDefault
-from harness.shell.builtins import SHELL_BUILTINS, STEERS_THE_SHELL
 from harness.toml_lines import key_lines
 
 Table: TypeAlias = Mapping[str, object]
@@ -388,12 +387,8 @@ class _Loader:
             problem = f"{steering} runs whatever its operands say; name the script, or -m and the module"
             self.fail("rule", index, "argv", problem)
         for program in argv.tokens[0]:
-            name = program.rpartition("/")[2]
-            if name in WRAPPERS or name in SHELLS or name in SHELL_BUILTINS or name in STEERS_THE_SHELL:
-                problem = (
-                    f"{program} runs another command or steers the shell; write a rule for the command that it runs"
-                )
-                self.fail("rule", index, "argv", problem)
+            if not is_plain_command((program, *(token[0] for token in argv.tokens[1:]))):
+                self.fail("rule", index, "argv", f"{program} is never understood well enough for an auto rule")
 
     def run_examples(self, rule: Rule, table: Table, index: int) -> None:
         for example in self.strings(table, "match", index):

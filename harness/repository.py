@@ -29,9 +29,9 @@ def git_problem(folder: str) -> str | None:
     common = _line_of(os.path.join(git_folder, "commondir"))
     common_folder = os.path.join(git_folder, common) if common else git_folder
     config = _read(os.path.join(common_folder, "config"), MAX_CONFIG_BYTES)
-    if config is None:
+    if config is None and os.path.lexists(os.path.join(common_folder, "config")):
         return "the repository's configuration cannot be read"
-    problem = programs_named(config.decode("utf-8", "replace"))
+    problem = programs_named((config or b"").decode("utf-8", "replace"))
     if problem is not None:
         return problem
     if os.path.lexists(os.path.join(git_folder, "index")):

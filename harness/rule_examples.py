@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 from harness.actions import Access, Act, Action, Command, Facet, PathAccess, Place
 from harness.messages import ToolCall
+from harness.programs.runners import SHELLS, WRAPPERS
 from harness.record import replace
 from harness.rules import Decision, Rule
+from harness.shell.builtins import SHELL_BUILTINS, STEERS_THE_SHELL
 from harness.shell.facets import read_commands
 
 
@@ -19,6 +21,16 @@ def example_matches(rule: Rule, example: str) -> bool:
         tool = rule.tools[0] if rule.tools else "read_file"
         return any(_decides(rule, _action(tool, (path,), "")) for path in accesses)
     return _decides(rule, _action("bash", read_commands(example, EXAMPLE_DISK), example))
+
+
+def is_plain_command(words: Sequence[str]) -> bool:
+    """Say whether these words are one command as bash reads them, and none that runs another or steers the shell."""
+    name = words[0].rpartition("/")[2]
+    if name in WRAPPERS or name in SHELLS or name in SHELL_BUILTINS or name in STEERS_THE_SHELL:
+        return False
+    quoted = ("'" + word.replace("'", "'\\''") + "'" for word in words[1:])
+    (first, *others) = read_commands(" ".join((words[0], *quoted)), EXAMPLE_DISK)
+    return not others and isinstance(first, Command) and first.argv == tuple(words)
 
 
 def _action(tool: str, facets: tuple[Facet, ...], text: str) -> Action:
@@ -52,15 +64,16 @@ class _ExampleDisk:
     def resolve_word(self, word: str, access: Access, cwd: str | None = None) -> PathAccess | None:
         return self.resolve(word, access, cwd) if word else None
 
-    def look_below(
-        self, path: PathAccess, *, follows: bool, only: Sequence[str] = (), skips: Sequence[str] = ()
-    ) -> PathAccess:
+    def look_below(self, path: PathAccess, **_narrowing: object) -> PathAccess:
         return replace(path, tree=True)
 
-    def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
+    def is_folder(self, path: str) -> bool:  # noqa: ARG002 - nothing lies here, wherever
+        return False
+
+    def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:  # noqa: ARG002 - likewise
         return ()
 
-    def git_problem(self, folder: str, cwd: str) -> str | None:
+    def git_problem(self, folder: str, cwd: str) -> str | None:  # noqa: ARG002 - likewise
         return None
 
 

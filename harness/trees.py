@@ -12,47 +12,84 @@ MAX_MATCHES = 1_000
 """Words that a pattern may stand for; a person could not look through more either."""
 MAX_ENTRIES = 50_000
 """Entries that are looked at on the way to the matches of a pattern."""
+_IGNORE_FILES = frozenset((".gitignore", ".ignore", ".rgignore"))
 MAX_STARS = 4
 """In one part of a pattern: with more of them, matching a name takes too long."""
 
 
-def names_below(
-    folder: str, root: str, *, follows: bool, only: Sequence[str] = (), skips: Sequence[str] = ()
-) -> tuple[tuple[str, ...], bool]:
+class Narrowing:
+    """Which files below a folder a command reads: all of them, unless its options leave some out."""
+
+    def __init__(self, *, only: Sequence[str] = (), skips: Sequence[str] = (), hidden: bool = True) -> None:
+        """Take names of files and of folders, with at most one `*` each: others narrow nothing."""
+        self._wanted = _names_pattern(only) if all(map(_is_plain, only)) else None
+        self._skipped = _names_pattern([name for name in skips if _is_plain(name)])
+        self.hidden = hidden
+
+    def enters(self, folder: str) -> bool:
+        """Say whether a folder of this name is looked into."""
+        return (self.hidden or folder[0] != ".") and not (self._skipped is not None and self._skipped(folder))
+
+    def reads(self, file: str) -> bool:
+        """Say whether a file of this name is read."""
+        return (self.hidden or file[0] != ".") and (self._wanted is None or bool(self._wanted(file)))
+
+
+def names_below(folder: str, root: str, narrowing: Narrowing, *, follows: bool) -> tuple[tuple[str, ...], bool]:
     """Return the files below `folder` by their names relative to `root`, and whether these are all that may be met.
 
     Links are named and not followed; with `follows`, one that leads out of `root` or to a folder makes the answer not
-    whole. Both paths are absolute and resolved. `only` and `skips` are names with at most one `*`: other patterns
-    narrow nothing.
+    whole. Both paths are absolute and resolved. Hidden files are left out only as long as no ignore file in the tree
+    or above it brings names back.
     """
-    wanted = _names_pattern(only) if all(map(_is_plain, only)) else None
-    skipped = _names_pattern([name for name in skips if _is_plain(name)])
+    if not narrowing.hidden and _ignore_file_says_otherwise(folder, root):
+        narrowing.hidden = True
     names: list[str] = []
     waiting = [folder]
     cut = len(root.rstrip("/")) + 1
     whole = True
     while waiting:
-        here = waiting.pop()
         try:
-            with os.scandir(here) as entries:
-                for entry in entries:
-                    if skipped is not None and skipped(entry.name):
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-                        continue
-                    if wanted is not None and not wanted(entry.name):
-                        continue
-                    names.append(entry.path[cut:])
-                    if follows and entry.is_symlink() and not _stays_inside(entry.path, root, names, cut):
-                        whole = False
+            entries = list(os.scandir(waiting.pop()))
         except NotADirectoryError:
             continue
         except OSError as error:
             whole = whole and isinstance(error, FileNotFoundError)
+            continue
+        if not narrowing.hidden and any(e.name in _IGNORE_FILES and _brings_back(e.path) for e in entries):
+            narrowing.hidden = True
+            names, waiting = [], [folder]
+            continue
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if narrowing.enters(entry.name):
+                    waiting.append(entry.path)
+            elif narrowing.reads(entry.name):
+                names.append(entry.path[cut:])
+                whole = whole and not (follows and entry.is_symlink() and not _stays_inside(entry.path, root, names))
         if len(names) > MAX_BELOW:
             return tuple(names[:MAX_BELOW]), False
     return tuple(names), whole
+
+
+def _ignore_file_says_otherwise(folder: str, root: str) -> bool:
+    """Say whether an ignore file above `folder`, up to `root`, brings names back."""
+    while folder.startswith(root) and folder != root:
+        folder = os.path.dirname(folder)
+        if any(_brings_back(os.path.join(folder, name)) for name in _IGNORE_FILES):
+            return True
+    return _brings_back(os.path.join(root, ".git", "info", "exclude"))
+
+
+def _brings_back(ignore_file: str) -> bool:
+    """Say whether an ignore file has a line with `!`; one that cannot be read may have."""
+    try:
+        with open(ignore_file, "rb") as file:
+            return any(line.lstrip().startswith(b"!") for line in file.read(1_000_000).splitlines())
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def _is_plain(name: str) -> bool:
@@ -66,11 +103,12 @@ def _names_pattern(names: Sequence[str]) -> Callable[[str], object] | None:
     return re.compile("|".join(re.escape(name).replace(r"\*", ".*") for name in names), re.DOTALL).fullmatch
 
 
-def _stays_inside(link: str, root: str, names: list[str], cut: int) -> bool:
+def _stays_inside(link: str, root: str, names: list[str]) -> bool:
     """Say whether a link leads to a file inside `root`, whose name is then known too."""
+    inside = root.rstrip("/") + "/"
     real = os.path.realpath(link)
-    names.append(real[cut:])
-    return real.startswith(root.rstrip("/") + "/") and not os.path.isdir(real)
+    names.append(real.removeprefix(inside))
+    return real.startswith(inside) and not os.path.isdir(real)
 
 
 def expand(pattern: str, cwd: str) -> tuple[str, ...] | None:
@@ -97,7 +135,7 @@ def _matches(part: str, starts: Sequence[str], cwd: str) -> list[str] | None:
     if part.count("*") > MAX_STARS:
         return None
     regex = re.compile(_regex(part), re.DOTALL)
-    if regex.fullmatch(".") or regex.fullmatch(".."):
+    if part[0] == "." and (regex.fullmatch(".") or regex.fullmatch("..")):
         return None
     found: list[str] = []
     looked_at = 0

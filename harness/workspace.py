@@ -67,21 +67,33 @@ class Workspace:
             )
 
     def look_below(
-        self, path: PathAccess, *, follows: bool, only: Sequence[str] = (), skips: Sequence[str] = ()
+        self,
+        path: PathAccess,
+        *,
+        follows: bool,
+        only: Sequence[str] = (),
+        skips: Sequence[str] = (),
+        hidden: bool = True,
     ) -> PathAccess:
         """Return a path that is meant with everything below it, and the names of the files there.
 
-        `only` and `skips` are names, with `*`, of files that alone are meant, and of files and folders that are not.
+        `only` and `skips` are names, with `*`, of files that alone are meant, and of folders that are not; without
+        `hidden`, hidden files are not, unless an ignore file brings them back.
 
         With `follows` the command follows the links that it meets below; one that leads out of the workspace makes the
         names incomplete, as does a tree that is too large, and a folder that cannot be read.
         """
         if path.place not in (Place.INSIDE, Place.ROOT):
             return replace(path, tree=True)
-        from harness.trees import names_below
+        from harness.trees import Narrowing, names_below
 
-        names, whole = names_below(path.real, self.root, follows=follows, only=only, skips=skips)
+        narrowing = Narrowing(only=only, skips=skips, hidden=hidden)
+        names, whole = names_below(path.real, self.root, narrowing, follows=follows)
         return replace(path, tree=True, below=names, whole=whole)
+
+    def is_folder(self, path: str) -> bool:
+        """Say whether an absolute path is a folder that one can go to."""
+        return os.path.isdir(path) and os.access(path, os.X_OK)
 
     def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
         """Return the words that bash makes of a file name pattern in `cwd`, or None where that is not sure.

@@ -21,19 +21,21 @@ from harness.action_log import KINDS
 from harness.actions import Action
 from harness.approval import Approval, deny_all
 from harness.cli import audit, repl
+from harness.cli.calls import action_for
 from harness.cli.exits import Exit, exit_code
 from harness.cli.flags import ACTIONS, parser_for
 from harness.cli.main import COMMANDS
 from harness.cli.policies import SHIPPED, load_named
-from harness.cli.policy import action_for
 from harness.errors import PolicyError
 from harness.gate import Proposal, Refusal, rule_on
 from harness.log_check import verify
 from harness.messages import StopReason
 from harness.models.scripted import Reply, call, replies, say
 from harness.policy import evaluate
-from harness.rules import Decision
 from harness.policy_file import load_policy, parse_policy
+from harness.programs.runners import INTERPRETERS
+from harness.programs.variables import STEERING
+from harness.rules import Decision
 from harness.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -433,13 +435,13 @@ def test_the_policy_reference_lists_the_built_in_names(names: str, title: str) -
 @pytest.mark.parametrize(
     ("names", "beginning"),
     [
-        pytest.param("INTERPRETERS", "Interpreters,", id="interpreters"),
-        pytest.param("STEERING_VARIABLES", "Variables that", id="steering variables"),
+        pytest.param(INTERPRETERS, "Interpreters,", id="interpreters"),
+        pytest.param(STEERING, "Variables that", id="steering variables"),
     ],
 )
-def test_the_policy_reference_lists_what_no_auto_rule_may_have(names: str, beginning: str) -> None:
+def test_the_policy_reference_lists_what_no_auto_rule_may_have(names: frozenset[str], beginning: str) -> None:
     text = section("policies/README.md", "Lists that the loader holds to").partition(beginning)[2].partition("\n\n")[0]
-    assert code(text) - {"auto", "-m"} == set(vars(policy_file)[names])
+    assert code(text) - {"auto", "-m"} == names
 
 
 def _codes_and_stops() -> dict[int, set[str]]:

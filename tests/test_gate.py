@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 import pytest
 
 from harness.action_log import ActionLog, read_log
-from harness.actions import Access, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse
+from harness.actions import Access, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse, effects_of
 from harness.approval import Answer, Approval, Approver, deny_all
 from harness.errors import GateError, LogError, ModelError, PolicyError, ToolError
 from harness.gate import Gate, Permit, Refusal, refusal_text, rule_on
@@ -20,9 +20,9 @@ from harness.log_check import Verification, verify
 from harness.log_order import LogRecord
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy import FacetVerdict, Policy, Source, Verdict
-from harness.rules import Decision
 from harness.policy_file import parse_policy
 from harness.record import replace
+from harness.rules import Decision
 
 POLICY = b"""
 version = 1
@@ -371,7 +371,7 @@ def test_an_interrupt_while_the_intent_is_shown_arms_nothing(desk: MakeDesk) -> 
 
 def _verdict(decision: Decision) -> Verdict:
     facet = FacetVerdict(facet=ToolUse(tool="t"), decision=decision, source=Source.DEFAULT, reason="because", by="x")
-    return Verdict(decision=decision, facets=(facet,))
+    return Verdict(decision=decision, facets=(facet,), effects=effects_of((facet.facet,), unasked=False))
 
 
 _APPROVALS = (None, *(Approval(answer=answer, by="person") for answer in Answer))
@@ -737,7 +737,7 @@ NO_DETOUR = "Do not retry this call, and do not seek the same effect another way
     ],
 )  # fmt: skip
 def test_refusals_in_full(facet: FacetVerdict, approval: Approval | None, decision: Decision, text: str) -> None:
-    verdict = Verdict(decision=facet.decision, facets=(facet,))
+    verdict = Verdict(decision=facet.decision, facets=(facet,), effects=effects_of((facet.facet,), unasked=False))
     assert refusal_text(verdict, approval, decision) == text
 
 

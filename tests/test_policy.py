@@ -11,16 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.actions import Access, Action, Facet, PathAccess, ToolUse
-from harness.errors import ToolError
+from harness.actions import Access, Action, Facet, ToolUse
 from harness.limits import Limits
 from harness.matchers import ArgvPattern
 from harness.messages import ToolCall
 from harness.policy import FacetVerdict, Policy, Source, Verdict, evaluate
-from harness.rules import Decision, Layer, Origin, Rule, ToolDefault
 from harness.policy_file import combine, parse_policy, tightening_only
 from harness.record import replace
-from harness.shell.commands import read_commands
+from harness.rules import Decision, Layer, Origin, Rule, ToolDefault
+from harness.shell.facets import read_commands
 from harness.workspace import Workspace
 
 Judge = Callable[[Policy, str, str], Verdict]
@@ -50,17 +49,10 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 def action(workspace: Workspace, tool: str, what: str) -> Action:
     """Return the action of a call, as the tools make it: a command line for bash, a path for the file tools."""
-
-    def resolve(word: str, access: Access) -> PathAccess | None:
-        try:
-            return workspace.resolve(word, access)
-        except ToolError:
-            return None
-
     text = ""
     facets: tuple[Facet, ...] = ()
     if tool == "bash":
-        facets, text = read_commands(what, resolve), what
+        facets, text = read_commands(what, workspace), what
     elif tool in ("read_file", "write_file", "edit_file"):
         facets = (workspace.resolve(what, Access.READ if tool == "read_file" else Access.WRITE),)
     return Action(
@@ -211,17 +203,21 @@ JUDGED = [
     ("bash", "ls\nrm x", "confirm", "default"),
     ("bash", "ls | wc -l", "auto", "look"),
     # what is not plainly understood is never auto
-    ("bash", "ls $(rm x)", "confirm", "opaque"),
-    ("bash", "ls `rm x`", "confirm", "opaque"),
-    ("bash", "ls > f", "confirm", "opaque"),
-    ("bash", "ls < f", "confirm", "opaque"),
+    ("bash", "ls $(rm x)", "confirm", "default"),
+    ("bash", "ls `rm x`", "confirm", "default"),
+    ("bash", "ls $(ls)", "confirm", "opaque"),
+    ("bash", "ls > f", "confirm", "default"),
+    ("bash", "ls < f", "auto", "look"),
+    ("bash", "ls <> f", "confirm", "default"),
     ("bash", "ls &", "confirm", "opaque"),
-    ("bash", "ls *", "confirm", "opaque"),
-    ("bash", "echo $HOME", "confirm", "opaque"),
-    ("bash", "(ls)", "confirm", "opaque"),
-    ("bash", "sudo ls", "confirm", "opaque"),
-    ("bash", "cd src && ls", "confirm", "opaque"),
-    ("bash", "A=1; ls", "confirm", "opaque"),
+    ("bash", "ls *", "deny", "secrets"),
+    ("bash", "ls src/*", "auto", "look"),
+    ("bash", "echo $HOME", "auto", "print"),
+    ("bash", "(ls)", "auto", "look"),
+    ("bash", "sudo ls", "confirm", "default"),
+    ("bash", "cd src && ls", "auto", "model"),
+    ("bash", "A=1; ls", "auto", "look"),
+    ("bash", "f() { ls; }", "confirm", "opaque"),
     # every option and every variable of an auto rule is listed
     ("bash", "ls -la", "confirm", "default"),
     ("bash", "head -20 notes.txt", "auto", "look"),
@@ -408,8 +404,9 @@ def test_every_rule_of_the_deciding_strictness_is_named(workspace: Workspace) ->
         pytest.param("ls; make", True, id="a default beside an auto rule"),
         pytest.param("npm publish", False, id="a written rule"),
         pytest.param("make; npm publish", False, id="a written rule beside a default"),
-        pytest.param("ls > f", False, id="an opaque line"),
-        pytest.param("make /etc/x", False, id="what is built in"),
+        pytest.param("ls > f", True, id="a redirection"),
+        pytest.param("f() { ls; }", False, id="an opaque line"),
+        pytest.param("tool /etc/x", False, id="what is built in"),
     ],
 )
 def test_a_verdict_says_whether_defaults_alone_made_it(workspace: Workspace, line: str, from_default: bool) -> None:
@@ -624,8 +621,9 @@ def test_a_suspended_rule_says_what_was_changed(workspace: Workspace) -> None:
 WITH_PATH = [
     ("read", "cat src/a.py", "auto"),
     ("read", "cat -n src/a.py", "auto"),
-    # `E` could be a file: what belongs to an option, only the program knows
-    ("read", "cat -vE src/a.py", "deny"),
+    ("read", "cat -vE src/a.py", "auto"),
+    # `E` could be a file: what belongs to an option, only the program knows, and of this one there is no model
+    ("read", "tool -vE src/a.py", "deny"),
     ("read", "cat", "auto"),
     ("read", "cat notes.txt", "deny"),
     ("read", "cat src/a.py notes.txt", "deny"),
@@ -717,6 +715,7 @@ CALLS = [
         "ls", "ls -l src", "ls -a", "ls; git log", "CI=1 ls", "A=1 ls src", "git push", "git push -f", "git -C x push -f",
         "git log -- docs/a.md", "echo x", "echo x; rm x", "cat src/a.py", "cat .env", "cp docs/a.md x", "rm -rf /",
         "ls > f", "ls $(rm x)", "cat < .env", "sudo git push -f", "CI=1 sudo rm x", "cat /etc/passwd", "cd src && ls",
+        "ls |sh", "ls &", "ls $(ls)", "f() { ls; }", "cd / && ls",
     )
 ] + [
     (tool, path)
@@ -827,7 +826,7 @@ def test_what_is_opaque_or_built_in_is_never_auto(
     calls: tuple[Action, ...], rules: list[Written], tools: dict[str, str]
 ) -> None:
     everything = written(list(enumerate(rules)), tools, "p.toml")
-    never = {"ls > f", "ls $(rm x)", "cat < .env", "sudo git push -f", "cat /etc/passwd", "cd src && ls", "/etc/passwd"}
+    never = {"ls |sh", "ls &", "ls $(ls)", "f() { ls; }", "cat /etc/passwd", "cd / && ls", "/etc/passwd"}
     judged = {call.summary: evaluate(everything, call).decision for call in calls}
     assert {what for what in never if judged[what] is Decision.AUTO} == set()
     assert judged["rm -rf /"] is Decision.BLOCK

@@ -18,14 +18,11 @@ from harness.errors import PolicyError
 from harness.limits import Limits
 from harness.matchers import ArgvPattern, PathPatterns
 from harness.policy import Policy, PolicySource
-from harness.rules import Decision, Layer, Origin, Rule, ToolDefault
 from harness.policy_file import (
     DECISION_WORDS,
-    INTERPRETERS,
     LIMIT_KEYS,
     MAX_POLICY_BYTES,
     RULE_KEYS,
-    STEERING_VARIABLES,
     TOOL_NAMES,
     TOP_KEYS,
     combine,
@@ -33,6 +30,9 @@ from harness.policy_file import (
     parse_policy,
     tightening_only,
 )
+from harness.programs.runners import INTERPRETERS
+from harness.programs.variables import STEERING
+from harness.rules import Decision, Layer, Origin, Rule, ToolDefault
 from harness.toml_lines import key_lines
 
 
@@ -472,7 +472,7 @@ def test_no_auto_rule_for_programs_that_run_their_operands(body: str, program: s
     assert parse(rule(body, "confirm")).rules[0].decision is Decision.CONFIRM
 
 
-@pytest.mark.parametrize("name", [*sorted(STEERING_VARIABLES), "LD_X", "DYLD_INSERT_LIBRARIES", "GIT_X"])
+@pytest.mark.parametrize("name", [*sorted(STEERING), "LD_X", "DYLD_INSERT_LIBRARIES", "GIT_X"])
 def test_no_auto_rule_lists_a_variable_that_steers_programs(name: str) -> None:
     body = f"argv = ['x']\nenv = ['CI', '{name}']"
     assert problem(rule(body, "auto")) == f"p.toml:6: [[rule]] env: {name} {STEERS}"

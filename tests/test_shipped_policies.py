@@ -15,8 +15,8 @@ from harness.actions import Action
 from harness.cli.policies import SHIPPED, load_named, shipped_policy_path
 from harness.messages import ToolCall
 from harness.policy import Policy, evaluate
-from harness.rules import Decision
 from harness.policy_file import load_policy
+from harness.rules import Decision
 from harness.tool import ToolRegistry
 from harness.tools import builtin_tools
 from harness.workspace import Workspace

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness import ActionLog, Answer, Approval, Limits, ToolError, ToolRegistry, Verdict, Workspace, builtin_tools
-from harness.actions import Access, Action, Command, Facet, Opaque, PathAccess, Place
+from harness.actions import Access, Action, Command, Effects, Facet, Opaque, PathAccess, Place
 from harness.gate import Gate, Permit
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy_file import parse_policy
@@ -668,7 +668,7 @@ def test_an_action_of_another_tool_is_not_run(road: Road) -> None:
     tool = BashTool(road.workspace, environment={"PATH": PATH})
 
     with pytest.raises(TypeError, match="was not prepared by bash"):
-        tool.run(replace(action, request="touch ran"))
+        tool.run(replace(action, request="touch ran"), Effects(read=None, write=None, network=True, unasked=False))
 
     assert not (road.root / "ran").exists()
 

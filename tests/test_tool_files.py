@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import ActionLog, Answer, Approval, Limits, ToolError, ToolRegistry, Verdict, Workspace, builtin_tools
-from harness.actions import Access, Action, PathAccess, Place
+from harness.actions import Access, Action, Effects, PathAccess, Place
 from harness.gate import Gate, Permit, Refusal
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy_file import parse_policy
@@ -27,6 +27,8 @@ from harness.tools.edit_file import EditFileTool
 from harness.tools.files import failure
 from harness.tools.read_file import ReadFileRequest, ReadFileTool
 from harness.tools.write_file import WriteFileTool
+
+EFFECTS = Effects(read=None, write=None, network=False, unasked=False)
 
 NO_LIMITS = Limits()
 POLICY = b'version = 1\n[tools]\ndefault = "auto"\n'
@@ -590,7 +592,7 @@ def test_a_write_that_fails_half_way_leaves_the_old_file(road: Road) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
     try:
         with pytest.raises(ToolError) as caught:
-            tool.run(action)
+            tool.run(action, EFFECTS)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
@@ -1099,9 +1101,9 @@ def test_an_action_of_another_tool_is_not_run(road: Road) -> None:
 
     for tool in (ReadFileTool(road.workspace), EditFileTool(road.workspace)):
         with pytest.raises(TypeError, match="was not prepared by"):
-            tool.run(action)
+            tool.run(action, EFFECTS)
     with pytest.raises(TypeError, match="was not prepared by write_file"):
-        WriteFileTool(road.workspace).run(replace(action, request=action.arguments))
+        WriteFileTool(road.workspace).run(replace(action, request=action.arguments), EFFECTS)
 
     assert road.tree() == {}
 

@@ -9,6 +9,7 @@ from harness.actions import Access, Act, Action, Command, Facet, JsonValue, Plac
 from harness.cli.policies import assemble, load_named
 from harness.cli.state import State
 from harness.errors import ToolError, UsageError
+from harness.limits import Limits
 from harness.messages import ToolCall
 from harness.policy import Policy
 from harness.policy_file import TOOL_NAMES, nearest
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _ACCESSES = {"read_file": (Access.READ,), "edit_file": (Access.WRITE, Access.READ)}
 """What a tool does to its file, where that is not only writing; an edit shows lines around the change."""
+_ANY_SECONDS = 1e9
+"""How long a command may run is no matter of rules: what was a valid call under other limits is one here."""
 
 
 def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", changes: bool = True) -> Action:
@@ -83,9 +86,9 @@ class CallReader:
     def __init__(self) -> None:
         from harness.tools import builtin_tools
 
-        self._specs = {
-            tool.spec.name: _relaxed(tool.spec) for tool in builtin_tools(Workspace("/", "/"), environment={})
-        }
+        limits = Limits(command_seconds=_ANY_SECONDS)
+        tools = builtin_tools(Workspace("/", "/"), limits=limits, environment={})
+        self._specs = {tool.spec.name: _relaxed(tool.spec) for tool in tools}
 
     def action(self, tool: str, arguments: str, workspace: Workspace, *, changes: bool = True) -> Action:
         """Return the action that would be judged. Raises ToolError for an unknown tool and for arguments that do not fit."""

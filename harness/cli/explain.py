@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from harness.actions import Command, JsonValue, Opaque, PathAccess, ToolUse, describe_facet
+from harness.actions import Act, Command, JsonValue, Opaque, PathAccess, ToolUse, describe_facet
 from harness.policy import FacetVerdict, Policy, Source, Verdict
 from harness.rules import Decision, Origin
 from harness.visible import visible_line
@@ -20,6 +20,7 @@ _HEADINGS = ("part", "verdict", "decided by", "at", "why")
 _PART, _BY, _AT, _WHY = 0, 2, 3, 4
 _SHRINK = ((_AT, 24), (_WHY, 32), (_PART, 32), (_BY, 24), (_AT, 16), (_WHY, 8), (_PART, 12), (_BY, 10), (_AT, 7))
 """Which column gives way first where the table is too wide, and how far; in the end all fit into LEAST_WIDTH."""
+_DOES = {Act.WRITES: "it writes files", Act.CHANGES: "it changes more than it names", Act.RUNS: "it runs code"}
 MAX_PATHS = 8
 """Of the effects, in the lines for people."""
 
@@ -92,8 +93,8 @@ def short_by(by: str) -> str:
 
 def _row(facet: FacetVerdict, policy: Policy) -> tuple[str, ...]:
     reason = facet.reason
-    if isinstance(facet.facet, Command) and facet.source is Source.DEFAULT and facet.facet.gap not in reason:
-        reason = f"{reason}; {facet.facet.gap}"
+    if isinstance(facet.facet, Command) and facet.source is Source.DEFAULT and (more := _no_reader(facet.facet)):
+        reason = f"{more}; {reason}"  # the rarer words first: the end may be cut
     place = _place(facet, policy)
     return (
         visible_line(describe_facet(facet.facet), 300),
@@ -101,6 +102,20 @@ def _row(facet: FacetVerdict, policy: Policy) -> tuple[str, ...]:
         visible_line(_decided_by(facet, policy), 300),
         "" if place is None else visible_line(str(place), 5_000),
         visible_line(reason, 300),
+    )
+
+
+def _no_reader(command: Command) -> str:
+    """Say why a command is none that only reads, in a few words; nothing of one that is."""
+    if command.gap:
+        return command.gap
+    does = _DOES.get(command.act, "")
+    return (
+        f"{does}, over the network"
+        if does and command.network
+        else "it reaches the network"
+        if command.network
+        else does
     )
 
 

@@ -19,8 +19,9 @@ _TREES = Program(operands="TREE...")
 
 
 def _here(parsed: Parsed, use: Use) -> Use:
-    """Without an operand, the folder itself is looked at."""
-    return use if parsed.operands else replace(use, paths=(*use.paths, PathUse(word=".", access=Access.READ)))
+    """Without an operand, the folder itself is looked at; `-` is a file like any other."""
+    more = ["./-" for word in parsed.operands if word == "-"] if parsed.operands else ["."]
+    return replace(use, paths=(*use.paths, *(PathUse(word=word, access=Access.READ) for word in more)))
 
 
 def _deep(parsed: Parsed, use: Use) -> Use:
@@ -73,11 +74,16 @@ def _link(parsed: Parsed, use: Use) -> Use:
         return gap(named if isinstance(named, str) else str(links))
     from_links = [
         PathUse(word=f"{folder}/{path.word}", access=Access.READ, tree=path.tree)
-        for folder in dict.fromkeys(link.word.rstrip("/").rpartition("/")[0] for link in links)
+        for folder in dict.fromkeys(_folder_of(link.word) for link in links)
         for path in named
         if folder and not path.word.startswith("/")
     ]
     return _added(use, named, from_links, links)
+
+
+def _folder_of(word: str) -> str:
+    folder = word.rstrip("/").rpartition("/")[0]
+    return folder or ("/" if word.startswith("/") else "")
 
 
 def _sources_and_target(parsed: Parsed) -> tuple[tuple[str, ...], str]:
@@ -117,7 +123,8 @@ def _written(parsed: Parsed, sources: Sequence[str], target: str, *, deep: bool)
 
 def _used(words: Sequence[str], access: Access, *, deep: bool) -> Sequence[PathUse] | str:
     """Return these operands as paths, or why one of them is not known."""
-    use = read_command(_TREES if deep else _FILES, ("", "--", *words))
+    # None of these programs takes `-` for the standard input.
+    use = read_command(_TREES if deep else _FILES, ("", "--", *("./-" if word == "-" else word for word in words)))
     return use.gap or [path if access is Access.READ else replace(path, access=access) for path in use.paths]
 
 
@@ -183,13 +190,16 @@ def _dd(argv: Sequence[str]) -> Use:
         elif isinstance(word, Found) or "=" not in word:
             return gap(f"the operand {word} of dd is not in its model")
         else:
-            words.append(f"--{word}")
+            words.append("--if=./-" if word == "if=-" else f"--{word}")
     use = read_command(_DD, words)
     return gap(use.gap.replace("option --", "operand ")) if use.gap else use
 
 
-_FACT = Program(style=Style.TEXT, operands="TEXT...")
-"""Prints a fact, or computes; no word of it can be a path or more than text."""
+def _fact(*looks: str) -> Program:
+    """Return the model of a program that prints a fact, or computes; no word of it can be a path or more than text."""
+    return Program(style=Style.TEXT, operands="TEXT...", looks=looks)
+
+
 _COPIES = (
     "-f|--force -i|--interactive -n|--no-clobber -u --update[=TEXT] -v|--verbose -t|--target-directory=TEXT "
     "-T|--no-target-directory --strip-trailing-slashes -Z --debug "
@@ -204,17 +214,17 @@ _LS = Program(
     "--quoting-style=TEXT -r|--reverse -R|--recursive -s|--size -S --sort=TEXT --time=TEXT --time-style=TEXT -t "
     "-T|--tabsize=TEXT -u -U -v -w|--width=TEXT -x -X -Z|--context --zero -1",
     refine=_here,
-    looks=("ls", "ls -la src", "ls -lah --color=never", "ls *.md", "ls -d */", "ls -1 -- -x", "ls --version", "ls -I '*.pyc' ."),
+    looks=("ls", "ls -la src", "ls -lah --color=never", "ls *.md", "ls -d */", "ls -1 -- -x", "ls --version", "ls -I '*.c'"),
     not_covered=("ls --colour", "ls --recurs", "ls --block-size", "ls --nope=/x"),
-)
+)  # fmt: skip
 _CHOWN = Program(
     options=_INFO + "-c|--changes -f|--silent|--quiet -v|--verbose --dereference -h|--no-dereference --from=TEXT "
     "--preserve-root --reference=READ:instead -R|--recursive -H -L -P",
-    operands="(TEXT) EITHER...",
+    operands="(TEXT) WRITE...",
     refine=_deep,
     covered=("chown me x", "chown -R me:us src", "chgrp us x", "chown --reference=a b"),
     not_covered=("chown --no-preserve-root -R me /", "chown --ref=a b"),
-)
+)  # fmt: skip
 
 PROGRAMS = {
     "ls": _LS,
@@ -234,7 +244,7 @@ PROGRAMS = {
         operands="TEXT...",
         refine=_copy,
         covered=("cp a b", "cp -r src dst", "cp -t dst a b", "cp -a a/. b", "cp a b dst/", "cp -rT a b", "cp -l a b"),
-        not_covered=("cp a", "cp -b a b", "cp -S .py a b", "cp --parents a/b c", "cp --target=x a", "cp $x b", "cp a $x"),
+        not_covered=("cp a", "cp -b a b", "cp -S .py a b", "cp --parents a/b c", "cp --target=x a"),
     ),
     "mv": Program(
         act=Act.WRITES,
@@ -242,7 +252,7 @@ PROGRAMS = {
         operands="TEXT...",
         refine=_move,
         covered=("mv a b", "mv -t dst a b", "mv -v a b dst", "mv -n a/ b/", "mv -T a b"),
-        not_covered=("mv a", "mv -b a b", "mv --suffix=x a b", "mv a $x", "mv --exchange a b"),
+        not_covered=("mv a", "mv -b a b", "mv --suffix=x a b", "mv --exchange a b"),
     ),
     "install": Program(
         act=Act.WRITES,
@@ -261,7 +271,7 @@ PROGRAMS = {
         operands="TEXT...",
         refine=_link,
         covered=("ln -s a b", "ln -sf ../a dir/b", "ln a b", "ln -s /etc/passwd", "ln -snf a b", "ln -s -t dir a b"),
-        not_covered=("ln", "ln -b a b", "ln -s $x b", "ln -F a b"),
+        not_covered=("ln", "ln -b a b", "ln -F a b"),
     ),
     "rm": Program(
         act=Act.WRITES,
@@ -270,7 +280,7 @@ PROGRAMS = {
         operands="WRITE...",
         refine=_deep,
         covered=("rm a", "rm -rf build", "rm -- -x", "rm -fv a b", "rm src/a -r"),
-        not_covered=("rm -rf --no-preserve-root /", "rm --recur a", "rm $x", "rm -rf $x/y"),
+        not_covered=("rm -rf --no-preserve-root /", "rm --recur a"),
     ),
     "unlink": Program(options=_INFO, operands="WRITE", covered=("unlink a",), not_covered=("unlink a b", "unlink -f a")),
     "link": Program(options=_INFO, operands="EITHER WRITE", covered=("link a b",), not_covered=("link a b c",)),
@@ -285,7 +295,7 @@ PROGRAMS = {
         options=_INFO + "-m|--mode=TEXT -p|--parents -v|--verbose -Z --context[=TEXT]",
         operands="WRITE...",
         covered=("mkdir a", "mkdir -p a/b c", "mkdir -m 700 a"),
-        not_covered=("mkdir --mod=7 a", "mkdir $x"),
+        not_covered=("mkdir --mod=7 a",),
     ),
     "touch": Program(
         options=_INFO + "-a -c|--no-create -d|--date=TEXT -f -h|--no-dereference -m -r|--reference=READ -t=TEXT --time=TEXT",
@@ -297,10 +307,10 @@ PROGRAMS = {
         # A mode may begin with a dash: `chmod -x a`.
         options=_INFO + "-c|--changes -f|--silent|--quiet -v|--verbose --preserve-root --reference=READ:instead -R|--recursive "
         "-r[=TEXT]:instead -w[=TEXT]:instead -x[=TEXT]:instead -X[=TEXT]:instead",
-        operands="(TEXT) EITHER...",
+        operands="(TEXT) WRITE...",
         refine=_deep,
         covered=("chmod +x a", "chmod -x a", "chmod -R u+w src", "chmod 644 a b", "chmod -rwx a", "chmod --reference=a b"),
-        not_covered=("chmod --no-preserve-root -R 0 /", "chmod -s a", "chmod +x $x"),
+        not_covered=("chmod --no-preserve-root -R 0 /", "chmod -s a"),
     ),
     "chown": _CHOWN,
     "chgrp": _CHOWN,
@@ -315,7 +325,7 @@ PROGRAMS = {
         "-S|--separate-dirs --si -s|--summarize -t|--threshold=TEXT --time[=TEXT] --time-style=TEXT -X|--exclude-from=READ "
         "--exclude=TEXT -x|--one-file-system",
         refine=_here,
-        looks=("du -sh .", "du -sh", "du -h -d1 src", "du -ah --max-depth=2 | sort -h"),
+        looks=("du -sh .", "du -sh", "du -h -d1 src", "du -ah --max-depth=2"),
         not_covered=("du --files0-from=x", "du --files0-fr=x"),
     ),
     "df": Program(
@@ -324,8 +334,8 @@ PROGRAMS = {
         looks=("df -h", "df -hT .", "df"),
         not_covered=("df --tot",),
     ),
-    "dirname": _FACT,
-    "basename": _FACT,
+    "dirname": _fact("dirname a/b", "dirname -- $x"),
+    "basename": _fact("basename a/b.py .py", "basename -a a/b c/d"),
     "realpath": Program(
         options=_INFO + "-e|--canonicalize-existing -m|--canonicalize-missing -L|--logical -P|--physical -q|--quiet "
         "--relative-to=READ --relative-base=READ -s|--strip|--no-symlinks -z|--zero -E",
@@ -344,13 +354,13 @@ PROGRAMS = {
         refine=_mktemp,
         looks=("mktemp -u",),
         covered=("mktemp", "mktemp -d", "mktemp -p . x.XXXX", "mktemp x.XXXX"),
-        not_covered=("mktemp $x", "mktemp --suff=x", "mktemp -p $x"),
+        not_covered=("mktemp --suff=x",),
     ),
     "dd": Program(
         read=_dd,
-        looks=("dd", "dd if=a bs=1 count=10 status=none", "dd if=a skip=$n"),
+        looks=("dd", "dd if=a bs=1 count=10 status=none", 'dd if=a "skip=$n"'),
         covered=("dd if=a of=b", "dd of=x conv=notrunc oflag=append"),
-        not_covered=("dd if=a b", "dd off=a", "dd of=$x", "dd $x", "dd -- if=a", "dd --of=a"),
+        not_covered=("dd if=a b", "dd off=a", "dd -- if=a", "dd --of=a"),
     ),
     "truncate": Program(
         options=_INFO + "-c|--no-create -o|--io-blocks -r|--reference=READ -s|--size=TEXT",
@@ -363,7 +373,7 @@ PROGRAMS = {
         operands="WRITE...",
         looks=("tee",),
         covered=("tee a", "tee -a a b", "tee -", "tee a -a"),
-        not_covered=("tee --app a", "tee $x"),
+        not_covered=("tee --app a",),
     ),
     "sync": Program(options=_INFO + "-d|--data -f|--file-system", looks=("sync", "sync a"), not_covered=("sync --dat a",)),
     "shred": Program(
@@ -384,9 +394,9 @@ PROGRAMS = {
         "--rfc-3339=TEXT -r|--reference=READ -s|--set=TEXT:changes -u|--utc|--universal",
         operands="TEXT...",
         refine=_date,
-        looks=("date", "date +%F", "date -u -d '2 days ago' '+%Y %m'", "date -Iseconds", "date -r a +%s", "date -d @$x"),
+        looks=("date", "date +%F", "date -u -d '2 days ago' '+%Y %m'", "date -Iseconds", "date -r a +%s", 'date -d "@$x"'),
         covered=("date -s 12:00", "date --set=x", "date 01020304", "date -u 0102030405", "date -- 01020304"),
-        not_covered=("date --se=x", "date $x", "date -us", "date -j"),
+        not_covered=("date --se=x", "date -us", "date -j"),
     ),
     "hostname": Program(
         # What the name service says may have to be asked for.
@@ -396,24 +406,26 @@ PROGRAMS = {
         refine=_hostname,
         looks=("hostname", "hostname -s", "hostname -I"),
         covered=("hostname -f", "hostname x"),
-        not_covered=("hostname -F x", "hostname --file=x", "hostname -b", "hostname $x", "hostname --shor"),
+        not_covered=("hostname -F x", "hostname --file=x", "hostname -b", "hostname --shor"),
     ),
     "uptime": Program(options="-p|--pretty -s|--since -h|--help:info -V|--version:info", looks=("uptime", "uptime -p")),
-    "who": Program(options=_INFO + "-a|--all -b|--boot -H|--heading -q|--count -u|--users -m -s|--short", looks=("who", "who -b")),
+    "who": Program(
+        options=_INFO + "-a|--all -b|--boot -H|--heading -q|--count -u|--users -m -s|--short", looks=("who", "who -b")
+    ),
     "users": Program(options=_INFO, looks=("users",), not_covered=("users -x",)),
-    "uname": replace(_FACT, looks=("uname -a", "uname -sr")),
-    "whoami": _FACT,
-    "id": replace(_FACT, looks=("id", "id -un", "id -u me")),
-    "groups": _FACT,
-    "logname": _FACT,
-    "hostid": _FACT,
-    "arch": _FACT,
-    "nproc": replace(_FACT, looks=("nproc", "nproc --all")),
-    "tty": _FACT,
-    "printenv": replace(_FACT, looks=("printenv", "printenv PATH")),
-    "sleep": replace(_FACT, looks=("sleep 1", "sleep 0.5s", "sleep $x")),
-    "yes": replace(_FACT, looks=("yes", "yes | head -1")),
-    "seq": replace(_FACT, looks=("seq 10", "seq -w 1 2 9", "seq -s, -5 5", "seq 1 $n")),
-    "expr": replace(_FACT, looks=("expr 1 + 2", "expr length abc", "expr -1 '*' 2")),
-    "factor": replace(_FACT, looks=("factor 12",)),
+    "uname": _fact("uname -a", "uname -sr"),
+    "whoami": _fact("whoami"),
+    "id": _fact("id", "id -un", "id -u me"),
+    "groups": _fact("groups"),
+    "logname": _fact("logname"),
+    "hostid": _fact("hostid"),
+    "arch": _fact("arch"),
+    "nproc": _fact("nproc", "nproc --all"),
+    "tty": _fact("tty"),
+    "printenv": _fact("printenv", "printenv PATH"),
+    "sleep": _fact("sleep 1", "sleep 0.5s", "sleep $x"),
+    "yes": _fact("yes", "yes n"),
+    "seq": _fact("seq 10", "seq -w 1 2 9", "seq -s, -5 5", "seq 1 $n"),
+    "expr": _fact("expr 1 + 2", "expr length abc", "expr -1 '*' 2"),
+    "factor": _fact("factor 12"),
 }  # fmt: skip

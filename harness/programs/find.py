@@ -254,7 +254,6 @@ PROGRAMS: Mapping[str, Program] = {
             "find -L . -delete",
             "find . -follow -name x -exec cat {} +",
             "find '(x' -delete",
-            "find . x",
             "find . -type f x",
         ),
     ),

@@ -104,7 +104,9 @@ class PathUse(Record):
     only: tuple[str, ...] = ()
     """Of a tree: only files whose name matches one of these (`*.py`), if there are any."""
     skips: tuple[str, ...] = ()
-    """Of a tree: no files and folders whose name matches one of these (`.git`, `.*`)."""
+    """Of a tree: no folders whose name matches one of these (`.git`)."""
+    hidden: bool = True
+    """Of a tree: whether hidden files are read; rg leaves them out, unless an ignore file brings them back with `!`."""
 
 
 class Inner(Record):

@@ -45,7 +45,7 @@ def _script(parsed: Parsed, use: Use) -> Use:
 def _entr(parsed: Parsed, use: Use) -> Use:
     """`/_` stands for a file of those that are watched, which come in by the input (entr(1))."""
     if not use.commands or use.commands[0].argv[0] == "/_":
-        return gap("entr without a command of its own")
+        return gap(f"{parsed.program} without a command of its own")
     argv = tuple(Unknown(word, prefix="/", single=True) if word == "/_" else word for word in use.commands[0].argv)
     return replace(use, commands=(Inner(argv=argv),))
 
@@ -75,6 +75,14 @@ PROGRAMS = {
         covered=("ltrace -f -o trace.txt ls",),
         not_covered=("ltrace -p 1", "ltrace -F conf ls", "ltrace -u root ls", "ltrace"),
     ),
+    "valgrind": wraps(  # it takes options from a .valgrindrc in the folder
+        "--version:info -h:info --help:info -q -v -s --tool[=TEXT] --leak-check[=TEXT] --track-origins[=TEXT] "
+        "--show-leak-kinds[=TEXT] --error-exitcode[=TEXT] --errors-for-leak-kinds[=TEXT] --trace-children[=TEXT] "
+        "--track-fds[=TEXT] --num-callers[=TEXT] --log-file[=WRITE] --xml[=TEXT] --xml-file[=WRITE] --suppressions[=READ]",
+        act=Act.RUNS,
+        covered=("valgrind --leak-check=full -q ls", "valgrind --tool=memcheck --log-file=v.txt ls"),
+        not_covered=("valgrind", "valgrind --vgdb=yes ls", "valgrind --log-socket=h:1 ls", "valgrind --leak=full ls"),
+    ),
     "hyperfine": Program(
         act=Act.WRAPS,
         options="-V|--version:info -h|--help:info -w|--warmup=TEXT -r|--runs=TEXT -m|--min-runs=TEXT -M|--max-runs=TEXT "
@@ -103,7 +111,7 @@ PROGRAMS = {
     ),
     "script": Program(
         act=Act.WRAPS,
-        options=_UTIL_LINUX + "-c|--command=SHELL -q|--quiet -a|--append -e|--return -f|--flush --force "
+        options="-V|--version:info -h|--help:info -c|--command=SHELL -q|--quiet -a|--append -e|--return -f|--flush --force "
         "-O|--log-out=WRITE -I|--log-in=WRITE -B|--log-io=WRITE -T|--log-timing=WRITE -E|--echo=TEXT "
         "-m|--logging-format=TEXT -o|--output-limit=TEXT",
         operands="WRITE",

@@ -1,4 +1,4 @@
-"""Models of the tools that check, format, test and document Python code; data, and what their tables cannot say.
+"""Models of the tools that test and document Python code, and of those that run hooks and applications; data.
 
 A tool that loads plugins, configuration that is code, or the project itself, runs code: `RUNS`, whatever is asked of it.
 """
@@ -9,13 +9,8 @@ from collections.abc import Mapping
 
 from harness.actions import Access, Act
 from harness.programs.model import Found, Parsed, PathUse, Program, Style, Unknown, Use
-from harness.programs.tables import all_of, arguments_from, as_trees, doing, no_word_lists, one_of
+from harness.programs.tables import ANYTHING_ELSE, all_of, arguments_from, no_word_lists
 from harness.record import replace
-
-_PYTHON_FILES = ("*.py", "*.pyi", "*.pyw", "*.ipynb", "pyproject.toml")
-
-
-# --- Tests
 
 
 def _pytest(parsed: Parsed, use: Use) -> Use:
@@ -43,10 +38,10 @@ _PYTEST = Program(
         --tb=TEXT --color=TEXT --code-highlight=TEXT --capture=TEXT --show-capture=TEXT --full-trace --durations=TEXT
         --durations-min=TEXT --no-header --no-summary --disable-warnings|--disable-pytest-warnings --runxfail
         --co|--collect-only --ignore=TEXT --ignore-glob=TEXT --deselect=TEXT --noconftest --import-mode=TEXT --markers
-        --fixtures|--funcargs --fixtures-per-test --strict --strict-markers --strict-config --setup-show --setup-plan --setup-only
-        --continue-on-collection-errors --doctest-modules --doctest-glob=TEXT --assert=TEXT --log-level=TEXT
-        --log-cli-level=TEXT --timeout=TEXT --reruns=TEXT --randomly-seed=TEXT --asyncio-mode=TEXT
-        --hypothesis-seed=TEXT --hypothesis-profile=TEXT --hypothesis-show-statistics --benchmark-only --benchmark-skip
+        --fixtures|--funcargs --fixtures-per-test --strict --strict-markers --strict-config --setup-show --setup-plan
+        --setup-only --continue-on-collection-errors --doctest-modules --doctest-glob=TEXT --assert=TEXT --log-level=TEXT
+        --log-cli-level=TEXT --timeout=TEXT --reruns=TEXT --randomly-seed=TEXT --asyncio-mode=TEXT --hypothesis-seed=TEXT
+        --hypothesis-profile=TEXT --hypothesis-show-statistics --benchmark-only --benchmark-skip
         --cov[=READ] --cov-report=TEXT --cov-branch --no-cov --cov-append --cov-fail-under=TEXT
         --junit-xml|--junitxml=WRITE --junit-prefix=TEXT --log-file=WRITE --basetemp=WRITE_TREE
         --pyargs:gap --pdb:gap --trace:gap --pastebin=TEXT:gap --debug[=WRITE]:gap
@@ -68,21 +63,163 @@ _PYTEST = Program(
         "pytest -o addopts=-pevil",
         "pytest --override-i=python_files=x",
         "pytest --rootdir=/tmp",
-        "pytest --rootd /tmp",
         "pytest @words",
         "pytest --pyargs os",
     ),
 )
 
-_UNITTEST_LIKE = "-v|--verbose -q|--quiet -x -s -h|--help -l|--list -r|--recreate -p|--parallel --version --workdir=WRITE_TREE"
-
 _TOX = Program(
     act=Act.RUNS,
     network=True,
-    options=f"{_UNITTEST_LIKE} -e=TEXT -m=TEXT -f=TEXT --notest --skip-pkg-install --develop -c|--conf=CODE -x=CODE".replace(
-        " -x -s ", " "
-    ),
-    operands="TEXT EITHER...",
-    covered=("tox", "tox -e py311", "tox run -e lint -- src", "tox --version"),
-    not_covered=("tox -c evil.ini", "tox --override testenv.commands=x", "tox -x testenv.commands=x", "tox --root /tmp"),
+    options="""
+        -h|--help --version -v|--verbose -q|--quiet -l|--list -a|--listenvs-all -r|--recreate -p|--parallel[=TEXT] -e=TEXT
+        -m=TEXT -f=TEXT --notest --skip-pkg-install --skip-missing-interpreters[=TEXT] --sitepackages --workdir=WRITE_TREE
+        -c|--conf=CODE -x|--override=CODE
+    """,
+    operands="TEXT...",
+    refine=arguments_from(1),
+    covered=("tox", "tox -e py311,lint", "tox run -e lint -- src", "tox -l", "tox --version"),
+    not_covered=("tox -c evil.ini", "tox -x testenv.commands=x", "tox --over testenv.commands=x", "tox --root /tmp"),
 )
+_NOX = Program(
+    act=Act.RUNS,
+    network=True,
+    options="""
+        -h|--help --version -v|--verbose -l|--list -s|-e|--session|--sessions=TEXT -k|--keywords=TEXT -t|--tags=TEXT
+        -p|--python|--pythons=TEXT -r|--reuse-existing-virtualenvs -R -x|--stop-on-first-error --no-install -f|--noxfile=SCRIPT
+    """,
+    operands="TEXT...",
+    refine=arguments_from(0),
+    covered=("nox", "nox -s tests -- -q", "nox -f noxfile.py -l"),
+    not_covered=("nox --force-python /tmp/python", "nox --extra-pythons=x", "nox --default-venv-backend x"),
+)
+
+
+# --- Coverage, documentation, applications
+
+_COVERAGE_COMMON = (
+    "-h|--help -q|--quiet --debug=TEXT -i|--ignore-errors --include=TEXT --omit=TEXT --rcfile=CODE --data-file=EITHER"
+)
+# Its configuration names plugins, and its data files name what is read.
+_COVERAGE_REPORT = Program(
+    act=Act.RUNS,
+    options=f"""
+        {_COVERAGE_COMMON} -m|--show-missing --skip-covered --no-skip-covered --skip-empty --precision=TEXT --sort=TEXT
+        --format=TEXT --fail-under=TEXT --contexts=TEXT --show-contexts --title=TEXT --pretty-print -d|--directory=WRITE_TREE
+        -o=WRITE
+    """,
+    operands="READ...",
+)
+_COVERAGE = Program(
+    act=Act.RUNS,
+    options="--version -h|--help",
+    subcommands={
+        "": ANYTHING_ELSE,
+        "run": Program(
+            act=Act.RUNS,
+            network=True,
+            style=Style.POSIX,
+            options=f"""
+                {_COVERAGE_COMMON} -a|--append --branch -p|--parallel-mode --source=TEXT --timid -m|--module:instead
+            """,
+            operands="(SCRIPT) TEXT...",
+            refine=arguments_from(1),
+        ),
+        **dict.fromkeys(("report", "html", "xml", "json", "lcov", "combine", "annotate"), _COVERAGE_REPORT),
+        "erase": Program(act=Act.RUNS, options=_COVERAGE_COMMON, operands=""),
+    },
+    covered=(
+        "coverage run -m pytest -q",
+        "coverage report -m --fail-under=80",
+        "coverage html -d out",
+        "coverage erase",
+    ),
+    not_covered=("coverage report --rcfile=evil", "coverage run --plugin x a.py", "coverage run --concurrency=x a.py"),
+)
+_PRE_COMMIT = Program(
+    act=Act.RUNS,
+    network=True,
+    options="-h|--help -V|--version",
+    subcommands=dict.fromkeys(
+        "run install uninstall autoupdate install-hooks clean gc validate-config validate-manifest sample-config".split(),
+        Program(
+            act=Act.RUNS,
+            options="""
+                -h|--help -v|--verbose -a|--all-files --show-diff-on-failure --color=TEXT --hook-stage=TEXT -t|--hook-type=TEXT
+                -f|--overwrite --install-hooks --freeze --repo=TEXT -j|--jobs=TEXT --from-ref|--source=TEXT
+                --to-ref|--origin=TEXT
+                -c|--config=CODE
+            """,
+            operands="TEXT...",
+        ),
+    ),
+    covered=("pre-commit run --all-files", "pre-commit run ruff -a", "pre-commit install"),
+    not_covered=("pre-commit run -c evil.yaml", "pre-commit try-repo x", "pre-commit run --files .env", "pre-commit"),
+)
+_SPHINX = Program(
+    act=Act.RUNS,
+    network=True,
+    options="""
+        -h|--help --version -b|--builder=TEXT -M=TEXT -a|--write-all -E|--fresh-env -j|--jobs=TEXT -n|--nitpicky -q|--quiet
+        -Q|--silent -v|--verbose -W|--fail-on-warning -T|--show-traceback --keep-going -t|--tag=TEXT -w|--warning-file=WRITE
+        -d|--doctree-dir=WRITE_TREE -c|--conf-dir=CODE -D|--define=CODE -A|--html-define=TEXT
+    """,
+    operands="READ WRITE_TREE READ...",
+    refine=no_word_lists,
+    covered=("sphinx-build -W -b html docs docs/_build",),
+    not_covered=("sphinx-build -c evil docs out", "sphinx-build -D extensions=evil docs out"),
+)
+_MKDOCS = Program(
+    act=Act.RUNS,
+    network=True,
+    subcommands=dict.fromkeys(
+        ("build", "serve", "gh-deploy", "new"),
+        Program(
+            act=Act.RUNS,
+            options="""
+                -h|--help -q|--quiet -v|--verbose -s|--strict -c|--clean --dirty -t|--theme=TEXT -a|--dev-addr=TEXT
+                -d|--site-dir=WRITE_TREE -f|--config-file=CODE
+            """,
+            operands="WRITE_TREE...",
+        ),
+    ),
+    covered=("mkdocs build --strict", "mkdocs serve -a localhost:8001"),
+    not_covered=("mkdocs build -f evil.yml", "mkdocs"),
+)
+_APPLICATION = Program(
+    act=Act.RUNS,
+    network=True,
+    options="""
+        -h|--help --version -v|--verbosity=TEXT --traceback --no-color --settings=CODE --pythonpath=CODE
+        -c|--config=CODE
+    """,
+    operands="TEXT...",
+    refine=arguments_from(1),
+    covered=("alembic upgrade head", "django-admin check", "alembic history"),
+    not_covered=("django-admin check --settings=evil", "alembic -c evil.ini upgrade head", "django-admin shell -c x"),
+)
+# These run whatever a file, a notebook, or the words of the command say.
+_NOTEBOOK = Program(
+    act=Act.RUNS,
+    network=True,
+    options="""
+        -h|--help --version --no-banner --to=TEXT --execute --inplace:inplace --output=WRITE -c:gap -m:gap -i:gap
+    """,
+    operands="TEXT...",
+    refine=arguments_from(0),
+    covered=("jupyter nbconvert --to notebook --execute a.ipynb", "ipython a.py"),
+    not_covered=("ipython -c 'print(1)'", "jupyter lab --ip=0.0.0.0", "ipython --ext evil"),
+)
+
+PROGRAMS: Mapping[str, Program] = {
+    "pytest": _PYTEST,
+    "py.test": replace(_PYTEST, covered=("py.test -q",), not_covered=("py.test -p evil",)),
+    "tox": _TOX,
+    "nox": _NOX,
+    "coverage": _COVERAGE,
+    "pre-commit": _PRE_COMMIT,
+    "sphinx-build": _SPHINX,
+    "mkdocs": _MKDOCS,
+    **dict.fromkeys(("alembic", "django-admin"), _APPLICATION),
+    **dict.fromkeys(("ipython", "ipython3", "jupyter"), _NOTEBOOK),
+}

@@ -1,17 +1,15 @@
-"""What the models of programs that run programs share: that there is a command, text for sh, files given to code; pure."""
+"""What the models of wrappers share: that there is a command, and that sh reads a text as bash does; pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-from harness.actions import Access, Act
-from harness.programs.model import Found, Parsed, PathUse, Program, Refine, Style, Unknown, Use, gap
-from harness.record import replace
+from harness.actions import Act
+from harness.programs.model import Parsed, Program, Refine, Style, Use, gap
 
 _OTHERWISE = (
     # Sequences that dash, ash and others read otherwise than bash, or not at all: each of them in the strict subset.
-    r"\$'|\[\[|\(\(|[<>]\(|\|&|&>|<<<|>&[^0-9-]|[0-9]{2}[<>]|[}][<>]|\[\^"
+    r"\$'|\[\[|\(\(|[<>]\(|\|&|&>|<<<|>&[^0-9-]|[0-9]{2}[<>]|[}][<>]|\[\^|[<>][|&]?[ \t]*[^\s;&|()<>]*[*?\[]"
     # Keywords that they do not have; and builtins that make commands of text in which the above may come up again.
     r"|\b(?:time|function|select|coproc|eval|alias|trap)\b"
 )
@@ -61,30 +59,3 @@ def wraps(
         covered=covered,
         not_covered=not_covered,
     )
-
-
-def argument_paths(words: Sequence[str]) -> tuple[PathUse, ...] | str:
-    """Return the words given to code that may be files, with which it may do anything; or why that is not known.
-
-    A word of the shape `name=value` or `--name=value` may be one by its value too; other options are none.
-    """
-    paths: list[PathUse] = []
-    for word in words:
-        if isinstance(word, Unknown):
-            return f"the value of {word} is not known"
-        if isinstance(word, Found):
-            paths += [PathUse(word=start, access=Access.EITHER, tree=True) for start in word.starts]
-            continue
-        names = [] if word.startswith("-") else [word]
-        if "=" in word:
-            names.append(word.partition("=")[2])
-        paths += [PathUse(word=name, access=Access.EITHER) for name in names if name]
-    return tuple(paths)
-
-
-def with_arguments(parsed: Parsed, use: Use) -> Use:
-    """Refine for `SCRIPT TEXT...`: what follows the script may be files; without a script, the input is run: a gap."""
-    if not parsed.operands or parsed.operands[0] == "-":
-        return gap("it runs what its input says")
-    paths = argument_paths(parsed.operands[1:])
-    return gap(paths) if isinstance(paths, str) else replace(use, paths=(*use.paths, *paths))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
-from harness.programs.model import Parsed, PathUse, Program, Use, gap
+from harness.programs.model import Parsed, PathUse, Program, Unknown, Use, gap
 from harness.programs.options import read_command, stricter
 from harness.record import replace
 
@@ -30,17 +30,34 @@ _GREP_OPTIONS = """
     -m|--max-count=TEXT -b|--byte-offset -n|--line-number --line-buffered -H|--with-filename -h|--no-filename
     --label=TEXT -o|--only-matching -q|--quiet|--silent -L|--files-without-match -l|--files-with-matches -c|--count
     -T|--initial-tab -Z|--null -a|--text -I -U|--binary --binary-files=TEXT
-    -r|-R|--recursive|--dereference-recursive:tree -d|--directories=TEXT:tree -D|--devices=TEXT
+    -r|--recursive:tree -R|--dereference-recursive:tree -d|--directories=TEXT:tree -D|--devices=TEXT
     --include=TEXT --exclude=TEXT --exclude-dir=TEXT --exclude-from=READ
     -A|--after-context=TEXT -B|--before-context=TEXT -C|--context=TEXT -NUM
     --group-separator=TEXT --no-group-separator --color|--colour[=TEXT]
 """
 
 
+_ENDING = re.compile(r"\*?[A-Za-z0-9_.+-]+")
+"""A pattern that says how names end, and that everybody reads alike. To rg, `#x` is a comment and `x ` is `x`."""
+
+
 def _grep_here(parsed: Parsed, use: Use) -> Use:
-    """`grep -r` without a file searches the current folder; without -r it reads its input."""
+    """`grep -r` without a file searches the current folder; without -r it reads its input.
+
+    Names are narrowed as grep(1) does it: by --include where there is no --exclude beside it, by --exclude-dir always.
+    """
     pattern = 0 if parsed.has("-e", "-f") else 1
-    return _here(use, tree=True) if parsed.has("-r", "-d") and len(parsed.operands) <= pattern else use
+    if parsed.has("-r", "-R", "-d") and len(parsed.operands) <= pattern:
+        use = _here(use, tree=True)
+    only = parsed.values("--include")
+    if parsed.has("--exclude", "--exclude-from") or not all(map(_ENDING.fullmatch, only)):
+        only = ()  # the grep of BSD holds a pattern against whole paths: `t*` is also `t/x`
+    skips = parsed.values("--exclude-dir")
+    follows = parsed.has("-R")
+    if any(isinstance(name, Unknown) for name in (*only, *skips)):
+        return use if not follows else gap("grep -R with a name that is not known")
+    paths = (replace(p, only=only, skips=skips, follows=follows) if p.tree else p for p in use.paths)
+    return replace(use, paths=tuple(paths))
 
 
 _GREP = Program(
@@ -88,6 +105,18 @@ _RG_OPTIONS = """
 # -z runs gzip and its like; -L follows links out of the tree that was looked through.
 
 
+_RG_TYPES = {
+    "py": "*.py *.pyi",
+    "python": "*.py *.pyi",
+    "rust": "*.rs",
+    "go": "*.go",
+    "ts": "*.cts *.mts *.ts *.tsx",
+    "js": "*.cjs *.js *.jsx *.mjs *.vue",
+    "java": "*.java *.jsp *.jspx *.properties",
+}
+"""What the everyday types stand for (`rg --type-list`); a search by another type is taken to read all files."""
+
+
 def _rg_paths(parsed: Parsed, use: Use) -> Use:
     """Without a path rg searches the current folder; with --files it lists names only."""
     if any(value.startswith("=") for value in parsed.values("-f", "--ignore-file")):
@@ -95,9 +124,24 @@ def _rg_paths(parsed: Parsed, use: Use) -> Use:
         return gap("a value joined on with =")
     lists = parsed.has("--files", "--type-list")
     pattern = 0 if lists or parsed.has("-e", "-f") else 1
-    if not lists:
-        use = replace(use, paths=tuple(replace(path, tree=True) for path in use.paths))
-    return _here(use, tree=not lists) if len(parsed.operands) <= pattern else use
+    if len(parsed.operands) <= pattern:
+        use = _here(use, tree=False)
+    if lists:
+        return use
+    # A glob, a type or a `!` of an ignore file brings hidden files back, and so do --hidden and -uu; plain globs say
+    # which files are read.
+    globs = [value for value in parsed.values("-g", "--iglob") if isinstance(value, Unknown) or value[:1] != "!"]
+    types = parsed.values("-t")
+    only: tuple[str, ...] = ()
+    if types and not globs and all(name in _RG_TYPES for name in types):
+        only = tuple(pattern for name in types for pattern in _RG_TYPES[name].split())
+    elif globs and not types and all(map(_ENDING.fullmatch, globs)):
+        only = tuple(globs)
+    if parsed.has("--iglob", "--glob-case-insensitive", "--type-add", "--type-clear"):
+        only = ()
+    hidden = bool(globs) or parsed.has("-.", "-u", "-t", "--type-add", "--type-clear", "--ignore-file")
+    read = (replace(path, tree=True, only=only, hidden=hidden) for path in use.paths)
+    return replace(use, paths=tuple(read))
 
 
 _RG = Program(

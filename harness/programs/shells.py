@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.actions import Access, Act
+from harness.programs.code_files import argument_paths
 from harness.programs.model import Found, Parsed, PathUse, Program, Unknown, Use, gap
-from harness.programs.refinements import argument_paths, read_alike, with_command, wraps
+from harness.programs.refinements import read_alike, with_command, wraps
 from harness.record import Record
 
 _OPTIONS = frozenset(("errexit", "nounset", "pipefail", "xtrace", "verbose"))

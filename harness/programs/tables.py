@@ -6,15 +6,16 @@ A refinement gets what the tables said of a command without a gap and returns th
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from harness.actions import Access, Act
 from harness.programs.code_files import argument_paths
-from harness.programs.model import Found, Parsed, PathUse, Refine, Unknown, Use
-from harness.programs.options import stricter
+from harness.programs.model import Found, Parsed, PathUse, Program, Read, Refine, Unknown, Use, gap
+from harness.programs.options import parse_words, read_command, stricter
 from harness.record import replace
 
-_NAME = re.compile(r"[A-Za-z0-9_./%+,:@\[\]-]+")
-_SWITCH = re.compile(r"(?:on|off|true|false|yes|no|[01]|enabled|disabled|auto)", re.IGNORECASE)
+_NAME = r"[A-Za-z0-9_./%+,:@\[\]-]+"
+_SWITCH = r"(?i:on|off|true|false|yes|no|[01]|enabled|disabled|auto)"
 
 
 def either_dash(table: str) -> str:
@@ -58,9 +59,35 @@ def no_word_lists(parsed: Parsed, use: Use) -> Use:
 def names_only(parsed: Parsed, use: Use) -> Use:
     """Refuse an operand that is no plain name: a variable that is set (`SHELL=x`), or text that a shell might expand."""
     for operand in parsed.operands:
-        if isinstance(operand, Unknown | Found) or not _NAME.fullmatch(operand):
+        if isinstance(operand, Unknown | Found) or not re.fullmatch(_NAME, operand):
             return replace(use, gap=f"{operand} is not a plain name")
     return use
+
+
+def options_first(program: Program) -> Read:
+    """Return how to read a program of one table that takes every word from its first operand on for an operand (Go's flag).
+
+    There an option with a value behind an operand would hide a file: `gofmt a.go -r .env` reads .env.
+    """
+
+    def read(argv: Sequence[str]) -> Use:
+        parsed = parse_words(program, argv, stop=True)
+        behind = parsed.operands[1:] if isinstance(parsed, Parsed) else ()
+        for word in behind:
+            if any(not begin or begin[0] == "-" for begin in beginnings(word)):
+                return gap(f"{word} stands behind an operand")
+        return read_command(program, argv)
+
+    return read
+
+
+ANYTHING_ELSE = Program(act=Act.RUNS, network=True, operands="")
+"""What such a program does without a subcommand: it prints help or its version, through code that the project chooses."""
+
+
+def name_first(parsed: Parsed, use: Use) -> Use:
+    """Refuse a first operand that is no plain name, where there is one: a program that takes text for a shell there."""
+    return names_only(replace(parsed, operands=parsed.operands[:1]), use)
 
 
 def one_of(option: str, values: str) -> Refine:
@@ -83,8 +110,8 @@ def definitions(option: str, names: str) -> Refine:
     def refine(parsed: Parsed, use: Use) -> Use:
         for text in parsed.values(option):
             name, _, value = text.partition("=")
-            plain = not isinstance(text, Unknown | Found) and _NAME.fullmatch(text.replace("=", ""))
-            if not plain or not (name.partition(":")[0] in known or _SWITCH.fullmatch(value)):
+            plain = not isinstance(text, Unknown | Found) and re.fullmatch(_NAME, text.replace("=", ""))
+            if not plain or not (name.partition(":")[0] in known or re.fullmatch(_SWITCH, value)):
                 return replace(use, gap=f"the definition {text} is not in its model")
         return use
 
@@ -107,17 +134,46 @@ def also_writes(*paths: str) -> Refine:
     return lambda _parsed, use: replace(use, paths=(*use.paths, *written))
 
 
-def doing(use: Use, act: Act) -> Use:
-    """Return `use` with at least this act."""
-    return replace(use, act=stricter(use.act, act))
+def here_by_default(parsed: Parsed, use: Use) -> tuple[Parsed, Use]:
+    """Return both as if the folder of the command had been named, where no operand is."""
+    if parsed.operands:
+        return parsed, use
+    here = PathUse(word=".", access=Access.READ)
+    return replace(parsed, operands=(".",)), replace(use, paths=(*use.paths, here))
 
 
-def as_trees(use: Use, *, default: str = "", only: tuple[str, ...] = ()) -> Use:
-    """Return `use` with its paths as trees (of files named like `only`), links followed; `default` where it has none."""
-    paths = use.paths or ((PathUse(word=default, access=Access.READ),) if default else ())
-    return replace(use, paths=tuple(replace(path, tree=True, follows=True, only=only) for path in paths))
+def _operands(parsed: Parsed) -> frozenset[str]:
+    """Return what stands in the paths of a use for each operand."""
+    words = (word.starts if isinstance(word, Found) else (str(word),) for word in parsed.operands)
+    return frozenset(word for each in words for word in each)
 
 
-def trees(*, default: str = "", only: tuple[str, ...] = ()) -> Refine:
-    """Return the refinement of a program that goes through the folders among its operands, as `as_trees`."""
-    return lambda _parsed, use: as_trees(use, default=default, only=only)
+def as_trees(parsed: Parsed, use: Use, only: tuple[str, ...] = ()) -> Use:
+    """Return `use` with its operands as trees (of files named like `only`), links followed.
+
+    For programs without an option that names a folder for the others.
+    """
+    operands = _operands(parsed)
+    paths = (
+        replace(path, tree=True, follows=True, only=only)
+        if path.word in operands and path.access is not Access.WRITE
+        else path
+        for path in use.paths
+    )
+    return replace(use, paths=tuple(paths))
+
+
+def operands_written(parsed: Parsed, use: Use, act: Act = Act.WRITES) -> Use:
+    """Return `use` with its operands written as well as read."""
+    operands = _operands(parsed)
+    paths = (replace(path, access=Access.EITHER) if path.word in operands else path for path in use.paths)
+    return replace(use, paths=tuple(paths), act=stricter(use.act, act))
+
+
+def written_by(*options: str, only: tuple[str, ...] = ()) -> Refine:
+    """Take operands for written, with the files below them that are named like `only`, where one of `options` occurs."""
+
+    def refine(parsed: Parsed, use: Use) -> Use:
+        return as_trees(parsed, operands_written(parsed, use), only) if parsed.has(*options) else use
+
+    return refine

@@ -71,10 +71,11 @@ def _with_split_string(argv: Sequence[str]) -> Sequence[str] | str:
     first = argv[1] if len(argv) > 1 else ""
     if isinstance(first, Unknown | Found):
         return argv
+    form = next((form for form in ("--split-string=", "-vS", "-S") if first.startswith(form)), "")
     if first in ("-S", "-vS", "--split-string"):
         text, rest = (argv[2], argv[3:]) if len(argv) > 2 else ("", ())
-    elif first.startswith(("-S", "-vS", "--split-string=")):
-        text, rest = first.removeprefix("--split-string=").removeprefix("-v").removeprefix("-S"), argv[2:]
+    elif form:
+        text, rest = first.removeprefix(form), argv[2:]
     else:
         return argv
     if isinstance(text, Unknown | Found) or not text.strip() or not re.fullmatch(_SPLIT_PLAINLY, text):
@@ -123,7 +124,7 @@ def _filled(word: str, marker: str) -> str:
 
 def _prints_limits(parsed: Parsed, use: Use) -> Use:
     """Without a command, prlimit sets limits for itself, and prints them."""
-    return use if use.commands else replace(use, act=Act.LOOKS)
+    return with_command(parsed, use) if parsed.operands else replace(use, act=Act.LOOKS)
 
 
 def _flock(parsed: Parsed, use: Use) -> Use:

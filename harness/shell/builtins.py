@@ -73,6 +73,7 @@ def _forget(names: Sequence[str], state: State, otherwise: str) -> State | str:
             return otherwise
         if changes_the_shell(name):
             return f"{name} is set, which changes how the rest is run"
+        state = state.touching(name)
     return state.forgetting(frozenset(names)) if names else otherwise
 
 

@@ -41,9 +41,18 @@ class Disk(Protocol):
         """Return where a word leads if it is taken as a path; None for a word that cannot name a file."""
 
     def look_below(
-        self, path: PathAccess, *, follows: bool, only: Sequence[str] = (), skips: Sequence[str] = ()
+        self,
+        path: PathAccess,
+        *,
+        follows: bool,
+        only: Sequence[str] = (),
+        skips: Sequence[str] = (),
+        hidden: bool = True,
     ) -> PathAccess:
         """Return the path with the names of the files below it."""
+
+    def is_folder(self, path: str) -> bool:
+        """Say whether an absolute path is a folder that one can go to."""
 
     def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
         """Return what a file name pattern stands for, or None where that is not sure."""
@@ -55,11 +64,17 @@ class Disk(Protocol):
 class Expander:
     """Expands the words of one simple command in one state."""
 
-    def __init__(self, disk: Disk, state: State, run: Callable[[Script, State], object]) -> None:
-        """Take what it may ask, and what is done with the commands inside a word."""
+    def __init__(
+        self, disk: Disk, state: State, run: Callable[[Script, State], object], *, sure_of_disk: bool = True
+    ) -> None:
+        """Take what it may ask, and what is done with the commands inside a word.
+
+        Without `sure_of_disk` it is not known what a file name pattern stands for.
+        """
         self._disk = disk
         self._state = state
         self._run = run
+        self._sure_of_disk = sure_of_disk
         self.whole_folders: list[str] = []
         """Folders of which a word names everything: `src` of `src/*`, `.` of `*`."""
 
@@ -141,7 +156,7 @@ class Expander:
         if not last.strip("*.?"):
             self.whole_folders.append(folder or ("/" if written.startswith("/") else "."))
         found = {self._disk.expand(pattern, cwd) for cwd in self._state.folders}
-        if len(found) != 1:
+        if len(found) != 1 or not self._sure_of_disk:
             return [Unknown(written, prefix=beginning, single=False)]
         names = found.pop()
         if names is None:

@@ -13,7 +13,7 @@ from harness.actions import Access, Act, Command, Facet, PathAccess, Place
 from harness.programs.model import Unknown
 from harness.record import replace
 from harness.shell.builtins import assigned_names
-from harness.shell.expand import Disk, Expander
+from harness.shell.expand import Disk
 from harness.shell.loose import loose_opaque
 from harness.shell.parser import parse
 from harness.shell.parts import StopReading
@@ -120,20 +120,20 @@ class _Reading(SimpleCommands):
             case Simple():
                 return self.simple(node, state)
             case Group():
-                self.redirected(node.redirections, state, self.script)
+                self.redirected(node.redirections, state)
                 outcome = self.script(node.body, state)
                 return Outcome(ok=state, failed=state) if node.subshell else outcome
             case If():
-                self.redirected(node.redirections, state, self.script)
+                self.redirected(node.redirections, state)
                 return self.if_(node, state)
             case For() | While():
-                self.redirected(node.redirections, state, self.script)
+                self.redirected(node.redirections, state)
                 return self.loop(node, state)
             case Case():
-                self.redirected(node.redirections, state, self.script)
+                self.redirected(node.redirections, state)
                 return self.case(node, state)
             case Test():
-                self.redirected(node.redirections, state, self.script)
+                self.redirected(node.redirections, state)
                 return self.test(node, state)
             case _:
                 assert_never(node)
@@ -154,6 +154,7 @@ class _Reading(SimpleCommands):
             raise StopReading("eval in a loop", node.text)
         if isinstance(node, For):
             self.check_name(node.name, node.text)
+            state = state.touching(node.name)
             values = self.loop_values(node, state)
             if values is not None and changed == {node.name}:
                 return self.rounds(node, values, state)
@@ -168,7 +169,7 @@ class _Reading(SimpleCommands):
         """Return the values that the variable of a `for` takes, or None where they are not known."""
         if node.words is None:
             return None
-        expander = Expander(self.disk, state, self.script)
+        expander = self.expander(state)
         values = [value for word in node.words for value in expander.words(word)]
         known = len(values) <= MAX_ROUNDS and not any(isinstance(value, Unknown) for value in values)
         return values if known else None
@@ -187,7 +188,7 @@ class _Reading(SimpleCommands):
         return merged(outcome.either(), body.either())
 
     def case(self, node: Case, state: State) -> Outcome:
-        expander = Expander(self.disk, state, self.script)
+        expander = self.expander(state)
         for word in (node.subject, *node.patterns):
             expander.value(word)
         ends: State | None = state
@@ -197,7 +198,7 @@ class _Reading(SimpleCommands):
 
     def test(self, node: Test, state: State) -> Outcome:
         """`[[ ]]` reads at most the state of the files that it names; the parser let nothing else pass."""
-        expander = Expander(self.disk, state, self.script)
+        expander = self.expander(state)
         values = [expander.value(word) for word in node.words]
         paths = [
             path

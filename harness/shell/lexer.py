@@ -18,6 +18,7 @@ from harness.shell.syntax import (
     Piece,
     ProcessFile,
     Script,
+    Simple,
     Substitution,
     Tilde,
     Word,
@@ -81,7 +82,7 @@ class Pieces:
         self.open_bracket = False
         """Whether an unquoted `[` was taken as a literal: no unquoted `]` may follow in the same word."""
         self.parameter_end = -1
-        """Where the last `$NAME` without braces ended: what is joined to it would be part of the name."""
+        """Where the last expansion without braces ended: what is joined to it could be part of it."""
         self._texts: list[str] = []
         self._quoted = False
 
@@ -119,6 +120,7 @@ class Lexer:
         self.depth = depth
         self.words = words
         self._substitutions = 0
+        self._here_documents = 0  # of the innermost substitution
         # INVARIANT: a here-document is begun and not yet passed exactly while _line_end >= 0. Its body stands behind the
         # line break at _line_end and ends at _body_end; if the next line break token is another one, bash reads another body.
         self._line_end = -1
@@ -252,11 +254,12 @@ class Lexer:
                 self._special[char](self, pieces)
             else:
                 raise self.unexpected()
-        if self.position == start:
-            raise self.unexpected()
-        if char in "<>(":
+        if char in "<>(" and self.position > start:
             self._check_operator_behind(start)
-        return pieces.finish()
+        done = pieces.finish()
+        if not done:
+            raise self.unexpected()
+        return done
 
     def _check_operator_behind(self, start: int) -> None:
         """Stop where `(`, `<` or `>` directly behind a word may belong to it."""
@@ -356,13 +359,13 @@ class Lexer:
         if match:
             pieces.append(Parameter(name=match.group(match.lastindex or 0), quoted=quoted))
             self.position = match.end()
-            if match.lastindex == 1:
+            if match.lastindex != 3:
                 pieces.parameter_end = self.position
             return
         match = _COUNT.match(self.text, self.position)
         if match:
             pieces.append(Number(text=match.group()))
-            self.position = match.end()
+            self.position = pieces.parameter_end = match.end()
             if self.text[self.position] in "({[":
                 raise self.stop("a dollar that may begin an expansion")  # bash looks for `}` behind `"$${`
         elif self.text.startswith("((", self.position + 1):
@@ -406,11 +409,18 @@ class Lexer:
     def _substituted(self) -> Script:
         """Read `$(...)`, `<(...)` or `>(...)`."""
         self.no_pending_here_document()
+        opening = self.position
+        outside = self._here_documents
+        self._here_documents = 0
         self.enter()
         self._substitutions += 1
         self.position += 2
         body = self.enclosed()
         self.no_pending_here_document()
+        # bash 5.2 prints what is inside and reads that again; it loses the `;` of `$(cat <<E | wc; id` and its like.
+        if self._here_documents and not _is_simple(body):
+            raise self.stop("a here-document among other commands in a substitution", opening)
+        self._here_documents = outside
         self._substitutions -= 1
         self.depth -= 1
         return body
@@ -487,7 +497,7 @@ class Lexer:
         """Read the delimiter here and the body behind this line; return the body. `strip`: without leading tabs."""
         self.skip()
         match = _DELIMITER.match(self.text, self.position)
-        if match is None or self.text[match.end()] not in _WORD_ENDS | {"<", ">"}:
+        if match is None or not self._ends_delimiter(match.group(), match.end()):
             raise self.stop("a here-document with an odd delimiter")
         if self._line_end < 0:
             self._line_end = self.text.find("\n", self.position)
@@ -501,8 +511,15 @@ class Lexer:
             if "$" in body or "`" in body or "\\\n" in body:
                 raise self.stop("an expansion inside a here-document")
             body = body.replace("\\\\", "\\")
+        self._here_documents += 1
         self.position = self.end = match.end()
         return Word(pieces=(Literal(text=body, quoted=True),), start=start, end=end)
+
+    def _ends_delimiter(self, delimiter: str, end: int) -> bool:
+        """Say whether the word ends here, and is no number of a redirection behind it."""
+        if self.text[end] in "<>":
+            return self.text[end + 1] != "(" and not delimiter.isdecimal()
+        return self.text[end] in _WORD_ENDS
 
     def _lines_before(self, delimiter: str, *, strip: bool) -> tuple[str, int]:
         """Return the lines up to the one that is the delimiter, and where that begins; put _body_end behind it."""
@@ -536,6 +553,13 @@ class Lexer:
         "}": _brace,
         "~": _tilde,
     }
+
+
+def _is_simple(script: Script) -> bool:
+    """Say whether this is one simple command and nothing else."""
+    item = script.items[0]
+    alone = len(script.items) == 1 and not item.rest and not item.background and len(item.first.commands) == 1
+    return alone and isinstance(item.first.commands[0], Simple)
 
 
 def _ansi_character(match: re.Match[str]) -> str:

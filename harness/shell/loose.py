@@ -67,6 +67,10 @@ def _without_quotes(text: str) -> Iterator[tuple[str, ...]]:
         command = tuple(word.lstrip("$") for word in _WORD_ENDS.split(part) if word.strip("$"))
         if command:
             yield command
+        if any("=" in word for word in command):  # `alias x='git push'`
+            pieces = tuple(piece for word in command for piece in word.split("=") if piece)
+            if pieces:
+                yield pieces
 
 
 def _with_quotes(text: str) -> Iterator[tuple[str, ...]]:

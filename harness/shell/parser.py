@@ -49,12 +49,12 @@ _UNREAD_KEYWORDS = {
     "coproc": "a coprocess",
 }
 _IN = re.compile(r"in(?=[ \t\n;])")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?=[ \t\n;])")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TIME_OPTION = re.compile(r"-p(?=[ \t])")
 _DESCRIPTOR = re.compile(r"[0-9]+(?=[<>])")
 _REDIRECTION = re.compile(r"&>>|&>|<<<|<<-|<<|<&|<>|<|>>|>&|>\||>")
 _DUPLICATED = re.compile(r"-|[A-Za-z0-9_./][A-Za-z0-9_./,:=@%+-]*")
-_PREFIX = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(=|\+=|\[|\Z)")
+_PREFIX = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)")
 _CONNECTORS = {"&&": Connector.AND, "||": Connector.OR}
 
 _UNARY_TESTS = frozenset("-n -z -e -f -d -r -w -x -s -L -h".split())
@@ -251,12 +251,24 @@ class Parser(Lexer):
             return
         if operator == "+=":
             raise self.stop("an assignment that adds (+=)", word.start)
-        # bash reads on to the `]`, past blanks, where a name before `[` may be an assignment.
-        if operator == "[" or (operator == "" and len(word.pieces) > 1 and isinstance(word.pieces[1], Pattern)):
-            raise self.stop("an element of an array, or a pattern for the name of a command", word.start)
+        self._no_element(word)
         if len(word.pieces) == 1 and first.text in _RESERVED:
             raise self.stop(f"the reserved word {first.text} where it is not expected", word.start)
         words.append(word)
+
+    def _no_element(self, word: Word) -> None:
+        """Stop where bash reads on from `NAME[` to the `]`, past blanks: where there could be an assignment.
+
+        Among redirections in front of a command it does so for some targets too.
+        """
+        first = word.pieces[0]
+        if not isinstance(first, Literal) or first.quoted:
+            return
+        name, bracket, _ = first.text.partition("[")
+        if not bracket and len(word.pieces) > 1 and isinstance(word.pieces[1], Pattern):
+            bracket = word.pieces[1].text[0]
+        if bracket == "[" and _NAME.fullmatch(name):
+            raise self.stop("an element of an array, or a pattern behind a name", word.start)
 
     # -- redirections
 
@@ -289,6 +301,7 @@ class Parser(Lexer):
         else:
             self.skip()
             target = self.word()
+            self._no_element(target)
             # bash 5.2 expands this target twice (`>&'$(id)'` runs id), and takes the dash of `>&-x` for a word of its own.
             if operator in (">&", "<&") and not (target.plain and _DUPLICATED.fullmatch(target.constant or "")):
                 raise self.stop(f"a target of {operator} that is more than a plain word", target.start)
@@ -350,7 +363,7 @@ class Parser(Lexer):
     def _for(self, start: int) -> For:
         self.skip()
         match = _NAME.match(self.text, self.position)
-        if match is None:
+        if match is None or self.text[match.end()] not in " \t\n;":
             raise self.stop("a loop that is not over words")
         self.position = match.end()
         words = self._for_words()
@@ -462,7 +475,10 @@ class Parser(Lexer):
             return
         self.skip()
         match = _BINARY_TEST.match(self.text, self.position)
-        if match:
+        if match is None:
+            if self.text.startswith("=~", self.position):
+                raise self.stop("a regular expression (=~)")
+        else:
             words.append(self._operator(len(match.group())))
             second = self._operand(_TEST_ENDS)
             words.append(second)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
-from harness.actions import Access, Facet, PathAccess
+from harness.actions import Access, Act, Command, Facet, PathAccess
 from harness.programs.model import PathUse, Unknown, Use
 from harness.record import replace
 from harness.shell.builtins import normal_path
 from harness.shell.expand import PIPE_FILE, Disk, Expander
 from harness.shell.loose import loose_opaque
-from harness.shell.state import MAX_FOLDERS, State
+from harness.shell.state import MAX_FOLDERS, Outcome, State
 from harness.shell.syntax import Pattern, Redirection, Script, Word
 
 MAX_FACETS = 4_000
@@ -50,19 +51,39 @@ class Stdin:
         self.paths = paths
 
 
-class Parts:
+class Parts(ABC):
     """The facets of one line."""
 
     def __init__(self, disk: Disk, text: str) -> None:
         self.disk = disk
         self.text = text
         self.facets: list[Facet] = []
+        self.disk_changed = False
+        """Whether something before may have changed the disk, so that it says nothing of what patterns stand for."""
+
+    def expander(self, state: State) -> Expander:
+        """Return what expands the words of a command in `state`."""
+        return Expander(self.disk, state, self.script, sure_of_disk=not self.disk_changed)
+
+    @abstractmethod
+    def script(self, script: Script, state: State) -> Outcome:
+        """Read a whole script, as the text of a `bash -c` or of a `$( )` is one."""
 
     def add(self, facet: Facet) -> None:
         """Keep one more facet. Raises StopReading where there are too many."""
         if len(self.facets) >= MAX_FACETS:
             raise StopReading(f"more than {MAX_FACETS} parts", "")
         self.facets.append(facet)
+        match facet:
+            case Command():
+                changes = facet.act not in (Act.LOOKS, Act.WRAPS) or any(
+                    p.access is not Access.READ for p in facet.paths
+                )
+            case PathAccess():
+                changes = facet.access is not Access.READ
+            case _:
+                changes = True
+        self.disk_changed = self.disk_changed or changes
 
     def add_opaque(self, reason: str, part: str, state: State) -> None:
         """Keep a piece of the line that was not understood; what may be in it is judged by strict rules."""
@@ -71,7 +92,7 @@ class Parts:
 
     def resolved(self, word: str, access: Access, state: State) -> list[PathAccess]:
         """Return where a word of a command leads, from every folder that the shell may be in."""
-        if word in _NOWHERE:
+        if word in _NOWHERE or word.startswith("/dev/null/"):
             return []
         name = f"./{word}" if word.startswith("~") else word  # bash has replaced the ~ that it means
         found = [self.disk.resolve_word(name, access, folder) for folder in state.folders or (self.disk.root,)]
@@ -82,7 +103,10 @@ class Parts:
         found = self.resolved(path.word, path.access, state)
         if not path.tree:
             return found
-        return [self.disk.look_below(f, follows=path.follows, only=path.only, skips=path.skips) for f in found]
+        return [
+            self.disk.look_below(f, follows=path.follows, only=path.only, skips=path.skips, hidden=path.hidden)
+            for f in found
+        ]
 
     def git_problem(self, use: Use, state: State) -> str:
         """Return why a git command may run what the repository names, wherever the shell may be; or nothing."""
@@ -119,14 +143,13 @@ class Parts:
         self,
         redirections: Sequence[Redirection],
         state: State,
-        run: Callable[[Script, State], object],
         *,
         commandless: bool = True,
     ) -> Stdin:
         """Add the targets of redirections as facets; what a command reads by them is returned, as an operand of it."""
         stdin = Stdin()
         for each in redirections:
-            value = Expander(self.disk, state, run).value(each.target)
+            value = self.expander(state).value(each.target)
             if each.operator in ("<<", "<<<"):
                 stdin = Stdin(None if isinstance(value, Unknown) else value, stdin.paths)
                 continue

@@ -5,58 +5,51 @@ A wrapper and the command that it runs are a facet each. What no model covers ke
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from harness.actions import Access, Act, Command
 from harness.programs.model import Found, Unknown, Use, gap
 from harness.programs.options import read_command
-from harness.programs.runners import SHELLS, WRAPPERS
-from harness.programs.variables import PASSED, SET, changes_the_shell, steers
+from harness.programs.runners import FIND_RUNS, INTERPRETERS, SHELLS, VERSIONED, WRAPPERS
+from harness.programs.variables import changes_the_shell
 from harness.record import replace
 from harness.shell.builtins import SHELL_BUILTINS, STEERS_THE_SHELL, after_builtin
-from harness.shell.expand import Disk, Expander
+from harness.shell.expand import Disk
 from harness.shell.operands import MAX_CLUSTER_LETTERS, cluster, likely_paths
 from harness.shell.parser import parse
 from harness.shell.parts import Parts, Stdin, StopReading, is_pattern
 from harness.shell.state import Outcome, State
-from harness.shell.syntax import Script, Simple, Unread
+from harness.shell.syntax import Simple, Unread
 
 MAX_LAYERS = 6
 """Wrappers around wrappers, and shells in shells; deeper is opaque."""
 
 _SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"))
 """Where a program of a known name is the known program: only root writes there."""
-_VERSIONED = frozenset(
-    ("python", "pip", "pypy", "node", "ruby", "perl", "php", "lua", "gcc", "g++", "clang", "clang++")
-)
-"""Programs whose name may have a version behind it: `python3.11`."""
-_FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 
 
-class SimpleCommands(Parts, ABC):
+class SimpleCommands(Parts):
     """Reads simple commands into its facets."""
 
     def __init__(self, disk: Disk, text: str) -> None:
         super().__init__(disk, text)
         self.layers = 0
 
-    @abstractmethod
-    def script(self, script: Script, state: State) -> Outcome:
-        """Read a whole script, as the text of a `bash -c` is one."""
-
     def simple(self, node: Simple, state: State) -> Outcome:
         """Read a simple command as it stands in the tree; return what is known behind it."""
-        stdin = self.redirected(node.redirections, state, self.script, commandless=not node.words)
+        stdin = self.redirected(node.redirections, state, commandless=not node.words)
         assigned = self.assigned(node, state)
         if not node.words:
             return Outcome(ok=assigned, failed=assigned)
-        expander = Expander(self.disk, state, self.script)
+        expander = self.expander(state)
         first = node.words[0]
         argv = [value for word in node.words for value in expander.words(word)]
         if is_pattern(first) or isinstance(argv[0], Unknown) or not argv[0]:
             raise StopReading("a command whose name is not plain", node.text)
-        inside = replace(state, exported=state.exported | {each.name for each in node.assignments})
+        names = frozenset(each.name for each in node.assignments)
+        if names and argv[0] in (*SHELL_BUILTINS, "eval") and not (argv[0] == "read" and names == {"IFS"}):
+            raise StopReading(f"a variable in front of {argv[0]}", node.text)
+        inside = replace(state, exported=state.exported | names, values=assigned.values)
         return self.command(tuple(argv), node.text, inside, state, stdin=stdin, whole=expander.whole_folders)
 
     def assigned(self, node: Simple, state: State) -> State:
@@ -64,10 +57,9 @@ class SimpleCommands(Parts, ABC):
         for each in node.assignments:
             if not node.words:
                 self.check_name(each.name, node.text)
-            value = Expander(self.disk, state, self.script).value(each.value)
+            value = self.expander(state).value(each.value)
             state = state.with_value(each.name, None if isinstance(value, Unknown) else value)
-            if each.name in PASSED or each.name in SET or steers(each.name):
-                state = state.handing_on(each.name)
+            state = state.touching(each.name)
         return state
 
     def check_name(self, name: str, part: str) -> None:
@@ -83,7 +75,7 @@ class SimpleCommands(Parts, ABC):
         if isinstance(name, Unknown | Found):
             raise StopReading("a command whose name is not plain", text)
         if name in SHELL_BUILTINS:
-            return self.builtin(argv, text, inside, after)
+            return self.builtin(argv, text, inside, after, stdin)
         if name in STEERS_THE_SHELL:
             raise StopReading(f"{name}, which changes how the rest is run", text)
         program = _program(name)
@@ -92,6 +84,8 @@ class SimpleCommands(Parts, ABC):
             return self.eval(use, argv, text, inside, after)
         if use.gap and (program in SHELLS or name in ("exec", "eval")):
             raise StopReading(use.gap, text)
+        if stdin.text is not None and program in INTERPRETERS and not use.scripts and use.act is not Act.LOOKS:
+            raise StopReading(f"text that {program} is given to run", text)
         self.layers += 1
         if self.layers > MAX_LAYERS:
             raise StopReading(f"more than {MAX_LAYERS} commands that run commands", text)
@@ -168,7 +162,7 @@ class SimpleCommands(Parts, ABC):
         else:
             paths += [each for path in use.paths for each in self.used(path, state)]
         if any(path.access is not Access.READ for path in paths):
-            paths += [path for folder in whole for path in self.resolved(folder, Access.WRITE, state)]
+            paths = [*(path for folder in whole for path in self.resolved(folder, Access.WRITE, state)), *paths]
         problem = use.gap or self.git_problem(use, state)
         self.add(
             Command(
@@ -185,19 +179,19 @@ class SimpleCommands(Parts, ABC):
 
     # Builtins that change the shell.
 
-    def builtin(self, argv: tuple[str, ...], text: str, inside: State, after: State) -> Outcome:
+    def builtin(self, argv: tuple[str, ...], text: str, inside: State, after: State, stdin: Stdin) -> Outcome:
         """Read one of the builtins of which it is known what they change: cd, export, read, set, unset."""
         if argv[0] == "cd":
-            return self.cd(argv, text, inside, after)
+            return self.cd(argv, text, inside, after, stdin)
         changed = after_builtin(argv, after)
         if isinstance(changed, str):
             raise StopReading(changed, text)
         variables = tuple(sorted(inside.exported - {"IFS"} if argv[0] == "read" else inside.exported))
         words = tuple(str(word) for word in argv)
-        self.add(Command(text=text, argv=words, variables=variables, act=Act.WRAPS, model=argv[0]))
+        self.add(Command(text=text, argv=words, variables=variables, paths=stdin.paths, act=Act.WRAPS, model=argv[0]))
         return Outcome(ok=changed, failed=changed)
 
-    def cd(self, argv: tuple[str, ...], text: str, inside: State, after: State) -> Outcome:
+    def cd(self, argv: tuple[str, ...], text: str, inside: State, after: State, stdin: Stdin) -> Outcome:
         """`cd` goes to the folder that the path names as it is written, or where that is none, as the kernel reads it."""
         words = [word for word in argv[1:] if word not in ("--", "-L", "-P")]
         target = words[0] if words else self.disk.home
@@ -209,8 +203,11 @@ class SimpleCommands(Parts, ABC):
             return Outcome(ok=after, failed=after)
         paths, folders = self.folders_after_cd(target, after, physical="-P" in argv)
         variables = tuple(sorted(inside.exported))
-        self.add(Command(text=text, argv=argv, variables=variables, paths=tuple(paths), act=Act.WRAPS, model="cd"))
-        return Outcome(ok=replace(after, folders=folders), failed=after)
+        self.add(
+            Command(text=text, argv=argv, variables=variables, paths=(*stdin.paths, *paths), act=Act.WRAPS, model="cd")
+        )
+        there = bool(folders) and not self.disk_changed and all(map(self.disk.is_folder, folders))
+        return Outcome(ok=replace(after, folders=folders), failed=None if there else after)
 
 
 def _program(name: str) -> str:
@@ -219,7 +216,7 @@ def _program(name: str) -> str:
     if slash and folder not in _SYSTEM_FOLDERS:
         return ""
     unversioned = base.rstrip("0123456789.-")
-    return unversioned if unversioned in _VERSIONED else base
+    return unversioned if unversioned in VERSIONED else base
 
 
 def _in_system_folder(name: str) -> bool:
@@ -229,7 +226,7 @@ def _in_system_folder(name: str) -> bool:
 def _hides_more(argv: Sequence[str]) -> bool:
     """Say whether a command that no model covers may run or read more than its words show, so that it is opaque."""
     name = argv[0].rpartition("/")[2]
-    if name in WRAPPERS or name in SHELLS or (name == "find" and not _FIND_RUNS.isdisjoint(argv)):
+    if name in WRAPPERS or name in SHELLS or (name == "find" and not FIND_RUNS.isdisjoint(argv)):
         return True
     if any(len(cluster(word)) > MAX_CLUSTER_LETTERS + 1 for word in argv[1:]):
         return True

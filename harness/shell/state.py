@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from harness.programs.variables import PASSED, SET, steers
 from harness.record import Record, replace
 
 MAX_FOLDERS = 4
@@ -27,6 +28,10 @@ class State(Record):
     def handing_on(self, name: str) -> State:
         """Return the state after `name` was exported."""
         return replace(self, exported=self.exported | {name})
+
+    def touching(self, name: str) -> State:
+        """Return the state after `name` was set or unset: one that commands are given anyway is handed on changed."""
+        return self.handing_on(name) if name in PASSED or name in SET or steers(name) else self
 
     def forgetting(self, names: frozenset[str]) -> State:
         """Return the state in which the values of `names` are not known."""

@@ -114,13 +114,18 @@ class BashTool:
                 ("bash", "--noprofile", "--norc", "-c", "--", request.command),
                 executable=_bash(self._environment["PATH"]),
                 cwd=request.cwd.real,
-                environment=self._environment | (unasked_variables(effects) if effects.unasked else {}),
+                environment=self._variables(effects),
                 seconds=request.seconds,
                 output=capture,
             )
         except OSError as error:
             raise ToolError(f"Cannot start bash: {error.strerror or error}.") from None
         return _output(request, capture, ended)
+
+    def _variables(self, effects: Effects) -> Mapping[str, str]:
+        if not effects.unasked:
+            return self._environment
+        return self._environment | unasked_variables(effects, self._environment["PATH"], self._workspace.root)
 
     def _folder(self, cwd: str) -> PathAccess:
         path = self._workspace.resolve(cwd, Access.READ)

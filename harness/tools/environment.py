@@ -55,11 +55,18 @@ _UNASKED_GIT = (
 )
 
 
-def unasked_variables(effects: Effects) -> dict[str, str]:
+def unasked_variables(effects: Effects, path: str, root: str) -> dict[str, str]:
     """Return what a command gets besides, when nobody was asked about it: no hooks, no pager, no signatures, no fsmonitor.
 
-    A command that is not to reach the network gets a git without transports, too.
+    A command that is not to reach the network gets a git without transports, too. For one that only reads, the folders of
+    PATH that lie in the workspace `root` come last: no `ls` of the workspace is taken for the system's.
     """
-    if effects.network:
-        return _git_settings(_UNASKED_GIT)
-    return _git_settings((*_UNASKED_GIT, ("protocol.allow", "never"))) | {"GIT_ALLOW_PROTOCOL": "none"}
+    settings = _UNASKED_GIT if effects.network else (*_UNASKED_GIT, ("protocol.allow", "never"))
+    variables = _git_settings(settings)
+    if not effects.network:
+        variables["GIT_ALLOW_PROTOCOL"] = "none"
+    if effects.write == ():
+        folders = path.split(":")
+        inside = [folder for folder in folders if os.path.realpath(folder).startswith(root.rstrip("/") + "/")]
+        variables["PATH"] = ":".join([*(folder for folder in folders if folder not in inside), *inside])
+    return variables

@@ -1,0 +1,300 @@
+"""The models of awk: their options, and programs read far enough to know that they only print; pure.
+
+Nothing here runs or rewrites a program. What may write a file, run a program, or read a file that no operand names makes
+the command not covered, and so does a slash of which it is not sure whether it divides or begins a regular expression.
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.programs.model import Found, Parsed, Program, Style, Unknown, Use, gap
+from harness.record import replace
+
+# What a program may call: functions of POSIX.1-2024 and of gawk(1) that neither write nor run. Keywords stand here as well,
+# because a parenthesis may follow them.
+_CALLS = frozenset(
+    "length substr index split sub gsub gensub match sprintf sin cos atan2 exp log sqrt int rand srand tolower toupper asort "
+    "asorti and or xor compl lshift rshift strtonum systime strftime mktime typeof isarray patsplit fflush if while for switch "
+    "return print printf exit in do else case delete".split()
+)
+# `system` runs and `extension` loads a program; `getline` reads files that the program names, ARGV adds operands;
+# the tables of gawk reach all of these under other names.
+_NEVER = frozenset("system getline close extension ARGV ARGC SYMTAB FUNCTAB".split())
+_BEFORE_A_REGEX = frozenset("print printf return in else do case".split())
+_STANDARD = frozenset(('"/dev/stderr"', '"/dev/stdout"'))
+
+_LEXICON = (
+    r'(?P<string>"(?:[^"\\\n]|\\[^\n])*")|(?P<comment>#[^\n]*)|(?P<blank>[ \t]+|\\\n)|(?P<newline>\n)'
+    r"|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.]))|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<slash>/)"
+    r"|(?P<operator>\+\+|--|&&|\|\||==|<=|>=|!=|!~|\*\*=?|[-+*%^]=|[-+*%^!<>=~?:,;(){}\[\]$])"
+)
+# A slash in brackets ends the expression for some awks and not for others; it is in no expression that this matches.
+_REGEX = r"/(?:[^/\\\[\n]|\\[^\n]|\[\^?(?:[^\]\[/\\\n]|\\[^\n\]\[]|\[:[a-z]+:\])+\])*/"
+_PLAIN = r"[A-Za-z0-9_ \t.$()+*%,-]*"
+
+
+def program_problem(text: str) -> str:
+    """Return why a program of awk is not vouched for, in a few words; empty for one that only prints."""
+    # In some character sets the second byte of a character is one of these.
+    if re.search(r"[^\x00-\x7f][@\[\\\]^_`{|}~]", text):
+        return "its program mixes characters in a way that depends on the character set"
+    return _Reader(text).problem()
+
+
+class _Reader:
+    """A cursor over the tokens of a program."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.before = ""
+        """The token in front; a newline counts, blanks and comments do not."""
+        self.ends_operand = False
+        """Whether that token may be the end of an operand, so that a slash behind it divides."""
+        self.depth = 0
+        self.prints = False
+        """Whether the statement is a print, in which `>` writes a file."""
+
+    def problem(self) -> str:
+        own = frozenset(re.findall(r"\b(?:function|func)[ \t]+([A-Za-z_]\w*)", self.text))
+        lexicon = re.compile(_LEXICON)
+        while self.at < len(self.text):
+            found = lexicon.match(self.text, self.at)
+            if found is None:
+                return f"{self.text[self.at]} in its program is not in the model"
+            problem = self.step(str(found.lastgroup), found[0], own)
+            if problem:
+                return problem
+        return "a parenthesis of its program has no end" if self.depth else ""
+
+    def step(self, kind: str, piece: str, own: frozenset[str]) -> str:
+        """Step over one token, and return what speaks against it."""
+        begin = self.at
+        self.at += len(piece)
+        problem = ""
+        match kind:
+            case "blank":
+                return ""
+            case "comment":
+                return "a comment of its program ends in a backslash" if piece.endswith("\\") else ""
+            case "newline":
+                problem = self.newline()
+            case "slash":
+                return self.slash(begin)
+            case "name":
+                problem = self.name(piece, own)
+            case "operator":
+                problem = self.operator(piece)
+            case _:
+                pass
+        self.before = piece
+        self.ends_operand = (
+            kind in ("string", "number")
+            or piece in (")", "]", "++", "--")
+            or (kind == "name" and piece not in _BEFORE_A_REGEX)
+        )
+        return problem
+
+    def newline(self) -> str:
+        if self.depth and self.ends_operand:
+            return "a line of its program ends inside of parentheses"
+        if self.ends_operand or self.before in (";", "{", "}", "print"):
+            self.prints = False
+        return ""
+
+    def name(self, piece: str, own: frozenset[str]) -> str:
+        if piece in _NEVER:
+            return f"{piece} in its program may read, write or run something else"
+        if self.text[self.at : self.at + 1] == "(" and piece not in _CALLS and piece not in own:
+            return f"the function {piece} of its program is not in the model"
+        self.prints = self.prints or piece in ("print", "printf")
+        return ""
+
+    def operator(self, piece: str) -> str:
+        if piece == "(":
+            self.depth += 1
+        elif piece == ")":
+            self.depth -= 1
+            if self.depth < 0:
+                return "a parenthesis of its program has no beginning"
+        elif piece in (";", "{", "}"):
+            self.prints = False
+        elif piece == ":" and self.before == ":":
+            return ":: in its program is not in the model"
+        elif piece == ">" and self.before == ">":
+            return ">> in its program writes a file"
+        elif piece in (">", ">=") and self.prints and not self.depth:
+            found = re.compile(r'[ \t]*("[^"]*")[ \t]*(?=[;}\n]|\Z)').match(self.text, self.at)
+            if found is None or found[1] not in _STANDARD or piece == ">=":
+                return "> in its program may write a file"
+        return ""
+
+    def slash(self, begin: int) -> str:
+        """Read what begins with a slash: a regular expression, or a division."""
+        if self.ends_operand:
+            return self.division(begin)
+        found = re.compile(_REGEX).match(self.text, begin)
+        if found is None or self.before == "$":
+            return "a regular expression of its program is not in the model"
+        self.at = found.end()
+        self.before = "/"
+        self.ends_operand = True
+        return ""
+
+    def division(self, begin: int) -> str:
+        """Read a slash behind what may be an operand: a division, or for some awks the beginning of a regular expression.
+
+        INVARIANT: what stands between it and the next slash of its line means no harm as either, and leaves parentheses
+        and the statement as they were; so the rest is read alike.
+        """
+        line_end = self.text.find("\n", begin)
+        rest = self.text[begin + 1 : line_end if line_end >= 0 else len(self.text)]
+        between, slash, _ = rest.partition("/")
+        if slash:
+            last = between.rstrip(" \t")[-1:]
+            if not (last.isalnum() or last == ")") or re.fullmatch(_PLAIN, between) is None or not _balanced(between):
+                return "a slash of its program may divide, or begin a regular expression"
+        self.before = "/"
+        self.ends_operand = False
+        return ""
+
+
+def _balanced(text: str) -> bool:
+    depth = 0
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def _assigns(word: str) -> bool:
+    """Say whether an operand, or the value of -v, sets a variable: those that would add operands do not count."""
+    known = word.prefix if isinstance(word, Unknown) else word
+    found = re.match(r"([A-Za-z_]\w*)=", known)
+    return found is not None and found[1] not in _NEVER
+
+
+def _read(parsed: Parsed, use: Use) -> Use:
+    if not parsed.operands:
+        return gap("awk without a program")
+    program, *operands = parsed.operands
+    if isinstance(program, Unknown | Found):
+        return gap("the program of awk is not known")
+    odd = next((value for value in parsed.values("-v") if not _assigns(value)), None)
+    problem = f"-v {odd} is not in its model" if odd is not None else program_problem(program)
+    if problem:
+        return gap(problem)
+    assigned = {word for word in operands if _assigns(word) and not isinstance(word, Found)}
+    return replace(use, paths=tuple(path for path in use.paths if path.tree or path.word not in assigned))
+
+
+_LOOKS = r"""
+awk '{print $1}' a
+awk -F: '{print $1, $NF}' a b
+awk 'NR>=10 && NR<=20' a
+awk '/def /,/^}/' a
+awk 1
+awk '{s += $1} END {print s / NR}' a
+awk '$3 > 100 {print $1}' a
+awk -v n=3 'NR == n' a
+awk 'length > 80' a
+awk '!seen[$0]++' a
+awk '{printf "%s %d\n", $1, $2/1024}' a
+awk '{print $5/1024/1024 " MB"}' a
+awk '{print ($5+$6)/1024/2, $1}' a
+awk 'BEGIN {FS=","} {gsub(/\//, "-"); print}' a
+awk -F'|' '$2 ~ /a|b/' a
+awk -F '\t' -- '$1 !~ /[.]/' a
+awk '{if ($1 > 2) print $1; else print "x"}' a
+awk '{print ($1 > 2)}' a
+awk '{print > "/dev/stderr"}' a
+awk -F , -v "x=$y" '{print x}' a FS=: b
+awk -- 1 a
+awk '{a[$1]=a[$1] " " $2} END {for (k in a) print k, a[k]}' a
+awk '{print /x/ ? "y" : "n"}' a
+awk 'function f(x) {return x*2} {print f($1)}' a
+awk '/[[:space:]]>"/ {n++} END {print n}' a
+awk '{print "a > b | c"}' a
+awk '{print ENVIRON["HOME"]}'
+awk 'NR%2==0 || NR==1e3 {print 1.5, .5}' a
+awk '/[^\/]+$/ {print $1}' a
+awk '{ x = ($1 + $2) / 2; print x }' a
+awk 'NR==FNR {a[$1]; next} $1 in a' a b
+awk 'END{print+NR}' a
+awk --version
+awk 1 - a -x
+"""
+_NOT_COVERED = r"""
+awk
+awk -f a b
+awk -va=1 -f a b
+awk --file=a b
+awk -i inplace 1 a
+awk -l x 1
+awk -e 1 a
+awk -E a
+awk --exec=a
+awk -W exec=a
+awk -o 1 a
+awk -p 1 a
+awk -d 1 a
+awk -v 1 a
+awk -v ARGC=5 1 a
+awk 'BEGIN {system("id")}'
+awk 'BEGIN {system ("id")}'
+awk 'BEGIN {x = 1system("id")}'
+awk 'BEGIN {awk::system("id")}'
+awk 'BEGIN {foo("id")}'
+awk 'BEGIN {extension("a","b")}'
+awk 'BEGIN {f="system"; @f("id")}'
+awk '@include "a"'
+awk '@load "a"'
+awk 'BEGIN {close("x")}'
+awk 'BEGIN {SYMTAB["x"]=1}'
+awk 'BEGIN {ARGV[1]="/etc/passwd"; ARGC=2} 1'
+awk 'BEGIN {while ((getline l < "/etc/passwd") > 0) print l}'
+awk '{"id" | getline x; print x}'
+awk '{print | "sh"}' a
+awk '{print|"sh"}' a
+awk '{print |& "sh"}' a
+awk '{print > "f"}' a
+awk '{print >"f"}' a
+awk '{print >> "f"}' a
+awk '{print >= "f"}' a
+awk '{print("x" >> "f")}' a
+awk '{print($1)>"f"}' a
+awk '{print (1)(2) > "f"}' a
+awk '{printf("x") > $1}' a
+awk '{print a[1 > "f"]}' a
+awk '{print $1 ? 1 : 2 > "f"}' a
+awk '{print /a/ > "f"}' a
+awk '{print > "/dev/stderr" "x"}' a
+awk '{print > "/dev/stderr" > "f"}' a
+awk '{x = 1 / 2; print "/" > "f"}' a
+awk '{print a / b " / " > "f"}'
+awk '/[/]/ {print "/" > "f"}' a
+awk '/[]/]/ {print "/" > "f"}' a
+awk '{a /"/ ; print > "f" #"/}' a
+awk '{if (x) /"/; system("id") #"/}'
+awk '{if (x) /"/; print | "id" #"/}'
+awk '{length /"/; print > "f" #"/}'
+awk '{print x /;a/ > "f"}'
+awk '{x++ /(/; print > "f"; y = /)/}'
+awk '{print $/x/}' a
+awk '{print)}'
+awk '{print (}'
+awk '{print `id`}'
+"""
+
+_AWK = Program(
+    style=Style.POSIX,
+    options="--version:info -F=TEXT -v=TEXT",
+    operands="TEXT READ...",
+    refine=_read,
+    looks=tuple(_LOOKS.strip().splitlines()),
+    not_covered=tuple(_NOT_COVERED.strip().splitlines()),
+)
+
+PROGRAMS = {"awk": _AWK, "gawk": _AWK, "mawk": _AWK, "original-awk": _AWK, "nawk": _AWK}

@@ -1,0 +1,269 @@
+"""Models of the programs that build by rules of a project: make, cmake, ninja, meson, just, task, bazel; data.
+
+Reading the rules may run code (`$(shell ...)` also with `make -n`), so that none of them ever only looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.actions import Act
+from harness.programs.model import Parsed, Program, Use
+from harness.programs.tables import ANYTHING_ELSE, all_of, arguments_from, definitions, names_only
+from harness.record import replace
+
+
+def _make(parsed: Parsed, use: Use) -> Use:
+    """Allow plain targets only: `SHELL=x` and any other variable may be run, and `-f -` reads rules from the input."""
+    if any(name in ("-", "/dev/stdin") for name in parsed.values("-f")):
+        return replace(use, gap="it runs what its input says")
+    return names_only(parsed, use)
+
+
+_MAKE = Program(
+    act=Act.RUNS,
+    network=True,
+    options="""
+        -v|--version:info -h|--help:info -B|--always-make -d --debug[=TEXT] -e|--environment-overrides -i|--ignore-errors
+        -j|--jobs[=TEXT] -k|--keep-going -l|--load-average|--max-load[=TEXT] -L|--check-symlink-times
+        -n|--just-print|--dry-run|--recon -o|--old-file|--assume-old=TEXT -O|--output-sync[=TEXT] -p|--print-data-base
+        -q|--question -r|--no-builtin-rules -R|--no-builtin-variables -s|--silent|--quiet --no-silent
+        -S|--no-keep-going|--stop -t|--touch --trace -w|--print-directory --no-print-directory
+        -W|--what-if|--new-file|--assume-new=TEXT --warn-undefined-variables --shuffle[=TEXT]
+        -C|--directory=FOLDER -f|--file|--makefile=SCRIPT -I|--include-dir=CODE -E|--eval=CODE
+    """,
+    operands="TEXT...",
+    refine=_make,
+    looks=("make --version", "make -v"),
+    covered=(
+        "make",
+        "make -j4 test",
+        "make -C sub -s lint",
+        "make -n install",
+        "make -f ci.mk all",
+        "make -kB build/a.o",
+    ),
+    not_covered=(
+        "make SHELL=./x",
+        "make test SHELL=./x",
+        "make -- SHELL=./x",
+        "make CC:=x",
+        "make --eval='$(shell touch x)'",
+        "make --ev=x",
+        "make -E x",
+        "make -f -",
+        "make -f- x",
+        "make -I /tmp",
+        "make '$(shell touch x)'",
+        "make -v x",
+    ),
+)
+
+# --- cmake
+
+_CMAKE_DEFINITIONS = definitions(
+    "-D",
+    "CMAKE_BUILD_TYPE CMAKE_CXX_STANDARD CMAKE_C_STANDARD CMAKE_INSTALL_PREFIX CMAKE_CONFIGURATION_TYPES "
+    "CMAKE_OSX_ARCHITECTURES CMAKE_OSX_DEPLOYMENT_TARGET CMAKE_CUDA_ARCHITECTURES",
+)
+
+
+def _cmake(parsed: Parsed, use: Use) -> Use:
+    """What follows `--build DIR --` goes to make or ninja, which take options that run code; a number is that of -j."""
+    if parsed.has("--build", "--install") and not all(word.isdigit() for word in parsed.operands):
+        return replace(use, gap="words for the build tool")
+    return _CMAKE_DEFINITIONS(parsed, use)
+
+
+_CMAKE = Program(
+    act=Act.RUNS,
+    network=True,
+    options="""
+        --version:info --help|-h:info -S=READ -B=WRITE_TREE --build=WRITE_TREE --install=WRITE_TREE --prefix=WRITE_TREE
+        --install-prefix=WRITE_TREE -G=TEXT -A=TEXT -U=TEXT -D=TEXT --preset=TEXT --list-presets[=TEXT]
+        --fresh -N -L -LA -LH -LAH
+        -Wdev -Wno-dev -Wdeprecated -Wno-deprecated --log-level|--loglevel=TEXT --log-context
+        --trace --trace-expand --warn-uninitialized --no-warn-unused-cli --debug-output --debug-find
+        -t|--target=TEXT --config=TEXT --component=TEXT --clean-first -j|--parallel[=TEXT] -v|--verbose --strip
+        --graphviz=WRITE -P=SCRIPT -C=CODE -T=CODE --toolchain=CODE -E:gap --open=READ:gap
+    """,
+    refine=_cmake,
+    looks=("cmake --version",),
+    covered=(
+        "cmake -S . -B build -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=ON -G Ninja",
+        "cmake ..",
+        "cmake --build build -j 4 --target test",
+        "cmake --build build --parallel",
+        "cmake -P a.cmake",
+    ),
+    not_covered=(
+        "cmake -DCMAKE_C_COMPILER=./x .",
+        "cmake -D CMAKE_CXX_COMPILER_LAUNCHER=./x -B b",
+        "cmake -DCMAKE_BUILD_TYPE='a b' .",
+        "cmake -E rm -rf x",
+        "cmake --build build -- SHELL=x",
+        "cmake -C evil.cmake .",
+        "cmake --toolchain evil.cmake .",
+        "cmake --toolch evil.cmake .",
+    ),
+)
+_CTEST = Program(
+    act=Act.RUNS,
+    network=True,
+    options="""
+        --version:info --help|-h:info -V|--verbose -VV|--extra-verbose -Q|--quiet --progress --debug --output-on-failure
+        --stop-on-failure -N|--show-only[=TEXT] -R|--tests-regex=TEXT -E|--exclude-regex=TEXT -L|--label-regex=TEXT
+        -LE|--label-exclude=TEXT -FA=TEXT -FS=TEXT -FC=TEXT -j|--parallel[=TEXT] -C|--build-config=TEXT --timeout=TEXT
+        --rerun-failed --repeat=TEXT --preset=TEXT --no-label-summary --no-tests=TEXT --test-dir=READ --schedule-random
+        -O|--output-log=WRITE --output-junit=WRITE -D=CODE -S=CODE -SP=CODE -T=CODE -M=CODE
+    """,
+    operands="TEXT...",
+    refine=names_only,
+    looks=("ctest --version",),
+    covered=("ctest --output-on-failure -j 8", "ctest --test-dir build -R parser -LE slow"),
+    not_covered=("ctest -S evil.cmake", "ctest -SP evil.cmake", "ctest --build-and-test a b", "ctest -D Experimental"),
+)
+_NINJA = Program(
+    act=Act.RUNS,
+    network=True,
+    options="""
+        --version:info -h|--help:info -v|--verbose --quiet -n -k=TEXT -j=TEXT -l=TEXT -d=TEXT -w=TEXT -C=FOLDER
+        -f=SCRIPT -t=CODE
+    """,
+    operands="TEXT...",
+    refine=names_only,
+    looks=("ninja --version",),
+    covered=("ninja", "ninja -C build -j8 test", "ninja -n"),
+    not_covered=("ninja -t clean", "ninja -tbrowse", "ninja a=b"),
+)
+
+# --- meson
+
+_MESON_SETUP = Program(
+    act=Act.RUNS,
+    network=True,
+    options="""
+        -h|--help --buildtype=TEXT --prefix=WRITE_TREE --reconfigure --wipe --default-library=TEXT --warnlevel=TEXT --werror
+        -D=TEXT --backend=TEXT --wrap-mode=TEXT --native-file=CODE --cross-file=CODE
+    """,
+    operands="WRITE_TREE READ",
+    refine=definitions(
+        "-D", "buildtype prefix default_library warning_level optimization b_sanitize b_coverage c_std cpp_std"
+    ),
+)
+_MESON_BUILD = Program(
+    act=Act.RUNS,
+    network=True,
+    options="""
+        -h|--help -v|--verbose -q|--quiet -j|--jobs=TEXT --clean -C=WRITE_TREE --suite=TEXT --no-suite=TEXT --list --no-rebuild
+        --print-errorlogs -t|--timeout-multiplier=TEXT --num-processes=TEXT --repeat=TEXT --destdir=WRITE_TREE --targets --tests
+        --buildoptions --wrap|--wrapper=CODE --gdb:gap --ninja-args=CODE --test-args=CODE
+    """,
+    operands="TEXT...",
+)
+_MESON = Program(
+    options="--version:info --help|-h:info",
+    subcommands={
+        "setup": _MESON_SETUP,
+        **dict.fromkeys(("compile", "test", "install", "introspect", "dist"), _MESON_BUILD),
+        "configure": replace(_MESON_SETUP, operands="WRITE_TREE"),
+    },
+    looks=("meson --version",),
+    covered=(
+        "meson setup build -Dbuildtype=debug -Dtests=true",
+        "meson compile -C build",
+        "meson test -C build --print-errorlogs",
+    ),
+    not_covered=(
+        "meson test --wrapper sh",
+        "meson setup b --native-file evil",
+        "meson setup b -Dc_args=-wrapper,sh",
+        "meson",
+    ),
+)
+
+# --- just, task, bazel
+
+_RECIPES = all_of(names_only, arguments_from(1))
+_JUST = Program(
+    act=Act.RUNS,
+    network=True,
+    options="""
+        -V|--version:info -h|--help:info -l|--list --summary -n|--dry-run -v|--verbose -q|--quiet -s|--show=TEXT --evaluate
+        --variables --dump -y|--yes --color=TEXT --unsorted -u --no-deps --timestamp -d|--working-directory=READ
+        -f|--justfile=SCRIPT --fmt:changes --unstable --shell=CODE --shell-arg=CODE --command|-c=CODE
+        --dotenv-path|-E=CODE --dotenv-filename=CODE --chooser=CODE
+    """,
+    operands="TEXT...",
+    refine=_RECIPES,
+    looks=("just --version",),
+    covered=("just", "just --list", "just test", "just build release src/a.c", "just -n lint"),
+    not_covered=(
+        "just --shell ./x test",
+        "just cc=./x test",
+        "just test '; touch x'",
+        "just -c sh",
+        "just --choose",
+        "just --set a b",
+    ),
+)
+_TASK = Program(
+    act=Act.RUNS,
+    network=True,
+    options="""
+        --version:info -h|--help:info -l|--list -a|--list-all -s|--silent -v|--verbose -n|--dry -f|--force -p|--parallel
+        -C|--concurrency=TEXT -w|--watch --summary --status -x|--exit-code -o|--output=TEXT -j|--json --sort=TEXT
+        -d|--dir=READ -t|--taskfile=SCRIPT
+    """,
+    operands="TEXT...",
+    refine=_RECIPES,
+    looks=("task --version",),
+    covered=("task", "task --list", "task build test:unit"),
+    not_covered=("task build CC=./x", "task -t https://evil/Taskfile.yml --insecure", "task -y build", "task -g x"),
+)
+# The launcher runs tools/bazel of the workspace, and bazelisk what .bazeliskrc names: also for `bazel --version`.
+_BAZEL_BUILD = Program(
+    act=Act.RUNS,
+    network=True,
+    options="""
+        -c|--compilation_mode=TEXT --config=TEXT -k|--keep_going --nokeep_going -j|--jobs=TEXT --test_output=TEXT
+        --test_filter=TEXT --test_tag_filters=TEXT --cache_test_results=TEXT --nocache_test_results -t --verbose_failures
+        --runs_per_test=TEXT --flaky_test_attempts=TEXT -s|--subcommands --output=TEXT --show_progress --noshow_progress
+        --color=TEXT --curses=TEXT --keep_state_after_build --expunge --build_tests_only --nobuild
+    """,
+    operands="TEXT...",
+    refine=arguments_from(1),
+)
+_BAZEL = Program(
+    act=Act.RUNS,
+    network=True,
+    options="--version -h|--help",
+    subcommands={
+        "": ANYTHING_ELSE,
+        **dict.fromkeys(
+            "build test run query cquery aquery coverage info clean version fetch mod".split(), _BAZEL_BUILD
+        ),
+    },
+    covered=(
+        "bazel build //...",
+        "bazel test //a:b --test_output=errors",
+        "bazel --version",
+        "bazel query 'deps(//a)'",
+    ),
+    not_covered=(
+        "bazel --bazelrc=evil build //a",
+        "bazel run --run_under=./x //a",
+        "bazel build --action_env=CC=./x //a",
+    ),
+)
+
+PROGRAMS: Mapping[str, Program] = {
+    **dict.fromkeys(("make", "gmake"), _MAKE),
+    "cmake": _CMAKE,
+    "ctest": _CTEST,
+    "ninja": _NINJA,
+    "meson": _MESON,
+    "just": _JUST,
+    "task": _TASK,
+    **dict.fromkeys(("bazel", "bazelisk"), _BAZEL),
+}

@@ -1,0 +1,233 @@
+"""Models of compilers of C and C++, of what they call, and of the tools around them; data, and how their options are read.
+
+A compiler reads what its sources name (`#include ".env"` prints it, with -E, and in the messages of -fsyntax-only): `CHANGES`
+stands here also for reading more than the operands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from harness.actions import Access, Act
+from harness.programs.model import Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
+from harness.programs.options import stricter
+from harness.programs.tables import all_of, either_dash, no_word_lists, operands_written
+from harness.record import replace
+
+# Options that name neither a program nor a file. Not here, with intent: -B, -wrapper, -specs, -fplugin, -fuse-ld, -Wl, -Wa,
+# -Wp, -X..., -mllvm, -fdump-..., -fprofile-..., -save-temps, --sysroot, @FILE.
+_HARMLESS = r"""(?x)-(?:
+        c | S | E | P | C | H | w | v | s | \#\#\# | M | MM | MP | MG | dM | dD | pipe | pthread | ansi | static | shared
+      | rdynamic | pie | no-pie | nostdlib | nostdinc | nodefaultlibs | static-libgcc | static-libstdc\+\+ | static-pie
+      | pedantic(?:-errors)? | undef | traditional
+      | O[0-3sgz]? | Ofast | g[0-3]? | ggdb[0-3]? | gdwarf(?:-[2-5])?
+      | std=[a-z0-9+:]+ | W(?![alp],)[A-Za-z0-9+=_-]* | W
+      | m(?:32|64|x32|thumb|native|avx[0-9a-z]*|sse[0-9.a-z]*|fma|bmi2?|popcnt|aes)
+      | m(?:arch|tune|cpu|fpu|abi|float-abi)=[a-z0-9.+_-]+
+      | fno-[a-z0-9-]+ | fPIC | fpic | fPIE | fpie | fopenmp | fexceptions | fpermissive | fsyntax-only | fcommon | flto
+      | fstack-protector(?:-all|-strong)? | fomit-frame-pointer | funroll-loops | ffast-math | fwrapv | fstrict-aliasing
+      | ffunction-sections | fdata-sections | fshort-enums | fsigned-char | funsigned-char | fms-extensions | fconcepts
+      | fcoroutines | fblocks | fcolor-diagnostics | fdiagnostics-color(?:=[a-z]+)? | fmax-errors=[0-9]+ | ferror-limit=[0-9]+
+      | ftemplate-depth=[0-9]+ | fvisibility=[a-z]+ | fvisibility-inlines-hidden | fsanitize=[a-z,-]+ | ftrapv
+    )"""
+_JOINED = ("-I", "-D", "-U", "-L", "-l", "-x", "-o")
+_VALUES = {
+    **dict.fromkeys("-I -isystem -iquote -idirafter -include -imacros -L".split(), Access.READ),
+    **dict.fromkeys(("-o", "-MF"), Access.WRITE),
+    **dict.fromkeys("-l -D -U -x -MT -MQ --param".split(), None),
+}
+"""Options with a value: what is done to the path that it is, if it is one."""
+_WRITES_NOTHING = frozenset(("-E", "-fsyntax-only", "-M", "-MM", "-###"))
+_ABOUT_ITSELF = frozenset(
+    "--version -v -dumpversion -dumpfullversion -dumpmachine --help --target-help -print-search-dirs".split()
+)
+
+
+def _read_compiler(argv: Sequence[str]) -> Use:
+    """Read the words of a compiler, one by one: no clusters, values joined or not, and `@FILE` anywhere a gap."""
+    if len(argv) == 2 and argv[1] in _ABOUT_ITSELF:
+        return Use(act=Act.LOOKS)
+    strange = next((word for word in argv[1:] if isinstance(word, Unknown | Found) or word.startswith("@")), None)
+    if strange is not None:
+        return gap(f"{strange} may be an option or a file of options")
+    paths: list[PathUse] = []
+    flags: set[str] = set()
+    sources: list[str] = []
+    words = iter(argv[1:])
+    for word in words:
+        if not word.startswith("-") or word == "-":
+            sources.append(word)
+        elif word in _VALUES or word.startswith(_JOINED):
+            option = word if word in _VALUES else word[:2]
+            value = next(words, None) if word in _VALUES else word[2:]
+            if value is None:
+                return gap(f"{option} has no value")
+            flags.add(option)
+            paths += _named(value, _VALUES[option])
+        elif word in ("-MD", "-MMD") or re.fullmatch(_HARMLESS, word):
+            flags.add(word)
+        else:
+            return gap(f"the option {word} is not in its model")
+    paths += [path for source in sources for path in _named(source, Access.READ)]
+    paths += [path for name in _outputs(flags, sources) for path in _named(name, Access.WRITE)]
+    return Use(act=Act.CHANGES, paths=tuple(paths))
+
+
+def _named(word: str, access: Access | None) -> list[PathUse]:
+    return [] if access is None or word in ("", "-") else [PathUse(word=word, access=access)]
+
+
+def _outputs(flags: set[str], sources: Sequence[str]) -> list[str]:
+    """Return the files that are written though no option names them."""
+    stems = [source.rpartition("/")[2].rpartition(".")[0] for source in sources]
+    written = [f"{stem}.d" for stem in stems] if flags & {"-MD", "-MMD"} and "-MF" not in flags else []
+    if "-o" in flags or flags & _WRITES_NOTHING:
+        return written
+    if flags & {"-c", "-S"}:
+        return written + [f"{stem}.o" if "-c" in flags else f"{stem}.s" for stem in stems]
+    return [*written, "a.out"]
+
+
+_COMPILER = Program(
+    read=_read_compiler,
+    looks=("gcc --version", "gcc -v", "gcc -dumpmachine"),
+    covered=(
+        "gcc a.c",
+        "gcc -Wall -Wextra -O2 -std=c11 -Iinclude -DNDEBUG=1 -o a a.c -lm",
+        "gcc -c -fPIC -g a.c -o a.o",
+        "gcc -fsyntax-only a.c",
+        "gcc -E -dM - -x c",
+    ),
+    not_covered=(
+        "gcc -wrapper sh,-c a.c",
+        "gcc -B. a.c",
+        "gcc -B . a.c",
+        "gcc -specs=evil a.c",
+        "gcc -specs evil a.c",
+        "gcc -fplugin=./x.so a.c",
+        "gcc -fplugin-arg-x-y=z a.c",
+        "gcc -fuse-ld=./x a.c",
+        "gcc -Wl,-plugin,./x.so a.c",
+        "gcc -Wp,-MD,out a.c",
+        "gcc -Wa,-al=out a.c",
+        "gcc -Xlinker x a.c",
+        "gcc @words",
+        "gcc a.c -o @words",
+        "gcc -fmodule-mapper='|sh' a.c",
+        "gcc -save-temps a.c",
+        "gcc -fdump-tree-all=x a.c",
+        "clang -Xclang -load -Xclang ./x.so a.c",
+        "clang -fpass-plugin=./x.so a.c",
+        "clang -mllvm -load=./x.so a.c",
+        "clang --config evil a.c",
+        "clang --gcc-toolchain=. a.c",
+    ),
+)
+_ASSEMBLER = Program(
+    act=Act.CHANGES,
+    style=Style.SINGLE,
+    options="--version:info --help:info -g --gstabs -W --warn --fatal-warnings --32 --64 -I=READ -o=WRITE",
+    refine=no_word_lists,
+    looks=("as --version",),
+    covered=("as -o a.o a.s", "ld -o a a.o", "ld -shared -o x.so a.o"),
+    not_covered=(
+        "ld -plugin ./x.so a.o",
+        "ld -T evil.ld a.o",
+        "as @words",
+        "ld --wrap x",
+        "ld -dynamic-linker ./x a.o",
+    ),
+)
+_LINKER = replace(
+    _ASSEMBLER,
+    options="""
+        --version:info -v:info --help:info -shared -static -r -s -S -g -pie -no-pie -e=TEXT -m=TEXT -L=READ -l=TEXT
+        -o=WRITE
+    """,
+    looks=("ld --version",),
+)
+
+# --- clang-format, clang-tidy, protoc
+
+_STYLES = frozenset("LLVM GNU Google Chromium Microsoft Mozilla WebKit".split())
+
+
+def _clang_format(parsed: Parsed, use: Use) -> Use:
+    """Of a `.clang-format` that cannot be read the first line is shown, and it may be a link: a named style only looks."""
+    styles = parsed.values("-style")
+    if any(isinstance(style, Unknown | Found) for style in styles):
+        return replace(use, gap="the style is not known")
+    files = (style[len("file:") :] for style in styles if style.startswith("file:"))
+    use = replace(use, paths=(*use.paths, *(PathUse(word=file, access=Access.READ) for file in files)))
+    if parsed.has("-i"):
+        use = operands_written(parsed, use)
+    named = bool(styles) and _STYLES.issuperset(styles)
+    return use if named else replace(use, act=stricter(use.act, Act.CHANGES))
+
+
+_CLANG_FORMAT = Program(
+    style=Style.SINGLE,
+    options=either_dash(
+        """
+        version:info help:info i n dry-run Werror verbose style=TEXT fallback-style=TEXT assume-filename=TEXT lines=TEXT
+        offset=TEXT length=TEXT cursor=TEXT sort-includes[=TEXT] ferror-limit=TEXT output-replacements-xml
+        fail-on-incomplete-format
+        """
+    ),
+    refine=all_of(no_word_lists, _clang_format),
+    looks=("clang-format --version", "clang-format --style=Google --dry-run -Werror a.c"),
+    covered=(
+        "clang-format -n a.c",
+        "clang-format -i a.c b.h",
+        "clang-format --style=file:x.yaml a.c",
+        "clang-format -style LLVM -i a.c",
+    ),
+    not_covered=(
+        "clang-format @words",
+        "clang-format --files=words",
+        "clang-format -sty=LLVM a.c",
+        "clang-format -dump-config",
+    ),
+)
+# The flags in its configuration and in compile_commands.json may load plugins into the compiler.
+_CLANG_TIDY = Program(
+    act=Act.RUNS,
+    style=Style.SINGLE,
+    options=either_dash(
+        "version:info help:info p=READ checks=TEXT quiet header-filter=TEXT warnings-as-errors=TEXT list-checks"
+    ),
+    refine=no_word_lists,
+    looks=("clang-tidy --version",),
+    covered=("clang-tidy -p build src/a.cpp", "clang-tidy --checks='-*,bugprone-*' a.cpp"),
+    not_covered=(
+        "clang-tidy -load ./x.so a.cpp",
+        "clang-tidy --extra-arg=-fplugin=./x a.cpp",
+        "clang-tidy @words",
+        "clang-tidy a.c --config-file=x",
+    ),
+)
+# For `--NAME_out` it runs protoc-gen-NAME, unless it knows NAME itself.
+_PROTOC = Program(
+    act=Act.RUNS,
+    style=Style.SINGLE,
+    options="""
+        --version:info -h|--help:info -I|--proto_path=READ --cpp_out=WRITE_TREE --python_out=WRITE_TREE --pyi_out=WRITE_TREE
+        --java_out=WRITE_TREE --csharp_out=WRITE_TREE --go_out=WRITE_TREE --go-grpc_out=WRITE_TREE --go_opt=TEXT
+        --go-grpc_opt=TEXT --js_out=WRITE_TREE --ts_out=WRITE_TREE --grpc_python_out=WRITE_TREE -o|--descriptor_set_out=WRITE
+        --include_imports --include_source_info --experimental_allow_proto3_optional --plugin=CODE
+    """,
+    refine=no_word_lists,
+    looks=("protoc --version",),
+    covered=("protoc --python_out=gen -I=proto a.proto", "protoc --go_out=. --go_opt=paths=source_relative a.proto"),
+    not_covered=("protoc --plugin=./x --x_out=. a.proto", "protoc --x_out=. a.proto", "protoc @words"),
+)
+
+PROGRAMS: Mapping[str, Program] = {
+    **dict.fromkeys(("gcc", "g++", "cc", "c++", "clang", "clang++"), _COMPILER),
+    "as": _ASSEMBLER,
+    "ld": _LINKER,
+    "clang-format": _CLANG_FORMAT,
+    "clang-tidy": _CLANG_TIDY,
+    "protoc": _PROTOC,
+}

@@ -1,0 +1,102 @@
+"""Models of programs that compress single files, most of them in place; data. No I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from harness.actions import Access, Act
+from harness.programs.model import Parsed, PathUse, Program, Refine, Use
+from harness.programs.options import stricter
+from harness.record import replace
+
+_SHORT_ENDING = re.compile(r"(.*)\.t(gz|az|bz|bz2|xz|lz|zst)")
+
+
+def _in_place(*suffixes: str) -> Refine:
+    """Return what a compressor does that puts `a.gz` in the place of `a`, and the other way round."""
+
+    def refine(parsed: Parsed, use: Use) -> Use:
+        paths: list[PathUse] = []
+        looks = parsed.has("-c", "-t", "-l")
+        for path in use.paths:
+            words = [path.word, *(path.word + suffix for suffix in suffixes)]
+            if not looks:
+                words += [path.word.removesuffix(suffix) for suffix in suffixes]
+                words += [f"{short[1]}.tar" for short in [_SHORT_ENDING.fullmatch(path.word)] if short]
+            access = Access.READ if looks else Access.EITHER
+            paths += [replace(path, word=word, access=access) for word in dict.fromkeys(words)]
+        act = use.act if looks or not paths else stricter(use.act, Act.WRITES)
+        return replace(use, act=act, paths=tuple(paths))
+
+    return refine
+
+
+def _printed(*suffixes: str) -> Refine:
+    """Return what zcat and its like do: they print; where a file is not there, they try its name with a suffix."""
+
+    def refine(_parsed: Parsed, use: Use) -> Use:
+        tried = [replace(path, word=path.word + suffix) for path in use.paths for suffix in suffixes]
+        return replace(use, paths=(*use.paths, *tried))
+
+    return refine
+
+
+_GZIP_OPTIONS = """
+    -c|--stdout|--to-stdout -d|--decompress|--uncompress -f|--force -k|--keep -l|--list -n|--no-name -q|--quiet
+    -r|--recursive:tree -t|--test -v|--verbose -1|--fast -2 -3 -4 -5 -6 -7 -8 -9|--best --rsyncable --synchronous
+    -V|--version:info -h|--help:info
+"""
+_GZIP_SUFFIXES = (".gz", "-gz", ".z", "-z", "_z", ".Z")
+_BZIP2_OPTIONS = """
+    -c|--stdout -d|--decompress -z|--compress -f|--force -k|--keep -t|--test -q|--quiet -v|--verbose -s|--small
+    -1|--fast -2 -3 -4 -5 -6 -7 -8 -9|--best -V|--version:info -h|--help:info
+"""
+_XZ_OPTIONS = """
+    -c|--stdout|--to-stdout -d|--decompress|--uncompress -z|--compress -f|--force -k|--keep -l|--list -t|--test
+    -q|--quiet -v|--verbose -0 -1|--fast -2 -3 -4 -5 -6 -7 -8 -9|--best -e|--extreme -T|--threads=TEXT --robot
+    -M|--memory|--memlimit=TEXT --no-sparse --ignore-check -V|--version:info -h|--help:info
+"""
+_ZSTD_OPTIONS = """
+    -c|--stdout -d|--decompress|--uncompress -z|--compress -f|--force -k|--keep -l|--list -t|--test -q|--quiet
+    -v|--verbose -1 -2 -3 -4 -5 -6 -7 -8 -9 --ultra --no-progress --rm -V|--version:info -h|-H|--help:info
+"""
+# zstd reads -T and -o otherwise than getopt does (`-T0o f` writes f): not in the table.
+
+
+PROGRAMS: Mapping[str, Program] = {
+    "gzip": Program(
+        options=_GZIP_OPTIONS,
+        refine=_in_place(*_GZIP_SUFFIXES),
+        looks=("gzip -l a.gz", "gzip -cd a.gz", "gzip -t a.gz", "gzip"),
+        covered=("gzip -9k a", "gzip -d a.gz", "gzip -r src"),
+        not_covered=("gzip -S .x a", "gzip --std a", "gzip -dN a.gz"),
+    ),
+    "gunzip": Program(
+        options=_GZIP_OPTIONS, refine=_in_place(*_GZIP_SUFFIXES), looks=("gunzip -c a.gz",), covered=("gunzip a.gz",)
+    ),
+    "zcat": Program(options=_GZIP_OPTIONS, refine=_printed(*_GZIP_SUFFIXES), looks=("zcat a.gz", "zcat -f a b.gz")),
+    "bzip2": Program(
+        options=_BZIP2_OPTIONS, refine=_in_place(".bz2"), looks=("bzip2 -dc a.bz2",), covered=("bzip2 -k a",)
+    ),
+    "bunzip2": Program(options=_BZIP2_OPTIONS, refine=_in_place(".bz2", ".bz"), covered=("bunzip2 a.bz2",)),
+    "bzcat": Program(options=_BZIP2_OPTIONS, looks=("bzcat a.bz2",)),
+    "xz": Program(
+        options=_XZ_OPTIONS,
+        refine=_in_place(".xz", ".lzma"),
+        looks=("xz -l a.xz", "xz -dc a.xz", "xz -dcT0 a.xz"),
+        covered=("xz -9e a", "xz -d a.xz"),
+        not_covered=("xz --files=list", "xz -S .x a"),
+    ),
+    "unxz": Program(options=_XZ_OPTIONS, refine=_in_place(".xz", ".lzma"), covered=("unxz a.xz",)),
+    "xzcat": Program(options=_XZ_OPTIONS, looks=("xzcat a.xz",)),
+    "zstd": Program(
+        options=_ZSTD_OPTIONS,
+        refine=_in_place(".zst"),
+        looks=("zstd -l a.zst", "zstd -dc a.zst"),
+        covered=("zstd -19 a", "zstd -d a.zst"),
+        not_covered=("zstd -dof out a.zst", "zstd a -o b", "zstd -T0o f a", "zstd --filelist l", "zstd -D d a"),
+    ),
+    "unzstd": Program(options=_ZSTD_OPTIONS, refine=_in_place(".zst"), covered=("unzstd a.zst",)),
+    "zstdcat": Program(options=_ZSTD_OPTIONS, looks=("zstdcat a.zst",)),
+}

@@ -1,0 +1,278 @@
+"""docker, podman and compose: what only lists is told by a local daemon, everything else changes or runs something; pure.
+
+What runs inside a container is text here; which of this machine's files it is given is not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from harness.actions import Access, Act
+from harness.programs.model import Found, Parsed, PathUse, Program, Refine, Style, Unknown, Use, gap
+from harness.programs.options import read_command
+from harness.record import replace
+
+
+def plain_values(parsed: Parsed, use: Use) -> Use:
+    """Refine for programs written with Go's pflag: it drops the `=` of `-o=x`, and no file is the input."""
+    if any(given.value is not None and given.value[:1] == "=" for given in parsed.options):
+        return gap("an option of one letter with = behind it")
+    if "-" in parsed.operands or any(given.value == "-" for given in parsed.options):
+        return gap("a file that is the input")
+    return use
+
+
+def looks(options: str = "", operands: str = "TEXT...", *, network: bool = False) -> Program:
+    """Return the model of a subcommand that lists or shows."""
+    return Program(options=options, operands=operands, network=network, refine=plain_values)
+
+
+def changes(
+    options: str = "",
+    operands: str = "TEXT...",
+    *,
+    act: Act = Act.CHANGES,
+    style: Style = Style.GNU,
+    refine: Refine = plain_values,
+) -> Program:
+    """Return the model of a subcommand that changes what is not among the files that it names."""
+    return Program(act=act, style=style, options=options, operands=operands, network=True, refine=refine)
+
+
+def _with_mounts(parsed: Parsed, use: Use) -> Use:
+    """What is mounted from this machine may be read and written by whatever runs in the container."""
+    sources: list[str] = []
+    for value in parsed.values("-v", "--mount"):
+        if isinstance(value, Unknown | Found) or '"' in value:
+            return gap(f"what {value} mounts is not known")
+    for value in parsed.values("-v"):
+        source, colon, _ = value.partition(":")
+        if colon and (source[:1] in "./~" or "/" in source):
+            sources.append(source)
+    for value in parsed.values("--mount"):
+        fields = [field.partition("=") for field in value.split(",")]
+        sources += [path for name, _, path in fields if name.strip().lower() in ("source", "src")]
+    paths = tuple(PathUse(word=source, access=Access.EITHER, tree=True) for source in sources)
+    return plain_values(parsed, replace(use, paths=(*use.paths, *paths)))
+
+
+def _copied(parsed: Parsed, use: Use) -> Use:
+    """`NAME:PATH` lies in a container; a word without a colon, or that begins as a path does, lies here."""
+    if len(parsed.operands) != 2 or any(isinstance(word, Unknown | Found) for word in parsed.operands):
+        return gap("what is copied is not known")
+    here = [word for word in parsed.operands if ":" not in word or word[:1] in "./"]
+    paths = tuple(PathUse(word=word, access=Access.EITHER, tree=True) for word in here)
+    return plain_values(parsed, replace(use, paths=(*use.paths, *paths)))
+
+
+_LIST = "-a|--all -f|--filter=TEXT --format=TEXT -n|--last=TEXT -l|--latest --no-trunc -q|--quiet -s|--size"
+_IMAGES = "-a|--all --digests -f|--filter=TEXT --format=TEXT --no-trunc -q|--quiet"
+_LOGS = "--details -f|--follow --since=TEXT -n|--tail=TEXT -t|--timestamps --until=TEXT"
+_INSPECT = "-f|--format=TEXT -s|--size --type=TEXT"
+_NAMES = "-f|--filter=TEXT --format=TEXT --no-trunc -q|--quiet"
+_RUN = (
+    "-d|--detach -i|--interactive -t|--tty --rm --init --read-only -q|--quiet -P|--publish-all --name=TEXT -e|--env=TEXT "
+    "--env-file=READ -p|--publish=TEXT -v|--volume=TEXT --mount=TEXT -w|--workdir=TEXT -u|--user=TEXT --network|--net=TEXT "
+    "--platform=TEXT --pull=TEXT --entrypoint=TEXT -m|--memory=TEXT --cpus=TEXT --gpus=TEXT --shm-size=TEXT "
+    "-h|--hostname=TEXT -l|--label=TEXT --restart=TEXT --add-host=TEXT --tmpfs=TEXT"
+)
+_EXEC = "-d|--detach -i|--interactive -t|--tty -e|--env=TEXT --env-file=READ -u|--user=TEXT -w|--workdir=TEXT"
+_STOP = "-f|--force -v|--volumes -l|--link -s|--signal=TEXT -t|--time|--timeout=TEXT -a|--attach -i|--interactive"
+_BUILD = changes(
+    "-f|--file=READ -t|--tag=TEXT --build-arg=TEXT --no-cache --pull -q|--quiet --target=TEXT --platform=TEXT "
+    "--progress=TEXT --label=TEXT --network=TEXT --load --push --rm --force-rm --iidfile=WRITE --add-host=TEXT",
+    "TREE",
+    act=Act.RUNS,
+)
+_RUNS = changes(_RUN, style=Style.POSIX, act=Act.RUNS, refine=_with_mounts)
+
+_LOOKING: Mapping[str, Program] = {
+    **dict.fromkeys(("ps", "container ls", "container ps", "container list"), looks(_LIST, "")),
+    **dict.fromkeys(("images", "image ls", "image list"), looks(_IMAGES)),
+    **dict.fromkeys(("logs", "container logs"), looks(_LOGS)),
+    **dict.fromkeys(
+        ("inspect", "container inspect", "image inspect", "network inspect", "volume inspect"), looks(_INSPECT)
+    ),
+    **dict.fromkeys(("history", "image history"), looks("--format=TEXT -H|--human --no-trunc -q|--quiet")),
+    **dict.fromkeys(("port", "container port"), looks()),
+    **dict.fromkeys(("network ls", "volume ls", "network list", "volume list"), looks(_NAMES, "")),
+    **dict.fromkeys(("version", "info"), looks("-f|--format=TEXT", "")),
+    # Not only told by the daemon, or not for sure: asked about.
+    **dict.fromkeys(("stats", "container stats"), looks("-a|--all --format=TEXT --no-stream --no-trunc", network=True)),
+    **dict.fromkeys(
+        ("diff", "container diff", "search", "system df", "context ls"), looks("-v|--verbose", network=True)
+    ),
+}
+_CHANGING: Mapping[str, Program] = {
+    **dict.fromkeys(("run", "create", "container run", "container create"), _RUNS),
+    **dict.fromkeys(("exec", "container exec"), changes(_EXEC, style=Style.POSIX, act=Act.RUNS)),
+    **dict.fromkeys(("build", "image build", "buildx build"), _BUILD),
+    **dict.fromkeys(("pull", "push", "image pull", "image push"), changes("-a|--all-tags --platform=TEXT -q|--quiet")),
+    **dict.fromkeys(
+        tuple(
+            f"{group}{verb}"
+            for group in ("", "container ")
+            for verb in "rm start stop restart kill pause unpause".split()
+        ),
+        changes(_STOP),
+    ),
+    **dict.fromkeys(("rename", "tag", "image tag", "wait", "container wait"), changes()),
+    **dict.fromkeys(("rmi", "image rm"), changes("-f|--force --no-prune")),
+    **dict.fromkeys(
+        ("system prune", "image prune", "container prune", "volume prune", "network prune", "builder prune"),
+        changes("-a|--all -f|--force --filter=TEXT --volumes"),
+    ),
+    **dict.fromkeys(("network create", "volume create"), changes("-d|--driver=TEXT --label=TEXT --subnet=TEXT")),
+    **dict.fromkeys(("network rm", "volume rm"), changes("-f|--force")),
+    **dict.fromkeys(("cp", "container cp"), changes("-a|--archive -L|--follow-link -q|--quiet", refine=_copied)),
+    **dict.fromkeys(("save", "image save"), changes("-o|--output=WRITE --platform=TEXT")),
+    **dict.fromkeys(("load", "image load"), changes("-i|--input=READ -q|--quiet --platform=TEXT", "")),
+}
+
+
+# compose, as a subcommand and as a program of its own.
+
+
+def _prints_dotenv(parsed: Parsed, use: Use) -> Use:
+    """`config` shows what the file `.env` fills in."""
+    return plain_values(parsed, replace(use, paths=(*use.paths, PathUse(word=".env", access=Access.READ))))
+
+
+def _project(options: str = "", *, style: Style = Style.GNU) -> Program:
+    return changes(options, act=Act.RUNS, style=style)
+
+
+_COMPOSE = Program(
+    options="-v|--version:info --help:info -f|--file=READ -p|--project-name=TEXT --profile=TEXT --env-file=READ "
+    "--ansi=TEXT --progress=TEXT",
+    refine=plain_values,
+    subcommands={
+        "version": looks("--short -f|--format=TEXT", ""),
+        **dict.fromkeys(
+            ("ps", "ls", "images", "top", "port"),
+            looks("-a|--all -q|--quiet --format=TEXT --services --status=TEXT --filter=TEXT", network=True),
+        ),
+        "logs": looks(
+            "-f|--follow --no-color --no-log-prefix --since=TEXT --until=TEXT -n|--tail=TEXT -t", network=True
+        ),
+        "config": Program(
+            options="-q|--quiet --services --images --profiles --volumes --hash=TEXT --format=TEXT",
+            operands="TEXT...",
+            network=True,
+            refine=_prints_dotenv,
+        ),
+        "up": _project(
+            "-d|--detach --build --no-build --force-recreate --no-deps --remove-orphans --wait --pull=TEXT --scale=TEXT "
+            "-t|--timeout=TEXT --abort-on-container-exit --exit-code-from=TEXT --quiet-pull -V|--renew-anon-volumes"
+        ),
+        "down": _project("-v|--volumes --remove-orphans --rmi=TEXT -t|--timeout=TEXT"),
+        "build": _project("--no-cache --pull --build-arg=TEXT -q|--quiet --progress=TEXT"),
+        "run": _project(
+            "--rm -T|--no-TTY -d|--detach -i|--interactive -e|--env=TEXT --no-deps --build --name=TEXT -u|--user=TEXT "
+            "-w|--workdir=TEXT --entrypoint=TEXT --service-ports -p|--publish=TEXT",
+            style=Style.POSIX,
+        ),
+        "exec": _project(
+            "-T|--no-TTY -d|--detach -e|--env=TEXT -u|--user=TEXT -w|--workdir=TEXT --index=TEXT", style=Style.POSIX
+        ),
+        **dict.fromkeys(
+            ("pull", "push", "start", "stop", "restart", "rm", "kill", "create", "pause", "unpause"),
+            _project("-f|--force -s|--stop|--signal=TEXT -v|--volumes -q|--quiet -t|--timeout=TEXT --no-deps"),
+        ),
+    },
+)
+
+
+def _compose(argv: Sequence[str]) -> Use:
+    """Read `docker compose` or `docker-compose`, whose own options (-f) drop the `=` of `-f=x` too."""
+    if any(re.match("-[A-Za-z]=", word) for word in argv):
+        return gap("an option of one letter with = behind it")
+    return read_command(_COMPOSE, argv)
+
+
+_ENGINE = Program(
+    # -H, --context and --config choose another daemon: they are not here.
+    options="-v|--version:info --help:info -D|--debug",
+    refine=plain_values,
+    subcommands={
+        **_LOOKING,
+        **_CHANGING,
+        **dict.fromkeys(("top", "container top"), Program(style=Style.POSIX, operands="TEXT...")),
+        "compose": Program(read=_compose),
+    },
+    looks=(
+        "docker --version",
+        "docker ps -a",
+        "docker images --format '{{.Repository}}'",
+        "docker logs --tail 50 -f web",
+        "docker inspect -f '{{.State}}' web",
+        "docker network ls",
+        "docker version",
+        "docker info",
+        "docker top web -o pid",
+        "docker compose version",
+    ),
+    covered=(
+        "docker run --rm -it -v ./src:/app -w /app node:20 npm test",
+        "docker exec -it web sh -c 'rm -rf /'",
+        "docker build -t x -f docker/Dockerfile .",
+        "docker push x",
+        "docker rm -f web",
+        "docker compose up -d",
+        "docker compose -f a.yml ps",
+        "docker compose config",
+        "docker stats --no-stream",
+        "docker cp web:/a.txt ./a.txt",
+        "docker save -o x.tar x",
+        "docker system prune -af",
+    ),
+    not_covered=(
+        "docker -H tcp://x ps",
+        "docker --context x ps",
+        "docker --config /tmp/x ps",
+        "docker --host=ssh://x ps",
+        "docker run --privileged x",
+        "docker run -v=/:/x x",
+        "docker run --device /dev/sda x",
+        "docker build -",
+        "docker build -f - .",
+        "docker build --secret id=x,src=.env .",
+        "docker build -o out .",
+        "docker save -o=x.tar x",
+        "docker ps --format=x --unknown",
+        "docker",
+        "docker plugin install x",
+        "docker ps x",
+    ),
+)
+
+PROGRAMS = {
+    "docker": _ENGINE,
+    # podman top runs ps inside the container where it is given options of ps.
+    "podman": replace(
+        _ENGINE,
+        subcommands={**_LOOKING, **_CHANGING},
+        looks=("podman ps -a", "podman --version", "podman images"),
+        covered=("podman run --rm -v /srv:/x x ls",),
+        not_covered=("podman --url tcp://x ps", "podman --root /tmp/x ps", "podman top web", "podman unshare rm x"),
+    ),
+    "docker-compose": Program(
+        read=_compose,
+        looks=("docker-compose --version",),
+        covered=(
+            "docker-compose up -d --build",
+            "docker-compose -f dc.yml -p x down -v",
+            "docker-compose logs -f web",
+            "docker-compose exec -T web ls -la",
+            "docker-compose run --rm web pytest -q",
+        ),
+        not_covered=(
+            "docker-compose -f=dc.yml up",
+            "docker-compose --project-directory /x up",
+            "docker-compose -H tcp://x up",
+            "docker-compose run -v /:/x web sh",
+            "docker-compose",
+        ),
+    ),
+}

@@ -1,0 +1,301 @@
+"""Wrappers that run a command as somebody else, elsewhere, or out of the harness's reach: sudo, su, chroot, setsid; pure.
+
+They never look: the act is CHANGES whatever the command. It is named all the same, so that strict rules find it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from harness.actions import Access, Act
+from harness.programs.model import Found, Inner, Parsed, PathUse, Program, Style, Unknown, Use, gap
+from harness.programs.options import parse_words
+from harness.programs.refinements import with_command, with_text_for_sh, wraps
+from harness.record import replace
+
+_UTIL_LINUX = "-V|--version:info -h|--help:info "
+
+_SUDO = Program(
+    style=Style.POSIX,
+    options="-u|--user=TEXT -g|--group=TEXT -p|--prompt=TEXT -C|--close-from=TEXT -D|--chdir=TEXT -T|--command-timeout=TEXT "
+    "-U|--other-user=TEXT -b|--background -B|--bell -E --preserve-env[=TEXT] -H|--set-home -k|--reset-timestamp "
+    "-K|--remove-timestamp -l|--list -n|--non-interactive -N|--no-update -P|--preserve-groups -S|--stdin -v|--validate",
+    operands="TEXT...",
+)
+"""sudo(8) 1.9. Left out: -i and -s (a shell), -e (an editor), -h (another host), -R (another root), -A, -r, -t."""
+
+
+def _sudo(argv: Sequence[str]) -> Use:
+    """`VAR=value` may stand between the options too, until `--` (sudo, parse_args.c)."""
+    if len(argv) == 2 and argv[1] in ("-V", "--version", "--help"):
+        return Use(act=Act.LOOKS)
+    words = tuple(argv[1:])
+    variables: list[str] = []
+    folders: tuple[str, ...] = ()
+    while True:
+        parsed = parse_words(_SUDO, (argv[0], *words))
+        if isinstance(parsed, str):
+            return gap(parsed)
+        folders += parsed.values("-D")
+        rest = parsed.operands
+        ended = words[: len(words) - len(rest)][-1:] == ("--",)
+        names = [] if ended else _assignments(rest)
+        variables += names
+        words = rest[len(names) :]
+        if not ended and words and _looks_like_assignment(words[0]):
+            return gap(f"{words[0]} sets a variable whose name is not plain")
+        if not names or not words or not words[0].startswith("-"):
+            break
+    if not words:
+        alone = parsed.has("-l", "-v", "-k", "-K") and not variables
+        return Use(act=Act.CHANGES) if alone else gap("sudo without a command")
+    if len(folders) > 1 or any(isinstance(folder, Unknown | Found) for folder in folders):
+        return gap("the folder that it runs in is not known")
+    if isinstance(words[0], Unknown | Found):
+        return gap(f"the command {words[0]} is not known")
+    inner = Inner(argv=words, variables=tuple(variables), folder="".join(folders))
+    paths = tuple(PathUse(word=folder, access=Access.READ) for folder in folders)
+    return Use(act=Act.CHANGES, paths=paths, commands=(inner,))
+
+
+def _looks_like_assignment(word: str) -> bool:
+    """sudo takes any word with `=` for one, unless it begins with `/` or is an option."""
+    return "=" in word and not word.startswith(("/", "-"))
+
+
+def _assignments(words: Sequence[str]) -> list[str]:
+    """Return the names of the variables that the first words set."""
+    names: list[str] = []
+    for word in words:
+        known = word.prefix if isinstance(word, Unknown) else word
+        name, equals, _ = known.partition("=")
+        if not equals or isinstance(word, Found) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            break
+        names.append(name)
+    return names
+
+
+def _runuser(parsed: Parsed, use: Use) -> Use:
+    """With -u the operands are the command; without, they are those of su."""
+    if not parsed.has("-u"):
+        return _su(parsed, use)
+    words = parsed.operands
+    if not words or use.scripts or isinstance(words[0], Unknown | Found):
+        return gap("the command that runuser runs is not known")
+    return replace(use, commands=(Inner(argv=words),))
+
+
+def _su(parsed: Parsed, use: Use) -> Use:
+    """The text is run by the user's own shell; after `-` in that user's home folder, which is not known."""
+    if len(parsed.operands) > 1 or parsed.operands[:1] == ("-",):
+        return gap("a login shell, or words for one")
+    return with_text_for_sh(parsed, use)
+
+
+def _chroot(parsed: Parsed, use: Use) -> Use:
+    if not use.commands:
+        return gap(f"{parsed.program} without a command")
+    return replace(use, commands=(replace(use.commands[0], folder=parsed.operands[0]),))
+
+
+def _unshare(parsed: Parsed, use: Use) -> Use:
+    """Of several -w the last one holds."""
+    return with_command(parsed, use) if len(parsed.values("-w")) < 2 else gap("more than one folder to run it in")
+
+
+def _systemd_run(parsed: Parsed, use: Use) -> Use:
+    """Only a scope runs in the same folder, with its words as they are; a service is started elsewhere."""
+    return with_command(parsed, use) if parsed.has("--scope") else gap("systemd-run without --scope")
+
+
+def _busybox(argv: Sequence[str]) -> Use:
+    """An applet is a program of the same name with other options, hence never taken for more than its name."""
+    if len(argv) == 1 or (len(argv) == 2 and argv[1] in ("--help", "--list")):
+        return Use(act=Act.LOOKS)
+    if isinstance(argv[1], Unknown | Found) or argv[1].startswith("-"):
+        return gap(f"the option {argv[1]} is not in its model")
+    return Use(act=Act.CHANGES, commands=(Inner(argv=tuple(argv[1:])),))
+
+
+_SU = (
+    _UTIL_LINUX
+    + "-c|--command|--session-command=SHELL -m|-p|--preserve-environment -f|--fast -P|--pty -g|--group=TEXT "
+    "-G|--supp-group=TEXT -w|--whitelist-environment=TEXT"
+)
+_BUSYBOX = Program(
+    read=_busybox,
+    looks=("busybox", "busybox --list"),
+    covered=("busybox ls -la", "busybox rm -rf build", "busybox sh -c ls"),
+    not_covered=("busybox --install -s", "busybox -x"),
+)
+
+PROGRAMS = {
+    "sudo": Program(
+        read=_sudo,
+        looks=("sudo --version",),
+        covered=(
+            "sudo ls",
+            "sudo -u www -- rm x",
+            "sudo -n -E apt-get install -y jq",
+            "sudo A=1 B=2 make install",
+            "sudo A=1 -u www ls",
+            "sudo -uwww ls",
+            "sudo -D /srv ls",
+            "sudo -l",
+            "sudo -nv",
+        ),
+        not_covered=(
+            "sudo",
+            "sudo -s",
+            "sudo -i",
+            "sudo -i ls",
+            "sudo -su www ls",
+            "sudo -e /etc/hosts",
+            "sudo -R /mnt ls",
+            "sudo -h host ls",
+            "sudo --us=root ls",
+            "sudo A=1",
+            "sudo a-b=1 rm x",
+        ),
+    ),
+    "doas": wraps(
+        "-n -u=TEXT -a=TEXT -L",
+        act=Act.CHANGES,
+        covered=("doas ls", "doas -u www rm x", "doas -n -- ls"),
+        not_covered=("doas -s", "doas -C conf ls", "doas"),
+    ),
+    "su": Program(
+        act=Act.CHANGES,
+        options=_SU,
+        operands="TEXT...",
+        refine=_su,
+        looks=("su --version",),
+        covered=("su -c 'ls -la'", "su www -c ls", "su -c ls www"),
+        not_covered=(
+            "su",
+            "su -",
+            "su www",
+            "su - www -c ls",
+            "su -l www -c ls",
+            "su -s /tmp/x -c ls",
+            "su -c ls www x",
+        ),
+    ),
+    "runuser": Program(
+        act=Act.CHANGES,
+        options=_SU + " -u|--user=TEXT",
+        operands="TEXT...",
+        refine=_runuser,
+        covered=("runuser -u www -- ls -la", "runuser -u www ls", "runuser www -c ls"),
+        not_covered=(
+            "runuser",
+            "runuser -u www",
+            "runuser -u www ls -l",
+            "runuser -l www -c ls",
+            "runuser -u w -c x y",
+        ),
+    ),
+    "pkexec": wraps(  # without --keep-cwd in the home folder of the other user
+        "--version:info --help:info --user=TEXT --keep-cwd --disable-internal-agent",
+        act=Act.CHANGES,
+        refine=lambda parsed, use: with_command(parsed, use) if parsed.has("--keep-cwd") else gap("in another folder"),
+        covered=("pkexec --keep-cwd ls", "pkexec --user www --keep-cwd rm x"),
+        not_covered=("pkexec", "pkexec rm x"),
+    ),
+    "chroot": wraps(
+        "--version:info --help:info --userspec=TEXT --groups=TEXT --skip-chdir",
+        "EITHER_TREE COMMAND...",
+        act=Act.CHANGES,
+        refine=_chroot,
+        covered=("chroot /mnt ls /", "chroot --userspec=www /mnt rm x"),
+        not_covered=("chroot /mnt", "chroot", "chroot --skip /mnt ls"),
+    ),
+    "unshare": wraps(
+        _UTIL_LINUX + "-m|--mount -u|--uts -i|--ipc -n|--net -p|--pid -U|--user -C|--cgroup -T|--time -f|--fork "
+        "-r|--map-root-user -c|--map-current-user --map-auto --mount-proc --kill-child -w|--wd=FOLDER",
+        act=Act.CHANGES,
+        refine=_unshare,
+        covered=("unshare -rn ls", "unshare --user --map-root-user --net ls -la", "unshare -rm -w /srv ls"),
+        not_covered=(
+            "unshare",
+            "unshare -r",
+            "unshare -R /mnt ls",
+            "unshare --mount=/tmp/x ls",
+            "unshare -w a -w b ls",
+        ),
+    ),
+    "setsid": wraps(  # a session of its own, which is not ended with the group of the command line
+        _UTIL_LINUX + "-c|--ctty -f|--fork -w|--wait",
+        act=Act.CHANGES,
+        covered=("setsid ls -la", "setsid -fw make"),
+        not_covered=("setsid", "setsid -x ls"),
+    ),
+    "systemd-run": wraps(
+        "--version:info --help:info -h:info --user --scope -q|--quiet -G|--collect -d|--same-dir -u|--unit=TEXT --slice=TEXT "
+        "--description=TEXT -E|--setenv=VARIABLE --nice=TEXT",
+        act=Act.CHANGES,
+        refine=_systemd_run,
+        covered=("systemd-run --user --scope ls", "systemd-run --scope -E A=1 -u x -- make"),
+        not_covered=(
+            "systemd-run ls",
+            "systemd-run --scope",
+            "systemd-run --scope -p X=y ls",
+            "systemd-run --on-active=1 ls",
+        ),
+    ),
+    "ssh-agent": wraps(
+        "-s -c -k -d -D -a=WRITE -t=TEXT -E=TEXT",
+        act=Act.CHANGES,
+        refine=lambda _parsed, use: use,
+        covered=("ssh-agent make deploy", "ssh-agent -s", "ssh-agent -k", "ssh-agent -a sock ls"),
+        not_covered=("ssh-agent -P /tmp/x.so ls",),
+    ),
+    "dbus-run-session": wraps(
+        "--version:info --help:info",
+        act=Act.CHANGES,
+        covered=("dbus-run-session -- npm test", "dbus-run-session ls"),
+        not_covered=("dbus-run-session", "dbus-run-session --config-file=x ls", "dbus-run-session --dbus-daemon=x ls"),
+    ),
+    "xvfb-run": wraps(
+        "-h|--help:info -a|--auto-servernum -n|--server-num=TEXT -e|--error-file=WRITE -f|--auth-file=WRITE "
+        "-p|--xauth-protocol=TEXT -w|--wait=TEXT",
+        act=Act.CHANGES,
+        covered=("xvfb-run npm test", "xvfb-run -a -e log.txt npm test"),
+        not_covered=("xvfb-run -s '-ac -fbdir /tmp' ls", "xvfb-run --server-args=x ls", "xvfb-run -l ls", "xvfb-run"),
+    ),
+    "fakeroot": wraps(
+        "-v|--version:info -h|--help:info -s=WRITE -i=READ -u|--unknown-is-real -b=TEXT",
+        act=Act.CHANGES,
+        covered=("fakeroot make install", "fakeroot -s state -- tar cf x.tar usr"),
+        not_covered=("fakeroot", "fakeroot -l /tmp/x.so ls", "fakeroot --faked /tmp/x ls"),
+    ),
+    "busybox": _BUSYBOX,
+    "toybox": replace(_BUSYBOX, looks=("toybox",), covered=("toybox ls",), not_covered=("toybox -x",)),
+    **dict.fromkeys(
+        (
+            "nsenter",
+            "bwrap",
+            "firejail",
+            "parallel",
+            "at",
+            "batch",
+            "tmux",
+            "screen",
+            "sg",
+            "setpriv",
+            "runcon",
+            "sshpass",
+        ),
+        Program(
+            read=lambda argv: gap(f"its model does not vouch for what {argv[0]} runs"),
+            not_covered=(
+                "parallel rm ::: x",
+                "tmux new -d 'rm x'",
+                "at -f x now",
+                "bwrap --bind / / sh",
+                "screen -dm sh",
+            ),
+        ),
+    ),
+}

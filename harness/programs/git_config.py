@@ -1,0 +1,236 @@
+"""Whether the text of a repository's configuration can make a git command that only reads run a program. Pure.
+
+A whitelist: a key that is not known to be harmless counts as one that names a program. Finding and reading the file is
+for the caller, and so are the files that git obeys beside it: the submodules' own, and config.worktree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+OVERRIDDEN = frozenset(("core.fsmonitor", "core.hookspath", "core.pager"))
+"""Keys that do name programs, and pass nevertheless.
+
+INVARIANT: the harness sets them for every git command that it runs unasked.
+"""
+
+# git-config(1). Left out with intent, for they name programs or make git read elsewhere: core.sshCommand, .gitProxy,
+# .askPass, .alternateRefsCommand, .worktree, .attributesFile and .excludesFile (check-ignore -v prints their lines),
+# diff.external and .orderFile, log.showSignature and .diffMerges (remerge runs merge drivers), mailmap.*, format.*,
+# status.submoduleSummary, submodule.recurse, tar.*, trailer.*, man.*, pager.*, gpg.*.program.
+_HARMLESS = {
+    "core": """
+        repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode hidedotfiles autocrlf eol
+        safecrlf checkroundtripencoding symlinks quotepath whitespace abbrev compression loosecompression bigfilethreshold
+        untrackedcache commentchar commentstring editor trustctime checkstat sharedrepository multipackindex commitgraph
+        protecthfs protectntfs preloadindex fscache longpaths deltabasecachelimit packedgitlimit packedgitwindowsize
+        packedrefstimeout filesreflocktimeout splitindex sparsecheckout sparsecheckoutcone disambiguate notesref fsync
+        fsyncmethod fsyncobjectfiles fsmonitorhookversion warnambiguousrefs usereplacerefs maxtreedepth
+        restrictinheritedhandles""",
+    "extensions": "noop noop-v1 preciousobjects relativeworktrees",
+    "branch": "autosetupmerge autosetuprebase",
+    "tag": "gpgsign forcesignannotated",
+    "submodule": "active fetchjobs",
+    "diff": """
+        algorithm autorefreshindex colormoved colormovedws context dirstat indentheuristic interhunkcontext mnemonicprefix
+        noprefix srcprefix dstprefix relative renamelimit renames statgraphwidth statnamewidth suppressblankempty
+        wserrorhighlight wordregex ignoresubmodules guitool tool trustexitcode""",
+    "log": "abbrevcommit date decorate excludedecoration initialdecorationset follow graphcolors showroot mailmap",
+    "blame": "blankboundary coloring date showemail showroot markunblamablelines markignoredlines",
+    "grep": "linenumber column patterntype extendedregexp threads fullname",
+    "status": """
+        relativepaths short branch aheadbehind displaycommentprefix renamelimit renames showstash showuntrackedfiles""",
+    "gpg": "format mintrustlevel",
+    "apply": "ignorewhitespace whitespace",
+    "i18n": "commitencoding logoutputencoding",
+}
+_HARMLESS_BELOW = {
+    "remote": """
+        url fetch push pushurl tagopt prune prunetags mirror skipfetchall skipdefaultupdate gh-resolved followremotehead""",
+    "submodule": "url active branch ignore fetchrecursesubmodules shallow",
+    "diff": "xfuncname funcname wordregex binary algorithm cachetextconv trustexitcode",
+    "merge": "name",
+    "filter": "required",
+}
+"""With a subsection between: `remote.origin.url`."""
+# Of these, what names a program is asked only when something is fetched, committed, merged, edited or set up.
+_HARMLESS_SECTIONS = frozenset(
+    "user author committer pull push fetch init color column gc advice rebase commit sequence http credential url "
+    "lfs gui gitk maintenance rerere pack transfer am clone checkout index feature versionsort notes stash protocol remotes "
+    "sendemail svn svn-remote gitflow hub github safe help clean showbranch receive mergetool difftool interactive".split()
+)
+_REASONS = {
+    "include.path": "includes a file",
+    "includeif": "includes a file",
+    "promisor": "lets reading reach the network",
+    "partialclonefilter": "lets reading reach the network",
+    "extensions.partialclone": "lets reading reach the network",
+    "extensions.worktreeconfig": "adds a second configuration",
+    "core.worktree": "moves the working tree",
+    "log.showsignature": "starts gpg",
+}
+
+
+def programs_named(config: str) -> str | None:
+    """Return why a reading git command could run a program or read elsewhere under this configuration, or None.
+
+    `config` is the text of one file; bytes that are no text may have been replaced. That the keys of `OVERRIDDEN` are
+    overridden is taken for granted.
+    """
+    try:
+        for name, value in _settings(config):
+            problem = _problem(name, value)
+            if problem:
+                return f"the repository's configuration sets {name}, which {problem}"
+    except ValueError as error:
+        return f"the repository's configuration is not understood: {error}"
+    return None
+
+
+def _problem(name: str, value: str | None) -> str:
+    """Return why a setting is not harmless, or nothing; `name` as git spells it, section and key in lower case."""
+    section, _, rest = name.partition(".")
+    below, _, key = rest.rpartition(".")
+    if name in OVERRIDDEN or section in _HARMLESS_SECTIONS or (below and section == "branch"):
+        return ""
+    listed = (_HARMLESS_BELOW if "." in rest else _HARMLESS).get(section, "")
+    if key in listed.split() or _is_harmless_value(section, below, key, value or ""):
+        return ""
+    if (section == "merge" and "." not in rest) or (section == "alias" and not _is_looking(rest)):
+        return ""
+    named = _REASONS.get(name) or _REASONS.get(section) or _REASONS.get(key)
+    return named or "may name a program or a file elsewhere"
+
+
+def _is_looking(alias: str) -> bool:
+    """Say whether an alias has the name of a subcommand that looks: it counts where git does not know that, or no more."""
+    from harness.programs.git_looking import LOOKING
+
+    return alias.partition(".")[0].lower() in {name.partition(" ")[0] for name in LOOKING}
+
+
+def _is_harmless_value(section: str, below: str, key: str, value: str) -> bool:
+    """Say whether a key that is harmless with some values has one of them."""
+    match (section, bool(below), key):
+        case ("pretty", False, _) | ("format", False, "pretty"):
+            return "%" not in value or "G" not in value  # %G? and its like start gpg
+        case ("branch" | "tag", False, "sort"):
+            return "signature" not in value
+        case ("submodule", True, "update"):
+            return not value.strip().startswith("!")
+        case ("diff", False, "submodule"):
+            return value in ("short", "log")  # `diff` starts git in the submodule
+        case ("blame", False, "ignorerevsfile"):
+            return value == ".git-blame-ignore-revs"  # another file could be shown by a complaint about its lines
+        case ("extensions", False, "objectformat" | "compatobjectformat"):
+            return value in ("sha1", "sha256")
+        case ("extensions", False, "refstorage"):
+            return value in ("files", "reftable")
+        case _:
+            return False
+
+
+def _settings(config: str) -> Iterator[tuple[str, str | None]]:
+    """Yield the settings of a file as git reads them (git-config(1), "Syntax"): full name, and value or None.
+
+    Raises ValueError for what git would refuse, and for control characters and settings outside a section.
+    """
+    text = config.removeprefix("\ufeff").replace("\r\n", "\n")
+    if any(char < " " and char not in "\t\n" for char in text) or "\x7f" in text:
+        raise ValueError("a control character")
+    section = ""
+    place = 0
+    while place < len(text):
+        char = text[place]
+        if char in " \t\n":
+            place += 1
+        elif char in "#;":
+            place = _line_end(text, place)
+        elif char == "[":
+            section, place = _section(text, place + 1)
+        elif char.isascii() and char.isalpha():
+            if not section:
+                raise ValueError("a setting outside a section")
+            key, value, place = _setting(text, place)
+            yield f"{section}.{key}", value
+        else:
+            raise ValueError(f"the character {char!r} at the beginning of a line")
+
+
+def _line_end(text: str, place: int) -> int:
+    end = text.find("\n", place)
+    return len(text) if end < 0 else end
+
+
+def _is_name(char: str) -> bool:
+    return char.isascii() and (char.isalnum() or char == "-")
+
+
+def _section(text: str, place: int) -> tuple[str, int]:
+    """Read a section behind its `[`: `core`, `remote "a.b"`, or the old `remote.origin`."""
+    start = place
+    while place < len(text) and (_is_name(text[place]) or text[place] == "."):
+        place += 1
+    name = text[start:place].lower()
+    if not name:
+        raise ValueError("a section without a name")
+    if text[place : place + 1] == "]":
+        return name, place + 1
+    blank = place
+    while text[place : place + 1] in (" ", "\t"):
+        place += 1
+    if place == blank or text[place : place + 1] != '"':
+        raise ValueError("a section that is not closed")
+    below = ""
+    place += 1
+    while place < len(text) and text[place] not in '"\n':
+        place += text[place] == "\\"
+        below += text[place : place + 1]
+        place += 1
+    if text[place : place + 2] != '"]' or "\n" in below:
+        raise ValueError("a section that is not closed")
+    return f"{name}.{below}", place + 2
+
+
+def _setting(text: str, place: int) -> tuple[str, str | None, int]:
+    """Read a key and its value; a key without `=` stands for true and has None."""
+    start = place
+    while place < len(text) and _is_name(text[place]):
+        place += 1
+    key = text[start:place].lower()
+    while text[place : place + 1] in (" ", "\t"):
+        place += 1
+    if place == len(text) or text[place] == "\n":
+        return key, None, place
+    if text[place] != "=":
+        raise ValueError(f"the setting {key}")
+    value, place = _value(text, place + 1)
+    return key, value, place
+
+
+def _value(text: str, place: int) -> tuple[str, int]:
+    value = ""
+    quoted = False
+    while place < len(text) and (text[place] != "\n" or quoted):
+        char = text[place]
+        place += 1
+        if char == "\\":
+            escaped = text[place : place + 1]
+            if escaped not in _ESCAPES:
+                raise ValueError("a backslash in a value")
+            value += _ESCAPES[escaped]
+            place += 1
+        elif char == '"':
+            quoted = not quoted
+        elif char == "\n":
+            break
+        elif char in "#;" and not quoted:
+            return value.strip(" \t"), _line_end(text, place)
+        else:
+            value += char
+    if quoted:
+        raise ValueError("a quotation that is not closed")
+    return value.strip(" \t"), place
+
+
+_ESCAPES = {"\n": "", "n": "\n", "t": "\t", "b": "\b", '"': '"', "\\": "\\"}

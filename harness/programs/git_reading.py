@@ -1,0 +1,175 @@
+"""What the operands of git stand for: paths inside revisions, pathspecs, words that are options after all; pure.
+
+Each public function is a refinement (model.py): it returns what the tables said, or that with more paths, or a gap.
+git_looking.py says which function holds for which subcommand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from harness.actions import Access
+from harness.programs.model import Found, Parsed, PathUse, Unknown, Use, gap
+from harness.record import replace
+
+_FREE_TEXT = "-S -G -e --grep -I --anchored --word-diff-regex --format --pretty --sort --dirty --broken -m".split()
+"""Options whose value may well begin with a dash, and has been allowed to be the next word in every version."""
+_TELLING = (
+    "--output",
+    "--ext-diff",
+    "--textconv",
+    "--show-signature",
+    "--submodule",
+    "--no-index",
+    "--open",
+    "-O",
+    "--stdin",
+)
+_FORMATS = ("--format", "--pretty", "--sort", "--batch-check")
+_PATCH = (
+    "-p -U -W --binary --patch-with-raw --patch-with-stat --check --word-diff --word-diff-regex --color-words -c --cc -m -L"
+).split()
+_NO_PATCH = (
+    "--stat --shortstat --numstat --name-only --name-status --summary --raw -s --dirstat --quiet --compact-summary"
+).split()
+
+
+def revisions(parsed: Parsed, use: Use) -> Use:
+    """For commands that show names, or one file: `HEAD:.env`, `:0:.env` and `A:.env..B:.env` read `.env`.
+
+    Behind a revision a path begins at the top of the repository, which is not known here: it is given as if the command
+    ran there, and is not bound to exist. A range or a branch counts as a path too; that costs nothing.
+    """
+    return _spelled_out(parsed, use, globs=False)
+
+
+def history(parsed: Parsed, use: Use) -> Use:
+    """For `git log` and its like: what a pattern of paths may stand for counts as read only where patches are shown.
+
+    Without a path, `git log -p`, `git show` and `git diff` print whatever is committed or tracked, also a committed
+    `.env`: that is accepted, for it is no more a secret of the working tree.
+    """
+    return _spelled_out(parsed, use, globs=parsed.has(*_PATCH))
+
+
+def patches(parsed: Parsed, use: Use) -> Use:
+    """For `git diff`, `git show` and their like, which show patches unless an option says otherwise."""
+    return _spelled_out(parsed, use, globs=parsed.has(*_PATCH) or not parsed.has(*_NO_PATCH))
+
+
+def comparison(parsed: Parsed, use: Use) -> Use:
+    """For `git diff`: outside a repository two operands are compared with all that is below them (`--no-index`)."""
+    use = patches(parsed, use)
+    if use.gap or not (parsed.has("--no-index") or len(parsed.operands) == 2):
+        return use
+    return replace(use, paths=tuple(replace(path, tree=True) for path in use.paths))
+
+
+def stashed(parsed: Parsed, use: Use) -> Use:
+    """For `git stash list` and `show`, which hand words on and may take a value for an option on the way."""
+    for given in parsed.options:
+        if isinstance(given.value, Unknown | Found):
+            return gap(f"{given.value} may be an option")
+    return patches(parsed, use)
+
+
+def search(parsed: Parsed, use: Use) -> Use:
+    """For `git grep`: trees, or the current folder where every operand is a revision, a bracket, or only narrows."""
+    use = _spelled_out(parsed, use, globs=True)
+    use = replace(use, paths=tuple(replace(path, skips=(".git",)) if path.tree else path for path in use.paths))
+    named = parsed.operands if parsed.has("-e", "-f") else parsed.operands[1:]
+    if use.gap or any(word not in ("(", ")") and not _is_exclude(word) and not _is_revision(word) for word in named):
+        return use
+    return replace(use, paths=(*use.paths, PathUse(word=".", access=Access.READ, tree=True, skips=(".git",))))
+
+
+def working_tree(parsed: Parsed, use: Use) -> Use:
+    """For commands that change the files that their operands name."""
+    return _spelled_out(parsed, use, globs=True)
+
+
+def _spelled_out(parsed: Parsed, use: Use, *, globs: bool) -> Use:
+    """Say what the operands among the paths of `use` stand for; with `globs`, also what patterns do."""
+    if reason := _out_of_place(parsed) or _starts_gpg(parsed):
+        return gap(reason)
+    paths: list[PathUse] = []
+    for path in use.paths:
+        if path.word not in parsed.operands:
+            paths.append(path)
+        elif _is_magic(path.word):
+            return gap(f"{path.word} may stand for paths anywhere in the repository")
+        elif not _is_exclude(path.word):
+            paths.append(path)
+            paths += [replace(path, word=inner) for inner in _inside(path.word)]
+            if globs:
+                paths += _matched(path)
+    for text in parsed.values("-L", "--blob"):  # `start,end:file` and `:function:file`; `REV:file`
+        paths += [PathUse(word=inner, access=Access.READ) for inner in _inside(text)]
+    return replace(use, paths=tuple(dict.fromkeys(paths)))
+
+
+def _out_of_place(parsed: Parsed) -> str:
+    """Return which word git may take for an option where the tables do not, or nothing.
+
+    `git stash list` hands what stands behind `--` to `git log`, which takes it for options; `git stash show` parts
+    options from values that are words of their own; `git describe --contains` hands its operands to `git name-rev`.
+    """
+    for word in parsed.operands:
+        if word.startswith("-") and word != "-":
+            return f"{word} may be an option"
+    for given in parsed.options:
+        value = given.value or ""
+        free = given.name in _FREE_TEXT and value != "--" and not value.startswith(_TELLING)
+        if value.startswith("-") and value != "-" and not free:
+            return f"{value} behind {given.name} may be an option"
+    return ""
+
+
+def _inside(word: str) -> Iterator[str]:
+    """Yield what may be a path in a revision or a range: all that follows a colon (gitrevisions(7)).
+
+    A colon may also stand in braces (`HEAD@{10:30}:f`, `HEAD^{/a:b}:f`); what comes of it is a path too many.
+    """
+    # The second half of a/../b is no end of a range.
+    ends = [piece for piece in re.split(r"\.\.\.?", word) if not piece.startswith("/")] if ".." in word else []
+    for piece in (word, *ends):
+        for colon in re.finditer(":", piece):
+            if rest := piece[colon.end() :]:
+                yield rest
+
+
+def _matched(path: PathUse) -> Iterator[PathUse]:
+    """Yield the tree in which a pattern may match (gitglossary(7), pathspec): `*` stands for slashes and dots too."""
+    first = re.search(r"[*?\[\\]", path.word)
+    if first is None:
+        return
+    folder, slash, _ = path.word[: first.start()].rpartition("/")
+    name = path.word.rpartition("/")[2]
+    only = (name,) if name.strip("*") and not re.search(r"[\[\\]", path.word) else ()
+    yield replace(path, word=folder or ("/" if slash else "."), tree=True, only=only, skips=(".git",))
+    yield replace(path, tree=True)  # a folder may have this very name
+
+
+def _is_magic(word: str) -> bool:
+    return (word == ":" or word.startswith((":(", ":/"))) and not _is_exclude(word)
+
+
+def _is_exclude(word: str) -> bool:
+    """Say whether a pathspec takes paths away: `:!x`, `:^x`, `:(exclude)x`, `:(top,exclude)x`."""
+    long = re.match(r":\(([^)]*)\)", word)
+    return word.startswith((":!", ":^")) or (long is not None and "exclude" in long[1].split(","))
+
+
+def _is_revision(word: str) -> bool:
+    return re.search(r"^(?:HEAD|@|FETCH_HEAD|ORIG_HEAD)$|[~^@:]|\.\.|^[0-9a-f]{7,64}$", word) is not None
+
+
+def _starts_gpg(parsed: Parsed) -> str:
+    """Return why a format or a sorting key may start gpg: `%G?`, `%+GS`, `%(signature:key)`; or nothing."""
+    for text in parsed.values(*_FORMATS):
+        if isinstance(text, Unknown | Found):
+            return f"the format {text} is not known"
+        if re.search(r"%[-+ ]*G|signature", text):
+            return f"{text} starts gpg"
+    return ""

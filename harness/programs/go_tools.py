@@ -1,0 +1,184 @@
+"""Models of go and of the tools around it; data, and what their tables cannot say.
+
+Options come with one dash or two; a boolean one may be given a value (`-race=false`), which is joined on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from harness.actions import Act
+from harness.programs.model import Found, Parsed, Program, Style, Unknown, Use
+from harness.programs.options import stricter
+from harness.programs.tables import also_writes, arguments_from, as_trees, either_dash, operands_written, options_first
+from harness.record import replace
+
+_PLAIN_FLAGS = r"(?:(?:all=)?-(?:s|w|m|N|l|X [A-Za-z0-9_./-]+=[A-Za-z0-9_.+-]*)(?: +|\Z))*"
+
+
+def _flags_of_tools(parsed: Parsed, use: Use) -> Use:
+    """Of what is handed to compiler and linker, allow what cannot name a program (as -extld does) or a file."""
+    for flags in parsed.values("-ldflags", "-gcflags"):
+        if isinstance(flags, Unknown | Found) or not re.fullmatch(_PLAIN_FLAGS, flags):
+            return replace(use, gap=f"the flags {flags} are not in the model of go")
+    return use
+
+
+_BUILD = """
+    h[=TEXT] C=FOLDER a[=TEXT] n[=TEXT] v[=TEXT] x[=TEXT] work[=TEXT] race[=TEXT] msan[=TEXT] asan[=TEXT] p=TEXT tags=TEXT
+    trimpath[=TEXT] mod=TEXT modcacherw[=TEXT] buildmode=TEXT buildvcs[=TEXT] json[=TEXT] cover[=TEXT] covermode=TEXT
+    coverpkg=TEXT installsuffix=TEXT pgo=READ ldflags=TEXT gcflags=TEXT modfile=EITHER asmflags=CODE gccgoflags=CODE
+    compiler=CODE toolexec=CODE overlay=CODE pkgdir=CODE
+"""
+_TEST = """
+    run=TEXT bench=TEXT benchmem[=TEXT] benchtime=TEXT count=TEXT timeout=TEXT short[=TEXT] failfast[=TEXT] parallel=TEXT
+    cpu=TEXT list=TEXT skip=TEXT shuffle=TEXT vet=TEXT fuzz=TEXT fuzztime=TEXT c[=TEXT] fullpath[=TEXT] coverprofile=WRITE
+    cpuprofile=WRITE memprofile=WRITE blockprofile=WRITE mutexprofile=WRITE trace=WRITE outputdir=WRITE_TREE o=WRITE exec=CODE
+"""
+
+
+def _go(options: str = "", *, act: Act = Act.RUNS, network: bool = True, operands: str = "READ...") -> Program:
+    """Return the model of a subcommand that loads packages: it may fetch modules and, with cgo or git, run programs."""
+    return Program(
+        act=act,
+        style=Style.SINGLE,
+        network=network,
+        options=either_dash(f"{_BUILD} {options}"),
+        operands=operands,
+        refine=_flags_of_tools,
+    )
+
+
+def _go_env(parsed: Parsed, use: Use) -> Use:
+    """`go env -w` sets what every later go command obeys."""
+    return replace(use, act=stricter(use.act, Act.CHANGES)) if parsed.has("-w", "-u") else use
+
+
+_GO_CHANGES_MODULES = replace(
+    _go(
+        "u[=TEXT] t[=TEXT] d[=TEXT] compat=TEXT go=TEXT e[=TEXT] r[=TEXT] sync[=TEXT]",
+        act=Act.CHANGES,
+        operands="TEXT...",
+    ),
+    refine=also_writes("go.mod", "go.sum"),
+)
+# A line in go.mod may call for a newer toolchain, which go then fetches (checked against its sum) and runs, for every command:
+# the one thing that `go version` and `go env` do beyond looking, where the network is open and GOTOOLCHAIN is not local.
+_GO = Program(
+    style=Style.SINGLE,
+    options="-C=FOLDER",
+    subcommands={
+        "version": Program(style=Style.SINGLE, options="-m -v", operands="TREE..."),
+        "env": Program(style=Style.SINGLE, options=either_dash("json changed w u"), operands="TEXT...", refine=_go_env),
+        "help": Program(style=Style.SINGLE, operands="TEXT..."),
+        "build": _go("o=WRITE"),
+        "install": _go(),
+        "vet": _go("c=TEXT vettool=CODE fix[=TEXT]"),
+        "test": _go(_TEST),
+        "run": replace(_go("exec=CODE", operands="SCRIPT TEXT..."), refine=arguments_from(1)),
+        "generate": _go("run=TEXT skip=TEXT"),
+        "list": _go(
+            "m[=TEXT] u[=TEXT] f=TEXT e[=TEXT] deps[=TEXT] test[=TEXT] find[=TEXT] versions[=TEXT]", act=Act.CHANGES
+        ),
+        "doc": _go(
+            "all[=TEXT] src[=TEXT] u[=TEXT] short[=TEXT] cmd[=TEXT] c[=TEXT]", act=Act.CHANGES, operands="TEXT..."
+        ),
+        "fmt": _go(act=Act.CHANGES, operands="EITHER..."),
+        "fix": _go(act=Act.CHANGES, operands="EITHER..."),
+        "clean": _go("cache[=TEXT] testcache[=TEXT] modcache[=TEXT] i[=TEXT] r[=TEXT]", act=Act.CHANGES),
+        **dict.fromkeys(
+            (
+                "get",
+                "mod tidy",
+                "mod download",
+                "mod vendor",
+                "mod init",
+                "mod verify",
+                "mod graph",
+                "mod why",
+                "work sync",
+                "work use",
+            ),
+            _GO_CHANGES_MODULES,
+        ),
+        "tool cover": _go("func=READ html=READ mode=TEXT o=WRITE", operands=""),
+    },
+    looks=("go version", "go env GOPATH", "go env -json", "go help build"),
+    covered=(
+        "go build ./...",
+        "go build -o bin/x -ldflags='-s -w' ./cmd/x",
+        "go test ./... -run TestA -count=1 -race -v",
+        "go test -coverprofile=c.out ./a",
+        "go vet ./...",
+        "go mod tidy",
+        "go run ./cmd/x",
+        "go list -m all",
+        "go env -w GOFLAGS=-mod=mod",
+    ),
+    not_covered=(
+        "go test -exec sh ./...",
+        "go test --exec=sh ./...",
+        "go build -toolexec ./x ./...",
+        "go vet -vettool=./x ./...",
+        "go build -overlay x.json",
+        "go build -ldflags='-extld=./x'",
+        "go build '-ldflags=-linkmode external -extld ./x'",
+        "go run -exec ./x a.go",
+        "go test -args x",
+        "go test ./... -toolexec=./x",
+        "go tool pprof x",
+        "go bug",
+        "go",
+    ),
+)
+
+
+def _gofmt(parsed: Parsed, use: Use) -> Use:
+    use = operands_written(parsed, use) if parsed.has("-w") else use
+    return as_trees(parsed, use, ("*.go",))
+
+
+_GOFMT_TABLE = Program(
+    style=Style.SINGLE,
+    options=either_dash("l[=TEXT] d[=TEXT] e[=TEXT] s[=TEXT] w[=TEXT] r=TEXT cpuprofile=WRITE h:info help:info"),
+    refine=_gofmt,
+)
+_GOFMT = Program(
+    read=options_first(_GOFMT_TABLE),
+    looks=("gofmt -l .", "gofmt -d -s cmd/a.go", "gofmt -r 'a -> b' a.go"),
+    covered=("gofmt -w .", "gofmt -l -w a.go", "gofmt --w a.go"),
+    not_covered=(
+        "gofmt -lw .",
+        "gofmt -x a.go",
+        "gofmt -comments=false a.go",
+        "gofmt a.go -r .env",
+        "gofmt a.go -- -l",
+    ),
+)
+# These load packages, which may fetch modules; the configuration of golangci-lint names plugins.
+_CHECKERS = Program(
+    act=Act.RUNS,
+    network=True,
+    style=Style.SINGLE,
+    options=either_dash(
+        """
+        h[=TEXT] help[=TEXT] version[=TEXT] v[=TEXT] l d e fix[=TEXT] fast[=TEXT] tests[=TEXT] checks=TEXT f=TEXT tags=TEXT
+        timeout=TEXT new[=TEXT] new-from-rev=TEXT enable=TEXT E=TEXT disable=TEXT D=TEXT presets=TEXT out-format=TEXT
+        local=TEXT srcdir=READ w:inplace c=CODE config=CODE
+        """
+    ),
+    covered=(
+        "golangci-lint run ./...",
+        "golangci-lint run --fix --timeout=5m",
+        "staticcheck ./...",
+        "goimports -w a.go",
+    ),
+    not_covered=("golangci-lint run -c evil.yml", "golangci-lint run --config=evil.yml", "golangci-lint custom --x"),
+)
+
+PROGRAMS: Mapping[str, Program] = {
+    "go": _GO,
+    "gofmt": _GOFMT,
+    **dict.fromkeys(("golangci-lint", "staticcheck", "goimports", "gofumpt"), _CHECKERS),
+}

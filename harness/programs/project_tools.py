@@ -1,0 +1,322 @@
+"""Models of the builds, tests and packages of Ruby, PHP, Elixir, .NET, Swift and Dart; data.
+
+Gemfile, Rakefile, mix.exs, Package.swift and the plugins of composer are code, and run whatever is asked for.
+`dotnet --version` runs the SDK that global.json names, since .NET 10 from any folder (`sdk.paths`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.actions import Act
+from harness.programs.model import Program, Style
+from harness.programs.tables import ANYTHING_ELSE, all_of, also_writes, arguments_from, names_only, one_of, written_by
+from harness.record import replace
+
+# --- Ruby
+
+_BUNDLE_OPTIONS = """
+    -h|--help -v|--version --quiet --verbose --jobs|-j=TEXT --retry=TEXT --local --full-index --without=TEXT --with=TEXT
+    --deployment --frozen --no-cache --all --group=TEXT|-g --conservative --strict --parseable --paths --path=WRITE_TREE
+    --gemfile=CODE --source=CODE
+""".replace("--group=TEXT|-g", "--group|-g=TEXT")
+_BUNDLE = Program(
+    act=Act.RUNS,
+    network=True,
+    options=_BUNDLE_OPTIONS,
+    subcommands={
+        "exec": Program(
+            act=Act.RUNS, network=True, style=Style.POSIX, options="--keep-file-descriptors", operands="COMMAND..."
+        ),
+        **dict.fromkeys(
+            ("", "install", "update", "add", "remove", "lock"),
+            Program(
+                act=Act.RUNS,
+                network=True,
+                options=_BUNDLE_OPTIONS,
+                operands="TEXT...",
+                refine=also_writes("Gemfile.lock"),
+            ),
+        ),
+        **dict.fromkeys(
+            "check list show info outdated config clean init open binstubs".split(),
+            Program(act=Act.RUNS, network=True, options=_BUNDLE_OPTIONS, operands="TEXT..."),
+        ),
+    },
+    covered=("bundle install", "bundle exec rspec spec/a_spec.rb", "bundle", "bundle list", "bundle --version"),
+    not_covered=(
+        "bundle --gemfile=evil install",
+        "bundle exec --gemfile=x rspec",
+        "bundle plugin install evil",
+        "bundle zzz",
+    ),
+)
+_GEM = Program(
+    options="-v|--version:info -h|--help:info",
+    subcommands={
+        **dict.fromkeys(
+            "install uninstall update build push list search info outdated env cleanup fetch".split(),
+            Program(
+                act=Act.RUNS,
+                network=True,
+                options="""
+                    -h|--help -q|--quiet -V|--verbose -v|--version=TEXT -N|--no-document --user-install -f|--force -a|--all
+                    -l|--local -r|--remote -x|--executables -I --conservative -i|--install-dir=WRITE_TREE -s|--source=CODE
+                    --config-file=CODE
+                """,
+                operands="TEXT EITHER...",
+            ),
+        ),
+    },
+    looks=("gem --version",),
+    covered=("gem install rake", "gem list", "gem build a.gemspec"),
+    not_covered=("gem install --source http://evil x", "gem install -P x", "gem exec x", "gem"),
+)
+_RAKE = Program(
+    act=Act.RUNS,
+    network=True,
+    options="""
+        -h|--help -V|--version -T|--tasks[=TEXT] -A|--all -D|--describe[=TEXT] -P|--prereqs -n|--dry-run -q|--quiet -s|--silent
+        -t|--trace[=TEXT] -v|--verbose[=TEXT] -j|--jobs[=TEXT] -m|--multitask -f|--rakefile=SCRIPT -e|--execute=CODE
+        -E|--execute-continue=CODE -p|--execute-print=CODE -r|--require=CODE -I|--libdir=CODE -R|--rakelibdir=CODE
+    """,
+    operands="TEXT...",
+    refine=names_only,
+    covered=("rake", "rake spec", "rake -T", "rake 'db:seed[dev]'"),
+    not_covered=("rake -e 'x'", "rake -rx", "rake CC=./x build", "rake --exec x", "rake -I. x"),
+)
+_RSPEC = Program(
+    act=Act.RUNS,
+    network=True,
+    options="""
+        -h|--help -v|--version -f|--format=TEXT -e|--example=TEXT -E|--example-matches=TEXT -t|--tag=TEXT -b|--backtrace
+        -c|--color|--colour --no-color -p|--profile[=TEXT] -w|--warnings --fail-fast[=TEXT] --order=TEXT --seed=TEXT
+        --only-failures -n|--next-failure --dry-run --pattern|-P=TEXT --force-color -o|--out=WRITE -r|--require=CODE -I=CODE
+        -O|--options=CODE --default-path=READ
+    """,
+    refine=one_of("-f", "p progress d documentation h html j json f failures"),
+    covered=("rspec", "rspec spec/a_spec.rb:12 --format documentation", "rspec -t ~slow --fail-fast"),
+    not_covered=("rspec -r ./evil.rb", "rspec -f Evil", "rspec -I lib", "rspec -O evil", "rspec --requ ./x"),
+)
+_RUBOCOP = Program(
+    act=Act.RUNS,
+    network=True,
+    options="""
+        -h|--help -v|--version -V|--verbose-version -a|--autocorrect|--auto-correct -A|--autocorrect-all|--auto-correct-all
+        -x|--fix-layout -l|--lint --only=TEXT --except=TEXT -f|--format=TEXT -P|--parallel --no-parallel -D|--display-cop-names
+        -S|--display-style-guide --fail-level=TEXT -F|--fail-fast --cache=TEXT --color --no-color -s|--stdin=TEXT
+        --force-exclusion --auto-gen-config:changes --show-cops=TEXT -o|--out=WRITE -c|--config=CODE -r|--require=CODE
+        --plugin=CODE
+    """,
+    refine=all_of(
+        written_by("-a", "-A", "-x", only=("*.rb", "*.rake", "*.gemspec", "Gemfile", "Rakefile", "*.ru")),
+        one_of(
+            "-f",
+            "p progress s simple c clang e emacs j json h html fi files o offenses w worst g github q quiet junit tap",
+        ),
+    ),
+    covered=("rubocop", "rubocop -a app", "rubocop --only Style/X -f json a.rb"),
+    not_covered=("rubocop -r ./evil.rb", "rubocop -c evil.yml", "rubocop -f Evil", "rubocop --plugin x"),
+)
+
+# --- PHP, Elixir
+
+_COMPOSER_OPTIONS = """
+    -h|--help -q|--quiet -v|--verbose -vv -vvv -V|--version --ansi --no-ansi -n|--no-interaction --no-plugins --no-scripts
+    --no-cache --dev --no-dev --dry-run --prefer-dist --prefer-source -o|--optimize-autoloader -W|--with-all-dependencies
+    -w|--with-dependencies --no-update --no-progress -l|--latest --outdated -D|--direct -t|--tree -i|--installed
+    --ignore-platform-reqs -d|--working-dir=FOLDER --timeout=TEXT
+"""
+_COMPOSER_RUN = Program(
+    act=Act.RUNS, network=True, options=_COMPOSER_OPTIONS, operands="TEXT...", refine=arguments_from(1)
+)
+_COMPOSER = Program(
+    act=Act.RUNS,
+    network=True,
+    options=_COMPOSER_OPTIONS,
+    subcommands={
+        "": ANYTHING_ELSE,
+        **dict.fromkeys(("run", "run-script", "exec", "test", "create-project"), _COMPOSER_RUN),
+        **dict.fromkeys(
+            ("install", "update", "require", "remove"),
+            replace(_COMPOSER_RUN, refine=also_writes("composer.json", "composer.lock")),
+        ),
+        **dict.fromkeys(
+            "show info outdated validate dump-autoload dumpautoload audit why why-not check-platform-reqs diagnose".split(),
+            replace(_COMPOSER_RUN, refine=None),
+        ),
+    },
+    covered=("composer install --no-dev", "composer show -t", "composer run test", "composer require x/y"),
+    not_covered=(
+        "composer config repositories.x vcs http://evil",
+        "composer --repository=evil install",
+        "composer global require x",
+    ),
+)
+_PHPUNIT = Program(
+    act=Act.RUNS,
+    network=True,
+    options="""
+        -h|--help --version --filter=TEXT --group=TEXT --exclude-group=TEXT --testsuite=TEXT --stop-on-failure --stop-on-error
+        --testdox --colors[=TEXT] --debug -v|--verbose --no-coverage --coverage-text --list-tests --order-by=TEXT
+        --coverage-html=WRITE_TREE --coverage-clover=WRITE --log-junit=WRITE -c|--configuration=CODE --bootstrap=CODE
+        --extension=CODE --include-path=CODE -d=CODE --printer=CODE
+    """,
+    covered=("phpunit", "phpunit --filter testA tests/ATest.php"),
+    not_covered=(
+        "phpunit --bootstrap evil.php",
+        "phpunit -c evil.xml",
+        "phpunit -d auto_prepend_file=x",
+        "phpunit --boot evil.php",
+    ),
+)
+_MIX = Program(
+    act=Act.RUNS,
+    network=True,
+    options="""
+        -h|--help -v|--version --trace --stale --failed --cover --only=TEXT --exclude=TEXT --include=TEXT --seed=TEXT
+        --max-failures=TEXT --warnings-as-errors --force --check-formatted --dry-run --strict --all --slowest=TEXT
+        -r|--require=CODE -e|--eval=CODE
+    """,
+    operands="TEXT...",
+    refine=arguments_from(1),
+    covered=("mix test test/a_test.exs:3", "mix deps.get", "mix format --check-formatted"),
+    not_covered=("mix run -e 'x'", "mix run --eval x", "mix test -r evil.exs", "mix run --no-x"),
+)
+
+# --- .NET, Swift, Dart
+
+_DOTNET = Program(
+    act=Act.RUNS,
+    network=True,
+    options="--version --info -h|--help --list-sdks:info --list-runtimes:info",
+    subcommands={
+        "": ANYTHING_ELSE,
+        **dict.fromkeys(
+            "build test run restore publish pack clean format new add remove list tool sln watch nuget workload ef".split(),
+            Program(
+                act=Act.RUNS,
+                network=True,
+                options="""
+                    -h|--help -c|--configuration=TEXT -f|--framework=TEXT -r|--runtime=TEXT -v|--verbosity=TEXT --no-restore
+                    --no-build --no-incremental --nologo --self-contained --filter=TEXT -t|--list-tests --blame
+                    --verify-no-changes --include=TEXT --exclude=TEXT --version=TEXT --prerelease
+                    --project=SCRIPT -n|--name=TEXT
+                    --outdated --vulnerable -g|--global --collect=TEXT -o|--output=WRITE_TREE --results-directory=WRITE_TREE
+                    -p|--property=CODE -s|--source|--settings=CODE --logger=CODE --configfile=CODE -a|--test-adapter-path=CODE
+                """,
+                operands="EITHER...",
+            ),
+        ),
+    },
+    looks=("dotnet --list-sdks", "dotnet --list-runtimes"),
+    covered=(
+        "dotnet build -c Release --no-restore",
+        "dotnet test --filter A",
+        "dotnet run --project src/a.csproj",
+        "dotnet --version",
+    ),
+    not_covered=(
+        "dotnet build -p:CscToolPath=./x",
+        "dotnet test --settings evil.runsettings",
+        "dotnet test --test-adapter-path=.",
+        "dotnet restore -s http://evil",
+        "dotnet exec evil.dll",
+        "dotnet evil.dll",
+        "dotnet build @words.rsp -x",
+    ),
+)
+_MSBUILD = Program(
+    act=Act.RUNS,
+    network=True,
+    options="-version -help -nologo -m -restore",
+    operands="SCRIPT",
+    style=Style.SINGLE,
+    covered=("msbuild a.sln", "msbuild -m a.sln"),
+    not_covered=("msbuild -p:CscToolPath=./x a.sln", "msbuild a.sln -logger:evil.dll", "msbuild a.sln /t:Evil"),
+)
+_SWIFT = Program(
+    act=Act.RUNS,
+    network=True,
+    subcommands=dict.fromkeys(
+        ("build", "test", "run", "package resolve", "package update", "package describe", "package clean"),
+        Program(
+            act=Act.RUNS,
+            network=True,
+            options="""
+                -h|--help -v|--verbose -q|--quiet -c|--configuration=TEXT --filter=TEXT --skip=TEXT --parallel
+                --product=TEXT --target=TEXT --package-path=FOLDER --scratch-path|--build-path=WRITE_TREE
+            """,
+            operands="TEXT...",
+            refine=arguments_from(0),
+        ),
+    ),
+    covered=("swift build -c release", "swift test --filter ATests", "swift package resolve"),
+    not_covered=(
+        "swift build -Xswiftc -load-plugin-library",
+        "swift a.swift",
+        "swift -e 'x'",
+        "swift build --toolchain ./x",
+    ),
+)
+_XCODEBUILD = Program(
+    act=Act.RUNS,
+    network=True,
+    style=Style.SINGLE,
+    options="""
+        -version -list -showsdks -quiet -project=SCRIPT -workspace=SCRIPT -scheme=TEXT -target=TEXT
+        -configuration=TEXT -sdk=TEXT -destination=TEXT -derivedDataPath=WRITE_TREE -resultBundlePath=WRITE_TREE
+        -json
+    """,
+    operands="TEXT...",
+    refine=names_only,
+    covered=("xcodebuild -list", "xcodebuild -scheme A -destination platform=macOS test"),
+    not_covered=("xcodebuild CC=./x build", "xcodebuild -xcconfig evil build", "xcodebuild -toolchain ./x build"),
+)
+_DART_OPTIONS = """
+    -h|--help -v|--verbose --offline --dry-run --fatal-infos --fatal-warnings --no-fatal-infos --release --debug --profile
+    --no-pub --name|-n=TEXT --plain-name|-N=TEXT --coverage --concurrency|-j=TEXT --reporter=TEXT|-r -d|--device-id=TEXT
+    --set-exit-if-changed -o|--output=TEXT -l|--line-length=TEXT -t|--tags=TEXT -x|--exclude-tags=TEXT
+    --dart-define=CODE --packages=CODE --local-engine=CODE
+""".replace("--reporter=TEXT|-r", "--reporter|-r=TEXT")
+_DART = Program(
+    act=Act.RUNS,
+    network=True,
+    options="--version --disable-analytics -h|--help",
+    subcommands=dict.fromkeys(
+        (
+            *("pub get", "pub add", "pub upgrade", "pub outdated", "pub run", "pub global", "pub deps"),
+            *"test analyze format fix run compile create build clean doctor devices gen-l10n config".split(),
+        ),
+        Program(act=Act.RUNS, network=True, options=_DART_OPTIONS, operands="EITHER..."),
+    ),
+    covered=(
+        "flutter test test/a_test.dart",
+        "dart analyze",
+        "dart format lib",
+        "flutter pub get",
+        "flutter build apk --release",
+    ),
+    not_covered=(
+        "dart --packages=evil run a.dart",
+        "dart run --enable-vm-service a.dart",
+        "flutter --local-engine=x test",
+        "dart a.dart",
+    ),
+)
+
+PROGRAMS: Mapping[str, Program] = {
+    **dict.fromkeys(("bundle", "bundler"), _BUNDLE),
+    "gem": _GEM,
+    "rake": _RAKE,
+    "rspec": _RSPEC,
+    "rubocop": _RUBOCOP,
+    "composer": _COMPOSER,
+    "phpunit": _PHPUNIT,
+    "mix": _MIX,
+    "dotnet": _DOTNET,
+    "msbuild": _MSBUILD,
+    "swift": _SWIFT,
+    "xcodebuild": _XCODEBUILD,
+    **dict.fromkeys(("dart", "flutter"), _DART),
+}

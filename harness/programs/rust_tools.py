@@ -1,0 +1,233 @@
+"""Models of cargo and the tools around it; data, and what their tables cannot say.
+
+All of them run code of the project, whatever they are asked for. As rustup installs them, they are its own stand-ins, which run
+the toolchain that `rust-toolchain.toml` names: `path = "/proc/self/cwd/x"` there makes `cargo --version` run x/bin/cargo (seen
+with rustup 1.29). And `.cargo/config.toml` names compilers, wrappers and aliases, build.rs and macros are code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from harness.actions import Access, Act
+from harness.programs.model import Parsed, PathUse, Program, Refine, Use
+from harness.programs.tables import ANYTHING_ELSE, all_of, also_writes, arguments_from, no_word_lists, operands_written
+from harness.record import replace
+
+
+def _no_toolchain(parsed: Parsed, use: Use) -> Use:
+    """`+NAME` in front chooses the toolchain that is run."""
+    return replace(use, gap="a toolchain") if any(word.startswith("+") for word in parsed.operands) else use
+
+
+def _words_behind(pattern: str) -> Refine:
+    """Refuse operands that do not match: behind `--` they are options of rustc or rustfmt."""
+
+    def refine(parsed: Parsed, use: Use) -> Use:
+        strange = next(
+            (word for word in parsed.operands if type(word) is not str or not re.fullmatch(pattern, word)), None
+        )
+        return use if strange is None else replace(use, gap=f"{strange} is not in its model")
+
+    return refine
+
+
+def _cargo_fmt(parsed: Parsed, use: Use) -> Use:
+    """Without --check, also behind `--`, every source file of the package is written."""
+    if parsed.has("--check") or "--check" in parsed.operands:
+        return use
+    return replace(use, paths=(*use.paths, PathUse(word=".", access=Access.EITHER, tree=True, only=("*.rs",))))
+
+
+_COMMON = """
+    -h|--help -V|--version -v|--verbose -q|--quiet --color=TEXT --locked --offline --frozen --manifest-path=READ --config=CODE
+    -Z=CODE -C=CODE
+"""
+_BUILD = f"""
+    {_COMMON} -p|--package=TEXT --workspace --all --exclude=TEXT --lib --bins --bin=TEXT --examples --example=TEXT --tests
+    --test=TEXT --benches --bench=TEXT --all-targets -F|--features=TEXT --all-features --no-default-features -j|--jobs=TEXT
+    --keep-going -r|--release --profile=TEXT --target=TEXT --target-dir=WRITE_TREE --message-format=TEXT --timings
+    --future-incompat-report --ignore-rust-version
+"""
+
+
+def _cargo(options: str = "", *, operands: str = "", refine: Refine | None = None) -> Program:
+    """Return the model of a subcommand."""
+    return Program(act=Act.RUNS, network=True, options=f"{_BUILD} {options}", operands=operands, refine=refine)
+
+
+_CLIPPY = _cargo(
+    "--no-deps --fix --allow-dirty --allow-staged --allow-no-vcs",
+    operands="TEXT...",
+    refine=_words_behind(
+        r"-[AWDF]|--(?:allow|warn|deny|forbid)|-?[AWDF]?[a-z_:]+|--(?:deny|warn|allow|forbid)=[a-z_:]+"
+    ),
+)
+_CARGO = Program(
+    act=Act.RUNS,
+    network=True,
+    options=f"{_COMMON} --list --explain=TEXT",
+    subcommands={
+        "": ANYTHING_ELSE,
+        **dict.fromkeys(("build", "b", "check", "c", "rustdoc"), _cargo()),
+        "doc": _cargo("--no-deps --document-private-items"),
+        **dict.fromkeys(
+            ("test", "t", "bench"),
+            _cargo("--no-run --no-fail-fast --doc", operands="TEXT...", refine=arguments_from(0)),
+        ),
+        **dict.fromkeys(("run", "r"), _cargo(operands="TEXT...", refine=arguments_from(0))),
+        "clippy": _CLIPPY,
+        "fix": _cargo("--edition --edition-idioms --broken-code --allow-dirty --allow-staged --allow-no-vcs"),
+        "fmt": Program(
+            act=Act.RUNS,
+            options=f"{_COMMON} --all --check -p|--package=TEXT --message-format=TEXT",
+            operands="TEXT...",
+            refine=all_of(_words_behind(r"--check|--quiet|-q|-v|-l|--edition|20[0-9]{2}"), _cargo_fmt),
+        ),
+        **dict.fromkeys(
+            ("tree", "metadata", "search", "info", "locate-project", "pkgid", "version", "help", "read-manifest"),
+            _cargo(
+                "-e|--edges=TEXT -i|--invert=TEXT -d|--duplicates --depth=TEXT --prefix=TEXT --no-dedupe --charset=TEXT "
+                "-f|--format=TEXT --no-deps --format-version=TEXT --filter-platform=TEXT --limit=TEXT --prune=TEXT",
+                operands="TEXT...",
+            ),
+        ),
+        **dict.fromkeys(
+            ("add", "remove", "rm"),
+            _cargo(
+                "--dev -D --build -B --optional --no-optional --rename=TEXT --path=READ --git=TEXT --branch=TEXT --tag=TEXT "
+                "--rev=TEXT -n|--dry-run --registry=CODE",
+                operands="TEXT...",
+                refine=also_writes("Cargo.toml", "Cargo.lock"),
+            ),
+        ),
+        **dict.fromkeys(
+            ("update", "generate-lockfile", "fetch", "vendor"),
+            _cargo(
+                "--precise=TEXT -n|--dry-run --recursive -w --aggressive",
+                operands="TEXT...",
+                refine=also_writes("Cargo.lock"),
+            ),
+        ),
+        **dict.fromkeys(
+            ("install", "uninstall", "publish", "package", "yank", "login", "new", "init", "clean"),
+            _cargo(
+                "--path=READ --git=TEXT --branch=TEXT --tag=TEXT --rev=TEXT -f|--force -n|--dry-run --root=WRITE_TREE --list "
+                "--debug --allow-dirty --no-verify --name=TEXT --edition=TEXT --vcs=TEXT --doc --index=CODE --registry=CODE",
+                operands="EITHER...",
+            ),
+        ),
+        "nextest run": _cargo(
+            "-E|--filterset=TEXT --no-fail-fast --retries=TEXT --no-capture|--nocapture --partition=TEXT --config-file=CODE",
+            operands="TEXT...",
+        ),
+    },
+    covered=(
+        "cargo --version",
+        "cargo build --release",
+        "cargo test parser -- --nocapture",
+        "cargo check --all-targets --message-format=short",
+        "cargo clippy --all-targets -- -D warnings",
+        "cargo fmt --check",
+        "cargo fmt -- --check",
+        "cargo run --bin x -- a.txt",
+        "cargo tree -i serde",
+        "cargo add serde -F derive",
+    ),
+    not_covered=(
+        "cargo --config build.rustc-wrapper=./x build",
+        "cargo build --config=build.rustc-wrapper='x'",
+        "cargo build --conf x",
+        "cargo +nightly build",
+        "cargo -Z script run",
+        "cargo build -Zunstable-options",
+        "cargo clippy -- -C linker=./x",
+        "cargo clippy -- -Clinker=./x",
+        "cargo fmt -- --config-path=/tmp",
+        "cargo rustc -- -C linker=./x",
+        "cargo evil",
+    ),
+)
+
+# --- rustc, rustfmt, rustup
+
+_CODEGEN = (
+    "(?:opt-level|debuginfo|panic|lto|codegen-units|overflow-checks|strip|debug-assertions|target-cpu)(?:=[a-z0-9-]+)?"
+)
+_OUTPUT = "(?:asm|llvm-bc|llvm-ir|dep-info|link|metadata|mir|obj)"
+
+
+def _rustc(parsed: Parsed, use: Use) -> Use:
+    """Allow code generation options that name neither a program nor a file."""
+    for option, known in (("-C", _CODEGEN), ("--emit", f"{_OUTPUT}(?:,{_OUTPUT})*"), ("--print", "[a-z-]+")):
+        for value in parsed.values(option):
+            if type(value) is not str or not re.fullmatch(known, value):
+                return replace(use, gap=f"the value {value} of {option} is not in its model")
+    return use
+
+
+_RUSTC = Program(
+    act=Act.RUNS,
+    options="""
+        -h|--help -V|--version -v|--verbose -O -g --test --cfg=TEXT --check-cfg=TEXT --crate-type=TEXT --crate-name=TEXT
+        --edition=TEXT --target=TEXT --explain=TEXT --error-format=TEXT --color=TEXT --cap-lints=TEXT -A|--allow=TEXT
+        -W|--warn=TEXT -D|--deny=TEXT -F|--forbid=TEXT -l=TEXT -L=READ -C|--codegen=TEXT --emit=TEXT --print=TEXT
+        -o=WRITE --out-dir=WRITE_TREE --extern=CODE --sysroot=CODE -Z=CODE
+    """,
+    refine=all_of(no_word_lists, _no_toolchain, _rustc),
+    covered=(
+        "rustc --version",
+        "rustc a.rs -o a",
+        "rustc -O --edition 2021 -C opt-level=3 a.rs",
+        "rustc --print target-list",
+    ),
+    not_covered=(
+        "rustc -C linker=./x a.rs",
+        "rustc -Clinker=./x a.rs",
+        "rustc --codegen linker=./x a.rs",
+        "rustc -C link-arg=-fuse-ld=./x a.rs",
+        "rustc --extern x=./libx.so a.rs",
+        "rustc @words",
+        "rustc --emit=link=out a.rs",
+    ),
+)
+
+
+def _rustfmt(parsed: Parsed, use: Use) -> Use:
+    return use if parsed.has("--check") else operands_written(parsed, use)
+
+
+_RUSTFMT = Program(
+    act=Act.RUNS,
+    options="""
+        -h|--help -V|--version -v|--verbose -q|--quiet --check -l|--files-with-diff --edition=TEXT
+        --style-edition=TEXT --color=TEXT --emit=TEXT --backup --config=TEXT --config-path=READ
+    """,
+    refine=all_of(_no_toolchain, _rustfmt),
+    covered=("rustfmt --check src/a.rs", "rustfmt src/a.rs", "rustfmt --version"),
+    not_covered=("rustfmt +nightly", "rustfmt --print-config default x", "rustfmt --file-lines x a.rs"),
+)
+# `rustup --version` and `rustup show` run the rustc that the project names, to tell its version.
+_RUSTUP = Program(
+    act=Act.RUNS,
+    network=True,
+    options="-h|--help -V|--version -v|--verbose -q|--quiet --toolchain=TEXT --profile=TEXT --no-self-update -y:gap",
+    operands="TEXT...",
+    refine=all_of(_no_toolchain, arguments_from(3)),
+    covered=(
+        "rustup show",
+        "rustup toolchain list",
+        "rustup component add clippy",
+        "rustup --version",
+        "rustup update",
+    ),
+    not_covered=("rustup toolchain install x --force-non-host", "rustup set --x", "rustup +nightly show"),
+)
+
+PROGRAMS: Mapping[str, Program] = {
+    "cargo": _CARGO,
+    "rustc": _RUSTC,
+    "rustfmt": _RUSTFMT,
+    "rustup": _RUSTUP,
+}

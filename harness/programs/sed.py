@@ -1,0 +1,352 @@
+"""The model of GNU sed: its options, and its scripts read far enough to know that they only edit what is printed; pure.
+
+Nothing here runs or rewrites a script. What is not plainly one of the commands below (`w`, `r`, `e`, a flag of `s` that
+writes or runs, a form on which versions of sed differ) makes the command not covered.
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.actions import Access
+from harness.programs.model import Found, Parsed, Program, Unknown, Use, gap
+from harness.record import replace
+
+
+def script_problem(script: str) -> str:
+    """Return why a script of sed is not vouched for, in a few words; empty for one that only edits what is printed.
+
+    Follows `compile_program` of GNU sed 4.9, and POSIX.1-2024, sed, "EXTENDED DESCRIPTION".
+    """
+    # In some character sets the second byte of a character is one of these.
+    if re.search(r"[^\x00-\x7f][@\[\\\]^_`{|}~]", script):
+        return "its script mixes characters in a way that depends on the character set"
+    try:
+        _Reader(script).commands()
+    except _NotVouchedFor as problem:
+        return str(problem)
+    return ""
+
+
+class _NotVouchedFor(Exception):
+    """Why reading stopped."""
+
+
+_ALONE = frozenset("=dDFgGhHnNpPxz")
+_WITH_A_NUMBER = frozenset("lqQ")
+_JUMPS = frozenset("btT")
+_ADDS_TEXT = frozenset("aic")
+_FLAGS_OF_S = frozenset("gpiImM0123456789")
+_DELIMITERS = frozenset("!\"#$%&'()*+,-./:;<=>?@^_`|~")
+
+
+class _Reader:
+    """A cursor over a script; every method leaves it behind what it read, or raises."""
+
+    def __init__(self, script: str) -> None:
+        self.script = script
+        self.at = 0
+        self.depth = 0
+
+    def commands(self) -> None:
+        while True:
+            self.skip(" \t\n;")
+            if self.at == len(self.script):
+                break
+            addressed = self.addresses()
+            self.command(self.take(), addressed=addressed)
+        if self.depth:
+            raise _NotVouchedFor("a block of its script has no end")
+
+    def peek(self) -> str:
+        return self.script[self.at : self.at + 1]
+
+    def take(self) -> str:
+        char = self.peek()
+        self.at += 1
+        return char
+
+    def skip(self, chars: str) -> None:
+        while self.peek() and self.peek() in chars:
+            self.at += 1
+
+    def match(self, pattern: str) -> str:
+        """Step over what the pattern matches here, and return it."""
+        found = re.compile(pattern).match(self.script, self.at)
+        if found is None:
+            return ""
+        self.at = found.end()
+        return found[0]
+
+    def addresses(self) -> bool:
+        """Read `ADDR`, `ADDR,ADDR` and `!` in front of a command, and say whether there was an address."""
+        addressed = self.address()
+        self.skip(" \t")
+        if addressed and self.peek() == ",":
+            self.at += 1
+            self.skip(" \t")
+            if not self.match(r"[+~]\d+") and not self.address():
+                raise _NotVouchedFor("an address of its script is not in the model")
+            self.skip(" \t")
+        if self.peek() == "!":
+            self.at += 1
+            self.skip(" \t")
+        return addressed
+
+    def address(self) -> bool:
+        if self.match(r"\d+(?:~\d+)?|\$"):
+            return True
+        if self.peek() == "\\":
+            self.at += 1
+        elif self.peek() != "/":
+            return False
+        self.delimited(self.delimiter(), regex=True)
+        self.match(r"[IM \t]*")
+        return True
+
+    def command(self, name: str, *, addressed: bool) -> None:
+        if name and name in _ALONE:
+            self.end()
+        elif name and name in _WITH_A_NUMBER:
+            self.match(r"[ \t]*\d*")
+            self.end()
+        elif name == "s":
+            self.substitution()
+        elif name == "y":
+            delimiter = self.delimiter()
+            self.delimited(delimiter, regex=False)
+            self.delimited(delimiter, regex=False)
+            self.end()
+        elif name and name in _ADDS_TEXT:
+            self.text()
+        elif name and name in _JUMPS:
+            self.match(r"[ \t]*[A-Za-z0-9_]*")
+            self.end()
+        else:
+            self.structure(name, addressed=addressed)
+
+    def structure(self, name: str, *, addressed: bool) -> None:
+        """Read what is no command of its own: blocks, labels and comments."""
+        if name == "{":
+            self.depth += 1
+        elif name == "}" and self.depth and not addressed:
+            self.depth -= 1
+            self.end()
+        elif name == "#" and not addressed:
+            self.match(r"[^\n]*")
+        elif name == ":" and not addressed and self.match(r"[ \t]*[A-Za-z0-9_]+[ \t]*(?=[;\n]|\Z)"):
+            pass  # a label that ends with the line or a semicolon: elsewhere versions differ
+        elif name in ("w", "W", "r", "R", "e"):
+            raise _NotVouchedFor(f"the command {name} of its script names a file or a program")
+        else:
+            raise _NotVouchedFor(f"the command {name or 'at the end'} of its script is not in the model")
+
+    def end(self) -> None:
+        """Read the end of a command; a closing brace or a comment begins the next."""
+        self.skip(" \t")
+        char = self.peek()
+        if char and char in "\n;":
+            self.at += 1
+        elif char and char not in "}#":
+            raise _NotVouchedFor(f"{char} behind a command of its script is not in the model")
+
+    def delimiter(self) -> str:
+        char = self.take()
+        if not char or char not in _DELIMITERS:
+            raise _NotVouchedFor("a delimiter in its script is not in the model")
+        return char
+
+    def delimited(self, delimiter: str, *, regex: bool) -> None:
+        """Read up to the next delimiter without a backslash in front.
+
+        GNU sed ends there even inside of brackets, others do not: brackets that are open there are not vouched for.
+        """
+        begin = self.at
+        while True:
+            char = self.take()
+            if char == delimiter:
+                break
+            if char == "\\":
+                char = self.take()
+            elif char == "\n":
+                char = ""
+            if not char:
+                raise _NotVouchedFor("a part of its script has no end")
+        if regex and _open_bracket(self.script[begin : self.at - 1]):
+            raise _NotVouchedFor("brackets in its script that hold a delimiter, or have no end")
+
+    def substitution(self) -> None:
+        delimiter = self.delimiter()
+        self.delimited(delimiter, regex=True)
+        self.delimited(delimiter, regex=False)
+        while self.peek() and self.peek() in _FLAGS_OF_S:
+            self.at += 1
+        self.skip(" \t")
+        if self.peek() in ("w", "e"):
+            raise _NotVouchedFor(f"the flag {self.peek()} of s in its script writes a file or runs a program")
+        self.end()
+
+    def text(self) -> None:
+        r"""Read the text of a, i or c: `a TEXT`, `a\TEXT`, or `a\` and TEXT from the next line on.
+
+        It goes on as long as lines end in a backslash.
+        """
+        self.skip(" \t")
+        if self.match(r"\\\n"):
+            self.match(r"(?:[^\\\n]|\\.|\\\n)*")
+        elif not self.match(r"\\(?=[^\\\s])(?:[^\\\n]|\\.|\\\n)*|\\[ \t]+[^\\\s][^\\\n]*|[^\\\n](?:[^\\\n]|\\.|\\\n)*"):
+            raise _NotVouchedFor("a text in its script is not in the model")
+        if self.peek() not in ("", "\n"):
+            raise _NotVouchedFor("a text in its script has no end")
+
+
+_BRACKETS = r"\[\^?\]?(?:\[:[^\]]*:\]|\[\.[^\]]*\.\]|\[=[^\]]*=\]|\[(?![:.=])|[^\]\[])*\]"
+
+
+def _open_bracket(regex: str) -> bool:
+    """Say whether a bracket expression of a regular expression is not closed in it (POSIX.1-2024, XBD 9.3.5)."""
+    at = 0
+    while at < len(regex):
+        if regex[at] == "\\":
+            at += 2
+        elif regex[at] == "[":
+            found = re.compile(_BRACKETS).match(regex, at)
+            if found is None:
+                return True
+            at = found.end()
+        else:
+            at += 1
+    return False
+
+
+def _read(parsed: Parsed, use: Use) -> Use:
+    scripts = parsed.values("-e") or parsed.operands[:1]
+    if not scripts:
+        return gap("sed without a script")
+    if any(isinstance(script, Unknown | Found) for script in scripts):
+        return gap("the script of sed is not known")
+    problem = script_problem("\n".join(scripts))
+    if problem:
+        return gap(problem)
+    suffixes = [suffix for suffix in parsed.values("-i") if suffix]
+    files = [path for path in use.paths if path.access is Access.EITHER]
+    if any(isinstance(suffix, Unknown) for suffix in suffixes):
+        return gap("the suffix of -i is not known")
+    copies = [
+        replace(file, word=_copy(file.word, suffix), access=Access.WRITE) for file in files for suffix in suffixes
+    ]
+    return replace(use, paths=(*use.paths, *copies))
+
+
+def _copy(file: str, suffix: str) -> str:
+    """Return the name of the copy that `-iSUFFIX` leaves: the suffix behind the name, or the name in place of its stars."""
+    folder, slash, name = file.rpartition("/")
+    copy = suffix.replace("*", name) if "*" in suffix else name + suffix
+    return copy if "/" in copy else f"{folder}{slash}{copy}"
+
+
+_LOOKS = r"""
+sed -n '10,40p' a
+sed 's/a/b/g' a b
+sed 1d
+sed ''
+sed 5q a
+sed -n '$=' a
+sed -n '/def x/,/^def/p' a
+sed -e 's/a/b/' -e '/x/d' a
+sed --expression='/a/Id' a
+sed -E 's/(a|b)+/\1/2gI' a
+sed '$!N;P;D' a
+sed ':a;N;$!ba;s/\n/ /g' a
+sed '/a/{s/x/y/;t end;d};:end' a
+sed '/^#/d;/^$/d' a
+sed 's|/usr|/opt|' a
+sed 's/a/b/;s/c/d/ ; p' a
+sed 's/w/e/' a
+sed 's/[^\/]*$//' a
+sed 's/[[:space:]]*$//' a
+sed 's/[]x]/y/' a
+sed "s/'//" a
+sed '/x/a\  text' a
+sed '1i # head' a
+sed '$a\text' a
+sed -n '2{p;q}' a
+sed 'y/abc/xyz/' a
+sed '\%x%,+3!d' a
+sed '0~3d;1~2p' a
+sed -ne '1,5p' a
+sed -s -n '1F' a b
+sed -z 's/a\nb/c/' a
+sed -n '/w file/p' a
+sed '# w x' a
+sed --version
+"""
+_COVERED = """
+sed -i 's/a/b/' a
+sed -i.bak p a
+sed -ni p a
+sed p a --in-place
+sed -Ei.b -e p a
+sed -i -e p a
+"""
+_NOT_COVERED = r"""
+sed
+sed -f a b
+sed -nf a b
+sed --file=a b
+sed --expr=p a
+sed --in-pl p a
+sed --posix 's/a/b/' a
+sed 'w x' a
+sed -n '1w x' a
+sed '1,w x' a
+sed 'p;w x' a
+sed '1{w x' a
+sed '}w x' a
+sed -e p -e 'w x' a
+sed -e 'w x' -e p a
+sed --expression='w x' a
+sed 's/a/b/w x' a
+sed 's/a/b/gw x' a
+sed 's/a/b/ w x' a
+sed 's/a/b/mew x' a
+sed 's/a/b/e' a
+sed 's,a,touch x,e' a
+sed 's/a/b/2e' a
+sed 'y/a/b/w x' a
+sed '1e id' a
+sed 'e' a
+sed 'r /etc/passwd' a
+sed 'R x' a
+sed 'W x' a
+sed '/[/]/w x' a
+sed 's/[/]/w x/' a
+sed 's/[]/]x/y/' a
+sed -n '/a/I,/b/Mw x' a
+sed ':a w x' a
+sed 'b a w x' a
+sed 'a' a
+sed 'saxbxw f' a
+sed 's[a[b[' a
+sed 's\a\b\' a
+sed '\nxnp' a
+sed '1!!p' a
+sed '{p' a
+sed 'p}' a
+sed 'v 4.2' a
+sed 'L' a
+sed 'M' a
+"""
+
+PROGRAMS = {
+    "sed": Program(
+        options="--help:info --version:info -n|--quiet|--silent -e|--expression=TEXT:instead -E|-r|--regexp-extended "
+        "-s|--separate -u|--unbuffered -z|--null-data -l|--line-length=TEXT --debug --sandbox -i|--in-place[=TEXT]:inplace "
+        "-f|--file=CODE",
+        operands="(TEXT) READ...",
+        refine=_read,
+        looks=tuple(_LOOKS.strip().splitlines()),
+        covered=tuple(_COVERED.strip().splitlines()),
+        not_covered=tuple(_NOT_COVERED.strip().splitlines()),
+    )
+}

@@ -1,0 +1,302 @@
+"""Models of programs that show and change services, logs, mounts, addresses and sockets of a machine. No I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from harness.actions import Act
+from harness.programs.model import Found, Parsed, Program, Style, Unknown, Use, gap
+from harness.programs.options import stricter
+from harness.record import replace
+
+# systemctl(1), systemd 252. Other machines, containers and folders (-H -M --root --image) are left out.
+_SYSTEMCTL = """
+    -t|--type=TEXT --state=TEXT -p|--property=TEXT -P=TEXT -a|--all --failed -l|--full -r|--recursive --reverse
+    --with-dependencies --value --plain --no-pager --no-legend --legend=TEXT -q|--quiet -n|--lines=TEXT -o|--output=TEXT
+    --timestamp=TEXT --user --system --show-types --no-ask-password
+    --now --no-block --wait --no-reload --runtime --global -f|--force --job-mode=TEXT -s|--signal=TEXT --kill-whom=TEXT
+"""
+_SYSTEMCTL_LOOKS = """
+    status show cat is-active is-enabled is-failed is-system-running get-default list-units list-unit-files list-timers
+    list-sockets list-jobs list-dependencies list-paths list-automounts
+"""
+_SYSTEMCTL_CHANGES = """
+    start stop restart reload try-restart reload-or-restart try-reload-or-restart kill clean freeze thaw isolate enable
+    disable reenable preset mask unmask link revert add-wants add-requires set-default set-property reset-failed cancel
+    daemon-reload daemon-reexec set-environment unset-environment import-environment
+    halt poweroff reboot suspend hibernate rescue emergency default kexec exit
+"""
+
+
+def _verbs(options: str, looks: str, changes: str) -> dict[str, Program]:
+    """Return subcommands whose operands are names, by what they do."""
+    model = Program(options=options, operands="TEXT...")
+    return dict.fromkeys(looks.split(), model) | dict.fromkeys(changes.split(), replace(model, act=Act.CHANGES))
+
+
+_CONTROL = "--no-pager --no-ask-password -p|--property=TEXT -a|--all --value -q|--quiet"
+_INFO = " -h|--help:info --version:info"
+
+# journalctl(1), systemd 252.
+_JOURNALCTL = """
+    --system --user -m|--merge -D|--directory=TREE --file=READ --namespace=TEXT -S|--since=TEXT -U|--until=TEXT
+    -c|--cursor=TEXT --after-cursor=TEXT --cursor-file=EITHER -b|--boot[=TEXT] -u|--unit=TEXT --user-unit=TEXT
+    -t|--identifier=TEXT -p|--priority=TEXT --facility=TEXT -g|--grep=TEXT --case-sensitive[=TEXT] -k|--dmesg
+    -o|--output=TEXT --output-fields=TEXT -n|--lines[=TEXT] -r|--reverse --show-cursor --utc -x|--catalog --no-hostname
+    --no-full -l|--full -a|--all -f|--follow --no-tail -q|--quiet --no-pager -e|--pager-end -N|--fields -F|--field=TEXT
+    --list-boots --disk-usage --verify --header --list-catalog --dump-catalog
+    --vacuum-size=TEXT:changes --vacuum-files=TEXT:changes --vacuum-time=TEXT:changes --sync:changes
+    --relinquish-var:changes --smart-relinquish-var:changes --flush:changes --rotate:changes --update-catalog:changes
+"""
+
+
+def _journal_files(parsed: Parsed, use: Use) -> Use:
+    if any(re.search(r"[*?\[]", value) for value in parsed.values("--file")):
+        return gap("--file with a pattern, which journalctl expands")
+    return use
+
+
+_IP_FLAGS = frozenset(
+    """
+    -4 -6 -0 -br -brief -s -stats -statistics -d -details -o -oneline -j -json -p -pretty -h -human -human-readable -iec
+    -c -color -color=always -color=auto -color=never -c=always -c=auto -c=never -t -timestamp -ts -N -Numeric
+    """.split()
+)
+_IP_OBJECTS = frozenset(
+    """
+    a addr address l link r ro route n neigh neighbor neighbour ru rule maddr maddress netns tunnel tuntap nexthop
+    netconf ntable token vrf
+    """.split()
+)
+_IP_LISTS = frozenset(("show", "list", "lst"))
+_IP_WORD = re.compile(r"[A-Za-z0-9_.:@%-]+(/[0-9]+)?")
+
+
+def _ip(argv: Sequence[str]) -> Use:
+    """ip(8): everything may be abbreviated, and the first of its words that fits wins (`link s` is `link set`).
+
+    Only whole words are taken; what is not a list is a change.
+    """
+    words = list(argv[1:])
+    if words in (["-V"], ["-Version"], ["help"], ["-help"]):
+        return Use(act=Act.LOOKS)
+    while words and (words[0] in _IP_FLAGS or words[0] in ("-f", "-family")):
+        if words.pop(0) in ("-f", "-family") and words:
+            words.pop(0)
+    if not words or not all(_IP_WORD.fullmatch(word) and not isinstance(word, Unknown | Found) for word in words):
+        return gap("words that are not in the model of ip")
+    if words[0] not in _IP_OBJECTS:
+        return gap(f"ip {words[0]} has no model")
+    if len(words) == 1 or words[1] in _IP_LISTS or (words[0] in ("r", "ro", "route") and words[1] == "get"):
+        return Use(act=Act.LOOKS)
+    return gap(f"ip {words[0]} exec runs a command") if words[0] in ("netns", "vrf") else Use(act=Act.CHANGES)
+
+
+_SS_FILTER = re.compile(
+    r"state|exclude|[a-z]+-[a-z0-9]+|established|closed|closing|listening|connected|synchronized|bucket|big|all"
+    r"|\(|\)|and|or|not|&&|\|\||!|sport|dport|autobound|=|==|!=|eq|neq|ge|le|gt|lt|>=|<=|>|<|:[a-z0-9-]+"
+)
+
+
+def _ss(parsed: Parsed, use: Use) -> Use:
+    """A filter may name hosts, which are looked up (ss(8))."""
+    words = [part for word in parsed.operands for part in word.split()]
+    plain = all(_SS_FILTER.fullmatch(word) for word in words)
+    unknown = any(isinstance(word, Unknown | Found) for word in parsed.operands)
+    return use if plain and not unknown else replace(use, network=True)
+
+
+def _netstat(parsed: Parsed, use: Use) -> Use:
+    return use if parsed.has("-n", "-i", "-s", "-g") else replace(use, network=True)
+
+
+def _mount(parsed: Parsed, use: Use) -> Use:
+    return replace(use, act=stricter(use.act, Act.CHANGES)) if parsed.operands else use
+
+
+def _ifconfig(parsed: Parsed, use: Use) -> Use:
+    return replace(use, act=Act.CHANGES) if len(parsed.operands) > 1 else use
+
+
+_NAMES = Program(act=Act.CHANGES, style=Style.TEXT, operands="TEXT...")
+
+PROGRAMS: Mapping[str, Program] = {
+    "systemctl": Program(
+        options=_SYSTEMCTL + _INFO,
+        subcommands={
+            "": Program(options=_SYSTEMCTL, operands=""),
+            **_verbs(_SYSTEMCTL, _SYSTEMCTL_LOOKS, _SYSTEMCTL_CHANGES),
+        },
+        looks=(
+            "systemctl status nginx --no-pager",
+            "systemctl --user is-active x",
+            "systemctl list-units --type=service --state running",
+            "systemctl",
+            "systemctl --failed",
+            "systemctl cat ssh.service",
+            "systemctl show -p MainPID --value ssh",
+        ),
+        covered=("systemctl restart nginx", "systemctl --user daemon-reload", "systemctl enable --now x"),
+        not_covered=(
+            "systemctl edit x",
+            "systemctl -H host status x",
+            "systemctl status -H host x",
+            "systemctl --host=h status",
+            "systemctl -M c status",
+            "systemctl --root=. status",
+            "systemctl help x",
+            "systemctl --no-pag status",
+            "systemctl sta x",
+            "systemctl --image=f cat x",
+        ),
+    ),
+    "service": replace(_NAMES, covered=("service nginx status", "service x restart")),
+    "journalctl": Program(
+        options=_JOURNALCTL + _INFO,
+        operands="TEXT...",
+        refine=_journal_files,
+        looks=(
+            "journalctl -u nginx -n 50 --no-pager",
+            "journalctl -xeu ssh",
+            "journalctl -b -p err --since '1 hour ago'",
+            "journalctl -k -f",
+            "journalctl --disk-usage",
+            "journalctl _PID=1 -o json",
+        ),
+        covered=("journalctl --vacuum-time=1d", "journalctl --rotate", "journalctl --cursor-file=c"),
+        not_covered=(
+            "journalctl --vacuum-si=1",
+            "journalctl --root=.",
+            "journalctl --image=f",
+            "journalctl -M c",
+            "journalctl --file='*'",
+            "journalctl --setup-keys",
+        ),
+    ),
+    "timedatectl": Program(
+        options=_CONTROL + _INFO,
+        subcommands={
+            "": Program(options=_CONTROL, operands=""),
+            **_verbs(_CONTROL, "status show list-timezones timesync-status", "set-time set-timezone set-ntp"),
+        },
+        looks=("timedatectl", "timedatectl status"),
+        covered=("timedatectl set-timezone UTC",),
+        not_covered=("timedatectl -H h",),
+    ),
+    "hostnamectl": Program(
+        options=_CONTROL + _INFO,
+        subcommands={
+            "": Program(options=_CONTROL, operands=""),
+            **_verbs(_CONTROL, "status", "hostname set-hostname icon-name chassis deployment location"),
+        },
+        looks=("hostnamectl",),
+        covered=("hostnamectl set-hostname x",),
+        not_covered=("hostnamectl -H h",),
+    ),
+    "dmesg": Program(
+        options="""
+            -f|--facility=TEXT -l|--level=TEXT -J|--json -k|--kernel -L|--color[=TEXT] -P|--nopager -p|--force-prefix
+            -r|--raw --noescape -S|--syslog -s|--buffer-size=TEXT -u|--userspace -w|--follow -W|--follow-new -x|--decode
+            -d|--show-delta -e|--reltime -T|--ctime -t|--notime --time-format=TEXT --since=TEXT --until=TEXT -F|--file=READ
+            -c|--read-clear:changes -C|--clear:changes -D|--console-off:changes -E|--console-on:changes
+            -n|--console-level=TEXT:changes -V|--version:info -h|--help:info
+        """,
+        operands="",
+        looks=("dmesg -T", "dmesg --level=err,warn", "dmesg -kT"),
+        covered=("dmesg -c", "dmesg -Tc", "dmesg -n 1"),
+        not_covered=("dmesg -H", "dmesg --read-cl", "dmesg --human"),
+    ),
+    "mount": Program(
+        options="-l -v|--verbose -t|--types=TEXT -r|--read-only -w|--rw -o|--options=TEXT:changes --bind|-B:changes"
+        " -a|--all:changes -V|--version:info -h|--help:info",
+        operands="EITHER...",
+        refine=_mount,
+        looks=("mount", "mount -l", "mount -t ext4"),
+        covered=("mount /dev/sdb1 mnt", "mount -a", "mount --bind a b", "mount -o remount,rw /"),
+        not_covered=("mount -T fstab -a", "mount --fstab=f x"),
+    ),
+    "umount": Program(act=Act.CHANGES, options="-l -f -v -R -a", operands="EITHER...", covered=("umount mnt",)),
+    "findmnt": Program(
+        options="-l|--list -t|--types=TEXT -o|--output=TEXT -J|--json -n|--noheadings -T|--target=READ -R|--submounts -D|--df",
+        operands="TEXT...",
+        looks=("findmnt -t ext4", "findmnt -T ."),
+        not_covered=("findmnt -F f", "findmnt --poll"),
+    ),
+    "ip": Program(
+        read=_ip,
+        looks=(
+            "ip a",
+            "ip addr",
+            "ip -br a",
+            "ip -4 addr show dev eth0",
+            "ip route",
+            "ip r get 1.1.1.1",
+            "ip -s link show eth0",
+            "ip -j -p link",
+            "ip -f inet6 a",
+            "ip neigh",
+            "ip route show table all",
+            "ip -V",
+        ),
+        covered=(
+            "ip link set eth0 down",
+            "ip link s eth0 down",
+            "ip addr add 10.0.0.1/8 dev lo",
+            "ip route del default",
+            "ip a f lo",
+        ),
+        not_covered=(
+            "ip",
+            "ip -batch f",
+            "ip -b f",
+            "ip -force -batch f",
+            "ip netns exec n sh",
+            "ip netns e n sh",
+            "ip -n n a",
+            "ip -all netns exec sh",
+            "ip vrf exec v sh",
+            "ip -r a",
+            "ip link show type ../x",
+            "ip xfrm state",
+            "ip monitor file f",
+        ),
+    ),
+    "ss": Program(
+        options="""
+            -n|--numeric -a|--all -l|--listening -o|--options -e|--extended -m|--memory -p|--processes -i|--info
+            -s|--summary -4|--ipv4 -6|--ipv6 -0|--packet -t|--tcp -u|--udp -w|--raw -x|--unix -M|--mptcp -S|--sctp
+            -f|--family=TEXT -A|--query|--socket=TEXT -H|--no-header -O|--oneline -r|--resolve:network -K|--kill:changes
+            -D|--diag=WRITE -V|--version:info -h|--help:info
+        """,
+        operands="TEXT...",
+        refine=_ss,
+        looks=(
+            "ss -tlnp",
+            "ss -tulpn",
+            "ss -s",
+            "ss -tn state established '( dport = :443 )'",
+            "ss -ltn sport = :8080",
+        ),
+        covered=("ss -K dport = :22", "ss -D f", "ss -tr", "ss dst x.org", "ss -tD f"),
+        not_covered=("ss -F f", "ss -N n", "ss --dia=f", "ss -tF f"),
+    ),
+    "netstat": Program(
+        options="""
+            -t|--tcp -u|--udp -l|--listening -n|--numeric -p|--programs -a|--all -r|--route -i|--interfaces -s|--statistics
+            -g|--groups -e|--extend -o|--timers -v|--verbose -w|--raw -x|--unix -4 -6 -W|--wide
+            -V|--version:info -h|--help:info
+        """,
+        operands="",
+        refine=_netstat,
+        looks=("netstat -tlnp", "netstat -an", "netstat -i"),
+        covered=("netstat -a",),
+    ),
+    "ifconfig": Program(
+        options="-a -s -v",
+        operands="TEXT...",
+        refine=_ifconfig,
+        looks=("ifconfig", "ifconfig -a", "ifconfig eth0"),
+        covered=("ifconfig eth0 down", "ifconfig eth0 10.0.0.1"),
+    ),
+}
