@@ -11,48 +11,72 @@ from harness.programs.git_config import programs_named
 
 MAX_CONFIG_BYTES = 200_000
 MAX_INDEX_BYTES = 64_000_000
+_FOLDERS_OF_LINES = ("", "info", "objects/info", "rebase-merge", "rebase-apply", "sequencer")
 _SUBMODULE = b"\x00\x00\xe0\x00"
 """The mode 160000 of an index entry, as it is stored (gitformat-index(5))."""
 
 
 def git_problem(folder: str) -> str | None:
-    """Return why a git command that only looks may run a program in `folder` (absolute), or None if nothing says so.
+    """Return why a git command that only looks may run a program or show a file in `folder` (absolute), or None.
 
-    A submodule has a configuration of its own, for which the harness's overrides do not hold: git drops them from the
-    environment of what it starts there.
+    Every repository on the way up is looked at: git passes over a `.git` that is none, and takes the next.
     """
     if ".git" in folder.split("/"):
         return "it is run inside a .git folder"
-    git_folder = _git_folder(folder)
-    if git_folder is None:
-        return None  # no repository: git says so, and ends
-    common = _line_of(os.path.join(git_folder, "commondir"))
-    common_folder = os.path.join(git_folder, common) if common else git_folder
-    config = _read(os.path.join(common_folder, "config"), MAX_CONFIG_BYTES)
-    if config is None and os.path.lexists(os.path.join(common_folder, "config")):
+    here = folder
+    while True:
+        problem = _problem_at(here)
+        if problem is not None:
+            return problem
+        if here in ("/", ""):
+            return None
+        here = os.path.dirname(here)
+
+
+def _problem_at(folder: str) -> str | None:
+    git = os.path.join(folder, ".git")
+    if not os.path.isdir(git):
+        if all(os.path.lexists(os.path.join(folder, name)) for name in ("HEAD", "objects", "refs")):
+            return f"{folder} looks like a repository without a work tree"
+        if not os.path.lexists(git):
+            return None
+        git = os.path.join(folder, _line_of(git).removeprefix("gitdir:").strip())
+    common = _line_of(os.path.join(git, "commondir"))
+    common_folder = os.path.join(git, common) if common else git
+    return _configured(common_folder) or _laid_out(git) or (_laid_out(common_folder) if common else None)
+
+
+def _configured(git: str) -> str | None:
+    path = os.path.join(git, "config")
+    config = _read(path, MAX_CONFIG_BYTES)
+    if config is None and os.path.lexists(path):
         return "the repository's configuration cannot be read"
-    problem = programs_named((config or b"").decode("utf-8", "replace"))
-    if problem is not None:
-        return problem
-    if os.path.lexists(os.path.join(git_folder, "index")):
-        index = _read(os.path.join(git_folder, "index"), MAX_INDEX_BYTES)
+    return programs_named((config or b"").decode("utf-8", "replace"))
+
+
+def _laid_out(git: str) -> str | None:
+    """Return what is unusual in the folder of a repository: git shows the lines of files that links lead it to.
+
+    A submodule has a configuration of its own, whose filters the harness cannot switch off.
+    """
+    for below in _FOLDERS_OF_LINES:
+        try:
+            entries = list(os.scandir(os.path.join(git, below)))
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.is_symlink() and entry.name != "hooks":
+                return f"{os.path.join('.git', below, entry.name)} is a link"
+            if entry.name.startswith("sharedindex."):
+                return "the repository has a split index, which may hold submodules"
+    for name in ("objects/info/alternates", "info/grafts"):
+        if os.path.lexists(os.path.join(git, name)):
+            return f"the repository has {name}, which leads elsewhere"
+    if os.path.lexists(os.path.join(git, "index")):
+        index = _read(os.path.join(git, "index"), MAX_INDEX_BYTES)
         if index is None or _SUBMODULE in index:
             return "the repository may have submodules, which have a configuration of their own"
     return None
-
-
-def _git_folder(folder: str) -> str | None:
-    """Return the folder that git takes for its own when it is run in `folder`: the nearest `.git` on the way up."""
-    while True:
-        candidate = os.path.join(folder, ".git")
-        if os.path.isdir(candidate):
-            return candidate
-        if os.path.lexists(candidate):
-            target = _line_of(candidate).removeprefix("gitdir:").strip()
-            return os.path.join(folder, target)
-        if folder in ("/", ""):
-            return None
-        folder = os.path.dirname(folder)
 
 
 def _line_of(path: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os.path
 from collections.abc import Sequence
+from posixpath import join, normpath
 
 from harness.actions import Access, Act, Action, Command, Facet, PathAccess, Place
 from harness.messages import ToolCall
@@ -55,7 +55,7 @@ class _ExampleDisk:
     home = "/home/user"
 
     def resolve(self, word: str, access: Access, cwd: str | None = None) -> PathAccess:
-        real = os.path.normpath(os.path.join(cwd or self.root, word))
+        real = normpath(join(cwd or self.root, word))
         inside = real.startswith("/workspace/")
         name = real[len("/workspace/") :] if inside else "." if real == "/workspace" else real
         place = Place.INSIDE if inside else Place.ROOT if name == "." else Place.OUTSIDE

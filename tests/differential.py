@@ -32,7 +32,7 @@ from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
-from harness.actions import Access, Action, Command, Facet, Opaque, PathAccess, effects_of
+from harness.actions import Access, Act, Action, Command, Facet, Opaque, PathAccess, effects_of
 from harness.messages import ToolCall
 from harness.policy import evaluate
 from harness.policy_file import parse_policy
@@ -1216,6 +1216,8 @@ _OPERANDS_ARE_PATHS = frozenset(("ok", "no", "run", "cat", "./ok", "sub/ok"))
 
 def find_unpredicted(text: str, reading: Reading, outcome: Outcome, environment: dict[str, str]) -> Finding | None:
     """Return what bash did that the reading of an AUTO script does not name, or None."""
+    if any(command.act is Act.RUNS and command.argv[0] in ("bash", "sh", "dash") for command in reading.commands):
+        return None  # what stands in a file is not predicted, and does not run under the policies that people have
     predicted = Predicted(text, reading)
     named = {path.real for path in reading.paths}
     for ran in outcome.ran:
@@ -1353,7 +1355,7 @@ REAL_PROGRAMS = (
     "sha256sum md5sum base64 gzip nohup stdbuf sh install chmod truncate fmt pr column strings hexdump tsort numfmt date id uname which "
     "egrep fgrep zcat sleep expr".split()
 )  # fmt: skip
-_REAL_SHAPES = r"""
+_LOOKING = r"""
 cat %
 cat -n % %
 ls -la %
@@ -1364,36 +1366,143 @@ grep -f % %
 grep -r --include=@ x .
 sed -n 1,5p %
 sed s/a/b/ %
+sed -s -n p %
+sed -n '$!N;P;D' %
+sort %
+sort -u -k 2 %
+uniq %
+head -n 3 %
+tail -n 3 %
+wc -l %
+find . -name @
+find % -type f
+find . -newer a.txt -printf '%p\n'
+awk '{print $1}' %
+awk -v x=1 '{print x}' %
+awk '/x/ && $1 > 3' %
+awk '{ if ($1 > 3) print $1 }' %
+awk '{ print ($1 > 3) }' %
+tr a b < %
+cut -d: -f1 %
+cut -f1 --output-delimiter=@ %
+env -C sub cat e.txt
+timeout 1 cat %
+nice cat %
+nohup cat %
+xxd %
+tar -tf %
+tar -cf - a.txt
+diff % %
+diff -r % %
+diff --to-file=% %
+comm % %
+paste % %
+nl %
+od -c %
+fold -w 3 %
+tac %
+shuf %
+shuf -e a b
+seq 3
+realpath %
+readlink -f %
+stat %
+file %
+du -sh %
+cmp % %
+join % %
+sha256sum %
+base64 %
+gzip -c %
+gzip -dc %
+zcat %
+column -t %
+strings %
+date +%Y
+date -r %
+date -f %
+uname -a
+which cat
+expr 1 + 2
+basename %
+git status
+git status -s
+git log --oneline
+git log -p -1
+git diff
+git diff --stat -- %
+git diff --no-index % %
+git show HEAD:a.txt
+git show --stat
+git branch
+git branch -a
+git branch --list @
+git branch -v
+git tag
+git tag -l @
+git stash list
+git remote -v
+git config user.name
+git config --list
+git config --get user.name
+git ls-files
+git ls-files -o
+git blame a.txt
+git reflog
+git rev-parse HEAD
+git rev-list --count HEAD
+git grep -n x
+git describe --always
+git shortlog HEAD
+git format-patch -1 --stdout
+git clean -n
+git worktree list
+git notes list
+git bisect log
+git bundle verify out1
+git fsck
+git count-objects -v
+git cat-file -p HEAD
+git hash-object a.txt
+git symbolic-ref HEAD
+git merge-base HEAD HEAD
+git name-rev HEAD
+git check-ignore %
+git diff-index HEAD
+git diff-files
+git diff-tree HEAD
+git -C sub status
+git --exec-path
+git for-each-ref
+git submodule status
+git apply --check %
+git range-diff HEAD HEAD HEAD
+git show-ref
+git cherry HEAD HEAD
+git log --format=@ -1
+git log -1 --pretty='%(trailers)'
+git log -S x --pickaxe-regex
+git log -L1,1:a.txt
+""".strip("\n").split("\n")
+_CHANGING = r"""
 sed -i s/a/b/ %
 sed -n 's/x/y/w out1' %
 sed -n '1w out1' %
 sed -n -e p -e 'w out1' %
 sed --in-place=.bak s/x/y/ %
 sed -ni p %
-sed -s -n p %
 sed '1e touch out1' %
 sed 's/x/touch out1/e' %
 sed -f % %
-sed -n '/x/{p;w out1
-}' %
-sed -n '$!N;P;D' %
-sort %
-sort -u -k 2 %
 sort -o % %
 sort -uo% %
 sort --outp=out1 %
 sort --compress-program=touch %
 sort -T sub %
 sort --files0-from=%
-uniq %
 uniq -c % %
 uniq -c - out1
-head -n 3 %
-tail -n 3 %
-wc -l %
 wc --files0-from=%
-find . -name @
-find % -type f
 find . -delete
 find . -name x1 -fprint out1
 find . -fls out1
@@ -1401,34 +1510,21 @@ find . -name x1 -exec rm {} +
 find . -name x1 -exec cat {} \;
 find . -name x1 -execdir touch out1 \;
 find . -type f -ok rm {} \;
-find . -newer a.txt -printf '%p\n'
-awk '{print $1}' %
 awk '{print > "out1"}' %
 awk '{print >> "out1"}' %
 awk '{print | "cat > out1"}' %
 awk 'BEGIN{system("touch out1")}'
 awk 'BEGIN{"touch out1" | getline}'
 awk -f % %
-awk -v x=1 '{print x}' %
 awk 'BEGIN{printf "x" > ARGV[1]}' out1
-awk '/x/ && $1 > 3' %
-awk '{ if ($1 > 3) print $1 }' %
-awk '{ print ($1 > 3) }' %
 awk -i inplace 1 %
-tr a b < %
-cut -d: -f1 %
-cut -f1 --output-delimiter=@ %
 echo @ | xargs touch
 echo @ | xargs cat
 echo x | xargs -I{} cp a.txt {}
 ls | xargs -n1 wc -l
 env A=1 cat %
-env -C sub cat e.txt
 env touch out1
-timeout 1 cat %
 timeout 1 touch out1
-nice cat %
-nohup cat %
 tee %
 tee -a % < a.txt
 cp % %
@@ -1441,162 +1537,69 @@ ln % %
 dd if=% of=%
 dd if=% of=/dev/null
 dd of=out1 if=a.txt
-split % 
+split %
 split -n 2 a.txt %
-xxd %
 xxd -r % %
 xxd % out1
 xxd -p a.txt out1
 tar -cf % a.txt
-tar -tf %
 tar -xf %
 tar cf out1 a.txt
 tar -cf /dev/null a.txt
-tar -cf - a.txt
 tar --to-command=touch -xf %
-diff % %
-diff -r % %
-diff --to-file=% %
 diff -u --output=out1 % %
-comm % %
-paste % %
-nl %
-od -c %
-fold -w 3 %
-tac %
-shuf %
 shuf -o out1 %
-shuf -e a b
-seq 3
-realpath %
-readlink -f %
-stat %
-file %
 file -C -m %
-du -sh %
-cmp % %
-join % %
 csplit a.txt 1
 mkdir -p %
 mktemp -p .
-sha256sum %
 sha256sum -c %
-base64 %
 gzip %
-gzip -c %
-gzip -dc %
-zcat %
 install % %
 chmod 600 %
 truncate -s 0 %
 pr %
-column -t %
-strings %
-date +%Y
-date -r %
 date -s @
-date -f %
-uname -a
-which cat
-expr 1 + 2
-basename %
-git status
-git status -s
-git log --oneline
-git log -p -1
 git log --output=out1
-git diff
-git diff --stat -- %
 git diff --output out1
 git diff --outp=out1
-git diff --no-index % %
-git show HEAD:a.txt
-git show --stat
-git branch
 git branch new
-git branch -a
-git branch --list @
-git branch -v
-git tag
 git tag new
-git tag -l @
-git stash list
 git stash
-git remote -v
 git remote add x y
-git config user.name
 git config user.name x
-git config --list
-git config --get user.name
-git ls-files
-git ls-files -o
-git blame a.txt
-git reflog
 git reflog expire --all
-git rev-parse HEAD
-git rev-list --count HEAD
-git grep -n x
 git grep -Otouch x
-git describe --always
-git shortlog HEAD
 git archive HEAD
 git archive -o out1 HEAD
 git format-patch -1
-git format-patch -1 --stdout
 git checkout -- a.txt
 git checkout -b new
 git add %
 git commit -qam x
 git reset --hard
 git reset
-git clean -n
 git clean -fd
-git worktree list
 git worktree add ../wt
-git notes list
-git bisect log
 git bundle create out1 HEAD
-git bundle verify out1
-git fsck
 git gc
-git count-objects -v
-git cat-file -p HEAD
-git hash-object a.txt
 git hash-object -w a.txt
-git symbolic-ref HEAD
 git symbolic-ref HEAD refs/heads/x
 git update-index --refresh
-git merge-base HEAD HEAD
-git name-rev HEAD
 git var GIT_EDITOR
-git check-ignore %
-git diff-index HEAD
-git diff-files
-git diff-tree HEAD
-git -C sub status
 git -c core.pager='touch out1' log
 git -p log
 git --git-dir=.git log
-git --exec-path
-git for-each-ref
-git submodule status
 git submodule foreach touch out1
-git apply --check %
 git apply %
 git rerere
-git range-diff HEAD HEAD HEAD
 git whatchanged -1
 git ls-remote .
 git fetch .
 git init sub
-git show-ref
-git cherry HEAD HEAD
-git log --format=@ -1
-git log -1 --pretty='%(trailers)'
-git log -S x --pickaxe-regex
 git log --ext-diff -1 -p
 git diff --textconv
-git log -L1,1:a.txt
+sed -n '/x/{p;w out1'$'\n''}' %
 """.strip("\n").split("\n")
 _OPTION_POOL = (
     "-i", "-o", "-w", "-f", "-r", "-n", "-a", "-c", "-e", "-u", "-z", "-s", "-p", "-x", "-d", "-l", "-C", "-O", "-v", "-I", "--output=out1",
@@ -1609,7 +1612,7 @@ class RealGrammar(Grammar):
     """The same scripts about programs that are really run: readers, writers, and options that make the one the other."""
 
     def simple(self, depth: int) -> str:
-        shape = self.pick(_REAL_SHAPES) if self.chance(0.85) else self.pick(REAL_PROGRAMS) + " % @"[: 2 * self.random.randrange(3)]
+        shape = self.pick(_LOOKING if self.chance(0.7) else _CHANGING) if self.chance(0.85) else self.pick(REAL_PROGRAMS) + " % @"[: 2 * self.random.randrange(3)]
         parts = re.split(r"(?<![\w%])([@%])(?=\s|$)", shape)
         words = "".join(
             self.word(depth) if part == "@" else self.quoted(self.pick(FILES)) if part == "%" else part for part in parts
@@ -1634,7 +1637,7 @@ def real_scripts(random: Random, count: int) -> Iterator[Made]:
         grammar = RealGrammar(random, (0.0, 0.0, 0.05)[random.randrange(3)])
         text = grammar.lists(1, 1 + random.randrange(2))
         if number % 3 == 0:
-            text = mutated(grammar, text, grammar.simple(1))
+            text = _changed(grammar, grammar.simple(1), grammar.simple(1))
         if _stays_near(text):
             yield Made(text, "mutation" if number % 3 == 0 else "grammar")
 

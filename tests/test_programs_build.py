@@ -298,7 +298,7 @@ gcc -oa -Iinc a.c -lm -> changes w:a r:inc r:a.c
 gcc -E a.c -> changes r:a.c
 gcc -fsyntax-only -include .env a.c -> changes r:.env r:a.c
 gcc -M -MF out.d a.c -> changes w:out.d r:a.c
-gcc -MMD -c a.c -o x.o -> changes w:x.o r:a.c w:a.d
+gcc -MMD -c a.c -o x.o -> changes w:x.o r:a.c w:a.d w:x.d w:x-a.d
 gcc -o -v a.c -> changes w:-v r:a.c
 gcc -S a.c -> changes r:a.c w:a.s
 as -o a.o a.s -> changes w:a.o r:a.s
@@ -359,6 +359,11 @@ ruff format --chec .
 ruff server
 ruff analyze graph
 ruff -V check
+ruff check --isolated --no-cache @words
+ruff check --isolated --no-cache --select @words a.py
+ruff rule @words
+ruff --color @words rule
+ruff check -- @words
 black --chec .
 black --versio
 black --check --plugin x .
@@ -367,6 +372,7 @@ mypy --python-executable=./x a.py
 mypy --python-e ./x a.py
 mypy --config-file evil.ini a.py
 mypy @words
+mypy -p @words
 mypy --install-types --non-interactive
 mypy --version a.py
 pylint --init-hook='import os; os.system(1)' a.py
@@ -426,6 +432,7 @@ pnpm --config.script-shell=./x test
 yarn --use-yarnrc evil
 yarn exec 'rm x; ls'
 tsc @words
+tsc --target @words
 tsc -p x @words
 tsc --plugins x
 tsc --noemi
@@ -533,6 +540,7 @@ rustc --print=link-args=/x a.rs
 rustc --extern x=./x.so a.rs
 rustc -Zx a.rs
 rustc @words
+rustc --cfg @words a.rs
 gcc -wrapper sh a.c
 gcc -B. a.c
 gcc -B . -wrapper sh a.c
@@ -564,6 +572,8 @@ clang -cc1 -load x
 ld -plugin x a.o
 ld -T x a.o
 clang-format @x
+clang-format --style=LLVM -lines @x a.c
+clang-format --style LLVM -- @x
 clang-format --files=x
 clang-format --style='{BasedOnStyle: LLVM}' @x
 clang-tidy -load=x a.c
@@ -646,7 +656,8 @@ def test_a_word_that_may_be_anything_is_never_waved_through(name: str) -> None:
         (["make", Unknown("test-$X", prefix="test-")], "gap"),
         (["make", Found("{}", starts=("src",))], "gap"),
         (["pytest", "-p", Unknown("$X")], "gap"),
-        (["pytest", "-k", Unknown('"$X"')], "runs net"),
+        (["pytest", "-k", Unknown('"$X"')], "gap"),
+        (["pytest", "-k", Unknown('"a $X"', prefix="a ")], "runs net"),
         (["pytest", f"--cov-report={'html'}", "--cov-report", Unknown("$X")], "gap"),
         (["black", "--check", Found("{}", starts=("src",))], "looks R:src"),
         (["gofmt", "-w", Found("{}", starts=("src",))], "writes E:src"),

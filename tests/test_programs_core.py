@@ -24,9 +24,9 @@ PROGRAMS: Mapping[str, Program] = {
 
 
 def _word(word: str) -> str:
-    """`€x` is a quoted word that is not known, `€€x` an unquoted one, `{}` what find found below `src`."""
-    if word == "{}":
-        return Found(word, starts=("src",))
+    """`€x` is a quoted word that is not known, `€€x` an unquoted one, `{}` what find found in `src`, `{+}` in `+`."""
+    if word in ("{}", "{+}", "{@}"):
+        return Found("{}", starts=(word[1:-1] or "src",))
     known, euro, _ = word.partition("€")
     return Unknown(word, prefix=known, single="€€" not in word) if euro else word
 
@@ -47,6 +47,12 @@ def _shown(use: Use) -> str:
 def _shown_path(path: PathUse) -> str:
     letter = path.access.value[0]
     return f"{letter.upper() if path.tree else letter}:{path.word}"
+
+
+def test_diff_and_cp_say_whether_they_follow_links() -> None:
+    lines = ("diff -r a b", "diff --no-dereference a b", "cp -r a b", "cp -rL a b", "cp -L a b", "diff {} a")
+    followed = [[path.word for path in _use(line).paths if path.follows] for line in lines]
+    assert followed == [["a", "b"], [], [], ["a", "b", "b/a"], [], ["src", "a"]]
 
 
 def _examples(kind: str) -> list[str]:
@@ -232,6 +238,9 @@ ROWS = [
     ("strings -n 4 -- @a", "gap"),
     ("strings -s @a b", "gap"),
     ("strings {}", "looks R:src"),
+    ("strings {@}", "gap"),
+    ("less {+}", "gap"),
+    ("less {}", "looks R:src"),
     # xxd and the dumps
     ("xxd -r a b", "writes r:a w:b"),
     ("xxd a -r", "writes r:a w:-r"),
@@ -353,7 +362,6 @@ def test_scripts_of_sed_that_only_edit(script: str) -> None:
         "a\\\\\nw f",
         "a\nw f",
         "a x\\",
-        "i\\\n",
         "$!{a x}\nw f",
         "s/a\nw f/b/",
         "s/a/b\nw f/",
@@ -411,7 +419,7 @@ def test_programs_of_awk_that_only_print(program: str) -> None:
         "{ print $1 &&\n $2 > \"f\" }",
         "{ print \\\n > \"f\" }",
         "{ print \"a\\\nb\" > \"f\" }",
-        "{ print (\n1) }",
+        "{ print (1\n) }",
         "# x\\\n{ print }",
         "\"a\nb\"",
         "/a\nb/",

@@ -286,6 +286,8 @@ zip a.zip f -T --unzip-command=id        -> gap
 zip a.zip -x@list f                      -> gap
 zip -sf a.zip                            -> gap
 zip -@                                   -> gap
+zip @ .env                               -> gap
+zip -x x @ a .env                        -> writes e:a e:a.zip r:.env
 zip a.zip '.e*'                          -> gap
 unzip -l a                               -> looks r:a r:a.zip r:a.ZIP
 unzip -p a.zip .env                      -> looks r:a.zip r:a.zip.zip r:a.zip.ZIP
@@ -302,7 +304,12 @@ unzip -lZ a.zip                          -> gap
 unzip a.zip -l                           -> gap
 gzip -k .env                             -> writes e:.env e:.env.gz e:.env-gz e:.env.z e:.env-z e:.env_z e:.env.Z
 gzip -c f                                -> looks r:f r:f.gz r:f-gz r:f.z r:f-z r:f_z r:f.Z
-gzip -dcr d                              -> looks R:d R:d.gz R:d-gz R:d.z R:d-z R:d_z R:d.Z
+gzip -dcr d                              -> gap
+zcat -fr .                               -> gap
+xz -t f -z                               -> writes e:f e:f.xz e:f.lzma
+bzip2 -t f -d                            -> writes e:f e:f.bz2 e:f.out
+zstd -l f -d                             -> writes e:f e:f.zst
+zstd -c --rm f                           -> gap
 gzip --stdo f                            -> gap
 gzip -cS.x f                             -> gap
 xz -d a.txz                              -> writes e:a.txz e:a.txz.xz e:a.txz.lzma e:a.tar
@@ -317,6 +324,8 @@ ar rcs a.a b.o                           -> writes e:a.a r:b.o
 ar p a.a                                 -> gap
 ar tN 1 a.a                              -> gap
 ar t a.a @f                              -> gap
+ar t --plugin x a.a                      -> gap
+ar rcs --plugin x a.a                    -> gap
 7z l a                                   -> looks r:a r:a.7z
 7z l a -so                               -> gap
 7z x a                                   -> gap

@@ -633,6 +633,24 @@ def check_word(found: Word, text: str) -> None:
     assert all(literal.text or literal.quoted for literal in literals if literal)
 
 
+_PIECES = [part for part in TOKENS if not set(part) & set("'#`\\") and part not in ("<<", "<<-", "<<EOF")]
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=12).map("".join), st.data())
+@example("a &&b", None)
+@example("a 2>&1 >|f", None)
+@example("if a;then b;fi", None)
+@example('A=$x "$(b;c)" ${y}', None)
+@settings(deadline=None, max_examples=300)
+def test_a_continued_line_changes_nothing(text: str, data: st.DataObject | None) -> None:
+    """bash joins it before all else: wherever it stands outside of quotes, the tree is the same, or there is none."""
+    places = range(len(text) + 1) if data is None else [data.draw(st.integers(0, len(text)))]
+    for at in places:
+        joined = parse(f"{text[:at]}\\\n{text[at:]}")
+        if isinstance(joined, Script):
+            assert shown(joined) == shown(read(text))
+
+
 # -- against a real bash
 
 BASH = shutil.which("bash") or ""

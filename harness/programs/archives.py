@@ -51,14 +51,14 @@ def _zip_words(argv: Sequence[str]) -> tuple[list[str], list[str], str | None]:
             if not patterns:
                 operands.append(word)
             continue
-        patterns = word in ("-x", "-i", "--exclude", "--include")
+        listed, patterns = patterns, word in ("-x", "-i", "--exclude", "--include")
         if word in ("-O", "--out"):
             out = next(words, None)
             if out is None or isinstance(out, Unknown | Found):
                 raise NotCoveredError("-O has no value that is known")
         elif word == "-d" or _ZIP_LETTERS.fullmatch(word):
             options.append(word)
-        elif not patterns and word != "@":
+        elif not patterns and not (listed and word == "@"):
             raise NotCoveredError(f"the option {word} is not in the model of zip")
     return options, operands, out
 
@@ -122,6 +122,8 @@ def _ar(argv: Sequence[str]) -> Use:
         raise NotCoveredError("words that ar may take for options")
     letters, archive, *members = words
     letters = letters.removeprefix("-")
+    if any(word.startswith("-") for word in words[1:]):
+        raise NotCoveredError("options behind the letters")
     if isinstance(words[0], Found) or not letters.isalpha() or not _AR_VALUES.isdisjoint(letters):
         raise NotCoveredError("letters that are not in the model of ar")
     paths = Gathered()
@@ -134,8 +136,6 @@ def _ar(argv: Sequence[str]) -> Use:
             paths.add(member, Access.READ)
     else:
         raise NotCoveredError(f"ar {letters} is not in its model")
-    if any(member.startswith("-") for member in members):
-        raise NotCoveredError("options among the members")
     return paths.use()
 
 
@@ -165,6 +165,7 @@ PROGRAMS: Mapping[str, Program] = {
             "zip -rTT a.zip 'sh #' f",
             "zip a.zip f --unzip-command x",
             "zip -@ a.zip",
+            "zip @ f",
             "zip a.zip '*.env'",
             "zip -b /tmp a.zip f",
             "zip -r - src",

@@ -149,9 +149,9 @@ class _Reader:
         and the statement as they were; so the rest is read alike.
         """
         line_end = self.text.find("\n", begin)
-        rest = self.text[begin + 1 : line_end if line_end >= 0 else len(self.text)]
-        between, slash, _ = rest.partition("/")
-        if slash:
+        slash = self.text.find("/", begin + 1, line_end if line_end >= 0 else len(self.text))
+        if slash >= 0:
+            between = self.text[begin + 1 : slash]
             last = between.rstrip(" \t")[-1:]
             if not (last.isalnum() or last == ")") or re.fullmatch(_PLAIN, between) is None or not _balanced(between):
                 return "a slash of its program may divide, or begin a regular expression"

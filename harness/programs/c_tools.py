@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from harness.actions import Access, Act
 from harness.programs.model import Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
 from harness.programs.options import stricter
-from harness.programs.tables import all_of, either_dash, no_word_lists, operands_written
+from harness.programs.tables import either_dash, no_files_of_words, operands_written
 from harness.record import replace
 
 # Options that name neither a program nor a file. Not here, with intent: -B, -wrapper, -specs, -fplugin, -fuse-ld, -Wl, -Wa,
@@ -40,7 +40,7 @@ _VALUES = {
 """Options with a value: what is done to the path that it is, if it is one."""
 _WRITES_NOTHING = frozenset(("-E", "-fsyntax-only", "-M", "-MM", "-###"))
 _ABOUT_ITSELF = frozenset(
-    "--version -v -dumpversion -dumpfullversion -dumpmachine --help --target-help -print-search-dirs".split()
+    "--version -v -dumpversion -dumpfullversion -dumpmachine --help -print-search-dirs".split()
 )
 
 
@@ -54,6 +54,7 @@ def _read_compiler(argv: Sequence[str]) -> Use:
     paths: list[PathUse] = []
     flags: set[str] = set()
     sources: list[str] = []
+    output = ""
     words = iter(argv[1:])
     for word in words:
         if not word.startswith("-") or word == "-":
@@ -64,13 +65,14 @@ def _read_compiler(argv: Sequence[str]) -> Use:
             if value is None:
                 return gap(f"{option} has no value")
             flags.add(option)
+            output = value if option == "-o" else output
             paths += _named(value, _VALUES[option])
         elif word in ("-MD", "-MMD") or re.fullmatch(_HARMLESS, word):
             flags.add(word)
         else:
             return gap(f"the option {word} is not in its model")
     paths += [path for source in sources for path in _named(source, Access.READ)]
-    paths += [path for name in _outputs(flags, sources) for path in _named(name, Access.WRITE)]
+    paths += [path for name in _outputs(flags, sources, output) for path in _named(name, Access.WRITE)]
     return Use(act=Act.CHANGES, paths=tuple(paths))
 
 
@@ -78,11 +80,14 @@ def _named(word: str, access: Access | None) -> list[PathUse]:
     return [] if access is None or word in ("", "-") else [PathUse(word=word, access=access)]
 
 
-def _outputs(flags: set[str], sources: Sequence[str]) -> list[str]:
-    """Return the files that are written though no option names them."""
-    stems = [source.rpartition("/")[2].rpartition(".")[0] for source in sources]
-    written = [f"{stem}.d" for stem in stems] if flags & {"-MD", "-MMD"} and "-MF" not in flags else []
-    if "-o" in flags or flags & _WRITES_NOTHING:
+def _outputs(flags: set[str], sources: Sequence[str], output: str) -> list[str]:
+    """Return the files that are written though no option names them; rather too many than too few."""
+    stems = [source.rpartition("/")[2].rpartition(".")[0] or source.rpartition("/")[2] for source in sources]
+    written: list[str] = []
+    if flags & {"-MD", "-MMD"} and "-MF" not in flags:
+        base = output.removesuffix(".o") if output else "a"
+        written += [name for stem in stems for name in (f"{stem}.d", f"{base}.d", f"{base}-{stem}.d")]
+    if output or flags & _WRITES_NOTHING:
         return written
     if flags & {"-c", "-S"}:
         return written + [f"{stem}.o" if "-c" in flags else f"{stem}.s" for stem in stems]
@@ -128,7 +133,6 @@ _ASSEMBLER = Program(
     act=Act.CHANGES,
     style=Style.SINGLE,
     options="--version:info --help:info -g --gstabs -W --warn --fatal-warnings --32 --64 -I=READ -o=WRITE",
-    refine=no_word_lists,
     looks=("as --version",),
     covered=("as -o a.o a.s", "ld -o a a.o", "ld -shared -o x.so a.o"),
     not_covered=(
@@ -175,7 +179,7 @@ _CLANG_FORMAT = Program(
         fail-on-incomplete-format
         """
     ),
-    refine=all_of(no_word_lists, _clang_format),
+    refine=_clang_format,
     looks=("clang-format --version", "clang-format --style=Google --dry-run -Werror a.c"),
     covered=(
         "clang-format -n a.c",
@@ -197,7 +201,6 @@ _CLANG_TIDY = Program(
     options=either_dash(
         "version:info help:info p=READ checks=TEXT quiet header-filter=TEXT warnings-as-errors=TEXT list-checks"
     ),
-    refine=no_word_lists,
     looks=("clang-tidy --version",),
     covered=("clang-tidy -p build src/a.cpp", "clang-tidy --checks='-*,bugprone-*' a.cpp"),
     not_covered=(
@@ -217,7 +220,6 @@ _PROTOC = Program(
         --go-grpc_opt=TEXT --js_out=WRITE_TREE --ts_out=WRITE_TREE --grpc_python_out=WRITE_TREE -o|--descriptor_set_out=WRITE
         --include_imports --include_source_info --experimental_allow_proto3_optional --plugin=CODE
     """,
-    refine=no_word_lists,
     looks=("protoc --version",),
     covered=("protoc --python_out=gen -I=proto a.proto", "protoc --go_out=. --go_opt=paths=source_relative a.proto"),
     not_covered=("protoc --plugin=./x --x_out=. a.proto", "protoc --x_out=. a.proto", "protoc @words"),
@@ -225,9 +227,9 @@ _PROTOC = Program(
 
 PROGRAMS: Mapping[str, Program] = {
     **dict.fromkeys(("gcc", "g++", "cc", "c++", "clang", "clang++"), _COMPILER),
-    "as": _ASSEMBLER,
-    "ld": _LINKER,
-    "clang-format": _CLANG_FORMAT,
-    "clang-tidy": _CLANG_TIDY,
-    "protoc": _PROTOC,
+    "as": no_files_of_words(_ASSEMBLER),
+    "ld": no_files_of_words(_LINKER),
+    "clang-format": no_files_of_words(_CLANG_FORMAT),
+    "clang-tidy": no_files_of_words(_CLANG_TIDY),
+    "protoc": no_files_of_words(_PROTOC),
 }

@@ -30,6 +30,7 @@ FILES = {
     ),
     "file_checkers": "shellcheck shfmt yamllint hadolint actionlint buf",
     "find": "find",
+    "gh": "gh",
     "git": "git",
     "go_tools": "go gofmt golangci-lint staticcheck goimports gofumpt",
     "interpreters": (
@@ -46,6 +47,7 @@ FILES = {
     "network": "wget ping dig host nslookup traceroute whois nc telnet ftp openssl",
     "objects": "nm objdump readelf size ldd",
     "observers": "strace ltrace valgrind hyperfine watch script entr unbuffer",
+    "packages": "apt apt-get apt-cache apt-mark dpkg dpkg-query rpm dnf yum zypper apk brew pacman",
     "processes": (
         "ps pgrep pidof pstree top kill pkill killall free w vmstat iostat lsof lscpu lsblk lsusb lspci lsmod "
         "lsb_release sw_vers nvidia-smi sysctl getconf getent locale crontab useradd userdel usermod groupadd "
@@ -56,10 +58,12 @@ FILES = {
         "flutter"
     ),
     "python": "python python2 python3 pypy pypy3",
-    "python_packages": "pip pip3 uv uvx poetry pipenv twine hatch flit pdm conda mamba micromamba pipx virtualenv",
+    "python_checkers": "ruff black isort flake8 pylint bandit vulture mypy pyright basedpyright",
+    "python_packages": "pip pip3 uv uvx",
+    "python_projects": "poetry pipenv twine hatch flit pdm conda mamba micromamba pipx virtualenv",
     "python_tools": (
-        "pytest py.test tox nox ruff black isort flake8 pylint bandit vulture mypy pyright basedpyright "
-        "coverage pre-commit sphinx-build mkdocs alembic django-admin ipython ipython3 jupyter"
+        "pytest py.test tox nox coverage pre-commit sphinx-build mkdocs alembic django-admin ipython ipython3 "
+        "jupyter"
     ),
     "rust_tools": "cargo rustc rustfmt rustup",
     "search": "grep egrep fgrep zgrep rg ag ack fd fdfind tree which whereis locate ctags",

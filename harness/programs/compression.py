@@ -18,7 +18,8 @@ def _in_place(*suffixes: str) -> Refine:
 
     def refine(parsed: Parsed, use: Use) -> Use:
         paths: list[PathUse] = []
-        looks = parsed.has("-c", "-t", "-l")
+        # Of -d -z -t -l the last counts: `xz -t -z f` packs f.
+        looks = parsed.has("-c") or (parsed.has("-t", "-l") and not parsed.has("-d", "-z"))
         for path in use.paths:
             words = [path.word, *(path.word + suffix for suffix in suffixes)]
             if not looks:
@@ -44,9 +45,10 @@ def _printed(*suffixes: str) -> Refine:
 
 _GZIP_OPTIONS = """
     -c|--stdout|--to-stdout -d|--decompress|--uncompress -f|--force -k|--keep -l|--list -n|--no-name -q|--quiet
-    -r|--recursive:tree -t|--test -v|--verbose -1|--fast -2 -3 -4 -5 -6 -7 -8 -9|--best --rsyncable --synchronous
+    -t|--test -v|--verbose -1|--fast -2 -3 -4 -5 -6 -7 -8 -9|--best --rsyncable --synchronous
     -V|--version:info -h|--help:info
 """
+# gzip -r follows links out of the folder, zstd --rm has removed what -c printed: not in the tables.
 _GZIP_SUFFIXES = (".gz", "-gz", ".z", "-z", "_z", ".Z")
 _BZIP2_OPTIONS = """
     -c|--stdout -d|--decompress -z|--compress -f|--force -k|--keep -t|--test -q|--quiet -v|--verbose -s|--small
@@ -59,7 +61,7 @@ _XZ_OPTIONS = """
 """
 _ZSTD_OPTIONS = """
     -c|--stdout -d|--decompress|--uncompress -z|--compress -f|--force -k|--keep -l|--list -t|--test -q|--quiet
-    -v|--verbose -1 -2 -3 -4 -5 -6 -7 -8 -9 --ultra --no-progress --rm -V|--version:info -h|-H|--help:info
+    -v|--verbose -1 -2 -3 -4 -5 -6 -7 -8 -9 --ultra --no-progress -V|--version:info -h|-H|--help:info
 """
 # zstd reads -T and -o otherwise than getopt does (`-T0o f` writes f): not in the table.
 
@@ -69,17 +71,17 @@ PROGRAMS: Mapping[str, Program] = {
         options=_GZIP_OPTIONS,
         refine=_in_place(*_GZIP_SUFFIXES),
         looks=("gzip -l a.gz", "gzip -cd a.gz", "gzip -t a.gz", "gzip"),
-        covered=("gzip -9k a", "gzip -d a.gz", "gzip -r src"),
-        not_covered=("gzip -S .x a", "gzip --std a", "gzip -dN a.gz"),
+        covered=("gzip -9k a", "gzip -d a.gz"),
+        not_covered=("gzip -S .x a", "gzip --std a", "gzip -dN a.gz", "gzip -r src"),
     ),
     "gunzip": Program(
         options=_GZIP_OPTIONS, refine=_in_place(*_GZIP_SUFFIXES), looks=("gunzip -c a.gz",), covered=("gunzip a.gz",)
     ),
     "zcat": Program(options=_GZIP_OPTIONS, refine=_printed(*_GZIP_SUFFIXES), looks=("zcat a.gz", "zcat -f a b.gz")),
     "bzip2": Program(
-        options=_BZIP2_OPTIONS, refine=_in_place(".bz2"), looks=("bzip2 -dc a.bz2",), covered=("bzip2 -k a",)
+        options=_BZIP2_OPTIONS, refine=_in_place(".bz2", ".out"), looks=("bzip2 -dc a.bz2",), covered=("bzip2 -k a",)
     ),
-    "bunzip2": Program(options=_BZIP2_OPTIONS, refine=_in_place(".bz2", ".bz"), covered=("bunzip2 a.bz2",)),
+    "bunzip2": Program(options=_BZIP2_OPTIONS, refine=_in_place(".bz2", ".bz", ".out"), covered=("bunzip2 a.bz2",)),
     "bzcat": Program(options=_BZIP2_OPTIONS, looks=("bzcat a.bz2",)),
     "xz": Program(
         options=_XZ_OPTIONS,

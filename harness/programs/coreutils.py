@@ -39,7 +39,10 @@ def _copy(parsed: Parsed, use: Use) -> Use:
     deep = parsed.has("-r", "-a")
     # A link made instead of a copy is a way to write the source.
     access = Access.EITHER if parsed.has("-l", "-s") else Access.READ
-    return _placed(parsed, use, source=access, deep=deep)
+    copied = _placed(parsed, use, source=access, deep=deep)
+    if not deep or not parsed.has("-L"):
+        return copied
+    return replace(copied, paths=tuple(replace(path, follows=path.tree) for path in copied.paths))
 
 
 def _move(parsed: Parsed, use: Use) -> Use:
@@ -73,7 +76,7 @@ def _link(parsed: Parsed, use: Use) -> Use:
     if isinstance(named, str) or isinstance(links, str):
         return gap(named if isinstance(named, str) else str(links))
     from_links = [
-        PathUse(word=f"{folder}/{path.word}", access=Access.READ, tree=path.tree)
+        PathUse(word=f"{folder.rstrip('/')}/{path.word}", access=Access.READ, tree=path.tree)
         for folder in dict.fromkeys(_folder_of(link.word) for link in links)
         for path in named
         if folder and not path.word.startswith("/")

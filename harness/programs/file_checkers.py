@@ -35,7 +35,7 @@ def _shfmt(parsed: Parsed, use: Use) -> Use:
 
 
 # Reads .editorconfig beside the scripts, and shows nothing of it.
-_SHFMT_TABLE = Program(
+_SHFMT = Program(
     style=Style.SINGLE,
     options=f"""
         {either_dash("version:info help:info h:info apply-ignore filename=TEXT tojson to-json detect=TEXT")}
@@ -44,9 +44,6 @@ _SHFMT_TABLE = Program(
         -ln|--language-dialect=TEXT -p|--posix -f|--find[=TEXT]
     """,
     refine=_shfmt,
-)
-_SHFMT = Program(
-    read=options_first(_SHFMT_TABLE),
     looks=("shfmt -d .", "shfmt -l -i 2 -ci scripts/a.sh", "shfmt --version"),
     covered=("shfmt -w scripts", "shfmt -l -w a.sh"),
     not_covered=("shfmt -lw .", "shfmt --from-json x", "shfmt -exec x", "shfmt a.sh -i .env"),
@@ -101,7 +98,7 @@ _BUF = Program(
 
 PROGRAMS: Mapping[str, Program] = {
     "shellcheck": _SHELLCHECK,
-    "shfmt": _SHFMT,
+    "shfmt": options_first(_SHFMT),
     **dict.fromkeys(("yamllint", "hadolint"), _LINTER),
     "actionlint": _ACTIONLINT,
     "buf": _BUF,

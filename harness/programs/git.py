@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.actions import Access
 from harness.programs.git_changing import CHANGING
 from harness.programs.git_looking import LOOKING
-from harness.programs.model import Found, Program, Unknown, Use, gap
+from harness.programs.model import Found, PathUse, Program, Unknown, Use, gap
 from harness.programs.options import parse_words, read_command
 from harness.record import replace
 
@@ -257,7 +258,10 @@ def _behind(folder: str, use: Use) -> Use:
         return gap("text for a shell that runs in another folder")
     return replace(
         use,
-        paths=tuple(replace(path, word=_join(folder, path.word)) for path in use.paths),
+        paths=(
+            PathUse(word=folder, access=Access.READ),
+            *(replace(path, word=_join(folder, path.word)) for path in use.paths),
+        ),
         commands=tuple(replace(inner, folder=_join(folder, inner.folder)) for inner in use.commands),
         git_folder=folder,
     )

@@ -139,13 +139,10 @@ def _gofmt(parsed: Parsed, use: Use) -> Use:
     return as_trees(parsed, use, ("*.go",))
 
 
-_GOFMT_TABLE = Program(
+_GOFMT = Program(
     style=Style.SINGLE,
     options=either_dash("l[=TEXT] d[=TEXT] e[=TEXT] s[=TEXT] w[=TEXT] r=TEXT cpuprofile=WRITE h:info help:info"),
     refine=_gofmt,
-)
-_GOFMT = Program(
-    read=options_first(_GOFMT_TABLE),
     looks=("gofmt -l .", "gofmt -d -s cmd/a.go", "gofmt -r 'a -> b' a.go"),
     covered=("gofmt -w .", "gofmt -l -w a.go", "gofmt --w a.go"),
     not_covered=(
@@ -179,6 +176,6 @@ _CHECKERS = Program(
 
 PROGRAMS: Mapping[str, Program] = {
     "go": _GO,
-    "gofmt": _GOFMT,
+    "gofmt": options_first(_GOFMT),
     **dict.fromkeys(("golangci-lint", "staticcheck", "goimports", "gofumpt"), _CHECKERS),
 }

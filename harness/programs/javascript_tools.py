@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from harness.actions import Access, Act
 from harness.programs.model import Parsed, PathUse, Program, Use
 from harness.programs.options import stricter
-from harness.programs.tables import all_of, arguments_from, no_word_lists, one_of, written_by
+from harness.programs.tables import all_of, arguments_from, no_files_of_words, one_of, written_by
 from harness.record import replace
 
 _SOURCES = tuple(
@@ -38,7 +38,7 @@ _TSC = Program(
         -p|--project=READ --rootDir=READ --baseUrl=READ --outDir=WRITE_TREE --outFile=WRITE --declarationDir=WRITE_TREE
         --tsBuildInfoFile=WRITE --generateTrace=WRITE_TREE --generateCpuProfile=WRITE --plugins=CODE
     """,
-    refine=all_of(no_word_lists, _tsc),
+    refine=_tsc,
     looks=("tsc --version", "tsc -v"),
     covered=(
         "tsc --noEmit",
@@ -300,7 +300,7 @@ _SERVER = Program(
 )
 
 PROGRAMS: Mapping[str, Program] = {
-    "tsc": _TSC,
+    "tsc": no_files_of_words(_TSC),
     "eslint": _ESLINT,
     "prettier": _PRETTIER,
     "stylelint": _STYLELINT,

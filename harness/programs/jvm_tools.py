@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from harness.actions import Act
 from harness.programs.model import Found, Program, Style, Unknown, Use
 from harness.programs.options import read_command
-from harness.programs.tables import names_only, no_word_lists
+from harness.programs.tables import names_only, no_files_of_words
 
 _MAVEN = Program(
     act=Act.RUNS,
@@ -97,7 +97,7 @@ _SBT = Program(
 # --- javac
 
 _WITH_COLON = r"-(?:Xlint|Xdoclint|g|implicit|proc)(?=:[a-zA-Z,-]+\Z)"
-_JAVAC = Program(
+_JAVAC_TABLE = Program(
     act=Act.RUNS,
     style=Style.SINGLE,
     options="""
@@ -107,7 +107,6 @@ _JAVAC = Program(
         -sourcepath|--source-path=READ -p|--module-path=READ -d=WRITE_TREE -h=WRITE_TREE -s=WRITE_TREE
         -processor=CODE -processorpath|--processor-path=CODE --processor-module-path=CODE
     """,
-    refine=no_word_lists,
 )
 
 
@@ -117,10 +116,10 @@ def _read_javac(argv: Sequence[str]) -> Use:
         word if isinstance(word, Unknown | Found) else match.group() if (match := re.match(_WITH_COLON, word)) else word
         for word in argv
     )
-    return read_command(_JAVAC, tuple(words))
+    return read_command(_JAVAC_TABLE, tuple(words))
 
 
-_JAVAC_READ = Program(
+_JAVAC = Program(
     read=_read_javac,
     looks=("javac -version", "javac --version"),
     covered=(
@@ -142,5 +141,5 @@ PROGRAMS: Mapping[str, Program] = {
     **dict.fromkeys(("mvn", "mvnw", "mvnd"), _MAVEN),
     **dict.fromkeys(("gradle", "gradlew"), _GRADLE),
     **dict.fromkeys(("sbt", "ant", "lein"), _SBT),
-    "javac": _JAVAC_READ,
+    "javac": no_files_of_words(_JAVAC),
 }

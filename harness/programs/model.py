@@ -181,7 +181,8 @@ class Program(Record):
     options: str = ""
     operands: str = "READ..."
     """Roles by position, `...` for any number, `(ROLE)` for one that an `instead` option takes the place of; further
-    roles after `...` are the last operands: `READ... WRITE`. Empty: no operand is taken."""
+    roles after `...` are the last operands: `READ... WRITE`. `COMMAND...` is a command and its words. Empty: no operand
+    is taken."""
     network: bool = False
     subcommands: Mapping[str, Program] = {}
     """By the first operand; several words (`remote show`) for a subcommand of a subcommand. `options` then are those

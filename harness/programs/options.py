@@ -326,7 +326,8 @@ class _Reading:
         self.commands.append(Inner(argv=argv, variables=tuple(self.variables), folder=self.folder))
 
     def apply(self, role: Role, word: str, name: str, *, operand: bool) -> None:
-        if isinstance(word, Unknown) and role not in (Role.TEXT, Role.HOST):
+        unknown = isinstance(word, Unknown) or (isinstance(word, Found) and role is Role.FOLDER)
+        if unknown and role not in (Role.TEXT, Role.HOST):
             self.gap = self.gap or f"the value of {name}{word} is not known"
             return
         match role:

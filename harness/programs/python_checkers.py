@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from harness.actions import Access, Act
 from harness.programs.model import Parsed, PathUse, Program, Use
 from harness.programs.options import stricter
-from harness.programs.tables import all_of, as_trees, here_by_default, no_word_lists, one_of, operands_written
+from harness.programs.tables import as_trees, here_by_default, no_files_of_words, one_of, operands_written
 from harness.record import replace
 
 _PYTHON_FILES = ("*.py", "*.pyi", "*.pyw", "*.ipynb", "pyproject.toml")
@@ -162,7 +162,7 @@ _PYLINT = Program(
         --py-version=TEXT
         --list-msgs --help-msg=TEXT --from-stdin --output=WRITE --rcfile=CODE --load-plugins=CODE --init-hook=CODE
     """,
-    refine=all_of(no_word_lists, one_of("-f", "text parseable colorized msvs json json2 github")),
+    refine=one_of("-f", "text parseable colorized msvs json json2 github"),
     covered=("pylint src", "pylint -E --disable=C,R -f json src/a.py"),
     not_covered=(
         "pylint --init-hook='import os' a.py",
@@ -202,7 +202,6 @@ _MYPY = Program(
         --any-exprs-report=WRITE_TREE --linecount-report=WRITE_TREE --lineprecision-report=WRITE_TREE
         --custom-typeshed-dir=READ --install-types:gap --pdb:gap --config-file=CODE --python-executable=CODE
     """,
-    refine=no_word_lists,
     looks=("mypy --version",),
     covered=(
         "mypy",
@@ -232,12 +231,12 @@ _PYRIGHT = Program(
 )
 
 PROGRAMS: Mapping[str, Program] = {
-    "ruff": _RUFF,
+    "ruff": no_files_of_words(_RUFF),
     "black": _BLACK,
     "isort": _ISORT,
     "flake8": _FLAKE8,
-    "pylint": _PYLINT,
+    "pylint": no_files_of_words(_PYLINT),
     **dict.fromkeys(("bandit", "vulture"), _CHECKER),
-    "mypy": _MYPY,
+    "mypy": no_files_of_words(_MYPY),
     **dict.fromkeys(("pyright", "basedpyright"), _PYRIGHT),
 }

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from harness.actions import Access, Act
 from harness.programs.model import Found, Parsed, PathUse, Program, Style, Unknown, Use
-from harness.programs.tables import ANYTHING_ELSE, all_of, arguments_from, no_word_lists
+from harness.programs.tables import ANYTHING_ELSE, arguments_from, no_files_of_words
 from harness.record import replace
 
 
@@ -47,7 +47,7 @@ _PYTEST = Program(
         --pyargs:gap --pdb:gap --trace:gap --pastebin=TEXT:gap --debug[=WRITE]:gap
         -c|--config-file=CODE --rootdir=CODE --confcutdir=CODE -o|--override-ini=CODE --cov-config=CODE --pdbcls=CODE
     """,
-    refine=all_of(no_word_lists, _pytest),
+    refine=_pytest,
     covered=(
         "pytest",
         "pytest -q tests/test_a.py::test_b",
@@ -165,7 +165,6 @@ _SPHINX = Program(
         -d|--doctree-dir=WRITE_TREE -c|--conf-dir=CODE -D|--define=CODE -A|--html-define=TEXT
     """,
     operands="READ WRITE_TREE READ...",
-    refine=no_word_lists,
     covered=("sphinx-build -W -b html docs docs/_build",),
     not_covered=("sphinx-build -c evil docs out", "sphinx-build -D extensions=evil docs out"),
 )
@@ -212,13 +211,13 @@ _NOTEBOOK = Program(
 )
 
 PROGRAMS: Mapping[str, Program] = {
-    "pytest": _PYTEST,
-    "py.test": replace(_PYTEST, covered=("py.test -q",), not_covered=("py.test -p evil",)),
+    "pytest": no_files_of_words(_PYTEST),
+    "py.test": no_files_of_words(_PYTEST),
     "tox": _TOX,
     "nox": _NOX,
     "coverage": _COVERAGE,
     "pre-commit": _PRE_COMMIT,
-    "sphinx-build": _SPHINX,
+    "sphinx-build": no_files_of_words(_SPHINX),
     "mkdocs": _MKDOCS,
     **dict.fromkeys(("alembic", "django-admin"), _APPLICATION),
     **dict.fromkeys(("ipython", "ipython3", "jupyter"), _NOTEBOOK),

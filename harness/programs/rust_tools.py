@@ -12,7 +12,14 @@ from collections.abc import Mapping
 
 from harness.actions import Access, Act
 from harness.programs.model import Parsed, PathUse, Program, Refine, Use
-from harness.programs.tables import ANYTHING_ELSE, all_of, also_writes, arguments_from, no_word_lists, operands_written
+from harness.programs.tables import (
+    ANYTHING_ELSE,
+    all_of,
+    also_writes,
+    arguments_from,
+    no_files_of_words,
+    operands_written,
+)
 from harness.record import replace
 
 
@@ -175,7 +182,7 @@ _RUSTC = Program(
         -W|--warn=TEXT -D|--deny=TEXT -F|--forbid=TEXT -l=TEXT -L=READ -C|--codegen=TEXT --emit=TEXT --print=TEXT
         -o=WRITE --out-dir=WRITE_TREE --extern=CODE --sysroot=CODE -Z=CODE
     """,
-    refine=all_of(no_word_lists, _no_toolchain, _rustc),
+    refine=all_of(_no_toolchain, _rustc),
     covered=(
         "rustc --version",
         "rustc a.rs -o a",
@@ -227,7 +234,7 @@ _RUSTUP = Program(
 
 PROGRAMS: Mapping[str, Program] = {
     "cargo": _CARGO,
-    "rustc": _RUSTC,
+    "rustc": no_files_of_words(_RUSTC),
     "rustfmt": _RUSTFMT,
     "rustup": _RUSTUP,
 }

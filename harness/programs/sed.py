@@ -36,7 +36,7 @@ _ALONE = frozenset("=dDFgGhHnNpPxz")
 _WITH_A_NUMBER = frozenset("lqQ")
 _JUMPS = frozenset("btT")
 _ADDS_TEXT = frozenset("aic")
-_FLAGS_OF_S = frozenset("gpiImM0123456789")
+_FLAGS_OF_S = "gpiImM0123456789"
 _DELIMITERS = frozenset("!\"#$%&'()*+,-./:;<=>?@^_`|~")
 
 
@@ -67,8 +67,10 @@ class _Reader:
         return char
 
     def skip(self, chars: str) -> None:
-        while self.peek() and self.peek() in chars:
-            self.at += 1
+        script, at = self.script, self.at
+        while at < len(script) and script[at] in chars:
+            at += 1
+        self.at = at
 
     def match(self, pattern: str) -> str:
         """Step over what the pattern matches here, and return it."""
@@ -85,7 +87,7 @@ class _Reader:
         if addressed and self.peek() == ",":
             self.at += 1
             self.skip(" \t")
-            if not self.match(r"[+~]\d+") and not self.address():
+            if not self.match(r"[+~][0-9]+") and not self.address():
                 raise _NotVouchedFor("an address of its script is not in the model")
             self.skip(" \t")
         if self.peek() == "!":
@@ -94,21 +96,22 @@ class _Reader:
         return addressed
 
     def address(self) -> bool:
-        if self.match(r"\d+(?:~\d+)?|\$"):
-            return True
-        if self.peek() == "\\":
+        char = self.peek()
+        if char == "$" or char.isdigit():
+            return self.match(r"[0-9]+(?:~[0-9]+)?|\$") != ""
+        if char == "\\":
             self.at += 1
-        elif self.peek() != "/":
+        elif char != "/":
             return False
         self.delimited(self.delimiter(), regex=True)
-        self.match(r"[IM \t]*")
+        self.skip("IM \t")
         return True
 
     def command(self, name: str, *, addressed: bool) -> None:
-        if name and name in _ALONE:
+        if name in _ALONE:
             self.end()
-        elif name and name in _WITH_A_NUMBER:
-            self.match(r"[ \t]*\d*")
+        elif name in _WITH_A_NUMBER:
+            self.match(r"[ \t]*[0-9]*")
             self.end()
         elif name == "s":
             self.substitution()
@@ -117,9 +120,9 @@ class _Reader:
             self.delimited(delimiter, regex=False)
             self.delimited(delimiter, regex=False)
             self.end()
-        elif name and name in _ADDS_TEXT:
+        elif name in _ADDS_TEXT:
             self.text()
-        elif name and name in _JUMPS:
+        elif name in _JUMPS:
             self.match(r"[ \t]*[A-Za-z0-9_]*")
             self.end()
         else:
@@ -179,8 +182,7 @@ class _Reader:
         delimiter = self.delimiter()
         self.delimited(delimiter, regex=True)
         self.delimited(delimiter, regex=False)
-        while self.peek() and self.peek() in _FLAGS_OF_S:
-            self.at += 1
+        self.skip(_FLAGS_OF_S)
         self.skip(" \t")
         if self.peek() in ("w", "e"):
             raise _NotVouchedFor(f"the flag {self.peek()} of s in its script writes a file or runs a program")

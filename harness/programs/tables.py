@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from harness.actions import Access, Act
 from harness.programs.code_files import argument_paths
-from harness.programs.model import Found, Parsed, PathUse, Program, Read, Refine, Unknown, Use, gap
+from harness.programs.model import Found, Parsed, PathUse, Program, Refine, Unknown, Use, gap
 from harness.programs.options import parse_words, read_command, stricter
 from harness.record import replace
 
@@ -48,24 +48,23 @@ def beginnings(word: str) -> tuple[str, ...]:
     return (*word.starts, "./") if isinstance(word, Found) else (word,)
 
 
-def no_word_lists(parsed: Parsed, use: Use) -> Use:
-    """Refuse an operand `@FILE`, out of which the program would read further words, options among them."""
-    for operand in parsed.operands:
-        if any(not begin or begin[0] == "@" for begin in beginnings(operand)):
-            return replace(use, gap=f"{operand} may be a file of further words")
-    return use
+def no_files_of_words(program: Program) -> Program:
+    """Return the model of a program that takes `@FILE`, wherever it stands, for a file of further words, options among them.
+
+    So do ruff, pytest, mypy, rustc, javac and the tools of GCC and LLVM, also where it stands for the value of an option.
+    """
+
+    def read(argv: Sequence[str]) -> Use:
+        for word in argv[1:]:
+            if any(not begin or begin[0] == "@" for begin in beginnings(word)):
+                return gap(f"{word or repr(word)} may be a file of further words")
+        return read_command(program, argv)
+
+    return replace(program, read=read)
 
 
-def names_only(parsed: Parsed, use: Use) -> Use:
-    """Refuse an operand that is no plain name: a variable that is set (`SHELL=x`), or text that a shell might expand."""
-    for operand in parsed.operands:
-        if isinstance(operand, Unknown | Found) or not re.fullmatch(_NAME, operand):
-            return replace(use, gap=f"{operand} is not a plain name")
-    return use
-
-
-def options_first(program: Program) -> Read:
-    """Return how to read a program of one table that takes every word from its first operand on for an operand (Go's flag).
+def options_first(program: Program) -> Program:
+    """Return the model of a program that takes every word from its first operand on for an operand (Go's package flag).
 
     There an option with a value behind an operand would hide a file: `gofmt a.go -r .env` reads .env.
     """
@@ -78,7 +77,15 @@ def options_first(program: Program) -> Read:
                 return gap(f"{word} stands behind an operand")
         return read_command(program, argv)
 
-    return read
+    return replace(program, read=read)
+
+
+def names_only(parsed: Parsed, use: Use) -> Use:
+    """Refuse an operand that is no plain name: a variable that is set (`SHELL=x`), or text that a shell might expand."""
+    for operand in parsed.operands:
+        if isinstance(operand, Unknown | Found) or not re.fullmatch(_NAME, operand):
+            return replace(use, gap=f"{operand} is not a plain name")
+    return use
 
 
 ANYTHING_ELSE = Program(act=Act.RUNS, network=True, operands="")

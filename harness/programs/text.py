@@ -26,17 +26,31 @@ def _dash_is_a_file(parsed: Parsed, use: Use) -> Use:
     return replace(use, paths=(*use.paths, *files))
 
 
+def _begins(word: str) -> tuple[str, ...]:
+    """Return what a word may begin with."""
+    return word.starts if isinstance(word, Found) else (word,)
+
+
 def _plain_operands(parsed: Parsed, use: Use) -> Use:
     """A pager takes what begins with a plus for a command (`+!rm x`), and a late option for an option or a file."""
-    odd = next((word for word in parsed.operands if word[:1] in ("+", "-") and len(word) > 1), "")
+    odd = next(
+        (word for word in parsed.operands if word != "-" and any(b[:1] in ("+", "-") for b in _begins(word))), ""
+    )
     return gap(f"{odd} may be a command to a pager") if odd else _dash_is_a_file(parsed, use)
 
 
 def _no_lists(parsed: Parsed, use: Use) -> Use:
     """Programs of binutils read further words out of a file that is given as @FILE, wherever it stands."""
     words = (*parsed.operands, *(given.value or "" for given in parsed.options))
-    listed = next((word for word in words if word.startswith("@")), "")
+    listed = next((word for word in words if any(begin.startswith("@") for begin in _begins(word))), "")
     return gap(f"{listed} is a file of further words") if listed else use
+
+
+def _following(parsed: Parsed, use: Use) -> Use:
+    """diff follows the links that it meets in folders."""
+    if parsed.has("--no-dereference"):
+        return use
+    return replace(use, paths=tuple(replace(path, follows=path.tree) for path in use.paths))
 
 
 def _pieces(parsed: Parsed, use: Use) -> Use:
@@ -357,6 +371,7 @@ PROGRAMS = {
         "--unchanged-group-format=TEXT -d|--minimal --horizon-lines=TEXT --speed-large-files -H --color[=TEXT] --palette=TEXT "
         "-l|--paginate:gap",
         operands="TREE...",
+        refine=_following,
         looks=("diff a b", "diff -u a b", "diff -rq a b", "diff -U3 --label x a -", "diff -y --suppress-common-lines a b"),
         not_covered=("diff -l a b", "diff -ul a b", "diff --pag a b", "diff --from=a b"),
     ),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os.path
 import re
 from collections.abc import Sequence
+from posixpath import join, normpath
 
 from harness.programs.model import Found, Unknown
 from harness.programs.variables import changes_the_shell
@@ -79,7 +79,7 @@ def _forget(names: Sequence[str], state: State, otherwise: str) -> State | str:
 
 def normal_path(folder: str, target: str) -> str:
     """Return where `cd TARGET` goes from `folder` as bash first tries it: `..` taken from the path as it is written."""
-    return os.path.normpath(os.path.join(folder, target))
+    return normpath(join(folder, target))
 
 
 def assigned_names(node: Node | Script | AndOr) -> frozenset[str]:

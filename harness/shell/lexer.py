@@ -43,7 +43,7 @@ _AFTER_JOINED_WORD = _ALPHANUMERIC | frozenset(" \t\n_./,:=@%+^-'\"$" + END)
 _AFTER_QUOTED_DOLLAR = frozenset(" \t\n\"'/.,%^+=:;&|<>)]}~\\")
 _ESCAPED_IN_DOUBLE_QUOTES = frozenset('$`"\\')
 
-_PLAIN = re.compile(r"[A-Za-z0-9_./,:=@%+^#!\x80-\U0010ffff-]+")
+_PLAIN = re.compile(rf"""[^ \t\n"'$&()*;<>?[\]\\`{{|}}~{END}]+""")
 _IN_DOUBLE_QUOTES = re.compile(rf'[^"\\$`{END}]+')
 _ANSI_QUOTED = re.compile(rf"\$'((?:[^'\\{END}]|\\[^{END}])*+)'")
 _BACKQUOTED = re.compile(rf"`((?:[^`\\{END}]|\\[^{END}])*+)`")

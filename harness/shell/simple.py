@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from harness.actions import Access, Act, Command
 from harness.programs.model import Found, Unknown, Use, gap
 from harness.programs.options import read_command
+from harness.programs.refinements import read_alike
 from harness.programs.runners import FIND_RUNS, INTERPRETERS, SHELLS, VERSIONED, WRAPPERS
 from harness.programs.variables import changes_the_shell
 from harness.record import replace
@@ -101,7 +102,9 @@ class SimpleCommands(Parts):
         from harness.programs.catalog import model_of
 
         if stdin.text is not None and program in ("bash", "sh") and len(argv) == 1:
-            return Use(act=Act.WRAPS, scripts=(stdin.text,))
+            if program == "bash" or read_alike(stdin.text):
+                return Use(act=Act.WRAPS, scripts=(stdin.text,))
+            return gap("sh may read this text otherwise than bash")
         model = model_of(program) if program else None
         return read_command(model, argv) if model is not None else gap(f"there is no model of {argv[0]}")
 
@@ -115,6 +118,8 @@ class SimpleCommands(Parts):
 
     def inner(self, program: str, use: Use, state: State) -> None:
         """Read the commands and texts that a command runs."""
+        if use.act not in (Act.LOOKS, Act.WRAPS):  # sudo, env -i: they may give other values, or none
+            state = state.forgetting(frozenset(state.values))
         for command in use.commands:
             steering = command.argv[0] in SHELL_BUILTINS or command.argv[0] in (*STEERS_THE_SHELL, "eval", "exec")
             if program in ("command", "builtin") and steering:
@@ -126,6 +131,7 @@ class SimpleCommands(Parts):
                 )
             for name in command.variables:
                 folder = folder.handing_on(name)
+            folder = folder.forgetting(frozenset(command.variables))
             self.command(command.argv, " ".join(command.argv), folder, folder, stdin=Stdin())
         for script in use.scripts:
             exported = {name: value for name, value in state.values.items() if name in state.exported}

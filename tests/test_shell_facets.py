@@ -1,0 +1,387 @@
+"""How a command line becomes facets: what runs, where, with which files and variables; and what stays opaque."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.actions import Access, Command, Facet, Opaque, PathAccess
+from harness.rule_examples import EXAMPLE_DISK
+from harness.shell.facets import MAX_ROUNDS, read_commands
+from harness.shell.loose import loose_commands
+from harness.shell.operands import MAX_CLUSTER_LETTERS, likely_paths
+from harness.workspace import Workspace
+
+Argv = tuple[str, ...]
+
+
+def shown(facet: Facet) -> str:
+    """Return a facet in one line: `{variables} words [act: r/w:path ...]`, `> w:path` or `? reason`."""
+    match facet:
+        case Command():
+            variables = f"{{{','.join(facet.variables)}}} " if facet.variables else ""
+            paths = "".join(f" {_path(path)}" for path in facet.paths)
+            return f"{variables}{' '.join(facet.argv)} [{facet.act.value}{':' if paths else ''}{paths}]"
+        case PathAccess():
+            return f"> {_path(facet)}"
+        case Opaque():
+            return f"? {facet.reason}"
+        case _:
+            raise AssertionError(facet)
+
+
+def _path(path: PathAccess) -> str:
+    letter = {Access.READ: "r", Access.WRITE: "w", Access.EITHER: "e"}[path.access]
+    return f"{letter.upper() if path.tree else letter}:{path.real.removeprefix('/workspace/')}"
+
+
+def read(line: str) -> list[str]:
+    """Return the facets of a line, on a disk on which nothing lies."""
+    return [shown(facet) for facet in read_commands(line, EXAMPLE_DISK)]
+
+
+FACETS = {
+    # words and operators
+    "ls": ["ls [looks: r:/workspace]"],
+    "cat a 'b c' \"d\" e\\ f": ["cat a b c d e f [looks: r:a r:b c r:d r:e f]"],
+    "cat a; cat b && cat c || cat d | cat e": [f"cat {name} [looks: r:{name}]" for name in "abcde"],
+    "! cat a |& cat": ["cat a [looks: r:a]", "cat [looks]"],
+    "(cat a); { cat b; }": ["cat a [looks: r:a]", "cat b [looks: r:b]"],
+    "cat a # b": ["cat a [looks: r:a]"],
+    # redirections
+    "cat < a": ["cat [looks: r:a]"],
+    "cat a > b 2>&1": ["> w:b", "cat a [looks: r:a]"],
+    "> b cat a": ["> w:b", "cat a [looks: r:a]"],
+    "cat >> b a <> c": ["> w:b", "> e:c", "cat a [looks: r:a]"],
+    "cat a &> b": ["> w:b", "cat a [looks: r:a]"],
+    "cat a > /dev/null 2> /dev/stderr": ["cat a [looks: r:a]"],
+    "{ cat a; } > b": ["> w:b", "cat a [looks: r:a]"],
+    "while read -r x; do cat a; done < b": ["> r:b", "read -r x [wraps]", "cat a [looks: r:a]"],
+    "cat > $X": ["? a redirection whose target is not plain"],
+    "cat > *.txt": ["? a redirection whose target is not plain"],
+    "cat < /dev/tcp/h/1": ["? a redirection to the network"],
+    "cat <<'E'\n$(x)\nE": ["cat [looks]"],
+    "cat <<< $(cat a)": ["cat a [looks: r:a]", "cat [looks]"],
+    # expansions
+    'echo $X "$Y" ${Z}': ["echo $X $Y $Z [looks]"],
+    "echo $(cat a) `cat b`": ["cat a [looks: r:a]", "cat b [looks: r:b]", "echo $(...) $(...) [looks]"],
+    "diff <(cat a) b": ["cat a [looks: r:a]", "diff /dev/fd/63 b [looks: R:b]"],
+    "cat $X": ["? $X may be an option"],
+    'cat "$X"': ["? $X may be an option"],
+    'cat -- "$X"': ["? the value of $X is not known"],
+    "cat a$X": ["? a$X may be any number of words"],
+    'cat "a$X"': ["? the value of a$X is not known"],
+    'grep -e "$X" a': ["grep -e $X a [looks: r:a]"],
+    'grep "--regexp=$X" a': ["grep --regexp=$X a [looks: r:a]"],
+    'grep "$X" a': ["? $X may be an option"],
+    "head -n $((1 + 2)) a": ["head -n $((1 + 2)) a [looks: r:a]"],
+    "cat ~/a": ["cat /home/user/a [looks: r:/home/user/a]"],
+    "cat '~/a'": ["cat ~/a [looks: r:~/a]"],
+    'cat $HOME/a "$PWD"/b': ["cat /home/user/a /workspace/b [looks: r:/home/user/a r:b]"],
+    # variables that the line sets
+    "x=a; cat $x": ["cat a [looks: r:a]"],
+    "x=a y=$x; cat $y": ["cat a [looks: r:a]"],
+    "x='a b'; cat \"$x\"": ["cat a b [looks: r:a b]"],
+    "x='a b'; cat $x": ["? $x may be an option"],
+    "x=; cat $x": ["? $x may be an option"],
+    "x=$(cat a); cat $x": ["cat a [looks: r:a]", "? $x may be an option"],
+    "x=rm; $x a": ["rm a [writes: w:a]"],
+    "x=a; (x=b; cat $x); cat $x": ["cat b [looks: r:b]", "cat a [looks: r:a]"],
+    "x=a; true | x=b; cat $x": ["true [looks]", "cat a [looks: r:a]"],
+    "x=a; if true; then x=b; fi; cat $x": ["true [looks]", "? $x may be an option"],
+    "x=a; while true; do x=b; done; cat $x": ["true [looks]", "? $x may be an option"],
+    "x=a; unset x; cat $x": ["unset x [wraps]", "? $x may be an option"],
+    "x=a; read x; cat $x": ["read x [wraps]", "? $x may be an option"],
+    "A=1 B=2 cat a": ["{A,B} cat a [looks: r:a]"],
+    "export A=1; cat a": ["export A=1 [wraps]", "{A} cat a [looks: r:a]"],
+    "A=1; cat a": ["cat a [looks: r:a]"],
+    "PAGER=x; cat a": ["{PAGER} cat a [looks: r:a]"],
+    "unset PAGER; cat a": ["unset PAGER [wraps]", "{PAGER} cat a [looks: r:a]"],
+    "PATH=x; cat a": ["? PATH is set, which changes how the rest is run"],
+    "A=1 cd x": ["? a variable in front of cd"],
+    "IFS= read -r x": ["read -r x [wraps]"],
+    # loops and choices
+    "for f in a b; do cat $f; done": ["cat a [looks: r:a]", "cat b [looks: r:b]"],
+    'for f in a -n; do cat "$f" b; done': ["cat a b [looks: r:a r:b]", "cat -n b [looks: r:b]"],
+    'for f in $X; do cat "$f"; done': ["? $f may be an option"],
+    'for f; do cat "$f"; done': ["? $f may be an option"],
+    "for f in a; do :; done; cat $f": [": [looks]", "? $f may be an option"],
+    "if cat a; then cat b; elif cat c; then cat d; else cat e; fi": [f"cat {n} [looks: r:{n}]" for n in "abcde"],
+    "case $X in a) cat a;; *) cat b;; esac": ["cat a [looks: r:a]", "cat b [looks: r:b]"],
+    "[[ -f a && $X == b* ]]": ["[[ -f a && $X == b* [looks: r:a]"],
+    # folders
+    "cd s && cat a": ["cd s [wraps: r:s]", "cat a [looks: r:s/a]"],
+    "cd s; cat a": ["cd s [wraps: r:s]", "cat a [looks: r:s/a r:a]"],
+    "cd s || exit; cat a": ["cd s [wraps: r:s]", "exit [looks]", "cat a [looks: r:s/a]"],
+    "cd s || cat a": ["cd s [wraps: r:s]", "cat a [looks: r:a]"],
+    "! cd s && cat a": ["cd s [wraps: r:s]", "cat a [looks: r:s/a r:a]"],
+    "(cd s && cat a); cat b": ["cd s [wraps: r:s]", "cat a [looks: r:s/a]", "cat b [looks: r:b]"],
+    "cd s | cat a; cat b": ["cd s [wraps: r:s]", "cat a [looks: r:a]", "cat b [looks: r:b]"],
+    "cd s && cd .. && cat a": ["cd s [wraps: r:s]", "cd .. [wraps: r:/workspace]", "cat a [looks: r:a]"],
+    "cd $X && cat a /b": ["? cd to a folder that is not known", "? the folder that it runs in is not known"],
+    "cd - && cat /b": ["? cd to a folder that is not known", "cat /b [looks: r:/b]"],
+    "cd && cat a": ["cd [wraps: r:/home/user]", "cat a [looks: r:/home/user/a]"],
+    "cd s && cat a > b": ["cd s [wraps: r:s]", "> w:s/b", "cat a [looks: r:s/a]"],
+    "eval 'cd s' && cat a": ["eval cd s [wraps]", "cd s [wraps: r:s]", "cat a [looks: r:s/a]"],
+    "bash -c 'cd s'; cat a": ["bash -c cd s [wraps]", "cd s [wraps: r:s]", "cat a [looks: r:a]"],
+    # wrappers: every layer is a facet
+    "timeout 5 cat a": ["timeout 5 cat a [wraps]", "cat a [looks: r:a]"],
+    "env A=1 timeout 5 cat a": [
+        "env A=1 timeout 5 cat a [wraps]",
+        "{A} timeout 5 cat a [wraps]",
+        "{A} cat a [looks: r:a]",
+    ],
+    "sudo cat a": ["sudo cat a [changes]", "cat a [looks: r:a]"],
+    "bash -c 'cat a; cat b'": ["bash -c cat a; cat b [wraps]", "cat a [looks: r:a]", "cat b [looks: r:b]"],
+    "bash <<'E'\ncat a\nE": ["bash [wraps]", "cat a [looks: r:a]"],
+    "eval cat a": ["eval cat a [wraps]", "cat a [looks: r:a]"],
+    "find s -exec cat {} \\;": ["find s -exec cat {} ; [wraps: r:s]", "cat {} [looks: R:s]"],
+    "xargs rm": ["xargs rm [wraps]", "? (words of xargs) may be an option"],
+    "command cd s": ["command cd s [wraps]", "? command cd"],
+    # programs without a model, and options that a model does not know
+    "tool a": ["tool a [unknown: e:a]"],
+    "./cat a": ["./cat a [unknown: e:cat e:a]"],
+    "/bin/cat a": ["/bin/cat a [looks: r:a]"],
+    "cat --strange a": ["cat --strange a [unknown: e:a]"],
+    "python3.11 --version": ["python3.11 --version [looks]"],
+    # what changes how the rest is run
+    ". ./x": ["? ., which changes how the rest is run"],
+    "source x; cat a": ["? source, which changes how the rest is run"],
+    "cat a; alias b=c": ["cat a [looks: r:a]", "? alias, which changes how the rest is run"],
+    "set -f; cat *": ["? set -f, which changes how the rest is run"],
+    "set -euo pipefail; cat a": ["set -euo pipefail [wraps]", "cat a [looks: r:a]"],
+    "$X a": ["? a command whose name is not plain"],
+    "/bin/c?t a": ["? a command whose name is not plain"],
+    "eval $X": ["? eval of $X, which is not known"],
+    "cat a &": ["? a background job (&)", "cat a [looks: r:a]"],
+    "f() { cat a; }": ["? a function definition"],
+}
+
+
+@pytest.mark.parametrize("line", FACETS, ids=[ascii(line) for line in FACETS])
+def test_a_line_becomes_these_facets(line: str) -> None:
+    assert read(line) == FACETS[line]
+
+
+def on_disk(workspace: Workspace, line: str) -> list[str]:
+    facets = read_commands(line, workspace)
+    return [shown(facet).replace(f"{workspace.root}/", "").replace(workspace.root, ".") for facet in facets]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    """Some files, one that is named like an option, and links."""
+    root = tmp_path.resolve() / "repo"
+    for folder in ("s/deep", "empty"):
+        (root / folder).mkdir(parents=True)
+    for name in ("a.txt", "b.txt", ".hidden", "s/c.txt", "s/deep/d.txt", "-n"):
+        (root / name).write_text("")
+    (root / "l").symlink_to("s/deep")
+    return Workspace(str(root), str(tmp_path))
+
+
+ON_DISK = {
+    "cat *.txt": ["cat a.txt b.txt [looks: r:a.txt r:b.txt]"],
+    "cat s/*": ["cat s/c.txt s/deep [looks: r:s/c.txt r:s/deep]"],
+    "cat */c.txt": ["cat s/c.txt [looks: r:s/c.txt]"],
+    "cat [ab].txt ?.txt": ["cat a.txt b.txt a.txt b.txt [looks: r:a.txt r:b.txt]"],
+    "cat [!a].txt": ["cat b.txt [looks: r:b.txt]"],
+    "cat .h*": ["cat .hidden [looks: r:.hidden]"],
+    "cat nothing*": ["cat nothing* [looks: r:nothing*]"],
+    "cat \"*.txt\" '*'": ["cat *.txt * [looks: r:*.txt r:*]"],
+    "cat -?": ["cat -n [looks]"],
+    "cat .*": ["? .* may be any number of words"],
+    "> x; cat *.txt": ["> w:x", "? *.txt may be an option"],
+    "cd s && cat *.txt": ["cd s [wraps: r:s]", "cat c.txt [looks: r:s/c.txt]"],
+    "rm -r s/*": ["rm -r s/c.txt s/deep [writes: w:s W:s/c.txt W:s/deep]"],
+    "for f in *.txt; do cat $f; done": ["cat a.txt [looks: r:a.txt]", "cat b.txt [looks: r:b.txt]"],
+    # a folder that is there can be gone to; one that is a link is left as it was written
+    "cd s; cat c.txt": ["cd s [wraps: r:s]", "cat c.txt [looks: r:s/c.txt]"],
+    "cd l && cat d.txt": ["cd l [wraps: r:s/deep]", "cat d.txt [looks: r:s/deep/d.txt]"],
+    "cd l && cd .. && cat x": ["cd l [wraps: r:s/deep]", "cd .. [wraps: r:s r:.]", "cat x [looks: r:s/x r:x]"],
+    "cd l/.. && cat x": ["cd l/.. [wraps: r:s r:.]", "cat x [looks: r:s/x r:x]"],
+    "cat l/../c.txt": ["cat l/../c.txt [looks: r:s/c.txt]"],
+}
+
+
+@pytest.mark.parametrize("line", ON_DISK, ids=[ascii(line) for line in ON_DISK])
+def test_patterns_and_folders_are_looked_up(workspace: Workspace, line: str) -> None:
+    assert on_disk(workspace, line) == ON_DISK[line]
+
+
+def test_below_a_tree_every_file_is_named(workspace: Workspace) -> None:
+    (command,) = read_commands("grep -r x .", workspace)
+    assert isinstance(command, Command)
+    (path,) = command.paths
+    assert (path.tree, path.whole, sorted(path.below)) == (
+        True,
+        True,
+        ["-n", ".hidden", "a.txt", "b.txt", "l", "s/c.txt", "s/deep/d.txt"],
+    )
+
+
+NARROWED = [
+    ("grep -r --include='*.txt' x .", ["a.txt", "b.txt", "s/c.txt", "s/deep/d.txt"]),
+    ("grep -r --exclude-dir=s x .", ["-n", ".hidden", "a.txt", "b.txt", "l"]),
+    ("grep -r --include='*.txt' --exclude='b*' x .", ["-n", ".hidden", "a.txt", "b.txt", "l", "s/c.txt", "s/deep/d.txt"]),
+    ("grep -r --include='[a]*' x .", ["-n", ".hidden", "a.txt", "b.txt", "l", "s/c.txt", "s/deep/d.txt"]),
+    ("rg x", ["-n", "a.txt", "b.txt", "l", "s/c.txt", "s/deep/d.txt"]),
+    ("rg --hidden x s", ["s/c.txt", "s/deep/d.txt"]),
+    ("rg -g '*.txt' x", ["a.txt", "b.txt", "s/c.txt", "s/deep/d.txt"]),
+]
+
+
+@pytest.mark.parametrize(("line", "names"), NARROWED)
+def test_a_tree_is_narrowed_as_the_command_narrows_it(workspace: Workspace, line: str, names: list[str]) -> None:
+    (command,) = read_commands(line, workspace)
+    assert isinstance(command, Command)
+    assert sorted(command.paths[-1].below) == names
+
+
+def test_an_ignore_file_that_brings_names_back_brings_hidden_files_back(workspace: Workspace) -> None:
+    Path(workspace.root, "s", ".ignore").write_text("!.hidden\n")
+    (command,) = read_commands("rg x", workspace)
+    assert isinstance(command, Command)
+    assert ".hidden" in command.paths[-1].below
+
+
+def test_a_loop_over_many_words_is_read_with_a_value_that_is_not_known() -> None:
+    words = " ".join(f"w{number}" for number in range(MAX_ROUNDS + 1))
+    assert read(f"for f in {words}; do cat $f; done") == ["? $f may be an option"]
+
+
+def test_a_part_that_occurs_twice_is_one_facet() -> None:
+    assert read("cat a; cat a") == ["cat a [looks: r:a]"]
+
+
+OPERANDS = [
+    ("a", {"a"}),
+    ("-n a", {"a"}),
+    ("-20 a", {"a", "0"}),
+    ("-nf.env x", {"f.env", ".env", "x"}),
+    ("--file=.env x", {".env", "x"}),
+    ("if=.env of=x=y", {"if=.env", ".env", "of=x=y", "x=y", "y"}),
+    ("-d @.env", {"@.env", ".env"}),
+    ("HEAD:.env", {"HEAD:.env", ".env"}),
+    ("-- -x", {"-x"}),
+    ("~/x", {"./~/x", "~/x"}),
+    ("https://x/y", {"https://x/y"}),
+]
+
+
+@pytest.mark.parametrize(("words", "found"), OPERANDS)
+def test_every_word_that_may_be_a_path_is_taken_as_one(words: str, found: set[str]) -> None:
+    assert set(likely_paths(words.split())) == found
+
+
+def test_an_option_of_too_many_letters_is_opaque_so_that_no_name_in_it_goes_unseen() -> None:
+    assert read("tool -" + "a" * (MAX_CLUSTER_LETTERS + 1)) == ["? there is no model of tool"]
+
+
+LOOSE = [
+    ("git push > f", ("git", "push")),
+    ("git >/dev/null push -f", ("git", "push", "-f")),
+    ("git 2>&1 push", ("git", "push")),
+    (">x git push", ("git", "push")),
+    ("git -c 'a=b c' push > f", ("git", "-c", "a=b c", "push")),
+    ("git -c a='(x;y)' push > f", ("git", "-c", "a=(x;y)", "push")),
+    ('git "push" > f', ("git", "push")),
+    ("g\\it pu''sh > f", ("git", "push")),
+    ("$'git' push", ("git", "push")),
+    ("git\\\n push > f", ("git", "push")),
+    ("git${IFS}push", ("git", "push")),
+    ("git$IFS'push'", ("git", "push")),
+    ("{git,push}", ("git", "push")),
+    ("${x:-git} push", ("x", "git", "push")),
+    ("echo $(git push)", ("git", "push")),
+    ("echo `git push`", ("git", "push")),
+    ('echo "$(git push)"', ("git", "push")),
+    ("bash -c 'git push'", ("bash", "-c", "git", "push")),
+    ("bash -c 'ls; git push'", ("git", "push")),
+    ("if true; then git push; fi", ("then", "git", "push")),
+    ("(git push)", ("git", "push")),
+    ("ls & git push", ("git", "push")),
+    ("ls |& git push", ("git", "push")),
+    ("cat <<EOF\ngit push\nEOF", ("git", "push")),
+    ("cat < 'my file'", ("my file",)),
+    ("rm ${x}/y", ("rm", "x/y")),
+    ("rm $HOME/y", ("rm", "~/y")),
+    ("ls ${PWD}/y > f", ("ls", "./y")),
+    ("git push\\", ("git", "push")),
+    ("git 'push", ("git", "push")),
+]
+
+
+@pytest.mark.parametrize(("line", "found"), [pytest.param(*row, id=ascii(row[0])) for row in LOOSE])
+def test_loose_reading_finds_the_command(line: str, found: Argv) -> None:
+    assert found in loose_commands(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "lost"),
+    [
+        pytest.param("rm -rf ${x}/*", ("rm", "-rf", "/*"), id="what stands behind a parameter is no path of its own"),
+        pytest.param("rm -rf ${x:?}/", ("rm", "-rf", "/"), id="likewise with an operator"),
+    ],
+)
+def test_loose_reading_invents_no_root_folder(line: str, lost: Argv) -> None:
+    words = {word for command in loose_commands(line) for word in command}
+    assert lost[-1] not in words
+
+
+LONG = [
+    pytest.param("a" * 9_999, id="one word"),
+    pytest.param("a " * 4_999, id="many words"),
+    pytest.param("'" * 9_998, id="empty quotes"),
+    pytest.param('"' * 9_998, id="empty double quotes"),
+    pytest.param("\\" * 9_998, id="backslashes"),
+    pytest.param("echo " + "\\;" * 4_000, id="escapes"),
+    pytest.param("a;" * 4_999, id="operators"),
+    pytest.param("-" + "a" * 9_990 + " >", id="a long option"),
+    pytest.param("ls -" + "ab=" * 3_000, id="equals signs"),
+    pytest.param("${" * 5_000, id="open parameters"),
+    pytest.param("${a:-" * 2_000, id="nested parameters"),
+    pytest.param("${a}" * 2_500, id="parameters"),
+    pytest.param("<" * 10_000, id="redirections"),
+    pytest.param("1" * 9_999 + ">", id="digits before a redirection"),
+    pytest.param("'\\'\"" * 2_500, id="quotes that do not fit"),
+]
+
+
+@pytest.mark.parametrize("text", LONG)
+@pytest.mark.parametrize(
+    "reader", [lambda text: read_commands(text, EXAMPLE_DISK), loose_commands], ids=["strict", "loose"]
+)
+def test_reading_takes_linear_time(reader: Callable[[str], object], text: str) -> None:
+    """0.2 s for 10,000 characters is far more than it takes, and far less than anything quadratic would."""
+    taken = []
+    for _ in range(3):
+        started = time.process_time()
+        reader(text)
+        taken.append(time.process_time() - started)
+    assert min(taken) < 0.2
+
+
+def test_no_number_of_words_hides_an_operand() -> None:
+    words = " ".join(f"w{number}" for number in range(6_000))
+    for line in (f"cat {words} .env", f"cat {words} > .env"):
+        paths = [path for facet in read_commands(line, EXAMPLE_DISK) for path in getattr(facet, "paths", (facet,))]
+        assert ".env" in {path.written for path in paths}
+
+
+NESTED = [
+    pytest.param("for a in 1 2 3 4 5 6 7 8 9; do " * 8 + "true" + "; done" * 8, id="loops in loops"),
+    pytest.param("while true; do " * 15 + "cd x" + "; done" * 15, id="loops that change the folder"),
+    pytest.param("bash -c '" * 8 + "ls" + "'" * 8, id="shells in shells"),
+    pytest.param("env " * 100 + "ls", id="wrappers around wrappers"),
+]
+
+
+@pytest.mark.parametrize("text", NESTED)
+def test_nothing_nested_takes_long_or_is_taken_for_understood(text: str) -> None:
+    started = time.process_time()
+    facets = read_commands(text, EXAMPLE_DISK)
+    assert (isinstance(facets[-1], Opaque) or "bash" in text, time.process_time() - started < 2) == (True, True)
