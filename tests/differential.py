@@ -313,6 +313,32 @@ unset HOME; cd; cat x
 export GIT_PAGER=ok; git log
 read GIT_PAGER < a.txt; git log
 for GIT_PAGER in ok; do git log; done
+for i in 1; do cd sub; break; cd ..; done; cat x
+for i in 1 2; do A=y; continue; A=z; done; cat $A
+while :; do cd sub; break; cd ..; done; cat x
+for i in sub deep; do cd $i && break; done; cat x
+for A in x y; do cat $A; A=z; cat $A; done; cat $A
+cd nosuch || exit 1; cat x
+cd nosuch || exit --help; cat x
+cd nosuch || exit >nosuch/x; cat x
+cd nosuch/../sub; cat x
+A=a.txt; export A=b >nosuch/x; cat $A
+A=a.txt; { A=b; } >nosuch/x; cat $A
+A=a.txt; eval 'A=b' <nosuch; cat $A
+A=new.txt; A=x >$A
+A=q; A=x A=$A.y; cat $A
+nice -n "$@" 5 git push -f
+timeout -s "$@" 9 1 ok x
+sh -c 'A=x; A=y :; cat $A'
+PS4='$(ok)' bash -xc 'run'
+CDPATH=deep bash -c 'cd deeper; cat f'
+HOME=sub sh -c 'cat ~/e.txt'
+env SHELLOPTS=noglob bash -c 'ok *.txt'
+env -C sub bash -c 'cd ..; cat a.txt'
+env -S 'A=1 ok' x
+echo 5 ok | xargs timeout
+sh <<< 'time ok x'
+> --output=x; sort *
 """
 
 
@@ -327,86 +353,119 @@ def seeds() -> list[str]:
 
 FILES = (
     "a.txt", "b c.txt", "x1", "sub/d.py", "sub/e.txt", "deep/deeper/f", "link", "link/e.txt", "sublink", ".hidden",
-    "-rf", "--output=x", "sub", "deep", "home/h.txt", "new.txt", "sub/new", "out1", "./a.txt", "sub/../a.txt", "nosuch",
-    "sublink/../x", "[ab]", "st*r", "odd", ".",
+    "-rf", "--output=x", "sub", "deep", "home/h.txt", "new.txt", "sub/new", "out1", "./a.txt", "sub/../a.txt",
+    "nosuch", "sublink/../x", "[ab]", "st*r", "odd", ".",
 )  # fmt: skip
 TARGETS = (
-    "out1", "out2", "out 3", "sub/new", "a.txt", "/dev/null", "link/new", "link/../top", "sublink/../odd1", "./x1", "x-1", "new.txt",
-    "sub/../new.txt", "nosuch/x", "'q'", "é", "deep/x", "/dev/null", "out1", "out2",
+    "out1", "out2", "out 3", "sub/new", "a.txt", "/dev/null", "link/new", "link/../top", "sublink/../odd1", "./x1",
+    "x-1", "new.txt", "sub/../new.txt", "nosuch/x", "'q'", "é", "deep/x", "/dev/null", "out1", "out2",
 )  # fmt: skip
 VALUES = (
-    "x", "y", "ab", "1", "12", "", "-n", "-", "--", "-x=1", "a'b", 'a"b', "a$b", "$A", "${A}", "*", "?", "[ab]", "a b", "a\nb",
-    "a\tb", " ", "{a,b}", "~", "~/x", "#x", "x#y", "a=b", "A=1", "é", "!", "!x", "a\\b", "\\", "\\n", "$(no)", "`no`", "a;b",
-    "a&b", "<x", ">", "|", "if", "done", "}", "{", "in", "(x)", "%s", "漢", "a]b", "[", "]", "{}", "$", "$'x'", "2>&1", "x\\",
+    "x", "y", "ab", "1", "12", "", "-n", "-", "--", "-x=1", "a'b", 'a"b', "a$b", "$A", "${A}", "*", "?", "[ab]", "a b",
+    "a\nb", "a\tb", " ", "{a,b}", "~", "~/x", "#x", "x#y", "a=b", "A=1", "é", "!", "!x", "a\\b", "\\", "\\n", "$(no)",
+    "`no`", "a;b", "a&b", "<x", ">", "|", "if", "done", "}", "{", "in", "(x)", "%s", "漢", "a]b", "[", "]", "{}", "$",
+    "$'x'", "2>&1", "x\\",
 )  # fmt: skip
 GLOBS = (
-    "*", "*.txt", "?.txt", "[ab]*", "[!a]*", "[^a]*", "sub/*", "*/e.txt", "s?b/*.py", ".*", "-*", "./*", "x[0-9]", "*.nosuch",
-    "no*such/x", "'a'*", '*".txt"', "deep/*/f", "st\\*r", "\\[ab]", "[a-c]*.txt", "odd/*", "link/*", "*/../a.txt", "**", "sub/",
+    "*", "*.txt", "?.txt", "[ab]*", "[!a]*", "[^a]*", "sub/*", "*/e.txt", "s?b/*.py", ".*", "-*", "./*", "x[0-9]",
+    "*.nosuch", "no*such/x", "'a'*", '*".txt"', "deep/*/f", "st\\*r", "\\[ab]", "[a-c]*.txt", "odd/*", "link/*",
+    "*/../a.txt", "**", "sub/",
 )  # fmt: skip
 NAMES = ("A", "B", "C", "ok_1")
 EXPANSIONS = (
-    "$A", "${A}", '"$A"', '"${A}"', "$B", '"$B"', "$C", '"$C"', "$HOME", '"$HOME"', '"$PWD"', "$PWD/a.txt", '"$A$B"', "$A/x",
-    "x$A", '"x $A y"', "$?", "$#", '"$@"', '"$*"', "$1", '"$1"', "${#A}", "$((1+2))", "$(( 7 % 4 ))", "$X", '"$X"', "-$A",
-    '-"$A"', "$PAGER", "${B}c", "$A$B", '"$"', "$A'b'", "'$A'", "\\$A", '"\\$A"', "$LANG",
+    "$A", "${A}", '"$A"', '"${A}"', "$B", '"$B"', "$C", '"$C"', "$HOME", '"$HOME"', '"$PWD"', "$PWD/a.txt", '"$A$B"',
+    "$A/x", "x$A", '"x $A y"', "$?", "$#", '"$@"', '"$*"', "$1", '"$1"', "${#A}", "$((1+2))", "$(( 7 % 4 ))", "$X",
+    '"$X"', "-$A", '-"$A"', "$PAGER", "${B}c", "$A$B", '"$"', "$A'b'", "'$A'", "\\$A", '"\\$A"', "$LANG",
 )  # fmt: skip
 HAZARDS = (
-    "{a,b}", "{1..3}", "${X:-y}", "${A@P}", "${!A}", '$"x"', "$[1]", "@(a|b)", "!(a)", "+(x)", "~root/x", "~+", "~-", "a=~", "a:~",
-    "$((A))", "$((1+$A))", "${A[0]}", "A[0]=1", "A+=x", "A=(a b)", "\r", "\u00a0", "!!", "$-", "$$", "$!", "$_", "${#}", "$0",
-    "$''", "$'\\x41'", "$'\\u41'", "$'\\101'", "$'\\c'", '"\\\n"', "#", " #", "2>", "&", ";;", "((1))", "[[", "]]", "a]b", "[a", "[]a]*",
-    "[a/b]*", "[[:alpha:]]*", "*\\*", "$", "$\\\n", "`", "'", '"', "\\", "\\\n", "(", ")", "<(", "$(", "${", "}", "{", "if", "then",
-    "do", "done", "fi", "!", "time", "in", "esac", "function", "f()", "|", "||", "&&", ";", "\n", "<<E", "<<<", ">&", "<&", "&>", ">|",
-    "{fd}>out1", "10>out1", "1>&2-", ">&3", "<&0", "'\\''", "$(<a.txt)", "$((", "))", "coproc", "select", "\t", "\x7f", "\u200b",
-    "`echo \\`ok\\``", '"`echo "x"`"', "${A:-`ok`}", '"${A:-$(ok)}"', "${A%%$(ok)}", "$(ok", "<a.txt", "2>&1", ">out1", "\\\n\\\n",
-    "x\\\ny", "$A\\\nB", '"$A\\\nB"', "a[$(ok)]", "-v", "-eq", "+x", "%", "^", "?(x)", "ok\\\n", "2\\\n>out1", ">\\\n>out1", "&\\\n&",
+    "{a,b}", "{1..3}", "${X:-y}", "${A@P}", "${!A}", '$"x"', "$[1]", "@(a|b)", "!(a)", "+(x)", "~root/x", "~+", "~-",
+    "a=~", "a:~", "$((A))", "$((1+$A))", "${A[0]}", "A[0]=1", "A+=x", "A=(a b)", "\r", "\u00a0", "!!", "$-", "$$",
+    "$!", "$_", "${#}", "$0", "$''", "$'\\x41'", "$'\\u41'", "$'\\101'", "$'\\c'", '"\\\n"', "#", " #", "2>", "&",
+    ";;", "((1))", "[[", "]]", "a]b", "[a", "[]a]*", "[a/b]*", "[[:alpha:]]*", "*\\*", "$", "$\\\n", "`", "'", '"',
+    "\\", "\\\n", "(", ")", "<(", "$(", "${", "}", "{", "if", "then", "do", "done", "fi", "!", "time", "in", "esac",
+    "function", "f()", "|", "||", "&&", ";", "\n", "<<E", "<<<", ">&", "<&", "&>", ">|", "{fd}>out1", "10>out1",
+    "1>&2-", ">&3", "<&0", "'\\''", "$(<a.txt)", "$((", "))", "coproc", "select", "\t", "\x7f", "\u200b",
+    "`echo \\`ok\\``", '"`echo "x"`"', "${A:-`ok`}", '"${A:-$(ok)}"', "${A%%$(ok)}", "$(ok", "<a.txt", "2>&1", ">out1",
+    "\\\n\\\n", "x\\\ny", "$A\\\nB", '"$A\\\nB"', "a[$(ok)]", "-v", "-eq", "+x", "%", "^", "?(x)", "ok\\\n",
+    "2\\\n>out1", ">\\\n>out1", "&\\\n&",
 )  # fmt: skip
 PROGRAMS = (
-    *("ok", "no", "run") * 3, *("echo",) * 6, *("cat",) * 4, "ls", "ls", "pwd", "true", "false", "touch", "rm", "cp", "mv", "head",
-    "tail", "sort", "wc", "grep", "tee", "./ok", "sub/ok", "make", "python3", "diff", "basename",
+    *("ok", "no", "run") * 3, *("echo",) * 6, *("cat",) * 4, "ls", "ls", "pwd", "true", "false", "touch", "rm", "cp",
+    "mv", "head", "tail", "sort", "wc", "grep", "tee", "./ok", "sub/ok", "make", "python3", "diff", "basename",
 )  # fmt: skip
 SHAPES = (  # `@` is a word, `%` a file
-    "printf '%s\\n' @", "printf @ @", "test -f %", "[ -f % ]", "[ -d % ]", "[ -n @ ]", "[ @ = @ ]", "[ @ != x ]", "[ ! -e % ]",
-    "grep -n @ %", "grep -rn x %", "sed -n 1,5p %", "head -n 3 %", "tail -n1 %", "sort -u %", "wc -l % %", "git status",
-    "git log --oneline -3", "git diff -- %", "git add @", "git commit -m @", "find . -name @", "find % -type f", "cut -d: -f1 %",
-    "rm -rf %", "mkdir -p %", "ln -s % %", "chmod +x %", "tar -czf out1 %", "awk '{print $1}' %", "sed -i s/a/b/ %", "touch % %",
-    "python -m pytest @", "make -j4 @", "npm run @", "curl -s @", "dd if=% of=%", "test @ -nt @", "uniq % %", "true @", "false",
+    "printf '%s\\n' @", "printf @ @", "test -f %", "[ -f % ]", "[ -d % ]", "[ -n @ ]", "[ @ = @ ]", "[ @ != x ]",
+    "[ ! -e % ]", "grep -n @ %", "grep -rn x %", "sed -n 1,5p %", "head -n 3 %", "tail -n1 %", "sort -u %",
+    "wc -l % %", "git status", "git log --oneline -3", "git diff -- %", "git add @", "git commit -m @",
+    "find . -name @", "find % -type f", "cut -d: -f1 %", "rm -rf %", "mkdir -p %", "ln -s % %", "chmod +x %",
+    "tar -czf out1 %", "awk '{print $1}' %", "sed -i s/a/b/ %", "touch % %", "python -m pytest @", "make -j4 @",
+    "npm run @", "curl -s @", "dd if=% of=%", "test @ -nt @", "uniq % %", "true @", "false",
 )  # fmt: skip
 WRAPPERS = (
-    "env", "env A=1", "env -u B A=2", "env -C sub", "env --", "env -S 'ok x'", "timeout 5", "timeout -k 1 5", "timeout -s KILL 5", "nice",
-    "nice -n 5", "nohup", "stdbuf -oL", "xargs", "xargs -n1", "xargs -I{}", "xargs -r -n 2", "xargs -0", "command", "exec", "builtin",
-    "command --", "setsid", "time", "env -i", "taskset -c 0", "ionice -c 3", "flock out1", "find sub -type f -exec", "env B='x y'",
-    "find . -name 'e.txt' -exec", "command -v", "prlimit --nofile=64", "env 'A B=1'", "xargs -I % ", "xargs -a a.txt", "nice -n",
+    "env", "env A=1", "env -u B A=2", "env -C sub", "env --", "env -S 'ok x'", "timeout 5", "timeout -k 1 5",
+    "timeout -s KILL 5", "nice", "nice -n 5", "nohup", "stdbuf -oL", "xargs", "xargs -n1", "xargs -I{}",
+    "xargs -r -n 2", "xargs -0", "command", "exec", "builtin", "command --", "setsid", "time", "env -i",
+    "taskset -c 0", "ionice -c 3", "flock out1", "find sub -type f -exec", "env B='x y'", "find . -name 'e.txt' -exec",
+    "command -v", "prlimit --nofile=64", "env 'A B=1'", "xargs -I % ", "xargs -a a.txt", 'nice -n "$@" 5',
+    'timeout -s "$@" 9 1', "env -S 'A=1 ok'",
 )  # fmt: skip
 OPERATORS = (">", ">>", ">|", "<", "<>", "&>", "&>>", ">&", ">", "<", ">", "<")
 COPIES = ("2>&1", ">&2", "1>&2", "2>&-", "<&-", "3>&1", ">&-", "0<&3", "2>&1 1>&2")
 CD = (
-    "cd sub", "cd deep/deeper", "cd .", "cd nosuch", "cd link", "cd link/..", "cd sublink", "cd sublink/..", "cd -P link",
-    "cd -P sublink/..", "cd -- sub", "cd 'sub'", "cd a.txt", "cd sub/../deep", "cd ./sub", "cd -L sub", "cd odd", "cd nosuch/..",
-    "cd sub && cd ..", "cd deep; cd ..", "cd sublink; cd ..", "cd link && cd -P ..", "cd sub >out1", "cd home/../sub", "cd 'st*r'/..",
+    "cd sub", "cd deep/deeper", "cd .", "cd nosuch", "cd link", "cd link/..", "cd sublink", "cd sublink/..",
+    "cd -P link", "cd -P sublink/..", "cd -- sub", "cd 'sub'", "cd a.txt", "cd sub/../deep", "cd ./sub", "cd -L sub",
+    "cd odd", "cd nosuch/..", "cd sub && cd ..", "cd deep; cd ..", "cd sublink; cd ..", "cd link && cd -P ..",
+    "cd sub >out1", "cd home/../sub", "cd 'st*r'/..",
 )  # fmt: skip
 ODD_CD = (
-    "cd", "cd -", "cd ~", 'cd "$A"', "cd $A", "cd ''", 'cd "$HOME"', "cd home", "cd /canary", "cd ../w", "cd sub deep", "cd $(ok sub)",
-    "cd ..", "cd -e sub", "CDPATH=deep cd deeper", "A=1 cd sub", "cd s*b", "cd deep/..; cd ..", "builtin cd sub", "command cd sub", "cd //sub",
-    "HOME=sub cd", "cd -P", "cd -PL sub", "cd --", "cd -LP sublink/..", "cd .. && cd w", "cd ?",
+    "cd", "cd -", "cd ~", 'cd "$A"', "cd $A", "cd ''", 'cd "$HOME"', "cd home", "cd /canary", "cd ../w", "cd sub deep",
+    "cd $(ok sub)", "cd ..", "cd -e sub", "CDPATH=deep cd deeper", "A=1 cd sub", "cd s*b", "cd deep/..; cd ..",
+    "builtin cd sub", "command cd sub", "cd //sub", "HOME=sub cd", "cd -P", "cd -PL sub", "cd --", "cd -LP sublink/..",
+    "cd .. && cd w", "cd ?",
 )  # fmt: skip
 STATE = (
-    "export A", "export A=x", "export A=a.txt B='x y'", "export B", "unset A", "unset A B", "set -e", "set -eu", "set +e", "set -x",
-    "set -euo pipefail", "set -o errexit", "read A", "read -r A B", "read A <<< x", "read A < a.txt", "A=", "A=a.txt", "A=sub", "B=a\\ b",
-    "A=x", "B=sub/e.txt", "A=$B", 'A="$B"', "B=$A", "C=$(ok x)", "A=1 B=2", "A=x B=$A", "A='x y'", "C=`run`", "A=b=c", "exit", "exit 1",
-    ":", ": $A", "export B=$A", 'export B="$A"', "A=1", "B=é", "A=deep", "C=$A$B", 'C="$A $B"', "A=$A$A", "unset B",
+    "export A", "export A=x", "export A=a.txt B='x y'", "export B", "unset A", "unset A B", "set -e", "set -eu",
+    "set +e", "set -x", "set -euo pipefail", "set -o errexit", "read A", "read -r A B", "read A <<< x",
+    "read A < a.txt", "A=", "A=a.txt", "A=sub", "B=a\\ b", "A=x", "B=sub/e.txt", "A=$B", 'A="$B"', "B=$A", "C=$(ok x)",
+    "A=1 B=2", "A=x B=$A", "A='x y'", "C=`run`", "A=b=c", "exit", "exit 1", "exit >nosuch/x", ":", ": $A",
+    "export B=$A", 'export B="$A"', "A=1", "B=é", "A=deep", "C=$A$B", 'C="$A $B"', "A=$A$A", "unset B",
 )  # fmt: skip
 ODD_STATE = (
-    "A='*'", "A=-rf", "A=$X", "A=~", "A=*", "return", "break", "continue", "set --", "set -- a b", "shift", "A=1 read B", "IFS=,", "unset PAGER",
-    "unset LANG", "export PAGER=x", "export LANG=x", "PAGER=x", "TERM=x", "LANG=x", "unset -v A", "unset -f A", "export -n A", "export -p",
-    "readonly A=1", "declare A=1", "declare -x A=1", "typeset A=1", "local A=1", "let A=1", "mapfile A < a.txt", "getopts a A", "alias ok=no",
-    "trap 'ok trapped' EXIT", "shopt -s nullglob", "set -f", "set -a", "set -n", "set -k", "hash -r", "umask 022", "HOME=sub", "PATH=sub",
-    "PWD=x", "OLDPWD=sub", "BASH_ENV=x", "wait", "jobs", "times", "type ok", "command -v ok", "popd", "pushd sub", "ulimit -n 9", "read PAGER",
-    "set -eo noglob", "set -e -f", "export A B=*", "export $A", "export A=$X", "unset $A", "read $A", "read -a A", "read -p x A", "read -d x A",
-    "unset GIT_PAGER", "read -n 1 A", "export 'A=x y'", 'export "$A"=x', "A=x; export A; unset A", "export A=(x)", "exit $A", "exit; ok",
-    "read -r", "read", "set +o errexit", "set -o", "set", "export", "A+=x", "A=x; A+=y", "command export A=x", "builtin export A=x",
-    "A=x export B", "A=x unset B", "env A=x", "A=x :", "A=x exit", "exec", "exec >out1", "exec <a.txt", "exec 3>out2", "eval", "eval ''",
+    "A='*'", "A=-rf", "A=$X", "A=~", "A=*", "return", "break", "continue", "set --", "set -- a b", "shift",
+    "A=1 read B", "IFS=,", "unset PAGER", "unset LANG", "export PAGER=x", "export LANG=x", "PAGER=x", "TERM=x",
+    "LANG=x", "unset -v A", "unset -f A", "export -n A", "export -p", "readonly A=1", "declare A=1", "declare -x A=1",
+    "typeset A=1", "local A=1", "let A=1", "mapfile A < a.txt", "getopts a A", "alias ok=no", "trap 'ok trapped' EXIT",
+    "shopt -s nullglob", "set -f", "set -a", "set -n", "set -k", "hash -r", "umask 022", "HOME=sub", "PATH=sub",
+    "PWD=x", "OLDPWD=sub", "BASH_ENV=x", "wait", "jobs", "times", "type ok", "command -v ok", "popd", "pushd sub",
+    "ulimit -n 9", "read PAGER", "set -eo noglob", "set -e -f", "export A B=*", "export $A", "export A=$X", "unset $A",
+    "read $A", "read -a A", "read -p x A", "read -d x A", "unset GIT_PAGER", "read -n 1 A", "export 'A=x y'",
+    'export "$A"=x', "A=x; export A; unset A", "export A=(x)", "exit $A", "exit; ok", "exit --help", "exit 1 2",
+    "eval exit", "command exit", "exit x", "A=x exit", "exit <nosuch", "read -r", "read", "set +o errexit", "set -o",
+    "set", "export", "A+=x", "A=x; A+=y", "command export A=x", "builtin export A=x", "A=x export B", "A=x unset B",
+    "env A=x", "A=x :", "A=x exit", "exec", "exec >out1", "exec <a.txt", "exec 3>out2", "eval", "eval ''",
 )  # fmt: skip
 
-_BODIES = ("x\n", "ok y\n", "", "'\n", "\tx\n", " E\n", '"', "a\\\\b\n", "#\n", "a b\n$A\n", "$(no)\n", "`no`\n", "a\\\nb\n", "\\$A\n")
+_BEFORE_SHELL = (
+    "CDPATH=deep ", "HOME=sub ", "PS4='$(ok)' ", "env SHELLOPTS=noglob ", "IFS=b ", "env IFS=x ", "BASH_ENV=a.txt ",
+    "env HOME=sub ", "env A=x ", "env -u A ", "GLOBIGNORE=a.txt ", "env BASHOPTS=nullglob ", "PWD=sub ", "LC_ALL=C ",
+    "POSIXLY_CORRECT=1 ", "OLDPWD=sub ",
+)  # fmt: skip
+_BODIES = (
+    "x\n",
+    "ok y\n",
+    "",
+    "'\n",
+    "\tx\n",
+    " E\n",
+    '"',
+    "a\\\\b\n",
+    "#\n",
+    "a b\n$A\n",
+    "$(no)\n",
+    "`no`\n",
+    "a\\\nb\n",
+    "\\$A\n",
+)
 
 _BARE = re.compile(r"[A-Za-z0-9_./,:=@%+^-]+")
 
@@ -457,11 +516,17 @@ class Grammar:
     def and_or(self, depth: int) -> str:
         text = self.pipeline(depth)
         while self.chance(0.22):
-            text += self.pick((" && ", " || ", "&&", "||")) + self.pick(("", "", "", "\n", " \\\n")) + self.pipeline(depth)
+            text += (
+                self.pick((" && ", " || ", "&&", "||")) + self.pick(("", "", "", "\n", " \\\n")) + self.pipeline(depth)
+            )
         return text
 
     def pipeline(self, depth: int) -> str:
-        front = self.pick(("! ", "time ", "time -p ", "! ! " if self.chance(self.wild) else "! ", "time ! ")) if self.chance(0.06) else ""
+        front = (
+            self.pick(("! ", "time ", "time -p ", "! ! " if self.chance(self.wild) else "! ", "time ! "))
+            if self.chance(0.06)
+            else ""
+        )
         text = self.command(depth)
         while self.chance(0.14):
             text += self.pick((" | ", "|", " |& ", " |\n")) + self.command(depth)
@@ -534,36 +599,64 @@ class Grammar:
                 return f"{self.pick(('bash', 'sh'))} {self._here_document(text)}"
             case _:
                 options = self.pick(("-c", "-c", "-ec", "-c --", "--norc -c", "-uc", "-xc"))
-                return f"{self.pick(('', '', 'A=x '))}bash {options} {self.quoted(text)}{self.pick(('', '', ' x y'))}"
+                front = self.pick(_BEFORE_SHELL if self.chance(0.15) else ("", "", "A=x "))
+                return f"{front}bash {options} {self.quoted(text)}{self.pick(('', '', ' x y'))}"
 
     # -- compound commands
 
     def compound(self, depth: int) -> str:
         body = self.body(depth)
-        match self.random.randrange(8):
+        kind = self.random.randrange(8)
+        if kind in (3, 4, 5) and self.chance(0.2):
+            body += self.pick(
+                ("break; ", "continue; ", "ok && break; ", "no || continue; ", "eval break; ")
+            ) + self.body(0)
+        match kind:
             case 0:
                 return f"({body})"
             case 1:
                 return f"{{ {body}}}"
             case 2:
-                other = f"{self.pick(('else', f'elif {self.body(0)}then'))} {self.body(depth)}" if self.chance(0.5) else ""
+                other = (
+                    f"{self.pick(('else', f'elif {self.body(0)}then'))} {self.body(depth)}" if self.chance(0.5) else ""
+                )
                 return f"if {self.body(0)}then {body}{other}fi"
             case 3 | 4:
                 words = " ".join(self.word(0) for _ in range(self.random.randrange(4)))
                 name = self.pick(NAMES)
                 variable = self.pick(("$@", '"$@"', "x${@}")).replace("@", name)
                 use = f"{self.pick(('ok', 'cat', 'echo'))} {variable}; "
-                return f"for {name} in {words}{self.pick(('; ', chr(10)))}do {use if self.chance(0.7) else ''}{body}done"
+                return (
+                    f"for {name} in {words}{self.pick(('; ', chr(10)))}do {use if self.chance(0.7) else ''}{body}done"
+                )
             case 5:
-                condition = self.pick(("while no; ", "until ok; ", "while read A; ", f"while {self.body(0)}", f"until {self.body(0)}"))
+                condition = self.pick(
+                    ("while no; ", "until ok; ", "while read A; ", f"while {self.body(0)}", f"until {self.body(0)}")
+                )
                 return f"{condition}do {body}break; done"
             case 6:
-                patterns = [self.pick(("a", "x*", "'x'", '"$A"', "a|b", "*", "[ab]", "$A", "(x", "a\\ b")) for _ in range(2)]
+                patterns = [
+                    self.pick(("a", "x*", "'x'", '"$A"', "a|b", "*", "[ab]", "$A", "(x", "a\\ b")) for _ in range(2)
+                ]
                 ended = body[:-1] if body.endswith(";") and not body.endswith("\\;") else body
                 return f"case {self.word(0)} in {patterns[0]}) {ended.removesuffix('; ')};; {patterns[1]}) {self.body(0)}esac"
             case _:
-                calm = ("[[ -f a.txt ]]", "[[ $A == x* ]]", "[[ -n $A && ( $B < y || ! -d sub ) ]]", "[[ 1 -lt 2 ]]", '[[ "$(ok x)" = y ]]')
-                odd = ("[[ a =~ b ]]", "[[ $A -eq 1 ]]", "[[ -v A ]]", "[[ a ]]", "[[ a == $(ok) && b ]]", "[[ -f a.txt -a b ]]", "[[ a = @(b) ]]")
+                calm = (
+                    "[[ -f a.txt ]]",
+                    "[[ $A == x* ]]",
+                    "[[ -n $A && ( $B < y || ! -d sub ) ]]",
+                    "[[ 1 -lt 2 ]]",
+                    '[[ "$(ok x)" = y ]]',
+                )
+                odd = (
+                    "[[ a =~ b ]]",
+                    "[[ $A -eq 1 ]]",
+                    "[[ -v A ]]",
+                    "[[ a ]]",
+                    "[[ a == $(ok) && b ]]",
+                    "[[ -f a.txt -a b ]]",
+                    "[[ a = @(b) ]]",
+                )
                 return self.pick(odd if self.chance(0.05 + self.wild) else calm)
 
     def body(self, depth: int) -> str:
@@ -657,7 +750,11 @@ class Grammar:
         if kind < 0.4:
             return f"<<<{self.pick(('', ' '))}{self.word(0)}"
         number = self.pick(("2", "1", "3", "0")) if self.chance(0.2) else ""
-        target = self.quoted(self.pick(TARGETS)) if self.chance(0.95) else self.pick(("-", "2", "&1x", "~/new", "*.txt", "1-", "/dev/tcp/x/1"))
+        target = (
+            self.quoted(self.pick(TARGETS))
+            if self.chance(0.95)
+            else self.pick(("-", "2", "&1x", "~/new", "*.txt", "1-", "/dev/tcp/x/1"))
+        )
         if self.chance(0.06):
             target = self.word(depth)
         return f"{number}{self.pick(OPERATORS)}{self.pick(('', '', ' '))}{target}"
@@ -671,7 +768,11 @@ class Grammar:
         if strip:
             body = "".join(f"\t{line}\n" for line in body.split("\n")[:-1])
         self._pending.append(f"{body}{self.pick(('', chr(9))) if strip else ''}{delimiter}\n")
-        spelling = self.pick((delimiter, f"'{delimiter}'", f'"{delimiter}"', f"\\{delimiter}")) if self.chance(0.7) else delimiter
+        spelling = (
+            self.pick((delimiter, f"'{delimiter}'", f'"{delimiter}"', f"\\{delimiter}"))
+            if self.chance(0.7)
+            else delimiter
+        )
         return f"<<{'-' if strip else ''}{self.pick(('', ' '))}{spelling}"
 
 
@@ -685,12 +786,25 @@ def _with_backslashes(value: str) -> str:
 # Mutations.
 
 _TOKEN = re.compile(r"\s+|[A-Za-z0-9_.-]+|&&|\|\||>>|<<|\$\(|.", re.DOTALL)
-_SPECIAL = tuple("'\"\\$`;&|<>(){}*?[]~#!= \n\t-/.,:%+@^0129aAx") + ("\\\n", "$'", '$"', "${", "$(", "<(", "&>", "\r", "\u00a0", "é")
+_SPECIAL = tuple("'\"\\$`;&|<>(){}*?[]~#!= \n\t-/.,:%+@^0129aAx") + (
+    "\\\n",
+    "$'",
+    '$"',
+    "${",
+    "$(",
+    "<(",
+    "&>",
+    "\r",
+    "\u00a0",
+    "é",
+)
 _AROUND = (
-    ("'", "'"), ('"', '"'), ("$'", "'"), ("$(", ")"), ('"$(', ')"'), ("`", "`"), ("(", ")"), ("{ ", "; }"), ("bash -c '", "'"), ("eval '", "'"),
-    ("eval ", ""), ("env ", ""), ("timeout 5 ", ""), ("xargs ", ""), ("! ", ""), ("time ", ""), ("if ", "; then ok; fi"), ("for A in ", "; do ok $A; done"),
-    ("while ", "; do break; done"), ("case x in *) ", ";; esac"), ("<(", ")"), ("ok; ", "; ok"), ("cd sub && ", ""), ("A=1 ", ""), ("A=", ""), ("${A:-", "}"),
-    ("$((", "))"), ("[[ ", " ]]"), ("[ ", " ]"), ("coproc ", ""), ("f() { ", "; }; f"), ("cat <<E\n", "\nE\n"), ("bash <<'E'\n", "\nE\n"), ("exec ", ""),
+    ("'", "'"), ('"', '"'), ("$'", "'"), ("$(", ")"), ('"$(', ')"'), ("`", "`"), ("(", ")"), ("{ ", "; }"),
+    ("bash -c '", "'"), ("eval '", "'"), ("eval ", ""), ("env ", ""), ("timeout 5 ", ""), ("xargs ", ""), ("! ", ""),
+    ("time ", ""), ("if ", "; then ok; fi"), ("for A in ", "; do ok $A; done"), ("while ", "; do break; done"),
+    ("case x in *) ", ";; esac"), ("<(", ")"), ("ok; ", "; ok"), ("cd sub && ", ""), ("A=1 ", ""), ("A=", ""),
+    ("${A:-", "}"), ("$((", "))"), ("[[ ", " ]]"), ("[ ", " ]"), ("coproc ", ""), ("f() { ", "; }; f"),
+    ("cat <<E\n", "\nE\n"), ("bash <<'E'\n", "\nE\n"), ("exec ", ""),
 )  # fmt: skip
 
 
@@ -815,14 +929,14 @@ int main(int argc, char **argv, char **environment) {
   return 0;
 }
 """
-_PRELUDE = "enable -n {unbuilt}\ncommand_not_found_handle() {{ {stub} \"$@\"; }}\n"
+_PRELUDE = 'enable -n {unbuilt}\ncommand_not_found_handle() {{ {stub} "$@"; }}\n'
 UNBUILT = "echo printf test [ true false pwd kill type times help umask".split()
 """Builtins that are turned off, so that the stubs are run in their place."""
-_REAL = (
-    "env timeout nice nohup stdbuf xargs find bash sh dash setsid taskset ionice flock prlimit chrt".split()
-)
+_REAL = "env timeout nice nohup stdbuf xargs find bash sh dash setsid taskset ionice flock prlimit chrt".split()
 """Programs that are the real ones, behind their record, so that what they run is recorded too."""
-_CHANGED_BY_BASH = frozenset(("_", "SHLVL", "PWD", "OLDPWD", "LD_PRELOAD", "_STDBUF_O", "_STDBUF_I", "_STDBUF_E", "LINES", "COLUMNS"))
+_CHANGED_BY_BASH = frozenset(
+    ("_", "SHLVL", "PWD", "OLDPWD", "LD_PRELOAD", "_STDBUF_O", "_STDBUF_I", "_STDBUF_E", "LINES", "COLUMNS")
+)
 _TREE = {
     "a.txt": "x y\nsub\n", "b c.txt": "a\n", "x1": "", "sub/d.py": "", "sub/e.txt": "e\n", "deep/deeper/f": "f\n", ".hidden": "h\n",
     "-rf": "", "--output=x": "", "home/h.txt": "home\n", "[ab]": "", "st*r": "", "odd/new\nline": "", "odd/ x": "",
@@ -872,7 +986,9 @@ class Scratch:
                 _link_to(shutil.which(name), f"{self.base}/bin/{name}")
         else:
             self._make_stubs()
-        self.environment = child_environment({"PATH": f"{self.base}/bin", "HOME": self.home, "LANG": "C.UTF-8", "USER": "nobody"})
+        self.environment = child_environment(
+            {"PATH": f"{self.base}/bin", "HOME": self.home, "LANG": "C.UTF-8", "USER": "nobody"}
+        )
         if real:
             effects = effects_of((), unasked=True)
             self.environment |= unasked_variables(effects, self.environment["PATH"], self.root)
@@ -903,7 +1019,9 @@ class Scratch:
         timed_out = self._finish(self._start(text), slow="(" in text and (">" in text or "<" in text))
         ran = self._records()
         after = self._snapshot()
-        changed = tuple(sorted(path for path in after.keys() | self._before.keys() if after.get(path) != self._before.get(path)))
+        changed = tuple(
+            sorted(path for path in after.keys() | self._before.keys() if after.get(path) != self._before.get(path))
+        )
         if changed:
             self._make_tree()
         return Outcome(ran=ran, changed=changed, timed_out=timed_out)
@@ -962,7 +1080,16 @@ class Scratch:
         options = ["-O1", f'-DLOG="{self._log}"', f'-DREAL="{self.base}/real"', "-o", stub, source]
         if subprocess.run([compiler, "-static", *options], capture_output=True, check=False).returncode:
             subprocess.run([compiler, *options], check=True)
-        known = {*modelled_names(), *UNBUILT, *_REAL, "ok", "no", "run", *PROGRAMS, *(shape.split()[0] for shape in SHAPES)}
+        known = {
+            *modelled_names(),
+            *UNBUILT,
+            *_REAL,
+            "ok",
+            "no",
+            "run",
+            *PROGRAMS,
+            *(shape.split()[0] for shape in SHAPES),
+        }
         for name in known:
             if "/" not in name and name not in _KEPT:
                 os.symlink(stub, f"{self.base}/bin/{name}")
@@ -1005,11 +1132,19 @@ class Scratch:
                         waiting.append(entry.path)
                         found[entry.path] = (status.st_mode, status.st_ino)
                     else:
-                        found[entry.path] = (status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, status.st_nlink)
+                        found[entry.path] = (
+                            status.st_mode,
+                            status.st_ino,
+                            status.st_size,
+                            status.st_mtime_ns,
+                            status.st_nlink,
+                        )
         return found
 
 
-_KEPT = frozenset(": alias break builtin cd command continue eval exec exit export jobs read return set shift source unset wait .".split())
+_KEPT = frozenset(
+    ": alias break builtin cd command continue eval exec exit export jobs read return set shift source unset wait .".split()
+)
 
 
 def _link_to(program: str | None, path: str) -> None:
@@ -1019,23 +1154,32 @@ def _link_to(program: str | None, path: str) -> None:
 
 # Settings by which a repository has git run a program, each with a line of .gitattributes that may be needed for it.
 _HOSTILE = (
-    ("core.fsmonitor", "touch out-fsmonitor", ""), ("diff.external", "touch out-external", ""), ("diff.x.textconv", "touch out-t", "* diff=x"),
-    ("diff.x.command", "touch out-command", "* diff=x"), ("filter.x.clean", "touch out-clean", "* filter=x"),
-    ("filter.x.process", "touch out-process", "* filter=x"), ("filter.x.smudge", "touch out-smudge", "* filter=x"),
-    ("alias.st", "!touch out-alias", ""), ("core.pager", "touch out-pager", ""), ("pager.log", "touch out-pager", ""),
-    ("core.hooksPath", "sub", ""), ("gpg.program", "touch out-gpg", ""), ("log.showSignature", "true", ""), ("merge.x.driver", "touch out-m", "* merge=x"),
-    ("core.editor", "touch out-editor", ""), ("include.path", "../sub/e.txt", ""), ("core.sshCommand", "touch out-ssh", ""),
-    ("remote.origin.url", "ext::touch out-ext", ""), ("uploadpack.packObjectsHook", "touch out-hook", ""), ("core.attributesFile", "sub/e.txt", ""),
-    ("core.alternateRefsCommand", "touch out-refs", ""), ("trailer.x.command", "touch out-trailer", ""), ("core.askPass", "touch out-ask", ""),
-    ("credential.helper", "!touch out-credential", ""), ("core.worktree", "../../canary", ""), ("core.gitProxy", "touch out-proxy", ""),
-    ("submodule.x.update", "!touch out-submodule", ""), ("interactive.diffFilter", "touch out-filter", ""), ("diff.tool", "touch", ""),
-    ("column.ui", "always", ""), ("help.autoCorrect", "immediate", ""), ("core.untrackedCache", "true", ""), ("maintenance.auto", "true", ""),
-    ("gc.auto", "1", ""), ("core.splitIndex", "true", ""), ("feature.manyFiles", "true", ""), ("index.version", "4", ""),
+    ("core.fsmonitor", "touch out-fsmonitor", ""), ("diff.external", "touch out-external", ""),
+    ("diff.x.textconv", "touch out-t", "* diff=x"), ("diff.x.command", "touch out-command", "* diff=x"),
+    ("filter.x.clean", "touch out-clean", "* filter=x"), ("filter.x.process", "touch out-process", "* filter=x"),
+    ("filter.x.smudge", "touch out-smudge", "* filter=x"), ("alias.st", "!touch out-alias", ""),
+    ("core.pager", "touch out-pager", ""), ("pager.log", "touch out-pager", ""), ("core.hooksPath", "sub", ""),
+    ("gpg.program", "touch out-gpg", ""), ("log.showSignature", "true", ""),
+    ("merge.x.driver", "touch out-m", "* merge=x"), ("core.editor", "touch out-editor", ""),
+    ("include.path", "../sub/e.txt", ""), ("core.sshCommand", "touch out-ssh", ""),
+    ("remote.origin.url", "ext::touch out-ext", ""), ("uploadpack.packObjectsHook", "touch out-hook", ""),
+    ("core.attributesFile", "sub/e.txt", ""), ("core.alternateRefsCommand", "touch out-refs", ""),
+    ("trailer.x.command", "touch out-trailer", ""), ("core.askPass", "touch out-ask", ""),
+    ("credential.helper", "!touch out-credential", ""), ("core.worktree", "../../canary", ""),
+    ("core.gitProxy", "touch out-proxy", ""), ("submodule.x.update", "!touch out-submodule", ""),
+    ("interactive.diffFilter", "touch out-filter", ""), ("diff.tool", "touch", ""), ("column.ui", "always", ""),
+    ("help.autoCorrect", "immediate", ""), ("core.untrackedCache", "true", ""), ("maintenance.auto", "true", ""),
+    ("gc.auto", "1", ""), ("core.splitIndex", "true", ""), ("feature.manyFiles", "true", ""),
+    ("index.version", "4", ""),
 )  # fmt: skip
 
 
 def _make_repository(root: str, environment: dict[str, str], hostile: Sequence[str]) -> None:
-    environment = {**environment, "GIT_AUTHOR_DATE": "2020-01-01T00:00:00Z", "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z"}
+    environment = {
+        **environment,
+        "GIT_AUTHOR_DATE": "2020-01-01T00:00:00Z",
+        "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z",
+    }
 
     def git(*words: str) -> None:
         subprocess.run(["/usr/bin/git", *words], cwd=root, env=environment, check=True, capture_output=True)
@@ -1224,7 +1368,11 @@ def find_unpredicted(text: str, reading: Reading, outcome: Outcome, environment:
         commands = predicted.matching(ran.argv)
         if not commands:
             return Finding("argv", f"{ran.argv!r} was run")
-        finding = _check_places(ran, commands) or _check_variables(ran, commands, environment) or _check_files(ran, named, reading)
+        finding = (
+            _check_places(ran, commands)
+            or _check_variables(ran, commands, environment)
+            or _check_files(ran, named, reading)
+        )
         if finding is not None:
             return finding
     written = [path for path in reading.paths if path.access is not Access.READ]
@@ -1260,7 +1408,12 @@ def _check_variables(ran: Ran, commands: Sequence[Command], environment: dict[st
 
 def _check_files(ran: Ran, named: set[str], reading: Reading) -> Finding | None:
     for file in ran.files:
-        if file.startswith(("/dev/", "/proc/")) or file.endswith(" (deleted)") or file in named or not os.path.isfile(file):
+        if (
+            file.startswith(("/dev/", "/proc/"))
+            or file.endswith(" (deleted)")
+            or file in named
+            or not os.path.isfile(file)
+        ):
             continue
         trees = [path.real for path in reading.paths if path.tree]
         if not any(file.startswith(tree + "/") for tree in trees):
@@ -1281,7 +1434,9 @@ class Checked(NamedTuple):
 class Checker:
     """Reads scripts, runs those that are AUTO, and compares."""
 
-    def __init__(self, scratch: Scratch, policy: bytes, compare: Callable[[str, Reading, Outcome], Finding | None]) -> None:
+    def __init__(
+        self, scratch: Scratch, policy: bytes, compare: Callable[[str, Reading, Outcome], Finding | None]
+    ) -> None:
         self.scratch = scratch
         self.reader = Reader(policy, Workspace(scratch.root, scratch.home))
         self._compare = compare
@@ -1321,7 +1476,9 @@ class Checker:
 def stub_checker() -> Checker:
     """Return what holds every argv of an AUTO script against the prediction; from here on without privileges."""
     scratch = Scratch()
-    checker = Checker(scratch, LOOSEST, lambda text, reading, outcome: find_unpredicted(text, reading, outcome, scratch.environment))
+    checker = Checker(
+        scratch, LOOSEST, lambda text, reading, outcome: find_unpredicted(text, reading, outcome, scratch.environment)
+    )
     _settle(checker)
     return checker
 
@@ -1350,10 +1507,7 @@ def _find_written(text: str, reading: Reading, outcome: Outcome) -> Finding | No
 # The second property: real programs, of which each may write.
 
 REAL_PROGRAMS = (
-    "cat ls grep sed sort uniq head tail wc find awk tr cut xargs env timeout nice tee cp mv rm touch ln dd split xxd tar diff git bash "
-    "comm paste nl od fold expand rev tac shuf seq basename dirname realpath readlink stat file du df cmp join csplit mkdir mktemp "
-    "sha256sum md5sum base64 gzip nohup stdbuf sh install chmod truncate fmt pr column strings hexdump tsort numfmt date id uname which "
-    "egrep fgrep zcat sleep expr".split()
+    "cat ls grep sed sort uniq head tail wc find awk tr cut xargs env timeout nice tee cp mv rm touch ln dd split xxd tar diff git bash " "comm paste nl od fold expand rev tac shuf seq basename dirname realpath readlink stat file du df cmp join csplit mkdir mktemp " "sha256sum md5sum base64 gzip nohup stdbuf sh install chmod truncate fmt pr column strings hexdump tsort numfmt date id uname which " "egrep fgrep zcat sleep expr".split(),
 )  # fmt: skip
 _LOOKING = r"""
 cat %
@@ -1602,9 +1756,10 @@ git diff --textconv
 sed -n '/x/{p;w out1'$'\n''}' %
 """.strip("\n").split("\n")
 _OPTION_POOL = (
-    "-i", "-o", "-w", "-f", "-r", "-n", "-a", "-c", "-e", "-u", "-z", "-s", "-p", "-x", "-d", "-l", "-C", "-O", "-v", "-I", "--output=out1",
-    "--output", "out1", "-oout1", "--in-place", "--help", "--version", "-fout1", "--outp=out1", "--", "-", "-ni", "--log-file=out1", "-D", "-m",
-    "--file=out1", "--append", "-R", "-L", "-t", "-q", "--debug", "-T", "-P", "--target-directory=sub", "-b", "-S.bak", "--backup",
+    "-i", "-o", "-w", "-f", "-r", "-n", "-a", "-c", "-e", "-u", "-z", "-s", "-p", "-x", "-d", "-l", "-C", "-O", "-v",
+    "-I", "--output=out1", "--output", "out1", "-oout1", "--in-place", "--help", "--version", "-fout1", "--outp=out1",
+    "--", "-", "-ni", "--log-file=out1", "-D", "-m", "--file=out1", "--append", "-R", "-L", "-t", "-q", "--debug",
+    "-T", "-P", "--target-directory=sub", "-b", "-S.bak", "--backup",
 )  # fmt: skip
 
 
@@ -1612,10 +1767,15 @@ class RealGrammar(Grammar):
     """The same scripts about programs that are really run: readers, writers, and options that make the one the other."""
 
     def simple(self, depth: int) -> str:
-        shape = self.pick(_LOOKING if self.chance(0.7) else _CHANGING) if self.chance(0.85) else self.pick(REAL_PROGRAMS) + " % @"[: 2 * self.random.randrange(3)]
+        shape = (
+            self.pick(_LOOKING if self.chance(0.7) else _CHANGING)
+            if self.chance(0.85)
+            else self.pick(REAL_PROGRAMS) + " % @"[: 2 * self.random.randrange(3)]
+        )
         parts = re.split(r"(?<![\w%])([@%])(?=\s|$)", shape)
         words = "".join(
-            self.word(depth) if part == "@" else self.quoted(self.pick(FILES)) if part == "%" else part for part in parts
+            self.word(depth) if part == "@" else self.quoted(self.pick(FILES)) if part == "%" else part
+            for part in parts
         )
         if self.chance(0.25):
             name, _, rest = words.partition(" ")
@@ -1645,7 +1805,12 @@ def real_scripts(random: Random, count: int) -> Iterator[Made]:
 def _stays_near(text: str) -> bool:
     """Say whether no word can lead out of the scratch folder: nothing absolute but /dev/null, and few steps up."""
     plain = re.sub(r"['\"\\\n]", "", text.replace("/dev/null", ""))
-    return re.search(r"(?<![\w.*?\]])/", plain) is None and plain.count("..") <= 3 and "\\x2" not in text and "\\05" not in text
+    return (
+        re.search(r"(?<![\w.*?\]])/", plain) is None
+        and plain.count("..") <= 3
+        and "\\x2" not in text
+        and "\\05" not in text
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -1743,7 +1908,10 @@ def _count(counts: Counter[str], made: Made, checked: Checked) -> None:
 def run_all(seed: int, count: int, jobs: int, *, real: bool, second: bool) -> Part:
     """Check `count` scripts in several processes."""
     step = 1_000 if real else 5_000
-    parts = [(seed * 1_000_000 + index, min(step, count - start), real, second) for index, start in enumerate(range(0, count, step))]
+    parts = [
+        (seed * 1_000_000 + index, min(step, count - start), real, second)
+        for index, start in enumerate(range(0, count, step))
+    ]
     counts: Counter[str] = Counter()
     found: list[Counterexample] = []
     disagreements: list[tuple[str, str]] = []
@@ -1764,7 +1932,9 @@ def serve(lines: Iterable[str]) -> None:
             text = json.loads(line)
             checked = checker.check(text)
             finding = checker.confirmed(text) if checked.finding is not None else None
-            print(json.dumps({"auto": checked.auto, "ran": checked.ran, "finding": finding and list(finding)}), flush=True)
+            print(
+                json.dumps({"auto": checked.auto, "ran": checked.ran, "finding": finding and list(finding)}), flush=True
+            )
     finally:
         checker.scratch.remove()
 
@@ -1776,7 +1946,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--real", action="store_true", help="readers with the real programs: they must write nothing")
-    parser.add_argument("--second-opinion", action="store_true", help="print where tree-sitter-bash finds more commands")
+    parser.add_argument(
+        "--second-opinion", action="store_true", help="print where tree-sitter-bash finds more commands"
+    )
     parser.add_argument("--json", action="store_true", help="print one object")
     parser.add_argument("--serve", action="store_true", help="check the scripts of the input, a JSON text a line")
     parser.add_argument("texts", nargs="*", help="check these scripts only")
@@ -1790,7 +1962,15 @@ def main() -> int:
     part = run_all(options.seed, options.count, options.jobs, real=options.real, second=options.second_opinion)
     seconds = time.monotonic() - started
     if options.json:
-        print(json.dumps({"counts": part.counts, "found": [list(each) for each in part.found], "disagreements": part.disagreements}))
+        print(
+            json.dumps(
+                {
+                    "counts": part.counts,
+                    "found": [list(each) for each in part.found],
+                    "disagreements": part.disagreements,
+                }
+            )
+        )
     else:
         _print_part(part, seconds)
     return 1 if part.found else 0
@@ -1804,7 +1984,14 @@ def _check_texts(texts: Sequence[str], *, real: bool) -> int:
             checked = checker.check(text)
             print(f"{'auto' if checked.auto else 'opaque' if checked.opaque else 'asked'}: {text!r}")
             for facet in reading.facets:
-                print("   facet", facet.argv if isinstance(facet, Command) else facet.written if isinstance(facet, PathAccess) else facet)
+                print(
+                    "   facet",
+                    facet.argv
+                    if isinstance(facet, Command)
+                    else facet.written
+                    if isinstance(facet, PathAccess)
+                    else facet,
+                )
             print("  ", checked.finding or "as predicted")
     finally:
         checker.scratch.remove()

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from importlib import import_module
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from harness.actions import Access, Act
 from harness.programs.model import Found, Program, Unknown, Use
@@ -666,6 +668,8 @@ def test_a_word_that_may_be_anything_is_never_waved_through(name: str) -> None:
         (["gcc", Unknown("src/$X", prefix="src/")], "gap"),
         (["mypy", Found("{}", starts=("@src",))], "gap"),
         (["mypy", "--", Unknown("$X")], "gap"),
+        (["pytest", "-k", ""], "runs net"),
+        (["gofmt", "a.go", Unknown("$X")], "gap"),
         (["uv", "run", Unknown("$X")], "gap"),
         (["npm", Unknown("$X")], "gap"),
         (["npm", "run", Unknown("a$X", prefix="a")], "runs net"),
@@ -682,6 +686,51 @@ def test_a_word_that_may_be_anything_is_never_waved_through(name: str) -> None:
 )
 def test_words_whose_value_is_not_known(argv: list[str], expected: str) -> None:
     assert shown(read_command(PROGRAMS[argv[0]], argv)) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "limited"),
+    [
+        ("ruff check --isolated --no-cache .", True),
+        ("ruff format --isolated --no-cache --check .", True),
+        ("ruff check --isolated --no-cache --extension env:python .", False),
+        ("ruff check --fix .", True),
+        ("black --check .", False),
+        ("black .", True),
+        ("gofmt -l .", True),
+        ("shfmt -l .", False),
+        ("go version bin", False),
+        ("eslint --fix .", True),
+        ("cargo fmt", True),
+    ],
+)
+def test_which_files_of_a_tree_are_meant(line: str, limited: bool) -> None:
+    trees = [path for path in read(line).paths if path.tree and path.word != ".ruff_cache"]
+    assert [bool(tree.only) for tree in trees] == [limited]
+
+
+_WORDS = st.one_of(
+    st.sampled_from([sub for program in PROGRAMS.values() for name in program.subcommands for sub in name.split()]),
+    st.sampled_from([spelling for _, program in _programs() for spelling in option_table(program.options)]),
+    st.sampled_from(
+        ["", "-", "--", ".", "a.py", ".env", "@words", "x=y", "-=", "--=", "+x", "-x=y", "'", "a b", "-\u00e9"]
+    ),
+    st.sampled_from(
+        [Unknown("$X"), Unknown("$X", single=False), Unknown("-$X", prefix="-"), Unknown("a$X", prefix="a")]
+    ),
+    st.sampled_from([Found("{}", starts=("src", ".")), Found("{}", starts=("@src",))]),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.sampled_from(sorted(PROGRAMS)), st.lists(_WORDS, max_size=6))
+def test_no_words_make_a_model_raise_or_look_at_the_unknown(name: str, words: list[str]) -> None:
+    use = read_command(PROGRAMS[name], [name, *words])
+    assert (use.act is Act.UNKNOWN) == bool(use.gap)
+    if only_looks(use):
+        told = {path.word for path in use.paths}
+        assert not any(isinstance(word, Unknown) and not word.prefix for word in words if word not in told)
+        assert all(path.word for path in use.paths)
 
 
 def test_no_two_files_have_a_model_of_the_same_program() -> None:

@@ -295,6 +295,7 @@ unzip a.zip                              -> writes r:a.zip r:a.zip.zip r:a.zip.Z
 unzip -d out a.zip                       -> writes r:a.zip r:a.zip.zip r:a.zip.ZIP W:out
 unzip -o a.zip -dout                     -> writes r:a.zip r:a.zip.zip r:a.zip.ZIP W:out
 unzip a.zip -x f -d out                  -> writes r:a.zip r:a.zip.zip r:a.zip.ZIP W:out
+unzip a.zip -d a -d b                    -> gap
 unzip -lo a.zip                          -> gap
 unzip -pf a.zip                          -> gap
 unzip -l -u a.zip                        -> gap

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness import ActionLog, Answer, Approval, Limits, ToolError, ToolRegistry, Verdict, Workspace, builtin_tools
-from harness.actions import Access, Action, Command, Effects, Facet, Opaque, PathAccess, Place
+from harness.actions import Access, Act, Action, Command, Effects, Facet, Opaque, PathAccess, Place
 from harness.gate import Gate, Permit
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy_file import parse_policy
@@ -430,7 +430,7 @@ def test_the_environment_is_a_list_of_names(tmp_path: Path) -> None:
     }
     road = Road(tmp_path, given, Limits())
 
-    result = road.run(command="env")
+    result = road.run(command="f() { :; }; env")  # opaque, so a person is asked
     road.log.close()
 
     shown = dict(line.partition("=")[::2] for line in result.content.splitlines()[:-1])
@@ -459,6 +459,76 @@ def test_the_environment_is_a_list_of_names(tmp_path: Path) -> None:
     }
 
 
+def test_unasked_git_gets_no_hooks_no_pager_and_no_transports(road: Road) -> None:
+    shown = dict(line.partition("=")[::2] for line in road.run(command="env").content.splitlines()[:-1])
+    settings = {
+        shown[f"GIT_CONFIG_KEY_{n}"]: shown[f"GIT_CONFIG_VALUE_{n}"] for n in range(int(shown["GIT_CONFIG_COUNT"]))
+    }
+    assert (settings, shown["GIT_ALLOW_PROTOCOL"]) == (
+        {
+            "core.fsmonitor": "false",
+            "safe.bareRepository": "explicit",
+            "core.hooksPath": "/dev/null",
+            "core.pager": "cat",
+            "core.attributesFile": "/dev/null",
+            "log.showSignature": "false",
+            "diff.ignoreSubmodules": "all",
+            "protocol.allow": "never",
+        },
+        "none",
+    )
+
+
+def test_an_unasked_command_that_may_reach_out_keeps_its_transports(road: Road) -> None:
+    shown = dict(line.partition("=")[::2] for line in road.run(command="env; tool").content.splitlines()[:-2])
+    assert (shown["GIT_CONFIG_KEY_2"], shown.get("GIT_ALLOW_PROTOCOL")) == ("core.hooksPath", None)
+
+
+@pytest.mark.parametrize(
+    ("command", "printed"),
+    [
+        pytest.param("tac a.txt", "real\n", id="a reader is the system's"),
+        pytest.param("tac a.txt; tool", "fake\n", id="what does more is found as the person set it"),
+    ],
+)
+def test_a_folder_of_programs_in_the_workspace_comes_last_for_readers(
+    tmp_path: Path, command: str, printed: str
+) -> None:
+    road = Road(tmp_path, {"PATH": f"{tmp_path}/workspace/bin:{PATH}"}, Limits())
+    (road.root / "bin").mkdir()
+    (road.root / "a.txt").write_text("real\n")
+    fake = road.root / "bin" / "tac"
+    fake.write_text("#!/bin/sh\necho fake\n")
+    fake.chmod(0o755)
+
+    result = road.run(command=command)
+    road.log.close()
+
+    assert result.content.startswith(printed)
+
+
+@pytest.mark.parametrize(
+    ("given", "locale"),
+    [
+        pytest.param({}, None, id="none is the locale of C"),
+        pytest.param({"LANG": "de_DE.UTF-8"}, None, id="UTF-8"),
+        pytest.param({"LC_ALL": "C"}, "C", id="bytes"),
+        pytest.param(
+            {"LANG": "zh_CN.GBK"}, "C.UTF-8", id="a character set in which a quote may be half of a character"
+        ),
+        pytest.param({"LANG": "de_DE.UTF-8", "LC_CTYPE": "ja_JP.SJIS"}, "C.UTF-8", id="the one that counts"),
+        pytest.param({"LANG": "de_DE"}, "C.UTF-8", id="one that is not named"),
+    ],
+)
+def test_bash_reads_a_line_in_the_character_set_in_which_it_was_judged(
+    tmp_path: Path, given: dict[str, str], locale: str | None
+) -> None:
+    road = Road(tmp_path, {"PATH": PATH, **given}, Limits())
+    result = road.run(command="printenv LC_ALL")
+    road.log.close()
+    assert result.content.partition("\n")[0] == (locale or "(no output)")
+
+
 def test_a_program_in_the_workspace_does_not_stand_in_for_another(tmp_path: Path) -> None:
     road = Road(tmp_path, {"PATH": f".::{PATH}"}, Limits())
     fake = road.root / "ls"
@@ -478,6 +548,12 @@ def inside(road: Road, word: str, name: str, access: Access) -> PathAccess:
     return PathAccess(written=word, real=str(road.root / name), names=(name,), access=access, place=Place.INSIDE)
 
 
+def looks(text: str, *paths: PathAccess) -> Command:
+    """Return a command of which a model knows that it only looks."""
+    argv = tuple(text.split())
+    return Command(text=text, argv=argv, paths=paths, act=Act.LOOKS, model=argv[0])
+
+
 def test_an_action_holds_the_command_as_it_was_read(road: Road) -> None:
     (road.root / "src").mkdir()
     call = ToolCall(
@@ -488,13 +564,10 @@ def test_an_action_holds_the_command_as_it_was_read(road: Road) -> None:
 
     folder = inside(road, "src", "src", Access.READ)
     facets: tuple[Facet, ...] = (
-        Command(text="cat a", argv=("cat", "a"), paths=(inside(road, "a", "src/a", Access.READ), folder)),
-        Command(
-            text="sort -u b",
-            argv=("sort", "-u", "b"),
-            paths=(inside(road, "b", "src/b", Access.EITHER),),
-        ),
-        Command(text="ls", argv=("ls",)),
+        looks("cat a", inside(road, "a", "src/a", Access.READ)),
+        looks("sort -u b", inside(road, "b", "src/b", Access.READ)),
+        looks("ls", inside(road, ".", "src", Access.READ)),
+        Command(text="cd src", argv=("cd", "src"), paths=(folder,), act=Act.WRAPS, model="cd"),
     )
     assert action == Action(
         call=call,
@@ -513,23 +586,20 @@ def test_an_operand_is_judged_where_a_link_leads(road: Road, tmp_path: Path) -> 
 
     (facet,) = road.prepare(command="cat link/x").facets
 
-    assert facet == Command(
-        text="cat link/x",
-        argv=("cat", "link/x"),
-        paths=(
-            PathAccess(
-                written="link/x",
-                real=str(tmp_path / "elsewhere" / "x"),
-                names=("link/x", str(tmp_path / "elsewhere" / "x")),
-                access=Access.READ,
-                place=Place.OUTSIDE,
-            ),
+    assert facet == looks(
+        "cat link/x",
+        PathAccess(
+            written="link/x",
+            real=str(tmp_path / "elsewhere" / "x"),
+            names=("link/x", str(tmp_path / "elsewhere" / "x")),
+            access=Access.READ,
+            place=Place.OUTSIDE,
         ),
     )
 
 
 def test_what_is_not_plain_is_one_opaque_facet(road: Road) -> None:
-    action = road.prepare(command="echo $(rm x)")
+    action = road.prepare(command="f() { rm x; }")
 
     assert [type(facet) for facet in action.facets] == [Opaque]
 

@@ -81,7 +81,7 @@ def _unzip(argv: Sequence[str]) -> Use:
             raise NotCoveredError(f"{word} may be an option")
         if isinstance(word, Found) or word[:1] != "-":
             archive = archive or word
-        elif word.startswith("-d") and not zipinfo:
+        elif word.startswith("-d") and not zipinfo and not folder:
             folder = word[2:] or (words.pop(0) if words else "")
             if not folder or isinstance(folder, Unknown | Found):
                 raise NotCoveredError("-d has no value that is known")

@@ -39,9 +39,7 @@ _VALUES = {
 }
 """Options with a value: what is done to the path that it is, if it is one."""
 _WRITES_NOTHING = frozenset(("-E", "-fsyntax-only", "-M", "-MM", "-###"))
-_ABOUT_ITSELF = frozenset(
-    "--version -v -dumpversion -dumpfullversion -dumpmachine --help -print-search-dirs".split()
-)
+_ABOUT_ITSELF = frozenset("--version -v -dumpversion -dumpfullversion -dumpmachine --help -print-search-dirs".split())
 
 
 def _read_compiler(argv: Sequence[str]) -> Use:

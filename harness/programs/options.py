@@ -373,7 +373,7 @@ class _Reading:
             self.paths += [
                 PathUse(word=_join(self.folder, s), access=kind, tree=True, follows=True) for s in word.starts
             ]
-        elif word and not (word == "-" and access is Access.READ):
+        elif word:  # `-` is the input to most programs, and a file of that name to some
             self.paths.append(PathUse(word=_join(self.folder, word), access=access, tree=tree))
 
 

@@ -13,7 +13,8 @@ from harness.programs.options import stricter
 from harness.programs.tables import as_trees, here_by_default, no_files_of_words, one_of, operands_written
 from harness.record import replace
 
-_PYTHON_FILES = ("*.py", "*.pyi", "*.pyw", "*.ipynb", "pyproject.toml")
+# What ruff opens below a folder, as seen with ruff 0.17; `--extension env:python` adds .env and all files so named.
+_PYTHON_FILES = ("*.py", "*.pyi", "*.pyw", "*.ipynb", "*.md", "*.markdown", "pyproject.toml", "ruff.toml", ".ruff.toml")
 
 
 # --- ruff
@@ -30,9 +31,9 @@ def _ruff(parsed: Parsed, use: Use, *, writes: bool) -> Use:
     parsed, use = here_by_default(parsed, use)
     if writes:
         use = operands_written(parsed, use)
+    use = as_trees(parsed, use, () if parsed.has("--extension") else _PYTHON_FILES)
     if parsed.has("--isolated") and parsed.has("--no-cache") and not parsed.has("--config"):
-        return as_trees(parsed, use)
-    use = as_trees(parsed, use, _PYTHON_FILES)
+        return use
     cache = () if parsed.has("--no-cache") else (PathUse(word=".ruff_cache", access=Access.WRITE, tree=True),)
     return replace(use, paths=(*use.paths, *cache), act=stricter(use.act, Act.CHANGES))
 

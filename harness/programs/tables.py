@@ -41,11 +41,10 @@ def all_of(*refines: Refine) -> Refine:
     return refine
 
 
-def beginnings(word: str) -> tuple[str, ...]:
-    """Return what a word may begin with; an empty text means that anything may stand there."""
+def _may_begin_with(char: str, word: str) -> bool:
     if isinstance(word, Unknown):
-        return (word.prefix,)
-    return (*word.starts, "./") if isinstance(word, Found) else (word,)
+        return word.prefix[:1] in ("", char)
+    return word.startswith(char) or (isinstance(word, Found) and any(start.startswith(char) for start in word.starts))
 
 
 def no_files_of_words(program: Program) -> Program:
@@ -56,8 +55,8 @@ def no_files_of_words(program: Program) -> Program:
 
     def read(argv: Sequence[str]) -> Use:
         for word in argv[1:]:
-            if any(not begin or begin[0] == "@" for begin in beginnings(word)):
-                return gap(f"{word or repr(word)} may be a file of further words")
+            if _may_begin_with("@", word):
+                return gap(f"{word} may be a file of further words")
         return read_command(program, argv)
 
     return replace(program, read=read)
@@ -73,7 +72,7 @@ def options_first(program: Program) -> Program:
         parsed = parse_words(program, argv, stop=True)
         behind = parsed.operands[1:] if isinstance(parsed, Parsed) else ()
         for word in behind:
-            if any(not begin or begin[0] == "-" for begin in beginnings(word)):
+            if _may_begin_with("-", word):
                 return gap(f"{word} stands behind an operand")
         return read_command(program, argv)
 

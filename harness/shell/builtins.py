@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from posixpath import join, normpath
+from typing import assert_never
 
 from harness.programs.model import Found, Unknown
 from harness.programs.variables import changes_the_shell
@@ -22,6 +23,12 @@ STEERS_THE_SHELL = frozenset(
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _OPTIONS = frozenset(("errexit", "nounset", "pipefail", "xtrace"))
+
+
+SPECIAL_BUILTINS = frozenset(
+    ": break continue eval exec exit export readonly return set shift times trap unset".split()
+)
+"""In sh, an assignment in front of one of these holds afterwards too (POSIX.1-2024, XCU 2.15); in bash it does not."""
 
 
 def after_builtin(argv: Sequence[str], state: State) -> State | str:
@@ -82,41 +89,49 @@ def normal_path(folder: str, target: str) -> str:
     return normpath(join(folder, target))
 
 
-def assigned_names(node: Node | Script | AndOr) -> frozenset[str]:
-    """Return the variables that a part of the tree may set; with `eval` among them if it may set any."""
-    match node:
-        case Script():
-            return _union(node.items)
-        case AndOr():
-            pipelines = (node.first, *(pipeline for _, pipeline in node.rest))
-            return _union([each for pipeline in pipelines for each in pipeline.commands])
-        case Simple():
-            return _set_by(node)
-        case Group():
-            return assigned_names(node.body)
-        case If():
-            parts = [part for branch in node.branches for part in branch]
-            return _union([*parts, *((node.otherwise,) if node.otherwise else ())])
-        case For():
-            return assigned_names(node.body) | {node.name}
-        case While():
-            return _union((node.condition, node.body))
-        case Case():
-            return _union(node.bodies)
-        case Test():
-            return frozenset()
-
-
-def _union(parts: Sequence[Node | Script | AndOr]) -> frozenset[str]:
-    return frozenset().union(*(assigned_names(part) for part in parts))
-
-
-def _set_by(node: Simple) -> frozenset[str]:
-    names = {each.name for each in node.assignments}
-    if node.words and node.words[0].constant not in ("export", "read", "unset"):
-        # A word that an expansion gives may be `eval` or `read` too; only constants are surely not.
-        return frozenset(names | {"eval"} if node.words[0].constant in ("eval", None) else names)
-    for word in node.words[1:]:
-        first = word.pieces[0] if word.pieces else None
-        names.add(first.text.partition("=")[0] if isinstance(first, Literal) else "eval")
+def assigned_names(part: Node | Script | AndOr) -> frozenset[str]:
+    """Return the variables that a part of the tree may set by itself; what `eval` sets is not among them."""
+    names: set[str] = set()
+    for node in _nodes(part):
+        if isinstance(node, For):
+            names.add(node.name)
+        elif isinstance(node, Simple):
+            names |= {each.name for each in node.assignments}
+            if node.words and node.words[0].constant in ("export", "read", "unset"):
+                firsts = [word.pieces[0] for word in node.words[1:] if word.pieces]
+                names |= {piece.text.partition("=")[0] for piece in firsts if isinstance(piece, Literal)}
     return frozenset(names)
+
+
+def first_words(part: Node | Script | AndOr) -> frozenset[str]:
+    """Return the first word of each command in a part of the tree; an empty one for a word that expands."""
+    commands = (node for node in _nodes(part) if isinstance(node, Simple) and node.words)
+    return frozenset(node.words[0].constant or "" for node in commands)
+
+
+def _nodes(part: Node | Script | AndOr) -> Iterator[Node]:
+    """Yield every command of a part of the tree, those inside groups, loops and choices too."""
+    match part:
+        case Script():
+            inner: Sequence[Node | Script | AndOr] = part.items
+        case AndOr():
+            pipelines = (part.first, *(pipeline for _, pipeline in part.rest))
+            inner = [each for pipeline in pipelines for each in pipeline.commands]
+        case Simple() | Test():
+            yield part
+            return
+        case Group() | For():
+            inner = (part.body,)
+        case If():
+            inner = [each for branch in part.branches for each in branch]
+            inner = [*inner, part.otherwise] if part.otherwise else inner
+        case While():
+            inner = (part.condition, part.body)
+        case Case():
+            inner = part.bodies
+        case _:
+            assert_never(part)
+    if not isinstance(part, Script | AndOr):
+        yield part
+    for each in inner:
+        yield from _nodes(each)

@@ -77,6 +77,8 @@ class Expander:
         self._sure_of_disk = sure_of_disk
         self.whole_folders: list[str] = []
         """Folders of which a word names everything: `src` of `src/*`, `.` of `*`."""
+        self.matched = False
+        """Whether a pattern stands for several files: their order is for the locale to say (bash(1), Pathname Expansion)."""
 
     def words(self, word: Word) -> list[str]:
         """Return what bash makes of one word: several words for a pattern, `Unknown` for what is not known."""
@@ -103,7 +105,7 @@ class Expander:
                 if isinstance(piece, Number) and not unknown and not any(known):
                     known.append("0")  # digits: no option begins so
                 unknown = True
-                single = single and (isinstance(piece, Number) or getattr(piece, "quoted", False))
+                single = single and _is_one_word(piece)
             elif not unknown:
                 known.append(text)
         if not unknown:
@@ -161,7 +163,19 @@ class Expander:
         names = found.pop()
         if names is None:
             return [Unknown(written, prefix=beginning, single=False)]
+        self.matched = self.matched or len(names) > 1
         return list(names) or [written]
+
+
+def _is_one_word(piece: Piece) -> bool:
+    """Say whether an expansion makes exactly one word, or a part of one: `"$@"` makes any number though it is quoted."""
+    match piece:
+        case Parameter():
+            return piece.quoted and piece.name != "@"
+        case Substitution():
+            return piece.quoted
+        case _:
+            return isinstance(piece, Number)
 
 
 def _is_known(piece_and_text: tuple[Piece, str | None]) -> bool:

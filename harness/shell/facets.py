@@ -12,7 +12,7 @@ from typing import assert_never
 from harness.actions import Access, Act, Command, Facet, PathAccess, Place
 from harness.programs.model import Unknown
 from harness.record import replace
-from harness.shell.builtins import assigned_names
+from harness.shell.builtins import assigned_names, first_words
 from harness.shell.expand import Disk
 from harness.shell.loose import loose_opaque
 from harness.shell.parser import parse
@@ -116,6 +116,13 @@ class _Reading(SimpleCommands):
         self.steps += 1
         if self.steps > MAX_STEPS:
             raise StopReading(f"more than {MAX_STEPS} steps", "")
+        outcome = self.run(node, state)
+        if any(each.operator not in ("<<", "<<<") for each in node.redirections):
+            # One that fails keeps the command from being run at all.
+            return Outcome(ok=outcome.ok, failed=merged(outcome.failed, state))
+        return outcome
+
+    def run(self, node: Node, state: State) -> Outcome:
         match node:
             case Simple():
                 return self.simple(node, state)
@@ -150,13 +157,16 @@ class _Reading(SimpleCommands):
     def loop(self, node: For | While, state: State) -> Outcome:
         """Read a loop once for each value where they are known; else once, with nothing known of what it sets."""
         changed = assigned_names(node)
-        if "eval" in changed:
+        words = first_words(node)
+        if "eval" in words or "" in words:
             raise StopReading("eval in a loop", node.text)
+        if "cd" in words and not words.isdisjoint(("break", "continue")):
+            state = replace(state, folders=())  # where it is left, and where it goes on, is not known
         if isinstance(node, For):
             self.check_name(node.name, node.text)
             state = state.touching(node.name)
             values = self.loop_values(node, state)
-            if values is not None and changed == {node.name}:
+            if values is not None and changed == {node.name} and words.isdisjoint(("break", "continue")):
                 return self.rounds(node, values, state)
         state = state.forgetting(changed)
         after = merged(state, self.round(node, state))

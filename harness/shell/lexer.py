@@ -51,6 +51,7 @@ _CLASS = re.compile(r"\[[!^]?[A-Za-z0-9_.,-][A-Za-z0-9_.,!^-]*\]")
 _PARAMETER = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|([0-9@*-])|\{([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*-])\})")
 _COUNT = re.compile(r"\$(?:[?#$!]|\{(?:[?#$!]|#[A-Za-z_][A-Za-z0-9_]*)\})")
 _DIGITS_ONLY = re.compile(r"[0-9 \t+*/%()]*")
+_BRACES_LEFT_ALONE = re.compile(r"\{\}|\{(?:-?[0-9]{1,9}|[a-z]{1,9})\}(?![{<>@])")
 _DELIMITER = re.compile(rf"""([A-Za-z0-9_.-]+)|'([^'\n{END}]+)'|"([^"$`\\\n{END}]+)"|\\([A-Za-z0-9_.-]+)""")
 _ANSI_ESCAPE = re.compile(
     r"\\(?:([abeEfnrtv\\'\"?])|([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|c([A-Za-z])|(.))",
@@ -473,8 +474,9 @@ class Lexer:
     def _brace(self, pieces: Pieces) -> None:
         char = self.text[self.position]
         following = self.text[self.position + 1]
-        if char == "{" and following == "}":
-            char = "{}"  # bash leaves it alone, for find
+        alone = _BRACES_LEFT_ALONE.match(self.text, self.position)
+        if alone is not None and (alone.group() == "{}" or self.text[self.position - 1] == "@"):
+            char = alone.group()  # bash leaves them alone: `{}` for find, `stash@{0}` and `main@{u}` for git
         elif self.position != pieces.start or following not in _METACHARACTERS:
             raise self.stop("a brace expansion")
         pieces.literal(char, quoted=False)

@@ -14,8 +14,8 @@ from harness.programs.refinements import read_alike
 from harness.programs.runners import FIND_RUNS, INTERPRETERS, SHELLS, VERSIONED, WRAPPERS
 from harness.programs.variables import changes_the_shell
 from harness.record import replace
-from harness.shell.builtins import SHELL_BUILTINS, STEERS_THE_SHELL, after_builtin
-from harness.shell.expand import Disk
+from harness.shell.builtins import SHELL_BUILTINS, SPECIAL_BUILTINS, STEERS_THE_SHELL, after_builtin
+from harness.shell.expand import Disk, Expander
 from harness.shell.operands import MAX_CLUSTER_LETTERS, cluster, likely_paths
 from harness.shell.parser import parse
 from harness.shell.parts import Parts, Stdin, StopReading, is_pattern
@@ -38,10 +38,11 @@ class SimpleCommands(Parts):
 
     def simple(self, node: Simple, state: State) -> Outcome:
         """Read a simple command as it stands in the tree; return what is known behind it."""
-        stdin = self.redirected(node.redirections, state, commandless=not node.words)
         assigned = self.assigned(node, state)
-        if not node.words:
+        if not node.words:  # then bash assigns before it redirects
+            self.redirected(node.redirections, assigned)
             return Outcome(ok=assigned, failed=assigned)
+        stdin = self.redirected(node.redirections, state, commandless=False)
         expander = self.expander(state)
         first = node.words[0]
         argv = [value for word in node.words for value in expander.words(word)]
@@ -51,7 +52,9 @@ class SimpleCommands(Parts):
         if names and argv[0] in (*SHELL_BUILTINS, "eval") and not (argv[0] == "read" and names == {"IFS"}):
             raise StopReading(f"a variable in front of {argv[0]}", node.text)
         inside = replace(state, exported=state.exported | names, values=assigned.values)
-        return self.command(tuple(argv), node.text, inside, state, stdin=stdin, whole=expander.whole_folders)
+        if names and argv[0] in SPECIAL_BUILTINS:
+            state = replace(state, exported=state.exported | names).forgetting(names)
+        return self.command(tuple(argv), node.text, inside, state, stdin=stdin, patterns=expander)
 
     def assigned(self, node: Simple, state: State) -> State:
         """Return the state after the assignments of a command that is nothing else. Each sees those before it."""
@@ -69,7 +72,14 @@ class SimpleCommands(Parts):
             raise StopReading(f"{name} is set, which changes how the rest is run", part)
 
     def command(
-        self, argv: tuple[str, ...], text: str, inside: State, after: State, *, stdin: Stdin, whole: Sequence[str] = ()
+        self,
+        argv: tuple[str, ...],
+        text: str,
+        inside: State,
+        after: State,
+        *,
+        stdin: Stdin,
+        patterns: Expander | None = None,
     ) -> Outcome:
         """Read one command. `inside` is the state that it runs in, `after` that of the shell behind it."""
         name = argv[0]
@@ -90,10 +100,10 @@ class SimpleCommands(Parts):
         self.layers += 1
         if self.layers > MAX_LAYERS:
             raise StopReading(f"more than {MAX_LAYERS} commands that run commands", text)
-        self.add_command(argv, text, inside, use, stdin, whole)
+        self.add_command(argv, text, inside, use, stdin, patterns)
         self.inner(program, use, inside)
         self.layers -= 1
-        if name == "exit":
+        if name == "exit" and all(word.isdigit() for word in argv[1:2]) and len(argv) <= 2:
             return Outcome(ok=None, failed=None)
         return Outcome(ok=after, failed=after)
 
@@ -110,7 +120,7 @@ class SimpleCommands(Parts):
 
     def eval(self, use: Use, argv: tuple[str, ...], text: str, inside: State, after: State) -> Outcome:
         """`eval` runs its text in this very shell: folder and variables change for what follows."""
-        self.add_command(argv, text, inside, use, Stdin(), ())
+        self.add_command(argv, text, inside, use, Stdin(), None)
         outcome = Outcome(ok=after, failed=after)
         for script in use.scripts:
             outcome = self.parsed(script, text, outcome.either() or after)
@@ -121,7 +131,7 @@ class SimpleCommands(Parts):
         if use.act not in (Act.LOOKS, Act.WRAPS):  # sudo, env -i: they may give other values, or none
             state = state.forgetting(frozenset(state.values))
         for command in use.commands:
-            steering = command.argv[0] in SHELL_BUILTINS or command.argv[0] in (*STEERS_THE_SHELL, "eval", "exec")
+            steering = command.argv[0] in SHELL_BUILTINS or command.argv[0] in (*STEERS_THE_SHELL, *SPECIAL_BUILTINS)
             if program in ("command", "builtin") and steering:
                 raise StopReading(f"{program} {command.argv[0]}", " ".join(command.argv))
             folder = state
@@ -150,7 +160,7 @@ class SimpleCommands(Parts):
         return outcome
 
     def add_command(
-        self, argv: tuple[str, ...], text: str, state: State, use: Use, stdin: Stdin, whole: Sequence[str]
+        self, argv: tuple[str, ...], text: str, state: State, use: Use, stdin: Stdin, patterns: Expander | None
     ) -> None:
         """Add the facet of one command: opaque where a word or the folder is not known and that may matter."""
         if use.gap and (_hides_more(argv) or any(isinstance(word, Unknown | Found) for word in argv)):
@@ -167,8 +177,12 @@ class SimpleCommands(Parts):
             paths += [path for word in likely_paths(argv[1:]) for path in self.resolved(word, Access.EITHER, state)]
         else:
             paths += [each for path in use.paths for each in self.used(path, state)]
-        if any(path.access is not Access.READ for path in paths):
-            paths = [*(path for folder in whole for path in self.resolved(folder, Access.WRITE, state)), *paths]
+        if patterns is not None and any(path.access is not Access.READ for path in paths):
+            if patterns.matched and len({path.access for path in use.paths}) > 1:
+                self.add_opaque("which of several files is the last", text, state)
+                return
+            whole = (path for each in patterns.whole_folders for path in self.resolved(each, Access.WRITE, state))
+            paths = [*whole, *paths]
         problem = use.gap or self.git_problem(use, state)
         self.add(
             Command(
@@ -212,7 +226,8 @@ class SimpleCommands(Parts):
         self.add(
             Command(text=text, argv=argv, variables=variables, paths=(*stdin.paths, *paths), act=Act.WRAPS, model="cd")
         )
-        there = bool(folders) and not self.disk_changed and all(map(self.disk.is_folder, folders))
+        plain = ".." not in target.strip("/").removeprefix("../").split("/")
+        there = plain and bool(folders) and not self.disk_changed and all(map(self.disk.is_folder, folders))
         return Outcome(ok=replace(after, folders=folders), failed=None if there else after)
 
 

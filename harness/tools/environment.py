@@ -41,7 +41,19 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """
     passed = {name: value for name, value in environment.items() if name in PASSED}
     folders = [folder for folder in environment.get("PATH", os.defpath).split(":") if folder.startswith("/")]
+    if not _reads_bytes_alike(passed):
+        passed["LC_ALL"] = "C.UTF-8"
     return {**passed, "PATH": ":".join(folders) or os.defpath, **_SET_VARIABLES}
+
+
+def _reads_bytes_alike(variables: Mapping[str, str]) -> bool:
+    """Say whether bash will read a command line in the character set in which it was judged.
+
+    In others (GBK, Shift-JIS) a byte of one character may be a quote or a `|` to us, and a half of another to bash.
+    """
+    locale = variables.get("LC_ALL") or variables.get("LC_CTYPE") or variables.get("LANG") or "C"
+    name = locale.lower().replace("-", "")
+    return name in ("c", "posix") or name.partition("@")[0].endswith(".utf8")
 
 
 _UNASKED_GIT = (
@@ -55,6 +67,15 @@ _UNASKED_GIT = (
 )
 
 
+_WITHOUT_NETWORK = {
+    "GIT_ALLOW_PROTOCOL": "none",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "GOTOOLCHAIN": "local",
+    "npm_config_update_notifier": "false",
+}
+"""What keeps programs that only look from asking a server for updates and toolchains."""
+
+
 def unasked_variables(effects: Effects, path: str, root: str) -> dict[str, str]:
     """Return what a command gets besides, when nobody was asked about it: no hooks, no pager, no signatures, no fsmonitor.
 
@@ -64,7 +85,7 @@ def unasked_variables(effects: Effects, path: str, root: str) -> dict[str, str]:
     settings = _UNASKED_GIT if effects.network else (*_UNASKED_GIT, ("protocol.allow", "never"))
     variables = _git_settings(settings)
     if not effects.network:
-        variables["GIT_ALLOW_PROTOCOL"] = "none"
+        variables |= _WITHOUT_NETWORK
     if effects.write == ():
         folders = path.split(":")
         inside = [folder for folder in folders if os.path.realpath(folder).startswith(root.rstrip("/") + "/")]
