@@ -786,18 +786,9 @@ def _with_backslashes(value: str) -> str:
 # Mutations.
 
 _TOKEN = re.compile(r"\s+|[A-Za-z0-9_.-]+|&&|\|\||>>|<<|\$\(|.", re.DOTALL)
-_SPECIAL = tuple("'\"\\$`;&|<>(){}*?[]~#!= \n\t-/.,:%+@^0129aAx") + (
-    "\\\n",
-    "$'",
-    '$"',
-    "${",
-    "$(",
-    "<(",
-    "&>",
-    "\r",
-    "\u00a0",
-    "é",
-)
+_SPECIAL = (
+    *"'\"\\$`;&|<>(){}*?[]~#!= \n\t-/.,:%+@^0129aAx", "\\\n", "$'", '$"', "${", "$(", "<(", "&>", "\r", "\u00a0", "é",
+)  # fmt: skip
 _AROUND = (
     ("'", "'"), ('"', '"'), ("$'", "'"), ("$(", ")"), ('"$(', ')"'), ("`", "`"), ("(", ")"), ("{ ", "; }"),
     ("bash -c '", "'"), ("eval '", "'"), ("eval ", ""), ("env ", ""), ("timeout 5 ", ""), ("xargs ", ""), ("! ", ""),
@@ -934,11 +925,10 @@ UNBUILT = "echo printf test [ true false pwd kill type times help umask".split()
 """Builtins that are turned off, so that the stubs are run in their place."""
 _REAL = "env timeout nice nohup stdbuf xargs find bash sh dash setsid taskset ionice flock prlimit chrt".split()
 """Programs that are the real ones, behind their record, so that what they run is recorded too."""
-_CHANGED_BY_BASH = frozenset(
-    ("_", "SHLVL", "PWD", "OLDPWD", "LD_PRELOAD", "_STDBUF_O", "_STDBUF_I", "_STDBUF_E", "LINES", "COLUMNS")
-)
+_CHANGED_BY_BASH = frozenset("_ SHLVL PWD OLDPWD LD_PRELOAD _STDBUF_O _STDBUF_I _STDBUF_E LINES COLUMNS".split())
 _TREE = {
-    "a.txt": "x y\nsub\n", "b c.txt": "a\n", "x1": "", "sub/d.py": "", "sub/e.txt": "e\n", "deep/deeper/f": "f\n", ".hidden": "h\n",
+    "a.txt": "x y\nsub\n", "b c.txt": "a\n", "x1": "", "sub/d.py": "", "sub/e.txt": "e\n", ".hidden": "h\n",
+    "deep/deeper/f": "f\n", "A=1": "",
     "-rf": "", "--output=x": "", "home/h.txt": "home\n", "[ab]": "", "st*r": "", "odd/new\nline": "", "odd/ x": "",
     "link": "->sub", "sublink": "->deep/deeper",
 }  # fmt: skip
@@ -1506,9 +1496,12 @@ def _find_written(text: str, reading: Reading, outcome: Outcome) -> Finding | No
 # ---------------------------------------------------------------------------------------------------------------------
 # The second property: real programs, of which each may write.
 
-REAL_PROGRAMS = (
-    "cat ls grep sed sort uniq head tail wc find awk tr cut xargs env timeout nice tee cp mv rm touch ln dd split xxd tar diff git bash " "comm paste nl od fold expand rev tac shuf seq basename dirname realpath readlink stat file du df cmp join csplit mkdir mktemp " "sha256sum md5sum base64 gzip nohup stdbuf sh install chmod truncate fmt pr column strings hexdump tsort numfmt date id uname which " "egrep fgrep zcat sleep expr".split(),
-)  # fmt: skip
+REAL_PROGRAMS = """
+cat ls grep sed sort uniq head tail wc find awk tr cut xargs env timeout nice tee cp mv rm touch ln dd split xxd tar
+diff git bash comm paste nl od fold expand rev tac shuf seq basename dirname realpath readlink stat file du df cmp
+join csplit mkdir mktemp sha256sum md5sum base64 gzip nohup stdbuf sh install chmod truncate fmt pr column strings
+hexdump tsort numfmt date id uname which egrep fgrep zcat sleep expr
+""".split()
 _LOOKING = r"""
 cat %
 cat -n % %
@@ -1924,19 +1917,33 @@ def run_all(seed: int, count: int, jobs: int, *, real: bool, second: bool) -> Pa
     return Part(dict(counts), found, disagreements)
 
 
-def serve(lines: Iterable[str]) -> None:
-    """Check the scripts that come in, one JSON text a line, and answer each with a line: auto, number of programs, finding."""
-    checker = stub_checker()
+def serve(lines: Iterable[str], *, real: bool) -> None:
+    """Check the scripts that come in, one a line, each a JSON text, and answer each with an object.
+
+    A list with a script in it: run it, whatever its verdict, and say what ran and what was written. For the oracle's own tests.
+    """
+    checker = real_checker() if real else stub_checker()
     try:
         for line in lines:
-            text = json.loads(line)
-            checked = checker.check(text)
-            finding = checker.confirmed(text) if checked.finding is not None else None
-            print(
-                json.dumps({"auto": checked.auto, "ran": checked.ran, "finding": finding and list(finding)}), flush=True
-            )
+            asked = json.loads(line)
+            if isinstance(asked, list):
+                outcome = checker.scratch.run(asked[0])
+                answer = {"ran": [list(ran.argv) for ran in outcome.ran], "changed": _inside(checker.scratch, outcome)}
+            else:
+                checked = checker.check(asked)
+                finding = checker.confirmed(asked) if checked.finding is not None else None
+                answer = {
+                    "auto": checked.auto,
+                    "ran": checked.ran,
+                    "finding": list(finding) if finding is not None else None,
+                }
+            print(json.dumps(answer), flush=True)
     finally:
         checker.scratch.remove()
+
+
+def _inside(scratch: Scratch, outcome: Outcome) -> list[str]:
+    return [os.path.relpath(path, scratch.root) for path in outcome.changed]
 
 
 def main() -> int:
@@ -1954,7 +1961,7 @@ def main() -> int:
     parser.add_argument("texts", nargs="*", help="check these scripts only")
     options = parser.parse_args()
     if options.serve:
-        serve(sys.stdin)
+        serve(sys.stdin, real=options.real)
         return 0
     if options.texts:
         return _check_texts(options.texts, real=options.real)

@@ -251,6 +251,7 @@ ASKED = [
     ("bash", "find . -name '*.pyc' -o -name '*.pyo' -delete", "protected"),
     ("bash", "find . '(' -name a -o -name b ')' -delete", "protected"),
     ("bash", "chmod -R u+w .", "protected"),
+    ("bash", "git rm -r --cached .", "protected"),
     # everything outside the workspace
     ("read_file", "/etc/passwd", "outside"),
     ("read_file", "~/.ssh/id_rsa", "outside"),
@@ -278,8 +279,8 @@ ASKED = [
     ("bash", 'rm -rf "${X:?}"/*', "opaque"),
     ("bash", "rm -rf ${X}/", "opaque"),
     ("bash", "rm -rf $(ls)", "opaque"),
-    # links below lead to places that nobody looked at, and so do the folders of git
-    ("bash", "find . -name '*.pyc' -exec rm {} +", "large-tree"),
+    # links below lead to places that nobody looked at
+    ("bash", "find . -type f -exec rm {} +", "large-tree"),
     ("bash", "f() { f; }; f", "opaque"),
     ("bash", "a(){ b|b& };a", "opaque"),
 ]
@@ -298,7 +299,6 @@ LEFT_ALONE = [
     ("bash", "echo rm -rf /"),
     ("bash", "printf '%s\\n' /etc/passwd .git"),
     ("bash", 'grep -r "rm -rf /" .'),
-    ("bash", "git rm -r --cached ."),
     ("bash", "git grep 'mkfs.ext4'"),
     ("bash", "npm install halt"),
     ("bash", "man reboot"),
@@ -317,11 +317,12 @@ LEFT_ALONE = [
     ("bash", "echo $(ls)"),
     ("bash", "sudo ls"),
     ("bash", "rm -rf build/*"),
-    ("bash", "git rm -r --cached . 2>/dev/null"),
     ("bash", 'git commit -m "no rm -rf /" 2>&1'),
     ("bash", "grep -rn 'rm -rf /' . 2>/dev/null"),
     ("bash", "echo 'rm -rf /' >> notes.txt"),
     ("bash", "echo reboot > notes.txt"),
+    ("bash", "find . -name '*.pyc' -exec rm {} +"),
+    ("bash", "git rm -r --cached src"),
     ("bash", "git status"),
     ("bash", "pytest -q"),
     ("bash", "python3 -c 'print(1)'"),

@@ -223,9 +223,9 @@ npm install left-pad -> runs w:package.json w:package-lock.json net
 npm ci -> runs net
 npm --prefix web test -> runs r:web net
 npm exec -c 'rm x' -> runs net <rm x>
-npx tsc --noEmit -p .env -> runs e:.env net
+npx tsc --noEmit -p .env -> runs e:.env net [tsc --noEmit -p .env]
 npx -c 'cat .env' -> runs net <cat .env>
-npx -p x y -> runs net
+npx -p x y -> runs net [y]
 pnpm --version -> runs net
 pnpm list -> runs net
 pnpm -C web test .env -> runs r:web e:.env net
@@ -233,7 +233,7 @@ yarn --version -> runs w:package.json w:yarn.lock net
 yarn -> runs w:package.json w:yarn.lock net
 yarn test --watch a -> runs e:a net
 yarn add x -> runs w:package.json w:yarn.lock net
-bunx cowsay .env -> runs e:.env net
+bunx cowsay .env -> runs e:.env net [cowsay .env]
 tsc --noEmit -> changes
 tsc --noEmit false -> changes r:false w:.
 tsc -p x --outDir out -> changes r:x W:out w:.

@@ -387,14 +387,14 @@ curl --proto-default file x              -> gap
 curl --libcurl f x.org                   -> writes w:f network
 curl --stderr f x.org                    -> writes w:f network
 # wget, names and the rest
-wget x.org/a                             -> writes w:a network
-wget -P d https://x.org/                 -> writes w:d/index.html network
+wget x.org/a                             -> writes w:a w:a.1 network
+wget -P d https://x.org/                 -> writes w:d/index.html w:d/index.html.1 network
 wget -qO - x.org                         -> looks network
 wget -qOf x.org                          -> writes w:f network
 wget -o log -O- x.org                    -> writes w:log network
 wget -r x.org                            -> writes W:. network
 wget https://x.org/%2eenv                -> writes W:. network
-wget --post-file .env x.org              -> changes r:.env w:index.html network
+wget --post-file .env x.org              -> changes r:.env w:index.html w:index.html.1 network
 wget --spider --body-file=.env x.org     -> changes r:.env network
 wget --spider --load-cookies .env x.org  -> looks r:.env network
 wget -qi .env                            -> gap

@@ -54,16 +54,14 @@ FILES = {
         "groupdel groupmod adduser deluser passwd chpasswd chage gpasswd clear tput stty xdg-open open"
     ),
     "project_tools": (
-        "bundle bundler gem rake rspec rubocop composer phpunit mix dotnet msbuild swift xcodebuild dart "
-        "flutter"
+        "bundle bundler gem rake rspec rubocop composer phpunit mix dotnet msbuild swift xcodebuild dart flutter"
     ),
     "python": "python python2 python3 pypy pypy3",
     "python_checkers": "ruff black isort flake8 pylint bandit vulture mypy pyright basedpyright",
     "python_packages": "pip pip3 uv uvx",
     "python_projects": "poetry pipenv twine hatch flit pdm conda mamba micromamba pipx virtualenv",
     "python_tools": (
-        "pytest py.test tox nox coverage pre-commit sphinx-build mkdocs alembic django-admin ipython ipython3 "
-        "jupyter"
+        "pytest py.test tox nox coverage pre-commit sphinx-build mkdocs alembic django-admin ipython ipython3 jupyter"
     ),
     "rust_tools": "cargo rustc rustfmt rustup",
     "search": "grep egrep fgrep zgrep rg ag ack fd fdfind tree which whereis locate ctags",
@@ -74,8 +72,7 @@ FILES = {
     "shells": "bash sh dash ash zsh ksh mksh fish csh tcsh yash rbash eval command builtin exec",
     "ssh": "ssh scp sftp rsync",
     "system": (
-        "systemctl service journalctl timedatectl hostnamectl dmesg mount umount findmnt ip ss netstat "
-        "ifconfig"
+        "systemctl service journalctl timedatectl hostnamectl dmesg mount umount findmnt ip ss netstat ifconfig"
     ),
     "tar": "tar",
     "text": (

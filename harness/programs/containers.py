@@ -60,7 +60,7 @@ _BUILD = changes(
     "TREE",
     act=Act.RUNS,
 )
-_RUNS = changes(_RUN, style=Style.POSIX, act=Act.RUNS, refine=_with_mounts)
+_RUNS = changes(_RUN, "TEXT REMOTE...", style=Style.POSIX, act=Act.RUNS, refine=_with_mounts)
 
 _LOOKING: Mapping[str, Program] = {
     **dict.fromkeys(("ps", "container ls", "container ps", "container list"), looks(_LIST, "")),
@@ -81,7 +81,7 @@ _LOOKING: Mapping[str, Program] = {
 }
 _CHANGING: Mapping[str, Program] = {
     **dict.fromkeys(("run", "create", "container run", "container create"), _RUNS),
-    **dict.fromkeys(("exec", "container exec"), changes(_EXEC, style=Style.POSIX, act=Act.RUNS)),
+    **dict.fromkeys(("exec", "container exec"), changes(_EXEC, "TEXT REMOTE...", style=Style.POSIX, act=Act.RUNS)),
     **dict.fromkeys(("build", "image build", "buildx build"), _BUILD),
     **dict.fromkeys(("pull", "push", "image pull", "image push"), changes("-a|--all-tags --platform=TEXT -q|--quiet")),
     **dict.fromkeys(

@@ -32,6 +32,7 @@ _TEXT = frozenset(
 _READ = frozenset(("-newer", "-anewer", "-cnewer", "-samefile"))
 _WRITE = frozenset(("-fprint", "-fprint0", "-fls", "-fprintf"))
 _RUN = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
+_BRANCHES = frozenset(("-o", "-or", ",", "("))
 _NEWER = re.compile(r"-newer[aBcm][aBcmt]")
 
 
@@ -52,6 +53,7 @@ class _Find:
         self.paths: list[PathUse] = []
         self.commands: list[Inner] = []
         self.act = Act.LOOKS
+        self.only: tuple[str, ...] = ()
 
     def use(self) -> Use:
         problem = self._options() or self._starting_points() or self._expression()
@@ -106,6 +108,8 @@ class _Find:
             return f"{word} may be a part of the expression"
         if word in _ALONE:
             return ""
+        if word == "-name":
+            return self._name()
         if word in _TEXT or (_NEWER.fullmatch(word) and word.endswith("t")):
             return self._text(word)
         if word in _READ or _NEWER.fullmatch(word):
@@ -119,7 +123,8 @@ class _Find:
             return ""
         if word == "-delete":
             self.act = stricter(self.act, Act.WRITES)
-            self.paths += [PathUse(word=start, access=Access.WRITE, tree=True) for start in self.starts]
+            only = self.only
+            self.paths += [PathUse(word=start, access=Access.WRITE, tree=True, only=only) for start in self.starts]
             return ""
         return f"{word} is not in the model of find"
 
@@ -130,6 +135,16 @@ class _Find:
         word = self.words[self.position]
         self.position += 1
         return None if isinstance(word, Unknown) and not word.single else word
+
+    def _name(self) -> str:
+        """Read the pattern of -name; what is found has such a name, where nothing says `or` and nothing turns it round."""
+        before = self.words[self.position - 2]
+        pattern = self._value()
+        if pattern is None or isinstance(pattern, Unknown | Found):
+            return "" if pattern is not None else "-name has no value that is one word for sure"
+        if before not in ("!", "-not") and _BRANCHES.isdisjoint(self.words):
+            self.only = (pattern,)
+        return ""
 
     def _text(self, name: str) -> str:
         return "" if self._value() is not None else f"{name} has no value that is one word for sure"
@@ -192,7 +207,7 @@ class _Find:
         if isinstance(word, Unknown | Found):
             return Unknown(word, prefix="", single=True) if elsewhere else word
         if word == "{}":
-            return Found(word, starts=self.starts)
+            return Found(word, starts=self.starts, only=self.only)
         if "{}" in word:
             return Unknown(word, prefix=word.partition("{}")[0], single=True)
         if not elsewhere or word.startswith("/") or re.fullmatch(r"-.?|--[a-z-]*", word):

@@ -117,7 +117,7 @@ _NPX = Program(
         -h|--help -v|--version -y|--yes -n|--no|--no-install -q|--quiet -p|--package=TEXT -c|--call=SHELL
         --prefer-offline
     """,
-    operands="TEXT...",
+    operands="COMMAND...",
     refine=all_of(arguments_from(1), _shell_text),
     covered=(
         "npx tsc --noEmit",

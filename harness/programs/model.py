@@ -42,6 +42,8 @@ class Role(Enum):
     """Text that a shell runs on this machine: read as a command line of its own."""
     COMMAND = "COMMAND"
     """With all that follows, the words of a command that is run; the command is judged by itself."""
+    REMOTE = "REMOTE"
+    """With all that follows, the words of a command that another machine or a container runs: asked about as a whole."""
     VARIABLE = "VARIABLE"
     """NAME=VALUE, set for the command that is run."""
 
@@ -83,13 +85,16 @@ class Found(str):
     INVARIANT: it begins with one of `starts`, or with `./`; hence it is never taken for an option.
     """
 
-    __slots__ = ("starts",)
+    __slots__ = ("only", "starts")
     starts: tuple[str, ...]
+    only: tuple[str, ...]
+    """Names, with `*`, one of which each of the files has; none where any file may be meant."""
 
-    def __new__(cls, written: str, *, starts: Sequence[str]) -> Self:
+    def __new__(cls, written: str, *, starts: Sequence[str], only: Sequence[str] = ()) -> Self:
         """Return the word as it is written, with the trees that the files lie in."""
         word = super().__new__(cls, written)
         word.starts = tuple(starts)
+        word.only = tuple(only)
         return word
 
 
@@ -126,6 +131,8 @@ class Use(Record):
     commands: tuple[Inner, ...] = ()
     scripts: tuple[str, ...] = ()
     """Texts that a shell runs on this machine."""
+    remote: str = ""
+    """A command that another machine or a container runs."""
     network: bool = False
     gap: str = ""
     """Why the command is not wholly understood, in a few words for a person; empty where it is."""

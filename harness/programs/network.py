@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import Access, Act
-from harness.programs.gathered import Gathered
+from harness.programs.gathered import Gathered, joined
 from harness.programs.model import Found, Parsed, Program, Style, Unknown, Use, gap
 from harness.programs.options import stricter
 from harness.record import replace
@@ -34,7 +34,7 @@ _WGET_OPTIONS = """
     -e|--execute=CODE --use-askpass=CODE --config=CODE -i|--input-file=CODE
     -V|--version:info -h|--help:info
 """
-_WGET_MANY = ("-r", "-p", "-m", "-x", "-E", "--content-disposition", "--trust-server-names")
+_WGET_MANY = ("-r", "-p", "-m", "-x", "-E", "-A", "--content-disposition", "--trust-server-names")
 """With these, the names of what is written come from elsewhere."""
 
 
@@ -48,12 +48,15 @@ def _wget_writes(parsed: Parsed, use: Use) -> Use:
         for out in outs:
             if out != "-":
                 written.add(out, Access.WRITE)
-    elif parsed.has(*_WGET_MANY) or any(isinstance(word, Unknown) or {"%", "?"} & set(word) for word in parsed.operands):
+    elif parsed.has(*_WGET_MANY) or any(
+        isinstance(word, Unknown) or {"%", "?"} & set(word) for word in parsed.operands
+    ):
         written.add(prefixes[-1] or ".", Access.WRITE, tree=True)
     elif not parsed.has("--spider"):
         for address in parsed.operands:
             path = (address.partition("://")[2] or address).partition("/")[2]
-            written.add(path.rpartition("/")[2] or "index.html", Access.WRITE, folder=prefixes[-1])
+            name = joined(prefixes[-1], path.rpartition("/")[2] or "index.html")
+            written.add_with([".1"], name, Access.WRITE)  # where it is there already: the first free number
     return replace(use, act=stricter(use.act, written.use().act), paths=(*use.paths, *written.paths))
 
 

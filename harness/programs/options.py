@@ -277,6 +277,7 @@ class _Reading:
         self.scripts: list[str] = []
         self.commands: list[Inner] = []
         self.variables: list[str] = []
+        self.remote = ""
         self.gap = ""
 
     def use(self) -> Use:
@@ -300,6 +301,7 @@ class _Reading:
             paths=tuple(self.paths),
             commands=tuple(self.commands),
             scripts=tuple(self.scripts),
+            remote=self.remote,
             network=self.network,
             gap=self.gap,
         )
@@ -316,6 +318,9 @@ class _Reading:
         for place, (role, word) in enumerate(zip(roles, operands, strict=False)):
             if role is Role.COMMAND:
                 self._command(operands[place:])
+                return
+            if role is Role.REMOTE:
+                self.remote = " ".join(operands[place:])
                 return
             self.apply(role, word, "", operand=True)
 
@@ -346,7 +351,7 @@ class _Reading:
             case Role.SCRIPT:
                 self.act = stricter(self.act, Act.RUNS)
                 self._path(word, Access.READ, tree=False)
-            case Role.COMMAND:
+            case Role.COMMAND | Role.REMOTE:
                 self.gap = self.gap or f"{name}{word} begins a command"
             case _:
                 self._file(role, word, operand=operand)
@@ -370,8 +375,10 @@ class _Reading:
     def _path(self, word: str, access: Access, *, tree: bool) -> None:
         if isinstance(word, Found):
             kind = access if access is Access.READ else Access.EITHER
+            only = () if tree else word.only  # a folder of that name holds files of any name
             self.paths += [
-                PathUse(word=_join(self.folder, s), access=kind, tree=True, follows=True) for s in word.starts
+                PathUse(word=_join(self.folder, s), access=kind, tree=True, follows=True, only=only)
+                for s in word.starts
             ]
         elif word:  # `-` is the input to most programs, and a file of that name to some
             self.paths.append(PathUse(word=_join(self.folder, word), access=access, tree=tree))

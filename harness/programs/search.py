@@ -46,8 +46,10 @@ def _grep_here(parsed: Parsed, use: Use) -> Use:
 
     Names are narrowed as grep(1) does it: by --include where there is no --exclude beside it, by --exclude-dir always.
     """
+    if not parsed.has("-r", "-R", "-d"):
+        return use
     pattern = 0 if parsed.has("-e", "-f") else 1
-    if parsed.has("-r", "-R", "-d") and len(parsed.operands) <= pattern:
+    if len(parsed.operands) <= pattern:
         use = _here(use, tree=True)
     only = parsed.values("--include")
     if parsed.has("--exclude", "--exclude-from") or not all(map(_ENDING.fullmatch, only)):

@@ -48,7 +48,7 @@ def _ssh_host(parsed: Parsed, use: Use) -> Use:
         problem = problem or f"{words[0]} behind the host is an option of ssh"
     if words and isinstance(words[0], Unknown) and words[0].prefix[:1] in ("", "-"):
         problem = problem or f"{words[0]} behind the host may be an option of ssh"
-    return gap(problem) if problem else use
+    return gap(problem) if problem else replace(use, remote=" ".join(words))
 
 
 def _copies(parsed: Parsed, use: Use, *, tree: bool) -> Use:

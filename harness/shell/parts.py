@@ -98,13 +98,14 @@ class Parts(ABC):
         found = [self.disk.resolve_word(name, access, folder) for folder in state.folders or (self.disk.root,)]
         return [replace(path, written=word) if name is not word else path for path in found if path is not None]
 
-    def used(self, path: PathUse, state: State) -> list[PathAccess]:
+    def used(self, path: PathUse, use: Use, state: State) -> list[PathAccess]:
         """Return where a path of a model's `Use` leads, with the files below it where these are meant too."""
         found = self.resolved(path.word, path.access, state)
         if not path.tree:
             return found
+        skips = path.skips if use.git_folder is None else (*path.skips, ".git")  # no pathspec of git reaches there
         return [
-            self.disk.look_below(f, follows=path.follows, only=path.only, skips=path.skips, hidden=path.hidden)
+            self.disk.look_below(f, follows=path.follows, only=path.only, skips=skips, hidden=path.hidden)
             for f in found
         ]
 

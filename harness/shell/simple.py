@@ -102,6 +102,8 @@ class SimpleCommands(Parts):
             raise StopReading(f"more than {MAX_LAYERS} commands that run commands", text)
         self.add_command(argv, text, inside, use, stdin, patterns)
         self.inner(program, use, inside)
+        if use.remote:
+            self.add_opaque("a command that another machine or a container runs", use.remote, inside)
         self.layers -= 1
         if name == "exit" and all(word.isdigit() for word in argv[1:2]) and len(argv) <= 2:
             return Outcome(ok=None, failed=None)
@@ -176,7 +178,7 @@ class SimpleCommands(Parts):
         if use.gap:
             paths += [path for word in likely_paths(argv[1:]) for path in self.resolved(word, Access.EITHER, state)]
         else:
-            paths += [each for path in use.paths for each in self.used(path, state)]
+            paths += [each for path in use.paths for each in self.used(path, use, state)]
         if patterns is not None and any(path.access is not Access.READ for path in paths):
             if patterns.matched and len({path.access for path in use.paths}) > 1:
                 self.add_opaque("which of several files is the last", text, state)
