@@ -91,8 +91,8 @@ POWERS = {
     "workspace": "os stat",
 }
 HARMLESS = frozenset(
-    "__future__ abc array bisect collections difflib email enum errno hashlib heapq itertools json math posixpath re tomllib types typing "
-    "unicodedata weakref".split()
+    "__future__ abc array bisect collections difflib email enum errno hashlib heapq itertools json math posixpath re tomllib types "
+    "typing unicodedata weakref".split()
 )
 PURE = (
     "actions", "approval", "built_in", "errors", "interrupt", "limits", "log_order", "matchers", "messages",

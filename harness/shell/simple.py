@@ -146,6 +146,9 @@ class SimpleCommands(Parts):
             folder = folder.forgetting(frozenset(command.variables))
             self.command(command.argv, " ".join(command.argv), folder, folder, stdin=Stdin())
         for script in use.scripts:
+            obeyed = next((name for name in sorted(state.exported) if changes_the_shell(name)), None)
+            if obeyed is not None:
+                raise StopReading(f"{obeyed} is handed to a shell, which obeys it", script)
             exported = {name: value for name, value in state.values.items() if name in state.exported}
             self.parsed(script, script, replace(state, values=exported))
 
