@@ -256,9 +256,9 @@ class Gate:
 
     def _judge(self, action: Action) -> Verdict:
         try:
-            verdict = evaluate(self.policy, action, tuple(dict.fromkeys(summary for summary, _ in self._unseen)))
-            if not all(isinstance(facet.facet, _FACETS) for facet in verdict.facets):
+            if not all(isinstance(facet, _FACETS) for facet in action.facets):
                 raise TypeError("a facet of a kind that no rule knows")  # noqa: TRY301 - a default would decide it
+            verdict = evaluate(self.policy, action, tuple(dict.fromkeys(summary for summary, _ in self._unseen)))
         except Exception as error:
             raise GateError(f"the policy could not judge a call of {action.tool}: {error!r}") from error
         if any(facet.source is Source.SUSPENDED for facet in verdict.facets):

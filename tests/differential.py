@@ -1318,7 +1318,7 @@ def _words_of_text(text: str, depth: int = 0) -> Iterator[Word]:
     for word in _words(parse(text)):
         yield word
         value = word.constant
-        if depth < 4 and value and value.strip() and not _BARE.fullmatch(value):
+        if depth < 4 and value and re.search(r"\S[ \t\n;|&<>]", value):
             yield from _words_of_text(value, depth + 1)
 
 

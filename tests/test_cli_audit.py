@@ -32,7 +32,7 @@ def test_show_is_a_readable_timeline(ran: Program) -> None:
     assert done.code == 0
     assert "> go" in text
     assert "< look \\x1b[2J" in text
-    assert "+ bash  ls  [auto: rule look (readonly.toml:" in text
+    assert "+ bash  ls  [auto: model of ls, readers (readonly.toml:" in text
     assert "x bash  touch x  [deny: default for bash (readonly.toml:" in text
     assert "session ended: completed" in text
     assert "\x1b" not in done.out

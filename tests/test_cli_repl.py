@@ -97,7 +97,7 @@ def test_enter_alone_answers_nothing(program: Program, start: Start) -> None:
 
 def test_what_is_typed_ahead_approves_nothing(program: Program, start: Start) -> None:
     """A y that was typed while the model worked is thrown away."""
-    child = start(replies(Reply(calls=(call("bash", command="sleep 1; ls"),)), TOUCH, Reply(text="Fine.")))
+    child = start(replies(Reply(calls=(call("bash", command="sleep 1; mkdir d"),)), TOUCH, Reply(text="Fine.")))
     child.send("go\r")
     child.expect("allow\\?")
     child.send("y\r")

@@ -65,7 +65,7 @@ SHARED = {
         "git_reading git_modes".split()
     ),
 }
-SHELL = "syntax lexer parser state expand operands loose builtins parts simple facets".split()
+SHELL = "syntax cursor quoting lexer conditions parser state expand operands loose builtins parts simple facets".split()
 """The modules of shell in the order in which they are read: each imports only those before it."""
 
 # What a module outside cli/ may use of the world: files, processes, sockets, signals, clocks, chance. A new entry is a
@@ -91,8 +91,8 @@ POWERS = {
     "workspace": "os stat",
 }
 HARMLESS = frozenset(
-    "__future__ abc array bisect collections difflib email enum errno hashlib heapq itertools json math posixpath re tomllib types "
-    "typing unicodedata weakref".split()
+    "__future__ abc array bisect collections difflib email enum errno hashlib heapq itertools json math posixpath re "
+    "tomllib types typing unicodedata weakref".split()
 )
 PURE = (
     "actions", "approval", "built_in", "errors", "interrupt", "limits", "log_order", "matchers", "messages",

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from harness.shell import syntax
-from harness.shell.lexer import MAX_DEPTH, MAX_WORDS
+from harness.shell.cursor import MAX_DEPTH
+from harness.shell.lexer import MAX_WORDS
 from harness.shell.parser import MAX_CHARACTERS, parse
 from harness.shell.syntax import (
     Case,

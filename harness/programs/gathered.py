@@ -1,11 +1,11 @@
-"""What models share that read whole command lines by themselves: the paths gathered, and the way out. Pure."""
+"""What models share that read whole command lines by themselves: the paths gathered, and the ways out. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from harness.actions import Access, Act
-from harness.programs.model import Found, PathUse, Read, Unknown, Use, gap
+from harness.programs.model import Found, PathUse, Program, Read, Unknown, Use, gap
 from harness.programs.options import stricter
 
 
@@ -23,6 +23,11 @@ def or_gap(read: Read) -> Read:
             return gap(str(problem))
 
     return safe
+
+
+def never(reason: str, *examples: str) -> Program:
+    """Return the model of a program that is never covered, with the reason that people are told."""
+    return Program(read=lambda _argv: gap(reason), not_covered=examples)
 
 
 class Gathered:

@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import Access, Act
-from harness.programs.gathered import Gathered, joined
+from harness.programs.gathered import Gathered, joined, never
 from harness.programs.model import Found, Parsed, Program, Style, Unknown, Use, gap
 from harness.programs.options import stricter
 from harness.record import replace
-
-
-def _never(reason: str, *examples: str) -> Program:
-    """Return the model of a program that is never covered, with the reason that people are told."""
-    return Program(read=lambda _argv: gap(reason), not_covered=examples)
-
 
 # wget(1), 1.21.
 _WGET_OPTIONS = """
@@ -148,8 +142,8 @@ PROGRAMS: Mapping[str, Program] = {
             "nc -U s",
         ),
     ),
-    "telnet": _never("it takes commands from its input, and `!` runs one here", "telnet h 80"),
-    "ftp": _never("it takes commands from its input, and `!` runs one here", "ftp h"),
+    "telnet": never("it takes commands from its input, and `!` runs one here", "telnet h 80"),
+    "ftp": never("it takes commands from its input, and `!` runs one here", "ftp h"),
     "openssl": Program(
         subcommands={
             "version": replace(

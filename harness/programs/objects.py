@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import Access
+from harness.programs.gathered import never
 from harness.programs.model import Parsed, PathUse, Program, Use, gap
 from harness.record import replace
 
@@ -68,8 +69,5 @@ PROGRAMS: Mapping[str, Program] = {
         looks=("size -A a.out", "size a.o b.o"),
         not_covered=("size @f",),
     ),
-    "ldd": Program(
-        read=lambda _argv: gap("it may run the program that it looks at (ldd(1), Security)"),
-        not_covered=("ldd a.out", "ldd -v a.out"),
-    ),
+    "ldd": never("it may run the program that it looks at (ldd(1), Security)", "ldd a.out", "ldd -v a.out"),
 }

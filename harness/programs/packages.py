@@ -149,7 +149,7 @@ PROGRAMS: Mapping[str, Program] = {
         not_covered=("dpkg-query --admindir=. -l",),
     ),
     "rpm": Program(
-        options="-q|--query -a|--all -i|--info -l|--list -f|--file -R|--requires -c|--configfiles -d|--docfiles -V|--verify"
+        options="-q|--query -a|--all -i|--info -l|--list -f|--file -R|--requires -c|--configfiles -d|--docfiles"
         " -U|--upgrade:changes -F|--freshen:changes -e|--erase:changes -v -h --version:info",
         operands="TEXT...",
         refine=_rpm_query,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Act
+from harness.programs.gathered import never
 from harness.programs.model import Found, Parsed, Program, Style, Unknown, Use, gap
 from harness.programs.options import stricter
 from harness.record import replace
@@ -289,9 +290,9 @@ PROGRAMS: Mapping[str, Program] = {
         looks=("tput cols", "tput setaf 1"),
         not_covered=("tput init", "tput reset", "tput -T x init", "tput -S", "tput"),
     ),
-    "stty": Program(read=lambda _argv: gap("it changes the terminal"), not_covered=("stty -a", "stty sane")),
+    "stty": never("it changes the terminal", "stty -a", "stty sane"),
     "xdg-open": Program(
         read=lambda _argv: gap("it starts whatever is meant for the file"), not_covered=("xdg-open x",)
     ),
-    "open": Program(read=lambda _argv: gap("it starts whatever is meant for the file"), not_covered=("open x",)),
+    "open": never("it starts whatever is meant for the file", "open x"),
 }

@@ -6,14 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
+from harness.programs.gathered import never
 from harness.programs.model import Parsed, PathUse, Program, Unknown, Use, gap
 from harness.programs.options import read_command, stricter
 from harness.record import replace
-
-
-def _never(reason: str, *examples: str) -> Program:
-    """Return the model of a program that is never covered, with the reason that people are told."""
-    return Program(read=lambda _argv: gap(reason), not_covered=examples)
 
 
 def _here(use: Use, *, tree: bool) -> Use:
@@ -285,10 +281,10 @@ PROGRAMS: Mapping[str, Program] = {
     "grep": _GREP,
     "egrep": _GREP,
     "fgrep": _GREP,
-    "zgrep": _never(_ZGREP, "zgrep x f.gz"),
+    "zgrep": never(_ZGREP, "zgrep x f.gz"),
     "rg": _RG,
     "ag": _AG,
-    "ack": _never("ack takes options, a pager among them, from an .ackrc in the project", "ack foo"),
+    "ack": never("ack takes options, a pager among them, from an .ackrc in the project", "ack foo"),
     "fd": _FD,
     "fdfind": _FD,
     "tree": Program(
@@ -317,6 +313,6 @@ PROGRAMS: Mapping[str, Program] = {
     "whereis": Program(
         options="-b -m -s -u -l -V|--version:info -h|--help:info", operands="TEXT...", looks=("whereis -b python3",)
     ),
-    "locate": _never("it lists names of the whole machine, from a database of any path", "locate passwd"),
+    "locate": never("it lists names of the whole machine, from a database of any path", "locate passwd"),
     "ctags": _CTAGS,
 }

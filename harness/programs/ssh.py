@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from harness.actions import Access, Act
-from harness.programs.gathered import Gathered
+from harness.programs.gathered import Gathered, never
 from harness.programs.model import Found, Parsed, Program, Style, Unknown, Use, gap
 from harness.programs.options import stricter
 from harness.record import replace
@@ -149,10 +149,7 @@ PROGRAMS: Mapping[str, Program] = {
             "scp f",
         ),
     ),
-    "sftp": Program(
-        read=lambda _argv: gap("it takes commands from its input, and `!` runs one here"),
-        not_covered=("sftp host", "sftp -b f host"),
-    ),
+    "sftp": never("it takes commands from its input, and `!` runs one here", "sftp host", "sftp -b f host"),
     "rsync": Program(
         options=_RSYNC_OPTIONS,
         operands="TEXT...",

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable
 from typing import ClassVar
 
-from harness.shell.lexer import END, Lexer, Stop
+from harness.shell.conditions import Conditions
+from harness.shell.cursor import END, Stop
 from harness.shell.syntax import (
     AndOr,
     Assignment,
@@ -21,7 +22,6 @@ from harness.shell.syntax import (
     If,
     Literal,
     Node,
-    Number,
     Pattern,
     Pipeline,
     Redirection,
@@ -57,14 +57,6 @@ _DUPLICATED = re.compile(r"-|[A-Za-z0-9_./][A-Za-z0-9_./,:=@%+-]*")
 _PREFIX = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)")
 _CONNECTORS = {"&&": Connector.AND, "||": Connector.OR}
 
-_UNARY_TESTS = frozenset("-n -z -e -f -d -r -w -x -s -L -h".split())
-_NUMBER_TESTS = frozenset("-eq -ne -lt -le -gt -ge".split())
-_BINARY_TEST = re.compile(r"(?:==|=|!=|<|>|-eq|-ne|-lt|-le|-gt|-ge)(?=[ \t])")
-_NEGATION = re.compile(r"!(?=[ \t])")
-_TEST_END = re.compile(r"\]\](?=[ \t\n;&|<>)\0])")
-_TEST_ENDS = frozenset(("]]",))
-_NO_OPERANDS = frozenset("]] == = != =~ ! -o".split()) | _NUMBER_TESTS
-
 _COMMAND_ENDS = frozenset("\n;|)" + END)
 _NO_STOPS: frozenset[str] = frozenset()
 _THEN = frozenset(("then",))
@@ -79,7 +71,7 @@ _BRACE = frozenset(("}",))
 def parse(text: str) -> Script | Unread:
     """Return the tree of `text`, or why there is none. Never raises; linear in the length of the text.
 
-    Limits: MAX_CHARACTERS, and of the lexer MAX_WORDS and MAX_DEPTH.
+    Limits: MAX_CHARACTERS, MAX_WORDS (lexer.py) and MAX_DEPTH (cursor.py).
     """
     if len(text) > MAX_CHARACTERS:
         return Unread(reason=f"longer than {MAX_CHARACTERS} characters", column=MAX_CHARACTERS + 1)
@@ -103,7 +95,7 @@ def _hidden_character(text: str) -> Unread | None:
     return None
 
 
-class Parser(Lexer):
+class Parser(Conditions):
     """Recursive descent over one text. Every method begins at its first character and ends behind its last."""
 
     def whole(self) -> Script:
@@ -432,72 +424,10 @@ class Parser(Lexer):
                 return patterns
             self.skip()
 
-    # -- conditions
-
     def _test(self, start: int) -> Test:
-        words: list[Word] = []
-        self.skip()
-        self._condition(words)
-        if _TEST_END.match(self.text, self.position) is None:
-            raise self.unexpected()
-        self.position += 2
+        words = self.condition()
         redirections, text = self._rest(start)
-        return Test(words=tuple(words), redirections=redirections, text=text)
-
-    def _condition(self, words: list[Word]) -> None:
-        """Read terms joined by `&&` and `||`, to what ends them."""
-        while True:
-            self._term(words)
-            self.skip()
-            if not self.text.startswith(("&&", "||"), self.position):
-                return
-            words.append(self._operator(2))
-
-    def _term(self, words: list[Word]) -> None:
-        while _NEGATION.match(self.text, self.position):
-            words.append(self._operator(1))
-        if self.text[self.position] == "(":
-            self.enter()
-            words.append(self._operator(1))
-            self._condition(words)
-            if self.text[self.position] != ")":
-                raise self.unexpected()
-            words.append(self._operator(1))
-            self.depth -= 1
-            return
-        first = self._operand(_NO_OPERANDS)
-        words.append(first)
-        if first.plain and (first.constant or "").startswith("-"):
-            if first.constant not in _UNARY_TESTS:
-                raise self.stop("a test that is not known to be harmless", first.start)
-            self.skip()
-            words.append(self._operand(_NO_OPERANDS | _UNARY_TESTS))
-            return
-        self.skip()
-        match = _BINARY_TEST.match(self.text, self.position)
-        if match is None:
-            if self.text.startswith("=~", self.position):
-                raise self.stop("a regular expression (=~)")
-        else:
-            words.append(self._operator(len(match.group())))
-            second = self._operand(_TEST_ENDS)
-            words.append(second)
-            if match.group() in _NUMBER_TESTS and not (_is_number(first) and _is_number(second)):
-                raise self.stop("a test that evaluates arithmetic", first.start)
-
-    def _operand(self, operators: frozenset[str]) -> Word:
-        word = self.word()
-        if word.plain and word.constant in operators:
-            raise self.stop("an operator of [[ where a word is expected", word.start)
-        return word
-
-    def _operator(self, length: int) -> Word:
-        """Read an operator as a word, and the blanks behind it."""
-        start = self.position
-        self.position = self.end = end = start + length
-        pieces = (Literal(text=self.text[start:end], quoted=False),)
-        self.skip()
-        return Word(pieces=pieces, start=start, end=end)
+        return Test(words=words, redirections=redirections, text=text)
 
     _compounds: ClassVar[dict[str, Callable[[Parser, int], Node]]] = {
         "(": _subshell,
@@ -520,10 +450,3 @@ def _assignment(word: Word, text: str, name: str) -> Assignment:
     # A line continued inside the name makes this start too small; it is then still inside the word.
     value = Word(pieces=pieces, start=word.start + len(name) + 1, end=word.end)
     return Assignment(name=name, value=value, start=word.start)
-
-
-def _is_number(word: Word) -> bool:
-    constant = word.constant
-    if constant is not None:
-        return constant.isascii() and constant.isdecimal()
-    return len(word.pieces) == 1 and isinstance(word.pieces[0], Number)

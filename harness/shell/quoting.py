@@ -1,0 +1,164 @@
+"""The quotes inside a word: '...', "...", $'...' and the backslash; what expands between double quotes is left to others.
+
+Facts: POSIX.1-2024, Shell Command Language, 2.2; bash(1), QUOTING.
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.shell.cursor import ALPHANUMERIC, END, Cursor
+from harness.shell.syntax import Literal, Piece
+
+# What may stand behind a continued line inside a word (cursor.py): no part of an expansion or of a pattern before it.
+_AFTER_JOINED_WORD = ALPHANUMERIC | frozenset(" \t\n_./,:=@%+^-'\"$" + END)
+_ESCAPED_IN_DOUBLE_QUOTES = frozenset('$`"\\')
+
+_IN_DOUBLE_QUOTES = re.compile(rf'[^"\\$`{END}]+')
+_ANSI_QUOTED = re.compile(rf"\$'((?:[^'\\{END}]|\\[^{END}])*+)'")
+_ANSI_ESCAPE = re.compile(
+    r"\\(?:([abeEfnrtv\\'\"?])|([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|c([A-Za-z])|(.))",
+    re.DOTALL,
+)
+_ANSI_LETTERS = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
+
+
+class Pieces:
+    """The pieces of one word while it is read."""
+
+    __slots__ = ("_quoted", "_texts", "items", "open_bracket", "parameter_end", "start")
+
+    def __init__(self, start: int) -> None:
+        self.items: list[Piece] = []
+        self.start = start
+        self.open_bracket = False
+        """Whether an unquoted `[` was taken as a literal: no unquoted `]` may follow in the same word."""
+        self.parameter_end = -1
+        """Where the last expansion without braces ended: what is joined to it could be part of it."""
+        self._texts: list[str] = []
+        self._quoted = False
+
+    def literal(self, text: str, *, quoted: bool) -> None:
+        """Add characters; neighbours of the same kind become one piece."""
+        if self._texts and self._quoted is not quoted:
+            self._flush()
+        self._quoted = quoted
+        self._texts.append(text)
+
+    def append(self, piece: Piece) -> None:
+        """Add any other piece."""
+        self._flush()
+        self.items.append(piece)
+
+    def finish(self) -> tuple[Piece, ...]:
+        """Return the pieces."""
+        self._flush()
+        return tuple(self.items)
+
+    def _flush(self) -> None:
+        if self._texts:
+            self.items.append(Literal(text="".join(self._texts), quoted=self._quoted))
+            self._texts.clear()
+
+
+class Quoting(Cursor):
+    """Reads quotes, each from its first character on, and adds what they hold to the pieces of a word."""
+
+    def dollar(self, pieces: Pieces, *, quoted: bool) -> None:
+        """Read the expansion that a dollar begins."""
+        raise NotImplementedError
+
+    def backquoted(self, pieces: Pieces, *, quoted: bool) -> None:
+        """Read a substitution in backquotes."""
+        raise NotImplementedError
+
+    def single_quoted(self, pieces: Pieces) -> None:
+        """Read '...': everything is literal."""
+        end = self.text.find("'", self.position + 1)
+        if end < 0:
+            raise self.stop("a quote that is not closed (')")
+        pieces.literal(self.text[self.position + 1 : end], quoted=True)
+        self.position = end + 1
+
+    def double_quoted(self, pieces: Pieces) -> None:
+        """Read "...", in which `$`, backquotes and some backslashes mean something."""
+        text = self.text
+        opening = self.position
+        self.position += 1
+        while (char := text[self.position]) != '"':
+            match = _IN_DOUBLE_QUOTES.match(text, self.position)
+            if match:
+                pieces.literal(match.group(), quoted=True)
+                self.position = match.end()
+            elif char == "$":
+                self.dollar(pieces, quoted=True)
+            elif char == "`":
+                self.backquoted(pieces, quoted=True)
+            elif char == "\\":
+                self._escaped_in_double_quotes(pieces)
+            else:
+                raise self.stop('a quote that is not closed (")', opening)
+        if self.behind_continuations(opening + 1) == self.position:
+            pieces.literal("", quoted=True)  # "" alone is a word
+        self.position += 1
+
+    def _escaped_in_double_quotes(self, pieces: Pieces) -> None:
+        following = self.text[self.position + 1]
+        if following == "\n":
+            if pieces.parameter_end == self.position:
+                raise self.stop("a line continued inside an expansion")
+            self.position += 2
+        elif following in _ESCAPED_IN_DOUBLE_QUOTES:
+            pieces.literal(following, quoted=True)
+            self.position += 2
+        else:
+            pieces.literal("\\", quoted=True)
+            self.position += 1
+
+    def escaped(self, pieces: Pieces) -> None:
+        """Read a backslash and the character behind it; none where a line is continued."""
+        following = self.text[self.position + 1]
+        if following == END:
+            raise self.stop("a backslash at the end")
+        if following == "\n":
+            after = self.behind_continuations(self.position)
+            if pieces.parameter_end == self.position or self.text[after] not in _AFTER_JOINED_WORD:
+                raise self.stop("a line continued inside a word")
+            self.position = after
+            return
+        pieces.literal(following, quoted=True)
+        self.position += 2
+
+    def ansi_quoted(self, pieces: Pieces) -> None:
+        """Read $'...' with its escape sequences."""
+        match = _ANSI_QUOTED.match(self.text, self.position)
+        if match is None:
+            raise self.stop("a quote that is not closed ($')")
+        try:
+            text = _ANSI_ESCAPE.sub(_ansi_character, match.group(1))
+        except ValueError as error:
+            raise self.stop(str(error)) from None
+        pieces.literal(text, quoted=True)
+        self.position = match.end()
+
+
+def _ansi_character(match: re.Match[str]) -> str:
+    """Return what an escape sequence in $'...' stands for; ValueError for what depends on the locale or is a control."""
+    letter, octal, byte, short, long, control, other = match.groups()
+    if other is not None:
+        if other in "xuUc\n":
+            raise ValueError("an odd escape sequence in $'...'")
+        return match.group()
+    if letter is not None:
+        char = _ANSI_LETTERS[letter]
+    elif octal is not None:
+        char = chr(int(octal, 8) & 0xFF)
+    elif control is not None:
+        char = chr(ord(control.upper()) ^ 0x40)
+    else:
+        char = chr(min(int(byte or short or long, 16), 0x80))
+    if char >= "\x80":
+        raise ValueError("a character in $'...' that depends on the locale")
+    if not char.isprintable() and char not in "\n\t":
+        raise ValueError("a control character in $'...'")
+    return char
