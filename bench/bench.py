@@ -274,6 +274,58 @@ def decisions(folder: str) -> None:
         row(f"one decision, {count} rules", f"{median:.3f} ms", "", None, "< 1 ms at 200")
 
 
+LONG = {
+    "operands": "cat " + " ".join(f"src/file{number}.py" for number in range(590)),
+    "commands": " && ".join(f"grep -n needle{number} a{number}.py" for number in range(312)),
+    "quotes": "echo " + "'a b' \"c d\" e\\\\ f " * 515,
+}
+
+
+def reading(folder: str) -> None:
+    """Reading a command line and judging it, from text to verdict, under the shipped default policy."""
+    from harness import Workspace, evaluate, load_policy
+    from harness.messages import ToolCall
+    from harness.shell.facets import read_commands
+    from harness.tools.bash import BashTool
+
+    policy = load_policy(os.path.join(os.path.dirname(HERE), "policies", "default.toml"))
+    tool = BashTool(Workspace(folder))
+    lines = {
+        "git status": ("git status", "< 0.3 ms"),
+        "a typical pipe": ("cd src && grep -n 'def main' app.py | head -20", "< 0.3 ms"),
+        **{f"10,000 characters, {name}": (line[:9_990], "< 20 ms") for name, line in LONG.items()},
+    }
+    for name, (line, goal) in lines.items():
+        times = []
+        for _ in range(60):
+            started = time.perf_counter()
+            evaluate(policy, tool.prepare(ToolCall(id="1", name="bash", arguments="{}"), {"command": line}))
+            times.append(time.perf_counter() - started)
+        row(f"decision: {name}", f"{statistics.median(times) * 1e3:.3f} ms", "", None, goal)
+    started = time.perf_counter()
+    read_commands("ls " * 330_000, Workspace(folder))
+    row("decision: 1 MB is refused", f"{(time.perf_counter() - started) * 1e3:.1f} ms", "", None, "< 1000 ms")
+
+
+MODELS = """\
+import time, harness.programs.options
+from harness.programs.catalog import model_of, names
+started = time.perf_counter()
+found = [model_of(name) for name in names()]
+print((time.perf_counter() - started) * 1e3, len(found))
+"""
+
+
+def models() -> None:
+    """Loading every model of a program, in a process of its own."""
+    times, count = [], ""
+    for _ in range(9):
+        done = subprocess.run([sys.executable, "-c", MODELS], capture_output=True, text=True, check=True)
+        taken, count = done.stdout.split()
+        times.append(float(taken))
+    row(f"loading all {count} models", f"{statistics.median(times):.1f} ms", "", None, "< 15 ms")
+
+
 def _rule(number: int) -> str:
     if number % 3 == 0:
         return f'[[rule]]\nid = "r{number}"\ndecision = "auto"\nargv = ["tool{number}", "..."]\nflags = ["-a"]\n'
@@ -302,6 +354,8 @@ def main() -> None:
         flatness(folder, 40 if quick else 500)
         log_bytes(folder)
         decisions(folder)
+        reading(folder)
+        models()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"(this process peaked at {peak:.0f} MB)")
 

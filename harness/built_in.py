@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from harness.actions import Access, Command, Facet, Opaque, PathAccess, Place, ToolUse
 from harness.matchers import fold
+from harness.programs.runners import FIND_RUNS
 from harness.record import Record
 
 
@@ -81,9 +82,9 @@ _FIND_NARROWS = frozenset(
     "-cmin -atime -amin -user -group -perm -inum -samefile -links".split()
 )
 """Tests of find that leave most files alone; `-type f` does not."""
-_FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 # Programs that may be given the words `rm -rf /` as text, or have a subcommand of that name. Their words count only where
-# the line also starts something that runs text.
+# the line also starts something that runs text. These lists decide what nobody can permit, hence they are short, and none
+# of those in programs/runners.py, which decide what is asked about and grow.
 _MENTIONS = frozenset("echo printf grep egrep fgrep rg git".split())
 _RUNS_TEXT = frozenset(
     "sh bash dash ash zsh ksh fish csh tcsh busybox eval source . exec command env sudo doas su ssh xargs parallel at batch "
@@ -145,7 +146,7 @@ def _deletes_recursively(name: str, words: Sequence[str]) -> bool:
 
 def _find_deletes(words: Sequence[str]) -> bool:
     """Say whether find would delete whole trees: it deletes, and one of its alternatives (`-o`) has no narrowing test."""
-    runs_rm = any(word in _FIND_RUNS and _name(after) == "rm" for word, after in pairwise(words))
+    runs_rm = any(word in FIND_RUNS and _name(after) == "rm" for word, after in pairwise(words))
     if "-delete" not in words and not (runs_rm and _deletes_recursively("rm", words)):
         return False
     narrowed = False

@@ -52,12 +52,11 @@ _FOLDERS_OF_PEOPLE = frozenset(("home", "Users"))
 _ACCESS_OF_TOOLS = {"read_file": Access.READ, "write_file": Access.WRITE}
 """The file tools that do one thing only; edit_file reads and writes."""
 
-
 _WORDS = frozenset(("id", "origin", "reason", "hint"))
 """What a rule says to people; the rest of it is what it does."""
 
 
-class Warning_(Record):  # noqa: N801 - Warning is a class of Python
+class PolicyWarning(Record):
     """One thing that a policy's author should look at."""
 
     rule: str
@@ -70,7 +69,7 @@ class Warning_(Record):  # noqa: N801 - Warning is a class of Python
         return f"{self.origin}: warning: [[rule]] {self.rule}: {self.problem}"
 
 
-def warnings(policy: Policy) -> tuple[Warning_, ...]:
+def warnings(policy: Policy) -> tuple[PolicyWarning, ...]:
     """Return what is surely not meant in a policy that was loaded, in the order of its rules.
 
     Which examples a rule has is read in the policy's sources: those of a rule without its source are taken to be there.
@@ -81,7 +80,7 @@ def warnings(policy: Policy) -> tuple[Warning_, ...]:
         problems = [*_reach(policy, place), *_breadth(rule), *_patterns(rule)]
         if (rule.origin.file, rule.id) in unproved:
             problems.append("a strict rule without `match`: nothing shows that it catches what it should")
-        found += [Warning_(rule=rule.id, origin=rule.origin, problem=problem) for problem in problems]
+        found += [PolicyWarning(rule=rule.id, origin=rule.origin, problem=problem) for problem in problems]
     return tuple(found)
 
 

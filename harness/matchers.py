@@ -20,6 +20,10 @@ NUMBER_FLAG = "-NUM"
 _GLOB_CHARACTERS = frozenset("*?[\\")
 
 
+_programs: dict[tuple[tuple[str, ...], ...], frozenset[str]] = {}
+"""What `ArgvPattern` looks for, worked out once: a policy asks again for every command."""
+
+
 class ArgvPattern(Record):
     """Words of a command: each token a tuple of alternatives, then possibly `...` for any further words."""
 
@@ -59,7 +63,11 @@ class ArgvPattern(Record):
 
     def _programs(self) -> frozenset[str]:
         """The names to look for: `./deploy.sh` in a strict rule is `deploy.sh` wherever it lies."""
-        return frozenset(_name(word) for word in self.tokens[0]) if self.tokens else frozenset()
+        names = _programs.get(self.tokens)
+        if names is None:
+            names = frozenset(_name(word) for word in self.tokens[0]) if self.tokens else frozenset()
+            _programs[self.tokens] = names
+        return names
 
     def _hits_from(self, argv: Sequence[str], starts: set[int]) -> bool:
         """Say whether the other tokens, and a flag if any are given, follow behind a program that ends at a start."""

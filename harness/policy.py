@@ -125,7 +125,7 @@ def evaluate(policy: Policy, action: Action, suspended: tuple[str, ...] = ()) ->
     `suspended` names entry points (Makefile, conftest.py ...) that were changed in this session without a person having
     seen it: while there are any, auto rules for commands that may run them ask. Pure; total over every Action.
     """
-    concerned = _Concerned(policy.rules)
+    concerned = _Concerned(policy.rules, action)
     facets = tuple(_judge(policy, concerned, action, facet, suspended) for facet in action.all_facets())
     decision = max(facet.decision for facet in facets)
     unasked = decision is Decision.AUTO
@@ -135,13 +135,18 @@ def evaluate(policy: Policy, action: Action, suspended: tuple[str, ...] = ()) ->
 class _Concerned:
     """The rules that can say anything about a kind of facet at all: the others need not be asked."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[Rule], action: Action) -> None:
+        self._own = {id(facet) for facet in action.facets}
         strict = [rule for rule in rules if rule.decision is not Decision.AUTO]
         autos = [rule for rule in rules if rule.decision is Decision.AUTO]
         self._strict_on_paths = [rule for rule in strict if rule.argv is None and not rule.env]
         self._strict_on_others = [rule for rule in strict if rule.argv is not None or rule.env or rule.path is None]
         self._autos_on_paths = [rule for rule in autos if rule.argv is None]
         self._autos_on_others = [rule for rule in autos if rule.argv is not None]
+
+    def is_operand(self, facet: Facet) -> bool:
+        """Say whether a path is one of a command's, and not a part of the action by itself."""
+        return isinstance(facet, PathAccess) and id(facet) not in self._own
 
     def strict(self, facet: Facet) -> Sequence[Rule]:
         return self._strict_on_paths if isinstance(facet, PathAccess) else self._strict_on_others
@@ -173,8 +178,8 @@ def _by_rules(
 ) -> FacetVerdict:
     hits = [rule for rule in concerned.strict(facet) if rule.hits(action, facet)]
     if hits:
-        return _by_strict_rules(policy, action, facet, hits)
-    if isinstance(facet, PathAccess) and _is_operand(action, facet):
+        return _by_strict_rules(policy, action, facet, hits, operand=concerned.is_operand(facet))
+    if concerned.is_operand(facet):
         return FacetVerdict(
             facet=facet, decision=Decision.AUTO, source=Source.COVERED, reason="an operand of its command"
         )
@@ -244,10 +249,12 @@ def _readers(policy: Policy, floor: ToolDefault | None) -> Readers | None:
     return next(counted, None)
 
 
-def _by_strict_rules(policy: Policy, action: Action, facet: Facet, hits: Sequence[Rule]) -> FacetVerdict:
+def _by_strict_rules(
+    policy: Policy, action: Action, facet: Facet, hits: Sequence[Rule], *, operand: bool
+) -> FacetVerdict:
     strictest = max(rule.decision for rule in hits)
     rules = tuple(rule for rule in hits if rule.decision is strictest)
-    stricter = _default_not_lifted(policy, action, facet, rules)
+    stricter = None if operand else _default_not_lifted(policy, action, facet, rules)
     if stricter is not None:
         return stricter
     return FacetVerdict(
@@ -295,8 +302,6 @@ def _default_not_lifted(policy: Policy, action: Action, facet: Facet, rules: tup
     A deny rule lifts nothing; a confirm rule lifts neither a managed default, unless it is managed itself, nor, in a
     project that nobody trusts, the default of another layer.
     """
-    if isinstance(facet, PathAccess) and _is_operand(action, facet):
-        return None
     layers = {rule.layer for rule in rules}
     lifting = layers - {source.layer for source in policy.sources if not source.trusted}
     tool = action.default_of or action.tool
@@ -309,10 +314,6 @@ def _default_not_lifted(policy: Policy, action: Action, facet: Facet, rules: tup
     if max((default.decision for default in kept), default=Decision.AUTO) <= rules[0].decision:
         return None
     return _by_default(replace(policy, defaults=kept), tool, facet, unlifted=rules)
-
-
-def _is_operand(action: Action, path: PathAccess) -> bool:
-    return not any(facet is path for facet in action.facets)
 
 
 def _managed_floor(policy: Policy, tool: str) -> ToolDefault | None:

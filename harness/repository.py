@@ -40,10 +40,23 @@ def _problem_at(folder: str) -> str | None:
             return f"{folder} looks like a repository without a work tree"
         if not os.path.lexists(git):
             return None
-        git = os.path.join(folder, _line_of(git).removeprefix("gitdir:").strip())
-    common = _line_of(os.path.join(git, "commondir"))
-    common_folder = os.path.join(git, common) if common else git
-    return _configured(common_folder) or _laid_out(git) or (_laid_out(common_folder) if common else None)
+        target = _line_of(git)
+        if not target.startswith("gitdir: ") or not _is_plain(target[8:]):
+            return f"{git} does not say plainly where the repository lies"
+        git = os.path.join(folder, target[8:])
+    common = os.path.join(git, "commondir")
+    if not os.path.lexists(common):
+        return _configured(git) or _laid_out(git)
+    target = _line_of(common)
+    if not _is_plain(target):
+        return f"{common} does not say plainly where the repository lies"
+    common_folder = os.path.join(git, target)
+    return _configured(common_folder) or _laid_out(git) or _laid_out(common_folder)
+
+
+def _is_plain(target: str) -> bool:
+    """Say whether a path in a file of git's can be read in one way only."""
+    return bool(target) and target == target.strip() and target.isprintable()
 
 
 def _configured(git: str) -> str | None:
@@ -80,7 +93,8 @@ def _laid_out(git: str) -> str | None:
 
 
 def _line_of(path: str) -> str:
-    return (_read(path, 4096) or b"").decode("utf-8", "replace").strip()
+    """Return the content of a file as git takes it, without line ends behind it; nothing if it cannot be read."""
+    return (_read(path, 4096) or b"").decode("utf-8", "surrogateescape").rstrip("\r\n")
 
 
 def _read(path: str, most: int) -> bytes | None:

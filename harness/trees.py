@@ -6,13 +6,14 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
+from harness.ignore_files import bring_back_from_above, bring_back_here
+
 MAX_BELOW = 50_000
 """Files below a folder that are named; of more it is not known whether a rule forbids one of them."""
 MAX_MATCHES = 1_000
 """Words that a pattern may stand for; a person could not look through more either."""
 MAX_ENTRIES = 50_000
 """Entries that are looked at on the way to the matches of a pattern."""
-_IGNORE_FILES = frozenset((".gitignore", ".ignore", ".rgignore"))
 MAX_STARS = 4
 """In one part of a pattern: with more of them, matching a name takes too long."""
 
@@ -35,61 +36,66 @@ class Narrowing:
         return (self.hidden or file[0] != ".") and (self._wanted is None or bool(self._wanted(file)))
 
 
-def names_below(folder: str, root: str, narrowing: Narrowing, *, follows: bool) -> tuple[tuple[str, ...], bool]:
+def names_below(
+    folder: str, root: str, narrowing: Narrowing, *, home: str, follows: bool
+) -> tuple[tuple[str, ...], bool]:
     """Return the files below `folder` by their names relative to `root`, and whether these are all that may be met.
 
     Links are named and not followed; with `follows`, one that leads out of `root` or to a folder makes the answer not
-    whole. Both paths are absolute and resolved. Hidden files are left out only as long as no ignore file in the tree
-    or above it brings names back.
+    whole. All paths are absolute and resolved. Hidden files are left out only as long as no ignore file in the tree,
+    above it or in the person's `home` brings names back.
     """
-    if not narrowing.hidden and _ignore_file_says_otherwise(folder, root):
+    if not narrowing.hidden and bring_back_from_above(folder, home):
         narrowing.hidden = True
     names: list[str] = []
     waiting = [folder]
-    cut = len(root.rstrip("/")) + 1
     whole = True
-    while waiting:
-        try:
-            entries = list(os.scandir(waiting.pop()))
-        except NotADirectoryError:
+    while waiting and len(names) <= MAX_BELOW:
+        entries = _entries(waiting.pop())
+        if entries is None:
+            whole = False
             continue
-        except OSError as error:
-            whole = whole and isinstance(error, FileNotFoundError)
-            continue
-        if not narrowing.hidden and any(e.name in _IGNORE_FILES and _brings_back(e.path) for e in entries):
+        if not narrowing.hidden and bring_back_here(entries):
             narrowing.hidden = True
             names, waiting = [], [folder]
             continue
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                if narrowing.enters(entry.name):
-                    waiting.append(entry.path)
-            elif narrowing.reads(entry.name):
-                names.append(entry.path[cut:])
-                whole = whole and not (follows and entry.is_symlink() and not _stays_inside(entry.path, root, names))
-        if len(names) > MAX_BELOW:
-            return tuple(names[:MAX_BELOW]), False
-    return tuple(names), whole
+        whole = _look_at(entries, root, narrowing, names, waiting, follows=follows) and whole
+    return tuple(names[:MAX_BELOW]), whole and len(names) <= MAX_BELOW
 
 
-def _ignore_file_says_otherwise(folder: str, root: str) -> bool:
-    """Say whether an ignore file above `folder`, up to `root`, brings names back."""
-    while folder.startswith(root) and folder != root:
-        folder = os.path.dirname(folder)
-        if any(_brings_back(os.path.join(folder, name)) for name in _IGNORE_FILES):
-            return True
-    return _brings_back(os.path.join(root, ".git", "info", "exclude"))
-
-
-def _brings_back(ignore_file: str) -> bool:
-    """Say whether an ignore file has a line with `!`; one that cannot be read may have."""
+def _entries(folder: str) -> list[os.DirEntry[str]] | None:
+    """Return what lies in a folder; nothing for what is no folder, None where that is not known."""
     try:
-        with open(ignore_file, "rb") as file:
-            return any(line.lstrip().startswith(b"!") for line in file.read(1_000_000).splitlines())
-    except FileNotFoundError:
-        return False
+        return list(os.scandir(folder))
+    except (NotADirectoryError, FileNotFoundError):
+        return []
     except OSError:
-        return True
+        return None
+
+
+def _look_at(
+    entries: Sequence[os.DirEntry[str]],
+    root: str,
+    narrowing: Narrowing,
+    names: list[str],
+    waiting: list[str],
+    *,
+    follows: bool,
+) -> bool:
+    """Add the files of one folder to `names` and its folders to `waiting`; say whether no link leads elsewhere."""
+    inside = root.rstrip("/") + "/"
+    whole = True
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            if narrowing.enters(entry.name):
+                waiting.append(entry.path)
+        elif narrowing.reads(entry.name):
+            names.append(entry.path[len(inside) :])
+            if follows and entry.is_symlink():
+                real = os.path.realpath(entry.path)
+                names.append(real.removeprefix(inside))
+                whole = whole and real.startswith(inside) and not os.path.isdir(real)
+    return whole
 
 
 def _is_plain(name: str) -> bool:
@@ -101,14 +107,6 @@ def _names_pattern(names: Sequence[str]) -> Callable[[str], object] | None:
     if not names:
         return None
     return re.compile("|".join(re.escape(name).replace(r"\*", ".*") for name in names), re.DOTALL).fullmatch
-
-
-def _stays_inside(link: str, root: str, names: list[str]) -> bool:
-    """Say whether a link leads to a file inside `root`, whose name is then known too."""
-    inside = root.rstrip("/") + "/"
-    real = os.path.realpath(link)
-    names.append(real.removeprefix(inside))
-    return real.startswith(inside) and not os.path.isdir(real)
 
 
 def expand(pattern: str, cwd: str) -> tuple[str, ...] | None:
@@ -134,18 +132,22 @@ def _matches(part: str, starts: Sequence[str], cwd: str) -> list[str] | None:
     """Return the names in the folders `starts` that one part of a pattern stands for, or None where it is not sure."""
     if part.count("*") > MAX_STARS:
         return None
-    regex = re.compile(_regex(part), re.DOTALL)
+    try:
+        regex = re.compile(_regex(part), re.DOTALL)
+    except re.error:
+        return None
     if part[0] == "." and (regex.fullmatch(".") or regex.fullmatch("..")):
         return None
     found: list[str] = []
     looked_at = 0
+    counts = "?" in part or "[" in part  # bytes or characters: where a locale is missing, bash counts bytes
     for start in starts:
         try:
             names = os.listdir(os.path.join(cwd, start) or ".")
         except OSError:
             continue
         looked_at += len(names)
-        if looked_at > MAX_ENTRIES:
+        if looked_at > MAX_ENTRIES or (counts and not all(map(str.isascii, names))):
             return None
         found += [f"{start}{name}" for name in names if (name[0] != "." or part[0] == ".") and regex.fullmatch(name)]
     return found
@@ -187,5 +189,17 @@ def _regex(part: str) -> str:
 
 
 def _class(inside: str) -> str:
-    """Escape what a class of bash holds; a dash between two characters stays a range."""
-    return "".join(char if char == "-" else re.escape(char) for char in inside)
+    """Return what a class of bash holds, for a regular expression. Raises re.error for a range that runs backwards."""
+    pieces: list[str] = []
+    position = 0
+    while position < len(inside):
+        low, dash, high = inside[position], inside[position + 1 : position + 2], inside[position + 2 : position + 3]
+        if dash == "-" and high:
+            if high < low:
+                raise re.error(f"{low}-{high} runs backwards")
+            pieces.append(f"{re.escape(low)}-{re.escape(high)}")
+            position += 3
+        else:
+            pieces.append("\\-" if low == "-" else re.escape(low))
+            position += 1
+    return "".join(pieces)

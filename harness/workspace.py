@@ -88,7 +88,7 @@ class Workspace:
         from harness.trees import Narrowing, names_below
 
         narrowing = Narrowing(only=only, skips=skips, hidden=hidden)
-        names, whole = names_below(path.real, self.root, narrowing, follows=follows)
+        names, whole = names_below(path.real, self.root, narrowing, home=self.home, follows=follows)
         return replace(path, tree=True, below=names, whole=whole)
 
     def is_folder(self, path: str) -> bool:

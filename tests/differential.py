@@ -47,7 +47,21 @@ from harness.workspace import Workspace
 Argv = tuple[str, ...]
 
 LOOSEST = b'version = 1\nname = "loosest"\n[tools]\nbash = "auto"\nreaders = true\ndefault = "auto"\n'
-READERS = b'version = 1\nname = "readers"\n[tools]\nbash = "confirm"\nreaders = true\ndefault = "confirm"\n'
+READERS = b"""
+version = 1
+name = "readers"
+[tools]
+bash = "confirm"
+readers = true
+default = "confirm"
+[[rule]]
+id = "secrets"
+decision = "deny"
+access = ["read"]
+path = [".env", "*.pem", "/hidden/"]
+reason = "They are secrets."
+match = ["deep/.env"]
+"""
 
 SECONDS = 2.0
 """A script that runs longer is killed; what it ran until then counts."""
@@ -339,6 +353,13 @@ env -S 'A=1 ok' x
 echo 5 ok | xargs timeout
 sh <<< 'time ok x'
 > --output=x; sort *
+bash <<<'rm x' 3<<<ok
+bash 3<<<'rm x' <<<ok 0<&3
+bash <<<ok <>a.txt
+export A=*; cat "$A"
+cat [c-a]* [a--]*
+cat [_-_]* [a-c-e]* [-a]*
+ok $((no) ) $( (run) )
 """
 
 
@@ -368,8 +389,8 @@ VALUES = (
 )  # fmt: skip
 GLOBS = (
     "*", "*.txt", "?.txt", "[ab]*", "[!a]*", "[^a]*", "sub/*", "*/e.txt", "s?b/*.py", ".*", "-*", "./*", "x[0-9]",
-    "*.nosuch", "no*such/x", "'a'*", '*".txt"', "deep/*/f", "st\\*r", "\\[ab]", "[a-c]*.txt", "odd/*", "link/*",
-    "*/../a.txt", "**", "sub/",
+    "*.nosuch", "no*such/x", "'a'*", '*".txt"', "deep/*/f", "st\\*r", "\\[ab]", "[a-c]*.txt", "[c-a]*", "[a--]*",
+    "*//e.txt", "*/", "[-a]*", "*=*", "odd/*", "link/*", "*/../a.txt", "**", "sub/",
 )  # fmt: skip
 NAMES = ("A", "B", "C", "ok_1")
 EXPANSIONS = (
@@ -432,17 +453,18 @@ STATE = (
 )  # fmt: skip
 ODD_STATE = (
     "A='*'", "A=-rf", "A=$X", "A=~", "A=*", "return", "break", "continue", "set --", "set -- a b", "shift",
-    "A=1 read B", "IFS=,", "unset PAGER", "unset LANG", "export PAGER=x", "export LANG=x", "PAGER=x", "TERM=x",
-    "LANG=x", "unset -v A", "unset -f A", "export -n A", "export -p", "readonly A=1", "declare A=1", "declare -x A=1",
-    "typeset A=1", "local A=1", "let A=1", "mapfile A < a.txt", "getopts a A", "alias ok=no", "trap 'ok trapped' EXIT",
-    "shopt -s nullglob", "set -f", "set -a", "set -n", "set -k", "hash -r", "umask 022", "HOME=sub", "PATH=sub",
-    "PWD=x", "OLDPWD=sub", "BASH_ENV=x", "wait", "jobs", "times", "type ok", "command -v ok", "popd", "pushd sub",
-    "ulimit -n 9", "read PAGER", "set -eo noglob", "set -e -f", "export A B=*", "export $A", "export A=$X", "unset $A",
-    "read $A", "read -a A", "read -p x A", "read -d x A", "unset GIT_PAGER", "read -n 1 A", "export 'A=x y'",
-    'export "$A"=x', "A=x; export A; unset A", "export A=(x)", "exit $A", "exit; ok", "exit --help", "exit 1 2",
-    "eval exit", "command exit", "exit x", "A=x exit", "exit <nosuch", "read -r", "read", "set +o errexit", "set -o",
-    "set", "export", "A+=x", "A=x; A+=y", "command export A=x", "builtin export A=x", "A=x export B", "A=x unset B",
-    "env A=x", "A=x :", "A=x exit", "exec", "exec >out1", "exec <a.txt", "exec 3>out2", "eval", "eval ''",
+    "export A=*", "export B=?", "A=1 read B", "IFS=,", "unset PAGER", "unset LANG", "export PAGER=x", "export LANG=x",
+    "PAGER=x", "TERM=x", "LANG=x", "unset -v A", "unset -f A", "export -n A", "export -p", "readonly A=1",
+    "declare A=1", "declare -x A=1", "typeset A=1", "local A=1", "let A=1", "mapfile A < a.txt", "getopts a A",
+    "alias ok=no", "trap 'ok trapped' EXIT", "shopt -s nullglob", "set -f", "set -a", "set -n", "set -k", "hash -r",
+    "umask 022", "HOME=sub", "PATH=sub", "PWD=x", "OLDPWD=sub", "BASH_ENV=x", "wait", "jobs", "times", "type ok",
+    "command -v ok", "popd", "pushd sub", "ulimit -n 9", "read PAGER", "set -eo noglob", "set -e -f", "export A B=*",
+    "export $A", "export A=$X", "unset $A", "read $A", "read -a A", "read -p x A", "read -d x A", "unset GIT_PAGER",
+    "read -n 1 A", "export 'A=x y'", 'export "$A"=x', "A=x; export A; unset A", "export A=(x)", "exit $A", "exit; ok",
+    "exit --help", "exit 1 2", "eval exit", "command exit", "exit x", "A=x exit", "exit <nosuch", "read -r", "read",
+    "set +o errexit", "set -o", "set", "export", "A+=x", "A=x; A+=y", "command export A=x", "builtin export A=x",
+    "A=x export B", "A=x unset B", "env A=x", "A=x :", "A=x exit", "exec", "exec >out1", "exec <a.txt", "exec 3>out2",
+    "eval", "eval ''",
 )  # fmt: skip
 
 _BEFORE_SHELL = (
@@ -596,7 +618,12 @@ class Grammar:
             case 2:
                 return f"sh -c {self.quoted(text)}"
             case 3:
-                return f"{self.pick(('bash', 'sh'))} {self._here_document(text)}"
+                other = self.pick(
+                    ("", "", f" 3<<<{self.simple(0)!r}", " 2<<<ok", " <>a.txt", " 0<&3", " <a.txt", " <<<no")
+                    if self.chance(0.3)
+                    else ("",)
+                )
+                return f"{self.pick(('bash', 'sh'))} {self._here_document(text)}{other}"
             case _:
                 options = self.pick(("-c", "-c", "-ec", "-c --", "--norc -c", "-uc", "-xc"))
                 front = self.pick(_BEFORE_SHELL if self.chance(0.15) else ("", "", "A=x "))
@@ -934,6 +961,13 @@ _TREE = {
 }  # fmt: skip
 
 
+SECRET = b"c4n4ry\n"
+"""What stands in files that readers must not show; programs may show it backwards, in capitals, in hexadecimal digits ..."""
+_SHOWN = re.compile(
+    rb"c4n4ry|yr4n4c|C4N4RY|6334 ?6e34 ?7279|63 34 6e 34 72 79|YzRuNHJ5|3463 346e|143 064 156", re.IGNORECASE
+)
+
+
 class Ran(NamedTuple):
     """One program that was run."""
 
@@ -951,6 +985,7 @@ class Outcome(NamedTuple):
     changed: tuple[str, ...]
     """Files, absolute, that are new, gone or other than before."""
     timed_out: bool
+    printed: bytes = b""
 
 
 class Scratch:
@@ -967,6 +1002,7 @@ class Scratch:
         self.canary = f"{self.base}/p/q/canary"
         self.home = f"{self.root}/home"
         self._log = f"{self.base}/log"
+        self._output = f"{self.base}/output" if real else "/dev/null"
         self._bash = next(path for path in ("/bin/bash", "/usr/bin/bash") if os.access(path, os.X_OK))
         os.makedirs(self.root)
         os.makedirs(f"{self.base}/bin")
@@ -1014,7 +1050,7 @@ class Scratch:
         )
         if changed:
             self._make_tree()
-        return Outcome(ran=ran, changed=changed, timed_out=timed_out)
+        return Outcome(ran=ran, changed=changed, timed_out=timed_out, printed=self._printed())
 
     def _start(self, text: str) -> int:
         return os.posix_spawn(
@@ -1023,8 +1059,8 @@ class Scratch:
             self.environment,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, self._output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
             ],
             setpgroup=0,
         )
@@ -1058,6 +1094,12 @@ class Scratch:
             environment = dict(each.partition("=")[::2] for each in iter(fields.__next__, ""))
             ran.append(Ran(argv=argv, folder=folder, files=files, environment=environment))
         return tuple(ran)
+
+    def _printed(self) -> bytes:
+        if not self._real:
+            return b""
+        with open(self._output, "rb") as file:
+            return file.read(1_000_000)
 
     def _make_stubs(self) -> None:
         stub = f"{self.base}/stub"
@@ -1101,15 +1143,26 @@ class Scratch:
                 continue
             with open(path, "w") as file:
                 file.write(content)
-        with open(f"{self.canary}/secret", "w") as file:
-            file.write("secret\n")
+        with open(f"{self.canary}/secret", "wb") as file:
+            file.write(SECRET)
         if self._real:
+            self._hide_secrets()
             _make_repository(self.root, self.environment, self._hostile)
         else:
             for name in ("ok", "sub/ok"):
                 shutil.copy(f"{self.base}/stub", f"{self.root}/{name}")
         os.chdir(self.root)
         self._before = self._snapshot()
+
+    def _hide_secrets(self) -> None:
+        """Put secrets where rules forbid reading, and links to one outside."""
+        os.mkdir(f"{self.root}/hidden")
+        for name in ("deep/.env", "k.pem", "hidden/x"):
+            with open(f"{self.root}/{name}", "wb") as file:
+                file.write(SECRET)
+        os.symlink("../canary", f"{self.root}/way")
+        os.symlink("../canary/secret", f"{self.root}/sub/out")
+        os.symlink("../deep/.env", f"{self.root}/sub/in")
 
     def _snapshot(self) -> dict[str, tuple[int, ...]]:
         found: dict[str, tuple[int, ...]] = {}
@@ -1275,7 +1328,11 @@ class Predicted:
                 parts.append(r"\x00" + re.escape(word))
                 continue
             inside = "".join(
-                re.escape(piece) if index % 2 == 0 else "[0-9]*" if _DIGITS.fullmatch(piece) else r"[\s\S]*"
+                re.sub("/+", "/+", re.escape(piece))
+                if index % 2 == 0
+                else "[0-9]*"
+                if _DIGITS.fullmatch(piece)
+                else r"[\s\S]*"
                 for index, piece in enumerate(_split_open(word))
             )
             parts.append(rf"(?:\x00{inside})?")
@@ -1475,22 +1532,27 @@ def stub_checker() -> Checker:
 
 def real_checker(hostile: int = -1) -> Checker:
     """Return what runs scripts of readers with the real programs, and finds files that they wrote."""
-    checker = Checker(Scratch(real=REAL_PROGRAMS, hostile=hostile), READERS, _find_written)
+    checker = Checker(Scratch(real=REAL_PROGRAMS, hostile=hostile), READERS, _find_effect)
     _settle(checker)
     return checker
 
 
 def _settle(checker: Checker) -> None:
     for text in seeds():  # loads whatever is loaded when first needed, while everything can still be read
-        checker.reader.read(text)
+        with contextlib.suppress(Exception):  # seen again when the script is checked
+            checker.reader.read(text)
     with contextlib.suppress(ImportError):
         tree_sitter_names("ok")
     checker.scratch.settle()
 
 
-def _find_written(text: str, reading: Reading, outcome: Outcome) -> Finding | None:
-    del text, reading
-    return Finding("written", f"{', '.join(outcome.changed)} written") if outcome.changed else None
+def _find_effect(text: str, reading: Reading, outcome: Outcome) -> Finding | None:
+    del reading
+    if outcome.changed:
+        return Finding("written", f"{', '.join(outcome.changed)} written")
+    if "c4n4ry" not in text and _SHOWN.search(outcome.printed):
+        return Finding("shown", "a secret was shown")
+    return None
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -1748,6 +1810,7 @@ git log --ext-diff -1 -p
 git diff --textconv
 sed -n '/x/{p;w out1'$'\n''}' %
 """.strip("\n").split("\n")
+_GIT = sorted({" ".join(shape.split()[:2]) for shape in (*_LOOKING, *_CHANGING) if re.match("git [a-z]", shape)})
 _OPTION_POOL = (
     "-i", "-o", "-w", "-f", "-r", "-n", "-a", "-c", "-e", "-u", "-z", "-s", "-p", "-x", "-d", "-l", "-C", "-O", "-v",
     "-I", "--output=out1", "--output", "out1", "-oout1", "--in-place", "--help", "--version", "-fout1", "--outp=out1",
@@ -1756,38 +1819,98 @@ _OPTION_POOL = (
 )  # fmt: skip
 
 
+def options_in_help(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the options of each program, and of each subcommand of git, that its own help names."""
+    found: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        words = name.split()
+        try:
+            done = subprocess.run(
+                [*words, "-h" if len(words) > 1 else "--help"], capture_output=True, timeout=5, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        text = (done.stdout + done.stderr).decode(errors="replace")
+        options = re.findall(r"(?<![\w-])--?[A-Za-z0-9][\w-]*=?", text)
+        found[name] = sorted(set(options)) or ["-h"]
+    return found
+
+
+_OPERANDS = ("a.txt", "sub/e.txt", "sub", "HEAD", "x", ".", "1p", "{print}", "k.pem", "deep", "way", "sub/in", "*")
+_SECRET_FILES = (
+    "k.pem", "deep/.env", "hidden/x", "hidden", "way", "way/secret", "sub/out", "sub/in", "../canary/secret",
+    "link/out", "deep/deeper/../.env", "sublink/../.env", "link/../k.pem", "./k.pem", "hidden/.", "HIDDEN/x",
+)  # fmt: skip
+_SECRET_WORDS = (
+    "*.pem", "k.p*", "*", "deep/.*", "deep/*", ".", "-r", "-R", "-L", "sub", "deep", "sub/*", "s*/in", "-h",
+    "--dereference", "hidden/*", "way/*", "@k.pem", "--file=k.pem", "-fk.pem", "-f", "k.pem", "HEAD", ":k.pem",
+    "HEAD:k.pem", "--no-index", "-C", "..", "../canary", "{}", "..",
+)  # fmt: skip
+
+
 class RealGrammar(Grammar):
     """The same scripts about programs that are really run: readers, writers, and options that make the one the other."""
 
+    def __init__(self, random: Random, wild: float, options: dict[str, list[str]]) -> None:
+        """Take the options of programs besides what a Grammar takes."""
+        super().__init__(random, wild)
+        self._options = options
+
     def simple(self, depth: int) -> str:
-        shape = (
-            self.pick(_LOOKING if self.chance(0.7) else _CHANGING)
-            if self.chance(0.85)
-            else self.pick(REAL_PROGRAMS) + " % @"[: 2 * self.random.randrange(3)]
-        )
-        parts = re.split(r"(?<![\w%])([@%])(?=\s|$)", shape)
-        words = "".join(
-            self.word(depth) if part == "@" else self.quoted(self.pick(FILES)) if part == "%" else part
-            for part in parts
-        )
-        if self.chance(0.25):
-            name, _, rest = words.partition(" ")
-            option = self.pick(_OPTION_POOL)
-            words = f"{name} {option} {rest}" if self.chance(0.5) else f"{words} {option}"
+        words = self._from_help(depth) if self._options and self.chance(0.35) else self._from_shape(depth)
         if self.chance(0.06):
             words = f"{self.assignment(depth)} {words}"
         if self.chance(0.06):
             words += f" {self.redirection(depth)}"
         return words
 
+    def _from_shape(self, depth: int) -> str:
+        shape = self.pick(_LOOKING if self.chance(0.7) else _CHANGING)
+        parts = re.split(r"(?<![\w%])([@%])(?=\s|$)", shape)
+        words = "".join(self.word(depth) if part == "@" else self._file() if part == "%" else part for part in parts)
+        if self.chance(0.1):
+            words += f" {self.pick(_SECRET_WORDS)}"
+        if self.chance(0.25):
+            name, _, rest = words.partition(" ")
+            option = self.pick(_OPTION_POOL)
+            words = f"{name} {option} {rest}" if self.chance(0.5) else f"{words} {option}"
+        return words
+
+    def _file(self) -> str:
+        return self.quoted(self.pick(_SECRET_FILES if self.chance(0.1) else FILES))
+
+    def _from_help(self, depth: int) -> str:
+        name = self.pick(tuple(self._options))
+        words = [name]
+        for _ in range(1 + self.random.randrange(2)):
+            option = self.pick(self._options[name])
+            value = self.pick(
+                ("out1", "1", "a.txt", "x", "HEAD", "out1", "p", "now", ",", "/dev/null", "sub", "100", "touch out1")
+            )
+            match self.random.randrange(4):
+                case 0 if option.startswith("--"):
+                    words.append(f"{option.rstrip('=')}={self.quoted(value)}")
+                case 1:
+                    words += [option.rstrip("="), self.quoted(value)]
+                case 2 if not option.startswith("--"):
+                    words.append(option + self.quoted(value))
+                case _:
+                    words.append(option.rstrip("="))
+        for _ in range(self.random.randrange(3)):
+            words.insert(
+                1 + self.random.randrange(len(words)),
+                self.pick(_OPERANDS),
+            )
+        return " ".join(words)
+
     def command(self, depth: int) -> str:
         return self.simple(depth) if self.chance(0.7) else super().command(depth)
 
 
-def real_scripts(random: Random, count: int) -> Iterator[Made]:
+def real_scripts(random: Random, count: int, options: dict[str, list[str]]) -> Iterator[Made]:
     """Yield scripts for the second property: of these programs alone, and with no path that leads far away."""
     for number in range(count):
-        grammar = RealGrammar(random, (0.0, 0.0, 0.05)[random.randrange(3)])
+        grammar = RealGrammar(random, (0.0, 0.0, 0.05)[random.randrange(3)], options)
         text = grammar.lists(1, 1 + random.randrange(2))
         if number % 3 == 0:
             text = _changed(grammar, grammar.simple(1), grammar.simple(1))
@@ -1871,7 +1994,8 @@ def run_part(job: tuple[int, int, bool, bool]) -> Part:
     random = Random(seed)
     kinds: Counter[str] = Counter()
     try:
-        for made in real_scripts(random, count) if real else scripts(random, count):
+        options = options_in_help([*REAL_PROGRAMS, *_GIT]) if real else {}
+        for made in real_scripts(random, count, options) if real else scripts(random, count):
             checked = checker.check(made.text)
             _count(counts, made, checked)
             if checked.finding is not None and (confirmed := checker.confirmed(made.text)) is not None:

@@ -297,10 +297,10 @@ def test_any_text_of_shell_characters_is_read(disk: Workspace, text: str) -> Non
 
 
 WORDS = (
-    "if then elif else fi for while until do done case esac in { } [[ ]] ( ) ; ;; & && || | |& ! time function coproc select eval "
-    "cd export read unset set exit break bash sh -c -exec {} \\; env xargs find $A \"$A\" $(ok) `ok` <(ok) > >> < <<E E <<< ok x = A=1 "
-    "'x y' * $((1)) ${A} ~ # $@"
-).split()  # fmt: skip
+    "if then elif else fi for while until do done case esac in { } [[ ]] ( ) ; ;; & && || | |& ! time function coproc select "
+    'eval cd export read unset set exit break bash sh -c -exec {} \\; env xargs find $A "$A" $(ok) `ok` <(ok) > >> < <<E E '
+    "<<< ok x = A=1 'x * $((1)) ${A} ~ # $@ [c-a]* [a--]*"
+).split()
 
 
 @settings(max_examples=500, deadline=None)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness.actions import Action, Facet
 from harness.cli.policies import SHIPPED, load_named
-from harness.lint import Warning_, warnings
+from harness.lint import PolicyWarning, warnings
 from harness.matchers import ArgvPattern
 from harness.messages import ToolCall
 from harness.policy import Policy, evaluate
@@ -229,7 +229,7 @@ def test_the_shipped_policies_have_no_warnings(name: str) -> None:
 def test_a_warning_reads_like_an_error_of_the_loader() -> None:
     found = warnings(policy(auto(argv=["git", "..."])))
     problem = 'git with a bare "..." allows each of its subcommands: name those that are meant'
-    assert found == (Warning_(rule="yes", origin=Origin(file="p.toml", line=2), problem=problem),)
+    assert found == (PolicyWarning(rule="yes", origin=Origin(file="p.toml", line=2), problem=problem),)
     assert str(found[0]) == f"p.toml:2: warning: [[rule]] yes: {problem}"
 
 

@@ -1,4 +1,4 @@
-"""The models of build, test, lint and package tools: their own examples, and rows of commands with what they do."""
+"""The models of build, test, lint and package tools: rows of commands with what they do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.actions import Access, Act
 from harness.programs.model import Found, Program, Unknown, Use
-from harness.programs.options import operand_roles, option_table, read_command
+from harness.programs.options import option_table, read_command
 
 FILES = (
     "python_tools python_checkers python_packages python_projects javascript_tools javascript_packages build_tools go_tools "
@@ -63,38 +63,6 @@ def test_every_model_has_examples_on_both_sides(name: str) -> None:
     program = PROGRAMS[name]
     assert program.not_covered
     assert program.looks or program.covered
-
-
-@pytest.mark.parametrize("name", sorted(PROGRAMS))
-def test_the_tables_are_well_formed(name: str) -> None:
-    for full, program in _programs():
-        if full.split()[0] == name:
-            assert program.read or option_table(program.options) is not None
-            operand_roles(program.operands, instead=False)
-            operand_roles(program.operands, instead=True)
-
-
-def _examples(kind: str) -> list[str]:
-    return sorted({line for program in PROGRAMS.values() for line in getattr(program, kind)})
-
-
-@pytest.mark.parametrize("line", _examples("looks"))
-def test_what_looks_only_looks(line: str) -> None:
-    assert only_looks(read(line)), shown(read(line))
-
-
-@pytest.mark.parametrize("line", _examples("covered"))
-def test_what_is_covered_does_more(line: str) -> None:
-    use = read(line)
-    assert not use.gap, use.gap
-    assert not only_looks(use)
-
-
-@pytest.mark.parametrize("line", _examples("not_covered"))
-def test_what_is_not_covered_is_a_gap(line: str) -> None:
-    use = read(line)
-    assert use.gap, shown(use)
-    assert use.act is Act.UNKNOWN
 
 
 # --- What commands do

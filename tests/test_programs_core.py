@@ -1,4 +1,4 @@
-"""The models of shell builtins, coreutils, text tools, sed and awk: every example, and what hostile words come to."""
+"""The models of shell builtins, coreutils, text tools, sed and awk: rows of commands, and what hostile words come to."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.actions import Access, Act
+from harness.actions import Act
 from harness.programs import awk, coreutils, sed, shell_builtins, text
 from harness.programs.model import Found, PathUse, Program, Unknown, Use
-from harness.programs.options import operand_roles, option_table, read_command
+from harness.programs.options import read_command
 
 PROGRAMS: Mapping[str, Program] = {
     **shell_builtins.PROGRAMS,
@@ -53,41 +53,6 @@ def test_diff_and_cp_say_whether_they_follow_links() -> None:
     lines = ("diff -r a b", "diff --no-dereference a b", "cp -r a b", "cp -rL a b", "cp -L a b", "diff {} a")
     followed = [[path.word for path in _use(line).paths if path.follows] for line in lines]
     assert followed == [["a", "b"], [], [], ["a", "b", "b/a"], [], ["src", "a"]]
-
-
-def _examples(kind: str) -> list[str]:
-    return list(dict.fromkeys(line for program in PROGRAMS.values() for line in getattr(program, kind)))
-
-
-def _only_looks(use: Use) -> bool:
-    reads = all(path.access is Access.READ for path in use.paths)
-    return not use.gap and use.act in (Act.LOOKS, Act.WRAPS) and not use.network and reads
-
-
-@pytest.mark.parametrize("line", _examples("looks"))
-def test_examples_that_look_only_look(line: str) -> None:
-    use = _use(line)
-    assert _only_looks(use), use
-
-
-@pytest.mark.parametrize("line", _examples("covered"))
-def test_examples_that_do_more_are_covered(line: str) -> None:
-    use = _use(line)
-    assert not use.gap
-    assert not _only_looks(use), use
-
-
-@pytest.mark.parametrize("line", _examples("not_covered"))
-def test_examples_that_are_not_covered_are_gaps(line: str) -> None:
-    assert _shown(_use(line)) == "gap"
-
-
-@pytest.mark.parametrize("name", sorted(PROGRAMS))
-def test_tables_are_well_formed_and_have_examples(name: str) -> None:
-    program = PROGRAMS[name]
-    option_table(program.options)
-    operand_roles(program.operands, instead=True)
-    assert program.looks or program.covered
 
 
 ROWS = [
@@ -138,7 +103,7 @@ ROWS = [
     ("cp --target-directory=.git a", "writes r:a w:.git/a"),
     ("cp -T a b/", "writes r:a w:b/"),
     ("cp -s a b", "writes e:a w:b w:b/a"),
-    ("cp - b", "writes r:./- w:b w:b/-"),
+    ("cp - b", "writes r:- w:b w:b/-"),
     ("cp {} dst", "writes R:src w:dst W:dst"),
     ("cp -t €x a", "gap"),
     ("cp a €x", "gap"),
@@ -176,7 +141,7 @@ ROWS = [
     ("truncate --reference .env a", "writes r:.env w:a"),
     # dd, tee, date, ls
     ("dd if=.env", "looks r:.env"),
-    ("dd if=-", "looks r:./-"),
+    ("dd if=-", "looks r:-"),
     ("dd if=a of=b", "writes r:a w:b"),
     ("dd of=a if=b of=c", "writes w:a r:b w:c"),
     ("dd if=a bs=€x", "looks r:a"),
@@ -196,7 +161,7 @@ ROWS = [
     ("date -- €x", "changes"),
     ("ls", "looks r:."),
     ("ls src -la", "looks r:src"),
-    ("ls -", "looks r:./-"),
+    ("ls -", "looks r:-"),
     ("ls -I x .env", "looks r:.env"),
     ("ls €x", "gap"),
     ("du -shX .env", "looks r:.env r:."),
@@ -246,14 +211,14 @@ ROWS = [
     ("xxd a -r", "writes r:a w:-r"),
     ("xxd -c 16 a -p", "writes r:a w:-p"),
     ("xxd -colsX 1 a b", "gap"),
-    ("xxd -rp - .git/x", "writes w:.git/x"),
+    ("xxd -r -p - .git/x", "writes r:- w:.git/x"),
     ("xxd -s€x a", "gap"),
     ("hexdump -f .env a", "looks r:.env r:a"),
-    ("hexdump -", "looks r:./-"),
-    ("rev -", "looks r:./-"),
+    ("hexdump -", "looks r:-"),
+    ("rev -", "looks r:-"),
     # comparing and patching
     ("diff a b", "looks R:a R:b"),
-    ("diff -u a - --label x", "looks R:a"),
+    ("diff -u a - --label x", "looks R:a R:-"),
     ("diff --from-file=.env a", "looks R:.env R:a"),
     ("diff -rul a b", "gap"),
     ("cmp a .env 1 2", "looks r:a r:.env"),
@@ -266,7 +231,7 @@ ROWS = [
     ("less -RoX a", "gap"),
     ("less ++G!x a", "gap"),
     ("less --+!x a", "gap"),
-    ("more -", "looks r:./-"),
+    ("more -", "looks r:-"),
     ("more a -x", "gap"),
     ("file -b -F: a .env", "looks r:a r:.env"),
     ("file -bC -m a", "gap"),

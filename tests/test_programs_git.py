@@ -6,16 +6,14 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from harness.actions import Access, Act
 from harness.programs import gh, git
 from harness.programs.git_config import OVERRIDDEN, programs_named
 from harness.programs.git_looking import LOOKING
-from harness.programs.model import Found, PathUse, Program, Unknown, Use
+from harness.programs.model import Found, PathUse, Unknown, Use
 from harness.programs.options import option_table, read_command
 
 PROGRAMS = {**git.PROGRAMS, **gh.PROGRAMS}
@@ -26,37 +24,6 @@ def use_of(line: str) -> Use:
     """Return what the model of its program says of a command line without expansions."""
     words = shlex.split(line)
     return read_command(PROGRAMS[words[0]], words)
-
-
-def examples(kind: Callable[[Program], Sequence[str]]) -> list[str]:
-    return [line for program in PROGRAMS.values() for line in kind(program)]
-
-
-@pytest.mark.parametrize("line", examples(lambda program: program.looks))
-def test_a_command_that_looks_is_covered_and_only_reads(line: str) -> None:
-    use = use_of(line)
-    assert (use.gap, use.network) == ("", False)
-    assert use.act in (Act.LOOKS, Act.WRAPS)
-    assert all(path.access is Access.READ for path in use.paths)
-
-
-@pytest.mark.parametrize("line", examples(lambda program: program.covered))
-def test_a_command_that_does_more_is_understood(line: str) -> None:
-    use = use_of(line)
-    assert use.gap == ""
-    assert use.network or use.act not in (Act.LOOKS, Act.WRAPS)
-
-
-@pytest.mark.parametrize("line", examples(lambda program: program.not_covered))
-def test_a_command_that_may_run_anything_is_not_covered(line: str) -> None:
-    assert use_of(line).gap
-
-
-@pytest.mark.parametrize(
-    ("program", "name"), [(program, name) for program in PROGRAMS for name in PROGRAMS[program].subcommands]
-)
-def test_the_option_table_of_every_subcommand_is_well_formed(program: str, name: str) -> None:
-    option_table(PROGRAMS[program].subcommands[name].options)
 
 
 def shown(path: PathUse) -> str:

@@ -1,4 +1,4 @@
-"""Models of programs that run programs: wrappers, shells, interpreters, containers; held to their examples and to rows."""
+"""Models of programs that run programs: wrappers, shells, interpreters, containers: what their commands do, row by row."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.actions import Access, Act
+from harness.actions import Access
 from harness.programs.model import Found, Inner, PathUse, Program, Unknown, Use
-from harness.programs.options import operand_roles, option_table, read_command
+from harness.programs.options import read_command
 from harness.programs.refinements import read_alike
 from harness.programs.runners import FIND_RUNS, INTERPRETERS, SHELLS, VERSIONED, WRAPPERS
 
@@ -35,11 +35,6 @@ def use_of(argv: list[str]) -> Use:
     return read_command(PROGRAMS[argv[0]], argv)
 
 
-def only_looks(use: Use) -> bool:
-    reads = all(path.access is Access.READ for path in use.paths)
-    return not use.gap and use.act in (Act.LOOKS, Act.WRAPS) and not use.network and reads
-
-
 def shown_path(path: PathUse) -> str:
     letter = LETTERS[path.access]
     return f"{letter.upper() if path.tree else letter}:{path.word}"
@@ -56,37 +51,6 @@ def shown(use: Use) -> str:
         return "gap"
     parts = [use.act.value, *(["net"] if use.network else []), *map(shown_path, use.paths)]
     return " ".join([*parts, *map(shown_command, use.commands), *(f"$ {text}" for text in use.scripts)])
-
-
-def examples(kind: str) -> list[tuple[str, Program]]:
-    programs = {id(program): program for program in PROGRAMS.values()}.values()
-    return [(line, program) for program in programs for line in getattr(program, kind)]
-
-
-def test_every_program_has_examples_and_well_formed_tables() -> None:
-    for name, program in PROGRAMS.items():
-        assert program.looks + program.covered + program.not_covered, name
-        for each in (program, *program.subcommands.values()):
-            option_table(each.options)
-            operand_roles(each.operands, instead=False)
-
-
-@pytest.mark.parametrize(("line", "program"), examples("looks"), ids=lambda value: str(value)[:60])
-def test_what_only_looks(line: str, program: Program) -> None:
-    use = read_command(program, shlex.split(line))
-    assert only_looks(use), shown(use)
-
-
-@pytest.mark.parametrize(("line", "program"), examples("covered"), ids=lambda value: str(value)[:60])
-def test_what_is_covered_and_does_more(line: str, program: Program) -> None:
-    use = read_command(program, shlex.split(line))
-    assert not use.gap
-    assert not only_looks(use)
-
-
-@pytest.mark.parametrize(("line", "program"), examples("not_covered"), ids=lambda value: str(value)[:60])
-def test_what_is_not_covered(line: str, program: Program) -> None:
-    assert shown(read_command(program, shlex.split(line))) == "gap"
 
 
 ROWS = (

@@ -438,7 +438,7 @@ def test_the_environment_is_a_list_of_names(tmp_path: Path) -> None:
         "PATH": PATH,
         "HOME": "/home/someone",
         "LANG": "C.UTF-8",
-        "LC_ALL": "C.UTF-8",
+        "LC_COLLATE": "C.UTF-8",
         "TZ": "UTC",
         "TMPDIR": "/tmp",
         "TERM": "dumb",
@@ -510,23 +510,25 @@ def test_a_folder_of_programs_in_the_workspace_comes_last_for_readers(
 @pytest.mark.parametrize(
     ("given", "locale"),
     [
-        pytest.param({}, None, id="none is the locale of C"),
-        pytest.param({"LANG": "de_DE.UTF-8"}, None, id="UTF-8"),
-        pytest.param({"LC_ALL": "C"}, "C", id="bytes"),
+        pytest.param({}, "C.UTF-8", id="none is the locale of C, in which a pattern counts bytes"),
+        pytest.param({"LANG": "de_DE.UTF-8"}, "de_DE.UTF-8", id="UTF-8"),
+        pytest.param({"LC_ALL": "C"}, "C.UTF-8", id="bytes"),
         pytest.param(
             {"LANG": "zh_CN.GBK"}, "C.UTF-8", id="a character set in which a quote may be half of a character"
         ),
         pytest.param({"LANG": "de_DE.UTF-8", "LC_CTYPE": "ja_JP.SJIS"}, "C.UTF-8", id="the one that counts"),
+        pytest.param({"LC_ALL": "C.UTF-8", "LC_CTYPE": "ja_JP.SJIS"}, "C.UTF-8", id="one that does not count"),
         pytest.param({"LANG": "de_DE"}, "C.UTF-8", id="one that is not named"),
     ],
 )
 def test_bash_reads_a_line_in_the_character_set_in_which_it_was_judged(
-    tmp_path: Path, given: dict[str, str], locale: str | None
+    tmp_path: Path, given: dict[str, str], locale: str
 ) -> None:
+    """And the words that a pattern stands for come in the order of their bytes, as they were judged."""
     road = Road(tmp_path, {"PATH": PATH, **given}, Limits())
-    result = road.run(command="printenv LC_ALL")
+    result = road.run(command="printenv | grep -E '^(LC_|LANG)' | sort")
     road.log.close()
-    assert result.content.partition("\n")[0] == (locale or "(no output)")
+    assert result.content.splitlines()[:-1] == [f"LANG={locale}", "LC_COLLATE=C.UTF-8"]
 
 
 def test_a_program_in_the_workspace_does_not_stand_in_for_another(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from harness.actions import Access, Act, Action, Command, Facet, JsonValue, Place
+from harness.actions import Access, Action, Facet, JsonValue, Place
 from harness.cli.policies import assemble, load_named
 from harness.cli.state import State
 from harness.errors import ToolError, UsageError
@@ -14,7 +14,7 @@ from harness.messages import ToolCall
 from harness.policy import Policy
 from harness.policy_file import TOOL_NAMES, nearest
 from harness.record import replace
-from harness.shell.facets import read_commands
+from harness.shell.facets import read_call
 from harness.visible import visible_line
 from harness.workspace import Workspace
 
@@ -61,14 +61,11 @@ def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", cha
 
 
 def _commands(text: str, workspace: Workspace, cwd: str) -> tuple[Facet, ...]:
-    """Return what a command line is made of, and the folder that it starts in, as the tool does it."""
+    """Return what the tool would judge: the line, and the folder that it starts in. Raises ToolError for one outside."""
     start = workspace.resolve(cwd or ".", Access.READ)
     if start.place not in (Place.INSIDE, Place.ROOT):
         raise ToolError(f"cwd is outside the workspace: {visible_line(cwd)}")
-    facets = read_commands(text, workspace, start.real)
-    if start.place is Place.ROOT:
-        return facets
-    return (*facets, Command(text=f"cd {cwd}", argv=("cd", cwd), paths=(start,), act=Act.WRAPS, model="cd"))
+    return read_call(text, workspace, start)
 
 
 def tool_use(tool: str) -> Action:

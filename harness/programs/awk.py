@@ -57,7 +57,7 @@ class _Reader:
         """Whether the statement is a print, in which `>` writes a file."""
 
     def problem(self) -> str:
-        own = frozenset(re.findall(r"\b(?:function|func)[ \t]+([A-Za-z_]\w*)", self.text))
+        own = frozenset(re.findall(r"\b(?:function|func)[ \t]+([A-Za-z_][A-Za-z0-9_]*)", self.text))
         lexicon = re.compile(_LEXICON)
         while self.at < len(self.text):
             found = lexicon.match(self.text, self.at)
@@ -172,7 +172,7 @@ def _balanced(text: str) -> bool:
 def _assigns(word: str) -> bool:
     """Say whether an operand, or the value of -v, sets a variable: those that would add operands do not count."""
     known = word.prefix if isinstance(word, Unknown) else word
-    found = re.match(r"([A-Za-z_]\w*)=", known)
+    found = re.match(r"([A-Za-z_][A-Za-z0-9_]*)=", known)
     return found is not None and found[1] not in _NEVER
 
 

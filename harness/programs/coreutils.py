@@ -19,9 +19,8 @@ _TREES = Program(operands="TREE...")
 
 
 def _here(parsed: Parsed, use: Use) -> Use:
-    """Without an operand, the folder itself is looked at; `-` is a file like any other."""
-    more = ["./-" for word in parsed.operands if word == "-"] if parsed.operands else ["."]
-    return replace(use, paths=(*use.paths, *(PathUse(word=word, access=Access.READ) for word in more)))
+    """Without an operand, the folder itself is looked at."""
+    return use if parsed.operands else replace(use, paths=(*use.paths, PathUse(word=".", access=Access.READ)))
 
 
 def _deep(parsed: Parsed, use: Use) -> Use:
@@ -126,8 +125,7 @@ def _written(parsed: Parsed, sources: Sequence[str], target: str, *, deep: bool)
 
 def _used(words: Sequence[str], access: Access, *, deep: bool) -> Sequence[PathUse] | str:
     """Return these operands as paths, or why one of them is not known."""
-    # None of these programs takes `-` for the standard input.
-    use = read_command(_TREES if deep else _FILES, ("", "--", *("./-" if word == "-" else word for word in words)))
+    use = read_command(_TREES if deep else _FILES, ("", "--", *words))
     return use.gap or [path if access is Access.READ else replace(path, access=access) for path in use.paths]
 
 
@@ -193,7 +191,7 @@ def _dd(argv: Sequence[str]) -> Use:
         elif isinstance(word, Found) or "=" not in word:
             return gap(f"the operand {word} of dd is not in its model")
         else:
-            words.append("--if=./-" if word == "if=-" else f"--{word}")
+            words.append(f"--{word}")
     use = read_command(_DD, words)
     return gap(use.gap.replace("option --", "operand ")) if use.gap else use
 

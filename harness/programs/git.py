@@ -12,7 +12,7 @@ from harness.actions import Access
 from harness.programs.git_changing import CHANGING
 from harness.programs.git_looking import LOOKING
 from harness.programs.model import Found, PathUse, Program, Unknown, Use, gap
-from harness.programs.options import parse_words, read_command
+from harness.programs.options import joined, parse_words, read_command
 from harness.record import replace
 
 _BEFORE = """
@@ -245,7 +245,7 @@ def _read(argv: Sequence[str]) -> Use:
         elif isinstance(given.value, Unknown | Found):
             return gap(f"the folder {given.value} is not known")
         else:
-            folder = _join(folder, given.value or "")
+            folder = joined(folder, given.value or "")
     use = read_command(_GIT, [*words, *parsed.operands])
     return _behind(folder, use)
 
@@ -260,16 +260,11 @@ def _behind(folder: str, use: Use) -> Use:
         use,
         paths=(
             PathUse(word=folder, access=Access.READ),
-            *(replace(path, word=_join(folder, path.word)) for path in use.paths),
+            *(replace(path, word=joined(folder, path.word)) for path in use.paths),
         ),
-        commands=tuple(replace(inner, folder=_join(folder, inner.folder)) for inner in use.commands),
+        commands=tuple(replace(inner, folder=joined(folder, inner.folder)) for inner in use.commands),
         git_folder=folder,
     )
-
-
-def _join(folder: str, word: str) -> str:
-    """Return `word` as it is written, behind `folder`."""
-    return word if not folder or word.startswith("/") else f"{folder}/{word}" if word else folder
 
 
 PROGRAMS = {"git": replace(_GIT, options=f"{_FOLDER} {_BEFORE}", read=_read)}

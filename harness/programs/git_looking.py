@@ -89,14 +89,14 @@ _FILES = """
 # Options stand before the first operand: `git config alias.x --list` sets.
 _SETTINGS = """
     --get --get-all --get-regexp --get-urlmatch --list|-l --local --global --system --worktree -f|--file=READ --blob=READ
-    -t|--type=TEXT --bool --int --bool-or-int --bool-or-str --path --expiry-date -z|--null --name-only --includes
+    -t|--type=TEXT --bool --int --bool-or-int --bool-or-str --path --expiry-date -z|--null --name-only
     --no-includes --show-origin --show-scope --default=TEXT --fixed-value
     --add:changes --replace-all:changes --unset:changes --unset-all:changes --rename-section:gap --remove-section:gap
     -e|--edit:gap
 """
 _SHOWN_SETTINGS = """
     --local --global --system --worktree -f|--file=READ --blob=READ -t|--type=TEXT --bool --int --bool-or-int
-    --bool-or-str --path --expiry-date -z|--null --name-only --show-names --includes --no-includes --show-origin
+    --bool-or-str --path --expiry-date -z|--null --name-only --show-names --no-includes --show-origin
     --show-scope --default=TEXT --fixed-value --all --regexp --value=TEXT --url=TEXT
 """
 

@@ -37,7 +37,7 @@ def read_command(program: Program, argv: Sequence[str]) -> Use:
 
 def _plain(program: Program, argv: Sequence[str], folder: str) -> Use:
     table = option_table(program.options)
-    if len(argv) == 2 and (entry := table.get(argv[1])) and "info" in entry.marks:
+    if _asks_about_itself(argv, table):
         return Use(act=Act.LOOKS)
     parsed = parse_words(program, argv)
     if isinstance(parsed, str):
@@ -48,11 +48,17 @@ def _plain(program: Program, argv: Sequence[str], folder: str) -> Use:
     return gap(use.gap) if use.gap else use
 
 
+def _asks_about_itself(argv: Sequence[str], table: Mapping[str, Entry]) -> bool:
+    """Say whether an `info` option is the only word: elsewhere programs differ on whether they do what else is asked."""
+    entry = table.get(argv[1]) if len(argv) == 2 else None
+    return entry is not None and "info" in entry.marks
+
+
 def _with_subcommand(program: Program, argv: Sequence[str]) -> Use:
     """Read the options before the subcommand with the outer table, the rest with the subcommand's own."""
     outer = replace(program, style=Style.POSIX if program.style is Style.GNU else program.style, operands="TEXT...")
     table = option_table(program.options)
-    if len(argv) == 2 and (entry := table.get(argv[1])) and "info" in entry.marks:
+    if _asks_about_itself(argv, table):
         return Use(act=Act.LOOKS)
     parsed = parse_words(outer, argv, stop=True)
     if isinstance(parsed, str):
@@ -269,7 +275,7 @@ class _Reading:
         self.program = program
         self.table = table
         self.parsed = parsed
-        self.folder = _join(folder, _folder(parsed, table))
+        self.folder = joined(folder, _folder(parsed, table))
         self.act = program.act
         self.network = program.network
         self.marks: set[str] = set()
@@ -377,11 +383,11 @@ class _Reading:
             kind = access if access is Access.READ else Access.EITHER
             only = () if tree else word.only  # a folder of that name holds files of any name
             self.paths += [
-                PathUse(word=_join(self.folder, s), access=kind, tree=True, follows=True, only=only)
+                PathUse(word=joined(self.folder, s), access=kind, tree=True, follows=True, only=only)
                 for s in word.starts
             ]
         elif word:  # `-` is the input to most programs, and a file of that name to some
-            self.paths.append(PathUse(word=_join(self.folder, word), access=access, tree=tree))
+            self.paths.append(PathUse(word=joined(self.folder, word), access=access, tree=tree))
 
 
 def _folder(parsed: Parsed, table: Mapping[str, Entry]) -> str:
@@ -389,11 +395,12 @@ def _folder(parsed: Parsed, table: Mapping[str, Entry]) -> str:
     folder = ""
     for given in parsed.options:
         if table[given.name].role is Role.FOLDER and given.value and not isinstance(given.value, Unknown):
-            folder = _join(folder, given.value)
+            folder = joined(folder, given.value)
     return folder
 
 
-def _join(folder: str, word: str) -> str:
+def joined(folder: str, word: str) -> str:
+    """Return `word` as it is written, seen from `folder`; nothing stands for the current one."""
     return word if not folder or word.startswith("/") else f"{folder}/{word}" if word else folder
 
 

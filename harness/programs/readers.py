@@ -1,7 +1,8 @@
-"""Commands that only read what their operands name: for these an operand is a read, for all others it may be a write. Pure.
+"""Commands that only read what their operands name, however loosely they were split: else an operand may be a write. Pure.
 
-That a command reads says nothing of whether it may run: that is for rules. Being wrong here makes a verdict on a write
-laxer by one step, never auto.
+For words of which quotes, expansions and redirections are gone (shell/loose.py). No model can say this: it vouches for
+the very words, and `awk '{print > "x"}'`, which writes x, is loosely `awk print x`, which reads it. That a command reads
+says nothing of whether it may run. Being wrong here makes a verdict on a write laxer by one step, never auto.
 """
 
 from __future__ import annotations

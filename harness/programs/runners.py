@@ -43,6 +43,3 @@ VERSIONED = frozenset(
 
 FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 """The words of find (POSIX.1-2024, GNU findutils 4.10) that begin a command."""
-
-KEYWORDS_BEFORE_COMMANDS = frozenset("! { ( if then elif else while until do time coproc".split())
-"""The shell's own words behind which a command begins."""

@@ -12,18 +12,12 @@ from itertools import islice
 
 from harness.actions import Access, Act
 from harness.programs.model import Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
-from harness.programs.options import read_command
+from harness.programs.options import option_table, read_command
 from harness.record import replace
 
 _INFO = "--help:info --version:info "
 _INFO_SHORT = "-h|--help:info -V|--version:info "
 _FILES = Program(operands="READ...")
-
-
-def _dash_is_a_file(parsed: Parsed, use: Use) -> Use:
-    """These take `-` for a file of that name, not for the standard input."""
-    files = [PathUse(word="./-", access=Access.READ) for word in parsed.operands if word == "-"]
-    return replace(use, paths=(*use.paths, *files))
 
 
 def _begins(word: str) -> tuple[str, ...]:
@@ -36,7 +30,7 @@ def _plain_operands(parsed: Parsed, use: Use) -> Use:
     odd = next(
         (word for word in parsed.operands if word != "-" and any(b[:1] in ("+", "-") for b in _begins(word))), ""
     )
-    return gap(f"{odd} may be a command to a pager") if odd else _dash_is_a_file(parsed, use)
+    return gap(f"{odd} may be a command to a pager") if odd else use
 
 
 def _no_lists(parsed: Parsed, use: Use) -> Use:
@@ -105,7 +99,7 @@ def _jq(argv: Sequence[str]) -> Use:
             files.append(word)
     if program is not None and (isinstance(program, Unknown | Found) or re.search(_JQ_LOADS, program)):
         return gap("a program of jq that may read further files")
-    return read_command(_FILES, (argv[0], "--", *("./-" if file == "-" else file for file in files)))
+    return read_command(_FILES, (argv[0], "--", *files))
 
 
 def _jq_option(word: str, words: Iterator[str], files: list[str]) -> str:
@@ -174,10 +168,39 @@ _HEXDUMP = Program(
     options=_INFO_SHORT + "-b|--one-byte-octal -c|--one-byte-char -C|--canonical -d|--two-bytes-decimal -o|--two-bytes-octal "
     "-x|--two-bytes-hex -L[=TEXT] --color[=TEXT] -e|--format=TEXT -f|--format-file=READ -n|--length=TEXT -s|--skip=TEXT "
     "-v|--no-squeezing",
-    refine=_dash_is_a_file,
     looks=("hexdump -C a", "hd -n 64 a", "hexdump -e '16/1 \"%02x\"' a", "hexdump -f a b"),
     not_covered=("hexdump --form=x a", "hexdump -X a"),
 )  # fmt: skip
+
+_XXD = Program(
+    # Behind the first operand everything is an operand: `xxd a -b` writes a file named -b.
+    style=Style.POSIX,
+    options="-v|-version:info -a|-autoskip -b|-bits -C|-capitalize -d -e -E|-EBCDIC -i|-include -p|-ps|-plain "
+    "-u|-uppercase -c|-cols=TEXT -g|-groupsize=TEXT -l|-len=TEXT -n|-name=TEXT -o|-offset=TEXT -s|-seek|-skip=TEXT "
+    "-r|-revert",
+    operands="READ WRITE",
+    looks=("xxd a", "xxd -l 64 a", "xxd -ps -c 16 a", "xxd -r -p a", "xxd -s +0x10 -l16 a", "xxd -"),
+    covered=("xxd a b", "xxd -r a b", "xxd a -b", "xxd -r - b", "xxd -p a b", "xxd -- a -"),
+    not_covered=(
+        "xxd a b c",
+        "xxd -bl a out",
+        "xxd -bl .env",
+        "xxd -Eg a out",
+        "xxd -R always a",
+        "xxd --revert a b",
+        "xxd -h a",
+        "xxd -R a b",
+    ),
+)
+
+
+def _xxd(argv: Sequence[str]) -> Use:
+    """Of letters behind a dash xxd reads the first alone: `-bl a out` is `-b a out`, and writes out."""
+    for word in argv[1:]:
+        if len(word) > 2 and word[0] == "-" and word not in option_table(_XXD.options) and word[1] not in "cglnos-":
+            return gap(f"{word} is several letters, of which xxd reads one")
+    return read_command(_XXD, argv)
+
 
 PROGRAMS = {
     "head": Program(
@@ -259,17 +282,7 @@ PROGRAMS = {
         looks=("od -c a", "od -An -tx1 -N 16 a", "od -A x -t x1z -v a"),
         not_covered=("od --read=1 a", "od -y a"),
     ),
-    "xxd": Program(
-        # Behind the first operand everything is an operand: `xxd a -b` writes a file named -b.
-        style=Style.POSIX,
-        options="-v|-version:info -a|-autoskip -b|-bits -C|-capitalize -d -e -E|-EBCDIC -i|-include -p|-ps|-plain "
-        "-u|-uppercase -c|-cols=TEXT -g|-groupsize=TEXT -l|-len=TEXT -n|-name=TEXT -o|-offset=TEXT -s|-seek|-skip=TEXT "
-        "-r|-revert",
-        operands="READ WRITE",
-        looks=("xxd a", "xxd -l 64 a", "xxd -ps -c 16 a", "xxd -r -p a", "xxd -s +0x10 -l16 a", "xxd -"),
-        covered=("xxd a b", "xxd -r a b", "xxd a -b", "xxd -r - b", "xxd -p a b", "xxd -- a -"),
-        not_covered=("xxd a b c", "xxd -R always a", "xxd --revert a b", "xxd -h a", "xxd -R a b"),
-    ),
+    "xxd": replace(_XXD, read=_xxd),
     "hexdump": _HEXDUMP,
     "hd": _HEXDUMP,
     "fold": Program(
@@ -289,7 +302,6 @@ PROGRAMS = {
         "-H|--table-hide=TEXT -R|--table-right=TEXT -T|--table-truncate=TEXT -W|--table-wrap=TEXT -L|--keep-empty-lines "
         "-J|--json -r|--tree=TEXT -i|--tree-id=TEXT -p|--tree-parent=TEXT -c|--output-width=TEXT -o|--output-separator=TEXT "
         "-s|--separator=TEXT -x|--fillrows",
-        refine=_dash_is_a_file,
         looks=("column -t", "column -t -s, a", "column -ts '|' a"),
         not_covered=("column --tabl a",),
     ),
@@ -299,7 +311,7 @@ PROGRAMS = {
     "unexpand": Program(
         options=_INFO + "-a|--all --first-only -t|--tabs=TEXT -NUM", looks=("unexpand -a a",), not_covered=("unexpand -x a",)
     ),
-    "rev": Program(options=_INFO_SHORT, refine=_dash_is_a_file, looks=("rev a", "rev"), not_covered=("rev -x a",)),
+    "rev": Program(options=_INFO_SHORT, looks=("rev a", "rev"), not_covered=("rev -x a",)),
     "tac": Program(
         options=_INFO + "-b|--before -r|--regex -s|--separator=TEXT",
         looks=("tac a", "tac -s x a"),

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import assert_never
 
-from harness.actions import Access, Act, Command, Facet, PathAccess, Place
+from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess, Place
 from harness.programs.model import Unknown
 from harness.record import replace
 from harness.shell.builtins import assigned_names, first_words
 from harness.shell.expand import Disk
-from harness.shell.loose import loose_opaque
 from harness.shell.parser import parse
 from harness.shell.parts import StopReading
 from harness.shell.simple import SimpleCommands
@@ -50,16 +49,22 @@ def read_commands(text: str, disk: Disk, cwd: str | None = None) -> tuple[Facet,
     folder = cwd or disk.root
     script = parse(text)
     if isinstance(script, Unread):
-        return (loose_opaque(text, script.reason, script.column, disk, folder),)
+        return (_opaque(text, script.reason, script.column, disk, folder),)
     reading = _Reading(disk, text)
     try:
         reading.script(script, State(folders=(folder,), values={}))
     except StopReading as stop:
-        opaque = loose_opaque(text, stop.reason, max(text.find(stop.part), 0) + 1, disk, folder)
+        opaque = _opaque(text, stop.reason, max(text.find(stop.part), 0) + 1, disk, folder)
         return (*dict.fromkeys(reading.facets), opaque)
     if not reading.facets:  # only assignments
         return (Command(text=text, argv=(":",), act=Act.LOOKS, model=":"),)
     return tuple(dict.fromkeys(reading.facets))
+
+
+def _opaque(text: str, reason: str, column: int, disk: Disk, folder: str) -> Opaque:
+    from harness.shell.loose import loose_opaque
+
+    return loose_opaque(text, reason, column, disk, folder)
 
 
 def read_call(text: str, disk: Disk, start: PathAccess) -> tuple[Facet, ...]:

@@ -10,7 +10,6 @@ from harness.programs.model import PathUse, Unknown, Use
 from harness.record import replace
 from harness.shell.builtins import normal_path
 from harness.shell.expand import PIPE_FILE, Disk, Expander
-from harness.shell.loose import loose_opaque
 from harness.shell.state import MAX_FOLDERS, Outcome, State
 from harness.shell.syntax import Pattern, Redirection, Script, Word
 
@@ -87,6 +86,8 @@ class Parts(ABC):
 
     def add_opaque(self, reason: str, part: str, state: State) -> None:
         """Keep a piece of the line that was not understood; what may be in it is judged by strict rules."""
+        from harness.shell.loose import loose_opaque
+
         column = max(self.text.find(part), 0) + 1
         self.add(loose_opaque(part, reason, column, self.disk, (state.folders or (self.disk.root,))[0]))
 

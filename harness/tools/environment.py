@@ -43,17 +43,21 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
     folders = [folder for folder in environment.get("PATH", os.defpath).split(":") if folder.startswith("/")]
     if not _reads_bytes_alike(passed):
         passed["LC_ALL"] = "C.UTF-8"
+    if passed.get("LC_ALL"):
+        passed["LANG"] = passed["LC_ALL"]
+        passed = {name: value for name, value in passed.items() if not name.startswith("LC_")}
+    passed["LC_COLLATE"] = "C.UTF-8"  # the order of the words that a pattern stands for
     return {**passed, "PATH": ":".join(folders) or os.defpath, **_SET_VARIABLES}
 
 
 def _reads_bytes_alike(variables: Mapping[str, str]) -> bool:
     """Say whether bash will read a command line in the character set in which it was judged.
 
-    In others (GBK, Shift-JIS) a byte of one character may be a quote or a `|` to us, and a half of another to bash.
+    In others (GBK, Shift-JIS) a byte of one character may be a quote or a `|` to us, and a half of another to bash; in
+    that of C, `?` is a byte.
     """
-    locale = variables.get("LC_ALL") or variables.get("LC_CTYPE") or variables.get("LANG") or "C"
-    name = locale.lower().replace("-", "")
-    return name in ("c", "posix") or name.partition("@")[0].endswith(".utf8")
+    locale = variables.get("LC_ALL") or variables.get("LC_CTYPE") or variables.get("LANG") or ""
+    return locale.lower().replace("-", "").partition("@")[0].endswith(".utf8")
 
 
 _UNASKED_GIT = (
