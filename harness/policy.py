@@ -137,6 +137,7 @@ class _Concerned:
 
     def __init__(self, rules: Sequence[Rule], action: Action) -> None:
         self._own = {id(facet) for facet in action.facets}
+        self._on_trees: dict[tuple[object, ...], bool] = {}
         strict = [rule for rule in rules if rule.decision is not Decision.AUTO]
         autos = [rule for rule in rules if rule.decision is Decision.AUTO]
         self._strict_on_paths = [rule for rule in strict if rule.argv is None and not rule.env]
@@ -147,6 +148,15 @@ class _Concerned:
     def is_operand(self, facet: Facet) -> bool:
         """Say whether a path is one of a command's, and not a part of the action by itself."""
         return isinstance(facet, PathAccess) and id(facet) not in self._own
+
+    def hits(self, rule: Rule, action: Action, facet: Facet) -> bool:
+        """Say whether a strict rule touches a facet; of a tree that occurs again, the answer is known."""
+        if not isinstance(facet, PathAccess) or not facet.below:
+            return rule.hits(action, facet)
+        key = (id(rule), facet.names, facet.access, id(facet.below))
+        if key not in self._on_trees:
+            self._on_trees[key] = rule.hits(action, facet)
+        return self._on_trees[key]
 
     def strict(self, facet: Facet) -> Sequence[Rule]:
         return self._strict_on_paths if isinstance(facet, PathAccess) else self._strict_on_others
@@ -176,7 +186,7 @@ def _judge(
 def _by_rules(
     policy: Policy, concerned: _Concerned, action: Action, facet: Facet, suspended: tuple[str, ...]
 ) -> FacetVerdict:
-    hits = [rule for rule in concerned.strict(facet) if rule.hits(action, facet)]
+    hits = [rule for rule in concerned.strict(facet) if concerned.hits(rule, action, facet)]
     if hits:
         return _by_strict_rules(policy, action, facet, hits, operand=concerned.is_operand(facet))
     if concerned.is_operand(facet):

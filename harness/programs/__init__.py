@@ -1,1 +1,7 @@
-"""What well-known programs do with their operands; data, pure."""
+"""What well-known programs do with their operands; data, pure.
+
+Begin with model.py (what a model says), options.py (how words are held against one) and catalog.py (which file has which
+program, loaded when asked). What several models say alike is in tables.py, gathered.py, refinements.py, pflag.py and
+code_files.py; lists of names alone are in runners.py, variables.py and readers.py. Every other file holds the models of
+one kind of program, in `PROGRAMS`; the model of git is git.py, its parts are git_*.py.
+"""

@@ -25,6 +25,9 @@ from harness.shell.syntax import (
     Word,
 )
 
+MAX_VALUE = 1_000
+"""Characters of a value that expansions make; of a longer one only the beginning is known. `X=$X$X` doubles each time."""
+
 PIPE_FILE = "/dev/fd/63"
 """What bash makes of `<( )`: some such name, of a pipe to a command that is judged by itself."""
 
@@ -77,8 +80,6 @@ class Expander:
         self._sure_of_disk = sure_of_disk
         self.whole_folders: list[str] = []
         """Folders of which a word names everything: `src` of `src/*`, `.` of `*`."""
-        self.matched = False
-        """Whether a pattern stands for several files: their order is for the locale to say (bash(1), Pathname Expansion)."""
 
     def words(self, word: Word) -> list[str]:
         """Return what bash makes of one word: several words for a pattern, `Unknown` for what is not known."""
@@ -108,6 +109,8 @@ class Expander:
                 single = single and _is_one_word(piece)
             elif not unknown:
                 known.append(text)
+        if sum(map(len, known)) > MAX_VALUE:
+            return Unknown("".join(written)[:MAX_VALUE], prefix="".join(known)[:MAX_VALUE], single=single)
         if not unknown:
             return "".join(known)
         return Unknown("".join(written), prefix="".join(known), single=single)
@@ -149,9 +152,9 @@ class Expander:
     def _matches(self, word: Word) -> list[str]:
         """Return the names of the files that a pattern stands for, or the pattern where there are none."""
         texts = [(piece, self._piece(piece, alone=False)) for piece in word.pieces]
-        written = "".join(_written(piece) if text is None else text for piece, text in texts)
+        written = "".join(_written(piece) if text is None else text for piece, text in texts)[: 2 * MAX_VALUE]
         beginning = "".join(text or "" for piece, text in takewhile(_is_known, texts))
-        if any(text is None for _, text in texts):
+        if len(written) > MAX_VALUE or any(text is None for _, text in texts):
             return [Unknown(written, prefix=beginning, single=False)]
         pattern = "".join((text or "") if isinstance(piece, Pattern) else _escaped(text or "") for piece, text in texts)
         folder, _, last = written.rpartition("/")
@@ -163,7 +166,6 @@ class Expander:
         names = found.pop()
         if names is None:
             return [Unknown(written, prefix=beginning, single=False)]
-        self.matched = self.matched or len(names) > 1
         return list(names) or [written]
 
 

@@ -10,6 +10,7 @@ from harness.programs.model import PathUse, Unknown, Use
 from harness.record import replace
 from harness.shell.builtins import normal_path
 from harness.shell.expand import PIPE_FILE, Disk, Expander
+from harness.shell.remembered import Remembered
 from harness.shell.state import MAX_FOLDERS, Outcome, State
 from harness.shell.syntax import Pattern, Redirection, Script, Word
 
@@ -54,7 +55,7 @@ class Parts(ABC):
     """The facets of one line."""
 
     def __init__(self, disk: Disk, text: str) -> None:
-        self.disk = disk
+        self.disk: Disk = Remembered(disk)
         self.text = text
         self.facets: list[Facet] = []
         self.disk_changed = False
@@ -152,8 +153,12 @@ class Parts(ABC):
         stdin = Stdin()
         for each in redirections:
             value = self.expander(state).value(each.target)
+            if each.descriptor in (None, 0) and "<" in each.operator:  # the last of these is what is read
+                text = each.operator in ("<<", "<<<") and not isinstance(value, Unknown)
+                stdin = Stdin(value if text else None, stdin.paths)
+            elif each.descriptor == 0:
+                stdin = Stdin(None, stdin.paths)
             if each.operator in ("<<", "<<<"):
-                stdin = Stdin(None if isinstance(value, Unknown) else value, stdin.paths)
                 continue
             if each.operator in (">&", "<&") and (value == "-" or value.removesuffix("-").isdigit()):
                 continue
@@ -161,7 +166,7 @@ class Parts(ABC):
             access = _REDIRECTED[each.operator]
             for path in self.resolved(value, access, state):
                 if access is Access.READ and not commandless:
-                    stdin = Stdin(None, (*stdin.paths, path))
+                    stdin = Stdin(stdin.text, (*stdin.paths, path))
                 else:
                     self.add(path)
         return stdin

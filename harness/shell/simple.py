@@ -45,7 +45,10 @@ class SimpleCommands(Parts):
         stdin = self.redirected(node.redirections, state, commandless=False)
         expander = self.expander(state)
         first = node.words[0]
-        argv = [value for word in node.words for value in expander.words(word)]
+        if first.constant == "export":  # its words are not matched against files, as in an assignment
+            argv = [expander.value(word) for word in node.words]
+        else:
+            argv = [value for word in node.words for value in expander.words(word)]
         if is_pattern(first) or isinstance(argv[0], Unknown) or not argv[0]:
             raise StopReading("a command whose name is not plain", node.text)
         names = frozenset(each.name for each in node.assignments)
@@ -183,9 +186,6 @@ class SimpleCommands(Parts):
         else:
             paths += [each for path in use.paths for each in self.used(path, use, state)]
         if patterns is not None and any(path.access is not Access.READ for path in paths):
-            if patterns.matched and len({path.access for path in use.paths}) > 1:
-                self.add_opaque("which of several files is the last", text, state)
-                return
             whole = (path for each in patterns.whole_folders for path in self.resolved(each, Access.WRITE, state))
             paths = [*whole, *paths]
         problem = use.gap or self.git_problem(use, state)

@@ -1,0 +1,70 @@
+"""Remembered: a disk that is asked the same thing once for one command line, and not without end; pure itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.actions import Access, PathAccess
+from harness.record import replace
+from harness.shell.expand import Disk
+
+MAX_NAMES = 200_000
+"""Names of files below folders that are taken up for one line; a folder beyond that is not whole, hence asked about."""
+MAX_PATTERNS = 200
+"""Different file name patterns that are looked up for one line; what others stand for is not known."""
+
+
+class Remembered:
+    """Another disk, with what it answered."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self.root = disk.root
+        self.home = disk.home
+        self._below: dict[tuple[object, ...], PathAccess] = {}
+        self._words: dict[tuple[str, str], tuple[str, ...] | None] = {}
+        self._git: dict[tuple[str, str], str | None] = {}
+        self._names = 0
+
+    def resolve_word(self, word: str, access: Access, cwd: str | None = None) -> PathAccess | None:
+        """Return where a word leads if it is taken as a path."""
+        return self._disk.resolve_word(word, access, cwd)
+
+    def look_below(
+        self,
+        path: PathAccess,
+        *,
+        follows: bool,
+        only: Sequence[str] = (),
+        skips: Sequence[str] = (),
+        hidden: bool = True,
+    ) -> PathAccess:
+        """Return the path with the names of the files below it; not whole where the line has too many of them."""
+        key = (path.real, follows, tuple(only), tuple(skips), hidden)
+        known = self._below.get(key)
+        if known is None:
+            if self._names > MAX_NAMES:
+                return replace(path, tree=True, whole=False)
+            known = self._disk.look_below(path, follows=follows, only=only, skips=skips, hidden=hidden)
+            self._below[key] = known
+        self._names += len(known.below)
+        if self._names > MAX_NAMES:
+            return replace(path, tree=True, whole=False)
+        return replace(path, tree=True, below=known.below, whole=known.whole)
+
+    def is_folder(self, path: str) -> bool:
+        """Say whether an absolute path is a folder that one can go to."""
+        return self._disk.is_folder(path)
+
+    def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
+        """Return what a file name pattern stands for, or None where that is not sure."""
+        if (pattern, cwd) not in self._words:
+            sure = len(self._words) < MAX_PATTERNS
+            self._words[pattern, cwd] = self._disk.expand(pattern, cwd) if sure else None
+        return self._words[pattern, cwd]
+
+    def git_problem(self, folder: str, cwd: str) -> str | None:
+        """Return why git in that folder may run programs that the repository names."""
+        if (folder, cwd) not in self._git:
+            self._git[folder, cwd] = self._disk.git_problem(folder, cwd)
+        return self._git[folder, cwd]
