@@ -36,7 +36,8 @@ def git_problem(folder: str) -> str | None:
 def _problem_at(folder: str) -> str | None:
     git = os.path.join(folder, ".git")
     if not os.path.isdir(git):
-        if all(os.path.lexists(os.path.join(folder, name)) for name in ("HEAD", "objects", "refs")):
+        bare = [os.path.lexists(os.path.join(folder, name)) for name in ("HEAD", "objects", "refs", "commondir")]
+        if bare[0] and (all(bare[1:3]) or bare[3]):
             return f"{folder} looks like a repository without a work tree"
         if not os.path.lexists(git):
             return None

@@ -46,7 +46,7 @@ class Workspace:
         _check(path)
         expanded = self.home + path[1:] if path == "~" or path.startswith("~/") else path
         joined = os.path.join(cwd or self.root, expanded)
-        real, sure = _walk(joined)
+        real, sure = self._walked(joined)
         lexical = os.path.normpath(joined)
         names = tuple(dict.fromkeys((self._name(lexical), self._name(real))))
         place = self._place(real) if sure else Place.OUTSIDE
@@ -111,6 +111,11 @@ class Workspace:
 
         return git_problem(_walk(os.path.join(cwd, folder))[0])
 
+    def _walked(self, path: str) -> tuple[str, bool]:
+        """Return where an absolute path leads; the way to the root was walked when the session began."""
+        prefix = self.root if self.root == "/" else self.root + "/"
+        return _walk(path.removeprefix(prefix), self.root) if path.startswith(prefix) else _walk(path)
+
     def _name(self, absolute: str) -> str:
         if absolute == self.root:
             return "."
@@ -153,14 +158,15 @@ def _check(path: str) -> None:
         raise ToolError("The path contains a lone surrogate, which no file name can hold.") from None
 
 
-def _walk(path: str) -> tuple[str, bool]:
-    """Return where the absolute `path` leads, part by part as the kernel goes, and whether that is sure.
+def _walk(path: str, start: str = "") -> tuple[str, bool]:
+    """Return where `path` leads from `start`, part by part as the kernel goes, and whether that is sure.
 
+    `start` is the root of the disk, or a folder whose own path holds no link.
     It is not sure where the way leads through /proc, whose links depend on who follows them (`/proc/self/cwd`,
     `/dev/stdin`), where a link cannot be read, and where there are more links than the kernel follows.
     """
     waiting = path.split("/")[::-1]
-    real, links, sure = "", 0, True
+    real, links, sure = start.rstrip("/"), 0, True
     while waiting:
         part = waiting.pop()
         if part in ("", "."):
@@ -183,7 +189,7 @@ def _walk(path: str) -> tuple[str, bool]:
             continue
         links += 1
         if links > MAX_LINKS:
-            return os.path.normpath(path), False
+            return os.path.normpath(f"{start}/{path}"), False
         if target.startswith("/"):
             real = ""
         waiting.extend(target.split("/")[::-1])

@@ -964,7 +964,8 @@ _TREE = {
 SECRET = b"c4n4ry\n"
 """What stands in files that readers must not show; programs may show it backwards, in capitals, in hexadecimal digits ..."""
 _SHOWN = re.compile(
-    rb"c4n4ry|yr4n4c|C4N4RY|6334 ?6e34 ?7279|63 34 6e 34 72 79|YzRuNHJ5|3463 346e|143 064 156", re.IGNORECASE
+    rb"c4n4ry|c   4   n   4|yr4n4c|C4N4RY|6334 ?6e34 ?7279|63 34 6e 34 72 79|YzRuNHJ5|3463 346e|143 064 156",
+    re.IGNORECASE,
 )
 
 
@@ -1550,7 +1551,7 @@ def _find_effect(text: str, reading: Reading, outcome: Outcome) -> Finding | Non
     del reading
     if outcome.changed:
         return Finding("written", f"{', '.join(outcome.changed)} written")
-    if "c4n4ry" not in text and _SHOWN.search(outcome.printed):
+    if "c4n4ry" not in text and _is_shown(outcome):
         return Finding("shown", "a secret was shown")
     return None
 
@@ -2052,7 +2053,11 @@ def serve(lines: Iterable[str], *, real: bool) -> None:
             asked = json.loads(line)
             if isinstance(asked, list):
                 outcome = checker.scratch.run(asked[0])
-                answer = {"ran": [list(ran.argv) for ran in outcome.ran], "changed": _inside(checker.scratch, outcome)}
+                answer = {
+                    "ran": [list(ran.argv) for ran in outcome.ran],
+                    "changed": _inside(checker.scratch, outcome),
+                    "shown": _is_shown(outcome),
+                }
             else:
                 checked = checker.check(asked)
                 finding = checker.confirmed(asked) if checked.finding is not None else None
@@ -2064,6 +2069,10 @@ def serve(lines: Iterable[str], *, real: bool) -> None:
             print(json.dumps(answer), flush=True)
     finally:
         checker.scratch.remove()
+
+
+def _is_shown(outcome: Outcome) -> bool:
+    return _SHOWN.search(outcome.printed) is not None
 
 
 def _inside(scratch: Scratch, outcome: Outcome) -> list[str]:

@@ -224,6 +224,88 @@ def test_the_oracle_sees_what_programs_write(programs: Oracle, text: str, change
         assert not programs.ask(text)["auto"]
 
 
+@needs_bash
+@pytest.mark.parametrize(
+    "text", ["cat k.pem", "tac sub/in", "xxd < way/secret", "base64 k.pem", "grep -R . sub", "od -c hidden/x"]
+)
+def test_the_oracle_sees_a_secret_that_is_shown(programs: Oracle, text: str) -> None:
+    assert programs.ask([text])["shown"]
+    assert not programs.ask(text)["auto"]
+
+
+@needs_bash
+def test_the_oracle_sees_no_secret_where_there_is_none(programs: Oracle) -> None:
+    assert not programs.ask(["cat a.txt; ls -la . deep; find .; git status; git log -p"])["shown"]
+
+
+# Ways to a file that a rule forbids to read: `k.pem`, deep/.env, hidden/x, ../canary/secret (by the links way and sub/out).
+READS = r"""
+eval cat < k.pem
+read A < k.pem; echo "$A"
+{ cat; } < k.pem
+for i in 1; do cat; done < k.pem
+exec cat < k.pem
+bash -c cat <k.pem
+sh -c 'cat <k.pem'
+xargs cat <<< k.pem
+echo "$(<k.pem)"
+A=$(cat k.pem); echo $A
+cat <(cat k.pem)
+cat <<< "$(cat k.pem)"
+cat 0<&3 3<k.pem
+exec 3<k.pem; cat <&3
+cat < <(cat k.pem)
+cat *.pem
+cat k.p[e]m
+cat ./*
+cat sub/*
+cat link/../k.pem
+cat sublink/../.env
+cd deep; cat .env
+cd sublink; cat ../.env
+cd deep && cat .e*
+A=k; cat $A.pem
+for f in *.pem; do cat "$f"; done
+find . -name '*.pem' -exec cat {} +
+find deep -type f -exec cat {} \;
+ls *.pem | xargs cat
+grep -f k.pem a.txt
+grep -r . deep
+sed 'R k.pem' a.txt
+awk 'BEGIN{while((getline l < "k.pem")>0) print l}'
+awk -v x=1 1 x=2 k.pem
+tar -cf - -T k.pem
+tar -cf - deep
+diff -r deep sub
+diff a.txt .
+date -f k.pem
+wc --files0-from=k.pem
+gzip -rc deep
+git diff --no-index deep sub
+git grep --no-index c4
+git grep --untracked c4
+git config -f k.pem -l
+git blame --contents k.pem a.txt
+git -C deep grep --no-index c4
+env -C deep cat .env
+cat "$PWD"/k.pem
+cat ~/../k.pem
+cat /proc/self/cwd/k.pem
+cat /dev/fd/3 3<k.pem
+cat way/secret
+grep -R c4 sub
+find -L . -name secret -exec cat {} +
+dd if=k.pem
+""".strip().split("\n")
+
+
+@needs_bash
+@pytest.mark.parametrize("text", READS)
+def test_readers_do_not_show_what_a_rule_forbids(programs: Oracle, text: str) -> None:
+    answer = programs.ask(text)
+    assert answer["finding"] is None
+
+
 def facet(*argv: str) -> Command:
     return Command(text=" ".join(argv), argv=argv)
 

@@ -214,7 +214,7 @@ find . --delete                          -> gap
 find . -fprint                           -> gap
 find . -files0-from f                    -> gap
 find -H . -delete                        -> writes r:. W:.
-find -L . -name x                        -> looks r:.
+find -L . -name x                        -> gap
 find -L -P . -exec cat {} ;              -> wraps r:. [cat {}<.>]
 find -L . -exec cat {} ;                 -> gap
 find -D exec . -delete                   -> writes r:. W:.

@@ -226,7 +226,10 @@ def test_below_a_tree_every_file_is_named(workspace: Workspace) -> None:
 NARROWED = [
     ("grep -r --include='*.txt' x .", ["a.txt", "b.txt", "s/c.txt", "s/deep/d.txt"]),
     ("grep -r --exclude-dir=s x .", ["-n", ".hidden", "a.txt", "b.txt", "l"]),
-    ("grep -r --include='*.txt' --exclude='b*' x .", ["-n", ".hidden", "a.txt", "b.txt", "l", "s/c.txt", "s/deep/d.txt"]),
+    (
+        "grep -r --include='*.txt' --exclude='b*' x .",
+        ["-n", ".hidden", "a.txt", "b.txt", "l", "s/c.txt", "s/deep/d.txt"],
+    ),
     ("grep -r --include='[a]*' x .", ["-n", ".hidden", "a.txt", "b.txt", "l", "s/c.txt", "s/deep/d.txt"]),
     ("rg x", ["-n", "a.txt", "b.txt", "l", "s/c.txt", "s/deep/d.txt"]),
     ("rg --hidden x s", ["s/c.txt", "s/deep/d.txt"]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib import import_module
 
 from harness.programs.model import Program
@@ -84,17 +84,17 @@ FILES = {
 }
 
 _file_of: dict[str, str] = {}
+_models: dict[str, Program | None] = {}
 
 
 def model_of(name: str) -> Program | None:
     """Return the model of the program `name` (without a folder), or None if there is none."""
-    if not _file_of:
-        _file_of.update((program, file) for file, programs in FILES.items() for program in programs.split())
-    file = _file_of.get(name)
-    if file is None:
-        return None
-    programs: Mapping[str, Program] = import_module(f"harness.programs.{file}").PROGRAMS
-    return programs[name]
+    if name not in _models:
+        if not _file_of:
+            _file_of.update((program, file) for file, programs in FILES.items() for program in programs.split())
+        file = _file_of.get(name)
+        _models[name] = None if file is None else import_module(f"harness.programs.{file}").PROGRAMS[name]
+    return _models[name]
 
 
 def names() -> Iterator[str]:

@@ -210,7 +210,7 @@ _LS = Program(
     options=_INFO + "-a|--all -A|--almost-all --author -b|--escape --block-size=TEXT -B|--ignore-backups -c -C --color[=TEXT] "
     "-d|--directory -D|--dired -f -F --classify[=TEXT] --file-type --format=TEXT --full-time -g --group-directories-first "
     "-G|--no-group -h|--human-readable --si -H|--dereference-command-line --dereference-command-line-symlink-to-dir "
-    "--hide=TEXT --hyperlink[=TEXT] --indicator-style=TEXT -i|--inode -I|--ignore=TEXT -k|--kibibytes -l -L|--dereference "
+    "--hide=TEXT --hyperlink[=TEXT] --indicator-style=TEXT -i|--inode -I|--ignore=TEXT -k|--kibibytes -l -L|--dereference:gap "
     "-m -n|--numeric-uid-gid -N|--literal -o -p -q|--hide-control-chars --show-control-chars -Q|--quote-name "
     "--quoting-style=TEXT -r|--reverse -R|--recursive -s|--size -S --sort=TEXT --time=TEXT --time-style=TEXT -t "
     "-T|--tabsize=TEXT -u -U -v -w|--width=TEXT -x -X -Z|--context --zero -1",
@@ -322,7 +322,7 @@ PROGRAMS = {
     ),
     "du": Program(
         options=_INFO + "-0|--null -a|--all --apparent-size -B|--block-size=TEXT -b|--bytes -c|--total -D|--dereference-args "
-        "-d|--max-depth=TEXT -H -h|--human-readable --inodes -k -L|--dereference -l|--count-links -m -P|--no-dereference "
+        "-d|--max-depth=TEXT -H -h|--human-readable --inodes -k -L|--dereference:gap -l|--count-links -m -P|--no-dereference "
         "-S|--separate-dirs --si -s|--summarize -t|--threshold=TEXT --time[=TEXT] --time-style=TEXT -X|--exclude-from=READ "
         "--exclude=TEXT -x|--one-file-system",
         refine=_here,

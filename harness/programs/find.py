@@ -57,8 +57,8 @@ class _Find:
 
     def use(self) -> Use:
         problem = self._options() or self._starting_points() or self._expression()
-        if not problem and self.follows and self.act is not Act.LOOKS:
-            problem = "links are followed out of the starting points, and something is done to what lies there"
+        if not problem and self.follows:
+            problem = "links are followed out of the starting points"
         if problem:
             # What it runs stays visible to rules that forbid it.
             return Use(act=Act.UNKNOWN, commands=tuple(self.commands), gap=problem)
@@ -236,7 +236,6 @@ PROGRAMS: Mapping[str, Program] = {
             "find . -type f -newermt '2024-01-01' -printf '%s %p\\n'",
             "find . -newer setup.py -size +10k -mtime -1 -ls",
             "find . -path ./node_modules -prune -o -name '*.js' -print0",
-            "find -L . -iname readme.md",
             "find -O3 src -regextype posix-extended -regex '.*\\.(c|h)'",
             "find . ! -user root , -perm -u+x",
             "find . -name '*.py' -exec grep -l TODO {} +",
@@ -266,6 +265,7 @@ PROGRAMS: Mapping[str, Program] = {
             "find -- . -delete",
             "find . -name",
             "find -L . -exec cat {} \\;",
+            "find -L . -iname readme.md",
             "find -L . -delete",
             "find . -follow -name x -exec cat {} +",
             "find '(x' -delete",

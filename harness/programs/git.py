@@ -78,7 +78,7 @@ git stash show -p stash@{0}
 git worktree list --porcelain
 git config --get user.email
 git config user.name
-git config --list --show-origin
+git config --local --list --show-origin
 git cat-file -p HEAD
 git cat-file -t abc1234
 git grep -n 'def foo' -- '*.py'

@@ -97,7 +97,7 @@ _SETTINGS = """
 _SHOWN_SETTINGS = """
     --local --global --system --worktree -f|--file=READ --blob=READ -t|--type=TEXT --bool --int --bool-or-int
     --bool-or-str --path --expiry-date -z|--null --name-only --show-names --no-includes --show-origin
-    --show-scope --default=TEXT --fixed-value --all --regexp --value=TEXT --url=TEXT
+    --show-scope --default=TEXT --fixed-value --all --regexp:gap --value=TEXT --url=TEXT
 """
 
 
@@ -220,8 +220,8 @@ LOOKING = {
     "bundle verify": _looks("-q|--quiet", "READ"),
     "bundle list-heads": _looks("", "READ TEXT..."),
     "config": _settings(_SETTINGS, "TEXT...", modes.settings),
+    "config list": _settings(_SHOWN_SETTINGS, "", modes.listed_settings),
     "config get": _settings(_SHOWN_SETTINGS, "TEXT"),
-    "config list": _settings(_SHOWN_SETTINGS, ""),
     "apply": Program(
         options="""--stat --numstat --summary --check --apply:changes --index --cached -p=TEXT -C=TEXT -R|--reverse -z
         --exclude=TEXT --include=TEXT --no-add --whitespace=TEXT --ignore-space-change --ignore-whitespace

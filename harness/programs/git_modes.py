@@ -70,7 +70,9 @@ def settings(parsed: Parsed, use: Use) -> Use:
     if use.gap:
         return use
     words = parsed.operands
-    shows = parsed.has("--get", "--get-all", "--get-regexp", "--get-urlmatch", "--list")
+    shows = parsed.has("--get", "--get-all", "--get-urlmatch")
+    if parsed.has("--get-regexp", "--list"):
+        return listed_settings(parsed, use)
     if use.act is Act.LOOKS and (shows or (len(words) == 1 and "." in words[0])):
         return use
     sets = len(words) > 1 or (use.act is not Act.LOOKS and words)
@@ -78,6 +80,13 @@ def settings(parsed: Parsed, use: Use) -> Use:
         return gap("a setting may name a program that git runs later")
     files = parsed.values("-f") or (".git/config",)
     return replace(_changes(use), paths=tuple(PathUse(word=file, access=Access.WRITE) for file in files))
+
+
+def listed_settings(parsed: Parsed, use: Use) -> Use:
+    """For lists of settings: without the file that is meant they show the person's own, which may hold tokens."""
+    if use.gap or parsed.has("-f", "--blob", "--local", "--worktree"):
+        return use
+    return gap("the person's own settings are listed too")
 
 
 def _is_plain_setting(word: str) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.programs.runners import FIND_RUNS
+
 _WHATEVER_THE_OPTIONS = frozenset(
     "b2sum basename cat cksum cmp cut diff dirname du egrep expand fgrep fold grep head join jq ls md5sum nl od paste "
     "readlink realpath rg sha1sum sha224sum sha256sum sha384sum sha512sum stat sum tac tail tr unexpand wc".split()
@@ -29,9 +31,11 @@ def only_reads(argv: Sequence[str]) -> bool:
     options = [word for word in argv[1:] if word.startswith("-")]
     match argv[0]:
         case "find":
-            return _FIND_WRITES.isdisjoint(argv)
+            return (_FIND_WRITES | FIND_RUNS).isdisjoint(argv)
         case "sed":
-            return all(option in _SED_READS for option in options)
+            # `w` and `e` take what stands behind them for a file or a command: `sed -n "w x"`.
+            runs_on = any(word.endswith(("w", "W", "e")) for word in argv[1:-1])
+            return not runs_on and all(option in _SED_READS for option in options)
         case "git":
             # --output, its abbreviations, and -O (an order file; a pager for grep).
             looks = len(argv) > 1 and argv[1] in _GIT_LOOKS

@@ -28,7 +28,7 @@ WRAPPERS = frozenset(
 )
 """Programs (and builtins) that run the command, or the text of one, among their operands: a strict rule looks behind them."""
 
-INTERPRETERS = frozenset(
+INTERPRETERS = SHELLS | frozenset(
     "ash awk bash bun busybox cmd csh dash deno doas ed emacs env ex expect fish gawk gdb java jshell julia ksh lua luajit "
     "m4 make mawk mksh mysql nawk node nodejs nvim osascript perl php psql pwsh pypy pypy3 python python2 python3 R rbash "
     "Rscript ruby sed sh sqlite3 ssh su sudo tclsh tcsh toybox ts-node tsx vi vim xargs yash zsh".split()

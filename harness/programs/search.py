@@ -223,7 +223,7 @@ _FD = Program(
 _TREE_VALUES = frozenset("LPIHTo")
 _TREE = Program(
     options="""
-        -a -d -l -f -x -L=TEXT -P=TEXT -I=TEXT -o=WRITE --gitignore --gitfile=READ --ignore-case --matchdirs --metafirst
+        -a -d -f -x -L=TEXT -P=TEXT -I=TEXT -o=WRITE --gitignore --gitfile=READ --ignore-case --matchdirs --metafirst
         --prune --noreport --charset=TEXT --filelimit=TEXT -q -N -Q -p -u -g -s -h --si --du -D --timefmt=TEXT -F --inodes
         --device -v -t -c -U -r --dirsfirst --filesfirst --sort=TEXT -i -A -S -n -C -X -J -H=TEXT -T=TEXT --nolinks
         --hintro=READ --houtro=READ --fromfile --version:info --help:info

@@ -78,6 +78,8 @@ class Expander:
         self._state = state
         self._run = run
         self._sure_of_disk = sure_of_disk
+        self.folders: list[str] = []
+        """Folders whose names a pattern tells: `src` of `src/*.py`."""
         self.whole_folders: list[str] = []
         """Folders of which a word names everything: `src` of `src/*`, `.` of `*`."""
 
@@ -157,6 +159,8 @@ class Expander:
         if len(written) > MAX_VALUE or any(text is None for _, text in texts):
             return [Unknown(written, prefix=beginning, single=False)]
         pattern = "".join((text or "") if isinstance(piece, Pattern) else _escaped(text or "") for piece, text in texts)
+        before = beginning.rpartition("/")[0]
+        self.folders.append(before or ("/" if written.startswith("/") else "."))
         folder, _, last = written.rpartition("/")
         if not last.strip("*.?"):
             self.whole_folders.append(folder or ("/" if written.startswith("/") else "."))

@@ -186,6 +186,10 @@ class _Reading(SimpleCommands):
             return None
         expander = self.expander(state)
         values = [value for word in node.words for value in expander.words(word)]
+        for folder in expander.folders:
+            for path in self.resolved(folder, Access.READ, state):
+                if path.place not in (Place.INSIDE, Place.ROOT):
+                    self.add(path)
         known = len(values) <= MAX_ROUNDS and not any(isinstance(value, Unknown) for value in values)
         return values if known else None
 

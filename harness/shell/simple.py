@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.actions import Access, Act, Command
+from harness.actions import Access, Act, Command, Place
+from harness.programs.catalog import model_of
 from harness.programs.model import Found, Unknown, Use, gap
 from harness.programs.options import read_command
 from harness.programs.refinements import read_alike
@@ -25,6 +26,8 @@ from harness.shell.syntax import Simple, Unread
 MAX_LAYERS = 6
 """Wrappers around wrappers, and shells in shells; deeper is opaque."""
 
+_NAMES_ARE_FREE = (Place.INSIDE, Place.ROOT)
+"""Where the names that a pattern stands for may be told."""
 _SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"))
 """Where a program of a known name is the known program: only root writes there."""
 
@@ -114,9 +117,9 @@ class SimpleCommands(Parts):
 
     def use_of(self, program: str, argv: tuple[str, ...], stdin: Stdin) -> Use:
         """Return what the model of a program says of a command; a gap where there is none."""
-        from harness.programs.catalog import model_of
-
         if stdin.text is not None and program in ("bash", "sh") and len(argv) == 1:
+            if "\n" in stdin.text.rstrip("\n"):
+                return gap("a shell hands the lines that it has not read yet to the commands of those before")
             if program == "bash" or read_alike(stdin.text):
                 return Use(act=Act.WRAPS, scripts=(stdin.text,))
             return gap("sh may read this text otherwise than bash")
@@ -179,6 +182,8 @@ class SimpleCommands(Parts):
             self.add_opaque("the folder that it runs in is not known", text, state)
             return
         paths = list(stdin.paths)
+        for folder in patterns.folders if patterns is not None else ():
+            paths += [path for path in self.resolved(folder, Access.READ, state) if path.place not in _NAMES_ARE_FREE]
         if "/" in argv[0] and not _in_system_folder(argv[0]):
             paths += self.resolved(argv[0], Access.EITHER, state)
         if use.gap:
