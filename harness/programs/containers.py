@@ -67,13 +67,14 @@ _LOOKING: Mapping[str, Program] = {
     **dict.fromkeys(("images", "image ls", "image list"), looks(_IMAGES)),
     **dict.fromkeys(("logs", "container logs"), looks(_LOGS)),
     **dict.fromkeys(
-        ("inspect", "container inspect", "image inspect", "network inspect", "volume inspect"), looks(_INSPECT)
+        ("inspect", "container inspect", "image inspect", "network inspect", "volume inspect"),
+        looks(_INSPECT, network=True),
     ),
     **dict.fromkeys(("history", "image history"), looks("--format=TEXT -H|--human --no-trunc -q|--quiet")),
     **dict.fromkeys(("port", "container port"), looks()),
     **dict.fromkeys(("network ls", "volume ls", "network list", "volume list"), looks(_NAMES, "")),
     **dict.fromkeys(("version", "info"), looks("-f|--format=TEXT", "")),
-    # Not only told by the daemon, or not for sure: asked about.
+    # Not only told by the daemon, or not for sure, or with the environment of containers (inspect): asked about.
     **dict.fromkeys(("stats", "container stats"), looks("-a|--all --format=TEXT --no-stream --no-trunc", network=True)),
     **dict.fromkeys(
         ("diff", "container diff", "search", "system df", "context ls"), looks("-v|--verbose", network=True)
@@ -181,7 +182,6 @@ _ENGINE = Program(
         "docker ps -a",
         "docker images --format '{{.Repository}}'",
         "docker logs --tail 50 -f web",
-        "docker inspect -f '{{.State}}' web",
         "docker network ls",
         "docker version",
         "docker info",

@@ -43,6 +43,8 @@ def _ps(argv: Sequence[str]) -> Use:
         word = words.pop(0)
         if isinstance(word, Unknown | Found):
             return gap(f"{word} may be an option of ps")
+        if "environ" in word:
+            return gap(f"{word} shows the environment of processes")
         if any(shape.fullmatch(word) for shape in flags) or (valued.fullmatch(word) and "=" in word):
             continue
         if not valued.fullmatch(word) or not words:
@@ -52,8 +54,10 @@ def _ps(argv: Sequence[str]) -> Use:
             sure = value.single and word.endswith(("p", "pid"))
         else:
             # Where a user is not known, ps takes its name for letters.
-            sure = bool(_PS_NAMES.fullmatch(value)) and (
-                word[-1] in "okpC" or word.startswith("--") or "e" not in value
+            sure = (
+                "environ" not in value
+                and bool(_PS_NAMES.fullmatch(value))
+                and (word[-1] in "okpC" or word.startswith("--") or "e" not in value)
             )
         if not sure:
             return gap(f"{value} behind {word} may show the environment of processes")

@@ -18,7 +18,7 @@ _SYSTEMCTL = """
     --now --no-block --wait --no-reload --runtime --global -f|--force --job-mode=TEXT -s|--signal=TEXT --kill-whom=TEXT
 """
 _SYSTEMCTL_LOOKS = """
-    status show cat is-active is-enabled is-failed is-system-running get-default list-units list-unit-files list-timers
+    status is-active is-enabled is-failed is-system-running get-default list-units list-unit-files list-timers
     list-sockets list-jobs list-dependencies list-paths list-automounts
 """
 _SYSTEMCTL_CHANGES = """
@@ -134,11 +134,11 @@ PROGRAMS: Mapping[str, Program] = {
             "systemctl list-units --type=service --state running",
             "systemctl",
             "systemctl --failed",
-            "systemctl cat ssh.service",
-            "systemctl show -p MainPID --value ssh",
         ),
         covered=("systemctl restart nginx", "systemctl --user daemon-reload", "systemctl enable --now x"),
         not_covered=(
+            "systemctl cat ssh.service",
+            "systemctl show -p Environment ssh",
             "systemctl edit x",
             "systemctl -H host status x",
             "systemctl status -H host x",
