@@ -137,6 +137,7 @@ class _Concerned:
 
     def __init__(self, rules: Sequence[Rule], action: Action) -> None:
         self._own = {id(facet) for facet in action.facets}
+        self._has_commands = any(isinstance(facet, Command) for facet in action.facets)
         self._on_trees: dict[tuple[object, ...], bool] = {}
         strict = [rule for rule in rules if rule.decision is not Decision.AUTO]
         autos = [rule for rule in rules if rule.decision is Decision.AUTO]
@@ -148,6 +149,10 @@ class _Concerned:
     def is_operand(self, facet: Facet) -> bool:
         """Say whether a path is one of a command's, and not a part of the action by itself."""
         return isinstance(facet, PathAccess) and id(facet) not in self._own
+
+    def reads_for_commands(self, facet: Facet) -> bool:
+        """Say whether a facet is a file that commands are given to read."""
+        return isinstance(facet, PathAccess) and facet.access is Access.READ and self._has_commands
 
     def hits(self, rule: Rule, action: Action, facet: Facet) -> bool:
         """Say whether a strict rule touches a facet; of a tree that occurs again, the answer is known."""
@@ -202,7 +207,7 @@ def _by_rules(
         return _by_auto_rules(facet, autos, suspended)
     if isinstance(facet, Command) and (verdict := _by_model(policy, facet, floor)) is not None:
         return verdict
-    if isinstance(facet, PathAccess) and (verdict := _by_reading(policy, action, facet, floor)) is not None:
+    if concerned.reads_for_commands(facet) and (verdict := _by_reading(policy, facet, floor)) is not None:
         return verdict
     return _by_default(policy, tool, facet)
 
@@ -236,11 +241,10 @@ def _by_model(policy: Policy, command: Command, floor: ToolDefault | None) -> Fa
     )
 
 
-def _by_reading(policy: Policy, action: Action, path: PathAccess, floor: ToolDefault | None) -> FacetVerdict | None:
+def _by_reading(policy: Policy, path: Facet, floor: ToolDefault | None) -> FacetVerdict | None:
     """Return AUTO for a file that commands in a group or a loop are given to read (`done < list`); else None."""
-    of_commands = any(isinstance(facet, Command) for facet in action.facets)
     readers = _readers(policy, floor)
-    if path.access is not Access.READ or not of_commands or readers is None:
+    if readers is None:
         return None
     return FacetVerdict(
         facet=path,

@@ -471,7 +471,7 @@ ps -C exe -u x                           -> gap
 ps -fu xe                                -> gap
 ps -u jane                               -> gap
 ps axeo pid                              -> gap
-ps -p1 -o pid,environ                    -> looks
+ps -p1 -o pid,environ                    -> gap
 kill -9 -1                               -> changes
 pkill -f x                               -> changes
 pgrep -F .env                            -> looks r:.env

@@ -31,6 +31,15 @@ SPECIAL_BUILTINS = frozenset(
 """In sh, an assignment in front of one of these holds afterwards too (POSIX.1-2024, XCU 2.15); in bash it does not."""
 
 
+NO_PROGRAMS = (
+    SHELL_BUILTINS
+    | STEERS_THE_SHELL
+    | SPECIAL_BUILTINS
+    | frozenset("builtin command help jobs type umask wait".split())
+)
+"""Builtins of which there is no program: what `env read` runs is something else of that name."""
+
+
 def after_builtin(argv: Sequence[str], state: State) -> State | str:
     """Return the state after `export`, `read`, `set` or `unset`, or why that is not known."""
     match argv[0]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from harness.actions import Access, Act, Command, Facet, PathAccess
+from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess
 from harness.programs.model import PathUse, Unknown, Use
 from harness.record import replace
 from harness.shell.builtins import normal_path
@@ -58,6 +58,7 @@ class Parts(ABC):
         self.disk: Disk = Remembered(disk)
         self.text = text
         self.facets: list[Facet] = []
+        self._opaque: dict[tuple[str, str, str], Opaque] = {}
         self.disk_changed = False
         """Whether something before may have changed the disk, so that it says nothing of what patterns stand for."""
 
@@ -89,8 +90,11 @@ class Parts(ABC):
         """Keep a piece of the line that was not understood; what may be in it is judged by strict rules."""
         from harness.shell.loose import loose_opaque
 
-        column = max(self.text.find(part), 0) + 1
-        self.add(loose_opaque(part, reason, column, self.disk, (state.folders or (self.disk.root,))[0]))
+        key = (reason, part, (state.folders or (self.disk.root,))[0])
+        if key not in self._opaque:  # a loop has the same part in every round
+            column = max(self.text.find(part), 0) + 1
+            self._opaque[key] = loose_opaque(part, reason, column, self.disk, key[2])
+        self.add(self._opaque[key])
 
     def resolved(self, word: str, access: Access, state: State) -> list[PathAccess]:
         """Return where a word of a command leads, from every folder that the shell may be in."""

@@ -15,7 +15,7 @@ from harness.programs.refinements import read_alike
 from harness.programs.runners import FIND_RUNS, INTERPRETERS, SHELLS, VERSIONED, WRAPPERS
 from harness.programs.variables import changes_the_shell
 from harness.record import replace
-from harness.shell.builtins import SHELL_BUILTINS, SPECIAL_BUILTINS, STEERS_THE_SHELL, after_builtin
+from harness.shell.builtins import NO_PROGRAMS, SHELL_BUILTINS, SPECIAL_BUILTINS, STEERS_THE_SHELL, after_builtin
 from harness.shell.expand import Disk, Expander
 from harness.shell.operands import MAX_CLUSTER_LETTERS, cluster, likely_paths
 from harness.shell.parser import parse
@@ -55,6 +55,8 @@ class SimpleCommands(Parts):
         if is_pattern(first) or isinstance(argv[0], Unknown) or not argv[0]:
             raise StopReading("a command whose name is not plain", node.text)
         names = frozenset(each.name for each in node.assignments)
+        if argv[0] == "eval" and node.redirections:
+            raise StopReading("a redirection of eval", node.text)
         if names and argv[0] in (*SHELL_BUILTINS, "eval") and not (argv[0] == "read" and names == {"IFS"}):
             raise StopReading(f"a variable in front of {argv[0]}", node.text)
         inside = replace(state, exported=state.exported | names, values=assigned.values)
@@ -139,8 +141,7 @@ class SimpleCommands(Parts):
         if use.act not in (Act.LOOKS, Act.WRAPS):  # sudo, env -i: they may give other values, or none
             state = state.forgetting(frozenset(state.values))
         for command in use.commands:
-            steering = command.argv[0] in SHELL_BUILTINS or command.argv[0] in (*STEERS_THE_SHELL, *SPECIAL_BUILTINS)
-            if program in ("command", "builtin") and steering:
+            if command.argv[0] in NO_PROGRAMS:
                 raise StopReading(f"{program} {command.argv[0]}", " ".join(command.argv))
             folder = state
             if command.folder:

@@ -92,6 +92,7 @@ def unasked_variables(effects: Effects, path: str, root: str) -> dict[str, str]:
         variables |= _WITHOUT_NETWORK
     if effects.write == ():
         folders = path.split(":")
-        inside = [folder for folder in folders if os.path.realpath(folder).startswith(root.rstrip("/") + "/")]
+        below = root.rstrip("/") + "/"
+        inside = [folder for folder in folders if f"{os.path.realpath(folder)}/".startswith(below)]
         variables["PATH"] = ":".join([*(folder for folder in folders if folder not in inside), *inside])
     return variables
