@@ -14,7 +14,8 @@ NAMES = frozenset((".gitignore", ".ignore", ".rgignore", ".fdignore"))
 
 def bring_back_from_above(folder: str, home: str) -> bool:
     """Say whether an ignore file above `folder` (absolute), or one of the person's own, brings hidden names back."""
-    if _brings_back(f"{home}/.config/git/ignore") or _names_another(f"{home}/.gitconfig"):
+    configurations = (f"{home}/.gitconfig", f"{home}/.config/git/config")
+    if _brings_back(f"{home}/.config/git/ignore") or any(map(_names_another, configurations)):
         return True
     while True:
         if _in_repository(folder) or (folder != "/" and _beside(os.path.dirname(folder))):

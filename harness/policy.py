@@ -209,7 +209,10 @@ def _by_rules(
         return verdict
     if concerned.reads_for_commands(facet) and (verdict := _by_reading(policy, facet, floor)) is not None:
         return verdict
-    return _by_default(policy, tool, facet)
+    verdict = _by_default(policy, tool, facet)
+    if isinstance(facet, Command) and facet.gap and _readers(policy, floor) is not None:
+        return replace(verdict, hint=f"It is not known to only look: {facet.gap}.")
+    return verdict
 
 
 def _by_model(policy: Policy, command: Command, floor: ToolDefault | None) -> FacetVerdict | None:
@@ -286,8 +289,7 @@ def _which_below(rule: Rule, facet: Facet) -> str:
     """Name the file for which a rule forbids a whole tree."""
     if not isinstance(facet, PathAccess) or not facet.tree or rule.path is None or rule.path.hits(facet.names):
         return ""
-    name = next((name for name in facet.below if rule.path.hits((name,))), "")
-    return f" ({name} lies below {facet.written})"
+    return f" ({rule.meant_below(facet)} lies below {facet.written})"
 
 
 def _by_auto_rules(facet: Facet, autos: tuple[Rule, ...], suspended: tuple[str, ...]) -> FacetVerdict:

@@ -33,6 +33,16 @@ def git_problem(folder: str) -> str | None:
         here = os.path.dirname(here)
 
 
+def git_top(folder: str) -> str:
+    """Return the nearest folder on the way up that holds a `.git`; `folder` (absolute) itself where none does."""
+    here = folder
+    while not os.path.lexists(os.path.join(here, ".git")):
+        if here in ("/", ""):
+            return folder
+        here = os.path.dirname(here)
+    return here
+
+
 def _problem_at(folder: str) -> str | None:
     git = os.path.join(folder, ".git")
     if not os.path.isdir(git):

@@ -76,5 +76,8 @@ class _ExampleDisk:
     def git_problem(self, folder: str, cwd: str) -> str | None:  # noqa: ARG002 - likewise
         return None
 
+    def git_top(self, folder: str, cwd: str) -> str:  # noqa: ARG002 - likewise
+        return self.root
+
 
 EXAMPLE_DISK = _ExampleDisk()

@@ -145,16 +145,14 @@ class Rule(Record):
             return False
         if self.exceptions is not None and self.exceptions.covers(path.names):
             return False
-        return self.path.hits(path.names) or (path.tree and self._hits_below(path))
+        return self.path.hits(path.names) or (path.tree and bool(self.meant_below(path)))
 
-    def _hits_below(self, path: PathAccess) -> bool:
-        """Say whether a file below the path is meant, which is not excepted."""
+    def meant_below(self, path: PathAccess) -> str:
+        """Return a file below the path that the rule means, and does not except; nothing if there is none."""
         if self.path is None or not self.path.may_hit(path.below):
-            return False
-        return any(
-            self.path.hits((name,)) and not (self.exceptions is not None and self.exceptions.covers((name,)))
-            for name in path.below
-        )
+            return ""
+        meant = (name for name in path.below if self.path.hits((name,)))
+        return next((n for n in meant if self.exceptions is None or not self.exceptions.covers((n,))), "")
 
 
 def _sets_variable(names: Sequence[str], words: Sequence[str]) -> bool:

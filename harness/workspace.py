@@ -111,6 +111,12 @@ class Workspace:
 
         return git_problem(_walk(os.path.join(cwd, folder))[0])
 
+    def git_top(self, folder: str, cwd: str) -> str:
+        """Return the top of the git repository that `folder` (seen from `cwd`) lies in, or the folder itself."""
+        from harness.repository import git_top
+
+        return git_top(_walk(os.path.join(cwd, folder))[0])
+
     def _walked(self, path: str) -> tuple[str, bool]:
         """Return where an absolute path leads; the way to the root was walked when the session began."""
         prefix = self.root if self.root == "/" else self.root + "/"

@@ -354,6 +354,16 @@ echo 5 ok | xargs timeout
 sh <<< 'time ok x'
 > --output=x; sort *
 bash <<<'rm x' 3<<<ok
+eval cat < a.txt
+B='x PAGER=y'; \export A=$B; ok
+B='x PAGER=y'; export C"="$B; ok
+B='x PAGER=y'; export A=$B; bash -c 'cat $A'
+\export A=$(echo x PAGER=y); ok
+sh -c 'A=a.txt; A=x > $A'
+cd sublink; env -C . bash -c 'cd ..; cat x'
+cd sublink; bash -c 'cd ..; cat x'
+> l eval echo '?'
+echo 'a b' | xargs -I X echo X aXb
 bash 3<<<'rm x' <<<ok 0<&3
 bash <<<ok <>a.txt
 export A=*; cat "$A"
@@ -449,22 +459,24 @@ STATE = (
     "set +e", "set -x", "set -euo pipefail", "set -o errexit", "read A", "read -r A B", "read A <<< x",
     "read A < a.txt", "A=", "A=a.txt", "A=sub", "B=a\\ b", "A=x", "B=sub/e.txt", "A=$B", 'A="$B"', "B=$A", "C=$(ok x)",
     "A=1 B=2", "A=x B=$A", "A='x y'", "C=`run`", "A=b=c", "exit", "exit 1", "exit >nosuch/x", ":", ": $A",
-    "export B=$A", 'export B="$A"', "A=1", "B=é", "A=deep", "C=$A$B", 'C="$A $B"', "A=$A$A", "unset B",
+    "export B=$A", 'export B="$A"', "A=1", "B=é", "A=deep", "B='x PAGER=y'", "export A=$B", "A='$B'", "C=$A$B",
+    'C="$A $B"', "A=$A$A", "unset B",
 )  # fmt: skip
 ODD_STATE = (
     "A='*'", "A=-rf", "A=$X", "A=~", "A=*", "return", "break", "continue", "set --", "set -- a b", "shift",
-    "export A=*", "export B=?", "A=1 read B", "IFS=,", "unset PAGER", "unset LANG", "export PAGER=x", "export LANG=x",
-    "PAGER=x", "TERM=x", "LANG=x", "unset -v A", "unset -f A", "export -n A", "export -p", "readonly A=1",
-    "declare A=1", "declare -x A=1", "typeset A=1", "local A=1", "let A=1", "mapfile A < a.txt", "getopts a A",
-    "alias ok=no", "trap 'ok trapped' EXIT", "shopt -s nullglob", "set -f", "set -a", "set -n", "set -k", "hash -r",
-    "umask 022", "HOME=sub", "PATH=sub", "PWD=x", "OLDPWD=sub", "BASH_ENV=x", "wait", "jobs", "times", "type ok",
-    "command -v ok", "popd", "pushd sub", "ulimit -n 9", "read PAGER", "set -eo noglob", "set -e -f", "export A B=*",
-    "export $A", "export A=$X", "unset $A", "read $A", "read -a A", "read -p x A", "read -d x A", "unset GIT_PAGER",
-    "read -n 1 A", "export 'A=x y'", 'export "$A"=x', "A=x; export A; unset A", "export A=(x)", "exit $A", "exit; ok",
-    "exit --help", "exit 1 2", "eval exit", "command exit", "exit x", "A=x exit", "exit <nosuch", "read -r", "read",
-    "set +o errexit", "set -o", "set", "export", "A+=x", "A=x; A+=y", "command export A=x", "builtin export A=x",
-    "A=x export B", "A=x unset B", "env A=x", "A=x :", "A=x exit", "exec", "exec >out1", "exec <a.txt", "exec 3>out2",
-    "eval", "eval ''",
+    "export A=*", "export B=?", "\\export A=$B", "'export' C=$B", 'export "C"=$B', "\\export A=`echo x TERM=y`",
+    "\\read A <<< x", "A=1 read B", "IFS=,", "unset PAGER", "unset LANG", "export PAGER=x", "export LANG=x", "PAGER=x",
+    "TERM=x", "LANG=x", "unset -v A", "unset -f A", "export -n A", "export -p", "readonly A=1", "declare A=1",
+    "declare -x A=1", "typeset A=1", "local A=1", "let A=1", "mapfile A < a.txt", "getopts a A", "alias ok=no",
+    "trap 'ok trapped' EXIT", "shopt -s nullglob", "set -f", "set -a", "set -n", "set -k", "hash -r", "umask 022",
+    "HOME=sub", "PATH=sub", "PWD=x", "OLDPWD=sub", "BASH_ENV=x", "wait", "jobs", "times", "type ok", "command -v ok",
+    "popd", "pushd sub", "ulimit -n 9", "read PAGER", "set -eo noglob", "set -e -f", "export A B=*", "export $A",
+    "export A=$X", "unset $A", "read $A", "read -a A", "read -p x A", "read -d x A", "unset GIT_PAGER", "read -n 1 A",
+    "export 'A=x y'", 'export "$A"=x', "A=x; export A; unset A", "export A=(x)", "exit $A", "exit; ok", "exit --help",
+    "exit 1 2", "eval exit", "command exit", "exit x", "A=x exit", "exit <nosuch", "read -r", "read", "set +o errexit",
+    "set -o", "set", "export", "A+=x", "A=x; A+=y", "command export A=x", "builtin export A=x", "A=x export B",
+    "A=x unset B", "env A=x", "A=x :", "A=x exit", "exec", "exec >out1", "exec <a.txt", "exec 3>out2", "eval",
+    "eval ''",
 )  # fmt: skip
 
 _BEFORE_SHELL = (
@@ -1295,7 +1307,7 @@ class Reader:
 # What stands in a predicted word for a value that is not known: expansions, words of xargs, files of find, patterns.
 _OPEN = re.compile(
     r"\$(?:\(\.\.\.\)|\(\([^()]*(?:\([^()]*\)[^()]*)*\)\)|\{#?[A-Za-z0-9_@*?#$!-]+\}|[A-Za-z_][A-Za-z0-9_]*|[0-9@*?#$!-])"
-    r"|<\(\.\.\.\)|\(words of xargs\)|\{\}|/dev/fd/63|[*?]|\[[^\]]*\]|%"
+    r"|<\(\.\.\.\)|\(words of xargs\)|/dev/fd/63|[*?]|\[[^\]]*\]"
 )
 _DIGITS = re.compile(r"\$(?:[?#$!]|\(\(.*\)\)|\{#.*\})", re.DOTALL)
 
@@ -1305,8 +1317,10 @@ class Predicted:
 
     def __init__(self, text: str, reading: Reading) -> None:
         self._commands = reading.commands
-        markers = tuple(_markers(self._commands))
-        self._constants = {word for word in _constants(text) if not any(marker in word for marker in markers)}
+        markers = [re.escape(marker) for marker in _markers(self._commands)]
+        self._open = re.compile("|".join((_OPEN.pattern, *markers))) if markers else _OPEN
+        marked = re.compile("|".join(markers) or "(?!)")
+        self._constants = {word for word in _constants(text) if not marked.search(word)}
         self._exact: dict[Argv, list[Command]] = {}
         for command in self._commands:
             self._exact.setdefault(command.argv, []).append(command)
@@ -1325,7 +1339,7 @@ class Predicted:
     def _pattern(self, argv: Argv) -> str:
         parts = [re.escape(argv[0])]
         for word in argv[1:]:
-            if word in self._constants or not _OPEN.search(word):
+            if word in self._constants or not self._open.search(word):
                 parts.append(r"\x00" + re.escape(word))
                 continue
             inside = "".join(
@@ -1334,10 +1348,19 @@ class Predicted:
                 else "[0-9]*"
                 if _DIGITS.fullmatch(piece)
                 else r"[\s\S]*"
-                for index, piece in enumerate(_split_open(word))
+                for index, piece in enumerate(self._split(word))
             )
             parts.append(rf"(?:\x00{inside})?")
         return "".join(parts)
+
+    def _split(self, word: str) -> list[str]:
+        """Return what is known of a word, at the even places, and what is not."""
+        pieces = []
+        end = 0
+        for match in self._open.finditer(word):
+            pieces += [word[end : match.start()], match.group()]
+            end = match.end()
+        return [*pieces, word[end:]]
 
 
 def _markers(commands: Sequence[Command]) -> Iterator[str]:
@@ -1345,17 +1368,10 @@ def _markers(commands: Sequence[Command]) -> Iterator[str]:
     for command in commands:
         if command.argv[0] in ("find", "xargs"):
             yield "{}"
-            yield from (word.removeprefix("-I") for word in command.argv if word.startswith("-I") and len(word) > 2)
             yield from (after for word, after in pairwise(command.argv) if word == "-I" and after)
-
-
-def _split_open(word: str) -> list[str]:
-    pieces = []
-    end = 0
-    for match in _OPEN.finditer(word):
-        pieces += [word[end : match.start()], match.group()]
-        end = match.end()
-    return [*pieces, word[end:]]
+            yield from (
+                match[1] for word in command.argv if (match := re.fullmatch(r"(?:-[0rtx]*[Ii]|--replace=)(.+)", word))
+            )
 
 
 def _constants(text: str) -> set[str]:
@@ -1439,7 +1455,7 @@ def _check_places(ran: Ran, commands: Sequence[Command]) -> Finding | None:
             operands.append(os.path.realpath(os.path.join(ran.folder, word)))
     for command in commands:
         places = {path.real for path in command.paths}
-        if places.issuperset(operands) or any(_OPEN.search(word) for word in command.argv):
+        if places.issuperset(operands) or any(_OPEN.search(word) or "{}" in word for word in command.argv):
             return None
     return Finding("place", f"{ran.argv!r} was run in {ran.folder!r}")
 

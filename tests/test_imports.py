@@ -66,7 +66,9 @@ SHARED = {
         "git_reading git_modes".split()
     ),
 }
-SHELL = "syntax cursor quoting lexer conditions parser state expand operands loose builtins remembered parts simple facets".split()
+SHELL = (
+    "syntax cursor quoting lexer conditions parser state expand operands loose builtins remembered parts simple facets"
+).split()
 """The modules of shell in the order in which they are read: each imports only those before it."""
 
 # What a module outside cli/ may use of the world: files, processes, sockets, signals, clocks, chance. A new entry is a

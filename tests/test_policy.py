@@ -414,6 +414,64 @@ def test_a_verdict_says_whether_defaults_alone_made_it(workspace: Workspace, lin
     assert (verdict.decision, verdict.from_default) == (Decision.CONFIRM, from_default)
 
 
+WITHOUT_READERS = [
+    ("timeout 5 tool", "auto"),
+    ("cd src && tool", "auto"),
+    ("env A=1 tool", "deny"),
+    ("ls", "deny"),
+    ("find . -ls -exec tool {} +", "deny"),
+    ("xargs tool < notes.txt", "deny"),
+    ("read x < notes.txt; tool", "deny"),
+    ("bash -c tool", "auto"),
+    ("cat notes.txt | tool", "deny"),
+]
+
+
+@pytest.mark.parametrize(("line", "decision"), WITHOUT_READERS)
+@pytest.mark.parametrize("layer", [Layer.FILE, Layer.MANAGED])
+def test_without_readers_only_what_shows_nothing_itself_goes_with_the_command_that_it_runs(
+    workspace: Workspace, layer: Layer, line: str, decision: str
+) -> None:
+    rules = policy(
+        '[tools]\nbash = "deny"\n[[rule]]\nid = "m"\ndecision = "auto"\nargv = ["tool", "..."]\n', layer=layer
+    )
+    assert evaluate(rules, action(workspace, "bash", line)).decision.word == decision
+
+
+READERS = [
+    # readers of the managed, the user's and the project's policy, and what `ls` gets where bash is denied by the first
+    ((True, None, None), "auto"),
+    ((None, True, None), "deny"),
+    ((None, None, True), "deny"),
+    ((True, False, None), "deny"),
+    ((True, None, False), "deny"),
+    ((True, True, True), "auto"),
+    ((None, None, None), "deny"),
+]
+
+
+@pytest.mark.parametrize(("said", "decision"), READERS)
+def test_readers_are_on_where_the_floor_says_so_and_nobody_says_no(
+    workspace: Workspace, said: tuple[bool | None, ...], decision: str
+) -> None:
+    layers = (Layer.MANAGED, Layer.USER, Layer.PROJECT)
+    files = [
+        policy(
+            ("[tools]\n" + (f"readers = {str(on).lower()}\n" if on is not None else ""))
+            + ('bash = "deny"\n' if layer is Layer.MANAGED else ""),
+            file=f"{layer.value}.toml",
+            layer=layer,
+        )
+        for layer, on in zip(layers, said, strict=True)
+    ]
+    assert evaluate(combine(files), action(workspace, "bash", "ls src")).decision.word == decision
+
+
+def test_a_project_that_nobody_trusts_cannot_turn_readers_on_but_off() -> None:
+    on, off = (policy(f"[tools]\nreaders = {word}\n", layer=Layer.PROJECT) for word in ("true", "false"))
+    assert ([r.on for r in tightening_only(on).readers], [r.on for r in tightening_only(off).readers]) == ([], [False])
+
+
 class Mixed(NamedTuple):
     """Rules of several decisions on one call, and what they come to."""
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from harness.actions import Action, describe_facet
 from harness.approval import Answer, Approval
+from harness.cli.effects import effects_lines
 from harness.cli.rich_console import RichConsole
 from harness.cli.trace import Tone
 from harness.interrupt import Interrupt
@@ -83,6 +84,9 @@ def show_question(console: RichConsole, action: Action, verdict: Verdict) -> Non
         # On one line each: a line end inside a quoted word must not draw a part, a reason or a question of its own.
         text = visible_line(f"{describe_facet(part.facet)}  [{part.by}]", 1_000)
         console.line(f"  {part.decision.word:8} {text}", tone)
+    if action.tool == "bash":
+        for line in effects_lines(verdict):
+            console.line(f"  {visible_line(line, 1_000)}", Tone.QUIET)
     console.line(visible_line(f"why: {verdict.deciding.reason}  [{verdict.deciding.by}]", 2_000), Tone.WARNING)
     for note in verdict.notes:
         console.line("changed without your having seen it:", Tone.WARNING)

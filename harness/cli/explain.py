@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 
 from harness.actions import Act, Command, JsonValue, Opaque, PathAccess, ToolUse, describe_facet
+from harness.cli.effects import effects_lines
 from harness.policy import FacetVerdict, Policy, Source, Verdict
 from harness.rules import Decision, Origin
 from harness.visible import visible_line
@@ -21,8 +22,6 @@ _PART, _BY, _AT, _WHY = 0, 2, 3, 4
 _SHRINK = ((_AT, 24), (_WHY, 32), (_PART, 32), (_BY, 24), (_AT, 16), (_WHY, 8), (_PART, 12), (_BY, 10), (_AT, 7))
 """Which column gives way first where the table is too wide, and how far; in the end all fit into LEAST_WIDTH."""
 _DOES = {Act.WRITES: "it writes files", Act.CHANGES: "it changes more than it names", Act.RUNS: "it runs code"}
-MAX_PATHS = 8
-"""Of the effects, in the lines for people."""
 
 
 def explanation(tool: str, text: str, verdict: Verdict, policy: Policy, width: int = WIDTH) -> list[str]:
@@ -40,25 +39,7 @@ def explanation(tool: str, text: str, verdict: Verdict, policy: Policy, width: i
     if deciding.hint:
         lines.append(f"hint: {visible_line(deciding.hint, 1000)}")
     table = _table([_row(facet, policy) for facet in verdict.shown], max(width, LEAST_WIDTH))
-    return [*lines, *_effects_lines(verdict), "", *table]
-
-
-def _effects_lines(verdict: Verdict) -> list[str]:
-    """Say what a run would do to the world; nothing of a call that does not run."""
-    if verdict.decision not in (Decision.AUTO, Decision.CONFIRM):
-        return []
-    effects = verdict.effects
-    network = "reaches the network" if effects.network else "no network"
-    if effects.read is None or effects.write is None:
-        return [f"effects: not known beforehand, {network.replace('reaches', 'may reach')}"]
-    names = {f.facet.real: f.facet.names[-1] for f in verdict.facets if isinstance(f.facet, PathAccess)}
-    reads, writes = (_listed([names.get(path, path) for path in paths]) for paths in (effects.read, effects.write))
-    return [f"effects: reads {reads}; writes {writes}; {network}"]
-
-
-def _listed(paths: Sequence[str]) -> str:
-    shown = ", ".join(visible_line(path, 100) for path in paths[:MAX_PATHS])
-    return f"{shown} and {len(paths) - MAX_PATHS} more" if len(paths) > MAX_PATHS else shown or "nothing"
+    return [*lines, *effects_lines(verdict), "", *table]
 
 
 def terminal_width(descriptor: int) -> int:

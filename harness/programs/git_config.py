@@ -56,7 +56,7 @@ _HARMLESS_BELOW = {
 # Of these, what names a program is asked only when something is fetched, committed, merged, edited or set up.
 _HARMLESS_SECTIONS = frozenset(
     "user author committer pull push fetch init color column gc advice rebase commit sequence http credential url "
-    "lfs gui gitk maintenance rerere pack transfer am clone checkout index feature versionsort notes stash protocol remotes "
+    "gui gitk maintenance rerere pack transfer am clone checkout index feature versionsort notes stash protocol remotes "
     "sendemail svn svn-remote gitflow hub github safe help clean showbranch receive mergetool difftool interactive".split()
 )
 _REASONS = {

@@ -101,11 +101,11 @@ def _spelled_out(parsed: Parsed, use: Use, *, globs: bool) -> Use:
             return gap(f"{path.word} may stand for paths anywhere in the repository")
         elif not _is_exclude(path.word):
             paths.append(path)
-            paths += [replace(path, word=inner) for inner in _inside(path.word)]
+            paths += [replace(path, word=inner, at_top=True) for inner in _inside(path.word)]
             if globs:
                 paths += _matched(path)
     for text in parsed.values("-L", "--blob"):  # `start,end:file` and `:function:file`; `REV:file`
-        paths += [PathUse(word=inner, access=Access.READ) for inner in _inside(text)]
+        paths += [PathUse(word=inner, access=Access.READ, at_top=True) for inner in _inside(text)]
     return replace(use, paths=tuple(dict.fromkeys(paths)))
 
 

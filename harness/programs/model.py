@@ -104,6 +104,8 @@ class PathUse(Record):
     word: str
     access: Access
     tree: bool = False
+    at_top: bool = False
+    """Whether it may begin at the top of the git repository instead of the folder at hand: `HEAD:src/a.py`."""
     follows: bool = False
     """Of a tree: whether links that lie below are followed."""
     only: tuple[str, ...] = ()

@@ -12,6 +12,8 @@ _OTHERWISE = (
     r"\$'|\[\[|\(\(|[<>]\(|\|&|&>|<<<|>&[^0-9-]|[0-9]{2}[<>]|[}][<>]|\[\^|[<>][|&]?[ \t]*[^\s;&|()<>]*[*?\[]"
     # Keywords that they do not have; and builtins that make commands of text in which the above may come up again.
     r"|\b(?:time|function|select|coproc|eval|alias|trap)\b"
+    # Older ones split the words of export: `export A=$(echo b PATH=.)`.
+    r"|\bexport\b[^;\n]*[$`]"
 )
 _NO_QUOTES = str.maketrans("", "", "'\"\\\n")
 

@@ -41,5 +41,10 @@ VERSIONED = frozenset(
 )
 """Programs that are installed under names with a version behind them (`python3.11`, `gcc-12`), and are the same."""
 
+PLAIN_WRAPPERS = frozenset(
+    "cd set export unset env timeout nice ionice nohup stdbuf time command builtin exec eval bash sh dash".split()
+)
+"""Wrappers, and builtins, that show nothing themselves while they run the command or change the shell."""
+
 FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 """The words of find (POSIX.1-2024, GNU findutils 4.10) that begin a command."""

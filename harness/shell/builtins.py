@@ -22,7 +22,7 @@ STEERS_THE_SHELL = frozenset(
 """Of these it is not, or not well enough: they change how the rest of a line is run."""
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-_OPTIONS = frozenset(("errexit", "nounset", "pipefail", "xtrace"))
+_OPTIONS = frozenset(("errexit", "nounset", "pipefail"))
 
 
 SPECIAL_BUILTINS = frozenset(
@@ -61,7 +61,7 @@ def _set(words: Sequence[str], state: State) -> State | str:
             if word not in _OPTIONS:
                 return f"set -o {word}, which changes how the rest is run"
             options_follow = False
-        elif re.fullmatch("[-+][eux]*o?", word) and len(word) > 1 and not isinstance(word, Unknown | Found):
+        elif re.fullmatch("[-+][eu]*o?", word) and len(word) > 1 and not isinstance(word, Unknown | Found):
             options_follow = word[-1] == "o"
         else:
             return f"set {word}, which changes how the rest is run"

@@ -63,6 +63,9 @@ class Disk(Protocol):
     def git_problem(self, folder: str, cwd: str) -> str | None:
         """Return why git in that folder may run programs that the repository names."""
 
+    def git_top(self, folder: str, cwd: str) -> str:
+        """Return the top of the git repository that a folder lies in, or the folder itself."""
+
 
 class Expander:
     """Expands the words of one simple command in one state."""
@@ -170,6 +173,7 @@ class Expander:
         names = found.pop()
         if names is None:
             return [Unknown(written, prefix=beginning, single=False)]
+        self.folders += {name.rstrip("/").rpartition("/")[0] or "." for name in names if "/" in name.strip("/")}
         return list(names) or [written]
 
 

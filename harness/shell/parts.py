@@ -107,6 +107,11 @@ class Parts(ABC):
     def used(self, path: PathUse, use: Use, state: State) -> list[PathAccess]:
         """Return where a path of a model's `Use` leads, with the files below it where these are meant too."""
         found = self.resolved(path.word, path.access, state)
+        if path.at_top and use.git_folder is not None:
+            tops = tuple(self.disk.git_top(use.git_folder, folder) for folder in state.folders)
+            # Behind the folder of a -C the word is longer than git reads it; its name at the top is what follows.
+            word = path.word.removeprefix(f"{use.git_folder}/")
+            found += self.resolved(word, path.access, replace(state, folders=tops))
         if not path.tree:
             return found
         skips = path.skips if use.git_folder is None else (*path.skips, ".git")  # no pathspec of git reaches there

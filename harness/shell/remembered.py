@@ -68,3 +68,7 @@ class Remembered:
         if (folder, cwd) not in self._git:
             self._git[folder, cwd] = self._disk.git_problem(folder, cwd)
         return self._git[folder, cwd]
+
+    def git_top(self, folder: str, cwd: str) -> str:
+        """Return the top of the git repository that a folder lies in, or the folder itself."""
+        return self._disk.git_top(folder, cwd)

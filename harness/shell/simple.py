@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.actions import Access, Act, Command, Place
+from harness.actions import Access, Act, Command, PathAccess, Place
 from harness.programs.catalog import model_of
 from harness.programs.model import Found, Unknown, Use, gap
 from harness.programs.options import read_command
 from harness.programs.refinements import read_alike
-from harness.programs.runners import FIND_RUNS, INTERPRETERS, SHELLS, VERSIONED, WRAPPERS
+from harness.programs.runners import FIND_RUNS, INTERPRETERS, PLAIN_WRAPPERS, SHELLS, VERSIONED, WRAPPERS
 from harness.programs.variables import changes_the_shell
 from harness.record import replace
 from harness.shell.builtins import NO_PROGRAMS, SHELL_BUILTINS, SPECIAL_BUILTINS, STEERS_THE_SHELL, after_builtin
@@ -201,7 +201,7 @@ class SimpleCommands(Parts):
                 argv=tuple(str(word) for word in argv),
                 variables=tuple(sorted(state.exported)),
                 paths=tuple(dict.fromkeys(paths)),
-                act=Act.UNKNOWN if problem else use.act,
+                act=Act.UNKNOWN if problem else _act(use.act, _program(argv[0]), paths),
                 network=use.network,
                 model="" if problem else _program(argv[0]),
                 gap=problem or "",
@@ -219,7 +219,8 @@ class SimpleCommands(Parts):
             raise StopReading(changed, text)
         variables = tuple(sorted(inside.exported - {"IFS"} if argv[0] == "read" else inside.exported))
         words = tuple(str(word) for word in argv)
-        self.add(Command(text=text, argv=words, variables=variables, paths=stdin.paths, act=Act.WRAPS, model=argv[0]))
+        act = _act(Act.WRAPS, argv[0], stdin.paths)
+        self.add(Command(text=text, argv=words, variables=variables, paths=stdin.paths, act=act, model=argv[0]))
         return Outcome(ok=changed, failed=changed)
 
     def cd(self, argv: tuple[str, ...], text: str, inside: State, after: State, stdin: Stdin) -> Outcome:
@@ -240,6 +241,13 @@ class SimpleCommands(Parts):
         plain = ".." not in target.strip("/").removeprefix("../").split("/")
         there = plain and bool(folders) and not self.disk_changed and all(map(self.disk.is_folder, folders))
         return Outcome(ok=replace(after, folders=folders), failed=None if there else after)
+
+
+def _act(act: Act, program: str, paths: Sequence[PathAccess]) -> Act:
+    """Return WRAPS only for what shows nothing itself: `find -exec` lists files, and what reads `< file` reads it."""
+    if act is Act.WRAPS and (program not in PLAIN_WRAPPERS or (paths and program != "cd")):
+        return Act.LOOKS
+    return act
 
 
 def _program(name: str) -> str:

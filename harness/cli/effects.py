@@ -1,0 +1,31 @@
+"""What a call would do to the world, in one line for people; made from what was judged alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.actions import PathAccess
+from harness.policy import Verdict
+from harness.rules import Decision
+from harness.visible import visible_line
+
+MAX_PATHS = 8
+"""Paths that are named; of more the number is told."""
+
+
+def effects_lines(verdict: Verdict) -> list[str]:
+    """Say what a run would do to the world; nothing of a call that does not run."""
+    if verdict.decision not in (Decision.AUTO, Decision.CONFIRM):
+        return []
+    effects = verdict.effects
+    network = "reaches the network" if effects.network else "no network"
+    if effects.read is None or effects.write is None:
+        return [f"effects: not known beforehand, {network.replace('reaches', 'may reach')}"]
+    names = {f.facet.real: f.facet.names[-1] for f in verdict.facets if isinstance(f.facet, PathAccess)}
+    reads, writes = (_listed([names.get(path, path) for path in paths]) for paths in (effects.read, effects.write))
+    return [f"effects: reads {reads}; writes {writes}; {network}"]
+
+
+def _listed(paths: Sequence[str]) -> str:
+    shown = ", ".join(visible_line(path, 100) for path in paths[:MAX_PATHS])
+    return f"{shown} and {len(paths) - MAX_PATHS} more" if len(paths) > MAX_PATHS else shown or "nothing"
