@@ -1935,6 +1935,28 @@ def real_scripts(random: Random, count: int, options: dict[str, list[str]]) -> I
             yield Made(text, "mutation" if number % 3 == 0 else "grammar")
 
 
+_BETWEEN = {
+    "sed": "p", "grep": "x", "awk": "1", "tr": "a b", "find": ".", "cut": "-f1", "env": "cat", "timeout": "1 cat", "nice": "cat",
+    "nohup": "cat", "stdbuf": "-oL cat", "xargs": "echo",
+}  # fmt: skip
+_PLACES = (
+    "@ # = a.txt", "@ # out1 = a.txt", "@ #out1 = a.txt", "@ = a.txt # out1", "@ # =", "@ = #", "@ # 1 = a.txt", "@ = a.txt #",
+    "@ #1 = a.txt", "@ #=out1 = a.txt", "@ #=1 = a.txt", "@ #='touch out1' = a.txt",
+)  # fmt: skip
+
+
+def option_scripts(options: dict[str, list[str]], part: int, parts: int) -> Iterator[Made]:
+    """Yield each option of each program in all ways of writing it, a `parts`-th of them."""
+    number = 0
+    for name, names in options.items():
+        for option in names:
+            for place in _PLACES:
+                number += 1
+                if number % parts == part:
+                    text = re.sub("(?<= )=(?= |$)", _BETWEEN.get(name, ""), place)
+                    yield Made(text.replace("@", name, 1).replace("#", option.rstrip("="), 1), "options")
+
+
 def _stays_near(text: str) -> bool:
     """Say whether no word can lead out of the scratch folder: nothing absolute but /dev/null, and few steps up."""
     plain = re.sub(r"['\"\\\n]", "", text.replace("/dev/null", ""))
@@ -2001,31 +2023,53 @@ class Part(NamedTuple):
     disagreements: list[tuple[str, str]]
 
 
-def run_part(job: tuple[int, int, bool, bool]) -> Part:
-    """Check `count` scripts made from `seed`, in this process, which loses its privileges."""
-    seed, count, real, second = job
-    checker = real_checker(seed % 64 if seed % 2 else -1) if real else stub_checker()
+class Job(NamedTuple):
+    """What one process is to do."""
+
+    seed: int
+    count: int
+    part: int
+    parts: int
+    real: bool
+    options: bool
+    second: bool
+
+
+def run_part(job: Job) -> Part:
+    """Do a job in this process, which loses its privileges."""
+    checker = real_checker(job.seed % 64 if job.seed % 2 else -1) if job.real else stub_checker()
+    try:
+        return _run_part(checker, job)
+    finally:
+        checker.scratch.remove()
+
+
+def _run_part(checker: Checker, job: Job) -> Part:
     counts: Counter[str] = Counter()
     found: list[Counterexample] = []
     disagreements: list[tuple[str, str]] = []
-    random = Random(seed)
     kinds: Counter[str] = Counter()
-    try:
-        options = options_in_help([*REAL_PROGRAMS, *_GIT]) if real else {}
-        for made in real_scripts(random, count, options) if real else scripts(random, count):
-            checked = checker.check(made.text)
-            _count(counts, made, checked)
-            if checked.finding is not None and (confirmed := checker.confirmed(made.text)) is not None:
-                counts["counterexamples"] += 1
-                kinds[confirmed.kind] += 1
-                shrunk = checker.shrunk(made.text, confirmed.kind) if kinds[confirmed.kind] <= 15 else made.text
-                what = checker.confirmed(shrunk) or confirmed
-                found.append(Counterexample(confirmed.kind, what.what, made.text, shrunk))
-            if second and checked.auto:
-                disagreements += [(name, made.text) for name in find_unnamed(made.text, checker.reader.read(made.text))]
-    finally:
-        checker.scratch.remove()
+    for made in _scripts_of(job):
+        checked = checker.check(made.text)
+        _count(counts, made, checked)
+        if checked.finding is not None and (confirmed := checker.confirmed(made.text)) is not None:
+            counts["counterexamples"] += 1
+            kinds[confirmed.kind] += 1
+            shrunk = checker.shrunk(made.text, confirmed.kind) if kinds[confirmed.kind] <= 15 else made.text
+            what = checker.confirmed(shrunk) or confirmed
+            found.append(Counterexample(confirmed.kind, what.what, made.text, shrunk))
+        if job.second and checked.auto:
+            disagreements += [(name, made.text) for name in find_unnamed(made.text, checker.reader.read(made.text))]
     return Part(dict(counts), found, disagreements)
+
+
+def _scripts_of(job: Job) -> Iterator[Made]:
+    if not job.real:
+        return scripts(Random(job.seed), job.count)
+    options = options_in_help([*REAL_PROGRAMS, *_GIT])
+    if job.options:
+        return option_scripts(options, job.part, job.parts)
+    return real_scripts(Random(job.seed), job.count, options)
 
 
 def _count(counts: Counter[str], made: Made, checked: Checked) -> None:
@@ -2039,22 +2083,23 @@ def _count(counts: Counter[str], made: Made, checked: Checked) -> None:
     counts["timed out"] += checked.timed_out
 
 
-def run_all(seed: int, count: int, jobs: int, *, real: bool, second: bool) -> Part:
-    """Check `count` scripts in several processes."""
+def run_all(seed: int, count: int, jobs: int, *, real: bool, options: bool = False, second: bool = False) -> Part:
+    """Check `count` scripts (with `options`: all of those) in several processes."""
     step = 1_000 if real else 5_000
-    parts = [
-        (seed * 1_000_000 + index, min(step, count - start), real, second)
-        for index, start in enumerate(range(0, count, step))
+    parts = 8 if options else -(-count // step)
+    todo = [
+        Job(seed * 1_000_000 + part, min(step, count - part * step), part, parts, real or options, options, second)
+        for part in range(parts)
     ]
     counts: Counter[str] = Counter()
     found: list[Counterexample] = []
     disagreements: list[tuple[str, str]] = []
     # A process for each part: it gives up what it needs for making the next scratch folder.
     with multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=1) as pool:
-        for part in pool.imap_unordered(run_part, parts):
-            counts.update(part.counts)
-            found += part.found
-            disagreements += part.disagreements
+        for done in pool.imap_unordered(run_part, todo):
+            counts.update(done.counts)
+            found += done.found
+            disagreements += done.disagreements
     return Part(dict(counts), found, disagreements)
 
 
@@ -2101,6 +2146,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--options", action="store_true", help="the same with every option in the programs' help")
     parser.add_argument("--real", action="store_true", help="readers with the real programs: they must write nothing")
     parser.add_argument(
         "--second-opinion", action="store_true", help="print where tree-sitter-bash finds more commands"
@@ -2115,7 +2161,14 @@ def main() -> int:
     if options.texts:
         return _check_texts(options.texts, real=options.real)
     started = time.monotonic()
-    part = run_all(options.seed, options.count, options.jobs, real=options.real, second=options.second_opinion)
+    part = run_all(
+        options.seed,
+        options.count,
+        options.jobs,
+        real=options.real,
+        options=options.options,
+        second=options.second_opinion,
+    )
     seconds = time.monotonic() - started
     if options.json:
         print(

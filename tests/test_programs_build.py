@@ -95,7 +95,6 @@ cmake --version -> looks
 ninja --version -> looks
 go version -> looks
 go version -m bin/x -> looks R:bin/x
-go env -> looks
 go env GOPATH GOROOT -> looks
 gofmt -l . -> looks R:.
 gofmt -d a.go -> looks R:a.go
@@ -242,6 +241,7 @@ go mod tidy -> changes w:go.mod w:go.sum net
 go fmt ./... -> changes e:./... net
 go env -w GOFLAGS=-mod=mod -> changes
 go env -u GOFLAGS -> changes
+go env -> changes
 gofmt -w . -> writes E:.
 gofmt -w=true a.go -> writes E:a.go
 gofmt -cpuprofile=x a.go -> writes w:x R:a.go

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
-from harness.programs.model import Found, Inner, PathUse, Program, Unknown, Use
+from harness.programs.model import Found, Inner, PathUse, Program, Unknown, Use, handed_over
 from harness.programs.options import stricter
 
 _ALONE = frozenset(
@@ -156,8 +156,7 @@ class _Find:
         if access is Access.WRITE:
             self.act = stricter(self.act, Act.WRITES)
         if isinstance(word, Found):
-            kind = access if access is Access.READ else Access.EITHER
-            self.paths += [PathUse(word=start, access=kind, tree=True) for start in word.starts]
+            self.paths += handed_over(word, access)
         else:
             self.paths.append(PathUse(word=word, access=access))
         return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.actions import Access, Act
-from harness.programs.model import Found, PathUse, Program, Read, Unknown, Use, gap
+from harness.programs.model import Found, PathUse, Program, Read, Unknown, Use, gap, handed_over
 from harness.programs.options import stricter
 
 
@@ -41,8 +41,7 @@ class Gathered:
         if isinstance(word, Unknown):
             raise NotCoveredError(f"the path {word} is not known")
         if isinstance(word, Found):
-            kind = access if access is Access.READ else Access.EITHER
-            self.paths += [PathUse(word=joined(folder, start), access=kind, tree=True) for start in word.starts]
+            self.paths += handed_over(word, access, tree=tree, folder=folder)
         else:
             self.paths.append(PathUse(word=joined(folder, word), access=access, tree=tree))
 

@@ -63,7 +63,7 @@ def comparison(parsed: Parsed, use: Use) -> Use:
     use = patches(parsed, use)
     if use.gap or not (parsed.has("--no-index") or len(parsed.operands) == 2):
         return use
-    return replace(use, paths=tuple(replace(path, tree=True) for path in use.paths))
+    return replace(use, paths=tuple(replace(path, tree=True, only=(), handed=None) for path in use.paths))
 
 
 def stashed(parsed: Parsed, use: Use) -> Use:
@@ -99,7 +99,11 @@ def _spelled_out(parsed: Parsed, use: Use, *, globs: bool) -> Use:
             paths.append(path)
         elif _is_magic(path.word):
             return gap(f"{path.word} may stand for paths anywhere in the repository")
-        elif not _is_exclude(path.word):
+        elif _is_exclude(path.word):
+            paths.append(path)  # where no pathspec is taken, it is a name like others
+            if "/../" in path.word:
+                paths.append(replace(path, word=path.word.partition("/../")[2], at_top=True))
+        else:
             paths.append(path)
             paths += [replace(path, word=inner, at_top=True) for inner in _inside(path.word)]
             if globs:
@@ -145,8 +149,9 @@ def _matched(path: PathUse) -> Iterator[PathUse]:
     if first is None:
         return
     folder, slash, _ = path.word[: first.start()].rpartition("/")
-    name = path.word.rpartition("/")[2]
-    only = (name,) if name.strip("*") and not re.search(r"[\[\\]", path.word) else ()
+    # What stands before the last star may lie in the name of a folder; what follows it ends the name of the file.
+    ending = path.word.rpartition("*")[2]
+    only = (f"*{ending}",) if ending and "*" in path.word and not re.search(r"[\[\\?/]", ending) else ()
     yield replace(path, word=folder or ("/" if slash else "."), tree=True, only=only, skips=(".git",))
     yield replace(path, tree=True)  # a folder may have this very name
 

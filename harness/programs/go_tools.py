@@ -51,8 +51,9 @@ def _go(options: str = "", *, act: Act = Act.RUNS, network: bool = True, operand
 
 
 def _go_env(parsed: Parsed, use: Use) -> Use:
-    """`go env -w` sets what every later go command obeys."""
-    return replace(use, act=stricter(use.act, Act.CHANGES)) if parsed.has("-w", "-u") else use
+    """`go env -w` sets what every later go command obeys; without names `go env` starts compilers, to ask them."""
+    sets = parsed.has("-w", "-u") or not parsed.operands
+    return replace(use, act=stricter(use.act, Act.CHANGES)) if sets else use
 
 
 _GO_CHANGES_MODULES = replace(
@@ -104,7 +105,7 @@ _GO = Program(
         ),
         "tool cover": _go("func=READ html=READ mode=TEXT o=WRITE", operands=""),
     },
-    looks=("go version", "go env GOPATH", "go env -json", "go help build"),
+    looks=("go version", "go env GOPATH", "go help build"),
     covered=(
         "go build ./...",
         "go build -o bin/x -ldflags='-s -w' ./cmd/x",

@@ -112,8 +112,21 @@ class PathUse(Record):
     """Of a tree: only files whose name matches one of these (`*.py`), if there are any."""
     skips: tuple[str, ...] = ()
     """Of a tree: no folders whose name matches one of these (`.git`)."""
+    handed: tuple[str, ...] | None = None
+    """Of the files that another program found and hands over: their names, as `Found.only` says. None for all others.
+
+    INVARIANT: what a command's options leave out of a tree does not hold for these: they are named to it one by one.
+    """
     hidden: bool = True
     """Of a tree: whether hidden files are read; rg leaves them out, unless an ignore file brings them back with `!`."""
+
+
+def handed_over(word: Found, access: Access, *, tree: bool = False, folder: str = "") -> list[PathUse]:
+    """Return what a word stands for that another program finds; `tree`: what lies below a folder of that name too."""
+    kind = access if access is Access.READ else Access.EITHER
+    only = () if tree else word.only  # a folder of that name holds files of any name
+    starts = (start if not folder or start.startswith("/") else f"{folder}/{start}" for start in word.starts)
+    return [PathUse(word=start, access=kind, tree=True, follows=True, only=only, handed=only) for start in starts]
 
 
 class Inner(Record):

@@ -9,7 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
-from harness.programs.model import Found, Given, Inner, Parsed, PathUse, Program, Role, Style, Unknown, Use, gap
+from harness.programs.model import (
+    Found,
+    Given,
+    Inner,
+    Parsed,
+    PathUse,
+    Program,
+    Role,
+    Style,
+    Unknown,
+    Use,
+    gap,
+    handed_over,
+)
 from harness.record import Record, replace
 
 _ORDER = tuple(Act)
@@ -380,12 +393,7 @@ class _Reading:
 
     def _path(self, word: str, access: Access, *, tree: bool) -> None:
         if isinstance(word, Found):
-            kind = access if access is Access.READ else Access.EITHER
-            only = () if tree else word.only  # a folder of that name holds files of any name
-            self.paths += [
-                PathUse(word=joined(self.folder, s), access=kind, tree=True, follows=True, only=only)
-                for s in word.starts
-            ]
+            self.paths += handed_over(word, access, tree=tree, folder=self.folder)
         elif word:  # `-` is the input to most programs, and a file of that name to some
             self.paths.append(PathUse(word=joined(self.folder, word), access=access, tree=tree))
 

@@ -108,7 +108,7 @@ def _ss(parsed: Parsed, use: Use) -> Use:
 
 
 def _netstat(parsed: Parsed, use: Use) -> Use:
-    return use if parsed.has("-n", "-i", "-s", "-g") else replace(use, network=True)
+    return use if parsed.has("-n") else replace(use, network=True)
 
 
 def _mount(parsed: Parsed, use: Use) -> Use:
@@ -289,7 +289,7 @@ PROGRAMS: Mapping[str, Program] = {
         """,
         operands="",
         refine=_netstat,
-        looks=("netstat -tlnp", "netstat -an", "netstat -i"),
+        looks=("netstat -tlnp", "netstat -an", "netstat -in"),
         covered=("netstat -a",),
     ),
     "ifconfig": Program(

@@ -114,6 +114,9 @@ class Parts(ABC):
             found += self.resolved(word, path.access, replace(state, folders=tops))
         if not path.tree:
             return found
+        if path.handed is not None:  # named one by one: only what the finder left out is left out
+            only = path.handed if path.only == path.handed else ()
+            return [self.disk.look_below(f, follows=True, only=only) for f in found]
         skips = path.skips if use.git_folder is None else (*path.skips, ".git")  # no pathspec of git reaches there
         return [
             self.disk.look_below(f, follows=path.follows, only=path.only, skips=skips, hidden=path.hidden)

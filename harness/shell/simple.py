@@ -21,7 +21,7 @@ from harness.shell.operands import MAX_CLUSTER_LETTERS, cluster, likely_paths
 from harness.shell.parser import parse
 from harness.shell.parts import Parts, Stdin, StopReading, is_pattern
 from harness.shell.state import Outcome, State
-from harness.shell.syntax import Simple, Unread
+from harness.shell.syntax import Literal, Simple, Unread, Word
 
 MAX_LAYERS = 6
 """Wrappers around wrappers, and shells in shells; deeper is opaque."""
@@ -42,13 +42,17 @@ class SimpleCommands(Parts):
     def simple(self, node: Simple, state: State) -> Outcome:
         """Read a simple command as it stands in the tree; return what is known behind it."""
         assigned = self.assigned(node, state)
-        if not node.words:  # then bash assigns before it redirects
+        if not node.words:  # then bash assigns before it redirects, and others after
+            if node.assignments and any(each.target.constant is None for each in node.redirections):
+                raise StopReading("an assignment beside a redirection that may hold it", node.text)
             self.redirected(node.redirections, assigned)
             return Outcome(ok=assigned, failed=assigned)
         stdin = self.redirected(node.redirections, state, commandless=False)
         expander = self.expander(state)
         first = node.words[0]
         if first.constant == "export":  # its words are not matched against files, as in an assignment
+            if not (first.plain and all(map(_is_plain_export, node.words[1:]))):
+                raise StopReading("export with words that may be split", node.text)
             argv = [expander.value(word) for word in node.words]
         else:
             argv = [value for word in node.words for value in expander.words(word)]
@@ -145,9 +149,10 @@ class SimpleCommands(Parts):
                 raise StopReading(f"{program} {command.argv[0]}", " ".join(command.argv))
             folder = state
             if command.folder:
-                folder = replace(
-                    state, folders=tuple(p.real for p in self.resolved(command.folder, Access.READ, state))
-                )
+                reals = [path.real for path in self.resolved(command.folder, Access.READ, state)]
+                # A shell that is started where the folder is the one at hand keeps the name that this has.
+                here = [f for f in state.folders for p in self.resolved(f, Access.READ, state) if p.real in reals]
+                folder = replace(state, folders=tuple(dict.fromkeys((*reals, *here))))
             for name in command.variables:
                 folder = folder.handing_on(name)
             folder = folder.forgetting(frozenset(command.variables))
@@ -241,6 +246,12 @@ class SimpleCommands(Parts):
         plain = ".." not in target.strip("/").removeprefix("../").split("/")
         there = plain and bool(folders) and not self.disk_changed and all(map(self.disk.is_folder, folders))
         return Outcome(ok=replace(after, folders=folders), failed=None if there else after)
+
+
+def _is_plain_export(word: Word) -> bool:
+    """Say whether bash leaves a word of export whole: nothing expands, or `NAME=` is written without any quoting."""
+    begin = word.pieces[0] if word.pieces else None
+    return word.constant is not None or (isinstance(begin, Literal) and not begin.quoted and "=" in begin.text)
 
 
 def _act(act: Act, program: str, paths: Sequence[PathAccess]) -> Act:
