@@ -1936,8 +1936,8 @@ def real_scripts(random: Random, count: int, options: dict[str, list[str]]) -> I
 
 
 _BETWEEN = {
-    "sed": "p", "grep": "x", "awk": "1", "tr": "a b", "find": ".", "cut": "-f1", "env": "cat", "timeout": "1 cat", "nice": "cat",
-    "nohup": "cat", "stdbuf": "-oL cat", "xargs": "echo",
+    "sed": "p", "grep": "x", "awk": "1", "tr": "a b", "find": ".", "cut": "-f1", "env": "cat", "timeout": "1 cat",
+    "nice": "cat", "nohup": "cat", "stdbuf": "-oL cat", "xargs": "echo",
 }  # fmt: skip
 _PLACES = (
     "@ # = a.txt", "@ # out1 = a.txt", "@ #out1 = a.txt", "@ = a.txt # out1", "@ # =", "@ = #", "@ # 1 = a.txt", "@ = a.txt #",
@@ -2027,7 +2027,7 @@ class Job(NamedTuple):
     """What one process is to do."""
 
     seed: int
-    count: int
+    size: int
     part: int
     parts: int
     real: bool
@@ -2065,11 +2065,11 @@ def _run_part(checker: Checker, job: Job) -> Part:
 
 def _scripts_of(job: Job) -> Iterator[Made]:
     if not job.real:
-        return scripts(Random(job.seed), job.count)
+        return scripts(Random(job.seed), job.size)
     options = options_in_help([*REAL_PROGRAMS, *_GIT])
     if job.options:
         return option_scripts(options, job.part, job.parts)
-    return real_scripts(Random(job.seed), job.count, options)
+    return real_scripts(Random(job.seed), job.size, options)
 
 
 def _count(counts: Counter[str], made: Made, checked: Checked) -> None:
