@@ -303,8 +303,14 @@ def reading(folder: str) -> None:
             times.append(time.perf_counter() - started)
         row(f"decision: {name}", f"{statistics.median(times) * 1e3:.3f} ms", "", None, goal)
     started = time.perf_counter()
-    read_commands("ls " * 330_000, Workspace(folder))
-    row("decision: 1 MB is refused", f"{(time.perf_counter() - started) * 1e3:.1f} ms", "", None, "< 1000 ms")
+    read_commands("ls " * 40_000, Workspace(folder))
+    row(
+        "decision: 120,000 characters are opaque",
+        f"{(time.perf_counter() - started) * 1e3:.1f} ms",
+        "",
+        None,
+        "< 1000 ms",
+    )
 
 
 MODELS = """\

@@ -105,8 +105,10 @@ class Verdict(Record):
 
     @property
     def deciding(self) -> FacetVerdict:
-        """The first facet that is as strict as the whole."""
-        return next(facet for facet in self.facets if facet.decision is self.decision)
+        """The first facet that is as strict as the whole; one that says more than that another decides, if there is one."""
+        strictest = [facet for facet in self.facets if facet.decision is self.decision]
+        telling = (facet for facet in strictest if facet.source not in (Source.MODEL, Source.COVERED))
+        return next(telling, strictest[0])
 
     @property
     def shown(self) -> tuple[FacetVerdict, ...]:

@@ -40,7 +40,7 @@ from harness.programs.catalog import names as modelled_names
 from harness.rules import Decision
 from harness.shell.facets import read_commands
 from harness.shell.parser import parse
-from harness.shell.syntax import Parameter, Piece, Word
+from harness.shell.syntax import Parameter, Piece, Simple, Word
 from harness.tools.environment import child_environment, unasked_variables
 from harness.workspace import Workspace
 
@@ -1388,27 +1388,35 @@ def _constants(text: str) -> set[str]:
 
 
 def _words_of_text(text: str, depth: int = 0) -> Iterator[Word]:
-    """Yield the words of a script, and of those that may be scripts themselves."""
-    for word in _words(parse(text)):
+    """Yield the words of a script, and of those that may be scripts themselves, alone or behind `eval`."""
+    script = parse(text)
+    inner: set[str] = set()
+    for word in _parts(script, Word):
         yield word
-        value = word.constant
-        if depth < 4 and value and re.search(r"\S[ \t\n;|&<>]", value):
-            yield from _words_of_text(value, depth + 1)
+        inner.add(word.constant or "")
+    for simple in _parts(script, Simple):
+        values = [word.constant or "" for word in simple.words]
+        if values[:1] == ["eval"]:
+            inner.add(" ".join(values[1:]))
+    if depth < 4:
+        for value in inner:
+            if re.search(r"\S[ \t\n;|&<>]", value):
+                yield from _words_of_text(value, depth + 1)
 
 
 def _shown(piece: Piece) -> str:
     return f"${piece.name}" if isinstance(piece, Parameter) else getattr(piece, "text", "$(...)")
 
 
-def _words(node: object) -> Iterator[Word]:
-    """Yield every word of a tree of records."""
-    if isinstance(node, Word):
+def _parts(node: object, kind: type[Part]) -> Iterator[Part]:
+    """Yield every record of a kind in a tree of records."""
+    if isinstance(node, kind):
         yield node
     if isinstance(node, tuple):
         for each in node:
-            yield from _words(each)
+            yield from _parts(each, kind)
     for name in getattr(type(node), "__slots__", ()):
-        yield from _words(getattr(node, name))
+        yield from _parts(getattr(node, name), kind)
 
 
 class Finding(NamedTuple):

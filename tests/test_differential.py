@@ -22,7 +22,10 @@ sys.path.insert(0, HERE)
 import differential  # noqa: E402 - lies beside this file, and is a program too
 
 from harness.actions import Command, Facet, Opaque, PathAccess  # noqa: E402
+from harness.errors import ToolError  # noqa: E402
+from harness.messages import ToolCall  # noqa: E402
 from harness.shell.facets import read_commands  # noqa: E402
+from harness.tools.bash import MAX_COMMAND_BYTES, BashTool  # noqa: E402
 from harness.workspace import Workspace  # noqa: E402
 
 PROGRAM = (sys.executable, os.path.join(HERE, "differential.py"))
@@ -478,5 +481,12 @@ def test_ten_thousand_characters_take_under_a_second(disk: Workspace, make: Call
         "emoji",
     ],
 )
-def test_a_million_characters_take_under_a_second(disk: Workspace, shape: str) -> None:
-    assert_read_in_a_second(disk, LONG[shape](1_000_000))
+def test_the_longest_line_that_the_tool_takes_is_read_in_under_a_second(disk: Workspace, shape: str) -> None:
+    assert_read_in_a_second(disk, LONG[shape](MAX_COMMAND_BYTES))
+
+
+def test_a_million_characters_are_refused_at_once(disk: Workspace) -> None:
+    started = time.process_time()
+    with pytest.raises(ToolError, match="at most 120,000 are taken"):
+        BashTool(disk).prepare(ToolCall(id="c", name="bash", arguments="{}"), {"command": "ls " * 330_000})
+    assert time.process_time() - started < 1

@@ -215,7 +215,8 @@ JUDGED = [
     ("bash", "echo $HOME", "auto", "print"),
     ("bash", "(ls)", "auto", "look"),
     ("bash", "sudo ls", "confirm", "default"),
-    ("bash", "cd src && ls", "auto", "model"),
+    ("bash", "cd src && ls", "auto", "look"),
+    ("bash", "cd src", "auto", "model"),
     ("bash", "A=1; ls", "auto", "look"),
     ("bash", "f() { ls; }", "confirm", "opaque"),
     # every option and every variable of an auto rule is listed

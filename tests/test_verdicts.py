@@ -149,7 +149,12 @@ def made(home: Path) -> World:
         "docs/a file.md", ".env", ".env.example",
     ):  # fmt: skip
         (root / name).write_text("one\n")
-    for link, target in (("link-to-env", ".env"), ("links/here", ".."), ("links/out", "../../other"), ("links/z.zip", "../../other/file")):
+    for link, target in (
+        ("link-to-env", ".env"),
+        ("links/here", ".."),
+        ("links/out", "../../other"),
+        ("links/z.zip", "../../other/file"),
+    ):
         (root / link).symlink_to(target)
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
     subprocess.run(["git", "init", "-q", "-b", "main", "."], cwd=root, env=environment, check=True)
