@@ -114,6 +114,8 @@ def expand(pattern: str, cwd: str) -> tuple[str, ...] | None:
 
     None where it is not sure: too many matches, a part that could match `.` or `..` (which bash before 5.2 gives).
     """
+    if "//" in pattern:
+        return None  # which of the slashes bash keeps depends on where they stand
     parts = _parts(pattern)
     found = ["/"] if pattern.startswith("/") else [""]
     for place, part in enumerate(parts):
@@ -154,8 +156,8 @@ def _matches(part: str, starts: Sequence[str], cwd: str) -> list[str] | None:
 
 
 def _parts(pattern: str) -> list[str]:
-    """Split at slashes; the empty first part of an absolute pattern is dropped, repeated slashes count once."""
-    parts = re.sub("/+", "/", pattern).split("/")
+    """Split at slashes; the empty first part of an absolute pattern is dropped."""
+    parts = pattern.split("/")
     return parts[1:] if pattern.startswith("/") else parts
 
 

@@ -30,7 +30,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from harness.actions import Access, Act, Action, Command, Facet, Opaque, PathAccess, effects_of
 from harness.messages import ToolCall
@@ -45,6 +45,7 @@ from harness.tools.environment import child_environment, unasked_variables
 from harness.workspace import Workspace
 
 Argv = tuple[str, ...]
+Kind = TypeVar("Kind")
 
 LOOSEST = b'version = 1\nname = "loosest"\n[tools]\nbash = "auto"\nreaders = true\ndefault = "auto"\n'
 READERS = b"""
@@ -1408,7 +1409,7 @@ def _shown(piece: Piece) -> str:
     return f"${piece.name}" if isinstance(piece, Parameter) else getattr(piece, "text", "$(...)")
 
 
-def _parts(node: object, kind: type[Part]) -> Iterator[Part]:
+def _parts(node: object, kind: type[Kind]) -> Iterator[Kind]:
     """Yield every record of a kind in a tree of records."""
     if isinstance(node, kind):
         yield node

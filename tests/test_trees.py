@@ -119,7 +119,7 @@ def test_a_pipe_for_an_ignore_file_does_not_hang(root: Path) -> None:
 
 PATTERNS = [
     "*", "*.py", "?.py", "[ab].*", "[!a]*", "[^a]*", "[a-c].py", "*/*", "sub/*", "*/", "./*", "su*/c.py", ".e*", ".??*",
-    "s*/.h*/*", "nothing*", "a.py*", "*a*", "*.*", "[a-]*", "*/c.py", "sub//c*", "../repo/a*", "**", "[.]env", "\\*", "a\\.*",
+    "s*/.h*/*", "nothing*", "a.py*", "*a*", "*.*", "[a-]*", "*/c.py", "../repo/a*", "**", "[.]env", "\\*", "a\\.*",
 ]  # fmt: skip
 
 
@@ -136,12 +136,11 @@ def test_a_pattern_stands_for_what_bash_makes_of_it(root: Path, pattern: str) ->
     told = done.stdout.split("\n")[:-1]
     found = expand(pattern, str(root))
     assert found is not None
-    # Of two slashes bash keeps both; it is the same file.
-    plain = [word.replace("//", "/") for word in told if word]
-    assert list(found) == ([] if plain == [pattern.replace("\\", "")] and not found else plain)
+    told = [word for word in told if word]
+    assert list(found) == ([] if told == [pattern.replace("\\", "")] and not found else told)
 
 
-@pytest.mark.parametrize("pattern", [".*", ".?", "[z-a]", "[a--b]*", "*a*b*c*d*e*", "s*/.*"])
+@pytest.mark.parametrize("pattern", [".*", ".?", "[z-a]", "[a--b]*", "*a*b*c*d*e*", "s*/.*", "sub//c*", "*//c.py"])
 def test_a_pattern_that_may_be_read_otherwise_is_not_known(root: Path, pattern: str) -> None:
     assert expand(pattern, str(root)) is None
 
