@@ -12,7 +12,17 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias, assert_never, final
 
 from harness.action_log import ActionLog
-from harness.actions import Access, Action, Command, JsonValue, Opaque, PathAccess, ToolUse, describe_facet
+from harness.actions import (
+    Access,
+    Action,
+    Command,
+    Effects,
+    JsonValue,
+    Opaque,
+    PathAccess,
+    ToolUse,
+    describe_facet,
+)
 from harness.approval import Answer, Approval, Approver, deny_all
 from harness.built_in import is_entry_point
 from harness.errors import GateError, LogError
@@ -24,6 +34,7 @@ from harness.rules import Decision
 MAX_LOGGED_ARGUMENTS = 64_000
 """Characters of raw arguments kept in a record; of longer ones the digest, the length and the beginning are kept."""
 MAX_LOGGED_FACETS = 50
+MAX_LOGGED_PATHS = 20
 _FACETS = (Command, PathAccess, Opaque, ToolUse)
 
 NO_DETOUR = "Do not retry this call, and do not seek the same effect another way."
@@ -307,6 +318,7 @@ class Gate:
                 "reason": deciding.reason,
                 "facets": facets,
                 "facet_count": len(verdict.facets),
+                "effects": _logged_effects(verdict.effects),
                 "policy_sha256": self._policy_sha256,
             },
         )
@@ -361,6 +373,16 @@ def _logged_facet(verdict: FacetVerdict) -> JsonValue:
         "decision": verdict.decision.word,
         "by": verdict.by,
     }
+
+
+def _logged_effects(effects: Effects) -> JsonValue:
+    """Return what a run may do; of many paths the first, and how many there are."""
+    logged: dict[str, JsonValue] = {"network": effects.network, "unasked": effects.unasked}
+    for name, paths in (("read", effects.read), ("write", effects.write)):
+        logged[name] = None if paths is None else list(paths[:MAX_LOGGED_PATHS])
+        if paths is not None and len(paths) > MAX_LOGGED_PATHS:
+            logged[f"{name}_count"] = len(paths)
+    return logged
 
 
 def _sha256(text: str) -> str:

@@ -64,10 +64,8 @@ def test_links_are_named_and_followed_only_where_the_command_does(root: Path) ->
 
 def test_a_file_a_missing_folder_and_one_that_cannot_be_read(root: Path) -> None:
     assert (below(root, folder="a.py"), below(root, folder="nothing")) == (([], True), ([], True))
-    if os.geteuid() == 0:
-        pytest.skip("THE CASE OF A FOLDER THAT CANNOT BE READ IS NOT RUN: root can read all")
-    (root / "sub").chmod(0)
-    assert below(root)[1] is False
+    # What is no folder for another reason may be one to others: a name that no disk holds stands for it.
+    assert below(root, folder="x" * 300) == ([], False)
 
 
 def test_too_many_files_are_not_whole(root: Path) -> None:
