@@ -532,7 +532,8 @@ def test_the_records_of_a_call_that_was_asked_about_and_ran(desk: MakeDesk) -> N
         {
             "kind": "decision", "call": 1, "tool": "bash", "summary": "mkdir x", "decision": "confirm",
             "source": "default", "by": "default for bash (table.toml:9)",
-            "reason": "no rule matches, and bash is confirm by default", "effects": {"network": True, "read": None, "write": None, "unasked": False}, "facet_count": 1,
+            "reason": "no rule matches, and bash is confirm by default",
+            "effects": {"network": True, "read": None, "write": None, "unasked": False}, "facet_count": 1,
             "facets": [{"facet": "mkdir x", "kind": "Command", "decision": "confirm",
                         "by": "default for bash (table.toml:9)"}],
         },
