@@ -23,9 +23,15 @@ class Narrowing:
 
     def __init__(self, *, only: Sequence[str] = (), skips: Sequence[str] = (), hidden: bool = True) -> None:
         """Take names of files and of folders, with at most one `*` each: others narrow nothing."""
+        self._only = only
+        self._skips = skips
         self._wanted = _names_pattern(only) if all(map(_is_plain, only)) else None
         self._skipped = _names_pattern([name for name in skips if _is_plain(name)])
         self.hidden = hidden
+
+    def with_hidden(self) -> Narrowing:
+        """Return the same, but that hidden files are read too."""
+        return Narrowing(only=self._only, skips=self._skips)
 
     def enters(self, folder: str) -> bool:
         """Say whether a folder of this name is looked into."""
@@ -46,7 +52,7 @@ def names_below(
     above it or in the person's `home` brings names back.
     """
     if not narrowing.hidden and bring_back_from_above(folder, home):
-        narrowing.hidden = True
+        narrowing = narrowing.with_hidden()
     names: list[str] = []
     waiting = [folder]
     whole = True
@@ -56,7 +62,7 @@ def names_below(
             whole = False
             continue
         if not narrowing.hidden and bring_back_here(entries):
-            narrowing.hidden = True
+            narrowing = narrowing.with_hidden()
             names, waiting = [], [folder]
             continue
         whole = _look_at(entries, root, narrowing, names, waiting, follows=follows) and whole

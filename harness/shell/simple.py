@@ -49,24 +49,28 @@ class SimpleCommands(Parts):
             return Outcome(ok=assigned, failed=assigned)
         stdin = self.redirected(node.redirections, state, commandless=False)
         expander = self.expander(state)
-        first = node.words[0]
-        if first.constant == "export":  # its words are not matched against files, as in an assignment
-            if not (first.plain and all(map(_is_plain_export, node.words[1:]))):
-                raise StopReading("export with words that may be split", node.text)
-            argv = [expander.value(word) for word in node.words]
-        else:
-            argv = [value for word in node.words for value in expander.words(word)]
-        if is_pattern(first) or isinstance(argv[0], Unknown) or not argv[0]:
-            raise StopReading("a command whose name is not plain", node.text)
+        argv = self.expanded(node, expander)
         names = frozenset(each.name for each in node.assignments)
-        if argv[0] == "eval" and node.redirections:
-            raise StopReading("a redirection of eval", node.text)
         if names and argv[0] in (*SHELL_BUILTINS, "eval") and not (argv[0] == "read" and names == {"IFS"}):
             raise StopReading(f"a variable in front of {argv[0]}", node.text)
         inside = replace(state, exported=state.exported | names, values=assigned.values)
         if names and argv[0] in SPECIAL_BUILTINS:
             state = replace(state, exported=state.exported | names).forgetting(names)
-        return self.command(tuple(argv), node.text, inside, state, stdin=stdin, patterns=expander)
+        return self.command(argv, node.text, inside, state, stdin=stdin, patterns=expander)
+
+    def expanded(self, node: Simple, expander: Expander) -> tuple[str, ...]:
+        """Return the words that bash makes of a command's words; the first of them is known."""
+        first = node.words[0]
+        if first.constant == "export":  # its words are not matched against files, as in an assignment
+            if not (first.plain and all(map(_is_plain_export, node.words[1:]))):
+                raise StopReading("export with words that may be split", node.text)
+            return tuple(expander.value(word) for word in node.words)
+        argv = tuple(value for word in node.words for value in expander.words(word))
+        if is_pattern(first) or isinstance(argv[0], Unknown) or not argv[0]:
+            raise StopReading("a command whose name is not plain", node.text)
+        if argv[0] == "eval" and node.redirections:
+            raise StopReading("a redirection of eval", node.text)
+        return argv
 
     def assigned(self, node: Simple, state: State) -> State:
         """Return the state after the assignments of a command that is nothing else. Each sees those before it."""
