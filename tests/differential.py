@@ -1346,7 +1346,7 @@ class Predicted:
             inside = "".join(
                 re.sub("/+", "/+", re.escape(piece))
                 if index % 2 == 0
-                else "[0-9]*"
+                else f"(?:[0-9]*|{re.escape(piece)})"
                 if _DIGITS.fullmatch(piece)
                 else r"[\s\S]*"
                 for index, piece in enumerate(self._split(word))

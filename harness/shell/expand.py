@@ -71,11 +71,11 @@ class Expander:
     """Expands the words of one simple command in one state."""
 
     def __init__(
-        self, disk: Disk, state: State, run: Callable[[Script, State], object], *, sure_of_disk: bool = True
+        self, disk: Disk, state: State, run: Callable[[Script, State], object], *, sure_of_disk: Callable[[], bool]
     ) -> None:
         """Take what it may ask, and what is done with the commands inside a word.
 
-        Without `sure_of_disk` it is not known what a file name pattern stands for.
+        Where `sure_of_disk` says no, it is not known what a file name pattern stands for.
         """
         self._disk = disk
         self._state = state
@@ -168,7 +168,7 @@ class Expander:
         if not last.strip("*.?"):
             self.whole_folders.append(folder or ("/" if written.startswith("/") else "."))
         found = {self._disk.expand(pattern, cwd) for cwd in self._state.folders}
-        if len(found) != 1 or not self._sure_of_disk:
+        if len(found) != 1 or not self._sure_of_disk():
             return [Unknown(written, prefix=beginning, single=False)]
         names = found.pop()
         if names is None:

@@ -185,7 +185,7 @@ class _Reading(SimpleCommands):
         if node.words is None:
             return None
         expander = self.expander(state)
-        values = [value for word in node.words for value in expander.words(word)]
+        values = self.words(node.words, expander)
         for folder in expander.folders:
             for path in self.resolved(folder, Access.READ, state):
                 if path.place not in (Place.INSIDE, Place.ROOT):

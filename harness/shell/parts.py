@@ -64,7 +64,15 @@ class Parts(ABC):
 
     def expander(self, state: State) -> Expander:
         """Return what expands the words of a command in `state`."""
-        return Expander(self.disk, state, self.script, sure_of_disk=not self.disk_changed)
+        return Expander(self.disk, state, self.script, sure_of_disk=lambda: not self.disk_changed)
+
+    def words(self, words: Sequence[Word], expander: Expander) -> list[str]:
+        """Return what bash makes of several words: it runs what is in `$( )` in all of them before it looks up patterns."""
+        before = self.disk_changed
+        values = [value for word in words for value in expander.words(word)]
+        if self.disk_changed and not before:
+            values = [value for word in words for value in expander.words(word)]
+        return values
 
     @abstractmethod
     def script(self, script: Script, state: State) -> Outcome:

@@ -47,9 +47,9 @@ class SimpleCommands(Parts):
                 raise StopReading("an assignment beside a redirection that may hold it", node.text)
             self.redirected(node.redirections, assigned)
             return Outcome(ok=assigned, failed=assigned)
-        stdin = self.redirected(node.redirections, state, commandless=False)
         expander = self.expander(state)
         argv = self.expanded(node, expander)
+        stdin = self.redirected(node.redirections, state, commandless=False)
         names = frozenset(each.name for each in node.assignments)
         if names and argv[0] in (*SHELL_BUILTINS, "eval") and not (argv[0] == "read" and names == {"IFS"}):
             raise StopReading(f"a variable in front of {argv[0]}", node.text)
@@ -65,7 +65,7 @@ class SimpleCommands(Parts):
             if not (first.plain and all(map(_is_plain_export, node.words[1:]))):
                 raise StopReading("export with words that may be split", node.text)
             return tuple(expander.value(word) for word in node.words)
-        argv = tuple(value for word in node.words for value in expander.words(word))
+        argv = tuple(self.words(node.words, expander))
         if is_pattern(first) or isinstance(argv[0], Unknown) or not argv[0]:
             raise StopReading("a command whose name is not plain", node.text)
         if argv[0] == "eval" and node.redirections:
