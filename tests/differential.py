@@ -1450,7 +1450,13 @@ def find_unpredicted(text: str, reading: Reading, outcome: Outcome, environment:
             return finding
     written = [path for path in reading.paths if path.access is not Access.READ]
     for changed in outcome.changed:
-        if not any(path.real == changed or (path.tree and changed.startswith(path.real + "/")) for path in written):
+        # A link that is removed is named, and `real` is where it leads.
+        if not any(
+            path.real == changed
+            or changed.endswith(f"/{path.names[0]}")
+            or (path.tree and changed.startswith(path.real + "/"))
+            for path in written
+        ):
             return Finding("written", f"{changed!r} was written")
     return None
 
