@@ -170,8 +170,10 @@ class PathPatterns(Record):
             return True
         if plan.folders and not plan.folders.isdisjoint(parts if may_be_folder else parts[:-1]):
             return True
-        if plan.endings and any(part.endswith(plan.endings) for part in parts):
-            return True
+        if plan.endings:
+            for part in parts:
+                if part.endswith(plan.endings):
+                    return True
         inside = name[:1] != "/"
         if any(_simple_match(each, parts, inside=inside, may_be_folder=may_be_folder) for each in plan.simple):
             return True

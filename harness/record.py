@@ -47,14 +47,16 @@ class Record(metaclass=_RecordType):
         cls = type(self)
         defaults = cls._defaults
         missing = []
+        given = 0
         for field in cls._fields:
             if field in values:
+                given += 1
                 _set(self, field, values[field])
             elif field in defaults:
                 _set(self, field, defaults[field])
             else:
                 missing.append(field)
-        if missing or not cls._names.issuperset(values):
+        if missing or given != len(values):
             unknown = sorted(values.keys() - cls._names)
             raise TypeError(f"{cls.__name__}: missing {missing}, unknown {unknown}")
 

@@ -209,7 +209,7 @@ class SimpleCommands(Parts):
                 text=text,
                 argv=tuple(str(word) for word in argv),
                 variables=tuple(sorted(state.exported)),
-                paths=tuple(dict.fromkeys(paths)),
+                paths=tuple(dict.fromkeys(paths)) if len(paths) > 1 else tuple(paths),
                 act=Act.UNKNOWN if problem else _act(use.act, _program(argv[0]), paths),
                 network=use.network,
                 model="" if problem else _program(argv[0]),
