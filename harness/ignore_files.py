@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from harness.small_files import read_small
+
 MAX_BYTES = 1_000_000
 NAMES = frozenset((".gitignore", ".ignore", ".rgignore", ".fdignore"))
 
@@ -48,7 +50,7 @@ def _in_repository(folder: str) -> bool:
 
 
 def _brings_back(path: str) -> bool:
-    data = _read(path)
+    data = read_small(path, MAX_BYTES)
     if data is None:
         return os.path.lexists(path)
     lines = data.removeprefix(b"\xef\xbb\xbf").splitlines()
@@ -57,24 +59,8 @@ def _brings_back(path: str) -> bool:
 
 def _names_another(git_config: str) -> bool:
     """Say whether the person's git configuration names an ignore file of its own, or includes what might."""
-    data = _read(git_config)
+    data = read_small(git_config, MAX_BYTES)
     if data is None:
         return os.path.lexists(git_config)
     text = data.lower()
     return b"excludesfile" in text or b"include" in text
-
-
-def _read(path: str) -> bytes | None:
-    """Return the content of a regular file of at most MAX_BYTES, or None."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            if not os.path.isfile(descriptor):
-                return None
-            with open(descriptor, "rb", closefd=False) as file:
-                data = file.read(MAX_BYTES + 1)
-        finally:
-            os.close(descriptor)
-    except (OSError, ValueError):
-        return None
-    return data if len(data) <= MAX_BYTES else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from harness.programs.git_config import programs_named
+from harness.small_files import read_small
 
 MAX_CONFIG_BYTES = 200_000
 MAX_INDEX_BYTES = 64_000_000
@@ -72,7 +73,7 @@ def _is_plain(target: str) -> bool:
 
 def _configured(git: str) -> str | None:
     path = os.path.join(git, "config")
-    config = _read(path, MAX_CONFIG_BYTES)
+    config = read_small(path, MAX_CONFIG_BYTES)
     if config is None and os.path.lexists(path):
         return "the repository's configuration cannot be read"
     return programs_named((config or b"").decode("utf-8", "replace"))
@@ -97,7 +98,7 @@ def _laid_out(git: str) -> str | None:
         if os.path.lexists(os.path.join(git, name)):
             return f"the repository has {name}, which leads elsewhere"
     if os.path.lexists(os.path.join(git, "index")):
-        index = _read(os.path.join(git, "index"), MAX_INDEX_BYTES)
+        index = read_small(os.path.join(git, "index"), MAX_INDEX_BYTES)
         if index is None or _SUBMODULE in index:
             return "the repository may have submodules, which have a configuration of their own"
     return None
@@ -105,20 +106,4 @@ def _laid_out(git: str) -> str | None:
 
 def _line_of(path: str) -> str:
     """Return the content of a file as git takes it, without line ends behind it; nothing if it cannot be read."""
-    return (_read(path, 4096) or b"").decode("utf-8", "surrogateescape").rstrip("\r\n")
-
-
-def _read(path: str, most: int) -> bytes | None:
-    """Return the content of a regular file of at most `most` bytes, or None."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            if not os.path.isfile(descriptor):
-                return None
-            with open(descriptor, "rb", closefd=False) as file:
-                data = file.read(most + 1)
-        finally:
-            os.close(descriptor)
-    except OSError:
-        return None
-    return data if len(data) <= most else None
+    return (read_small(path, 4096) or b"").decode("utf-8", "surrogateescape").rstrip("\r\n")
