@@ -100,6 +100,8 @@ FACETS = {
     "A=1; cat a": ["cat a [looks: r:a]"],
     "PAGER=x; cat a": ["{PAGER} cat a [looks: r:a]"],
     "unset PAGER; cat a": ["unset PAGER [wraps]", "{PAGER} cat a [looks: r:a]"],
+    "A=1 B=$(cat a) cat b": ["{A} cat a [looks: r:a]", "{A,B} cat b [looks: r:b]"],
+    "A=1 B=$(cat a); cat b": ["cat a [looks: r:a]", "cat b [looks: r:b]"],
     "PATH=x; cat a": ["? PATH is set, which changes how the rest is run"],
     "A=1 cd x": ["? a variable in front of cd"],
     "IFS= read -r x": ["read -r x [looks]"],

@@ -79,7 +79,8 @@ class SimpleCommands(Parts):
                 self.check_name(each.name, node.text)
             value = self.expander(state).value(each.value)
             state = state.with_value(each.name, None if isinstance(value, Unknown) else value)
-            state = state.touching(each.name)
+            # In front of a command, what runs inside a later value is given the variables before it.
+            state = state.handing_on(each.name) if node.words else state.touching(each.name)
         return state
 
     def check_name(self, name: str, part: str) -> None:
