@@ -1345,6 +1345,9 @@ class Predicted:
             if word in self._constants or not self._open.search(word):
                 parts.append(r"\x00" + re.escape(word))
                 continue
+            if "$$" in word:  # a dollar before an expansion, or the expansion `$$`
+                parts.append(r"(?:\x00[\s\S]*)?")
+                continue
             inside = "".join(
                 re.sub("/+", "/+", re.escape(piece))
                 if index % 2 == 0
