@@ -5,7 +5,7 @@ An action is made of facets, the parts that a policy has an opinion on: commands
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TypeAlias, assert_never
 
@@ -105,13 +105,32 @@ class Opaque(Record):
     paths: tuple[PathAccess, ...] = ()
 
 
+class Unconfined(Record):
+    """The wish that the kernel shall not hold a command to its effects. It is at least asked about."""
+
+    justification: str
+    """In the model's words: data, shown and logged, never trusted."""
+
+
 class ToolUse(Record):
     """The use of a tool that has nothing finer to judge."""
 
     tool: str
 
 
-Facet: TypeAlias = Command | PathAccess | Opaque | ToolUse
+Facet: TypeAlias = Command | PathAccess | Opaque | Unconfined | ToolUse
+
+
+class FileChange(Record):
+    """What a call will make of one file, by digest: what is shown, approved, logged and checked again is this change."""
+
+    path: str
+    """Absolute, links followed."""
+    before_sha256: str | None
+    """None: there is no file."""
+    after_sha256: str
+    before_mode: int | None
+    """The file's permission bits; None where there is no file."""
 
 
 class Action(Record):
@@ -139,6 +158,8 @@ class Action(Record):
     only reads. Strict rules about either tool hold."""
     text: str = ""
     """The raw command, for rules with `text`; empty for tools that have none."""
+    change: FileChange | None = None
+    """Of a call that changes one file: from what to what."""
 
     def all_facets(self) -> Iterator[Facet]:
         """Yield every facet, operands of commands included; at least one, so that nothing is judged by its absence."""
@@ -150,40 +171,36 @@ class Action(Record):
                 yield from facet.paths
 
 
+class Confinement(Enum):
+    """Whether the kernel holds a command to its effects."""
+
+    POSSIBLE = "where possible"
+    """As far as this machine can; the level is shown and logged."""
+    REQUIRED = "required"
+    """A command that cannot be confined does not run."""
+    OFF = "off"
+    """A person allowed this very command to run without."""
+
+
 class Effects(Record):
-    """What an action may do to the world, as far as its facets tell; what a run can be confined to."""
+    """What a run may do to the world. The kernel holds a command to `write`, `granted`, `network` and `hide`."""
 
     read: tuple[str, ...] | None
-    """Paths that it may read, resolved; None where that is not known."""
+    """Paths that its parts read, resolved; None where that is not known. Not enforced."""
     write: tuple[str, ...] | None
-    """Paths that it may write, resolved; None where that is not known."""
+    """Paths that its parts write, resolved; None where that is not known: then it may write `granted` alone."""
+    granted: tuple[str, ...] = ()
+    """Folders and files that it may write besides, with everything below, as a policy names them: `.` and relative ones
+    are of the workspace, `~/` is the home folder."""
     network: bool
     """Whether it may reach the network."""
+    hide: tuple[str, ...] = ()
+    """Folders and files that it cannot read, named like `granted`."""
+    keep: tuple[str, ...] = ()
+    """Absolute paths that no call may write, whatever is granted: policies, trust, logs."""
+    confinement: Confinement = Confinement.POSSIBLE
     unasked: bool
     """Whether nobody was asked: then programs are kept from running what a repository's configuration names."""
-
-
-def effects_of(facets: Iterable[Facet], *, unasked: bool) -> Effects:
-    """Return the effects of an action with these facets, operands of commands among them."""
-    paths: list[PathAccess] = []
-    bounded = True
-    network = False
-    for facet in facets:
-        match facet:
-            case PathAccess():
-                paths.append(facet)
-            case Command():
-                bounded = bounded and facet.act in (Act.LOOKS, Act.WRAPS, Act.WRITES)
-                network = network or facet.network or facet.act not in (Act.LOOKS, Act.WRAPS, Act.WRITES)
-            case Opaque() | ToolUse():
-                bounded, network = False, True
-            case _:
-                assert_never(facet)
-    if not bounded:
-        return Effects(read=None, write=None, network=network, unasked=unasked)
-    read = dict.fromkeys(path.real for path in paths if path.access is not Access.WRITE)
-    write = dict.fromkeys(path.real for path in paths if path.access is not Access.READ)
-    return Effects(read=tuple(read), write=tuple(write), network=network, unasked=unasked)
 
 
 def same_places(some: Sequence[Facet], others: Sequence[Facet]) -> bool:
@@ -199,7 +216,7 @@ def _without_trees(facet: Facet) -> Facet:
             return replace(
                 facet, paths=tuple(replace(path, below=(), whole=True, shared=False) for path in facet.paths)
             )
-        case ToolUse():
+        case Unconfined() | ToolUse():
             return facet
         case _:
             assert_never(facet)
@@ -214,6 +231,8 @@ def describe_facet(facet: Facet) -> str:
             return f"{facet.access.value} {_clip(facet.written)}"
         case Opaque():
             return _clip(facet.text)
+        case Unconfined():
+            return f"run without confinement: {_clip(facet.justification)}"
         case ToolUse():
             return f"the tool {facet.tool}"
         case _:

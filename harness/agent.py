@@ -118,13 +118,15 @@ class Agent:
 
         Raises ValueError if two tools share a name.
         """
-        self.gate = Gate(policy=policy, approver=approver, log=log, monotonic=monotonic)
         self.model = model
         self.log = log
         self.limits = strictest([policy.limits, limits or Limits()]).filled()
         # Here, so that no program can forget to hand a policy's limits to the tools.
         limited = [tool.under(self.limits) if isinstance(tool, LimitedTool) else tool for tool in tools]
         self.registry = ToolRegistry(limited, monotonic=monotonic)
+        self.gate = Gate(
+            policy=policy, approver=approver, log=log, confinement_of=self.registry.confinement, monotonic=monotonic
+        )
         self._system = system
         self._about = dict(about or {})
         self._on_text = on_text
@@ -149,7 +151,7 @@ class Agent:
                 "policy": self.gate.policy.name,
                 "policy_sha256": self.gate.policy.sha256,
                 "policy_files": sources,
-                "confinement": "none",
+                "confinement": self.registry.level,
             },
             sync=True,
         )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enum import Enum
 from itertools import pairwise
 
-from harness.actions import Access, Command, Facet, Opaque, PathAccess, Place, ToolUse
+from harness.actions import Access, Command, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
 from harness.matchers import fold
 from harness.programs.runners import FIND_RUNS
 from harness.record import Record
@@ -104,6 +104,8 @@ def inspect_facet(facet: Facet, guarded: Sequence[str]) -> Finding | None:
             return _inspect_opaque(facet, guarded)
         case PathAccess():
             return _inspect_path(facet, guarded)
+        case Unconfined():
+            return _confirm("unconfined", "it asks to run without confinement, with all that you may do yourself")
         case ToolUse():
             return None
 

@@ -16,11 +16,13 @@ from harness.actions import (
     Access,
     Action,
     Command,
+    Confinement,
     Effects,
     JsonValue,
     Opaque,
     PathAccess,
     ToolUse,
+    Unconfined,
     describe_facet,
 )
 from harness.approval import Answer, Approval, Approver, deny_all
@@ -28,14 +30,14 @@ from harness.built_in import is_entry_point
 from harness.errors import GateError, LogError
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy import FacetVerdict, Policy, Source, Verdict, evaluate
-from harness.record import Record, replace
+from harness.record import Record, field_names, replace
 from harness.rules import Decision
 
 MAX_LOGGED_ARGUMENTS = 64_000
 """Characters of raw arguments kept in a record; of longer ones the digest, the length and the beginning are kept."""
 MAX_LOGGED_FACETS = 50
 MAX_LOGGED_PATHS = 20
-_FACETS = (Command, PathAccess, Opaque, ToolUse)
+_FACETS = (Command, PathAccess, Opaque, Unconfined, ToolUse)
 
 NO_DETOUR = "Do not retry this call, and do not seek the same effect another way."
 
@@ -150,6 +152,10 @@ def refusal_text(verdict: Verdict, approval: Approval | None, decision: Decision
     return f"{text} {NO_DETOUR}"
 
 
+def _no_confinement(tool: str, effects: Effects) -> str:  # noqa: ARG001 - the shape of what may be given instead
+    return "none"
+
+
 class Gate:
     """Judges, asks, records and rules. Policy, approver and log have no defaults: there is no gate without them."""
 
@@ -159,8 +165,11 @@ class Gate:
         policy: Policy,
         approver: Approver,
         log: ActionLog,
+        confinement_of: Callable[[str, Effects], str] = _no_confinement,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Take the parts; `confinement_of` says what holds a call of the tool of that name to its effects."""
+        self._confinement_of = confinement_of
         self.policy = policy.guarding(log.path)
         self._policy_sha256 = policy.sha256
         self._approver = approver
@@ -205,11 +214,7 @@ class Gate:
             case Permit():
                 if verdict.notes:  # they were part of the question, and the answer was yes
                     self._unseen.clear()
-                self._log.append(
-                    "intent",
-                    {"call": proposal.number, "tool": action.tool, "preview_sha256": _sha256(action.preview)},
-                    sync=True,
-                )
+                self._log_intent(proposal, action, verdict)
                 ruling.seal.armed = True
             case Refusal():
                 status = ResultStatus.BLOCKED if ruling.decision is Decision.BLOCK else ResultStatus.DENIED
@@ -323,6 +328,20 @@ class Gate:
             },
         )
 
+    def _log_intent(self, proposal: Proposal, action: Action, verdict: Verdict) -> None:
+        """Record what is about to be done and what holds it to that; on disk when this returns."""
+        fields: dict[str, JsonValue] = {
+            "call": proposal.number,
+            "tool": action.tool,
+            "preview_sha256": _sha256(action.preview),
+            "effects": _logged_effects(verdict.effects),
+            "confinement": self._confinement_of(action.tool, verdict.effects),
+        }
+        if action.change is not None:
+            change = action.change
+            fields["change"] = {name: getattr(change, name) for name in field_names(type(change))}
+        self._log.append("intent", fields, sync=True)
+
     def _log_outcome(self, proposal: Proposal, result: ToolResult, *, sync: bool = False) -> None:
         fields: dict[str, JsonValue] = {
             "call": proposal.number,
@@ -377,7 +396,12 @@ def _logged_facet(verdict: FacetVerdict) -> JsonValue:
 
 def _logged_effects(effects: Effects) -> JsonValue:
     """Return what a run may do; of many paths the first, and how many there are."""
-    logged: dict[str, JsonValue] = {"network": effects.network, "unasked": effects.unasked}
+    logged: dict[str, JsonValue] = {
+        "network": effects.network,
+        "unasked": effects.unasked,
+        "granted": list(effects.granted),
+        "required": effects.confinement is Confinement.REQUIRED,
+    }
     for name, paths in (("read", effects.read), ("write", effects.write)):
         logged[name] = None if paths is None else list(paths[:MAX_LOGGED_PATHS])
         if paths is not None and len(paths) > MAX_LOGGED_PATHS:

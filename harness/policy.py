@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
-from harness.actions import Access, Act, Action, Command, Effects, Facet, Opaque, PathAccess, effects_of
+from harness.actions import Access, Act, Action, Command, Effects, Facet, Opaque, PathAccess, Unconfined
 from harness.built_in import Finding, Severity, inspect_facet
+from harness.grants import Grants, Sandbox, effects_of, granted_by, is_open_ended
 from harness.limits import Limits
 from harness.programs.variables import HARMLESS, steers
 from harness.record import Record, replace
-from harness.rules import Decision, Layer, Readers, Rule, ToolDefault
+from harness.rules import Decision, Layer, Origin, Readers, Rule, ToolDefault
 
 
 class Source(Enum):
@@ -64,6 +65,13 @@ class Policy(Record):
     guarded: tuple[str, ...] = ()
     """Absolute paths that no call may write: the policy files, the trust file and the log in use."""
     readers: tuple[Readers, ...] = ()
+    sandboxes: tuple[Sandbox, ...] = ()
+    """What the files say under [sandbox], one entry a file that says anything."""
+
+    @property
+    def grants(self) -> Grants:
+        """What a command gets that no model bounds and a person approved, all files together."""
+        return granted_by(self.sandboxes)
 
     @property
     def sha256(self) -> str:
@@ -130,8 +138,21 @@ def evaluate(policy: Policy, action: Action, suspended: tuple[str, ...] = ()) ->
     concerned = _Concerned(policy.rules, action)
     facets = tuple(_judge(policy, concerned, action, facet, suspended) for facet in action.all_facets())
     decision = max(facet.decision for facet in facets)
-    unasked = decision is Decision.AUTO
-    return Verdict(decision=decision, facets=facets, effects=effects_of((f.facet for f in facets), unasked=unasked))
+    return Verdict(decision=decision, facets=facets, effects=_effects(policy, facets, decision))
+
+
+def _effects(policy: Policy, facets: Sequence[FacetVerdict], decision: Decision) -> Effects:
+    """Return what a run may do: what models tell, and what rules, or the policy for what a person approves, grant."""
+    asked = decision is not Decision.AUTO
+    by_rules = [facet for facet in facets if facet.source is Source.RULE and facet.decision is Decision.AUTO]
+    return effects_of(
+        (facet.facet for facet in facets),
+        autos=dict.fromkeys(rule for facet in by_rules for rule in facet.rules),
+        asked=asked,
+        open_ended=any(is_open_ended(f.facet) and (asked or f not in by_rules) for f in facets),
+        grants=policy.grants,
+        keep=policy.guarded,
+    )
 
 
 class _Concerned:
@@ -182,6 +203,8 @@ def _judge(
         candidates.append(_from_finding(facet, finding))
     if isinstance(facet, Opaque):
         candidates.append(_from_opaque(facet))
+    if isinstance(facet, Unconfined) and (origin := policy.grants.required) is not None:
+        candidates.append(_from_required(facet, origin))
     # Where they are equally strict, a default says the least about why.
     strictest = max(candidates, key=lambda verdict: (verdict.decision, verdict.source is not Source.DEFAULT))
     if isinstance(facet, Opaque) and strictest.source is Source.DEFAULT:
@@ -381,6 +404,17 @@ def _from_finding(facet: Facet, finding: Finding) -> FacetVerdict:
         source=Source.BUILT_IN,
         reason=finding.reason,
         by=f"built-in {finding.id}",
+    )
+
+
+def _from_required(facet: Unconfined, origin: Origin) -> FacetVerdict:
+    return FacetVerdict(
+        facet=facet,
+        decision=Decision.DENY,
+        source=Source.RULE,
+        reason="the policy requires that every command is confined",
+        hint="Send the call again without `unconfined`.",
+        by=f"[sandbox] required ({origin})",
     )
 
 

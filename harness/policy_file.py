@@ -11,26 +11,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn, TypeAlias
 
 from harness.actions import Access
+from harness.auto_rules import rule_problem
 from harness.errors import PolicyError
+from harness.grants import Sandbox, place_problem
 from harness.limits import Limits, strictest
 from harness.matchers import ArgvPattern, PathPatterns, check_pattern
 from harness.policy import Policy, PolicySource
-from harness.programs.runners import INTERPRETERS
-from harness.programs.variables import steers
 from harness.record import replace
-from harness.rule_examples import example_matches, is_plain_command
+from harness.rule_examples import example_matches
 from harness.rules import Decision, Layer, Origin, Readers, Rule, ToolDefault
 from harness.toml_lines import key_lines
 
 Table: TypeAlias = Mapping[str, object]
 
 TOOL_NAMES = ("bash", "read_file", "write_file", "edit_file")
-TOP_KEYS = ("version", "name", "tools", "unattended", "limits", "rule")
+TOP_KEYS = ("version", "name", "tools", "unattended", "limits", "sandbox", "rule")
 RULE_KEYS = (
-    "id", "decision", "tool", "argv", "flags", "env", "access", "path", "except", "text", "reason", "hint", "match",
-    "not_match",
+    "id", "decision", "tool", "argv", "flags", "env", "access", "path", "except", "text", "write", "network", "reason",
+    "hint", "match", "not_match",
 )  # fmt: skip
 UNATTENDED_KEYS = ("confirm",)
+SANDBOX_KEYS = ("required", "network", "write", "hide")
 LIMIT_KEYS = ("turns", "seconds", "tokens", "refusals", "command_seconds", "result_characters")
 DECISION_WORDS = {decision.word: decision for decision in Decision}
 
@@ -102,6 +103,7 @@ def combine(policies: Sequence[Policy]) -> Policy:
         sources=tuple(source for policy in policies for source in policy.sources),
         guarded=tuple(dict.fromkeys(path for policy in policies for path in policy.guarded)),
         readers=tuple(readers for policy in policies for readers in policy.readers),
+        sandboxes=tuple(sandbox for policy in policies for sandbox in policy.sandboxes),
     )
 
 
@@ -112,6 +114,7 @@ def tightening_only(policy: Policy) -> Policy:
         rules=tuple(rule for rule in policy.rules if rule.decision is not Decision.AUTO),
         defaults=tuple(default for default in policy.defaults if default.decision is not Decision.AUTO),
         readers=tuple(readers for readers in policy.readers if not readers.on),
+        sandboxes=tuple(sandbox.tightening() for sandbox in policy.sandboxes),
         sources=tuple(replace(source, trusted=False) for source in policy.sources),
     )
 
@@ -155,6 +158,7 @@ class _Loader:
             unattended=self.unattended(unattended),
             sources=(source,),
             readers=self.readers(self.table(table, "tools")),
+            sandboxes=self.sandboxes(table),
         )
 
     def line(self, table: str, index: int, key: str) -> int:
@@ -188,13 +192,45 @@ class _Loader:
             self.fail(name, index, key, "must not be empty")
         return value
 
-    def strings(self, table: Table, key: str, index: int) -> tuple[str, ...]:
+    def strings(self, table: Table, key: str, index: int, name: str = "rule") -> tuple[str, ...]:
         value = table.get(key, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            self.fail("rule", index, key, 'must be a list of strings, such as ["a", "b"]')
-        if key in table and not value and key != "flags":
-            self.fail("rule", index, key, "must not be empty")
+            self.fail(name, index, key, 'must be a list of strings, such as ["a", "b"]')
+        if key in table and not value and key != "flags" and name == "rule":
+            self.fail(name, index, key, "must not be empty")
         return tuple(value)
+
+    def boolean(self, table: Table, key: str, name: str, index: int) -> bool | None:
+        value = table.get(key)
+        if value is not None and not isinstance(value, bool):
+            self.fail(name, index, key, f"must be true or false, not {_kind(value)}")
+        return value
+
+    def places(self, table: Table, key: str, index: int, name: str) -> tuple[str, ...]:
+        """Return folders and files that commands may write, or cannot read."""
+        places = self.strings(table, key, index, name)
+        for place in places:
+            problem = place_problem(place)
+            if problem:
+                self.fail(name, index, key, f"{place!r} {problem}")
+        return places
+
+    def sandboxes(self, parent: Table) -> tuple[Sandbox, ...]:
+        """Return what [sandbox] says; nothing where it is absent."""
+        if "sandbox" not in parent:
+            return ()
+        table = self.table(parent, "sandbox")
+        self.check_keys(table, SANDBOX_KEYS, "sandbox", 0)
+        return (
+            Sandbox(
+                origin=Origin(file=self.file, line=self.line("sandbox", 0, "required")),
+                layer=self.layer,
+                required=bool(self.boolean(table, "required", "sandbox", 0)),
+                network=self.boolean(table, "network", "sandbox", 0),
+                write=self.places(table, "write", 0, "sandbox") if "write" in table else None,
+                hide=self.places(table, "hide", 0, "sandbox") if "hide" in table else None,
+            ),
+        )
 
     def decision(self, value: object, table: str, index: int, key: str, known: Mapping[str, Decision]) -> Decision:
         if not isinstance(value, str) or value not in known:
@@ -206,11 +242,9 @@ class _Loader:
         """Return what `readers` under [tools] says; nothing where it is absent."""
         if "readers" not in table:
             return ()
-        value = table["readers"]
-        if not isinstance(value, bool):
-            self.fail("tools", 0, "readers", "must be true or false")
+        on = bool(self.boolean(table, "readers", "tools", 0))
         origin = Origin(file=self.file, line=self.line("tools", 0, "readers"))
-        return (Readers(on=value, origin=origin, layer=self.layer),)
+        return (Readers(on=on, origin=origin, layer=self.layer),)
 
     def defaults(self, table: Table) -> tuple[ToolDefault, ...]:
         self.check_keys(table, (*self.tools, "default", "readers"), "tools", 0)
@@ -288,8 +322,12 @@ class _Loader:
             text=self.string(table, "text", "rule", index),
             reason=self.string(table, "reason", "rule", index),
             hint=self.string(table, "hint", "rule", index),
+            write=self.places(table, "write", index, "rule"),
+            network=bool(self.boolean(table, "network", "rule", index)),
         )
-        self.check_rule(rule, index)
+        problem = rule_problem(rule)
+        if problem is not None:
+            self.fail("rule", index, *problem)
         self.run_examples(rule, table, index)
         return rule
 
@@ -360,36 +398,6 @@ class _Loader:
                 self.fail("rule", index, key, f"the pattern {pattern!r} {problem}")
         return PathPatterns(patterns=patterns)
 
-    def check_rule(self, rule: Rule, index: int) -> None:
-        """Refuse rules that could never match, or that would let through what no rule can vouch for."""
-        if rule.argv is None and rule.path is None and not (rule.text or rule.env or rule.tools):
-            self.fail("rule", index, "", "matches nothing: give argv, path, text, env or tool")
-        if rule.tools and "bash" not in rule.tools and (rule.argv or rule.text or rule.env):
-            self.fail("rule", index, "tool", "argv, text and env are about bash, which is not among the tools")
-        if rule.decision is not Decision.AUTO:
-            if rule.argv is not None and rule.argv.flags == ():
-                self.fail("rule", index, "flags", "an empty list is never met: name the options, or leave it out")
-            return
-        if rule.text:
-            self.fail("rule", index, "text", "an auto rule cannot be about a piece of text: use argv")
-        if rule.argv is None and rule.path is None:
-            self.fail("rule", index, "", "an auto rule needs argv or path; a whole tool is set under [tools]")
-        if rule.argv is not None:
-            self.check_auto_argv(rule.argv, index)
-        for name in rule.env:
-            if steers(name):
-                self.fail("rule", index, "env", f"{name} makes a program run something else; no auto rule may list it")
-
-    def check_auto_argv(self, argv: ArgvPattern, index: int) -> None:
-        """Refuse programs that run whatever their operands say, unless the rule fixes the script or the module."""
-        steering = next((word for word in argv.tokens[0] if _is_interpreter(word)), None)
-        if steering is not None and not _fixes_script(argv):
-            problem = f"{steering} runs whatever its operands say; name the script, or -m and the module"
-            self.fail("rule", index, "argv", problem)
-        for program in argv.tokens[0]:
-            if not is_plain_command((program, *(token[0] for token in argv.tokens[1:]))):
-                self.fail("rule", index, "argv", f"{program} is never understood well enough for an auto rule")
-
     def run_examples(self, rule: Rule, table: Table, index: int) -> None:
         for example in self.strings(table, "match", index):
             if not example_matches(rule, example):
@@ -397,22 +405,6 @@ class _Loader:
         for example in self.strings(table, "not_match", index):
             if example_matches(rule, example):
                 self.fail("rule", index, "not_match", f"the rule matches its counter-example {example!r}")
-
-
-def _is_interpreter(word: str) -> bool:
-    """Say whether `word` names an interpreter, whatever its folder and its version: `/usr/bin/python3.11` does."""
-    name = word.rpartition("/")[2]
-    return name in INTERPRETERS or name.rstrip("0123456789.-") in INTERPRETERS
-
-
-def _fixes_script(argv: ArgvPattern) -> bool:
-    """Say whether every alternative after the program is a script's name, or -m with a module behind it."""
-    if len(argv.tokens) < 2:
-        return not argv.rest
-    first = argv.tokens[1]
-    if all(not word.startswith("-") for word in first):
-        return True
-    return first == ("-m",) and len(argv.tokens) > 2 and all(not word.startswith("-") for word in argv.tokens[2])
 
 
 def _kind(value: object) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum, IntEnum
 
-from harness.actions import Access, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse
+from harness.actions import Access, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
 from harness.matchers import ArgvPattern, PathPatterns
 from harness.record import Record
 
@@ -68,6 +68,11 @@ class Rule(Record):
     text: str = ""
     reason: str = ""
     hint: str = ""
+    write: tuple[str, ...] = ()
+    """Of an auto rule for commands: what a command that it covers may write, with everything below; named as in
+    `Effects.granted`."""
+    network: bool = False
+    """Of an auto rule for commands: whether they may reach the network."""
 
     @property
     def label(self) -> str:
@@ -83,7 +88,7 @@ class Rule(Record):
                 return self._covers_command(facet)
             case PathAccess():
                 return self.argv is None and self.path is not None and self._covers_path(facet)
-            case Opaque() | ToolUse():
+            case Opaque() | Unconfined() | ToolUse():
                 return False
 
     def _covers_command(self, command: Command) -> bool:
@@ -118,7 +123,7 @@ class Rule(Record):
                 return self._hits_opaque(facet)
             case PathAccess():
                 return self.argv is None and not self.env and (self.path is None or self._hits_path(facet))
-            case ToolUse():
+            case Unconfined() | ToolUse():
                 return self.argv is None and self.path is None and not self.env and not self.text
 
     def _hits_command(self, command: Command) -> bool:

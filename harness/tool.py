@@ -80,6 +80,24 @@ class LimitedTool(Protocol):
         ...
 
 
+@runtime_checkable
+class ConfinedTool(Protocol):
+    """A tool whose calls run in processes that the kernel can hold to their effects."""
+
+    @property
+    def level(self) -> str:
+        """What this machine can hold its calls to, in a few words: `Landlock 7, seccomp`, or `none: ...` and why."""
+        ...
+
+    def confinement(self, effects: Effects) -> str:
+        """Return in the same words what will hold a call to `effects`."""
+        ...
+
+
+IN_PROCESS = "in process"
+"""What is said of a tool whose body is the harness's own code, which does what the action says."""
+
+
 class ToolRegistry:
     """The tools on offer, by name."""
 
@@ -96,6 +114,16 @@ class ToolRegistry:
     def specs(self) -> tuple[ToolSpec, ...]:
         """What the model is told of each tool."""
         return tuple(tool.spec for tool in self._tools.values())
+
+    @property
+    def level(self) -> str:
+        """What this machine can hold commands to, in a few words."""
+        return next((tool.level for tool in self._tools.values() if isinstance(tool, ConfinedTool)), IN_PROCESS)
+
+    def confinement(self, name: str, effects: Effects) -> str:
+        """Return what holds a call of the tool `name` to `effects`, in a few words for the log."""
+        tool = self._tools.get(name)
+        return tool.confinement(effects) if isinstance(tool, ConfinedTool) else IN_PROCESS
 
     def prepare(self, call: ToolCall) -> Action:
         """Return the action that `call` stands for. Has no effects; raises ToolError, never anything else."""

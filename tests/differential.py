@@ -33,7 +33,7 @@ from multiprocessing.connection import Connection, wait
 from random import Random
 from typing import NamedTuple, TypeVar
 
-from harness.actions import Access, Act, Action, Command, Facet, Opaque, PathAccess, effects_of
+from harness.actions import Access, Act, Action, Command, Effects, Facet, Opaque, PathAccess
 from harness.messages import ToolCall
 from harness.policy import evaluate
 from harness.policy_file import parse_policy
@@ -1031,7 +1031,7 @@ class Scratch:
             {"PATH": f"{self.base}/bin", "HOME": self.home, "LANG": "C.UTF-8", "USER": "nobody"}
         )
         if real:
-            effects = effects_of((), unasked=True)
+            effects = Effects(read=None, write=None, network=False, unasked=True)
             self.environment |= unasked_variables(effects, self.environment["PATH"], self.root)
         else:
             self.environment["BASH_ENV"] = f"{self.base}/prelude"

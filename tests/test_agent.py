@@ -346,7 +346,7 @@ def test_the_first_record_says_what_the_session_was_made_of(path: str) -> None:
     first = next(read_log(path))
     names = ("mode", "model", "tools", "policy", "policy_sha256", "confinement", "session")
     digest = parse_policy(POLICY, "table.toml", extra_tools=TOOLS).sha256
-    assert [first[name] for name in names] == ["test", "playing", [], "table", digest, "none", log.session]
+    assert [first[name] for name in names] == ["test", "playing", [], "table", digest, "in process", log.session]
     assert first["policy_files"] == [{"layer": "file", "path": "table.toml", "sha256": digest, "trusted": True}]
 
 

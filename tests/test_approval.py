@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from harness.actions import Action, ToolUse, effects_of
+from harness.actions import Action, Effects, ToolUse
 from harness.approval import Answer, Approval, ScriptedAnswers, deny_all
 from harness.messages import ToolCall
 from harness.policy import FacetVerdict, Source, Verdict
 from harness.rules import Decision
 
 FACET = FacetVerdict(facet=ToolUse(tool="t"), decision=Decision.CONFIRM, source=Source.DEFAULT, reason="because")
-VERDICT = Verdict(decision=Decision.CONFIRM, facets=(FACET,), effects=effects_of((FACET.facet,), unasked=False))
+VERDICT = Verdict(
+    decision=Decision.CONFIRM, facets=(FACET,), effects=Effects(read=None, write=None, network=False, unasked=False)
+)
 
 
 def action(name: str = "t") -> Action:

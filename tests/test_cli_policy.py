@@ -160,7 +160,7 @@ def test_the_table_has_a_line_for_each_part(program: Program, rules: str) -> Non
 def test_the_json_has_every_facet_and_where_it_was_decided(program: Program, rules: str) -> None:
     told = json.loads(program.run("policy", "explain", "--policy", rules, "--json", "ls -l src && git push -f").out)
     assert list(told) == ["tool", "text", "decision", "by", "reason", "hint", "facets", "effects"]
-    assert list(told["effects"]) == ["read", "write", "network", "unasked"]
+    assert list(told["effects"]) == ["read", "write", "granted", "network", "hide", "confinement", "unasked"]
     assert {tuple(facet) for facet in told["facets"]} == {tuple(told["facets"][0])}
     by_name = {facet["facet"]: facet for facet in told["facets"]}
     assert (told["decision"], told["by"], told["hint"]) == ("deny", "rule force-push (rules.toml:17)", "")
@@ -210,7 +210,7 @@ def test_the_effects_of_a_call_that_may_run_are_told(program: Program, rules: st
 
     assert effects("--tool", "write_file", "src/new.py") == "effects: reads nothing; writes src/new.py; no network"
     assert effects("--tool", "edit_file", "a.py") == "effects: reads a.py; writes a.py; no network"
-    assert effects("frobnicate") == "effects: not known beforehand, may reach the network"
+    assert effects("frobnicate") == "effects: may write the workspace; may reach the network"
     assert effects("git push -f") is None
 
 

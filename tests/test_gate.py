@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 import pytest
 
 from harness.action_log import ActionLog, read_log
-from harness.actions import Access, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse, effects_of
+from harness.actions import Access, Action, Command, Effects, Facet, Opaque, PathAccess, Place, ToolUse
 from harness.approval import Answer, Approval, Approver, deny_all
 from harness.errors import GateError, LogError, ModelError, PolicyError, ToolError
 from harness.gate import Gate, Permit, Refusal, refusal_text, rule_on
@@ -371,7 +371,9 @@ def test_an_interrupt_while_the_intent_is_shown_arms_nothing(desk: MakeDesk) -> 
 
 def _verdict(decision: Decision) -> Verdict:
     facet = FacetVerdict(facet=ToolUse(tool="t"), decision=decision, source=Source.DEFAULT, reason="because", by="x")
-    return Verdict(decision=decision, facets=(facet,), effects=effects_of((facet.facet,), unasked=False))
+    return Verdict(
+        decision=decision, facets=(facet,), effects=Effects(read=None, write=None, network=False, unasked=False)
+    )
 
 
 _APPROVALS = (None, *(Approval(answer=answer, by="person") for answer in Answer))
@@ -527,19 +529,22 @@ def test_the_records_of_a_call_that_was_asked_about_and_ran(desk: MakeDesk) -> N
         call_id="c1", status=ResultStatus.FAILED, content="no", exit_code=1, duration_ms=5, output_bytes=2
     )
     here.gate.settle(permit, result)
+    effects = {
+        "network": True, "read": None, "write": None, "granted": ["."], "required": False, "unasked": False
+    }  # fmt: skip
     assert [_bare(record) for record in here.records()] == [
         {"kind": "call_proposed", "call": 1, "id": "c1", "tool": "bash", "arguments": '{"x": 1}'},
         {
             "kind": "decision", "call": 1, "tool": "bash", "summary": "mkdir x", "decision": "confirm",
             "source": "default", "by": "default for bash (table.toml:9)",
             "reason": "no rule matches, and bash is confirm by default",
-            "effects": {"network": True, "read": None, "write": None, "unasked": False}, "facet_count": 1,
+            "effects": effects, "facet_count": 1,
             "facets": [{"facet": "mkdir x", "kind": "Command", "decision": "confirm",
                         "by": "default for bash (table.toml:9)"}],
         },
         {"kind": "approval_asked", "call": 1},
         {"kind": "approval_answered", "call": 1, "answer": "yes", "by": "script", "words": ""},
-        {"kind": "intent", "call": 1, "tool": "bash"},
+        {"kind": "intent", "call": 1, "tool": "bash", "effects": effects, "confinement": "none"},
         {
             "kind": "outcome", "call": 1, "tool": "bash", "status": "failed", "content": "no", "duration_ms": 5,
             "output_bytes": 2, "truncated": False, "exit_code": 1,
@@ -738,7 +743,9 @@ NO_DETOUR = "Do not retry this call, and do not seek the same effect another way
     ],
 )  # fmt: skip
 def test_refusals_in_full(facet: FacetVerdict, approval: Approval | None, decision: Decision, text: str) -> None:
-    verdict = Verdict(decision=facet.decision, facets=(facet,), effects=effects_of((facet.facet,), unasked=False))
+    verdict = Verdict(
+        decision=facet.decision, facets=(facet,), effects=Effects(read=None, write=None, network=False, unasked=False)
+    )
     assert refusal_text(verdict, approval, decision) == text
 
 

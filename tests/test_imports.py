@@ -34,9 +34,11 @@ LAYERS = {
     "shell": "actions programs record visible",
     "built_in": "actions matchers programs record",
     "rules": "actions matchers record",
-    "policy": "actions built_in limits programs record rules",
+    "grants": "actions record rules",
+    "policy": "actions built_in grants limits programs record rules",
     "rule_examples": "actions messages programs record rules shell",
-    "policy_file": "actions errors limits matchers policy programs record rule_examples rules toml_lines",
+    "auto_rules": "matchers programs rule_examples rules",
+    "policy_file": "actions auto_rules errors grants limits matchers policy record rule_examples rules toml_lines",
     "lint": "actions built_in matchers policy record rules",
     "small_files": "",
     "ignore_files": "small_files",
@@ -101,7 +103,7 @@ HARMLESS = frozenset(
     "tomllib types typing unicodedata weakref".split()
 )
 PURE = (
-    "actions", "approval", "built_in", "errors", "interrupt", "limits", "log_order", "matchers", "messages",
+    "actions", "approval", "auto_rules", "built_in", "errors", "grants", "interrupt", "limits", "log_order", "matchers", "messages",
     "lint", "model", "models.scripted", "models.stream", "policy", "record", "rule_examples", "rules", "toml_lines", "visible",
     *(f"shell.{name}" for name in SHELL),
 )  # fmt: skip

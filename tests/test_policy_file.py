@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from harness.actions import Access
 from harness.errors import PolicyError
+from harness.grants import Sandbox
 from harness.limits import Limits
 from harness.matchers import ArgvPattern, PathPatterns
 from harness.policy import Policy, PolicySource
@@ -23,6 +24,7 @@ from harness.policy_file import (
     LIMIT_KEYS,
     MAX_POLICY_BYTES,
     RULE_KEYS,
+    SANDBOX_KEYS,
     TOOL_NAMES,
     TOP_KEYS,
     combine,
@@ -70,6 +72,12 @@ refusals = 3
 command_seconds = 1.5
 result_characters = 2000
 
+[sandbox]
+required = true
+network = false
+write = [".", "~/.cache/x"]
+hide = ["~/.ssh"]
+
 [[rule]]
 id = "tests"
 decision = "auto"
@@ -80,6 +88,8 @@ argv = [
 ]
 flags = ["-q", "-NUM", "--maxfail"]
 env = ["CI"]
+write = ["build"]
+network = true
 reason = "Runs the tests."
 hint = "None."
 match = ["pytest -q"]
@@ -114,18 +124,20 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
             Rule(
                 id="tests",
                 decision=Decision.AUTO,
-                origin=Origin(file="p.toml", line=23),
+                origin=Origin(file="p.toml", line=29),
                 layer=Layer.USER,
                 tools=("bash",),
                 argv=ArgvPattern(tokens=(("pytest", "py.test"),), rest=True, flags=("-q", "-NUM", "--maxfail")),
                 env=("CI",),
                 reason="Runs the tests.",
                 hint="None.",
+                write=("build",),
+                network=True,
             ),
             Rule(
                 id="secrets",
                 decision=Decision.DENY,
-                origin=Origin(file="p.toml", line=41),
+                origin=Origin(file="p.toml", line=49),
                 layer=Layer.USER,
                 access=(Access.READ,),
                 path=PathPatterns(patterns=(".env", "*.pem")),
@@ -135,7 +147,7 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
             Rule(
                 id="raw",
                 decision=Decision.BLOCK,
-                origin=Origin(file="p.toml", line=51),
+                origin=Origin(file="p.toml", line=59),
                 layer=Layer.USER,
                 text="| sh",
                 reason="No.",
@@ -161,12 +173,23 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
         ),
         unattended=Decision.BLOCK,
         sources=(PolicySource(layer=Layer.USER, path="p.toml", content=FULL.encode()),),
+        sandboxes=(
+            Sandbox(
+                origin=Origin(file="p.toml", line=24),
+                layer=Layer.USER,
+                required=True,
+                network=False,
+                write=(".", "~/.cache/x"),
+                hide=("~/.ssh",),
+            ),
+        ),
     )
 
 
 def test_the_full_file_really_has_every_key() -> None:
     table = tomllib.loads(FULL)
     rule_keys = {key for rule in table["rule"] for key in rule}
+    assert set(table["sandbox"]) == set(SANDBOX_KEYS)
     assert (set(table), rule_keys, set(table["limits"])) == (set(TOP_KEYS), set(RULE_KEYS), set(LIMIT_KEYS))
     assert set(table["tools"]) == {*TOOL_NAMES, "default"}
 
@@ -187,11 +210,14 @@ def rule(body: str, decision: str = "confirm") -> str:
     return f'version = 1\n[[rule]]\nid = "a"\ndecision = "{decision}"\n{body}\n'
 
 
-TOP_KNOWN = "known: version, name, tools, unattended, limits, rule"
+TOP_KNOWN = "known: version, name, tools, unattended, limits, sandbox, rule"
 LIST = 'must be a list of strings, such as ["a", "b"]'
 ARGV = 'must be a list of words, such as ["git", ["status", "diff"], "..."]'
 UNDERSTOOD = "is never understood well enough for an auto rule"
 STEERS = "makes a program run something else; no auto rule may list it"
+
+TOO_MUCH = "would mean everything that a person has: name folders below it"
+GRANTED = "is what an auto rule grants to the commands of its argv"
 
 BAD = [
     # the file itself
@@ -209,7 +235,8 @@ BAD = [
     ("version = 1\nnmae = 'x'", "2: nmae: unknown key; did you mean name?"),
     ("version = 1\nzzzz = 'x'", f"2: zzzz: unknown key; {TOP_KNOWN}"),
     ("version = 1\n\n[tool]\nbash = 'auto'", "3: tool: unknown key; did you mean tools?"),
-    ("version = 1\n[sandbox]\nrequired = true", f"2: sandbox: unknown key; {TOP_KNOWN}"),
+    ("version = 1\nsandboxes = 'x'", "2: sandboxes: unknown key; did you mean sandbox?"),
+    ("version = 1\n[sandbox]\nrequire = true", "3: [sandbox] require: unknown key; did you mean required?"),
     ("version = 1\n[[rules]]\nid = 'x'", "2: rules: unknown key; did you mean rule?"),
     ("version = 1\n[tools]\nbahs = 'auto'", "3: [tools] bahs: unknown key; did you mean bash?"),
     ("version = 1\n[tools]\n[tools.bash2]", "3: [tools] bash2: unknown key; did you mean bash?"),
@@ -218,7 +245,7 @@ BAD = [
     ("version = 1\n[limits]\nturn = 1", "3: [limits] turn: unknown key; did you mean turns?"),
     (rule("desision = 'deny'"), "5: [[rule]] desision: unknown key; did you mean decision?"),
     (rule("argv = ['x']\npaths = ['x']"), "6: [[rule]] paths: unknown key; did you mean path?"),
-    (rule("argv = ['x']\nwrite = ['x']"), f"6: [[rule]] write: unknown key; known: {', '.join(RULE_KEYS)}"),
+    (rule("argv = ['x']\nzzzzzz = ['x']"), f"6: [[rule]] zzzzzz: unknown key; known: {', '.join(RULE_KEYS)}"),
     (rule("argv = ['x']\n[rule.env2]\nx = 1"), "6: [[rule]] env2: unknown key; did you mean env?"),
     # wrong types of tables
     ("version = 1\ntools = 'auto'", "2: tools: must be a table: [tools]"),
@@ -265,6 +292,32 @@ BAD = [
     ("version = 1\n[limits]\nseconds = inf", "3: [limits] seconds: must be a number above 0"),
     ("version = 1\n[limits]\nseconds = false", "3: [limits] seconds: must be a number above 0"),
     ("version = 1\n[limits]\ncommand_seconds = '1'", "3: [limits] command_seconds: must be a number above 0"),
+    # what is granted and hidden
+    ("version = 1\nsandbox = true", "2: sandbox: must be a table: [sandbox]"),
+    ("version = 1\n[sandbox]\nrequired = 1", "3: [sandbox] required: must be true or false, not a number"),
+    ("version = 1\n[sandbox]\nnetwork = 'off'", "3: [sandbox] network: must be true or false, not a string"),
+    ("version = 1\n[sandbox]\nwrite = '.'", '3: [sandbox] write: must be a list of strings, such as ["a", "b"]'),
+    ("version = 1\n[sandbox]\nwrite = ['/']", f"3: [sandbox] write: '/' {TOO_MUCH}"),
+    ("version = 1\n[sandbox]\nwrite = ['~/']", f"3: [sandbox] write: '~/' {TOO_MUCH}"),
+    ("version = 1\n[sandbox]\nwrite = ['~']", f"3: [sandbox] write: '~' {TOO_MUCH}"),
+    ("version = 1\n[sandbox]\nwrite = ['//']", f"3: [sandbox] write: '//' {TOO_MUCH}"),
+    ("version = 1\n[sandbox]\nwrite = ['a/../..']", "3: [sandbox] write: 'a/../..' must not hold .."),
+    ("version = 1\n[sandbox]\nwrite = ['']", "3: [sandbox] write: '' is no path"),
+    ("version = 1\n[sandbox]\nwrite = [' x']", "3: [sandbox] write: ' x' is no path"),
+    (
+        "version = 1\n[sandbox]\nhide = ['*.pem']",
+        "3: [sandbox] hide: '*.pem' is no pattern: name a folder, and everything below it is meant",
+    ),
+    (
+        "version = 1\n[sandbox]\nhide = ['~ann/x']",
+        "3: [sandbox] hide: '~ann/x' is another person's home; only ~/ is known",
+    ),
+    (rule("argv = ['x']\nwrite = ['.']"), f"6: [[rule]] write: {GRANTED}"),
+    (rule("argv = ['x']\nnetwork = true"), f"6: [[rule]] network: {GRANTED}"),
+    (rule("path = ['x']\nwrite = ['.']", "auto"), f"6: [[rule]] write: {GRANTED}"),
+    (rule("argv = ['x']\nwrite = ['/']", "auto"), f"6: [[rule]] write: '/' {TOO_MUCH}"),
+    (rule("argv = ['x']\nwrite = []", "auto"), "6: [[rule]] write: must not be empty"),
+    (rule("argv = ['x']\nnetwork = 'on'", "auto"), "6: [[rule]] network: must be true or false, not a string"),
     # what a rule needs
     ("version = 1\n[[rule]]\ndecision = 'deny'", "2: [[rule]]: has no id"),
     ("version = 1\n[[rule]]\nid = 'a'", "2: [[rule]]: has no decision"),
@@ -619,7 +672,7 @@ def test_a_loaded_file_is_named_digested_and_guarded(tmp_path: Path) -> None:
     loaded = load_policy(str(link), layer=Layer.PROJECT)
     assert loaded.sources == (PolicySource(layer=Layer.PROJECT, path=str(link), content=FULL.encode()),)
     assert loaded.guarded == (os.path.realpath(path),)
-    assert loaded.rules[0].origin == Origin(file=str(link), line=23)
+    assert loaded.rules[0].origin == Origin(file=str(link), line=29)
     assert loaded.sha256 == parse(FULL).sha256
 
 

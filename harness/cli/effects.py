@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.actions import PathAccess
+from harness.actions import Confinement, PathAccess
 from harness.policy import Verdict
 from harness.rules import Decision
 from harness.visible import visible_line
 
 MAX_PATHS = 8
 """Paths that are named; of more the number is told."""
+WORKSPACE = "the workspace"
 
 
 def effects_lines(verdict: Verdict) -> list[str]:
-    """Say what a run would do to the world; nothing of a call that does not run."""
+    """Say what a run would do to the world, and what the kernel will hold it to; nothing of a call that does not run."""
     if verdict.decision not in (Decision.AUTO, Decision.CONFIRM):
         return []
     effects = verdict.effects
-    network = "reaches the network" if effects.network else "no network"
+    if effects.confinement is Confinement.OFF:
+        return ["effects: UNCONFINED: it may do whatever you may do yourself, and reach the network"]
+    network = "may reach the network" if effects.network else "no network"
+    granted = _listed([WORKSPACE if path == "." else path for path in effects.granted])
     if effects.read is None or effects.write is None:
-        return [f"effects: not known beforehand, {network.replace('reaches', 'may reach')}"]
+        return [f"effects: may write {granted}; {network}"]
     names = {f.facet.real: f.facet.names[-1] for f in verdict.facets if isinstance(f.facet, PathAccess)}
     reads, writes = (_listed([names.get(path, path) for path in paths]) for paths in (effects.read, effects.write))
-    return [f"effects: reads {reads}; writes {writes}; {network}"]
+    besides = f", may write {granted}" if effects.granted else ""
+    return [f"effects: reads {reads}; writes {writes}{besides}; {network}"]
 
 
 def _listed(paths: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from harness.actions import Act, Command, JsonValue, Opaque, PathAccess, ToolUse, describe_facet
+from harness.actions import Act, Command, JsonValue, Opaque, PathAccess, ToolUse, Unconfined, describe_facet
 from harness.cli.effects import effects_lines
 from harness.policy import FacetVerdict, Policy, Source, Verdict
 from harness.rules import Decision, Origin
@@ -143,7 +143,10 @@ def _effects_json(verdict: Verdict) -> dict[str, JsonValue]:
     return {
         "read": None if effects.read is None else list(effects.read),
         "write": None if effects.write is None else list(effects.write),
+        "granted": list(effects.granted),
         "network": effects.network,
+        "hide": list(effects.hide),
+        "confinement": effects.confinement.value,
         "unasked": effects.unasked,
     }
 
@@ -171,6 +174,6 @@ def _facet_json(verdict: FacetVerdict, policy: Policy) -> dict[str, JsonValue]:
             told |= {"access": facet.access.value, "place": facet.place.value}
         case Opaque():
             told |= {"gap": facet.reason, "column": facet.column}
-        case ToolUse():
+        case Unconfined() | ToolUse():
             pass
     return told

@@ -1,0 +1,189 @@
+"""Grants: what policies let a command do, and the effects that follow from a judgement; pure, decides nothing."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+from harness.actions import (
+    Access,
+    Act,
+    Command,
+    Confinement,
+    Effects,
+    Facet,
+    Opaque,
+    PathAccess,
+    ToolUse,
+    Unconfined,
+)
+from harness.record import Record
+from harness.rules import Layer, Origin, Rule
+
+DEFAULT_WRITE = (".",)
+"""What a command that a person approved may write, where no policy says anything: the workspace."""
+DEFAULT_HIDE = (
+    "~/.ssh", "~/.aws", "~/.azure", "~/.gnupg", "~/.kube", "~/.docker", "~/.netrc", "~/.git-credentials", "~/.pypirc",
+    "~/.pgpass", "~/.password-store", "~/.config/gh", "~/.config/gcloud", "~/.config/op", "~/.local/share/keyrings",
+    "~/.cargo/credentials.toml", "~/.terraform.d", "~/.mozilla", "~/.config/google-chrome", "~/.config/chromium",
+    "~/.config/BraveSoftware", "~/.bash_history", "~/.zsh_history", "~/.python_history", "~/.psql_history",
+    "~/.mysql_history", "~/.node_repl_history", "~/.local/share/fish",
+)  # fmt: skip
+"""What no command can read, where no policy says anything: keys, browsers' profiles, what was typed in shells."""
+
+_BOUNDED = (Act.LOOKS, Act.WRAPS, Act.WRITES)
+
+
+class Sandbox(Record):
+    """What one file says under [sandbox]; None where it says nothing."""
+
+    origin: Origin
+    layer: Layer
+    required: bool = False
+    network: bool | None = None
+    write: tuple[str, ...] | None = None
+    hide: tuple[str, ...] | None = None
+    trusted: bool = True
+    """Whether it may loosen: where not, its lists only take away, and add to what is hidden."""
+
+    def tightening(self) -> Sandbox:
+        """Return what of it counts in a project that nobody trusts yet."""
+        return Sandbox(
+            origin=self.origin,
+            layer=self.layer,
+            required=self.required,
+            network=False if self.network is False else None,
+            write=self.write,
+            hide=self.hide,
+            trusted=False,
+        )
+
+
+class Grants(Record):
+    """What all files together grant to a command that no model bounds and a person approved."""
+
+    write: tuple[str, ...]
+    network: bool
+    hide: tuple[str, ...]
+    required: Origin | None
+    """Where it is said that a command which cannot be confined must not run; None where nobody says so."""
+
+
+def granted_by(sandboxes: Sequence[Sandbox]) -> Grants:
+    """Return what holds over all files: one no is enough, and only what every file lets be written is.
+
+    `hide` is what any file hides; DEFAULT_HIDE where no trusted one says anything.
+    """
+    lists = [said.write for said in sandboxes if said.write is not None]
+    if not any(said.write is not None and said.trusted for said in sandboxes):
+        lists.append(DEFAULT_WRITE)
+    hidden = [path for said in sandboxes for path in said.hide or ()]
+    if not any(said.hide is not None and said.trusted for said in sandboxes):
+        hidden += DEFAULT_HIDE
+    return Grants(
+        write=_in_all(lists),
+        network=all(said.network is not False for said in sandboxes),
+        hide=tuple(dict.fromkeys(hidden)),
+        required=next((said.origin for said in sandboxes if said.required), None),
+    )
+
+
+def _in_all(lists: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the entries that lie within an entry of every list."""
+    entries = dict.fromkeys(posixpath.normpath(entry) for entries in lists for entry in entries)
+    within_all = (entry for entry in entries if all(any(_within(entry, other) for other in others) for others in lists))
+    return tuple(within_all)
+
+
+def _within(entry: str, folder: str) -> bool:
+    """Say whether an entry lies in a folder, both as written: what is not plain to see is not within."""
+    folder = posixpath.normpath(folder)
+    if folder == ".":
+        return not entry.startswith(("/", "~"))
+    return entry == folder or entry.startswith(f"{folder}/")
+
+
+def place_problem(place: str) -> str:
+    """Return why a place cannot be granted or hidden, or nothing: it is to be read in one way, and not too much."""
+    parts = place.split("/")
+    if not place or "\0" in place or place != place.strip():
+        return "is no path"
+    if set(place) & set("*?[\\"):
+        return "is no pattern: name a folder, and everything below it is meant"
+    if ".." in parts:
+        return "must not hold .."
+    if place.startswith("~") and parts[0] != "~":
+        return "is another person's home; only ~/ is known"
+    if not place.strip("/") or not place.removeprefix("~").strip("/"):
+        return "would mean everything that a person has: name folders below it"
+    return ""
+
+
+def effects_of(
+    facets: Iterable[Facet],
+    *,
+    autos: Iterable[Rule],
+    asked: bool,
+    open_ended: bool,
+    grants: Grants,
+    keep: Sequence[str],
+) -> Effects:
+    """Return what an action with these facets (operands of commands among them) may do.
+
+    `autos` are the auto rules that let a part of it run; what they grant counts. `asked` says that a person is asked.
+    `open_ended` says that a part which no model bounds is let through by a person, or by a default, and not by rules:
+    such a command gets what the policy grants to all. What models tell wholly gets just that.
+    """
+    parts = list(facets)
+    paths = [part for part in parts if isinstance(part, PathAccess)]
+    bounded = all(_is_bounded(part) for part in parts)
+    rules = list(autos)
+    granted = [path for rule in rules for path in rule.write]
+    network = any(rule.network for rule in rules)
+    if open_ended:
+        granted += grants.write
+    if open_ended or asked:
+        network = network or (grants.network and any(_may_reach_out(part) for part in parts))
+    unconfined = any(isinstance(part, Unconfined) for part in parts)
+    return Effects(
+        read=_places(paths, Access.WRITE) if bounded else None,
+        write=_places(paths, Access.READ) if bounded else None,
+        granted=tuple(dict.fromkeys(granted)),
+        network=network or unconfined,
+        hide=grants.hide,
+        keep=tuple(keep),
+        confinement=_confinement(grants, unconfined=unconfined),
+        unasked=not asked,
+    )
+
+
+def _places(paths: Sequence[PathAccess], other: Access) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(path.real for path in paths if path.access is not other))
+
+
+def _confinement(grants: Grants, *, unconfined: bool) -> Confinement:
+    if unconfined:
+        return Confinement.OFF
+    return Confinement.POSSIBLE if grants.required is None else Confinement.REQUIRED
+
+
+def is_open_ended(facet: Facet) -> bool:
+    """Say whether no model tells what a part does to the world."""
+    return not _is_bounded(facet)
+
+
+def _is_bounded(facet: Facet) -> bool:
+    match facet:
+        case PathAccess() | Unconfined():
+            return True
+        case Command():
+            return facet.act in _BOUNDED
+        case Opaque() | ToolUse():
+            return False
+        case _:
+            assert_never(facet)
+
+
+def _may_reach_out(facet: Facet) -> bool:
+    return not _is_bounded(facet) or (isinstance(facet, Command) and facet.network)
