@@ -42,13 +42,15 @@ class Act(Enum):
 
 
 class Place(Enum):
-    """Where a resolved path lies. Everything but INSIDE is at least asked about."""
+    """Where a resolved path lies. Everything but INSIDE, and reading OUTPUT, is at least asked about."""
 
     INSIDE = "inside"
     ROOT = "root"
     """The workspace folder itself."""
     ABOVE = "above"
     """A folder that contains the workspace or the home folder, or is the home folder: `/`, `/home`, `/home/ann`."""
+    OUTPUT = "output"
+    """Where the harness keeps the full output of this session's commands; it may be read like the workspace."""
     OUTSIDE = "outside"
 
 
@@ -171,7 +173,7 @@ class Action(Record):
                 yield from facet.paths
 
 
-class Confinement(Enum):
+class Enforcement(Enum):
     """Whether the kernel holds a command to its effects."""
 
     POSSIBLE = "where possible"
@@ -198,7 +200,7 @@ class Effects(Record):
     """Folders and files that it cannot read, named like `granted`."""
     keep: tuple[str, ...] = ()
     """Absolute paths that no call may write, whatever is granted: policies, trust, logs."""
-    confinement: Confinement = Confinement.POSSIBLE
+    enforcement: Enforcement = Enforcement.POSSIBLE
     unasked: bool
     """Whether nobody was asked: then programs are kept from running what a repository's configuration names."""
 

@@ -16,7 +16,7 @@ from harness.actions import (
     Access,
     Action,
     Command,
-    Confinement,
+    Enforcement,
     Effects,
     JsonValue,
     Opaque,
@@ -400,7 +400,7 @@ def _logged_effects(effects: Effects) -> JsonValue:
         "network": effects.network,
         "unasked": effects.unasked,
         "granted": list(effects.granted),
-        "required": effects.confinement is Confinement.REQUIRED,
+        "required": effects.enforcement is Enforcement.REQUIRED,
     }
     for name, paths in (("read", effects.read), ("write", effects.write)):
         logged[name] = None if paths is None else list(paths[:MAX_LOGGED_PATHS])

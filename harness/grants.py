@@ -10,7 +10,7 @@ from harness.actions import (
     Access,
     Act,
     Command,
-    Confinement,
+    Enforcement,
     Effects,
     Facet,
     Opaque,
@@ -153,7 +153,7 @@ def effects_of(
         network=network or unconfined,
         hide=grants.hide,
         keep=tuple(keep),
-        confinement=_confinement(grants, unconfined=unconfined),
+        enforcement=_enforcement(grants, unconfined=unconfined),
         unasked=not asked,
     )
 
@@ -162,10 +162,10 @@ def _places(paths: Sequence[PathAccess], other: Access) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path.real for path in paths if path.access is not other))
 
 
-def _confinement(grants: Grants, *, unconfined: bool) -> Confinement:
+def _enforcement(grants: Grants, *, unconfined: bool) -> Enforcement:
     if unconfined:
-        return Confinement.OFF
-    return Confinement.POSSIBLE if grants.required is None else Confinement.REQUIRED
+        return Enforcement.OFF
+    return Enforcement.POSSIBLE if grants.required is None else Enforcement.REQUIRED
 
 
 def is_open_ended(facet: Facet) -> bool:

@@ -23,8 +23,9 @@ MAX_LINKS = 40
 class Workspace:
     """The root of what the model works on, fixed for the session."""
 
-    def __init__(self, folder: str, home: str | None = None) -> None:
-        """Take the workspace folder, and the person's home folder (that of the account where it is None).
+    def __init__(self, folder: str, home: str | None = None, *, outputs: str | None = None) -> None:
+        """Take the workspace folder, the person's home folder (that of the account where it is None), and the folder, if
+        any, in which the full output of this session's commands is kept.
 
         Raises UsageError if `folder` is not an existing folder.
         """
@@ -32,6 +33,8 @@ class Workspace:
         """Absolute, links followed."""
         self.home = os.path.realpath(home or os.path.expanduser("~"))
         """Removing it or a parent of it is never permitted."""
+        self.outputs = None if outputs is None else os.path.realpath(outputs)
+        """Reading there is like reading in the workspace; it need not exist yet."""
         if not os.path.isdir(self.root):
             raise UsageError(f"the workspace is not an existing folder: {folder}")
 
@@ -133,6 +136,8 @@ class Workspace:
             return Place.ROOT
         if _within(self.root, real) or _within(self.home, real):
             return Place.ABOVE
+        if self.outputs is not None and real != self.outputs and _within(real, self.outputs):
+            return Place.OUTPUT
         return Place.INSIDE if _within(real, self.root) else Place.OUTSIDE
 
 

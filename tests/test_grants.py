@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.actions import Access, Act, Command, Confinement, Effects, Facet, Opaque, PathAccess, Place, Unconfined
+from harness.actions import Access, Act, Command, Enforcement, Effects, Facet, Opaque, PathAccess, Place, Unconfined
 from harness.grants import DEFAULT_HIDE, Grants, Sandbox, effects_of, granted_by
 from harness.messages import ToolCall
 from harness.policy import Verdict, evaluate
@@ -143,7 +143,7 @@ def test_what_an_action_may_do(
     effects = effects_of(facets, autos=(), asked=asked, open_ended=open_ended, grants=GRANTS, keep=("/log",))
     assert (effects.read, effects.write, effects.granted, effects.network) == expected
     assert (effects.hide, effects.keep, effects.unasked) == (("~/.ssh",), ("/log",), not asked)
-    assert effects.confinement is Confinement.POSSIBLE
+    assert effects.enforcement is Enforcement.POSSIBLE
 
 
 def test_no_network_means_none_for_what_a_person_approves() -> None:
@@ -238,7 +238,7 @@ def test_running_without_confinement_is_asked_about_at_least_and_refused_where_i
     facets = (run("ls", act=Act.LOOKS), Unconfined(justification="it needs the bus"))
     verdict = verdict_of(facets, policy)
     assert verdict.decision is decision
-    assert verdict.effects.confinement is Confinement.OFF
+    assert verdict.effects.enforcement is Enforcement.OFF
     if decision is Decision.DENY and required:
         assert verdict.deciding.by == "[sandbox] required (p.toml:7)"
     if decision is Decision.CONFIRM:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.actions import Confinement, PathAccess
+from harness.actions import Enforcement, PathAccess
 from harness.policy import Verdict
 from harness.rules import Decision
 from harness.visible import visible_line
@@ -19,7 +19,7 @@ def effects_lines(verdict: Verdict) -> list[str]:
     if verdict.decision not in (Decision.AUTO, Decision.CONFIRM):
         return []
     effects = verdict.effects
-    if effects.confinement is Confinement.OFF:
+    if effects.enforcement is Enforcement.OFF:
         return ["effects: UNCONFINED: it may do whatever you may do yourself, and reach the network"]
     network = "may reach the network" if effects.network else "no network"
     granted = _listed([WORKSPACE if path == "." else path for path in effects.granted])

@@ -146,7 +146,7 @@ def _effects_json(verdict: Verdict) -> dict[str, JsonValue]:
         "granted": list(effects.granted),
         "network": effects.network,
         "hide": list(effects.hide),
-        "confinement": effects.confinement.value,
+        "enforcement": effects.enforcement.value,
         "unasked": effects.unasked,
     }
 
