@@ -1,0 +1,209 @@
+"""What is tried against the walls to see that they hold, and what has to work behind them; data only, it tries nothing.
+
+A small part of what the tests of this package try, chosen so that every wall is touched and all of it takes under a second.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from harness.record import Record
+
+
+class Ground(Enum):
+    """What an attempt is about, in words."""
+
+    WRITING = "writing"
+    READING = "reading"
+    NETWORK = "network"
+    OTHERS = "other programs and the kernel"
+    WORK = "what has to work"
+
+
+class Behind(Enum):
+    """Which walls an attempt is made behind."""
+
+    READER = "reader"
+    """Of a command that may write nothing and reach nothing."""
+    WRITER = "writer"
+    """Of one that may write its workspace, and has no network."""
+    MASKED = "masked"
+    """Of a writer in whose workspace a single file is hidden."""
+
+
+class Expected(Enum):
+    """What should become of an attempt."""
+
+    STOPPED = "stopped"
+    ALLOWED = "allowed"
+    """The walls do not stop it, by design; a person should know."""
+    WORKS = "works"
+
+
+class Attempt(Record):
+    """One thing to try, in a process of its own whose folder is the workspace.
+
+    Its environment names the rest: OUTSIDE and HIDDEN are folders that hold `kept`, HARNESS is the number of a process
+    outside, TCP and UDP are ports on 127.0.0.1, OUTSIDE/s and the abstract name ABSTRACT are Unix sockets. The workspace holds
+    `kept` and `.env`.
+    """
+
+    ground: Ground
+    what: str
+    """In plain words, what the command tries."""
+    code: str
+    """Python that ends, or raises the OSError that it met; where it has to work, a command line of bash that succeeds."""
+    behind: Behind = Behind.WRITER
+    expected: Expected = Expected.STOPPED
+    why: str = ""
+    """Said where it has its way."""
+
+
+REQUIRED = frozenset((Ground.WRITING, Ground.READING, Ground.NETWORK, Ground.WORK))
+"""What has to hold where a policy says that commands must be confined; of a file hidden in the workspace only where there is
+bubblewrap, since without it such a policy runs no command."""
+
+_SOCKET = "import os, socket; s = socket.socket(socket.{}, socket.{}); s.settimeout(2); s."
+_TCP = _SOCKET.format("AF_INET", "SOCK_STREAM") + "connect(('127.0.0.1', int(os.environ['TCP'])))"
+_UDP = _SOCKET.format("AF_INET", "SOCK_DGRAM") + "sendto(b'x', ('127.0.0.1', int(os.environ['UDP'])))"
+_UNIX = "import os; os.chdir(os.environ['OUTSIDE']); " + _SOCKET.format("AF_UNIX", "SOCK_STREAM") + "connect('s')"
+_ABSTRACT = _SOCKET.format("AF_UNIX", "SOCK_STREAM") + "connect('\\0' + os.environ['ABSTRACT'])"
+_CALL = """\
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.{} < 0:
+    raise OSError(ctypes.get_errno(), "")
+"""
+_ZERO = "ctypes.c_long(0)"
+# <asm-generic/unistd.h>: 425 on every architecture; struct io_uring_params has 120 bytes.
+_RING = _CALL.format("syscall(425, 1, ctypes.create_string_buffer(120))")
+# PTRACE_TRACEME: it concerns this process and the one that started it, so it is open to everybody whatever Yama says.
+_TRACE = _CALL.format(f"ptrace({_ZERO}, {_ZERO}, {_ZERO}, {_ZERO})")
+_NAMESPACE = _CALL.format("unshare(0x10000000)")  # CLONE_NEWUSER
+
+ENVIRON = Attempt(
+    ground=Ground.OTHERS,
+    what="read the environment of the harness in /proc",
+    code="open('/proc/' + os.environ['HARNESS'] + '/environ', 'rb').read(1)",
+)
+
+ATTEMPTS = (
+    Attempt(
+        ground=Ground.WRITING,
+        what="make a file outside the workspace",
+        code="open(os.environ['OUTSIDE'] + '/new', 'x').close()",
+    ),
+    Attempt(
+        ground=Ground.WRITING,
+        what="write to a file outside, through a link inside",
+        code="os.symlink(os.environ['OUTSIDE'] + '/kept', 'link'); open('link', 'a').close()",
+    ),
+    Attempt(ground=Ground.WRITING, what="empty a file outside", code="os.truncate(os.environ['OUTSIDE'] + '/kept', 0)"),
+    Attempt(ground=Ground.WRITING, what="delete a file outside", code="os.unlink(os.environ['OUTSIDE'] + '/kept')"),
+    Attempt(
+        ground=Ground.WRITING,
+        what="move a file out of the workspace",
+        code="os.rename('kept', os.environ['OUTSIDE'] + '/moved')",
+    ),
+    Attempt(
+        ground=Ground.WRITING,
+        what="bring a file from outside in, by a hard link",
+        code="os.link(os.environ['OUTSIDE'] + '/kept', 'linked')",
+    ),
+    Attempt(
+        ground=Ground.WRITING,
+        what="make a file inside the workspace, as a reader",
+        code="open('new', 'x').close()",
+        behind=Behind.READER,
+    ),
+    Attempt(
+        ground=Ground.WRITING,
+        what="change the mode of a file outside, as a reader",
+        code="os.chmod(os.environ['OUTSIDE'] + '/kept', 0o640)",
+        behind=Behind.READER,
+    ),
+    Attempt(
+        ground=Ground.WRITING,
+        what="change the mode of a file outside, as a writer",
+        code="os.chmod(os.environ['OUTSIDE'] + '/kept', 0o640)",
+        expected=Expected.ALLOWED,
+        why="modes, owners and times of one's own files are closed to readers only",
+    ),
+    Attempt(ground=Ground.READING, what="read a hidden folder", code="open(os.environ['HIDDEN'] + '/kept').read()"),
+    Attempt(
+        ground=Ground.READING,
+        what="see the size of a file in a hidden folder",
+        code="os.stat(os.environ['HIDDEN'] + '/kept')",
+        expected=Expected.ALLOWED,
+        why="Landlock hides what is in files, not their names and sizes",
+    ),
+    Attempt(
+        ground=Ground.READING,
+        what="read a hidden file inside the workspace",
+        code="if open('.env').read() == '': raise PermissionError(1, 'it is empty')",
+        behind=Behind.MASKED,
+        why="it takes bubblewrap; without it a policy that hides such files, and requires confinement, runs no command",
+    ),
+    Attempt(ground=Ground.NETWORK, what="connect over TCP", code=_TCP),
+    Attempt(ground=Ground.NETWORK, what="send over UDP", code=_UDP),
+    Attempt(ground=Ground.NETWORK, what="make a ring of io_uring, past the filter", code=_RING),
+    Attempt(
+        ground=Ground.NETWORK,
+        what="connect to a Unix socket, as a reader",
+        code=_UNIX,
+        behind=Behind.READER,
+    ),
+    Attempt(
+        ground=Ground.NETWORK,
+        what="connect to a Unix socket, as a writer",
+        code=_UNIX,
+        expected=Expected.ALLOWED,
+        why="build tools talk over them; hide = [...] closes single ones with bubblewrap",
+    ),
+    Attempt(
+        ground=Ground.OTHERS,
+        what="connect to an abstract Unix socket",
+        code=_ABSTRACT,
+        why="it takes Landlock 6 (Linux 6.12)",
+    ),
+    Attempt(
+        ground=Ground.OTHERS,
+        what="send a signal to the harness",
+        code="os.kill(int(os.environ['HARNESS']), 0)",
+        why="it takes Landlock 6 (Linux 6.12)",
+    ),
+    ENVIRON,
+    Attempt(ground=Ground.OTHERS, what="trace a process (ptrace)", code=_TRACE),
+    Attempt(ground=Ground.OTHERS, what="enter a user namespace of its own", code=_NAMESPACE),
+    Attempt(
+        ground=Ground.WORK,
+        what="make, move and delete files in the workspace",
+        code="echo x > made && mkdir folder && mv made folder/ && ln folder/made again && rm -r folder again",
+        expected=Expected.WORKS,
+    ),
+    Attempt(
+        ground=Ground.WORK,
+        what="a here-document of 200 kB",
+        code="printf -v text '%*s' 200000 ''\n[ \"$(wc -c << END\n$text\nEND\n)\" = 200001 ]",
+        expected=Expected.WORKS,
+    ),
+    Attempt(
+        ground=Ground.WORK,
+        what="write to /dev/null",
+        code="echo x > /dev/null && ! read -r < /dev/null",
+        expected=Expected.WORKS,
+    ),
+    Attempt(
+        ground=Ground.WORK,
+        what="a pipe of 1 MB, as a reader",
+        code='[ "$(yes | head -c 1000000 | wc -c)" = 1000000 ]',
+        behind=Behind.READER,
+        expected=Expected.WORKS,
+    ),
+    Attempt(
+        ground=Ground.WORK,
+        what="git init",
+        code="git init -q repository && rm -r repository",
+        expected=Expected.WORKS,
+    ),
+)

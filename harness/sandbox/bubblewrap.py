@@ -1,0 +1,102 @@
+"""bubblewrap: the wall for what Landlock cannot hide, as arguments of `bwrap`; decides nothing about when it is used.
+
+It gives a command its own view of the disk (bwrap(1)): everything read-only, some folders writable, and something empty
+laid over what is hidden. Nothing is ever made on the disk for that: what does not exist is not covered.
+
+Two options are left out on purpose. `--die-with-parent` would end the command together with the thread that started it
+(PR_SET_PDEATHSIG, prctl(2)); the process namespace ends with bwrap's own process group instead. `--new-session` would take
+the command out of that group; whoever starts it gives it a session.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from functools import cache
+
+from harness.sandbox.capabilities import KEPT
+from harness.sandbox.reading import parents
+from harness.sandbox.walls import Unenforceable, Walls
+
+PROBE_SECONDS = 5.0
+BASE = ("--ro-bind", "/", "/", "--unshare-pid", "--unshare-ipc")
+
+
+def arguments(bubblewrap: str, walls: Walls, filter_descriptor: int | None) -> tuple[str, ...]:
+    """Return what is put in front of a command line.
+
+    `filter_descriptor` is one from which bwrap reads the system call filter; it has to be inherited. Raises
+    Unenforceable for a writable path that is reached over a link now; bwrap itself follows one that comes later.
+    """
+    words = [bubblewrap, *BASE]
+    if not walls.network:
+        words.append("--unshare-net")
+    if os.geteuid() == 0:
+        words += ["--cap-drop", "ALL"]
+        words += [word for name in KEPT for word in ("--cap-add", name)]
+    if filter_descriptor is not None:
+        words += ["--seccomp", str(filter_descriptor)]
+    layers = _layers(walls)
+    for path in sorted(layers, key=lambda name: name.split("/")):  # what holds comes before what is held
+        words += layers[path]
+    closed = [path for path, layer in layers.items() if layer[0] == "--tmpfs"]
+    # Its fresh /proc is one in which root can change the kernel's settings; a reader needs no shared memory.
+    closed += ["/proc", "/dev"] if walls.reader else ["/proc"]
+    words += [word for path in closed for word in ("--remount-ro", path)]
+    return (*words, "--")
+
+
+def _layers(walls: Walls) -> dict[str, tuple[str, ...]]:
+    """Return what is laid over the read-only disk, by the place; where two want the same place, hiding wins."""
+    layers: dict[str, tuple[str, ...]] = {"/dev": ("--dev", "/dev"), "/proc": ("--proc", "/proc")}
+    for path in walls.writable:
+        mode = _mode(path)
+        if mode is None:
+            continue
+        if stat.S_ISLNK(mode) or os.path.realpath(path) != path:
+            raise Unenforceable(f"cannot allow writing to {path}: it is reached over a link")
+        layers[path] = ("--dev-bind" if stat.S_ISCHR(mode) else "--bind", path, path)
+    for path in walls.hide:
+        hidden = os.path.realpath(path)
+        mode = _mode(hidden)
+        if mode is not None:
+            layers[hidden] = ("--tmpfs", hidden) if stat.S_ISDIR(mode) else ("--ro-bind", "/dev/null", hidden)
+    for path in walls.show:
+        if path not in layers and _mode(path) is not None and _hidden_from_above(path, layers):
+            layers[path] = ("--ro-bind", path, path)
+    return layers
+
+
+def _hidden_from_above(path: str, layers: dict[str, tuple[str, ...]]) -> bool:
+    nearest = next((layers[parent] for parent in parents(path) if parent in layers), ())
+    return "--tmpfs" in nearest
+
+
+def _mode(path: str) -> int | None:
+    try:
+        return os.lstat(path).st_mode
+    except OSError:
+        return None
+
+
+@cache
+def find() -> str:
+    """Return the path of a `bwrap` that works here for this user, or the empty text. Runs it once (5 s at most).
+
+    It is looked for in the folders of the system only, and has to be root's: it will hold the wall.
+    """
+    import subprocess
+
+    for path in ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"):
+        try:
+            if os.stat(path).st_uid != 0:
+                continue
+            command = [*arguments(path, Walls(write=(), network=False), None), "/proc/self/exe", "--version"]
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_SECONDS, check=False, env={}
+            )
+        except (OSError, subprocess.SubprocessError):
+            continue
+        if done.returncode == 0:
+            return path
+    return ""

@@ -1,0 +1,161 @@
+"""Confinement: walls put up for one command, entered by the thread that starts it; starts nothing itself.
+
+INVARIANT: what cannot be enforced raises before anything could be started, or stands in `gaps`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from _thread import get_native_id
+from enum import Enum
+from types import TracebackType
+from typing import Self
+
+from harness.sandbox import bubblewrap, kernel, landlock, seccomp
+from harness.sandbox.capabilities import KEPT_BITS
+from harness.sandbox.machine import LEAST_LANDLOCK, SIGNALS_LANDLOCK, Machine
+from harness.sandbox.rulesets import Rulesets
+from harness.sandbox.walls import Unenforceable, Walls
+
+_rulesets = Rulesets()
+
+
+class Unhidden(Enum):
+    """What becomes of a hidden path that cannot be hidden here."""
+
+    REFUSE = "refuse"
+    """`prepare` raises Unenforceable."""
+    TELL = "tell"
+    """The command may run, and `gaps` says what it can reach."""
+
+
+class Confinement:
+    """Walls that stand ready. Enter them on a thread that then starts one command and does nothing else, ever."""
+
+    def __init__(
+        self,
+        *,
+        ruleset: int | None,
+        program: bytes | None,
+        capabilities: int | None,
+        prefix: tuple[str, ...] = (),
+        descriptors: tuple[int, ...] = (),
+        gaps: tuple[str, ...] = (),
+    ) -> None:
+        self.prefix = prefix
+        """What goes in front of the command line."""
+        self.descriptors = descriptors
+        """What the started process has to inherit."""
+        self.gaps = gaps
+        """What was asked for and is not enforced, a sentence each."""
+        self._ruleset = ruleset
+        self._program = program
+        self._capabilities = capabilities
+        self._open = True
+
+    def enter(self) -> None:
+        """Put the calling thread, and everything that it starts from now on, behind the walls, for ever.
+
+        Raises OSError if any part of it fails: nothing may be started from this thread then. Raises RuntimeError on the
+        main thread, which would never come out again.
+        """
+        if not self._open:
+            raise OSError(errno.EBADF, "these walls were closed before anything went behind them")
+        if get_native_id() == os.getpid():
+            raise RuntimeError("the main thread would be confined for ever: enter on a thread that starts one command")
+        kernel.forbid_new_privileges()
+        if self._capabilities is not None:
+            kernel.keep_capabilities(self._capabilities)
+        if self._ruleset is not None:
+            kernel.restrict_thread(self._ruleset)
+        if self._program is not None:
+            kernel.filter_calls(self._program)
+
+    def close(self) -> None:
+        """Close the descriptors; what was entered stays entered. May be called again."""
+        if self._open:
+            self._open = False
+            for descriptor in (*self.descriptors, *(() if self._ruleset is None else (self._ruleset,))):
+                os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+
+def prepare(walls: Walls, machine: Machine, *, unhidden: Unhidden = Unhidden.REFUSE) -> Confinement:
+    """Put up `walls` on `machine` (from `probe`), for one command. Close what is returned.
+
+    Landlock and a system call filter where these can do it; bubblewrap where something is hidden that they cannot hide.
+    Raises Unenforceable (an OSError) where the machine cannot do it, another OSError where the kernel refuses; nothing
+    may be started then.
+    """
+    for path in (*walls.writable, *walls.hide, *walls.show):
+        _check_path(path)
+    if not machine.seccomp:
+        raise Unenforceable("; ".join(machine.reasons) or "system calls cannot be filtered on this machine")
+    kernel.load()
+    program = seccomp.program(machine.seccomp, _calls(walls, machine))
+    if machine.landlock < LEAST_LANDLOCK:
+        if not machine.bubblewrap:
+            raise Unenforceable("; ".join(machine.reasons) or "the Landlock of this machine is missing or too old")
+        return _by_bubblewrap(machine.bubblewrap, walls, machine.landlock, program)
+    ruleset, gaps = _rulesets.copy(walls, machine.landlock)
+    if not gaps:
+        return _by_landlock(ruleset, program, ())
+    found = bubblewrap.find() if machine.bubblewrap is None else machine.bubblewrap
+    if unhidden is Unhidden.TELL and not found:
+        return _by_landlock(ruleset, program, gaps)
+    os.close(ruleset)
+    if not found:
+        raise Unenforceable("; ".join((*gaps, "bubblewrap could do it, and does not work here")))
+    return _by_bubblewrap(found, walls, machine.landlock, program)
+
+
+def _check_path(path: str) -> None:
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise Unenforceable(f"{path!r} cannot be the name of a file") from None
+    if not path.startswith("/") or path.startswith("//") or os.path.normpath(path) != path or "\0" in path:
+        raise Unenforceable(f"{path!r} is no absolute path in its shortest form")
+
+
+def _calls(walls: Walls, machine: Machine) -> seccomp.Calls:
+    return seccomp.Calls(
+        network=walls.network,
+        sockets=walls.sockets,
+        metadata=not walls.reader,
+        signals=machine.landlock >= SIGNALS_LANDLOCK or not walls.reader,
+    )
+
+
+def _by_landlock(ruleset: int, program: bytes, gaps: tuple[str, ...]) -> Confinement:
+    try:
+        held = kernel.capabilities()
+    except BaseException:
+        os.close(ruleset)
+        raise
+    kept = held & KEPT_BITS
+    return Confinement(ruleset=ruleset, program=program, capabilities=None if kept == held else kept, gaps=gaps)
+
+
+def _by_bubblewrap(path: str, walls: Walls, version: int, program: bytes) -> Confinement:
+    """Let bubblewrap install the filter, after its mounts; a domain that knows no files keeps signals and ports inside."""
+    descriptor = os.memfd_create("filter", os.MFD_CLOEXEC)
+    try:
+        os.write(descriptor, program)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        prefix = bubblewrap.arguments(path, walls, descriptor)
+        ruleset = landlock.scopes(version, network=walls.network)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return Confinement(ruleset=ruleset, program=None, capabilities=None, prefix=prefix, descriptors=(descriptor,))

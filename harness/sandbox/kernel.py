@@ -1,0 +1,136 @@
+"""The system calls of confinement, through ctypes: numbers and bytes in, an OSError out; decides nothing.
+
+Everything here acts on the calling thread alone, and what it takes away never comes back.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# <linux/prctl.h>, <linux/seccomp.h>
+PR_SET_SECCOMP = 22
+PR_SET_NO_NEW_PRIVS = 38
+SECCOMP_MODE_FILTER = 2
+# <linux/capability.h>: the version whose sets are two words of 32 bits each.
+CAPABILITY_VERSION = 0x20080522
+# <asm/unistd.h>: system calls since 5.1 have one number on every architecture that seccomp.py knows.
+LANDLOCK_CREATE_RULESET = 444
+LANDLOCK_ADD_RULE = 445
+LANDLOCK_RESTRICT_SELF = 446
+
+
+class _Library:
+    """The C library, loaded when it is first needed: importing ctypes takes some milliseconds."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, Callable[..., int]] = {}
+        self._ctypes: Any = None
+
+    def call(self, function: str, *arguments: int | bytes | None) -> int:
+        """Call a function of the C library that answers -1 for a failure. Raises OSError."""
+        found = self.function(function)
+        long = self._ctypes.c_long  # an int alone is passed as 32 bits
+        answer = found(*(long(value) if isinstance(value, int) else value for value in arguments))
+        if answer == -1:
+            number = self._ctypes.get_errno()
+            raise OSError(number, f"{function}: {os.strerror(number)}")
+        return answer
+
+    def function(self, name: str) -> Callable[..., int]:
+        """Return a function of the C library. Raises OSError where there is none of that name."""
+        if name not in self._functions:
+            if self._ctypes is None:
+                import ctypes
+
+                self._ctypes = ctypes
+            try:
+                found = getattr(self._ctypes.CDLL(None, use_errno=True), name)
+            except (AttributeError, OSError) as error:
+                raise OSError(errno.ENOSYS, f"the C library has no {name}") from error
+            found.restype = self._ctypes.c_long if name == "syscall" else self._ctypes.c_int
+            self._functions[name] = found
+        return self._functions[name]
+
+    def address(self, data: bytes) -> tuple[int, object]:
+        """Return where a copy of `data` lies in memory, and what keeps it there."""
+        buffer = self._ctypes.create_string_buffer(data, len(data))
+        return self._ctypes.addressof(buffer), buffer
+
+
+_library = _Library()
+
+
+def load() -> None:
+    """Load the C library. Raises OSError where it lacks what is needed.
+
+    INVARIANT: `prepare` calls this, so that a confined thread imports nothing: it may not be able to read the module.
+    """
+    for function in ("syscall", "prctl", "capget", "capset", "socket"):
+        _library.function(function)
+
+
+def landlock_version() -> int:
+    """Return the version of Landlock's interface, 1 or more. Raises OSError: ENOSYS, EOPNOTSUPP if it is turned off."""
+    return _library.call("syscall", LANDLOCK_CREATE_RULESET, None, 0, 1)
+
+
+def create_ruleset(filesystem: int, network: int, scoped: int) -> int:
+    """Return the descriptor of an empty ruleset that takes away the given rights (landlock(7)). Raises OSError."""
+    # An older kernel knows a shorter structure, and accepts the longer one as long as the rest of it is zero.
+    attributes = struct.pack("=QQQ", filesystem, network, scoped)
+    return _library.call("syscall", LANDLOCK_CREATE_RULESET, attributes, len(attributes), 0)
+
+
+def add_path(ruleset: int, rights: int, descriptor: int) -> None:
+    """Give back `rights` below the opened folder, or on the opened file. Raises OSError."""
+    _library.call("syscall", LANDLOCK_ADD_RULE, ruleset, 1, struct.pack("=Qi", rights, descriptor), 0)
+
+
+def restrict_thread(ruleset: int) -> None:
+    """Put the calling thread, and all that it starts, under `ruleset` for ever. Raises OSError: E2BIG for the 17th."""
+    try:
+        _library.call("syscall", LANDLOCK_RESTRICT_SELF, ruleset, 0)
+    except OSError as error:
+        if error.errno != errno.E2BIG:
+            raise
+        raise OSError(
+            errno.E2BIG, "there are 16 Landlock domains around this already, and no more are possible"
+        ) from error
+
+
+def forbid_new_privileges() -> None:
+    """Let no set-user-id program give rights to the calling thread or to what it starts (prctl(2)). Raises OSError."""
+    _library.call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+
+
+def filter_calls(program: bytes) -> None:
+    """Put the calling thread, and all that it starts, under a BPF program (seccomp(2)). Raises OSError."""
+    address, _kept = _library.address(program)
+    _library.call("prctl", PR_SET_SECCOMP, SECCOMP_MODE_FILTER, struct.pack("@HP", len(program) // 8, address), 0, 0)
+
+
+def try_socket() -> None:
+    """Make an internet socket and close it again (socket(2)). Raises OSError."""
+    os.close(_library.call("socket", 2, 1, 0))
+
+
+def capabilities() -> int:
+    """Return the permitted capabilities of the calling thread, as a set of bits. Raises OSError."""
+    sets = bytearray(24)
+    address, kept = _library.address(bytes(sets))
+    _library.call("capget", struct.pack("=Ii", CAPABILITY_VERSION, 0), address)
+    low, high = struct.unpack("=4xI8xI4x", bytes(kept))  # type: ignore[call-overload]
+    return int(low | high << 32)
+
+
+def keep_capabilities(kept: int) -> None:
+    """Make `kept` the permitted and effective capabilities of the calling thread; none is inheritable. Raises OSError."""
+    low, high = kept & 0xFFFFFFFF, kept >> 32
+    sets = struct.pack("=IIIIII", low, low, 0, high, high, 0)
+    _library.call("capset", struct.pack("=Ii", CAPABILITY_VERSION, 0), sets)

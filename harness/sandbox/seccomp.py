@@ -1,0 +1,220 @@
+"""The system call filter of confined commands: what Landlock does not see, refused by number; installs nothing.
+
+A filter is a program for the kernel's classic BPF machine (seccomp(2), <linux/filter.h>), written here as a binary search
+over call numbers: the kernel walks it once for every number when it is installed, so that a list would cost a
+tenth of starting a command. What is refused answers EPERM ("Operation not permitted"), while Landlock answers EACCES
+("Permission denied"), so that a person can tell the two. Only the lower half of an argument is looked at where the kernel
+itself takes an `int`.
+"""
+
+from __future__ import annotations
+
+import errno
+import struct
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from harness.record import Record
+from harness.sandbox.system_calls import ARCHITECTURES, FIRST_UNKNOWN, numbers_of
+
+# <linux/bpf_common.h>: the five instructions that are needed.
+LOAD = 0x20  # BPF_LD | BPF_W | BPF_ABS
+IF_EQUAL = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
+IF_AT_LEAST = 0x35  # BPF_JMP | BPF_JGE | BPF_K
+IF_ANY_BIT = 0x45  # BPF_JMP | BPF_JSET | BPF_K
+KEEP_BITS = 0x54  # BPF_ALU | BPF_AND | BPF_K
+JUMP = 0x05  # BPF_JMP | BPF_JA
+RETURN = 0x06  # BPF_RET | BPF_K
+# <linux/seccomp.h>: what a filter answers, and where struct seccomp_data holds what it looks at.
+KILL = 0x80000000  # SECCOMP_RET_KILL_PROCESS
+REFUSE = 0x00050000  # SECCOMP_RET_ERRNO, with the number of the error in the lower half
+ALLOW = 0x7FFF0000
+NUMBER_AT = 0
+ARCHITECTURE_AT = 4
+ARGUMENTS_AT = 16
+
+Code = bytes
+"""Whole instructions of eight bytes each, that end with an answer."""
+
+UNIX, INTERNET, INTERNET_6, NETLINK = 1, 2, 10, 16  # address families of <linux/socket.h>
+NETWORK_FAMILIES = (UNIX, INTERNET, INTERNET_6, NETLINK)
+STREAM, SEQUENCED = 1, 5  # socket types; the others of a pair can be sent to any name
+SOCKET_TYPE_BITS = 0xF
+NEW_NAMESPACES = 0x7E020080
+"""CLONE_NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET and _NEWTIME of <linux/sched.h>."""
+EXIT_SIGNAL_BITS = 0xFF
+"""In the flags of clone(2) these name a signal; CLONE_NEWTIME, which lies among them, exists for unshare(2) only."""
+TYPE_INTO_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, and TIOCLINUX, which can paste
+FILE_FLAG_REQUESTS = (
+    0x40086602, 0x40046602,  # FS_IOC_SETFLAGS, for 64 and for 32 bits
+    0x401C5820,              # FS_IOC_FSSETXATTR
+    0x40087602, 0x40047602,  # FS_IOC_SETVERSION
+    0x40806685,              # FS_IOC_ENABLE_VERITY: makes a file read-only for good
+    0x800C6613,              # FS_IOC_SET_ENCRYPTION_POLICY
+)  # fmt: skip
+
+ALWAYS: Final = (
+    # A ring makes calls, sockets among them, that no filter sees.
+    "io_uring_setup io_uring_enter io_uring_register "
+    # Into other processes: Landlock refuses those outside; inside nothing needs them but debuggers.
+    "ptrace process_vm_readv process_vm_writev pidfd_getfd "
+    # Around Landlock: a file by its handle has no path, and mounts would move what paths mean.
+    "open_by_handle_at mount umount2 pivot_root move_mount open_tree open_tree_attr fsopen fsconfig fsmount fspick "
+    "mount_setattr setns "
+    # Into the kernel, and into other programs' keys.
+    "bpf perf_event_open userfaultfd keyctl add_key request_key kexec_load kexec_file_load init_module finit_module "
+    "delete_module iopl ioperm reboot swapon swapoff acct quotactl quotactl_fd"
+)  # fmt: skip
+METADATA: Final = (
+    "chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes futimesat utimensat setxattr lsetxattr "
+    "fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat file_setattr "
+    # Memory, queues and semaphores of other programs; a new one outlives the command.
+    "shmget shmat shmctl msgget msgsnd msgrcv msgctl semget semop semtimedop semctl mq_open mq_unlink"
+)
+"""What changes something without opening it for writing, which Landlock does not see."""
+SIGNALS: Final = "kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal"
+
+
+class Calls(Record):
+    """Which kinds of system calls a filter lets through."""
+
+    network: bool
+    sockets: bool
+    """Unix sockets that have a name. A connected pair is always possible."""
+    metadata: bool
+    """Modes, owners, times and attributes of files, and the memory that programs share by key."""
+    signals: bool
+
+
+@lru_cache(maxsize=32)
+def program(architecture: str, calls: Calls) -> bytes:
+    """Return the filter for a command of `architecture` (a key of ARCHITECTURES; ValueError otherwise).
+
+    Calls of another architecture (32-bit programs) end the process. Calls that are newer than this module answer
+    ENOSYS, as on an older kernel: one of them could be the way around.
+    """
+    numbers = numbers_of(architecture)
+    answers = {numbers[name]: code for name, code in _answers(calls).items() if name in numbers}
+    # A search needs the borders between ranges of equal answers.
+    borders: list[tuple[int, Code]] = []
+    for number in (0, *(n + step for n in answers for step in (0, 1)), FIRST_UNKNOWN):
+        answer = answers.get(number, _answer(ALLOW)) if number < FIRST_UNKNOWN else _refuse(errno.ENOSYS)
+        borders.append((number, answer))
+    ranges: list[tuple[int, Code]] = []
+    for number, code in sorted(dict(borders).items()):
+        if not ranges or ranges[-1][1] != code:
+            ranges.append((number, code))
+    return (
+        _step(LOAD, ARCHITECTURE_AT)
+        + _step(IF_EQUAL, ARCHITECTURES[architecture], 1, 0)
+        + _answer(KILL)
+        + _step(LOAD, NUMBER_AT)
+        + _search(ranges)
+    )
+
+
+def answer_of(filter_program: bytes, number: int, arguments: tuple[int, ...] = ()) -> int:
+    """Return what a filter of `program` answers to a call of its own architecture, by walking it as the kernel does.
+
+    For tests and for a look at a filter; the kernel's machine has more instructions than are understood here.
+    """
+    steps = list(struct.iter_unpack("=HBBI", filter_program))
+    memory = {NUMBER_AT: number, ARCHITECTURE_AT: steps[1][3]}
+    memory |= {ARGUMENTS_AT + 8 * index: value & 0xFFFFFFFF for index, value in enumerate(arguments)}
+    at = value = 0
+    while True:
+        operation, yes, no, constant = steps[at]
+        at += 1
+        if operation == LOAD:
+            value = memory.get(constant, 0)
+        elif operation == KEEP_BITS:
+            value &= constant
+        elif operation == JUMP:
+            at += constant
+        elif operation == RETURN:
+            return int(constant)
+        else:
+            holds = {IF_EQUAL: value == constant, IF_AT_LEAST: value >= constant, IF_ANY_BIT: bool(value & constant)}
+            at += yes if holds[operation] else no
+
+
+def _answers(calls: Calls) -> dict[str, Code]:
+    """Return what is answered to the calls that are not simply let through."""
+    refused = ALWAYS.split()
+    refused += [] if calls.metadata else METADATA.split()
+    refused += [] if calls.signals else SIGNALS.split()
+    refused += [] if calls.network or calls.sockets else ["connect"]
+    answers = dict.fromkeys(refused, _refuse(errno.EPERM))
+    requests = TYPE_INTO_TERMINAL if calls.metadata else TYPE_INTO_TERMINAL + FILE_FLAG_REQUESTS
+    families = tuple(family for family in NETWORK_FAMILIES if (calls.sockets if family == UNIX else calls.network))
+    return answers | {
+        "clone": _load(0) + _unless_bits(NEW_NAMESPACES & ~EXIT_SIGNAL_BITS),
+        # Its flags lie in memory, where no filter can look. C libraries and Go fall back to clone.
+        "clone3": _refuse(errno.ENOSYS),
+        "unshare": _load(0) + _unless_bits(NEW_NAMESPACES),
+        "ioctl": _load(1) + _none_of(requests),
+        # Limits of other processes: with a limit on its files or its time the harness could be stopped.
+        "prlimit64": _load(0) + _one_of((0,)),
+        "socket": _load(0) + _one_of(families),
+        "socketpair": _load(0) + _if(IF_EQUAL, UNIX, _pair_type(calls), _refuse(errno.EPERM)),
+    }
+
+
+def _pair_type(calls: Calls) -> Code:
+    """A connected pair of datagram sockets can be sent to any name, so it counts as a socket with a name."""
+    if calls.sockets:
+        return _answer(ALLOW)
+    return _load(1) + _step(KEEP_BITS, SOCKET_TYPE_BITS) + _one_of((STREAM, SEQUENCED))
+
+
+def _step(operation: int, constant: int, yes: int = 0, no: int = 0) -> Code:
+    """Return one instruction: struct sock_filter of <linux/filter.h>."""
+    return struct.pack("=HBBI", operation, yes, no, constant)
+
+
+def _answer(value: int) -> Code:
+    return _step(RETURN, value)
+
+
+def _refuse(error: int) -> Code:
+    return _answer(REFUSE | error)
+
+
+def _load(argument: int) -> Code:
+    """Load the lower half of an argument; both architectures are little-endian."""
+    return _step(LOAD, ARGUMENTS_AT + 8 * argument)
+
+
+def _if(condition: int, constant: int, then: Code, otherwise: Code) -> Code:
+    """Return a branch. A conditional jump reaches 255 instructions far, a plain one any distance."""
+    length = len(otherwise) // 8
+    if length <= 255:
+        return _step(condition, constant, length, 0) + otherwise + then
+    return _step(condition, constant, 0, 1) + _step(JUMP, length) + otherwise + then
+
+
+def _one_of(values: Iterable[int]) -> Code:
+    code = _refuse(errno.EPERM)
+    for value in values:
+        code = _if(IF_EQUAL, value, _answer(ALLOW), code)
+    return code
+
+
+def _none_of(values: Iterable[int]) -> Code:
+    code = _answer(ALLOW)
+    for value in values:
+        code = _if(IF_EQUAL, value, _refuse(errno.EPERM), code)
+    return code
+
+
+def _unless_bits(bits: int) -> Code:
+    return _if(IF_ANY_BIT, bits, _refuse(errno.EPERM), _answer(ALLOW))
+
+
+def _search(ranges: list[tuple[int, Code]]) -> Code:
+    """Return a binary search for the range that the loaded number lies in."""
+    if len(ranges) == 1:
+        return ranges[0][1]
+    middle = len(ranges) // 2
+    return _if(IF_AT_LEAST, ranges[middle][0], _search(ranges[middle:]), _search(ranges[:middle]))

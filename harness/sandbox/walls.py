@@ -1,0 +1,48 @@
+"""Walls: what one command may write, read and reach, as values; asks the disk and the kernel nothing."""
+
+from __future__ import annotations
+
+from harness.record import Record
+
+
+class Unenforceable(OSError):
+    """Walls that this machine cannot put up as they are asked for; nothing may be started. The text says why."""
+
+
+class Walls(Record):
+    """What one command is confined to. Every path is absolute and resolved; one that does not exist is skipped.
+
+    Beside `write` and `temporary`, every command may write /dev/null and its like. Everything that is not hidden may be
+    read, but for devices. A command with no `write` (a reader) is held tighter: it changes no modes, owners, times or
+    attributes either, shares no memory, and talks to no other program of this machine.
+    """
+
+    write: tuple[str, ...]
+    """Folders (with everything below) and single files. They may be read too, unless hidden inside."""
+    network: bool
+    """Whether the internet may be reached, this machine's own ports included."""
+    hide: tuple[str, ...] = ()
+    """Folders, files and Unix sockets that cannot be opened. Names and sizes stay visible (see landlock)."""
+    show: tuple[str, ...] = ()
+    """What may be read although it lies below a hidden folder."""
+    unix_sockets: bool = True
+    """Whether Unix sockets may be connected to: those of a container daemon, a session bus, a terminal multiplexer or
+    an agent with keys lead out of every wall. Never by a reader."""
+
+    temporary: str | None = None
+    """A folder of the command's own. It may write there too, and stays a reader if it may write nothing else."""
+
+    @property
+    def reader(self) -> bool:
+        """Whether it may change nothing but its temporary folder."""
+        return not self.write
+
+    @property
+    def writable(self) -> tuple[str, ...]:
+        """Everything that it may write."""
+        return self.write if self.temporary is None else (*self.write, self.temporary)
+
+    @property
+    def sockets(self) -> bool:
+        """Whether Unix sockets of other programs can be connected to."""
+        return self.unix_sockets and not self.reader

@@ -1,0 +1,215 @@
+"""Where commands are tried: folders to attack and listeners to reach, and a harness (sandbox_runner.py) of each user."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from harness.sandbox import enforces, missing, probe
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = 0
+ORDINARY = 65534
+PYTHON = shutil.which("python3", path="/usr/bin:/bin:/usr/local/bin") or sys.executable
+"""An interpreter that every user can start."""
+
+
+USERS = [pytest.param(ROOT, id="root"), pytest.param(ORDINARY, id="ordinary")]
+
+needs_walls = pytest.mark.skipif(
+    not enforces(probe()), reason=f"NO WALL WAS TESTED, this machine has none: {'; '.join(missing(probe()))}"
+)
+
+
+def harness_of(uid: int, wrapper: tuple[str, ...] = ()) -> Iterator[Harness]:
+    """Yield a harness of root or of an ordinary user; where the tests are not root's, only of the user that runs them."""
+    if os.getuid() != ROOT:
+        if uid == ROOT:
+            pytest.skip("NOT TESTED AS ROOT: the tests run as an ordinary user")
+        uid = os.getuid()
+    made = Harness(uid, wrapper)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def scene_of(harness: Harness) -> Iterator[Scene]:
+    """Yield folders and listeners for one test."""
+    made = Scene(harness)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+class Outcome(NamedTuple):
+    """How a command ended."""
+
+    code: int | None
+    """None: it was not started."""
+    output: str
+    error: str
+    gaps: list[str]
+    prefix: list[str]
+
+
+class Harness:
+    """A process that runs commands for one user; `wrapper` is what it is started through."""
+
+    def __init__(self, uid: int, wrapper: tuple[str, ...] = ()) -> None:
+        self.uid = uid
+        self.wrapped = bool(wrapper)
+        self._process = subprocess.Popen(
+            [*wrapper, sys.executable, os.path.join(HERE, "sandbox_runner.py"), str(uid)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=os.path.dirname(HERE),
+            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": os.path.dirname(HERE), "SECRET_KEY": "sk-harness"},
+        )
+
+    def ask(self, request: dict[str, Any]) -> Outcome:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return Outcome(**json.loads(self._process.stdout.readline()))
+
+    def close(self) -> None:
+        self._process.communicate(timeout=30)
+
+
+class Scene:
+    """Folders $W (workspace), $T (temporary), $O (outside) and $H (hidden), all of the user's own, and listeners."""
+
+    def __init__(self, harness: Harness) -> None:
+        self.harness = harness
+        self.folder = tempfile.mkdtemp(prefix="walls-", dir="/tmp")
+        os.chmod(self.folder, 0o755)
+        for name in "WTOH":
+            os.mkdir(f"{self.folder}/{name}")
+        for name in ("W/file", "O/file", "O/doomed", "H/key"):
+            self.file(name, f"content of {name}\n")
+        os.mkdir(f"{self.folder}/O/empty")
+        os.symlink(f"{self.folder}/O/file", f"{self.folder}/W/link")
+        os.symlink(f"{self.folder}/H/key", f"{self.folder}/W/link-to-key")
+        self.file("H/program", "#!/bin/sh\nexit 0\n")
+        os.chmod(f"{self.folder}/H/program", 0o755)
+        self.listeners = Listeners(self.folder)
+        self.give(self.folder)
+        self.environment = {
+            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "HOME": f"{self.folder}/W",
+            "TMPDIR": f"{self.folder}/T",
+            "LANG": "C.UTF-8",
+            "PY": PYTHON,
+            **{name: f"{self.folder}/{name}" for name in "WTOH"},
+            **self.listeners.names,
+        }
+
+    @property
+    def reader(self) -> dict[str, Any]:
+        """Walls of a command that was judged to read only."""
+        return {"write": [], "network": False, "hide": [f"{self.folder}/H"]}
+
+    @property
+    def writer(self) -> dict[str, Any]:
+        """Walls of a command that may write the workspace."""
+        return {**self.reader, "write": [f"{self.folder}/W", f"{self.folder}/T"]}
+
+    def file(self, name: str, content: str) -> str:
+        """Make a file below the scene's folder."""
+        path = f"{self.folder}/{name}"
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(content)
+        return path
+
+    def give(self, path: str) -> None:
+        """Give everything below `path` to the harness's user."""
+        if os.getuid() == ROOT:
+            subprocess.run(["chown", "-Rh", f"{self.harness.uid}:{self.harness.uid}", path], check=True)
+
+    def run(
+        self, command: str, walls: dict[str, Any] | None, *, cwd: str = "", unhidden: str = "refuse", **machine: Any
+    ) -> Outcome:
+        """Run a command, behind walls or (None) without any; `machine` pretends that the machine were another one."""
+        request = {
+            "command": command,
+            "cwd": cwd or f"{self.folder}/W",
+            "environment": self.environment,
+            "walls": walls,
+            "machine": machine,
+            "unhidden": unhidden,
+        }
+        return self.harness.ask(request)
+
+    def look(self, *names: str) -> dict[str, tuple[object, ...]]:
+        """Return all that can be seen of some folders: names, kinds, modes, owners, times, links and contents."""
+        found: dict[str, tuple[object, ...]] = {}
+        for name in names:
+            for folder, folders, files in os.walk(f"{self.folder}/{name}"):
+                for path in (folder, *(f"{folder}/{entry}" for entry in (*folders, *files))):
+                    facts = os.lstat(path)
+                    content = contents(path)
+                    attributes = [] if os.path.islink(path) else os.listxattr(path)
+                    found[path] = (
+                        facts.st_mode, facts.st_uid, facts.st_gid, facts.st_nlink, facts.st_mtime_ns, content, attributes
+                    )  # fmt: skip
+        return found
+
+    def close(self) -> None:
+        self.listeners.close()
+        shutil.rmtree(self.folder)
+
+
+def contents(path: str) -> bytes:
+    """Return what a regular file holds; nothing of anything else."""
+    if os.path.islink(path) or not os.path.isfile(path):
+        return b""
+    with open(path, "rb") as file:
+        return file.read()
+
+
+class Listeners:
+    """Sockets of another program: on the loopback device, with a path, and with an abstract name."""
+
+    def __init__(self, folder: str) -> None:
+        os.mkdir(f"{folder}/S")
+        abstract = f"walls-{uuid.uuid4().hex}"
+        self._sockets = [
+            self._bound(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)),
+            self._bound(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)),
+            self._bound(socket.AF_UNIX, socket.SOCK_STREAM, f"{folder}/S/stream"),
+            self._bound(socket.AF_UNIX, socket.SOCK_DGRAM, f"{folder}/S/datagram"),
+            self._bound(socket.AF_UNIX, socket.SOCK_STREAM, f"\0{abstract}"),
+        ]
+        self.names = {
+            "TCP": str(self._sockets[0].getsockname()[1]),
+            "UDP": str(self._sockets[1].getsockname()[1]),
+            "STREAM": f"{folder}/S/stream",
+            "DATAGRAM": f"{folder}/S/datagram",
+            "ABSTRACT": abstract,
+        }
+
+    def _bound(self, family: int, kind: int, address: object) -> socket.socket:
+        made = socket.socket(family, kind)
+        made.bind(address)  # type: ignore[arg-type]
+        if kind == socket.SOCK_STREAM:
+            made.listen(16)
+        return made
+
+    def close(self) -> None:
+        for one in self._sockets:
+            one.close()
