@@ -1,4 +1,4 @@
-"""The exceptions of the package; this module holds nothing else and imports nothing.
+"""The exceptions of the package, and the codes of the model's; this module holds nothing else.
 
 HarnessError
 |- PolicyError   the operator's: a policy that cannot be loaded; nothing starts
@@ -10,6 +10,10 @@ HarnessError
 `- UsageError    the command line or the environment does not make sense
 """
 
+from __future__ import annotations
+
+from enum import Enum
+
 
 class HarnessError(Exception):
     """The root of every exception that this package raises on purpose."""
@@ -19,8 +23,38 @@ class PolicyError(HarnessError):
     """A policy that cannot be used; the text names file, line and key, and is written for its author."""
 
 
+class ErrorCode(Enum):
+    """What kind of thing went wrong with a file: for tests, logs and statistics; the model reads the text."""
+
+    ARGUMENTS = "E_ARGS"
+    RACE = "E_RACE"
+    """A path leads elsewhere than when it was judged."""
+    NOT_FOUND = "E_NOT_FOUND"
+    IS_FOLDER = "E_IS_DIR"
+    NOT_FOLDER = "E_NOT_DIR"
+    NOT_REGULAR = "E_NOT_REGULAR"
+    BINARY = "E_BINARY"
+    ENCODING = "E_ENCODING"
+    TOO_LARGE = "E_TOO_LARGE"
+    RANGE = "E_RANGE"
+    NOT_READ = "E_NOT_READ"
+    STALE = "E_STALE"
+    NO_MATCH = "E_NO_MATCH"
+    NOT_UNIQUE = "E_NOT_UNIQUE"
+    NO_CHANGE = "E_NO_CHANGE"
+    ACCESS = "E_ACCESS"
+    LOOP = "E_LOOP"
+    NAME = "E_NAME"
+    NO_SPACE = "E_NO_SPACE"
+    IO = "E_IO"
+
+
 class ToolError(HarnessError):
     """A call that cannot be prepared or done; the text is written for the model and becomes the tool result."""
+
+    def __init__(self, text: str, *, code: ErrorCode | None = None) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class ModelError(HarnessError):

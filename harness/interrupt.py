@@ -15,6 +15,8 @@ class Interrupt:
 
     def __init__(self) -> None:
         self.requested = False
+        self.count = 0
+        """How often it was asked to stop; never less than before."""
         self._open = False
 
     def request(self) -> None:
@@ -24,6 +26,7 @@ class Interrupt:
         and a second one cannot cut short what the first has set going (the end of a process group).
         """
         self.requested = True
+        self.count += 1
         if self._open:
             self._open = False
             raise KeyboardInterrupt

@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Protocol, runtime_checkable
+from typing import Protocol, assert_never, runtime_checkable
 
 from harness.actions import Action, Effects, JsonValue
 from harness.errors import ToolError
@@ -85,6 +85,11 @@ class ConfinedTool(Protocol):
     """A tool whose calls run in processes that the kernel can hold to their effects."""
 
     @property
+    def confines(self) -> bool:
+        """Whether this machine can keep its calls from writing and from the network."""
+        ...
+
+    @property
     def level(self) -> str:
         """What this machine can hold its calls to, in a few words: `Landlock 7, seccomp`, or `none: ...` and why."""
         ...
@@ -118,11 +123,14 @@ class ToolRegistry:
     @property
     def level(self) -> str:
         """What this machine can hold commands to, in a few words."""
-        return next((tool.level for tool in self._tools.values() if isinstance(tool, ConfinedTool)), IN_PROCESS)
+        for tool in self._tools.values():
+            if isinstance(tool, ConfinedTool):
+                return tool.level
+        return IN_PROCESS
 
     def confinement(self, name: str, effects: Effects) -> str:
         """Return what holds a call of the tool `name` to `effects`, in a few words for the log."""
-        tool = self._tools.get(name)
+        tool = self._tools[name]
         return tool.confinement(effects) if isinstance(tool, ConfinedTool) else IN_PROCESS
 
     def prepare(self, call: ToolCall) -> Action:
@@ -248,7 +256,7 @@ def _no_constant(constant: str) -> JsonValue:
 
 
 def _schema_problem(value: Mapping[str, JsonValue], schema: Mapping[str, JsonValue]) -> str:
-    """Check flat objects: the subset of JSON Schema that the tools here use, strictly."""
+    """Check an object: the subset of JSON Schema that the tools here use, strictly."""
     properties, required = schema.get("properties"), schema.get("required", [])
     if not isinstance(properties, dict) or not isinstance(required, list):
         raise TypeError("a tool's schema needs `properties`")
@@ -271,11 +279,19 @@ def _value_problem(value: JsonValue, schema: JsonValue) -> str:
     problem = _type_problem(value, str(schema.get("type")))
     if problem:
         return problem
-    if isinstance(value, str):
-        return _text_problem(value, schema)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return _number_problem(value, schema)
-    return ""
+    match value:
+        case str():
+            return _text_problem(value, schema)
+        case dict():
+            return _schema_problem(value, schema)
+        case list():
+            return _list_problem(value, schema)
+        case bool() | None:
+            return ""
+        case int() | float():
+            return _number_problem(value, schema)
+        case _:
+            assert_never(value)
 
 
 def _type_problem(value: JsonValue, kind: str) -> str:
@@ -284,10 +300,26 @@ def _type_problem(value: JsonValue, kind: str) -> str:
         "boolean": isinstance(value, bool),
         "integer": isinstance(value, int) and not isinstance(value, bool),
         "number": isinstance(value, int | float) and not isinstance(value, bool),
+        "array": isinstance(value, list),
+        "object": isinstance(value, dict),
     }
     if kind not in fits:
         raise TypeError(f"the registry cannot check values of type {kind}")
-    return "" if fits[kind] else f"must be a {kind}, not {type(value).__name__}."
+    article = "an" if kind in ("array", "object") else "a"
+    return "" if fits[kind] else f"must be {article} {kind}, not {type(value).__name__}."
+
+
+def _list_problem(value: Sequence[JsonValue], schema: Mapping[str, JsonValue]) -> str:
+    least, most = schema.get("minItems", 0), schema.get("maxItems")
+    if isinstance(least, int) and len(value) < least:
+        return f"must hold at least {least}."
+    if isinstance(most, int) and len(value) > most:
+        return f"holds {len(value)}; at most {most} are taken."
+    for number, item in enumerate(value, 1):
+        problem = _value_problem(item, schema.get("items"))
+        if problem:
+            return f"number {number}: {problem}"
+    return ""
 
 
 def _text_problem(value: str, schema: Mapping[str, JsonValue]) -> str:

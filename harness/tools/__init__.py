@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from harness.before_images import BeforeImages
 from harness.limits import Limits
 from harness.tool import Tool
+from harness.tools.baselines import Baselines
 from harness.tools.bash import BashTool
 from harness.tools.edit_file import EditFileTool
+from harness.tools.reach import Reach
 from harness.tools.read_file import ReadFileTool
+from harness.tools.spill import OutputFolder
 from harness.tools.write_file import WriteFileTool
 from harness.workspace import Workspace
 
@@ -21,15 +25,33 @@ def builtin_tools(
     *,
     limits: Limits = Limits(),  # noqa: B008 - a Limits never changes
     environment: Mapping[str, str] | None = None,
+    images: BeforeImages | None = None,
+    hide: Sequence[str] = (),
+    on_output: Callable[[str], None] | None = None,
+    interrupts: Callable[[], int] | None = None,
 ) -> tuple[Tool, ...]:
     """Return the four tools for `workspace`, in the order of `BUILTIN`.
 
     `limits` bounds the seconds of a command and the characters of a result. `environment` is where commands get their few
-    variables from (PATH, HOME, locale; never keys): this process's where it is None.
+    variables from (PATH, HOME, locale; never keys): this process's where it is None. `images` keeps what files held
+    before they were changed, so that it can be put back. `hide` are absolute paths that no command can read, besides what
+    the policy hides. `on_output` is told what a command prints while it runs; `interrupts` counts
+    how often a person asked to stop, so that the second time kills at once. The full output of long commands is kept
+    in the workspace's `outputs` folder, where it has one.
     """
+    baselines = Baselines()
+    outputs = None if workspace.outputs is None else OutputFolder(workspace.outputs)
     return (
-        BashTool(workspace, limits=limits, environment=environment),
-        ReadFileTool(workspace, limits=limits),
-        WriteFileTool(workspace),
-        EditFileTool(workspace),
+        BashTool(
+            workspace,
+            limits=limits,
+            environment=environment,
+            reach=Reach(workspace, hide=hide),
+            outputs=outputs,
+            on_output=on_output,
+            interrupts=interrupts,
+        ),
+        ReadFileTool(workspace, limits=limits, baselines=baselines),
+        WriteFileTool(workspace, baselines=baselines, images=images),
+        EditFileTool(workspace, baselines=baselines, images=images),
     )

@@ -46,3 +46,14 @@ def flag(arguments: Arguments, name: str) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be true or false")
     return value
+
+
+def objects(arguments: Arguments, name: str) -> list[Arguments]:
+    """Return a list of objects. Raises TypeError for anything else."""
+    value = arguments.get(name)
+    if not isinstance(value, list):
+        raise TypeError(f"{name} must be a list")
+    found: list[Arguments] = [item for item in value if isinstance(item, dict)]
+    if len(found) != len(value):
+        raise TypeError(f"{name} must be a list of objects")
+    return found

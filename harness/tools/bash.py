@@ -1,38 +1,49 @@
-"""The tool `bash`: one command line in a fresh shell, confined to nothing yet but its process group and environment."""
+"""The tool `bash`: one command line in a fresh shell, confined as its caller says; judges nothing itself."""
 
 from __future__ import annotations
 
+import fcntl
 import os
-import re
 import signal
-from collections.abc import Mapping
-from typing import assert_never
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, assert_never
 
-from harness.actions import Access, Action, Effects, Facet, PathAccess, Place, same_places
+from harness.actions import Access, Action, Effects, Facet, PathAccess, Place, Unconfined, same_places
 from harness.errors import ToolError
 from harness.limits import DEFAULT_COMMAND_SECONDS, Limits, strictest
 from harness.messages import ResultStatus, ToolCall
-from harness.record import Record
+from harness.record import Record, replace
 from harness.shell.facets import read_call
 from harness.tool import Arguments, ToolOutput, ToolSpec
-from harness.tools.arguments import number, text
+from harness.tools.arguments import flag, number, text
 from harness.tools.environment import child_environment, unasked_variables
+from harness.tools.live import Live
 from harness.tools.output import Capture, result_characters
-from harness.tools.processes import Ended, Ending, Rest, run_group
+from harness.tools.processes import Ended, Ending, run_group
+from harness.tools.reach import Reach, only_looks
+from harness.tools.refused import wall_notes
+from harness.tools.spill import OutputFolder
+from harness.tools.start import Launch, NotConfinedError
+from harness.tools.temporary import TemporaryFolder
 from harness.visible import visible, visible_line
 from harness.workspace import Workspace
 
-MAX_COMMAND_BYTES = 120_000
-"""One argument of a program holds 131,071 bytes on Linux (execve(2), MAX_ARG_STRLEN)."""
-LEAST_SECONDS = 0.1
+if TYPE_CHECKING:
+    from harness.sandbox import Confinement
 
-_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
-_BACKGROUND = re.compile(r"(?<![&><|\\])&(?![&>])")
+MAX_COMMAND_BYTES = 1_000_000
+MAX_ARGUMENT_BYTES = 120_000
+"""What is given to bash as an argument; one holds 131,071 bytes on Linux (execve(2), MAX_ARG_STRLEN)."""
+LEAST_SECONDS = 0.1
+MAX_JUSTIFICATION_CHARACTERS = 500
+MAX_NAMES = 10
+"""Of processes that are named in a note."""
 
 _DESCRIPTION = (
     "Run a command line with bash. Every call is a fresh shell: no variable, function or folder is kept, standard input "
     "is closed, and what runs in the background ends with the call. The command is judged before it runs: commands that only "
     "read are run at once; what cannot be understood from its text (eval, functions, names that expand) is asked about. "
+    "A command is confined to what it may do: one that only reads can write nothing and has no network. "
     "Returns stdout and stderr as one text and the exit status in the last line."
 )
 
@@ -44,6 +55,8 @@ class BashRequest(Record):
     cwd: PathAccess
     """The folder that it starts in."""
     seconds: float
+    unconfined: Unconfined | None = None
+    """The wish to run without confinement."""
 
 
 class BashTool:
@@ -55,23 +68,64 @@ class BashTool:
         *,
         limits: Limits = Limits(),  # noqa: B008 - a Limits never changes
         environment: Mapping[str, str] | None = None,
+        reach: Reach | None = None,
+        temporary: TemporaryFolder | None = None,
+        outputs: OutputFolder | None = None,
+        on_output: Callable[[str], None] | None = None,
+        interrupts: Callable[[], int] | None = None,
     ) -> None:
-        """Take the environment that commands get their few variables from; that of this process where it is None."""
+        """Take what commands are given, and who is told.
+
+        Their few variables are taken from `environment`, that of this process where it is None. `reach` puts up the walls
+        around them; None: those of this machine. `temporary` is where TMPDIR points for commands that may write; None: a
+        folder of this tool's own, which goes with it. What is cut from a result stays whole in `outputs`.
+        `on_output` is told what is printed, ten times a second; `interrupts` counts a person's wishes to stop: the second
+        one during a call kills at once.
+        """
         self._workspace = workspace
         self._limits = limits
         self._seconds = limits.filled().command_seconds or DEFAULT_COMMAND_SECONDS
         self._characters = result_characters(limits)
         self._environment = child_environment(os.environ if environment is None else environment)
+        self._reach = reach or Reach(workspace)
+        self._temporary = temporary or TemporaryFolder()
+        self._outputs = outputs
+        self._on_output = on_output
+        self._interrupts = interrupts
         self.spec = _spec(self._seconds)
 
     def under(self, limits: Limits) -> BashTool:
         """Return the same tool under `limits` as well."""
-        return BashTool(self._workspace, limits=strictest((self._limits, limits)), environment=self._environment)
+        return BashTool(
+            self._workspace,
+            limits=strictest((self._limits, limits)),
+            environment=self._environment,
+            reach=self._reach,
+            temporary=self._temporary,
+            outputs=self._outputs,
+            on_output=self._on_output,
+            interrupts=self._interrupts,
+        )
+
+    @property
+    def confines(self) -> bool:
+        """Whether this machine can keep commands from writing and from the network."""
+        return self._reach.confines
+
+    @property
+    def level(self) -> str:
+        """What this machine can hold commands to, in a few words."""
+        return self._reach.level
+
+    def confinement(self, effects: Effects) -> str:
+        """Return what will hold a command to `effects`, in a few words."""
+        return self._reach.told(effects)
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action: the command read, its operands resolved from the folder that it starts in.
 
-        Raises ToolError for a command that is too long, and a `cwd` that is outside the workspace or not a folder.
+        Raises ToolError for a command that is too long, a `cwd` that is outside the workspace or not a folder, and a wish
+        to run unconfined without a reason.
         """
         command = text(arguments, "command")
         size = len(command.encode("utf-8", "surrogatepass"))
@@ -82,16 +136,18 @@ class BashTool:
             )
         seconds = number(arguments, "timeout_s", min(DEFAULT_COMMAND_SECONDS, self._seconds))
         cwd = self._folder(text(arguments, "cwd", "."))
-        request = BashRequest(command=command, cwd=cwd, seconds=min(float(seconds), self._seconds))
+        unconfined = _unconfined(arguments)
+        request = BashRequest(
+            command=command, cwd=cwd, seconds=min(float(seconds), self._seconds), unconfined=unconfined
+        )
         first, newline, _ = command.strip().partition("\n")
         return Action(
             call=call,
             tool=self.spec.name,
             arguments=arguments,
-            facets=self._facets(command, cwd),
+            facets=self._facets(request),
             summary=visible_line(f"{first} ..." if newline else first),
-            # INVARIANT: the last two lines are the harness's own, whatever the command contains.
-            preview=f"{visible(command)}\ncwd: {visible_line(cwd.names[-1], 4096)}\ntimeout: {request.seconds:g} s",
+            preview=_preview(request),
             request=request,
             text=command,
         )
@@ -107,25 +163,69 @@ class BashTool:
         if not isinstance(request, BashRequest):
             raise TypeError("the action was not prepared by bash")
         self._check_unmoved(action, request)
-        capture = Capture(self._characters)
+        spill = self._outputs.spill() if self._outputs is not None else None
+        capture = Capture(self._characters, spill)
         try:
-            ended = run_group(
-                # `--`: a command line that begins with `-` or `+` is a command, not an option of bash.
-                ("bash", "--noprofile", "--norc", "-c", "--", request.command),
-                executable=_bash(self._environment["PATH"]),
-                cwd=request.cwd.real,
-                environment=self._variables(effects),
-                seconds=request.seconds,
-                output=capture,
-            )
+            ended = self._run(request, effects, capture)
+            return _output(request, capture, ended, effects if self._reach.confines else None)
+        except NotConfinedError as error:
+            raise ToolError(f"Cannot confine the command: {error.strerror}; nothing was run.") from None
         except OSError as error:
             raise ToolError(f"Cannot start bash: {error.strerror or error}.") from None
-        return _output(request, capture, ended)
+        finally:
+            if spill is not None:
+                spill.close()
+
+    def _run(self, request: BashRequest, effects: Effects, capture: Capture) -> Ended:
+        """Run it to its end, within walls if there are to be any. Raises OSError."""
+        launch = Launch(
+            # `--`: a command line that begins with `-` or `+` is a command, not an option of bash.
+            argv=("bash", "--noprofile", "--norc", "-c", "--", request.command),
+            executable=_bash(self._environment["PATH"]),
+            cwd=request.cwd.real,
+            environment=self._variables(effects),
+        )
+        script = _script(request.command)
+        if script is not None:
+            argv = ("bash", "--noprofile", "--norc", "--", f"/dev/fd/{script}")
+            launch = replace(launch, argv=argv, descriptors=(script,))
+        confinement = None
+        try:
+            confinement = self._walls(effects)
+            if confinement is not None:
+                launch = replace(
+                    launch,
+                    confine=confinement.enter,
+                    prefix=confinement.prefix,
+                    descriptors=(*launch.descriptors, *confinement.descriptors),
+                )
+            return run_group(
+                launch,
+                seconds=request.seconds,
+                output=capture,
+                live=Live(self._on_output) if self._on_output is not None else None,
+                interrupts=self._interrupts,
+            )
+        finally:
+            if confinement is not None:
+                confinement.close()
+            if script is not None:
+                os.close(script)
+
+    def _walls(self, effects: Effects) -> Confinement | None:
+        try:
+            return self._reach.confinement(effects, self._temporary.path)
+        except OSError as error:
+            raise NotConfinedError(error.errno or 0, error.strerror or str(error)) from error
 
     def _variables(self, effects: Effects) -> Mapping[str, str]:
+        """Return the environment; a command that may write nothing has nowhere to put temporary files."""
+        variables: Mapping[str, str] = self._environment
+        if not only_looks(effects):
+            variables = {**variables, "TMPDIR": self._temporary.path()}
         if not effects.unasked:
-            return self._environment
-        return self._environment | unasked_variables(effects, self._environment["PATH"], self._workspace.root)
+            return variables
+        return {**variables, **unasked_variables(effects, self._environment["PATH"], self._workspace.root)}
 
     def _folder(self, cwd: str) -> PathAccess:
         path = self._workspace.resolve(cwd, Access.READ)
@@ -136,15 +236,55 @@ class BashTool:
             raise ToolError(f"cwd is not an existing folder: {shown}. It is taken from the workspace folder.")
         return path
 
-    def _facets(self, command: str, cwd: PathAccess) -> tuple[Facet, ...]:
-        """Return what is judged: the commands and redirections, and the folder that they start in."""
-        return read_call(command, self._workspace, cwd)
+    def _facets(self, request: BashRequest) -> tuple[Facet, ...]:
+        """Return what is judged: the commands and redirections, the folder that they start in, the wish to be unconfined."""
+        facets = read_call(request.command, self._workspace, request.cwd)
+        return facets if request.unconfined is None else (*facets, request.unconfined)
 
     def _check_unmoved(self, action: Action, request: BashRequest) -> None:
         """Refuse to run if a link was changed since the command was judged, so that it means other files now."""
         same_folder = self._workspace.resolve(request.cwd.written, Access.READ) == request.cwd
-        if not same_folder or not same_places(self._facets(request.command, request.cwd), action.facets):
+        if not same_folder or not same_places(self._facets(request), action.facets):
             raise ToolError("A path in this command leads elsewhere than when it was judged; nothing was run.")
+
+
+def _unconfined(arguments: Arguments) -> Unconfined | None:
+    justification = text(arguments, "justification", "").strip()
+    if not flag(arguments, "unconfined"):
+        return None
+    if not justification:
+        raise ToolError("unconfined needs a justification: say what the command needs that it cannot have confined.")
+    return Unconfined(justification=justification)
+
+
+def _preview(request: BashRequest) -> str:
+    """Return what a person sees. INVARIANT: the lines behind the command are the harness's own, whatever it contains."""
+    lines = [visible(request.command)]
+    if request.unconfined is not None:
+        lines.append(f"UNCONFINED, because (the model says): {visible_line(request.unconfined.justification, 1000)}")
+    lines += [f"cwd: {visible_line(request.cwd.names[-1], 4096)}", f"timeout: {request.seconds:g} s"]
+    return "\n".join(lines)
+
+
+def _script(command: str) -> int | None:
+    """Return a descriptor from which bash reads a command that is too long for an argument; None for any other.
+
+    INVARIANT: a file in memory, sealed, so that what runs is what was judged. Raises OSError.
+    """
+    text = command.encode()
+    if len(text) <= MAX_ARGUMENT_BYTES:
+        return None
+    script = os.memfd_create("command", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        rest = memoryview(text)
+        while rest:
+            rest = rest[os.write(script, rest) :]
+        seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(script, fcntl.F_ADD_SEALS, seals)
+    except BaseException:
+        os.close(script)
+        raise
+    return script
 
 
 def _bash(path: str) -> str:
@@ -155,10 +295,14 @@ def _bash(path: str) -> str:
     raise ToolError("Cannot start bash: it is not installed.")
 
 
-def _output(request: BashRequest, capture: Capture, ended: Ended) -> ToolOutput:
+def _output(request: BashRequest, capture: Capture, ended: Ended, walls: Effects | None) -> ToolOutput:
+    """Return the result; `walls` are the effects that the kernel held the command to."""
     printed = capture.readable()
     body = printed.text or "(no output)"
-    lines = [body.removesuffix("\n"), *_notes(request, ended), _last_line(request, ended)]
+    notes = _notes(ended)
+    if walls is not None:
+        notes += wall_notes(printed.text, walls, failed=_result_status(ended) is not ResultStatus.OK)
+    lines = [body.removesuffix("\n"), *notes, _last_line(request, ended)]
     return ToolOutput(
         content="\n".join(lines),
         status=_result_status(ended),
@@ -168,18 +312,24 @@ def _output(request: BashRequest, capture: Capture, ended: Ended) -> ToolOutput:
     )
 
 
-def _notes(request: BashRequest, ended: Ended) -> list[str]:
-    """Say what became of processes that the command left behind, where it may have left any."""
-    match ended.rest:
-        case Rest.ENDED:
-            return ["[processes that the command left in the background were ended with the call]"]
-        case Rest.ESCAPED:
-            return ["[a process that made a session of its own still holds the output; it may still be running]"]
-        case Rest.NOTHING:
-            left = _BACKGROUND.search(_QUOTED.sub("", request.command))
-            return ["[what still ran in the background was ended with the call]"] if left else []
-        case _:
-            assert_never(ended.rest)
+def _notes(ended: Ended) -> list[str]:
+    """Say what became of processes that the command left, where it left any."""
+    notes = []
+    if ended.terminated and ended.ending in (Ending.EXITED, Ending.SIGNALLED, Ending.UNKNOWN):
+        one = len(ended.terminated) == 1
+        what = "1 background process was" if one else f"{len(ended.terminated)} background processes were"
+        have = "has" if one else "have"
+        notes.append(f"[{what} still running and {have} been terminated: {_names(ended.terminated)}]")
+    if ended.surviving:
+        one = len(ended.surviving) == 1
+        what = "1 process" if one else f"{len(ended.surviving)} processes"
+        notes.append(f"[{what} could not be killed, and may still be running: {_names(ended.surviving)}]")
+    return notes
+
+
+def _names(names: tuple[str, ...]) -> str:
+    shown = ", ".join(visible_line(name) for name in names[:MAX_NAMES])
+    return shown if len(names) <= MAX_NAMES else f"{shown} and {len(names) - MAX_NAMES} more"
 
 
 def _last_line(request: BashRequest, ended: Ended) -> str:
@@ -189,9 +339,9 @@ def _last_line(request: BashRequest, ended: Ended) -> str:
         case Ending.SIGNALLED:
             return f"[killed by signal {ended.status}{_signal_name(ended.status)}, {ended.seconds:.1f} s]"
         case Ending.TIMED_OUT:
-            return f"[timed out after {request.seconds:g} s; the process group was killed]"
+            return f"[timed out after {request.seconds:g} s; process tree killed]"
         case Ending.INTERRUPTED:
-            return f"[interrupted by the person after {ended.seconds:.0f} s]"
+            return f"[interrupted by user after {ended.seconds:.0f} s]"
         case Ending.UNKNOWN:
             return f"[ended with an unknown status, {ended.seconds:.1f} s]"
         case _:
@@ -249,6 +399,15 @@ def _spec(seconds: float) -> ToolSpec:
                     "description": f"Seconds until it is killed; {min(DEFAULT_COMMAND_SECONDS, seconds):g} if left out.",
                     "minimum": min(LEAST_SECONDS, seconds),
                     "maximum": seconds,
+                },
+                "unconfined": {
+                    "type": "boolean",
+                    "description": "Ask to run without confinement, where the command fails because of it. Always asked about.",
+                },
+                "justification": {
+                    "type": "string",
+                    "description": "With unconfined: what the command needs that it cannot have confined, for the person.",
+                    "maxLength": MAX_JUSTIFICATION_CHARACTERS,
                 },
             },
             "required": ["command"],

@@ -11,6 +11,7 @@ from harness.visible import visible
 MAX_LINES = 4_000
 """Of a diff that is kept; the rest is counted."""
 MAX_LINE_CHARACTERS = 20_000
+_BLOCK_BYTES = 4096
 CONTEXT = 3
 """Unchanged lines shown around a change."""
 MAX_COMPARED_LINES = 200_000
@@ -51,14 +52,21 @@ class _Change(Record):
 
 def compare(old: bytes, new: bytes) -> Diff:
     """Return the difference between two contents; lines end at LF and are shown decoded, escaped and clipped."""
-    if max(old.count(b"\n"), new.count(b"\n")) > MAX_COMPARED_LINES:
+    start, end = _equal_bytes(old, new)
+    first = old.count(b"\n", 0, start)
+    before, after = old[start : len(old) - end], new[start : len(new) - end]
+    if max(before.count(b"\n"), after.count(b"\n")) > MAX_COMPARED_LINES:
         return _too_long(old, new)
-    before, after = _lines(old), _lines(new)
-    crlf = all(line.endswith(b"\r\n") for line in (*before, *after) if line.endswith(b"\n"))
+    crlf = all(content.count(b"\n") == content.count(b"\r\n") for content in (before, after))
+    return _compare(_lines(before), _lines(after), first=first, crlf=crlf)
+
+
+def _compare(before: Sequence[bytes], after: Sequence[bytes], *, first: int, crlf: bool) -> Diff:
+    """Return the difference between two lists of lines; `first` equal ones stand before them."""
     lines: list[str] = []
     added = removed = more = 0
     for hunk in _hunks(_changes(before, after)):
-        for sign, line in _hunk_lines(hunk, before, after):
+        for sign, line in _hunk_lines(hunk, before, after, first):
             added += sign == "+"
             removed += sign == "-"
             if len(lines) < MAX_LINES:
@@ -66,6 +74,33 @@ def compare(old: bytes, new: bytes) -> Diff:
             else:
                 more += 1
     return Diff(lines=tuple(lines), more=more, added=added, removed=removed)
+
+
+def _equal_bytes(old: bytes, new: bytes) -> tuple[int, int]:
+    """Return how many bytes at the start and at the end are equal and need no comparing, whole lines that are not shown.
+
+    A change in a large file is mostly a small one: blocks are compared as a whole, and only what remains as lines.
+    """
+    most = min(len(old), len(new))
+    if most < _BLOCK_BYTES:
+        return 0, 0
+    start = 0
+    while old[start : start + _BLOCK_BYTES] == new[start : start + _BLOCK_BYTES] and start < most:
+        start += _BLOCK_BYTES
+    start = min(start, most)
+    for _ in range(CONTEXT + 1):
+        start = old.rfind(b"\n", 0, max(start, 0))
+    start += 1
+    end = 0
+    while end + _BLOCK_BYTES <= most - start:
+        a, b = len(old) - end, len(new) - end
+        if old[a - _BLOCK_BYTES : a] != new[b - _BLOCK_BYTES : b]:
+            break
+        end += _BLOCK_BYTES
+    place = len(old) - end
+    for _ in range(CONTEXT + 1):
+        place = old.find(b"\n", place) + 1 or len(old)
+    return start, len(old) - place
 
 
 def count_lines(data: bytes) -> int:
@@ -164,13 +199,13 @@ def _hunks(changes: Iterator[_Change]) -> list[list[_Change]]:
 
 
 def _hunk_lines(
-    hunk: Sequence[_Change], before: Sequence[bytes], after: Sequence[bytes]
+    hunk: Sequence[_Change], before: Sequence[bytes], after: Sequence[bytes], above: int
 ) -> Iterator[tuple[str, bytes]]:
     first, last = hunk[0], hunk[-1]
     lead = min(CONTEXT, first.old_start)
     trail = min(CONTEXT, len(before) - last.old_end)
-    old = _range(first.old_start - lead, last.old_end + trail)
-    new = _range(first.new_start - lead, last.new_end + trail)
+    old = _range(above + first.old_start - lead, above + last.old_end + trail)
+    new = _range(above + first.new_start - lead, above + last.new_end + trail)
     yield "@", f"@@ -{old} +{new} @@".encode()
     position = first.old_start - lead
     for change in hunk:

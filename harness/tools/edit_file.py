@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from harness.actions import Access, Action, Effects, PathAccess
-from harness.errors import ToolError
+from collections.abc import Sequence
+
+from harness.actions import Access, Action, Effects, JsonValue, PathAccess
+from harness.before_images import BeforeImages
+from harness.errors import ErrorCode, ToolError
 from harness.messages import ToolCall
 from harness.record import Record, replace
 from harness.tool import Arguments, ToolOutput, ToolSpec
-from harness.tools.arguments import PATH_SCHEMA, flag, text
-from harness.tools.files import MAX_FILE_BYTES, binary, is_binary, not_found, read_whole, shown, where
-from harness.tools.matching import Occurrences, Unmatched, splice
-from harness.tools.replacing import Change, Unable, apply, change_to
+from harness.tools.arguments import PATH_SCHEMA, flag, objects, text
+from harness.tools.baselines import Baselines
+from harness.tools.encoding import read_text
+from harness.tools.files import MAX_FILE_BYTES, binary, read_whole, shown, where
+from harness.tools.matching import Edit, Occurrences, Unmatched, splice_all
+from harness.tools.missing import not_found
+from harness.tools.replacing import Change, Unable, apply, change_to, stale, unable
 from harness.visible import visible, visible_line
 from harness.workspace import Workspace
 
+MAX_EDITS = 50
 MAX_RESULT_LINES = 60
 """Of the diff in the result."""
 MAX_RESULT_CHARACTERS = 8_000
 
 _DESCRIPTION = (
-    "Replace one text in a file by another. old_string must occur exactly once, character for character (line ends apart), "
-    "without the line numbers that read_file shows: give as many lines around the change as that takes, or set "
-    "replace_all. The call is judged before it runs, and a person may be shown the difference."
+    "Replace one text in a file by another, or several with `edits`: these are made in order, all or none. old_string must "
+    "occur exactly once, character for character (line ends apart), without the line numbers that read_file shows: give as "
+    "many lines around the change as that takes, or set replace_all. The call is judged before it runs, and a person may "
+    "be shown the difference."
 )
 
 
@@ -36,8 +44,13 @@ class EditFileRequest(Record):
 class EditFileTool:
     """Edits files."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(
+        self, workspace: Workspace, *, baselines: Baselines | None = None, images: BeforeImages | None = None
+    ) -> None:
+        """Take what the model has read (shared by the tools of a session), and where old contents are kept for undo."""
         self._workspace = workspace
+        self._baselines = Baselines() if baselines is None else baselines
+        self._images = images
         self.spec = _spec()
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
@@ -46,19 +59,14 @@ class EditFileTool:
         An edit that does not apply makes an action too: why it does not is told by `run`, once the call was judged,
         since that says what the file holds. It is judged as a read.
 
-        Raises ToolError for a path that cannot name a file, and for texts that are identical or empty.
+        Raises ToolError for a path that cannot name a file, and for texts that are missing, identical or empty.
         """
         path = self._workspace.resolve(text(arguments, "path"), Access.WRITE)
-        old, new = text(arguments, "old_string"), text(arguments, "new_string")
-        if not old:
-            raise ToolError("old_string is empty; use write_file to create or replace a file.")
-        if old == new:
-            raise ToolError("old_string and new_string are identical: there is nothing to change.")
-        request = _request(path, old, new, Occurrences.ALL if flag(arguments, "replace_all") else Occurrences.ONE)
+        request = self._request(path, _edits(arguments))
         # What does not apply changes nothing, but its message says what the file holds: it is judged as a read.
         unable = isinstance(request.change, Unable)
         # One that applies is a read as well: the difference that it returns shows lines around the change.
-        read = replace(path, access=Access.READ)
+        read = replace(path, access=Access.READ, shared=False)
         return Action(
             call=call,
             tool=self.spec.name,
@@ -68,6 +76,7 @@ class EditFileTool:
             summary=visible_line(path.written),
             preview=_preview(request),
             shown_whole=isinstance(request.change, Unable) or request.change.diff.whole,
+            change=None if isinstance(request.change, Unable) else request.change.by_digest,
             request=request,
         )
 
@@ -81,26 +90,66 @@ class EditFileTool:
         if not isinstance(request, EditFileRequest):
             raise TypeError("the action was not prepared by edit_file")
         match request.change:
-            case Unable():
-                raise ToolError(request.change.reason)
-            case Change():
-                note = apply(request.change, self._workspace)
-                return _output(request.change, request.replacements, note)
+            case Unable(shows=shows) as change:
+                if shows is not None:
+                    self._baselines.saw(request.path.real, shows)
+                raise ToolError(change.reason, code=change.code)
+            case Change() as change:
+                note = apply(change, self._workspace, self._images)
+                self._baselines.saw(change.path.real, change.content, change.after_sha256)
+                return _output(change, request.replacements, note)
+
+    def _request(self, path: PathAccess, edits: Sequence[Edit]) -> EditFileRequest:
+        try:
+            old = read_whole(path)
+            if old is None:
+                raise not_found(path, self._workspace)
+            text = read_text(old.data)
+            if text is None:
+                raise binary(path, old.data, len(old.data))
+        except ToolError as error:
+            return EditFileRequest(path=path, change=unable(error))
+        # The text that an edit names shows that it was read. Where the file is known, it must be the one that is known.
+        baseline = self._baselines.get(path.real)
+        if baseline is not None and (changed := stale(path, baseline, old.data)) is not None:
+            return EditFileRequest(path=path, change=changed)
+        spliced = splice_all(text.body, edits, most_bytes=MAX_FILE_BYTES)
+        if isinstance(spliced, Unmatched):
+            reason = spliced.reason.replace("{path}", shown(path), 1)
+            return EditFileRequest(path=path, change=Unable(reason=reason, code=spliced.code))
+        content = text.encoded(spliced.content)
+        if len(content) > MAX_FILE_BYTES:
+            reason = f"{shown(path)} would become larger than {MAX_FILE_BYTES:,} bytes; nothing was written."
+            return EditFileRequest(path=path, change=Unable(reason=reason, code=ErrorCode.TOO_LARGE))
+        return EditFileRequest(path=path, change=change_to(path, old, content), replacements=spliced.replacements)
 
 
-def _request(path: PathAccess, old: str, new: str, occurrences: Occurrences) -> EditFileRequest:
-    try:
-        data = read_whole(path)
-    except ToolError as error:
-        return EditFileRequest(path=path, change=Unable(reason=str(error)))
-    if data is None:
-        return EditFileRequest(path=path, change=Unable(reason=str(not_found(path))))
-    if is_binary(data):
-        return EditFileRequest(path=path, change=Unable(reason=str(binary(path, data, len(data)))))
-    spliced = splice(data, old, new, occurrences, most_bytes=MAX_FILE_BYTES)
-    if isinstance(spliced, Unmatched):
-        return EditFileRequest(path=path, change=Unable(reason=spliced.reason.replace("{path}", shown(path), 1)))
-    return EditFileRequest(path=path, change=change_to(path, data, spliced.content), replacements=spliced.replacements)
+def _edits(arguments: Arguments) -> list[Edit]:
+    """Return the edits that a call asks for. Raises ToolError for a call that makes no sense."""
+    singly = {"old_string", "new_string", "replace_all"}.intersection(arguments)
+    if "edits" in arguments:
+        if singly:
+            raise _invalid(f"give either edits or {', '.join(sorted(singly))}, not both.")
+        listed = objects(arguments, "edits")
+        return [_edit(each, f"edit {number} of {len(listed)}: ") for number, each in enumerate(listed, 1)]
+    for name in ("old_string", "new_string"):
+        if name not in arguments:
+            raise _invalid(f"{name} is missing.")
+    return [_edit(arguments, "")]
+
+
+def _edit(arguments: Arguments, which: str) -> Edit:
+    old, new = text(arguments, "old_string"), text(arguments, "new_string")
+    if not old:
+        raise _invalid(f"{which}old_string is empty; use write_file to create or replace a file.")
+    if old == new:
+        told = f"{which}old_string and new_string are identical: there is nothing to change."
+        raise ToolError(told, code=ErrorCode.NO_CHANGE)
+    return Edit(old=old, new=new, occurrences=Occurrences.ALL if flag(arguments, "replace_all") else Occurrences.ONE)
+
+
+def _invalid(problem: str) -> ToolError:
+    return ToolError(f"Invalid arguments for edit_file: {problem}", code=ErrorCode.ARGUMENTS)
 
 
 def _preview(request: EditFileRequest) -> str:
@@ -129,6 +178,11 @@ def _output(change: Change, replacements: int, note: str) -> ToolOutput:
 
 
 def _spec() -> ToolSpec:
+    texts: dict[str, JsonValue] = {
+        "old_string": {"type": "string", "description": "The text to replace.", "maxLength": MAX_FILE_BYTES},
+        "new_string": {"type": "string", "description": "What comes in its place.", "maxLength": MAX_FILE_BYTES},
+        "replace_all": {"type": "boolean", "description": "Replace every occurrence; false if left out."},
+    }
     return ToolSpec(
         name="edit_file",
         description=_DESCRIPTION,
@@ -136,20 +190,21 @@ def _spec() -> ToolSpec:
             "type": "object",
             "properties": {
                 "path": PATH_SCHEMA,
-                "old_string": {
-                    "type": "string",
-                    "description": "The text to replace.",
-                    "minLength": 1,
-                    "maxLength": MAX_FILE_BYTES,
+                **texts,
+                "edits": {
+                    "type": "array",
+                    "description": "Several replacements, instead of old_string and new_string; each sees the one before.",
+                    "minItems": 1,
+                    "maxItems": MAX_EDITS,
+                    "items": {
+                        "type": "object",
+                        "properties": texts,
+                        "required": ["old_string", "new_string"],
+                        "additionalProperties": False,
+                    },
                 },
-                "new_string": {
-                    "type": "string",
-                    "description": "What comes in its place.",
-                    "maxLength": MAX_FILE_BYTES,
-                },
-                "replace_all": {"type": "boolean", "description": "Replace every occurrence; false if left out."},
             },
-            "required": ["path", "old_string", "new_string"],
+            "required": ["path"],
             "additionalProperties": False,
         },
     )

@@ -37,9 +37,10 @@ _SET_VARIABLES = {
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a command: a few variables by name, and what keeps programs from asking and paging.
 
-    Relative entries of PATH are dropped: with them, the folder at hand would say what `ls` is.
+    Relative entries of PATH are dropped: with them, the folder at hand would say what `ls` is. TMPDIR is not passed on: a
+    command has a folder of its own, or none.
     """
-    passed = {name: value for name, value in environment.items() if name in PASSED}
+    passed = {name: value for name, value in environment.items() if name in PASSED and name != "TMPDIR"}
     folders = [folder for folder in environment.get("PATH", os.defpath).split(":") if folder.startswith("/")]
     if not _reads_bytes_alike(passed):
         passed["LC_ALL"] = "C.UTF-8"

@@ -1,30 +1,46 @@
-"""Say why a text was not found in a file, so that the next try can succeed: the nearest explanation, not a match; pure."""
+"""Say why a text was not found in a file, so that the next try can succeed: the nearest explanation, not a match; pure.
+
+Every step is bounded by what it looks at, so that the worst file takes less than half a second; a test measures that.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
+from itertools import accumulate
 
 from harness.visible import visible
 
 MIN_APPLIED_CHARACTERS = 4
 """A shorter new text is somewhere in most files: that it is there says nothing."""
-MAX_SEARCHED_LINES = 50_000
+MAX_SEARCHED_CHARACTERS = 3_000_000
+"""Of the file, for everything but what is there already."""
 MAX_COMPARED_WORDS = 200
 MAX_COMPARED_CHARACTERS = 2_000
 """Of one line."""
-MAX_COMPARED_LINES = 1_000
-"""A longer old text is not searched for with other blanks."""
+MAX_VOTING_LINES = 200
+"""Of the old text; and as many places of each are counted."""
+MAX_VOTING_WORDS = 12
 CANDIDATES = 20
 LEAST_LIKENESS = 0.5
 """Of a text that is worth showing, by difflib's ratio."""
 MAX_SHOWN_LINES = 10
-MAX_SHOWN_CHARACTERS = 300
+MAX_SHOWN_CHARACTERS = 200
 
 _PREFIX = re.compile(r"^ *\d+\t", re.MULTILINE)
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})|\\u([0-9a-f]{4})|\\U([0-9a-f]{8})")
 _WORD = re.compile(r"\w+|[^\w\s]")
+_BLANKS = b" \t\r\x0b\x0c"
+# Characters that editors and models put in the place of plain ones, one for one.
+_LIKE = {
+    "'": "\u2018\u2019\u201a\u201b\u2032",
+    '"': "\u201c\u201d\u201e\u201f\u2033",
+    "-": "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
+    " ": "\u00a0\u2002\u2003\u2009\u202f\u3000",
+}
 
 
 def explain_miss(data: bytes, old: str, new: str) -> str:
@@ -32,20 +48,23 @@ def explain_miss(data: bytes, old: str, new: str) -> str:
     text = data.decode("utf-8", "replace").replace("\r\n", "\n")
     old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     if len(new.strip()) >= MIN_APPLIED_CHARACTERS and new in text:
-        return f"new_string is already there (line {_line_of(text, new)})."
+        return f"new_string is already there (line {_line_at(text, text.index(new))})."
+    text = text[:MAX_SEARCHED_CHARACTERS]
+    if len(old) > MAX_SEARCHED_CHARACTERS:
+        return "It is longer than what is searched for something like it; read the file again."
     bare = _PREFIX.sub("", old)
     if bare != old and bare in text:
         return "old_string carries line-number prefixes from read_file; leave them out."
     meant = _ESCAPE.sub(_unescape, old)
     if meant != old and meant in text:
         return "old_string has an escape (\\xNN, \\uNNNN) that read_file shows for a character; write the character itself."
-    lines, wanted = text.split("\n"), old.strip("\n").split("\n")
-    lines = lines[:MAX_SEARCHED_LINES]
-    return _whitespace(lines, wanted) or _nearest(lines, wanted)
+    if old in text:
+        return "old_string has U+FFFD where the file has bytes that are no UTF-8: they cannot be named in an edit."
+    return _whitespace(text, old) or _unicode(text, old) or _nearest(text, old)
 
 
-def _line_of(text: str, part: str) -> int:
-    return text.count("\n", 0, text.index(part)) + 1
+def _line_at(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
 
 
 def _unescape(match: re.Match[str]) -> str:
@@ -53,48 +72,34 @@ def _unescape(match: re.Match[str]) -> str:
     return chr(code) if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else match.group()
 
 
-def _whitespace(lines: Sequence[str], wanted: Sequence[str]) -> str:
+def _whitespace(text: str, old: str) -> str:
     """Return how the text differs if it does so in blanks only, else nothing."""
-    squeezed = [_squeeze(line) for line in wanted]
-    if not any(squeezed) or len(wanted) > MAX_COMPARED_LINES:
+    wanted = old.strip("\n")
+    squeezed = wanted.encode().translate(None, _BLANKS)
+    present = text.encode().translate(None, _BLANKS)
+    position = present.find(squeezed) if squeezed.strip(b"\n") else -1
+    if position < 0:
         return ""
-    present = [_squeeze(line) for line in lines]
-    for start in range(len(lines) - len(wanted) + 1):
-        if _same_words(present, start, squeezed):
-            for index, line in enumerate(wanted):
-                found = lines[start + index]
-                if found != line:
-                    difference = _blank_difference(found, line)
-                    if difference:
-                        return f"It differs only in whitespace at line {start + index + 1}: {difference}."
-            return f"It differs only in whitespace, from line {start + 1} on."
-    return ""
-
-
-def _same_words(present: Sequence[str], start: int, wanted: Sequence[str]) -> bool:
-    """Say whether lines without blanks hold the wanted ones from `start` on, which may begin and end inside a line."""
-    last = len(wanted) - 1
-    if last == 0:
-        return wanted[0] in present[start]
-    return (
-        present[start].endswith(wanted[0])
-        and present[start + last].startswith(wanted[last])
-        and all(present[start + index] == wanted[index] for index in range(1, last))
-    )
-
-
-def _squeeze(line: str) -> str:
-    return "".join(line.split())
+    first = present.count(b"\n", 0, position)
+    ours = wanted.split("\n")
+    theirs = text.split("\n", first + len(ours))[first : first + len(ours)]
+    for number, (found, line) in enumerate(zip(theirs, ours, strict=True), first + 1):
+        difference = _blank_difference(found, line)
+        if difference:
+            return f"It differs only in whitespace at line {number}: {difference}."
+    return f"It differs only in whitespace, from line {first + 1} on."
 
 
 def _blank_difference(found: str, wanted: str) -> str:
-    """Return what differs between two lines that hold the same words."""
+    """Return what differs between two lines that hold the same words, or nothing."""
+    if found == wanted:
+        return ""
     theirs, ours = _indent(found), _indent(wanted)
     if theirs != ours and found.strip() == wanted.strip():
         return f"the file has {_blanks(theirs)} where old_string has {_blanks(ours)}"
     if found.rstrip() == wanted.rstrip():
         whose = "the file has" if len(found) > len(wanted) else "old_string has"
-        return f"{whose} blanks at the end of the line"
+        return f"{whose} trailing blanks"
     return "" if wanted in found else "there are other blanks inside the line"
 
 
@@ -111,27 +116,101 @@ def _blanks(indent: str) -> str:
     return "tabs and spaces mixed"
 
 
-def _nearest(lines: Sequence[str], wanted: Sequence[str]) -> str:
-    """Return the lines that are most like the wanted ones, found by the words of the longest of these."""
+def _unicode(text: str, old: str) -> str:
+    """Return how the text differs if it does so in Unicode form, or in quotes, dashes and blanks of a kind, else nothing."""
+    if text.isascii() and old.isascii():
+        return ""
+    plain, wanted = _plain(text), _plain(old)
+    position = plain.find(wanted)
+    if position >= 0:
+        theirs = text[position : position + len(old)]
+        place, found, sent = next((i, a, b) for i, (a, b) in enumerate(zip(theirs, old, strict=True)) if a != b)
+        line = _line_at(text, position + place)
+        difference = f"the file has {_named(found)} where old_string has {_named(sent)}"
+        return f"It differs in quotes, dashes or blanks at line {line}: {difference}."
+    from unicodedata import normalize
+
+    plain, wanted = normalize("NFC", plain), normalize("NFC", wanted)
+    position = plain.find(wanted)
+    if position < 0:
+        return ""
+    return f"It differs in Unicode form (NFC/NFD) at line {_line_at(plain, position)}."
+
+
+def _plain(text: str) -> str:
+    if text.isascii():
+        return text
+    for plain, others in _LIKE.items():
+        for other in others:
+            text = text.replace(other, plain)
+    return text
+
+
+def _named(char: str) -> str:
+    from unicodedata import name
+
+    return f"U+{ord(char):04X} ({name(char, 'no name')})"
+
+
+def _nearest(text: str, old: str) -> str:
+    """Return the lines that are most like the wanted ones: lines that are equal but for blanks vote, else words do."""
     from difflib import SequenceMatcher
 
-    anchor = max(range(len(wanted)), key=lambda index: len(wanted[index].strip()))
-    words = set(_words(wanted[anchor : anchor + 1]))
-    votes = ((len(words.intersection(_words([line]))), index) for index, line in enumerate(lines))
-    best = nlargest(CANDIDATES, (vote for vote in votes if vote[0]))
+    lines, wanted = text.split("\n"), old.strip("\n").split("\n")
+    votes: Mapping[int, float] = Counter(_equal_lines(lines, wanted)) or _equal_words(text, lines, wanted)
     matcher = SequenceMatcher(None, b=_words(wanted), autojunk=False)
     likeness, place = 0.0, 0
-    for _, index in best:
-        start = max(index - anchor, 0)
+    for start in nlargest(CANDIDATES, votes, key=votes.__getitem__):
         matcher.set_seq1(_words(lines[start : start + len(wanted)]))
-        ratio = matcher.ratio()
+        ratio = matcher.ratio() if matcher.quick_ratio() > likeness else 0.0
         if ratio > likeness:
             likeness, place = ratio, start
     if likeness < LEAST_LIKENESS:
         return "Nothing in the file is much like it; read the file again."
     shown = lines[place : place + min(len(wanted), MAX_SHOWN_LINES)]
-    text = "\n".join(visible(line[:MAX_SHOWN_CHARACTERS]) for line in shown)
-    return f"Nearest text (lines {place + 1}-{place + len(shown)}):\n{text}"
+    nearest = "\n".join(visible(line[:MAX_SHOWN_CHARACTERS])[:MAX_SHOWN_CHARACTERS] for line in shown)
+    return f"Nearest text (lines {place + 1}-{place + len(shown)}):\n{nearest}"
+
+
+def _equal_lines(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[int]:
+    """Yield where the wanted text would start, once for each line that is one of its lines but for blanks around."""
+    places: dict[str, list[int]] = {}
+    for index, line in enumerate(wanted[:MAX_VOTING_LINES]):
+        if stripped := line.strip():
+            places.setdefault(stripped, []).append(index)
+    seen: Counter[str] = Counter()
+    for index, line in enumerate(lines):
+        offsets = places.get(line.strip())
+        if offsets is not None and seen[line] < MAX_VOTING_LINES:
+            seen[line] += 1
+            yield from (max(index - offset, 0) for offset in offsets)
+
+
+def _equal_words(text: str, lines: Sequence[str], wanted: Sequence[str]) -> dict[int, float]:
+    """Return where the wanted text may start, by the words of its longest line; a word that is rare has more weight."""
+    anchor = max(range(len(wanted)), key=lambda index: len(wanted[index].strip()))
+    ends = list(accumulate(len(line) + 1 for line in lines))
+    words = sorted(set(_words(wanted[anchor : anchor + 1])), key=lambda word: (-len(word), word))
+    votes: dict[int, float] = {}
+    for word in words[:MAX_VOTING_WORDS]:
+        found = _lines_with(word, text, ends)
+        for line in found:
+            start = max(line - anchor, 0)
+            votes[start] = votes.get(start, 0.0) + 1 / len(found)
+    return votes
+
+
+def _lines_with(word: str, text: str, ends: Sequence[int]) -> list[int]:
+    """Return the first lines that hold a word; `ends` says where the lines end."""
+    found: list[int] = []
+    position = -1
+    while len(found) < MAX_VOTING_LINES:
+        position = text.find(word, position + 1)
+        if position < 0:
+            break
+        found.append(bisect_right(ends, position))
+        position = ends[found[-1]] - 1
+    return found
 
 
 def _words(lines: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a command printed: kept in bounded memory while it comes, made readable afterwards; does no I/O."""
+"""What a command printed: kept in bounded memory while it comes, made readable afterwards; runs nothing."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from collections import deque
 
 from harness.limits import Limits
 from harness.record import Record
+from harness.tools.spill import Spill
 from harness.visible import visible
 
 HEAD_SHARE = 0.4
 """Of what is shown of a long output: the beginning says what was done, the end how it came out."""
 RESERVED_CHARACTERS = 300
 """Left free of a result's limit for the line that marks the cut and for the lines about how the command ended."""
+SPILL_CHARACTERS = 100
+"""Left free besides, and besides its path, for what is said of the file that holds the full output."""
 BINARY_PROBE_BYTES = 8192
+COUNTED_BYTES = 8 << 20
+"""Of an output, whose lines are counted one by one."""
+SAMPLED_BLOCKS = 8
+"""Of the blocks after those, one in so many is counted."""
 
 # Bytes kept per character that may be shown: escape sequences are dropped, and a character takes up to four bytes.
 _HEAD_BYTES, _TAIL_BYTES = 2, 3
@@ -44,32 +51,74 @@ class Readable(Record):
     truncated: bool
 
 
-class Capture:
-    """The head and the tail of a stream of bytes; its memory is bounded whatever comes."""
+class _Lines:
+    """How many lines a stream has: counted while it is short; guessed from an eighth of what comes later.
 
-    def __init__(self, characters: int) -> None:
-        """Take how many characters the result may hold."""
+    Counting all takes longer than reading it from the pipe.
+    """
+
+    def __init__(self) -> None:
+        self.exact = True
+        self._bytes = 0
+        self._counted = 0
+        self._later_bytes = 0
+        self._blocks = 0
+        self._seen_bytes = 0
+        self._seen = 0
+
+    def add(self, block: bytes) -> None:
+        if self._bytes < COUNTED_BYTES:
+            self._bytes += len(block)
+            self._counted += block.count(b"\n")
+            return
+        self.exact = False
+        self._later_bytes += len(block)
+        if self._blocks % SAMPLED_BLOCKS == 0:
+            self._seen_bytes += len(block)
+            self._seen += block.count(b"\n")
+        self._blocks += 1
+
+    def count(self) -> int:
+        return self._counted + self._seen * self._later_bytes // max(self._seen_bytes, 1)
+
+
+class Capture:
+    """The head and the tail of a stream of bytes; its memory is bounded whatever comes.
+
+    All of it goes to a file, if there is one to go to, as soon as it is clear that something will be left out.
+    """
+
+    def __init__(self, characters: int, spill: Spill | None = None) -> None:
+        """Take how many characters the result may hold, and the file for what does not fit."""
         self.total = 0
         """Bytes that came."""
-        self._characters = max(characters - RESERVED_CHARACTERS, RESERVED_CHARACTERS)
-        self._newlines = 0
+        self._spill = spill
+        reserved = RESERVED_CHARACTERS + (len(spill.path) + SPILL_CHARACTERS if spill is not None else 0)
+        self._characters = max(characters - reserved, RESERVED_CHARACTERS)
+        self._tail_bytes = self._characters * _TAIL_BYTES
+        self._lines = _Lines()
         self._head = bytearray()
         self._tail: deque[bytes] = deque()
         self._tail_size = 0
+        self._spilling = False
 
     def add(self, block: bytes) -> None:
         """Take in the next bytes."""
         self.total += len(block)
-        self._newlines += block.count(b"\n")
+        self._lines.add(block)
+        if self._spilling and self._spill is not None:
+            self._spill.add(block)
+        elif self.total > self._characters * _HEAD_BYTES + self._tail_bytes:
+            self._spill_all(block)
         room = self._characters * _HEAD_BYTES - len(self._head)
         if room > 0:
             self._head += block[:room]
             block = block[room:]
         if not block:
             return
-        self._tail.append(block)
-        self._tail_size += len(block)
-        while self._tail_size - len(self._tail[0]) >= self._characters * _TAIL_BYTES:
+        self._tail.append(block[-self._tail_bytes :])
+        self._tail_size += len(self._tail[-1])
+        while self._tail_size - len(self._tail[0]) >= self._tail_bytes:
             self._tail_size -= len(self._tail.popleft())
 
     def readable(self) -> Readable:
@@ -77,7 +126,8 @@ class Capture:
         head, tail = bytes(self._head), b"".join(self._tail)
         probe = head[:BINARY_PROBE_BYTES]
         if probe.count(0) * 10 > len(probe):
-            return Readable(text=f"[binary output, {self.total:,} bytes]", truncated=True)
+            saved = self._saved("; saved to {}", "; {}")
+            return Readable(text=f"[binary output, {self.total:,} bytes{saved}]", truncated=True)
         if self.total > len(head) + len(tail):
             return self._cut(readable(head), readable(tail))
         whole = readable(head + tail)
@@ -90,9 +140,30 @@ class Capture:
         tail = _end(tail, self._characters - int(self._characters * HEAD_SHARE))
         # As exact as it can be said: what was dropped to make the rest readable counts as omitted.
         size = max(self.total - len(head.encode()) - len(tail.encode()), 0)
-        lines = self._newlines - head.count("\n") - tail.count("\n")
+        lines = max(self._lines.count() - head.count("\n") - tail.count("\n"), 0)
+        about = "" if self._lines.exact else "about "
         gap = "" if head.endswith("\n") else "\n"
-        return Readable(text=f"{head}{gap}[... {size:,} bytes, {lines:,} lines omitted ...]\n{tail}", truncated=True)
+        saved = self._saved("; full output: {}; read it with read_file", "; {}")
+        return Readable(
+            text=f"{head}{gap}[... {size:,} bytes, {about}{lines:,} lines omitted{saved} ...]\n{tail}", truncated=True
+        )
+
+    def _saved(self, where: str, failed: str) -> str:
+        """Return where all of it is, in the words given; save it now if it has not been."""
+        spill = self._spill
+        if spill is None:
+            return ""
+        if not self._spilling:
+            self._spill_all(b"")
+        told = where.format(f"{spill.path} ({spill.failure})" if spill.failure else spill.path)
+        return told if spill.size else failed.format(spill.failure)
+
+    def _spill_all(self, block: bytes) -> None:
+        """Begin the file with what came so far, which is all in memory still, and then `block`."""
+        self._spilling = True
+        if self._spill is not None:
+            for part in (bytes(self._head), *self._tail, block):
+                self._spill.add(part)
 
 
 def readable(raw: bytes) -> str:

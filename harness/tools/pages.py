@@ -9,7 +9,7 @@ from harness.record import Record
 from harness.visible import visible
 
 MAX_LINE_CHARACTERS = 2_000
-MAX_COUNTED_BYTES = 64 * 1024 * 1024
+MAX_COUNTED_BYTES = 32 * 1024 * 1024
 """How far behind the page lines are still counted."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -50,7 +50,9 @@ class _Tally:
     def add(self, data: bytes) -> None:
         self.size += len(data)
         self.newlines += data.count(b"\n")
-        self.crlf += data.count(b"\r\n") + (self.last == b"\r" and data.startswith(b"\n"))
+        if b"\r" in data:  # looking for one byte is ten times quicker than counting two
+            self.crlf += data.count(b"\r\n")
+        self.crlf += self.last == b"\r" and data.startswith(b"\n")
         self.last = data[-1:]
 
     @property

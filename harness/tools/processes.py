@@ -1,38 +1,49 @@
-"""Run one program with everything that it starts in its process group, to an end that always comes; judges nothing.
+"""Run one program and everything that it starts to an end that always comes; judges nothing.
 
-INVARIANT: when `run_group` returns or raises, no process of the group is left, and nothing waits for one that left it.
+INVARIANT: when `run_group` returns or raises, nothing that the program started is left that this process may kill.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import select
 import signal
 import time
 from _thread import allocate_lock, start_new_thread
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from harness.record import Record
+from harness.guard import MARK_VARIABLE
+from harness.procfs import Process
+from harness.record import Record, replace
+from harness.tools.hardening import adopt_orphans
+from harness.tools.live import Live
 from harness.tools.output import Capture
+from harness.tools.start import Launch, start
+from harness.tools.survivors import Survivors, send
 
 if TYPE_CHECKING:
     from subprocess import Popen
 
 GRACE_SECONDS = 2.0
 """Between SIGTERM and SIGKILL."""
-DRAIN_SECONDS = 0.15
-"""How long output is waited for when the program has ended and something else still holds its pipe."""
-SETTLE_SECONDS = 0.05
-"""The same, after what was left of the group has been killed."""
+SETTLE_SECONDS = 0.15
+"""How long what the program left has to end, and to print its last, of its own accord."""
+TERM_SECONDS = 0.25
+"""How long it has after SIGTERM: git removes its lock files then."""
+KILL_SECONDS = 2.0
+"""How long it is killed for; a process inside a system call that cannot be interrupted takes longer."""
+MAX_ROUNDS = 50
+STEP_SECONDS = 0.01
 GONE_SECONDS = 1.0
-"""How long the end after SIGKILL is waited for; a process inside a system call that cannot be interrupted takes longer."""
+"""How long the end of the program itself is waited for after SIGKILL."""
 LOOK_UP_SECONDS = 0.1
 """How often the waiting thread looks up: a signal that comes just before it waits does not wake it."""
-BLOCK_BYTES = 65_536
-"""The capacity of a pipe (pipe(7))."""
+BLOCK_BYTES = 1 << 18
+"""What the pipe holds, and one reading takes: twice as fast as the standard 64 KiB, and small enough for the cache."""
 
 
 class Ending(Enum):
@@ -46,16 +57,6 @@ class Ending(Enum):
     """It ended, and its status went to another part of this process, which waits for children that are not its own."""
 
 
-class Rest(Enum):
-    """What was found to hold the output when the program itself had ended."""
-
-    NOTHING = "nothing"
-    ENDED = "ended"
-    """Processes of its group; they are gone."""
-    ESCAPED = "escaped"
-    """A process that had left the group; it may still run."""
-
-
 class Ended(Record):
     """What a run came to."""
 
@@ -63,7 +64,10 @@ class Ended(Record):
     status: int | None
     """The exit code, or the signal's number."""
     seconds: float
-    rest: Rest
+    terminated: tuple[str, ...] = ()
+    """The names of the processes that still ran when the program had ended, and that are gone."""
+    surviving: tuple[str, ...] = ()
+    """The names of those that could not be killed: another person's, or inside the kernel."""
 
 
 class _Seen(Enum):
@@ -73,15 +77,21 @@ class _Seen(Enum):
 
 
 def run_group(
-    argv: Sequence[str], *, executable: str, cwd: str, environment: Mapping[str, str], seconds: float, output: Capture
+    launch: Launch,
+    *,
+    seconds: float,
+    output: Capture,
+    live: Live | None = None,
+    interrupts: Callable[[], int] | None = None,
 ) -> Ended:
-    """Run `executable` in a session of its own, without input, stdout and stderr merged into `output`; return its end.
+    """Run a program in a session of its own, without input, stdout and stderr merged into `output`; return its end.
 
     After `seconds` the group gets SIGTERM, and SIGKILL two seconds later. KeyboardInterrupt does the same (twice: at
-    once) and is not raised but told by the ending. Processes that made a session of their own are left alone.
+    once) and is not raised but told by the ending. `interrupts` says how often a person asked to stop so far, for a
+    program that raises only the first time. `live` is told on this thread what is printed, ten times a second.
 
-    Raises OSError or ValueError if it cannot be started, ChildProcessError where SIGCHLD is ignored: the kernel would
-    give the number of the program away as soon as it ends.
+    Raises NotConfinedError where it could not be confined, OSError or ValueError if it cannot be started,
+    ChildProcessError where SIGCHLD is ignored: the kernel would give the number of the program away as soon as it ends.
     """
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         raise ChildProcessError(errno.ECHILD, "SIGCHLD is ignored in this process, so no command's end can be learned")
@@ -94,18 +104,27 @@ def run_group(
 
     def work() -> None:
         try:
-            ended.append(_run(argv, executable, cwd, environment, seconds, output, interrupt))
+            ended.append(_run(launch, seconds, output, live, interrupt))
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
             ended.append(error)
         finally:
             done.release()
 
+    asked = interrupts() if interrupts is not None else 0
+    over = False
     try:
         start_new_thread(work, ())
-        while not ended:
+        while not over:
             try:
                 done.acquire(timeout=LOOK_UP_SECONDS)
+                over = bool(ended)
+                if live is not None:
+                    live.deliver(last=over)
+                if interrupts is not None and interrupts() > asked:
+                    asked = interrupts()
+                    os.eventfd_write(interrupt, 1)
             except KeyboardInterrupt:
+                asked += 1
                 os.eventfd_write(interrupt, 1)
     except BaseException:
         os.eventfd_write(interrupt, 1)  # not closed: the thread may still be looking at it
@@ -117,51 +136,68 @@ def run_group(
     return result
 
 
-def _run(
-    argv: Sequence[str],
-    executable: str,
-    cwd: str,
-    environment: Mapping[str, str],
-    seconds: float,
-    output: Capture,
-    interrupt: int,
-) -> Ended:
-    import subprocess
-
+def _run(launch: Launch, seconds: float, output: Capture, live: Live | None, interrupt: int) -> Ended:
     started = time.monotonic()
-    process = subprocess.Popen(
-        argv,
-        executable=executable,
-        cwd=cwd,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        bufsize=0,
-        start_new_session=True,
-    )
-    group = _Group(process, interrupt, output)
+    adopt_orphans()
+    survivors = Survivors(confined=launch.confine is not None or bool(launch.prefix))
+    try:
+        variables = {**launch.environment, MARK_VARIABLE: f"{survivors.mark:x}"}
+        process, pipe = _start(replace(launch, environment=variables))
+    except BaseException:
+        survivors.close()
+        raise
+    group = _Group(process, pipe, interrupt, output, live, survivors)
     try:
         return group.follow(seconds, started)
     finally:
         group.close()
 
 
-class _Group:
-    """A started program, its process group and its pipe."""
+def _start(launch: Launch) -> tuple[Popen[bytes], int]:
+    """Start the program without input; return it, and the end of the pipe from which its output is read."""
+    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    try:
+        _widen(writing)
+        return start(launch, nothing, writing), reading
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(nothing)
+        os.close(writing)
 
-    def __init__(self, process: Popen[bytes], interrupt: int, output: Capture) -> None:
-        if process.stdout is None:
-            raise ValueError("the program was started without a pipe")
+
+def _widen(pipe: int) -> None:
+    try:
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, BLOCK_BYTES)
+    except OSError:
+        pass  # the person's pipes hold too much together (pipe-user-pages-soft); it works as it is, only slower
+
+
+class _Group:
+    """A started program, what it starts, and its pipe."""
+
+    def __init__(
+        self,
+        process: Popen[bytes],
+        pipe: int,
+        interrupt: int,
+        output: Capture,
+        live: Live | None,
+        survivors: Survivors,
+    ) -> None:
         self._process = process
-        self._stream = process.stdout
-        self._pipe = process.stdout.fileno()
+        self._pipe = pipe
         self._pipe_open = True
         self._interrupt = interrupt
         self._output = output
+        self._live = live
+        self._survivors = survivors
         self._poll = select.poll()
         self._exit = -1
         try:
+            survivors.started(process.pid)
             self._exit = os.pidfd_open(process.pid)
         except BaseException:
             self.close()
@@ -170,20 +206,24 @@ class _Group:
             self._poll.register(descriptor, select.POLLIN)
 
     def follow(self, seconds: float, started: float) -> Ended:
-        """Take output until the end, or bring it about after `seconds`; leave nothing of the group behind."""
+        """Take output until the end, or bring it about after `seconds`; leave nothing behind that can be killed."""
         seen = self._until_exit(seconds)
         if seen is not _Seen.EXIT:
             self._stop()
         ending, status = self._status(seen)
-        rest = self._end_rest()
-        return Ended(ending=ending, status=status, seconds=time.monotonic() - started, rest=rest)
+        taken = time.monotonic() - started
+        terminated, surviving = self._end_rest(settle=SETTLE_SECONDS if seen is _Seen.EXIT else 0.0)
+        return Ended(ending=ending, status=status, seconds=taken, terminated=terminated, surviving=surviving)
 
     def close(self) -> None:
         """Kill what is left, reap the program if it is dead, and close the descriptors. May be called again."""
         if self._process.returncode is None:
             self._signal(signal.SIGKILL)
+            self._survivors.close()
             self._process.poll()
-        self._stream.close()
+        if self._pipe >= 0:
+            os.close(self._pipe)
+            self._pipe = -1
         if self._exit >= 0:
             os.close(self._exit)
             self._exit = -1
@@ -197,20 +237,45 @@ class _Group:
         while self._until_exit(GONE_SECONDS) is _Seen.INTERRUPT:
             pass
 
-    def _end_rest(self) -> Rest:
-        """Kill what is left of the group and reap the program. Does not wait for whoever left the group.
+    def _end_rest(self, settle: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """End what the program left, reap the program; return the names of what was ended, and of what was not.
 
-        INVARIANT: the program is not reaped before the group is killed; until then its number cannot name another group.
+        INVARIANT: the program is not reaped before all that is over; until then its number cannot name another group.
         """
         self._poll.unregister(self._exit)
         self._poll.unregister(self._interrupt)
-        drained = self._drain(DRAIN_SECONDS)
+        left = self._until_gone(settle)
+        names = {(one.pid, one.started): one.name for one in left}
+        if left:
+            self._signal(signal.SIGTERM)
+            send(left, signal.SIGTERM, signal.SIGCONT)
+            left = self._until_gone(TERM_SECONDS)
+        deadline = time.monotonic() + KILL_SECONDS
         self._signal(signal.SIGKILL)
-        settled = drained or self._drain(SETTLE_SECONDS)
+        for _ in range(MAX_ROUNDS):
+            if not left or time.monotonic() > deadline:
+                break
+            names |= {(one.pid, one.started): one.name for one in left}
+            send(left, signal.SIGKILL)
+            left = self._until_gone(STEP_SECONDS)
+        self._drain(STEP_SECONDS)
+        self._survivors.close()
         self._process.poll()
-        if drained:
-            return Rest.NOTHING
-        return Rest.ENDED if settled else Rest.ESCAPED
+        surviving = {(one.pid, one.started) for one in left}
+        terminated = tuple(name for one, name in names.items() if one not in surviving)
+        return terminated, tuple(one.name for one in left)
+
+    def _until_gone(self, seconds: float) -> list[Process]:
+        """Take output until it ends and only the program is left, `seconds` at most; return what else is left."""
+        deadline = time.monotonic() + seconds
+        while True:
+            wait = min(max(deadline - time.monotonic(), 0.0), STEP_SECONDS)
+            self._drain(wait)
+            left = self._survivors.left()
+            if wait == 0.0 or not (left or self._pipe_open):
+                return left
+            if not self._pipe_open:
+                time.sleep(wait)
 
     def _status(self, seen: _Seen) -> tuple[Ending, int | None]:
         if seen is _Seen.DEADLINE:
@@ -250,6 +315,8 @@ class _Group:
             block = os.read(self._pipe, BLOCK_BYTES)
             if block:
                 self._output.add(block)
+                if self._live is not None:
+                    self._live.add(block)
             else:
                 self._poll.unregister(self._pipe)
                 self._pipe_open = False

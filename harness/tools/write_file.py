@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from harness.actions import Access, Action, Effects, PathAccess
-from harness.errors import ToolError
+from harness.before_images import BeforeImages
+from harness.errors import ErrorCode, ToolError
 from harness.messages import ToolCall
-from harness.record import Record
+from harness.record import Record, replace
 from harness.tool import Arguments, ToolOutput, ToolSpec
 from harness.tools.arguments import PATH_SCHEMA, text
+from harness.tools.baselines import Baselines
 from harness.tools.diffs import count_lines
-from harness.tools.files import MAX_FILE_BYTES, check_unmoved, is_binary, read_whole, shown, where
-from harness.tools.replacing import Change, Unable, apply, change_to, check_unchanged
-from harness.visible import visible_line
+from harness.tools.encoding import adapted, read_text
+from harness.tools.files import MAX_FILE_BYTES, Present, check_unmoved, read_whole, shown, where
+from harness.tools.replacing import Change, Unable, apply, change_to, check_unchanged, stale, unable
+from harness.visible import visible, visible_line
 from harness.workspace import Workspace
 
 _DESCRIPTION = (
-    "Write a whole text file: a new one, with the folders that it needs, or in the place of an old one. To change a part "
-    "of a file use edit_file. The call is judged before it runs, and a person may be shown the difference."
+    "Write a whole text file: a new one, with the folders that it needs, or in the place of an old one, which must have "
+    "been read before. An old file keeps its encoding, byte-order mark and CRLF line endings. To change a part of a file "
+    "use edit_file. The call is judged before it runs, and a person may be shown the difference."
 )
 
 
@@ -25,44 +29,73 @@ class WriteFileRequest(Record):
 
     path: PathAccess
     change: Change | Unable
+    kept: tuple[str, ...] = ()
+    """What of the old file's form the written bytes keep though the call's content does not have it."""
 
 
 class WriteFileTool:
     """Writes whole files."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(
+        self, workspace: Workspace, *, baselines: Baselines | None = None, images: BeforeImages | None = None
+    ) -> None:
+        """Take what the model has read (shared by the tools of a session), and where old contents are kept for undo."""
         self._workspace = workspace
+        self._baselines = Baselines() if baselines is None else baselines
+        self._images = images
         self.spec = _spec()
 
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action, with the difference to what is there now as its preview.
 
-        A file that cannot be written makes an action too: why not is told by `run`, once the call was judged.
+        A file that cannot be written makes an action too: why not is told by `run`, once the call was judged, since that
+        may say what the file holds. It asks for no more than a read, unless a rule about the write has a say. A write
+        that changes nothing is judged as a read: whether it does says what the file holds.
 
         Raises ToolError for a path that cannot name a file, and for content that is too long.
         """
         path = self._workspace.resolve(text(arguments, "path"), Access.WRITE)
         content = text(arguments, "content").encode()
         if len(content) > MAX_FILE_BYTES:
-            raise ToolError(f"The content is {len(content):,} bytes long; at most {MAX_FILE_BYTES:,} are taken.")
+            told = f"The content is {len(content):,} bytes long; at most {MAX_FILE_BYTES:,} are taken."
+            raise ToolError(told, code=ErrorCode.TOO_LARGE)
         try:
             old = read_whole(path)
+            request = self._request(path, old, content)
         except ToolError as error:
-            change: Change | Unable = Unable(reason=str(error))
-            preview = f"cannot write {where(path)}: a yes changes nothing\n{error}"
-        else:
-            change = change_to(path, old, content)
-            preview = _preview(path, old, change)
+            old, request = None, WriteFileRequest(path=path, change=unable(error))
+        change = request.change
+        read = replace(path, access=Access.READ, shared=False)
+        writes = isinstance(change, Change) and change.changes
         return Action(
             call=call,
             tool=self.spec.name,
             arguments=arguments,
-            facets=(path,),
+            facets=(path,) if writes else (path, read) if isinstance(change, Unable) else (read,),
+            default_of="" if writes else "read_file",
             summary=visible_line(path.written),
-            preview=preview,
+            preview=_preview(request, old),
             shown_whole=isinstance(change, Unable) or change.diff.whole,
-            request=WriteFileRequest(path=path, change=change),
+            change=change.by_digest if isinstance(change, Change) and change.changes else None,
+            request=request,
         )
+
+    def _request(self, path: PathAccess, old: Present | None, content: bytes) -> WriteFileRequest:
+        if old is None:
+            return WriteFileRequest(path=path, change=change_to(path, None, content))
+        form = adapted(content, old.data)
+        if len(form.data) > MAX_FILE_BYTES:
+            told = f"{shown(path)} would have {len(form.data):,} bytes in its encoding; at most {MAX_FILE_BYTES:,} are taken."
+            return WriteFileRequest(path=path, change=Unable(reason=told, code=ErrorCode.TOO_LARGE))
+        if form.data != old.data:
+            baseline = self._baselines.get(path.real)
+            if baseline is None:
+                told = f"Read the file before overwriting it: {shown(path)}. It exists; nothing was written."
+                return WriteFileRequest(path=path, change=Unable(reason=told, code=ErrorCode.NOT_READ))
+            changed = stale(path, baseline, old.data)
+            if changed is not None:
+                return WriteFileRequest(path=path, change=changed)
+        return WriteFileRequest(path=path, change=change_to(path, old, form.data), kept=form.kept)
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - it does what the action says
         """Write the content that was judged, and say what changed.
@@ -73,22 +106,27 @@ class WriteFileTool:
         if not isinstance(request, WriteFileRequest):
             raise TypeError("the action was not prepared by write_file")
         match request.change:
-            case Unable():
-                raise ToolError(request.change.reason)
-            case Change():
-                return self._write(request.change)
+            case Unable(shows=shows) as change:
+                if shows is not None:
+                    self._baselines.saw(request.path.real, shows)
+                raise ToolError(change.reason, code=change.code)
+            case Change() as change:
+                return self._write(change, request.kept)
 
-    def _write(self, change: Change) -> ToolOutput:
+    def _write(self, change: Change, kept: tuple[str, ...]) -> ToolOutput:
         name = shown(change.path)
-        if change.before_sha256 == change.after_sha256:
+        if not change.changes:
             check_unmoved(self._workspace, change.path)
             check_unchanged(change)
             return ToolOutput(content=f"Unchanged: {name}")
-        note = apply(change, self._workspace)
+        note = apply(change, self._workspace, self._images)
+        self._baselines.saw(change.path.real, change.content, change.after_sha256)
         if change.before_sha256 is None:
             said = f"Created {name} ({_lines(count_lines(change.content))}, {len(change.content):,} bytes)"
         else:
             said = f"Overwrote {name} (+{change.diff.added} -{change.diff.removed} lines)"
+        if kept:
+            said += f"; kept: {', '.join(kept)}"
         return ToolOutput(
             content=f"{said}\n{note}" if note else said,
             changed_path=change.path.real,
@@ -97,16 +135,24 @@ class WriteFileTool:
         )
 
 
-def _preview(path: PathAccess, old: bytes | None, change: Change) -> str:
+def _preview(request: WriteFileRequest, old: Present | None) -> str:
+    path, change = request.path, request.change
+    match change:
+        case Unable():
+            return f"cannot write {where(path)}: a yes changes nothing, it only tells the model why\n{visible(change.reason)}"
+        case Change():
+            pass
     diff = change.diff
-    if change.before_sha256 == change.after_sha256:
+    if not change.changes:
         return f"{where(path)} holds this already; nothing will be written"
     if old is None:
         title = f"new file {where(path)}"
-    elif is_binary(old):
-        title = f"overwrite {where(path)}, a binary file of {len(old):,} bytes that is not shown"
+    elif read_text(old.data) is None:
+        title = f"overwrite {where(path)}, a binary file of {len(old.data):,} bytes that is not shown"
     else:
         title = f"overwrite {where(path)} (+{diff.added} -{diff.removed} lines)"
+    if request.kept:
+        title += f"; kept: {', '.join(request.kept)}"
     return f"{title}\n{diff.text()}" if diff.lines else f"{title}\n(empty)"
 
 
@@ -124,7 +170,7 @@ def _spec() -> ToolSpec:
                 "path": PATH_SCHEMA,
                 "content": {
                     "type": "string",
-                    "description": "The whole content, written byte for byte as UTF-8.",
+                    "description": "The whole content; a new file holds it byte for byte as UTF-8.",
                     "maxLength": MAX_FILE_BYTES,
                 },
             },

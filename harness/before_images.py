@@ -1,0 +1,91 @@
+"""What files held before they were changed, kept by digest; it never changes a file that was kept, and judges nothing."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class BeforeImages:
+    """A content-addressed store in a folder of its own: `<2 hex>/<62 hex>`, named by the SHA-256 of what they hold.
+
+    INVARIANT: a file under its final name holds the bytes of its name, and they are on disk: it was written under
+    another name, synced, and renamed. What a crash leaves behind is a file whose name ends in `.tmp`, which nobody reads.
+    """
+
+    def __init__(self, folder: str) -> None:
+        """Take the folder (absolute); it is made, for its owner only, when the first content is kept."""
+        self.folder = folder
+
+    def keep(self, data: bytes) -> str:
+        """Store `data` and return its SHA-256 in hex; when this returns, it is on disk.
+
+        Raises OSError; then it is not to be counted on.
+        """
+        digest = hashlib.sha256(data).hexdigest()
+        if self.get(digest) == data:
+            return digest
+        folder = os.path.dirname(self._path(digest))
+        fresh = not os.path.isdir(folder)
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        temporary = f"{self._path(digest)}.{os.urandom(6).hex()}.tmp"
+        try:
+            _write(temporary, data)
+            os.replace(temporary, self._path(digest))
+        except BaseException:
+            _remove(temporary)
+            raise
+        _sync_folder(folder)
+        if fresh:
+            _sync_folder(self.folder)
+        return digest
+
+    def get(self, sha256: str) -> bytes | None:
+        """Return the content with this digest (64 hex digits), or None: not kept, not readable, or damaged since."""
+        if not _DIGEST.fullmatch(sha256):
+            return None
+        try:
+            descriptor = os.open(self._path(sha256), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with open(descriptor, "rb") as file:
+                data = file.read()
+        except OSError:
+            return None
+        return data if hashlib.sha256(data).hexdigest() == sha256 else None
+
+    def _path(self, digest: str) -> str:
+        return os.path.join(self.folder, digest[:2], digest[2:])
+
+
+def _write(path: str, data: bytes) -> None:
+    descriptor = os.open(path, _NEW_FILE, 0o600)
+    try:
+        # A disk that fills up gives a short write and no error (write(2)).
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        if os.fstat(descriptor).st_size != len(data):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass

@@ -1,0 +1,167 @@
+"""The guard: a small process that outlives the harness by a moment, and ends the commands that it left; runs none itself.
+
+The end of a pipe that only the harness holds is the end of the harness, however that came (kill -9 too). This module
+holds both sides: `Guard` in the harness, `watch` in the process.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from _thread import allocate_lock, start_new_thread
+from collections.abc import Collection
+
+from harness import procfs
+
+MARK_VARIABLE = "HARNESS_CALL"
+"""The variable by which a process is known as one of a command's, as long as it keeps its environment."""
+TERM_SECONDS = 0.25
+"""How long the left ones have to put their files in order, between SIGTERM and SIGKILL."""
+MAX_ROUNDS = 50
+ROUND_SECONDS = 0.05
+
+_CODE = "import sys; sys.path.append(sys.argv[1]); from harness.guard import watch; watch()"
+_guards: dict[int, Guard] = {}
+_lock = allocate_lock()
+
+
+def marked(mark: int) -> bytes:
+    """Return the environment entry of the command whose mark this is."""
+    return f"{MARK_VARIABLE}={mark:x}".encode()
+
+
+def guard() -> Guard:
+    """Return the guard of this process, started if there is none or if it was killed."""
+    with _lock:
+        found = _guards.get(os.getpid())
+        if found is None or not found.alive():
+            if not _guards:
+                os.register_at_fork(after_in_child=_forget)
+            found = _guards[os.getpid()] = Guard()
+    return found
+
+
+def _forget() -> None:
+    """Let go of the parent's pipe in a process forked from the harness: its guard must see the end of the harness."""
+    for inherited in _guards.values():
+        inherited.close()
+
+
+class Guard:
+    """The harness's side. Where the guard cannot be started, commands run all the same, and nothing else is lost.
+
+    Which commands run is written to a file in memory that both hold: the guard sleeps until the harness ends.
+    """
+
+    def __init__(self) -> None:
+        """Start the process, in the background."""
+        self._reading, self._writing = os.pipe2(os.O_CLOEXEC)
+        self._table = os.memfd_create("commands", os.MFD_CLOEXEC)
+        self._lock = allocate_lock()
+        self._running: dict[int, int] = {}
+        self._pid = 0
+        start_new_thread(self._start, ())
+
+    def announce(self, mark: int, leader: int = 0) -> None:
+        """Tell of a command about to be started, and again of its first process, which is its session's as well."""
+        with self._lock:
+            self._running[mark] = leader
+            self._tell()
+
+    def ended(self, mark: int) -> None:
+        """Tell that nothing of it is left."""
+        with self._lock:
+            self._running.pop(mark, None)
+            self._tell()
+
+    def alive(self) -> bool:
+        """Say whether the process runs, is being started, or could not be; take notice of its end."""
+        try:
+            return self._writing >= 0 and (self._pid <= 0 or os.waitpid(self._pid, os.WNOHANG)[0] == 0)
+        except ChildProcessError:
+            return False
+
+    def close(self) -> None:
+        """Close the pipe: for the guard that is the end."""
+        for descriptor in (self._reading, self._writing, self._table):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._reading = self._writing = self._table = -1
+
+    def _start(self) -> None:
+        package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        actions = (
+            (os.POSIX_SPAWN_DUP2, self._reading, 0),
+            (os.POSIX_SPAWN_DUP2, self._table, 1),
+            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+        )
+        try:
+            # An empty environment: what stands in it could be read by the commands, keys too.
+            self._pid = os.posix_spawn(
+                sys.executable,
+                (sys.executable, "-I", "-S", "-c", _CODE, package),
+                {},
+                file_actions=actions,
+                setsid=True,  # Ctrl-C at the terminal is not for it
+                setsigmask=(),
+            )
+        except (OSError, NotImplementedError):
+            self._pid = -1
+        reading, self._reading = self._reading, -1
+        os.close(reading)
+
+    def _tell(self) -> None:
+        """Write the table: lines of mark and number, and an empty line; one write, so that a kill leaves it whole."""
+        lines = "".join(f"{mark} {leader}\n" for mark, leader in self._running.items())
+        try:
+            os.pwrite(self._table, f"{lines}\n".encode(), 0)
+        except OSError:
+            pass  # closed: this is a process forked from the harness, which has a guard of its own
+
+
+def watch() -> None:
+    """Wait for the end of standard input; kill what is left of the commands in standard output. The process itself."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    os.closerange(3, 1 << 20)
+    os.chdir("/")
+    while os.read(0, 1):
+        pass
+    table = os.pread(1, 1 << 20, 0).partition(b"\n\n")[0]
+    running = {int(mark): int(leader) for mark, leader in (line.split() for line in table.splitlines())}
+    if running:
+        _end(running)
+
+
+def _end(running: dict[int, int]) -> None:
+    """End every process of these commands, given as mark and first process (0: not known), with what descends from them.
+
+    INVARIANT: the harness told of a command's end before it reaped the command's first process, so that the number still
+    named it when the harness ended. Later rounds go by marks, and by processes known from the first.
+    """
+    victims: set[tuple[int, int]] = set()
+    for turn in range(MAX_ROUNDS):
+        leaders = frozenset(running.values()) - {0} if turn == 0 else frozenset()
+        found = procfs.family(
+            seen
+            for number in procfs.numbers()
+            if (seen := procfs.process(number)) is not None and number != os.getpid()
+            if (number, seen.started) in victims or seen.session in leaders or _is_marked(number, running)
+        )
+        left = [one for one in found if one.state != "Z"]
+        if not left and turn:
+            return
+        victims.update((one.pid, one.started) for one in left)
+        for one in left:
+            for sent in (signal.SIGKILL,) if turn else (signal.SIGTERM, signal.SIGCONT):
+                try:
+                    os.kill(one.pid, sent)
+                except OSError:
+                    pass
+        time.sleep(ROUND_SECONDS if turn else TERM_SECONDS)
+
+
+def _is_marked(number: int, marks: Collection[int]) -> bool:
+    return procfs.lock_limit(number) in marks or any(procfs.carries(number, marked(mark)) for mark in marks)

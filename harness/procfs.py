@@ -1,0 +1,132 @@
+"""What the kernel tells of processes below /proc (proc(5)): read, never judged, never changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from harness.record import Record
+
+_LOCKS = b"\nMax file locks"
+_cache: list[bool] = []
+
+
+class Process(Record):
+    """One process, as its `stat` file tells of it (proc(5), /proc/pid/stat)."""
+
+    pid: int
+    name: str
+    """At most 15 bytes; any process may change its own."""
+    state: str
+    """One letter; `Z` has ended, and waits for its parent to take notice."""
+    parent: int
+    group: int
+    session: int
+    started: int
+    """Clock ticks since the machine started: with the number it names one process for ever."""
+
+
+def process(pid: int) -> Process | None:
+    """Return what is known of a process; None where there is none of that number."""
+    stat = _read(f"/proc/{pid}/stat")
+    name, mark, rest = stat.partition(b" (")[2].rpartition(b") ")  # the name itself may hold blanks and brackets
+    if not mark:
+        return None
+    fields = rest.split(b" ", 20)
+    return Process(
+        pid=pid,
+        name=name.decode("utf-8", "replace"),
+        state=fields[0].decode(),
+        parent=int(fields[1]),
+        group=int(fields[2]),
+        session=int(fields[3]),
+        started=int(fields[19]),
+    )
+
+
+def numbers() -> Iterator[int]:
+    """Yield the number of every process that can be seen."""
+    return (int(name) for name in os.listdir("/proc") if name.isdigit())
+
+
+def first_children(pid: int) -> set[int]:
+    """Return the children of a process's main thread, ended ones included; on some kernels those of all its threads.
+
+    The main thread is the one that gets the orphans that a process adopts. Its `children` file is one for the life of the
+    process, where those of the threads that start commands are new with each of them: a tenth of a command's time.
+    """
+    if not _has_children_files():
+        return children(pid)
+    return set(map(int, _read(f"/proc/{pid}/task/{pid}/children").split()))
+
+
+def children(pid: int) -> set[int]:
+    """Return the numbers of a process's children, ended ones included.
+
+    From the `children` files of its threads where the kernel has them (CONFIG_PROC_CHILDREN), else from the `stat` of
+    every process there is. What comes or goes meanwhile may be missing: who must know asks again.
+    """
+    if not _has_children_files():
+        return {number for number in numbers() if (other := process(number)) is not None and other.parent == pid}
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return set()
+    return {int(word) for thread in threads for word in _read(f"/proc/{pid}/task/{thread}/children").split()}
+
+
+def _has_children_files() -> bool:
+    if not _cache:
+        _cache.append(os.path.exists("/proc/thread-self/children"))
+    return _cache[0]
+
+
+def family(roots: Iterable[Process]) -> list[Process]:
+    """Return processes with all that descend from them, none twice, parents first."""
+    found = {root.pid: root for root in roots}
+    waiting = list(found)
+    while waiting:
+        for number in children(waiting.pop()):
+            child = process(number)
+            if child is not None and number not in found:
+                found[number] = child
+                waiting.append(number)
+    return list(found.values())
+
+
+def lock_limit(pid: int) -> int | None:
+    """Return a process's hard limit of file locks (RLIMIT_LOCKS); None where it has none or cannot be asked."""
+    words = _read(f"/proc/{pid}/limits").partition(_LOCKS)[2].split(None, 2)
+    return int(words[1]) if len(words) > 1 and words[1].isdigit() else None
+
+
+def carries(pid: int, variable: bytes) -> bool:
+    """Say whether a process was started with `variable` (`NAME=value`) in its environment."""
+    return b"\0" + variable + b"\0" in b"\0" + _read(f"/proc/{pid}/environ")
+
+
+def walls(pid: int) -> tuple[int, int]:
+    """Return whether a process may gain no privileges any more (0 or 1), and how many seccomp filters bind it."""
+    found = {}
+    for line in _read(f"/proc/{pid}/status").splitlines():
+        name, _, value = line.partition(b":")
+        if name in (b"NoNewPrivs", b"Seccomp_filters"):
+            found[name] = int(value)
+    return found.get(b"NoNewPrivs", 0), found.get(b"Seccomp_filters", 0)
+
+
+def _read(path: str) -> bytes:
+    """Return a file's content; nothing for a process that is gone, or that is not ours to look into."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    content = b""
+    try:
+        while block := os.read(descriptor, 65_536):
+            content += block
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)
+    return content

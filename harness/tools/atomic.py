@@ -1,0 +1,252 @@
+"""Give a file in an open folder new bytes: all of them or none, durably; it judges nothing and knows no calls.
+
+The way is O_TMPFILE (open(2), Linux 3.11): a file without a name, filled, synced, and only then given one. A process that
+is killed leaves no trace, but between linkat and rename, where a whole `.harness-*.tmp` may stay behind. Where the file
+system has no nameless files, such a name is taken from the start.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from typing import Self
+
+_NAMELESS = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC
+_NAMED = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OLD = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+_KEPT_ATTRIBUTES = ("user.", "system.posix_acl_access")
+# File systems without nameless files, and old kernels, say one of these.
+_NO_NAMELESS = frozenset((errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.ENOSYS))
+# No /proc, or a file system without hard links.
+_NO_LINK = frozenset((errno.ENOENT, errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EACCES))
+
+
+def replace(
+    folder: int,
+    name: str,
+    content: bytes,
+    *,
+    present: os.stat_result | None,
+    mode: int | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> None:
+    """Put a new file of `content` in the place of `name` in `folder` (a descriptor, O_PATH will do).
+
+    `present` is what is there now: the new file gets its owner, attributes and permission bits as far as that is
+    allowed; set-id and sticky bits it does not get. Where it is None there must be nothing, and the new file gets 0666
+    less the umask. `mode` (permission bits) has its way in either case. `check` is called when all is ready, right before
+    the name changes hands, and may raise.
+
+    Raises OSError (FileExistsError where there is a file against `present`), and what `check` raises: then everything
+    is as it was.
+    """
+    try:
+        _replace(folder, name, content, present, mode, check, named=False)
+    except _NoNameToBeHad:
+        _replace(folder, name, content, present, mode, check, named=True)
+    sync_folder(folder)
+
+
+class _NoNameToBeHad(Exception):
+    """A nameless file cannot be made here, or cannot be given a name."""
+
+
+def _replace(
+    folder: int,
+    name: str,
+    content: bytes,
+    present: os.stat_result | None,
+    mode: int | None,
+    check: Callable[[], None],
+    *,
+    named: bool,
+) -> None:
+    first_mode = 0o666 if present is None else 0o600
+    with (_Named if named else _Nameless)(folder, first_mode) as temporary:
+        write_all(temporary.descriptor, content)
+        if present is not None:
+            _take_over(folder, name, temporary.descriptor, present)
+        if mode is not None:
+            os.fchmod(temporary.descriptor, mode & 0o777)
+        os.fsync(temporary.descriptor)
+        check()
+        if present is None:
+            temporary.become_new(name)
+        else:
+            temporary.become(name)
+
+
+class _Named:
+    """A new file in the folder, gone when the block is left before it became something."""
+
+    def __init__(self, folder: int, mode: int) -> None:
+        self.folder = folder
+        self.name = ""
+        self.descriptor = self.open(mode)
+
+    def open(self, mode: int) -> int:
+        """Return a descriptor of the new file, for writing."""
+        self.name = _temporary_name()
+        return os.open(self.name, _NAMED, mode, dir_fd=self.folder)
+
+    def become_new(self, name: str) -> None:
+        """Take `name`, which nothing must have. Raises FileExistsError."""
+        try:
+            os.link(self.name, name, src_dir_fd=self.folder, dst_dir_fd=self.folder, follow_symlinks=False)
+        except FileExistsError:
+            raise
+        except OSError as error:
+            if error.errno not in _NO_LINK:
+                raise
+            # Without hard links: looked at a moment before, since rename(2) overwrites.
+            if status_of(self.folder, name) is not None:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from None
+            self.become(name)
+
+    def become(self, name: str) -> None:
+        """Take `name` from the file that has it."""
+        os.replace(self.name, name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
+        self.name = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.descriptor)
+        if self.name:
+            try:
+                os.unlink(self.name, dir_fd=self.folder)
+            except OSError:
+                pass
+
+
+class _Nameless(_Named):
+    """The same without a name until the end. Raises _NoNameToBeHad where that cannot be."""
+
+    def open(self, mode: int) -> int:
+        try:
+            return os.open(".", _NAMELESS, mode, dir_fd=self.folder)
+        except OSError as error:
+            if error.errno in _NO_NAMELESS:
+                raise _NoNameToBeHad from None
+            raise
+
+    def become_new(self, name: str) -> None:
+        # The folder is given twice: without src_dir_fd Python calls link(2), which does not follow the magic link.
+        source = f"/proc/self/fd/{self.descriptor}"
+        try:
+            os.link(source, name, src_dir_fd=self.folder, dst_dir_fd=self.folder, follow_symlinks=True)
+        except FileExistsError:
+            raise
+        except OSError as error:
+            if error.errno in _NO_LINK:
+                raise _NoNameToBeHad from None
+            raise
+
+    def become(self, name: str) -> None:
+        temporary = _temporary_name()
+        self.become_new(temporary)
+        self.name = temporary
+        super().become(name)
+
+
+def _temporary_name() -> str:
+    return f".harness-{os.urandom(6).hex()}.tmp"
+
+
+def write_all(descriptor: int, content: bytes) -> None:
+    """Write `content` at the start of a file that is empty. Raises OSError, also where less than all was written."""
+    # A disk that fills up gives a short write and no error (write(2)): the size is counted and then looked at.
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+    size = os.fstat(descriptor).st_size
+    if size != len(content):
+        raise OSError(errno.EIO, f"{size:,} of {len(content):,} bytes were written")
+
+
+class TornError(Exception):
+    """A file was written in part, and its old bytes could not be put back."""
+
+
+def overwrite(folder: int, name: str, old: bytes, content: bytes) -> None:
+    """Write `content` over the bytes of the file itself, which holds `old`: where it cannot be replaced by another.
+
+    Not atomic: who reads meanwhile may see a part of each, and a crash may leave that. The caller keeps `old` elsewhere
+    before. Raises OSError when the old bytes were put back, and TornError when even that failed.
+    """
+    descriptor = os.open(name, os.O_WRONLY | _OLD, dir_fd=folder)
+    try:
+        try:
+            _write_over(descriptor, content)
+        except BaseException:
+            try:
+                _write_over(descriptor, old)
+            except OSError as error:
+                raise TornError(error.strerror or str(error)) from error
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _write_over(descriptor: int, content: bytes) -> None:
+    done = 0
+    while done < len(content):
+        done += os.pwrite(descriptor, memoryview(content)[done:], done)
+    os.ftruncate(descriptor, len(content))
+    os.fsync(descriptor)
+
+
+def _take_over(folder: int, name: str, descriptor: int, present: os.stat_result) -> None:
+    """Give the new file the old one's owner, attributes and permissions, as far as that is allowed."""
+    own = os.fstat(descriptor)
+    if (own.st_uid, own.st_gid) != (present.st_uid, present.st_gid):
+        try:
+            os.fchown(descriptor, present.st_uid, present.st_gid)
+        except PermissionError:
+            pass
+    try:
+        old = os.open(name, os.O_RDONLY | _OLD, dir_fd=folder)
+    except OSError:
+        pass
+    else:
+        _copy_attributes(old, descriptor)
+        os.close(old)
+    # Last, since a change of owner clears bits; set-id bits are never given to content that a model wrote.
+    os.fchmod(descriptor, present.st_mode & 0o777)
+
+
+def _copy_attributes(old: int, new: int) -> None:
+    try:
+        names = os.listxattr(old)
+    except OSError:
+        return  # a file system without them
+    for attribute in names:
+        if attribute.startswith(_KEPT_ATTRIBUTES):
+            try:
+                os.setxattr(new, attribute, os.getxattr(old, attribute))
+            except OSError:
+                pass  # not ours to give
+
+
+def status_of(folder: int, name: str) -> os.stat_result | None:
+    """Return what `name` is in the open `folder`, a link itself and not what it leads to; None if there is nothing."""
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def sync_folder(folder: int) -> None:
+    """Make new names durable, where the folder may be read and the file system can."""
+    try:
+        readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return
+    try:
+        os.fsync(readable)
+    except OSError:
+        pass
+    finally:
+        os.close(readable)

@@ -1,0 +1,68 @@
+"""What the model of this session has read: per file the digest of what it saw, so that nothing is written over unseen.
+
+It reads no file and judges nothing. It lives as long as the session, in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+
+from harness.record import Record
+
+MAX_FILES = 10_000
+"""Whose digests are kept; the one that was longest not used goes first, and must be read again."""
+MAX_KEPT_BYTES = 256 * 1024
+"""Of one file, for showing what changed since; of larger ones only the digest is kept."""
+MAX_ALL_KEPT_BYTES = 16 * 1024 * 1024
+
+
+class Baseline(Record):
+    """A file's content as the model last saw it, whole or a page of it."""
+
+    sha256: str
+    content: bytes | None
+    """None: too large to be kept."""
+
+
+class Baselines:
+    """The baselines of one session, by resolved path. All file tools of a session share one of these."""
+
+    def __init__(self) -> None:
+        self._by_path: OrderedDict[str, Baseline] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, real: str) -> Baseline | None:
+        """Return what the model saw of the file at an absolute, resolved path; None if it never did."""
+        baseline = self._by_path.get(real)
+        if baseline is not None:
+            self._by_path.move_to_end(real)
+        return baseline
+
+    def saw(self, real: str, content: bytes, sha256: str = "") -> None:
+        """Note that the model was shown (a part of) `content`, or wrote it: what it writes next may be meant for that.
+
+        `sha256` is its digest, where that is known.
+        """
+        self._forget(real)
+        kept = content if len(content) <= MAX_KEPT_BYTES else None
+        self._by_path[real] = Baseline(sha256=sha256 or hashlib.sha256(content).hexdigest(), content=kept)
+        self._bytes += len(kept or b"")
+        self._bound()
+
+    def _forget(self, real: str) -> None:
+        old = self._by_path.pop(real, None)
+        if old is not None:
+            self._bytes -= len(old.content or b"")
+
+    def _bound(self) -> None:
+        while len(self._by_path) > MAX_FILES:
+            self._forget(next(iter(self._by_path)))
+        if self._bytes <= MAX_ALL_KEPT_BYTES:
+            return
+        for real, baseline in list(self._by_path.items()):
+            if baseline.content is not None:
+                self._bytes -= len(baseline.content)
+                self._by_path[real] = Baseline(sha256=baseline.sha256, content=None)  # keeps its place in the order
+                if self._bytes <= MAX_ALL_KEPT_BYTES:
+                    return

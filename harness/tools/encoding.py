@@ -1,0 +1,123 @@
+"""How a text file is encoded: told by its byte-order mark alone, never guessed; bytes in, bytes out; pure."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import assert_never
+
+from harness.record import Record
+
+BINARY_PROBE_BYTES = 8192
+UTF_8_MARK = b"\xef\xbb\xbf"
+_UTF_32_MARKS = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
+
+
+class Encoding(Enum):
+    """The encodings that are read and written; the value is Python's name of the codec."""
+
+    UTF_8 = "utf-8"
+    UTF_16_LE = "utf-16-le"
+    UTF_16_BE = "utf-16-be"
+
+    @property
+    def label(self) -> str:
+        """The name for people."""
+        return self.value.replace("utf", "UTF").replace("-le", "LE").replace("-be", "BE")
+
+    @property
+    def mark(self) -> bytes:
+        """The byte-order mark."""
+        match self:
+            case Encoding.UTF_8:
+                return UTF_8_MARK
+            case Encoding.UTF_16_LE:
+                return b"\xff\xfe"
+            case Encoding.UTF_16_BE:
+                return b"\xfe\xff"
+            case _:
+                assert_never(self)
+
+
+class Text(Record):
+    """A file's content as UTF-8, in which texts are found and replaced."""
+
+    encoding: Encoding
+    body: bytes
+    """The content as UTF-8. Of a file in UTF-8 these are its very bytes, byte-order mark and invalid ones included; of
+    one in UTF-16 the mark is left out, and a lone surrogate is the three bytes that UTF-8 would give it."""
+
+    def encoded(self, body: bytes) -> bytes:
+        """Return the bytes of a file of this encoding whose content is `body`; all that `body` keeps is kept exactly."""
+        if self.encoding is Encoding.UTF_8:
+            return body
+        decoded = body.decode("utf-8", "surrogatepass")
+        return self.encoding.mark + decoded.encode(self.encoding.value, "surrogatepass")
+
+
+def encoding_of(start: bytes) -> Encoding:
+    """Return the encoding that the first bytes of a file tell: UTF-16 by its byte-order mark, else UTF-8."""
+    if not start.startswith(_UTF_32_MARKS):
+        for encoding in (Encoding.UTF_16_LE, Encoding.UTF_16_BE):
+            if start.startswith(encoding.mark):
+                return encoding
+    return Encoding.UTF_8
+
+
+def read_text(data: bytes) -> Text | None:
+    """Return a file's content as text, or None for what is no text: a NUL near the start, UTF-16 that is none.
+
+    INVARIANT: `text.encoded(text.body) == data`.
+    """
+    encoding = encoding_of(data)
+    if encoding is Encoding.UTF_8:
+        text = Text(encoding=encoding, body=data)
+    else:
+        try:
+            decoded = data[2:].decode(encoding.value, "surrogatepass")
+        except UnicodeDecodeError:
+            return None  # an odd number of bytes
+        text = Text(encoding=encoding, body=decoded.encode("utf-8", "surrogatepass"))
+        if text.encoded(text.body) != data:
+            return None
+    return None if is_binary(text.body) else text
+
+
+def is_binary(data: bytes) -> bool:
+    """Say whether bytes from a file's start are no text in UTF-8 or its kin: a NUL among the first 8 KiB."""
+    return b"\0" in data[:BINARY_PROBE_BYTES]
+
+
+def readable(data: bytes) -> bytes:
+    """Return what of a file's content is shown in a difference: its text as UTF-8, nothing for what is no text."""
+    text = read_text(data)
+    return b"" if text is None else text.body
+
+
+class Adapted(Record):
+    """New content in the form of the file that it replaces."""
+
+    data: bytes
+    kept: tuple[str, ...]
+    """What was kept of the old form though the content does not have it, in words."""
+
+
+def adapted(content: bytes, old: bytes) -> Adapted:
+    """Return `content` (UTF-8) in the form of the file that held `old`: its encoding, byte-order mark and line ends.
+
+    Line ends become CR LF where all of the old ones are and `content` has no CR at all. What was no text gives no form.
+    """
+    text = read_text(old)
+    if text is None:
+        return Adapted(data=content, kept=())
+    kept = []
+    newlines = text.body.count(b"\n")
+    if newlines and newlines == text.body.count(b"\r\n") and b"\r" not in content and b"\n" in content:
+        content = content.replace(b"\n", b"\r\n")
+        kept.append("CRLF line endings")
+    if text.encoding is not Encoding.UTF_8:
+        kept.append(f"{text.encoding.label} with BOM")
+        return Adapted(data=text.encoded(content.removeprefix(UTF_8_MARK)), kept=tuple(kept))
+    if text.body.startswith(UTF_8_MARK) and not content.startswith(UTF_8_MARK):
+        content = UTF_8_MARK + content
+        kept.append("BOM")
+    return Adapted(data=content, kept=tuple(kept))

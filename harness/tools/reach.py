@@ -1,0 +1,176 @@
+"""What a command may reach: the effects of its verdict as the walls that the kernel puts up; grants nothing itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from harness.actions import Effects, Enforcement
+from harness.errors import ToolError
+from harness.workspace import Workspace
+
+if TYPE_CHECKING:
+    from harness.sandbox import Confinement, Machine, Walls
+
+UNCONFINED = "none: a person allowed this command to run unconfined"
+CONTAINER_HINT = (
+    "in a container, run it with a seccomp profile that allows the landlock_* calls (Docker 23 and newer do), on Linux 6.2 "
+    "or newer, or install bubblewrap and allow user namespaces"
+)
+
+
+class Reach:
+    """The walls around the commands of one workspace."""
+
+    def __init__(self, workspace: Workspace, *, hide: Sequence[str] = (), machine: Machine | None = None) -> None:
+        """Take what is hidden besides what a policy hides (absolute paths), and what this machine can enforce: it is
+        measured when first needed where `machine` is None."""
+        self._workspace = workspace
+        self._hide = tuple(hide)
+        self._measured = machine
+
+    @property
+    def level(self) -> str:
+        """What this machine can hold commands to, in one short line: `Landlock 7, seccomp`, or `none` and why."""
+        from harness.sandbox import describe, enforces
+
+        machine = self._machine()
+        if enforces(machine):
+            return describe(machine)
+        return f"none: {'; '.join(machine.reasons) or describe(machine)}"
+
+    @property
+    def confines(self) -> bool:
+        """Whether this machine can keep commands from writing and from the network."""
+        from harness.sandbox import enforces
+
+        return enforces(self._machine())
+
+    def told(self, effects: Effects) -> str:
+        """Return what will hold a command to `effects`, in the words of `level`."""
+        if effects.enforcement is Enforcement.OFF:
+            return UNCONFINED
+        if not self.confines:
+            return self.level
+        walls = walls_for(effects, self._workspace, hide=self._hide)
+        inside = [path for path in walls.hide if os.path.lexists(path) and _lies_in(path, walls.write)]
+        if not inside:
+            return self.level
+        from harness.sandbox import bubblewrap
+
+        return f"{self.level}, bubblewrap" if bubblewrap.find() else f"{self.level}; not hidden: {', '.join(inside)}"
+
+    def confinement(self, effects: Effects, temporary: Callable[[], str]) -> Confinement | None:
+        """Return the walls for one command, to be entered by the thread that starts it; None where it runs without.
+
+        `temporary` makes or names the folder for temporary files of commands that may write at all. Folders that a rule
+        grants and that are missing are made.
+
+        Raises ToolError where the walls are required and cannot be put up, OSError where the kernel refuses.
+        """
+        from harness.sandbox import Unenforceable, Unhidden, prepare
+
+        if effects.enforcement is Enforcement.OFF:
+            return None
+        required = effects.enforcement is Enforcement.REQUIRED
+        if not self.confines:
+            if required:
+                raise ToolError(
+                    f"The policy requires that commands are confined, and this machine cannot: {self.level}."
+                )
+            return None
+        for folder in missing_folders(effects, self._workspace):
+            os.makedirs(folder, exist_ok=True)
+        walls = walls_for(effects, self._workspace, temporary=temporary, hide=self._hide)
+        try:
+            return prepare(walls, self._machine(), unhidden=Unhidden.REFUSE if required else Unhidden.TELL)
+        except Unenforceable as error:
+            raise ToolError(f"This command cannot be confined to what it may do: {error}. Nothing was run.") from None
+
+    def _machine(self) -> Machine:
+        if self._measured is None:
+            from harness.sandbox import probe
+
+            self._measured = probe()
+        return self._measured
+
+
+def only_looks(effects: Effects) -> bool:
+    """Say whether effects permit neither a write nor the network."""
+    return effects.write == () and not effects.granted and not effects.network
+
+
+def walls_for(
+    effects: Effects, workspace: Workspace, *, temporary: Callable[[], str] | None = None, hide: Sequence[str] = ()
+) -> Walls:
+    """Return the walls that hold a command to `effects`, as the disk is now.
+
+    `temporary` names the folder for the temporary files of a command that may write at all; `hide` is hidden besides what
+    the policy hides.
+
+    INVARIANT: nothing else is writable but what a policy or a part of the command names, and what lies below. A folder of
+    the workspace that is granted must lie in the workspace when links are followed.
+    """
+    from harness.sandbox import Walls
+
+    trees = [path for entry in effects.granted if (path := _granted(entry, workspace)) is not None]
+    write = [*trees, *(path for named in effects.write or () for path in _named(named, workspace))]
+    show = [] if workspace.outputs is None else [workspace.outputs]
+    if temporary is not None and not only_looks(effects):
+        write.append(temporary())
+    hidden = (*(_placed(entry, workspace) for entry in effects.hide), *hide)
+    return Walls(
+        write=tuple(dict.fromkeys(write)),
+        network=effects.network,
+        hide=tuple(dict.fromkeys(os.path.realpath(path) for path in hidden)),
+        show=tuple(show),
+    )
+
+
+def missing_folders(effects: Effects, workspace: Workspace) -> Iterator[str]:
+    """Yield the folders of the workspace that are granted by a name that ends in a slash, and are not there yet."""
+    for entry in effects.granted:
+        if entry.endswith("/") and not entry.startswith(("/", "~")):
+            path = _granted(entry, workspace)
+            if path is not None and not os.path.lexists(path):
+                yield path
+
+
+def _lies_in(path: str, folders: Sequence[str]) -> bool:
+    return any(path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders)
+
+
+def _placed(entry: str, workspace: Workspace) -> str:
+    """Return the absolute path that a policy's word for a place means."""
+    if entry == "~" or entry.startswith("~/"):
+        return os.path.normpath(workspace.home + entry[1:])
+    return os.path.normpath(os.path.join(workspace.root, entry))
+
+
+def _granted(entry: str, workspace: Workspace) -> str | None:
+    """Return where a granted place lies; None for one of the workspace that a link leads out of it."""
+    real = os.path.realpath(_placed(entry, workspace))
+    if entry.startswith(("/", "~")):
+        return None if real == "/" else real
+    root = workspace.root.rstrip("/")
+    return real if real == workspace.root or real.startswith(f"{root}/") else None
+
+
+def _named(path: str, workspace: Workspace) -> Iterator[str]:
+    """Yield what must be writable so that a command can write `path`: itself, and the folder that holds its name.
+
+    That folder is left out where it is far more than the path: `/`, the home folder and what is above it, the folders
+    above the workspace; and for a file outside the workspace that exists, since it can be written in its place.
+    """
+    if os.path.lexists(path):
+        yield path
+    root, home = (f"{folder.rstrip('/')}/" for folder in (workspace.root, workspace.home))
+    if os.path.isfile(path) and not path.startswith(root):
+        return
+    folder = os.path.dirname(path)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    # INVARIANT: a folder is never granted for a path in it if the workspace or the home folder lies in that folder.
+    if folder == workspace.root or not any(place.startswith(f"{folder.rstrip('/')}/") for place in (root, home)):
+        yield folder

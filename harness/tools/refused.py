@@ -1,0 +1,51 @@
+"""Recognise in a command's output that the walls refused something, so that model and person know why; it guesses, and says so."""
+
+from __future__ import annotations
+
+import re
+
+from harness.actions import Effects
+from harness.visible import visible_line
+
+MAX_PLACES = 8
+
+_REFUSED = re.compile(
+    r"Permission denied|Operation not permitted|Read-only file system|EACCES|EPERM|EROFS|PermissionError"
+    r"|Invalid cross-device link|EXDEV|cannot create temp file for here-document"
+)
+_UNREACHABLE = re.compile(
+    r"Could not resolve|Temporary failure in name resolution|Name or service not known|Network is unreachable|getaddrinfo"
+    r"|ENETUNREACH|EAI_AGAIN|ENOTFOUND|Connection refused|nodename nor servname|unable to (?:access|connect)"
+    r"|Failed to (?:connect|establish)"
+)
+
+
+_COMPLAINT = re.compile(
+    r"^[\w./+-]+: .*(?:: Permission denied|: Operation not permitted|cannot create temp file for here-document.*)$",
+    re.MULTILINE,
+)
+"""As programs write it: a whole line, its own name in front."""
+
+
+def wall_notes(output: str, effects: Effects, *, failed: bool) -> list[str]:
+    """Return notes for what the output of a command shows of the walls around it; mostly none.
+
+    That of a command which did not fail as a whole may be any text (`grep -r`): there only a program's own complaint counts.
+    """
+    notes: list[str] = []
+    if not failed and not _COMPLAINT.search(output):
+        return notes
+    if _REFUSED.search(output):
+        notes.append(
+            f"[confined: it may write {_places(effects)}; a refused write or a hidden file may come from that]"
+        )
+    if not effects.network and (_UNREACHABLE.search(output) or ("socket" in output and _REFUSED.search(output))):
+        notes.append("[confined: it has no network; that it could not connect may come from that]")
+    return notes
+
+
+def _places(effects: Effects) -> str:
+    places = [*effects.granted, *(effects.write or ())]
+    shown = ", ".join(visible_line("the workspace" if place == "." else place, 100) for place in places[:MAX_PLACES])
+    more = f" and {len(places) - MAX_PLACES} more" if len(places) > MAX_PLACES else ""
+    return f"{shown}{more}" if shown else "nothing"

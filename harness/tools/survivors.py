@@ -1,0 +1,126 @@
+"""What a command leaves running: found among the children of this process, named, signalled; waits for nothing.
+
+INVARIANT: whose a process is. When a command's first process has ended, all that it left descends from children of the
+harness (hardening.adopt_orphans). Such a child is the command's
+  - if it is of the session or the group of the command's first process, which is not reaped before all this is over;
+  - or if it carries the command's mark, in its environment or as its limit of file locks;
+  - or if no other command runs in this process, and it is bound as none but a command's processes are: by a limit of file
+    locks that this process has not, or by the very walls of the command, if that is confined and this process is not.
+A child that was there before the command never is, nor one that none of this holds for: what a library's user started,
+or the guard. Only what is the command's is signalled, and reaped.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from _thread import allocate_lock
+
+from harness import procfs
+from harness.guard import guard, marked
+from harness.procfs import Process
+from harness.tools.hardening import bound, new_mark
+
+_running: set[int] = set()
+"""The marks of the commands that run in this process."""
+_lock = allocate_lock()
+
+
+class Survivors:
+    """What one command has started, from before its start until nothing of it is left."""
+
+    def __init__(self, *, confined: bool) -> None:
+        """Take note of the children that are there before it. `close` must be called."""
+        self.mark = new_mark()
+        """Names the command: see guard.marked and hardening.bound."""
+        self._confined = confined
+        self._walls = (0, 0)
+        self._leader = 0
+        self._known: set[tuple[int, int]] = set()
+        with _lock:
+            _running.add(self.mark)
+        self._guard = guard()
+        self._guard.announce(self.mark)
+        self._before = procfs.first_children(os.getpid())
+
+    def started(self, leader: int) -> None:
+        """Take the number of its first process, which is its session's and its group's as well; bound and mark it.
+
+        What it has started before it was bound gets the same: a command may be quicker than this thread.
+        """
+        self._leader = leader
+        self._guard.announce(self.mark, leader)
+        if self._confined:
+            self._walls = procfs.walls(leader)
+        bound(leader, self.mark)
+        waiting = procfs.first_children(leader)
+        while waiting:
+            number = waiting.pop()
+            if bound(number, self.mark):
+                waiting |= procfs.first_children(number)
+
+    def close(self) -> None:
+        """Forget the command: nothing of it is left. Called before its first process is reaped; may be called again."""
+        self._guard.ended(self.mark)
+        with _lock:
+            _running.discard(self.mark)
+
+    def left(self) -> list[Process]:
+        """Return every process of the command that still runs, besides its first; reap those that have ended."""
+        roots = []
+        for number in procfs.first_children(os.getpid()) - self._before - {self._leader}:
+            child = procfs.process(number)
+            if child is None or child.parent != os.getpid() or not self._owns(child):
+                continue
+            if child.state == "Z":
+                _reap(number)
+            else:
+                roots.append(child)
+        return [one for one in procfs.family(roots) if one.state != "Z"] if roots else []
+
+    def _owns(self, child: Process) -> bool:
+        """Apply the rule that stands at the head of this module; what was the command's once is so when it has ended."""
+        identity = (child.pid, child.started)
+        if identity not in self._known and self._is_owned(child):
+            self._known.add(identity)
+        return identity in self._known
+
+    def _is_owned(self, child: Process) -> bool:
+        if self._leader in (child.session, child.group):
+            return True
+        limit = procfs.lock_limit(child.pid)
+        if limit == self.mark or procfs.carries(child.pid, marked(self.mark)):
+            return True
+        with _lock:
+            alone = _running == {self.mark}
+        if not alone:
+            return False
+        if limit != procfs.lock_limit(os.getpid()):
+            return True
+        own = procfs.walls(os.getpid())
+        return self._walls > own and procfs.walls(child.pid) == self._walls
+
+
+def send(processes: list[Process], *numbers: signal.Signals) -> None:
+    """Send signals to processes; one that ended since, so that another may have its number, is left alone."""
+    for one in processes:
+        try:
+            descriptor = os.pidfd_open(one.pid)
+        except OSError:
+            continue
+        try:
+            now = procfs.process(one.pid)
+            if now is not None and now.started == one.started:
+                for number in numbers:
+                    signal.pidfd_send_signal(descriptor, number)
+        except OSError:
+            pass  # it ended, or became another person's (a program that changes its user)
+        finally:
+            os.close(descriptor)
+
+
+def _reap(number: int) -> None:
+    try:
+        os.waitid(os.P_PID, number, os.WEXITED | os.WNOHANG)
+    except ChildProcessError:
+        pass  # another part of this process waits for children that are not its own

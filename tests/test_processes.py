@@ -1,0 +1,492 @@
+"""Processes to their end: nothing that a command starts outlives it, whatever it does, nor the harness, however that ends."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import procfs
+from harness.guard import guard
+from harness.interrupt import Interrupt
+from harness.record import replace
+from harness.tools.hardening import MAX_OPEN_FILES, OOM_SCORE
+from harness.tools.live import KEPT_BYTES, Live
+from harness.tools.output import Capture
+from harness.tools.processes import Ended, Ending, run_group
+from harness.tools.spill import OutputFolder
+from harness.tools.start import Launch, NotConfinedError, start
+from harness.tools.survivors import Survivors
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PATH = "/usr/local/bin:/usr/bin:/bin"
+NOBODY = 65534
+
+
+def launch(command: str) -> Launch:
+    return Launch(
+        argv=("bash", "--noprofile", "--norc", "-c", "--", command),
+        executable="/bin/bash",
+        cwd="/",
+        environment={"PATH": PATH, "PYTHON": sys.executable},
+    )
+
+
+def run(command: str, *, seconds: float = 20.0, confine: Callable[[], None] | None = None) -> tuple[Ended, str]:
+    """Return how the command ended, and what it printed."""
+    output = Capture(30_000)
+    ended = run_group(replace(launch(command), confine=confine), seconds=seconds, output=output)
+    return ended, output.readable().text
+
+
+def alive(token: str) -> list[int]:
+    """Return the processes, ended ones left out, on whose command line `token` stands."""
+    found = []
+    for number in procfs.numbers():
+        try:
+            with open(f"/proc/{number}/cmdline", "rb") as file:
+                words = file.read()
+        except OSError:
+            continue
+        if token.encode() in words and number != os.getpid():
+            found.append(number)
+    return found
+
+
+@pytest.fixture
+def token() -> Iterator[str]:
+    """A number that a sleep of this test, and of no other, sleeps for."""
+    number = f"1000.{random.randrange(10**9):09}"
+    yield number
+    for survivor in alive(number):
+        os.kill(survivor, signal.SIGKILL)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not (holds := condition()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return holds
+
+
+def gone(pid: int) -> bool:
+    """Say whether a process has ended. The tests' own process adopts orphans, so that it has to take notice of them."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        pass
+    return procfs.process(pid) is None
+
+
+DAEMON = "if os.fork() == 0: os.setsid(); os.fork() and os._exit(0); os.execvp('sleep', ['sleep', '{}'])"
+LEAVES = [
+    pytest.param("sleep {} &", ("sleep",), id="a background job"),
+    pytest.param("sleep {} > /dev/null 2>&1 &", ("sleep",), id="one that closed the pipe"),
+    pytest.param("nohup sleep {} > /dev/null 2>&1 & disown", ("sleep",), id="one that hangups do not end"),
+    pytest.param("setsid sleep {} & sleep 0.1", ("sleep",), id="a session of its own"),
+    pytest.param(
+        "setsid bash -c 'setsid bash -c \"setsid sleep {} & exit\" & exit' & sleep 0.1", ("sleep",), id="three"
+    ),
+    pytest.param(f'"$PYTHON" -c "import os\n{DAEMON}"; sleep 0.1', ("sleep",), id="a daemon"),
+    pytest.param(
+        f'env -i "$PYTHON" -c "import os\n{DAEMON}"; sleep 0.1', ("sleep",), id="a daemon that cleared its environment"
+    ),
+    pytest.param("env -i setsid sleep {} & sleep 0.1", ("sleep",), id="no environment"),
+    pytest.param(
+        "exec env -i setsid sleep {} < /dev/null > /dev/null 2>&1 &", ("sleep",), id="no environment, no pipe"
+    ),
+    pytest.param("ulimit -x 5; env -i setsid sleep {} & sleep 0.1", ("sleep",), id="that changed its mark"),
+    pytest.param(
+        "setsid bash -c \"trap '' TERM; while :; do sleep {}; done\" & sleep 0.1",
+        ("bash", "sleep"),
+        id="no ear for TERM",
+    ),
+    pytest.param("setsid bash -c 'kill -STOP $$; : {}' & sleep 0.1", ("bash",), id="stopped"),
+    pytest.param("setsid yes {} & sleep 0.1", ("yes",), id="one that fills the pipe"),
+    pytest.param("for i in {{1..60}}; do setsid sleep {} & done; sleep 0.1", ("sleep",) * 60, id="sixty"),
+    pytest.param("coproc sleep {}", ("sleep",), id="a coprocess"),
+    pytest.param(
+        "exec sleep {} 3> >(sleep {}) & exec true", ("sleep", "sleep"), id="a shell that became another program"
+    ),
+]
+
+
+@pytest.mark.parametrize(("command", "names"), LEAVES)
+def test_what_a_command_leaves_is_ended_and_named(token: str, command: str, names: tuple[str, ...]) -> None:
+    before = procfs.children(os.getpid())
+    started = time.monotonic()
+
+    ended, _ = run(command.format(*[token] * 2))
+
+    assert (ended.ending, sorted(ended.terminated), ended.surviving) == (Ending.EXITED, sorted(names), ())
+    assert alive(token) == []
+    assert procfs.children(os.getpid()) - before <= {guard()._pid}
+    assert time.monotonic() - started < 4.0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "setsid sleep {} & sleep {}",
+        "setsid bash -c \"trap '' TERM; while :; do sleep {}; done\" & while :; do sleep {}; done",
+        "env -i setsid sleep {} & kill -STOP $$; : {}",
+        "f() {{ sleep {} & sleep 0.01; f & f; }}; f {}",
+    ],
+)
+def test_a_timeout_ends_everything(token: str, command: str) -> None:
+    ended, _ = run(command.format(token, token), seconds=0.3)
+
+    assert (ended.ending, ended.surviving) == (Ending.TIMED_OUT, ())
+    assert ended.seconds < 0.3 + 2.5
+    assert alive(token) == []
+
+
+def test_a_job_has_a_moment_to_put_its_files_in_order(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    job = f"trap 'rm {lock}; exit' TERM; touch {lock}; while :; do sleep 0.01; done"
+
+    run(f'setsid bash -c "{job}" & until [ -e {lock} ]; do :; done')
+
+    assert not lock.exists()
+
+
+# Whose a process is
+
+
+def test_what_a_librarys_user_starts_is_left_alone() -> None:
+    """Before the command and while it runs; in a session of its own, without an environment; dead, too."""
+    started = []
+
+    def start() -> None:
+        for seconds in ("60", "0"):
+            child = subprocess.Popen(["/bin/sleep", seconds], env={}, start_new_session=True)
+            started.append(child)
+
+    start()
+    timer = threading.Timer(0.1, start)
+    timer.start()
+    ended, _ = run("setsid sleep 60 & sleep 0.4", confine=no_new_privileges)
+    timer.join()
+    try:
+        assert ended.terminated == ("sleep",)
+        assert [child.poll() for child in started] == [None, 0, None, 0]
+    finally:
+        for child in started:
+            child.kill()
+            child.wait()
+
+
+def test_a_command_does_not_end_what_another_left_running(token: str) -> None:
+    results: list[tuple[Ended, str]] = []
+    command = f"env -i setsid sleep {token} & setsid bash -c 'sleep 1; echo fine' & sleep 1.1"
+    other = threading.Thread(target=lambda: results.append(run(command)))
+    other.start()
+    time.sleep(0.3)
+
+    mine = [run("setsid sleep 60 & sleep 0.05")[0].terminated for _ in range(3)]
+    other.join()
+
+    assert mine == [("sleep",)] * 3
+    assert [(ended.terminated, text) for ended, text in results] == [(("sleep",), "fine\n")]
+    assert alive(token) == []
+
+
+# Confinement
+
+
+def no_new_privileges() -> None:
+    ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+
+
+def test_walls_bind_the_command_and_no_thread_of_the_harness() -> None:
+    ended, text = run("grep NoNewPrivs /proc/self/status", confine=no_new_privileges)
+
+    assert text == "NoNewPrivs:\t1\n"
+    assert {procfs.walls(int(thread))[0] for thread in os.listdir("/proc/self/task")} == {0}
+    assert run("grep NoNewPrivs /proc/self/status")[1] == "NoNewPrivs:\t0\n"
+    assert ended.status == 0
+
+
+def test_what_shed_every_other_sign_is_known_by_its_walls() -> None:
+    """As it would be that was quicker than its mark. One without the walls is not the command's."""
+    survivors = Survivors(confined=True)
+    leader, stray, _ = started = [
+        start(replace(launch("exec sleep 60"), confine=confine), subprocess.DEVNULL, subprocess.DEVNULL)
+        for confine in (no_new_privileges, no_new_privileges, None)
+    ]
+    try:
+        survivors.started(leader.pid)
+        assert wait_until(lambda: [one.pid for one in survivors.left()] == [stray.pid])
+    finally:
+        survivors.close()
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def test_nothing_is_started_where_the_walls_cannot_be_put_up(tmp_path: Path) -> None:
+    def fail() -> None:
+        raise OSError(errno.E2BIG, "too many walls")
+
+    with pytest.raises(NotConfinedError, match="too many walls"):
+        run(f"touch {tmp_path}/ran", confine=fail)
+    with pytest.raises(ZeroDivisionError):
+        run(f"touch {tmp_path}/ran", confine=lambda: 1 // 0)  # type: ignore[arg-type]
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_program_may_stand_in_front_and_get_descriptors() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"passed")
+    os.close(writing)
+    output = Capture(30_000)
+    front = replace(launch(f"echo $X; cat <&{reading}"), prefix=("/usr/bin/env", "X=1"), descriptors=(reading,))
+
+    run_group(front, seconds=10, output=output)
+    os.close(reading)
+
+    assert output.readable().text == "1\npassed"
+
+
+def test_a_command_is_bounded() -> None:
+    _, text = run("sleep 0.1; ulimit -c; ulimit -Hn; ulimit -Hf; ulimit -Hd; cat /proc/self/oom_score_adj")
+
+    assert text.split() == ["0", str(MAX_OPEN_FILES), str(2 << 20), str(4 << 20), str(OOM_SCORE)]
+
+
+def test_limits_are_only_lowered() -> None:
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (100, 200))\n"
+        "from tests.test_processes import run; print(run('ulimit -Sn; ulimit -Hn')[1].split())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+
+    assert done.stdout == "['100', '200']\n"
+
+
+# The end of the harness
+
+
+def harness(command: str, *, times: int = 1) -> subprocess.Popen[bytes]:
+    """Start a process that runs a command several times."""
+    code = f"from tests.test_processes import run\nfor _ in range({times}): run({command!r})"
+    return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, start_new_session=True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sleep {} & setsid sleep {} & sleep 0.02",
+        "env -i setsid sleep {} & sleep {}",
+        "setsid bash -c \"trap '' TERM; sleep {}; :\" & sleep {}",
+        "setsid env -i bash -c 'while :; do sleep {} & sleep 0.01; done' & sleep {}",
+    ],
+)
+def test_nothing_outlives_a_harness_that_is_killed(token: str, command: str) -> None:
+    """At a random moment: before the command, in its course, or at its end."""
+    program = f"bash\0--noprofile\0--norc\0-c\0--\0{command.format(token, token)}"
+    for turn in range(6):
+        process = harness(command.format(token, token), times=100)
+        if turn % 2 or wait_until(lambda: bool(alive(program))):
+            time.sleep(random.random() * (0.4 if turn % 2 else 0.02))
+        process.kill()
+        process.wait()
+        assert wait_until(lambda: not alive(token)), alive(token)
+
+
+@pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), 9)"])
+def test_nothing_is_left_of_a_harness_inside_a_command_of_another(token: str, end: str) -> None:
+    """Also where the inner one is killed in the course of a command."""
+    inner = f"env -i setsid sleep {token} & sleep {token} & sleep 0.2"
+    code = (
+        f"import os, sys, threading; sys.path.insert(0, {ROOT!r})\n"
+        "from tests.test_processes import run\n"
+        f"threading.Timer(0.1, lambda: {end or None}).start()\n"
+        f"run({inner!r})"
+    )
+
+    ended, _ = run(f'"$PYTHON" -c "$(cat <<\'END\'\n{code}\nEND\n)"; exit 5')
+
+    assert (ended.ending, ended.status, ended.surviving) == (Ending.EXITED, 5, ())
+    assert alive(token) == []
+
+
+def guards_of(pid: int) -> list[int]:
+    return [number for number in alive("harness.guard") if (seen := procfs.process(number)) and seen.parent == pid]
+
+
+def test_the_guard_ends_with_the_harness_and_not_with_ctrl_c() -> None:
+    process = harness("sleep 0.05", times=60)
+    assert wait_until(lambda: bool(guards_of(process.pid)))
+    (number,) = guards_of(process.pid)
+    time.sleep(0.3)  # it has begun
+    for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(number, sent)
+    time.sleep(0.2)
+    assert guards_of(process.pid) == [number]
+    assert process.wait(timeout=30) == 0
+    assert wait_until(lambda: gone(number))
+
+
+def test_a_guard_that_was_killed_is_replaced() -> None:
+    first = guard()
+    assert wait_until(lambda: first._pid > 0)
+    os.kill(first._pid, signal.SIGKILL)
+
+    assert wait_until(lambda: guard() is not first)
+    assert run("echo works")[1] == "works\n"
+
+
+def test_the_guards_environment_is_empty() -> None:
+    run("true")
+    assert wait_until(lambda: guard()._pid > 0)
+    assert Path(f"/proc/{guard()._pid}/environ").read_bytes() == b""
+
+
+def test_a_process_forked_from_the_harness_does_not_keep_its_guard() -> None:
+    code = (
+        "import os, time; from tests.test_processes import run, guard\n"
+        "run('true')\n"
+        "if os.fork() == 0: run('true'); time.sleep(60)\n"
+        "print(guard()._pid, flush=True); time.sleep(60)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert process.stdout is not None
+    with process.stdout as stdout:
+        number = int(stdout.readline())
+    process.kill()
+    process.wait()
+    try:
+        assert wait_until(lambda: gone(number))
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become an ordinary user")
+@pytest.mark.parametrize(("hardened", "status"), [(False, 0), (True, 1)])
+def test_the_harnesss_environment_is_closed_to_an_ordinary_users_command(
+    tmp_path: Path, *, hardened: bool, status: int
+) -> None:
+    subprocess.run(["cp", "-r", f"{ROOT}/harness", str(tmp_path / "harness")], check=True)
+    subprocess.run(["chmod", "-R", "a+rX", str(tmp_path)], check=True)
+    code = (
+        "import os, sys; from harness.tools.hardening import undumpable\n"
+        f"assert not {hardened} or undumpable()\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.system('cat /proc/$PPID/environ > /dev/null 2>&1')))"
+    )
+    for folder in tmp_path.parents:
+        if folder.stat().st_mode & 0o005 != 0o005 and folder.stat().st_uid == 0 and "pytest" in folder.name:
+            folder.chmod(0o755)
+    done = subprocess.run(
+        ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "/usr/bin/env", "python3", "-c", code],
+        cwd=tmp_path,
+        env={"PATH": PATH, "SECRET": "k"},
+        check=False,
+    )
+
+    assert done.returncode == status
+
+
+# Interrupts, live output, memory
+
+
+def test_a_second_request_kills_at_once_where_only_the_first_raises(token: str) -> None:
+    """As the program wires Ctrl-C: the second one is only counted."""
+    interrupt = Interrupt()
+
+    def on_signal(number: int, frame: object) -> None:
+        interrupt.request()
+
+    before = signal.signal(signal.SIGUSR1, on_signal)
+    timers = [threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGUSR1)) for seconds in (0.3, 0.6)]
+    for timer in timers:
+        timer.start()
+    try:
+        with interrupt:
+            ended = run_group(
+                launch(f"trap '' TERM INT; while :; do sleep {token}; done"),
+                seconds=20,
+                output=Capture(30_000),
+                interrupts=lambda: interrupt.count,
+            )
+    finally:
+        for timer in timers:
+            timer.join()
+        signal.signal(signal.SIGUSR1, before)
+
+    assert ended.ending is Ending.INTERRUPTED
+    assert 0.5 < ended.seconds < 1.5
+    assert alive(token) == []
+
+
+def test_output_is_told_while_it_comes() -> None:
+    told: list[tuple[float, str]] = []
+    live = Live(lambda text: told.append((time.monotonic(), text)))
+    run_group(
+        launch(r"printf 'one\n\033[1mtw'; sleep 0.4; printf 'o\033[0m\n\xc3'; sleep 0.3; printf '\xa9 end'"),
+        seconds=20,
+        output=Capture(30_000),
+        live=live,
+    )
+
+    assert [text for _, text in told] == ["one\n", "two\n", "é end"]
+    assert told[1][0] - told[0][0] > 0.2
+
+
+def test_a_slow_or_failing_observer_slows_and_harms_nothing() -> None:
+    told: list[str] = []
+
+    def observer(text: str) -> None:
+        told.append(text)
+        time.sleep(0.3)
+        raise ValueError("the observer's own")
+
+    output = Capture(30_000)
+    ended = run_group(launch("seq 1000000"), seconds=20, output=output, live=Live(observer))
+
+    assert (ended.ending, output.total) == (Ending.EXITED, 6_888_896)
+    assert ended.seconds < 2.0
+    assert all(len(text) < KEPT_BYTES + 100 for text in told)
+    dropped = sum(int(text.split()[1].replace(",", "")) for text in told if text.startswith("[... "))
+    shown = sum(len(text) - (text.index("\n") + 1 if text.startswith("[... ") else 0) for text in told)
+    assert (dropped > 0, dropped + shown) == (True, 6_888_896)
+
+
+def test_memory_stays_flat_whatever_is_printed(tmp_path: Path) -> None:
+    code = (
+        "import resource, sys\n"
+        "from tests.test_processes import *\n"
+        "run('true')\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "output = Capture(30_000, OutputFolder(sys.argv[1], call_bytes=1 << 20).spill())\n"
+        "ended = run_group(launch('yes'), seconds=1.5, output=output)\n"
+        "output.readable()\n"
+        "print(output.total, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+
+    total, grown = map(int, done.stdout.split())
+    assert total > 100_000_000
+    assert grown < 20_000  # KiB
+
+
+def test_a_spill_folder_is_not_made_for_nothing(tmp_path: Path) -> None:
+    output = Capture(30_000, OutputFolder(str(tmp_path / "outputs")).spill())
+    run_group(launch("seq 1000"), seconds=10, output=output)
+
+    assert (output.readable().truncated, list(tmp_path.iterdir())) == (False, [])
