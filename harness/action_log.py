@@ -26,7 +26,7 @@ MIN_SECRET_CHARACTERS = 8
 
 KINDS = (
     "session_started", "user_message", "model_request", "model_response", "call_proposed", "decision", "approval_asked",
-    "approval_answered", "intent", "outcome", "limit", "error", "session_ended",
+    "approval_answered", "intent", "outcome", "restored", "limit", "error", "session_ended",
 )  # fmt: skip
 
 _COMMON_FIELDS = frozenset(("v", "seq", "time", "session", "kind", "prev"))

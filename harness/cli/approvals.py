@@ -8,7 +8,7 @@ import sys
 import termios
 from collections.abc import Callable
 
-from harness.actions import Action, describe_facet
+from harness.actions import Action, Effects, Enforcement, describe_facet
 from harness.approval import Answer, Approval
 from harness.cli.effects import effects_lines
 from harness.cli.rich_console import RichConsole
@@ -35,20 +35,22 @@ class TerminalApprover:
         self,
         console: RichConsole,
         *,
+        confinement: Callable[[str, Effects], str],
         read_line: Callable[[str], str],
         drop_keys: Callable[[], None],
         keys_within: Callable[[float], bool],
     ) -> None:
-        """Take how to read a line (raises EOFError and KeyboardInterrupt), how to forget keys that were pressed, and how
-        to wait for some seconds, or until a key comes."""
+        """Take what will hold a call of a tool to its effects, in words; how to read a line (raises EOFError and
+        KeyboardInterrupt), how to forget keys that were pressed, and how to wait for some seconds, or until a key comes."""
         self._console = console
+        self._confinement = confinement
         self._read_line = read_line
         self._drop_keys = drop_keys
         self._keys_within = keys_within
 
     def __call__(self, action: Action, verdict: Verdict) -> Approval:
         """Show `action` and why it is asked about, and return the answer."""
-        show_question(self._console, action, verdict)
+        show_question(self._console, action, verdict, self._confinement(action.tool, verdict.effects))
         if not action.shown_whole:
             self._console.line("this cannot be shown whole, so it cannot be approved here", Tone.BAD)
             return Approval(answer=Answer.NO, by="person", words=TOO_LARGE)
@@ -74,8 +76,9 @@ class TerminalApprover:
         return False
 
 
-def show_question(console: RichConsole, action: Action, verdict: Verdict) -> None:
-    """Write what is asked: the whole action, each part with its own verdict, and why. Made from what was judged alone."""
+def show_question(console: RichConsole, action: Action, verdict: Verdict, confinement: str) -> None:
+    """Write what is asked: the whole action, each part with its own verdict, what it may do to the world and what holds
+    it to that, and why it is asked. Made from what was judged alone."""
     console.rule(f"{action.tool} asks")
     console.diff(action.preview)
     parts = verdict.shown
@@ -85,15 +88,18 @@ def show_question(console: RichConsole, action: Action, verdict: Verdict) -> Non
         text = visible_line(f"{describe_facet(part.facet)}  [{part.by}]", 1_000)
         console.line(f"  {part.decision.word:8} {text}", tone)
     if action.tool == "bash":
-        for line in effects_lines(verdict):
-            console.line(f"  {visible_line(line, 1_000)}", Tone.QUIET)
+        tone = Tone.BAD if verdict.effects.enforcement is Enforcement.OFF else Tone.QUIET
+        for line in (*effects_lines(verdict), f"confinement: {confinement}"):
+            console.line(f"  {visible_line(line, 1_000)}", tone)
     console.line(visible_line(f"why: {verdict.deciding.reason}  [{verdict.deciding.by}]", 2_000), Tone.WARNING)
     for note in verdict.notes:
         console.line("changed without your having seen it:", Tone.WARNING)
         console.diff(note)
 
 
-def terminal_approver(console: RichConsole, interrupt: Interrupt) -> TerminalApprover:
+def terminal_approver(
+    console: RichConsole, interrupt: Interrupt, confinement: Callable[[str, Effects], str]
+) -> TerminalApprover:
     """Return an approver that reads with prompt_toolkit, and that a signal can end."""
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import DummyHistory
@@ -114,7 +120,9 @@ def terminal_approver(console: RichConsole, interrupt: Interrupt) -> TerminalApp
         with interrupt:
             return bool(select.select([sys.stdin.fileno()], [], [], seconds)[0])
 
-    return TerminalApprover(console, read_line=read_line, drop_keys=drop_keys, keys_within=keys_within)
+    return TerminalApprover(
+        console, confinement=confinement, read_line=read_line, drop_keys=drop_keys, keys_within=keys_within
+    )
 
 
 def parse_answer(line: str) -> Approval | None:

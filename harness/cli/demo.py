@@ -7,10 +7,10 @@ import shutil
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from harness.action_log import ActionLog
-from harness.actions import Action
+from harness.actions import Action, Effects
 from harness.agent import Agent, RunResult
 from harness.approval import Approval, Approver, ScriptedAnswers, deny_all
 from harness.cli.approvals import show_question, terminal_approver, terminal_is_there
@@ -19,7 +19,7 @@ from harness.cli.exits import Exit, exit_code
 from harness.cli.policies import shipped_policy_path
 from harness.cli.rich_console import RichConsole
 from harness.cli.scenarios import SCENARIOS, Scenario
-from harness.cli.setup import close_log
+from harness.cli.setup import close_log, tools_in
 from harness.cli.signals import Signals
 from harness.cli.state import State
 from harness.cli.trace import Tone
@@ -32,7 +32,7 @@ from harness.models.scripted import Player
 from harness.policy import Verdict
 from harness.policy_file import load_policy, nearest
 from harness.rules import Layer
-from harness.tools import builtin_tools
+from harness.tool import ToolRegistry
 from harness.visible import visible_line
 from harness.workspace import Workspace
 
@@ -74,7 +74,8 @@ def _play(
     interrupt = Interrupt()
     signals = Signals(interrupt)
     state = State.of(environment)
-    workspace = Workspace(folder, environment.get("HOME"))
+    workspace = Workspace(folder, environment.get("HOME"), outputs=state.new_outputs())
+    tools = tools_in(workspace, state, environment, interrupt)
     policy = load_policy(shipped_policy_path("demo"), layer=Layer.SHIPPED).guarding(*state.guarded)
     log = ActionLog.open(state.new_log_path(workspace.root))
     log.observers.append(console.record)
@@ -89,9 +90,9 @@ def _play(
     with ScriptServer(player) as server:
         agent = Agent(
             model=OpenAIChat("scripted", base_url=server.base_url, api_key="no-key-needed"),
-            tools=builtin_tools(workspace, environment=environment),
+            tools=tools,
             policy=policy,
-            approver=_approver(console, answers, interrupt),
+            approver=_approver(console, answers, interrupt, ToolRegistry(tools).confinement),
             log=log,
             about={"mode": "demo", "scenario": scenario.name, "argv": list(sys.argv), "workspace": folder},
             on_text=console.text,
@@ -109,20 +110,25 @@ def _play(
     return exit_code(result.stop, refusals=0, allow_refusals=True, terminated=signals.terminated)
 
 
-def _approver(console: RichConsole, answers: ScriptedAnswers | None, interrupt: Interrupt) -> Approver:
+def _approver(
+    console: RichConsole,
+    answers: ScriptedAnswers | None,
+    interrupt: Interrupt,
+    confinement: Callable[[str, Effects], str],
+) -> Approver:
     if answers is not None:
-        return _shown(console, answers)
+        return _shown(console, answers, confinement)
     if not terminal_is_there():
         console.line("no terminal: every question is answered no (--answers y,y,n prepares answers)", Tone.WARNING)
         return deny_all
-    return terminal_approver(console, interrupt)
+    return terminal_approver(console, interrupt, confinement)
 
 
-def _shown(console: RichConsole, answers: ScriptedAnswers) -> Approver:
+def _shown(console: RichConsole, answers: ScriptedAnswers, confinement: Callable[[str, Effects], str]) -> Approver:
     """Return `answers` as an approver that shows each question like the terminal's does."""
 
     def approver(action: Action, verdict: Verdict) -> Approval:
-        show_question(console, action, verdict)
+        show_question(console, action, verdict, confinement(action.tool, verdict.effects))
         approval = answers(action, verdict)
         console.line(f"allow? {approval.answer.value} {approval.words}  (prepared by --answers)", Tone.QUIET)
         return approval

@@ -25,6 +25,8 @@ commands:
   harness audit list               name the logs in the state folder
   harness audit show [FILE...]     a readable timeline (the latest log without FILE)
   harness audit verify [FILE...]   check chain and order: 0 whole, 1 broken, 3 open, 4 no head kept
+  harness undo                     put back the newest file that a session changed; --to CALL: all back to that call
+  harness doctor                   try what this machine can enforce: 0 commands can be confined, 2 they cannot
 
 exit codes: 0 done, 1 internal error, 2 usage or policy, 3 hard block, 4 limit, 5 no usable answer, 6 provider
 failed, 7 done but calls were refused, 8 the log cannot be written, 130/143 interrupted, 141 stdout was closed"""
@@ -58,6 +60,12 @@ def parser_for(command: str, action: str) -> ArgumentParser:
             _policy_flags(parser, action)
         case "audit", _:
             _audit_flags(parser, action)
+        case "undo", _:
+            _undo_flags(parser)
+        case "doctor", _:
+            parser.description = "Say what this machine can enforce, by trying it in a temporary folder."
+            parser.epilog = "Exit code: 0 commands can be confined, 2 they cannot; policies that require it do not run."
+            parser.add_argument("--json", action="store_true", help="one object, with every attempt")
         case _:
             parser.description = "A coding harness in which every call of the model is decided before it runs."
             parser.epilog = _EPILOG
@@ -124,6 +132,19 @@ def _audit_flags(parser: ArgumentParser, action: str) -> None:
             parser.description = "Check chain and order; exit 0 whole, 1 broken, 3 open, 4 no head to compare with."
             parser.add_argument("files", nargs="*", metavar="FILE")
             parser.add_argument("--head", help="the head hash that was noted elsewhere")
+
+
+def _undo_flags(parser: ArgumentParser) -> None:
+    parser.description = "Put back files that a session's calls changed, where they still are what the calls left."
+    parser.epilog = "Exit code: 0 all of it was undone, 7 something could not be."
+    parser.add_argument(
+        "--session", metavar="ID", help="the session, or how its name begins (else the newest one here)"
+    )
+    parser.add_argument("--to", type=_whole, metavar="CALL", help="back to and including this call (else one change)")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
+    parser.add_argument("--json", action="store_true", help="one object a line, and a summary")
+    parser.add_argument("--cwd", metavar="DIR", help="the workspace (else the current folder)")
+    parser.add_argument("--log", metavar="FILE", help="the session's log, where it is not in the state folder")
 
 
 def _whole(text: str) -> int:

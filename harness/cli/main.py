@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
 
-COMMANDS = ("run", "demo", "policy", "audit")
+COMMANDS = ("run", "demo", "policy", "audit", "undo", "doctor")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -109,6 +109,10 @@ def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:
             from harness.cli.policy import policy_command as run
         case "audit":
             from harness.cli.audit import audit_command as run
+        case "undo":
+            from harness.cli.undo import undo_command as run
+        case "doctor":
+            from harness.cli.doctor import doctor_command as run
         case _:
             from harness.cli.repl import repl_command as run
     return run(arguments, environment)

@@ -25,7 +25,7 @@ from harness.errors import UsageError
 from harness.messages import StopReason
 from harness.policy import Policy
 from harness.policy_file import nearest
-from harness.tools import builtin_tools
+from harness.tool import ToolRegistry
 from harness.visible import visible_line
 
 TWICE_SECONDS = 2.0
@@ -62,9 +62,9 @@ class Repl:
         parts.log.observers.append(self._console.record)
         self._agent = Agent(
             model=parts.model,
-            tools=builtin_tools(parts.workspace, environment=parts.environment),
+            tools=parts.tools,
             policy=parts.policy,
-            approver=terminal_approver(self._console, parts.interrupt),
+            approver=terminal_approver(self._console, parts.interrupt, ToolRegistry(parts.tools).confinement),
             log=parts.log,
             limits=parts.limits,
             about={"mode": "repl", "argv": list(sys.argv), "workspace": parts.workspace.root},
@@ -80,7 +80,7 @@ class Repl:
         session = self._agent.start()
         parts.signals.install()
         console.line(f"harness: model {parts.model.name}, workspace {parts.workspace.root}")
-        console.line(f"policy: {describe(parts.policy)}; confinement: none; /help for help", Tone.QUIET)
+        console.line(f"policy: {describe(parts.policy)}; confinement: {parts.level}; /help for help", Tone.QUIET)
         code = Exit.DONE
         while (line := self._next_line()) is not None:
             if line.startswith("/"):

@@ -19,7 +19,6 @@ from harness.errors import LogError, UsageError
 from harness.log_order import LogRecord
 from harness.messages import StopReason
 from harness.record import replace
-from harness.tools import builtin_tools
 from harness.visible import visible, visible_line
 
 MAX_PROMPT_BYTES = 1_000_000
@@ -34,13 +33,13 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         console.line("harness: no --policy was given; the shipped readonly policy holds (reading only)", Tone.WARNING)
     output = _Output(arguments.output)
     if not arguments.quiet:
-        console.line(f"policy: {describe(parts.policy)}; confinement: none", Tone.QUIET)
+        console.line(f"policy: {describe(parts.policy)}; confinement: {parts.level}", Tone.QUIET)
         parts.log.observers.append(console.record)
     parts.log.observers.append(output.record)
     parts.signals.install()
     agent = Agent(
         model=parts.model,
-        tools=builtin_tools(parts.workspace, environment=environment),
+        tools=parts.tools,
         policy=parts.policy,
         approver=deny_all,
         log=parts.log,

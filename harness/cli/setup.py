@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from harness.action_log import ActionLog
+from harness.before_images import BeforeImages
 from harness.cli.policies import assemble
 from harness.cli.provider import model_from, secrets_of
 from harness.cli.signals import Signals
 from harness.cli.state import State
+from harness.errors import UsageError
 from harness.interrupt import Interrupt
 from harness.limits import Limits
 from harness.models.openai_chat import OpenAIChat
 from harness.policy import Policy
+from harness.tool import ConfinedTool, Tool
+from harness.tools import builtin_tools
+from harness.tools.hardening import undumpable
+from harness.tools.reach import CONTAINER_HINT
 from harness.workspace import Workspace
 
 
@@ -23,21 +29,54 @@ class Parts:
 
     def __init__(self, arguments: Namespace, environment: Mapping[str, str], *, fallback: str) -> None:
         """Raises UsageError, PolicyError or LogError."""
+        undumpable()  # before a key is read: what a command starts must not read it out of this process
         self.environment = environment
-        self.workspace = Workspace(arguments.cwd or os.getcwd(), environment.get("HOME"))
         self.state = State.of(environment)
+        self.workspace = Workspace(
+            arguments.cwd or os.getcwd(), environment.get("HOME"), outputs=self.state.new_outputs()
+        )
         self.policy: Policy = assemble(self.state, self.workspace.root, named=arguments.policy, fallback=fallback)
+        self.interrupt = Interrupt()
+        self.tools = tools_in(self.workspace, self.state, environment, self.interrupt)
+        self.level = check_confinement(self.policy, self.tools)
         self.model: OpenAIChat = model_from(environment, model=arguments.model, base_url=arguments.base_url)
         self.limits = Limits(
             max_turns=arguments.max_turns, max_seconds=arguments.max_seconds, max_tokens=arguments.max_tokens
         )
-        self.interrupt = Interrupt()
         self.signals = Signals(self.interrupt)
         self.log = ActionLog.open(
             arguments.log or self.state.new_log_path(self.workspace.root), secrets=secrets_of(environment)
         )
         if self.log.count:
             self.state.record_head(self.log, closed=False)
+
+
+def tools_in(
+    workspace: Workspace, state: State, environment: Mapping[str, str], interrupt: Interrupt
+) -> tuple[Tool, ...]:
+    """Return the four tools, with the places where the program keeps things."""
+    return builtin_tools(
+        workspace,
+        environment=environment,
+        images=BeforeImages(state.before_images),
+        hide=(os.path.realpath(state.state),),
+        interrupts=lambda: interrupt.count,
+    )
+
+
+def check_confinement(policy: Policy, tools: Sequence[Tool]) -> str:
+    """Return what this machine holds commands to, in a few words.
+
+    Raises UsageError if the policy requires that they are confined and the machine cannot.
+    """
+    confined = next(tool for tool in tools if isinstance(tool, ConfinedTool))
+    required = policy.grants.required
+    if required is not None and not confined.confines:
+        raise UsageError(
+            f"{required}: commands must be confined here, and this machine cannot: {confined.level}. {CONTAINER_HINT}; "
+            "`harness doctor` shows what it can"
+        )
+    return confined.level
 
 
 def close_log(state: State, log: ActionLog) -> None:

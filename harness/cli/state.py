@@ -66,6 +66,15 @@ class State(Record):
         return os.path.join(self.state, "heads.jsonl")
 
     @property
+    def before_images(self) -> str:
+        """The folder that keeps what files held before they were changed."""
+        return os.path.join(self.state, "before_images")
+
+    def new_outputs(self) -> str:
+        """Return a folder, not made yet, for what the commands of one session print beyond what the model is shown."""
+        return os.path.join(self.state, "outputs", os.urandom(6).hex())
+
+    @property
     def trust(self) -> str:
         """The file that lists the digests of project policies that the user trusts."""
         return os.path.join(self.state, "trusted_policies")

@@ -1,0 +1,188 @@
+"""`harness undo`: put back the files that a session changed; it restores what the harness wrote, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+from harness.action_log import ActionLog
+from harness.actions import JsonValue
+from harness.before_images import BeforeImages
+from harness.cli.console import Console, wants_colour
+from harness.cli.exits import Exit
+from harness.cli.logged_sessions import (
+    UNDO,
+    LoggedSession,
+    chosen_session,
+    logged_sessions,
+    undone_calls,
+    verified_records,
+)
+from harness.cli.provider import secrets_of
+from harness.cli.state import State
+from harness.cli.trace import Line, Tone
+from harness.errors import UsageError
+from harness.messages import StopReason
+from harness.restoring import Outcome, Rehearsal, Result, restore, unwind
+from harness.undo import Step, Undoable, Unrestorable, plan
+from harness.version import __version__
+from harness.visible import visible_line
+from harness.workspace import Workspace
+
+_EFFECTS = (Result.RESTORED, Result.REMOVED)
+_FORESEEN = {"restored": "would restore", "removed": "would remove"}
+_TONES = {Result.RESTORED: Tone.GOOD, Result.REMOVED: Tone.GOOD, Result.ALREADY: Tone.QUIET, Result.REFUSED: Tone.BAD}
+
+Ended = Outcome | Unrestorable
+
+
+def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Undo the newest change of a session, or all back to a call, and return the exit code. Raises HarnessError."""
+    state = State.of(environment)
+    found = chosen_session(
+        logged_sessions([arguments.log] if arguments.log else state.log_paths()),
+        os.path.realpath(arguments.cwd or os.getcwd()),
+        arguments.session,
+    )
+    steps = _steps(found, state, arguments.to)
+    workspace, images = Workspace(found.workspace, environment.get("HOME")), BeforeImages(state.before_images)
+    every = arguments.to is not None
+    foreseen = list(unwind(steps, Rehearsal(workspace, images), all_of_them=every))
+    calls = [one.step.call for one in foreseen if isinstance(one, Outcome) and one.result in _EFFECTS]
+    if arguments.dry_run or not calls:
+        return _tell(foreseen, found, workspace, arguments, environment)
+    undo_one = partial(restore, workspace=workspace, images=images)
+    log = ActionLog.open(state.new_log_path(workspace.root), secrets=secrets_of(environment))
+    try:
+        _begin(log, found, calls)
+        ended = _recorded(log, found, unwind(steps, undo_one, all_of_them=every))
+    finally:
+        try:
+            state.record_head(log)
+        finally:
+            log.close()
+    return _tell(ended, found, workspace, arguments, environment, log.path)
+
+
+def _recorded(log: ActionLog, found: LoggedSession, doing: Iterable[Ended]) -> list[Ended]:
+    """Do one step after another, and record what became of each before the next. Raises LogError."""
+    ended: list[Ended] = []
+    try:
+        for one in doing:
+            ended.append(one)
+            log.append("restored", {"of_session": found.session, **_fields(one)}, sync=True)
+    except KeyboardInterrupt:
+        _end(log, StopReason.INTERRUPTED, ended)
+        raise
+    _end(log, StopReason.COMPLETED, ended)
+    return ended
+
+
+def _steps(found: LoggedSession, state: State, to: int | None) -> tuple[Step, ...]:
+    """Return what is to be undone, the newest first. Raises UsageError if the session has no call `to`."""
+    records = verified_records(found, state)
+    if to is not None and not any(one["kind"] == "call_proposed" and one.get("call") == to for one in records):
+        raise UsageError(
+            f"--to: session {found.session} has no call {to}; `harness undo --to 1 --dry-run` numbers them"
+        )
+    steps = plan(records, found.session, undone_calls(state.log_paths(), found.session))
+    return tuple(_unless_guarded(step, state.guarded) for step in steps if to is None or step.call >= to)
+
+
+def _unless_guarded(step: Step, guarded: Iterable[str]) -> Step:
+    """Keep a forged log from reaching logs, trust and policies: no call was ever permitted to write them."""
+    if isinstance(step, Undoable) and any(f"{step.path}/".startswith(f"{folder}/") for folder in guarded):
+        why = "the harness's own files are never restored"
+        return Unrestorable(call=step.call, tool=step.tool, what=step.path, why=why, is_command=False)
+    return step
+
+
+def _begin(log: ActionLog, found: LoggedSession, calls: list[int]) -> None:
+    log.append(
+        "session_started",
+        {
+            "mode": UNDO,
+            "harness": __version__,
+            "argv": list(sys.argv),
+            "workspace": found.workspace,
+            "of_session": found.session,
+            "of_log": found.path,
+            "calls": list(calls),
+        },
+        sync=True,
+    )
+
+
+def _end(log: ActionLog, stop: StopReason, ended: Iterable[Ended]) -> None:
+    detail = ", ".join(f"{count} {word}" for word, count in _counts(ended).items())
+    log.append("session_ended", {"stop": stop.value, "detail": detail}, sync=True)
+
+
+def _fields(ended: Ended) -> dict[str, JsonValue]:
+    match ended:
+        case Outcome():
+            step = ended.step
+            return {
+                "call": step.call,
+                "tool": step.tool,
+                "path": step.path,
+                "result": ended.result.value,
+                "detail": ended.detail,
+                "before_sha256": step.before_sha256,
+                "after_sha256": step.after_sha256,
+            }
+        case Unrestorable():
+            name = "command" if ended.is_command else "path"
+            result = "not undone" if ended.is_command else Result.REFUSED.value
+            return {"call": ended.call, "tool": ended.tool, name: ended.what, "result": result, "detail": ended.why}
+
+
+def _counts(ended: Iterable[Ended]) -> dict[str, int]:
+    counts = {result.value: 0 for result in Result} | {"not undone": 0}
+    for one in ended:
+        counts[str(_fields(one)["result"])] += 1
+    return counts
+
+
+def _tell(
+    ended: list[Ended],
+    found: LoggedSession,
+    workspace: Workspace,
+    arguments: Namespace,
+    environment: Mapping[str, str],
+    log: str | None = None,
+) -> int:
+    """Say what was done, or would be, and return the exit code."""
+    counts = _counts(ended)
+    code = Exit.REFUSED if counts[Result.REFUSED.value] else Exit.DONE
+    if arguments.json:
+        summary: dict[str, JsonValue] = {"session": found.session, "log": found.path, "workspace": found.workspace}
+        summary |= {"undo_log": log, "exit_code": int(code), **counts}
+        for fields in (*map(_fields, ended), summary):
+            sys.stdout.write(json.dumps({"dry_run": bool(arguments.dry_run), **fields}, sort_keys=True) + "\n")
+        return code
+    console = Console(sys.stdout, colour=wants_colour(sys.stdout, environment))
+    console.line(visible_line(f"session {found.session} in {found.workspace}, begun {found.time}", 1000), Tone.QUIET)
+    for one in ended:
+        line = _line(one, workspace.root, dry_run=arguments.dry_run)
+        console.line(line.text, line.tone)
+    if not any(isinstance(one, Outcome) and one.result is not Result.ALREADY for one in ended) and code is Exit.DONE:
+        console.line("there is nothing to undo")
+    if log is not None:
+        console.line(visible_line(f"log: {log}", 5_000), Tone.QUIET)
+    return Exit.BROKEN_PIPE if console.broken else code
+
+
+def _line(ended: Ended, root: str, *, dry_run: bool) -> Line:
+    fields = _fields(ended)
+    word = str(fields["result"])
+    word = _FORESEEN.get(word, word) if dry_run else word
+    what = str(fields.get("path", fields.get("command"))).removeprefix(root.rstrip("/") + "/")
+    detail = f": {fields['detail']}" if fields["detail"] else ""
+    text = f"{word:<14} {visible_line(what, 300)}  [call {fields['call']} {visible_line(str(fields['tool']), 50)}]"
+    tone = _TONES[ended.result] if isinstance(ended, Outcome) else Tone.WARNING if ended.is_command else Tone.BAD
+    return Line(tone=tone, text=visible_line(f"{text}{detail}", 1000))
