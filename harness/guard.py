@@ -36,10 +36,11 @@ def guard() -> Guard:
     """Return the guard of this process, started if there is none or if it was killed."""
     with _lock:
         found = _guards.get(os.getpid())
-        if found is None or not found.alive():
+        if found is None:
             if not _guards:
                 os.register_at_fork(after_in_child=_forget)
             found = _guards[os.getpid()] = Guard()
+    found.keep()
     return found
 
 
@@ -56,13 +57,23 @@ class Guard:
     """
 
     def __init__(self) -> None:
-        """Start the process, in the background."""
-        self._reading, self._writing = os.pipe2(os.O_CLOEXEC)
+        """Start nothing yet."""
         self._table = os.memfd_create("commands", os.MFD_CLOEXEC)
+        self._pipe = -1
+        self._pid = 0
         self._lock = allocate_lock()
         self._running: dict[int, int] = {}
-        self._pid = 0
-        start_new_thread(self._start, ())
+
+    def keep(self) -> None:
+        """Start the process, in the background, if it was not yet started or if it was killed."""
+        with self._lock:
+            if self._table < 0 or (self._pipe >= 0 and self._alive()):
+                return
+            if self._pipe >= 0:
+                os.close(self._pipe)
+            reading, self._pipe = os.pipe2(os.O_CLOEXEC)
+            self._pid = 0
+        start_new_thread(self._start, (reading,))
 
     def announce(self, mark: int, leader: int = 0) -> None:
         """Tell of a command about to be started, and again of its first process, which is its session's as well."""
@@ -76,24 +87,24 @@ class Guard:
             self._running.pop(mark, None)
             self._tell()
 
-    def alive(self) -> bool:
+    def close(self) -> None:
+        """Let go of the pipe and the table, for good."""
+        for descriptor in (self._pipe, self._table):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._pipe = self._table = -1
+
+    def _alive(self) -> bool:
         """Say whether the process runs, is being started, or could not be; take notice of its end."""
         try:
-            return self._writing >= 0 and (self._pid <= 0 or os.waitpid(self._pid, os.WNOHANG)[0] == 0)
+            return self._pid <= 0 or os.waitpid(self._pid, os.WNOHANG)[0] == 0
         except ChildProcessError:
             return False
 
-    def close(self) -> None:
-        """Close the pipe: for the guard that is the end."""
-        for descriptor in (self._reading, self._writing, self._table):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self._reading = self._writing = self._table = -1
-
-    def _start(self) -> None:
+    def _start(self, reading: int) -> None:
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         actions = (
-            (os.POSIX_SPAWN_DUP2, self._reading, 0),
+            (os.POSIX_SPAWN_DUP2, reading, 0),
             (os.POSIX_SPAWN_DUP2, self._table, 1),
             (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
         )
@@ -109,7 +120,6 @@ class Guard:
             )
         except (OSError, NotImplementedError):
             self._pid = -1
-        reading, self._reading = self._reading, -1
         os.close(reading)
 
     def _tell(self) -> None:

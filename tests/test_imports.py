@@ -53,7 +53,14 @@ LAYERS = {
     "tool": "actions errors gate limits messages record",
     "model": "messages record tool",
     "agent": "version action_log actions approval errors gate interrupt limits messages model policy record rules tool",
-    "tools": "actions errors limits messages programs record shell tool visible workspace",
+    "before_images": "",
+    "procfs": "record",
+    "guard": "procfs",
+    "sandbox": "record",
+    "tools": "actions before_images errors guard limits matchers messages procfs programs record sandbox shell small_files "
+    "tool visible workspace",
+    "undo": "action_log actions log_order record",
+    "restoring": "actions before_images errors record tools undo visible workspace",
     "models": "actions errors messages model record tool",
 }
 # The package itself (its lazy public names), and the entry points, which import everything; nothing imports them.
@@ -61,7 +68,10 @@ TOP = ("harness", "cli", "__main__")
 
 # Modules of a package that its other modules share; beside these, nothing imports its neighbours.
 SHARED = {
-    "tools": frozenset("arguments diffs environment files matching near_miss output pages processes replacing".split()),
+    "tools": frozenset(
+        "arguments atomic baselines diffs encoding environment files hardening live matching missing near_miss opening output "
+        "pages processes reach refused replacing spill start survivors temporary".split()
+    ),
     "models": frozenset(("stream", "scripted")),
     # What models are written in, and what several of them say alike; git's tables are four files for their length.
     "programs": frozenset(
@@ -85,13 +95,34 @@ POWERS = {
     "policy_file": "os",
     "programs.catalog": "importlib",
     "tool": "time",
-    "tools.bash": "os signal",
+    "guard": "_thread os signal sys time",
+    "procfs": "os",
+    "tools.bash": "fcntl os signal",
     "tools.environment": "os",
+    "before_images": "os",
+    "tools.atomic": "os",
     "tools.files": "os stat",
+    "tools.missing": "os",
+    "tools.opening": "ctypes os stat",
     "tools.pages": "os",
-    "tools.processes": "_thread os select signal subprocess time",
-    "tools.read_file": "os",
-    "tools.replacing": "os stat",
+    "tools.hardening": "ctypes os resource",
+    "tools.live": "_thread",
+    "tools.processes": "_thread fcntl os select signal subprocess time",
+    "tools.read_file": "io os",
+    "tools.spill": "_thread os",
+    "tools.start": "_thread os subprocess",
+    "tools.survivors": "_thread os signal",
+    "tools.replacing": "fcntl os time",
+    "tools.reach": "os",
+    "tools.temporary": "_thread os shutil tempfile",
+    "restoring": "fcntl os stat",
+    "sandbox.bubblewrap": "os stat subprocess",
+    "sandbox.confinement": "_thread os",
+    "sandbox.kernel": "ctypes os",
+    "sandbox.landlock": "os stat",
+    "sandbox.machine": "_thread os sys",
+    "sandbox.reading": "os",
+    "sandbox.rulesets": "_thread os stat time",
     "ignore_files": "os",
     "repository": "os",
     "small_files": "os",
@@ -99,12 +130,14 @@ POWERS = {
     "workspace": "os stat",
 }
 HARMLESS = frozenset(
-    "__future__ abc array bisect collections difflib email enum errno hashlib heapq itertools json math posixpath re "
-    "tomllib types typing unicodedata weakref".split()
+    "__future__ abc array bisect collections contextlib difflib email enum errno functools hashlib heapq itertools json math posixpath re "
+    "struct tomllib types typing unicodedata weakref".split()
 )
 PURE = (
     "actions", "approval", "auto_rules", "built_in", "errors", "grants", "interrupt", "limits", "log_order", "matchers", "messages",
-    "lint", "model", "models.scripted", "models.stream", "policy", "record", "rule_examples", "rules", "toml_lines", "visible",
+    "lint", "model", "models.scripted", "models.stream", "policy", "record", "rule_examples", "rules", "toml_lines",
+    "visible",
+    "sandbox.attempts", "sandbox.capabilities", "sandbox.system_calls", "sandbox.walls", "undo",
     *(f"shell.{name}" for name in SHELL),
 )  # fmt: skip
 
@@ -120,7 +153,7 @@ HEAVY_AT_THE_TOP = {
     "cli.flags": "argparse",
     "cli.repl": "argparse prompt_toolkit",
     "cli.rich_console": "rich",
-    **dict.fromkeys(("cli.audit", "cli.demo", "cli.policy", "cli.run", "cli.setup"), "argparse"),
+    **dict.fromkeys(("cli.audit", "cli.demo", "cli.policy", "cli.run", "cli.setup", "cli.undo"), "argparse"),
 }
 NEVER = frozenset(("asyncio", "dataclasses", "httpx", "httpx2", "inspect", "pathlib", "pickle", "requests"))
 

@@ -177,25 +177,29 @@ def overwrite(folder: int, name: str, old: bytes, content: bytes) -> None:
     before. Raises OSError when the old bytes were put back, and TornError when even that failed.
     """
     descriptor = os.open(name, os.O_WRONLY | _OLD, dir_fd=folder)
+    done = 0
     try:
-        try:
-            _write_over(descriptor, content)
-        except BaseException:
-            try:
-                _write_over(descriptor, old)
-            except OSError as error:
-                raise TornError(error.strerror or str(error)) from error
-            raise
+        while done < len(content):
+            done += os.pwrite(descriptor, memoryview(content)[done:], done)
+        os.ftruncate(descriptor, len(content))
+        os.fsync(descriptor)
+    except BaseException:
+        _put_back(descriptor, old, done)
+        raise
     finally:
         os.close(descriptor)
 
 
-def _write_over(descriptor: int, content: bytes) -> None:
-    done = 0
-    while done < len(content):
-        done += os.pwrite(descriptor, memoryview(content)[done:], done)
-    os.ftruncate(descriptor, len(content))
-    os.fsync(descriptor)
+def _put_back(descriptor: int, old: bytes, written: int) -> None:
+    """Give a file its old bytes again, of which the first `written` may be others now."""
+    done, end = 0, min(written, len(old))
+    try:
+        while done < end:
+            done += os.pwrite(descriptor, memoryview(old)[done:end], done)
+        os.ftruncate(descriptor, len(old))
+        os.fsync(descriptor)
+    except OSError as error:
+        raise TornError(error.strerror or str(error)) from error
 
 
 def _take_over(folder: int, name: str, descriptor: int, present: os.stat_result) -> None:

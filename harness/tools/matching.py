@@ -167,8 +167,11 @@ class _AnyLineEnd:
     """The same with CR LF taken as LF; positions are those in the data as it is."""
 
     def __init__(self, data: bytes, old: bytes) -> None:
-        self._exact = _Exact(_with_lf(data), _with_lf(old))
+        self._text = _with_lf(data)
+        self._exact = _Exact(self._text, _with_lf(old))
         self._data = data
+        self._uniform = len(self._text) + self._text.count(b"\n") == len(data)
+        self._counted = (0, 0)
         self._dropped: array[int] | None = None
 
     def starts(self) -> Iterator[int]:
@@ -179,10 +182,19 @@ class _AnyLineEnd:
 
     def _real(self, position: int) -> int:
         """Return the place in the data of a place in the text without CRs: one more for each CR dropped before it."""
+        if self._uniform:
+            return position + self._ends_before(position)
         if self._dropped is None:
             found = re.finditer(b"\r\n", self._data)
             self._dropped = array("q", (match.start() - index for index, match in enumerate(found)))
         return position + bisect_left(self._dropped, position)
+
+    def _ends_before(self, position: int) -> int:
+        """Return how many lines end before a place in the text: counted on from the last place that was asked for."""
+        place, count = self._counted if self._counted[0] <= position else (0, 0)
+        count += self._text.count(b"\n", place, position)
+        self._counted = (position, count)
+        return count
 
 
 class _Ends:

@@ -116,15 +116,13 @@ def walls_for(
 
     trees = [path for entry in effects.granted if (path := _granted(entry, workspace)) is not None]
     write = [*trees, *(path for named in effects.write or () for path in _named(named, workspace))]
-    show = [] if workspace.outputs is None else [workspace.outputs]
-    if temporary is not None and not only_looks(effects):
-        write.append(temporary())
     hidden = (*(_placed(entry, workspace) for entry in effects.hide), *hide)
     return Walls(
         write=tuple(dict.fromkeys(write)),
         network=effects.network,
         hide=tuple(dict.fromkeys(os.path.realpath(path) for path in hidden)),
-        show=tuple(show),
+        show=() if workspace.outputs is None else (workspace.outputs,),
+        temporary=None if temporary is None or only_looks(effects) else temporary(),
     )
 
 

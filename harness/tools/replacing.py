@@ -249,8 +249,8 @@ def _in_place(folder: int, name: str, old: bytes, change: Change, *, kept: bool)
     try:
         atomic.overwrite(folder, name, old, change.content)
     except atomic.TornError as error:
-        text = f"{shown(change.path)} was written in part, and what it held could not be put back ({error}). It is kept for undo."
-        raise ToolError(text, code=ErrorCode.IO) from None
+        told = f"{shown(change.path)} was written in part, and what it held could not be put back ({error})"
+        raise ToolError(f"{told}. It is kept for undo.", code=ErrorCode.IO) from None
     return "[note: the file could not be replaced and was written in place]"
 
 
