@@ -45,7 +45,7 @@ def hits(data: bytes, old: bytes) -> tuple[list[tuple[int, int]], bool]:
     """Return every span that `old` names, and whether exactly: tried at every pair of places."""
     pairs = [(start, end) for start in range(len(data)) for end in range(start + 1, len(data) + 1)]
     exact = [(start, end) for start, end in pairs if data[start:end] == old]
-    if exact and not (old.startswith(b"\n") and b"\r\n" in data):
+    if exact and not (old.startswith(b"\n") and b"\r" not in old and b"\r\n" in data):
         return exact, True
     loose = [
         (start, end)
@@ -128,6 +128,7 @@ def test_an_edit_that_is_in_the_file_is_found(before: bytes, old: str, after: by
         pytest.param(b"x\r\nfoo\r\n", "foo\n", "bar\n", b"x\r\nbar\r\n", id="a text that ends with one"),
         pytest.param(b"x\ny\r\nz", "z", "z\nw", b"x\ny\r\nz\r\nw", id="behind the last line end, that one counts"),
         pytest.param(b"a\rb\rc", "b", "x\ny", b"a\rx\ny\rc", id="a lone CR is no line end"),
+        pytest.param(b"a\r\n", "\n", "\r\r\n", b"a\r\r\n", id="a CR in front of CR LF is not lost"),
         pytest.param(b"one line", "one", "1\n2", b"1\n2 line", id="no line end at all"),
     ],
 )

@@ -208,10 +208,8 @@ def test_a_full_disk_leaves_the_old_file_where_it_is_written_in_place(small_road
     assert path.read_bytes() == b"o" * 100_000
 
 
-@pytest.mark.parametrize(("limit", "torn"), [(120_000, False), (50_000, True)])
-def test_a_file_written_in_place_that_cannot_be_put_back_is_not_called_unchanged(
-    tmp_path: Path, limit: int, torn: bool
-) -> None:
+@pytest.mark.parametrize("limit", [150_000, 120_000, 50_000, 1])
+def test_a_file_that_is_written_in_place_and_meets_the_process_limit_is_put_back(tmp_path: Path, limit: int) -> None:
     import resource
 
     path = tmp_path / "f"
@@ -220,13 +218,13 @@ def test_a_file_written_in_place_that_cannot_be_put_back_is_not_called_unchanged
     folder = open_folder(str(tmp_path))
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
     try:
-        with pytest.raises(atomic.TornError if torn else OSError, match="File too large"):
+        with pytest.raises(OSError, match="File too large"):
             atomic.overwrite(folder, "f", b"o" * 100_000, b"x" * 200_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         os.close(folder)
 
-    assert (path.read_bytes() == b"o" * 100_000) is not torn
+    assert path.read_bytes() == b"o" * 100_000
 
 
 def test_a_file_that_is_a_mount_point_is_written_in_place(road: Road, tmp_path: Path) -> None:

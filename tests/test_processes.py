@@ -212,7 +212,7 @@ def test_walls_bind_the_command_and_no_thread_of_the_harness() -> None:
     ended, text = run("grep NoNewPrivs /proc/self/status", confine=no_new_privileges)
 
     assert text == "NoNewPrivs:\t1\n"
-    assert {procfs.walls(int(thread))[0] for thread in os.listdir("/proc/self/task")} == {0}
+    assert wait_until(lambda: {procfs.walls(int(thread))[0] for thread in os.listdir("/proc/self/task")} == {0})
     assert run("grep NoNewPrivs /proc/self/status")[1] == "NoNewPrivs:\t0\n"
     assert ended.status == 0
 
@@ -339,13 +339,21 @@ def test_the_guard_ends_with_the_harness_and_not_with_ctrl_c() -> None:
     assert wait_until(lambda: gone(number))
 
 
-def test_a_guard_that_was_killed_is_replaced() -> None:
-    first = guard()
-    assert wait_until(lambda: first._pid > 0)
-    os.kill(first._pid, signal.SIGKILL)
+def test_a_guard_that_was_killed_is_replaced(token: str) -> None:
+    """And the new one knows of the commands that already ran."""
+    code = (
+        "import os, threading, time; from tests.test_processes import *\n"
+        f"threading.Thread(target=run, args=('env -i setsid sleep {token} & sleep 100',), daemon=True).start()\n"
+        f"assert wait_until(lambda: bool(alive('sleep\\x00{token}')) and guard()._pid > 0)\n"
+        "first = guard()._pid; os.kill(first, 9)\n"
+        "assert wait_until(lambda: guard()._pid not in (0, first))\n"
+        "assert run('echo works')[1] == 'works\\n'\n"
+        "print('killed', flush=True); os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, check=False)
 
-    assert wait_until(lambda: guard() is not first)
-    assert run("echo works")[1] == "works\n"
+    assert (done.returncode, done.stdout) == (-9, b"killed\n")
+    assert wait_until(lambda: not alive(f"sleep\0{token}"))
 
 
 def test_the_guards_environment_is_empty() -> None:

@@ -86,7 +86,7 @@ def splice(data: bytes, edit: Edit, *, most_bytes: int) -> Spliced | Unmatched:
             code=ErrorCode.ENCODING,
         )
     # A line end that is named without CR is the whole of one: CR LF is not cut in two by a text that begins with LF.
-    whole_ends = old.startswith(b"\n") and b"\r\n" in data
+    whole_ends = old.startswith(b"\n") and b"\r" not in old and b"\r\n" in data
     exact = not whole_ends and old in data
     finder = _Exact(data, old) if exact else _AnyLineEnd(data, old)
     if not exact and next(finder.starts(), None) is None:
@@ -100,7 +100,8 @@ def splice(data: bytes, edit: Edit, *, most_bytes: int) -> Spliced | Unmatched:
         return _plainly(data, old, new, most_bytes)
     if b"\r" not in data:
         return _plainly(data, _with_lf(old), new if exact else _with_lf(new), most_bytes)
-    return _joined(data, finder.spans(), _Ends(data), new if exact else _with_lf(new), most_bytes)
+    with_lf = _with_lf(new)
+    return _joined(data, finder.spans(), new if exact else with_lf, with_lf.replace(b"\n", b"\r\n"), most_bytes)
 
 
 def _plainly(data: bytes, old: bytes, new: bytes, most_bytes: int) -> Spliced | Unmatched:
@@ -111,10 +112,11 @@ def _plainly(data: bytes, old: bytes, new: bytes, most_bytes: int) -> Spliced | 
     return _unless_equal(data, data.replace(old, new), count)
 
 
-def _joined(data: bytes, spans: Iterator[Span], ends: _Ends, new: bytes, most_bytes: int) -> Spliced | Unmatched:
+def _joined(data: bytes, spans: Iterator[Span], new: bytes, with_crlf: bytes, most_bytes: int) -> Spliced | Unmatched:
+    """Replace the spans by `new`, or by `with_crlf` where lines end so."""
     content = bytearray()
+    ends = _Ends(data)
     done = replacements = 0
-    with_crlf = _with_lf(new).replace(b"\n", b"\r\n")
     for start, end in spans:
         content += data[done:start]
         content += with_crlf if ends.are_crlf(start) else new

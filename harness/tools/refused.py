@@ -1,4 +1,4 @@
-"""Recognise in a command's output that the walls refused something, so that model and person know why; it guesses, and says so."""
+"""Recognise in a command's output that the walls refused something, so that model and person know why: a guess, and said so."""
 
 from __future__ import annotations
 
