@@ -158,6 +158,7 @@ COUNTEREXAMPLES = [
     ("ok `>made` [^a]*", "or an earlier one"),
     ("eval cat < a.txt", "a redirection of eval"),
     ("cat sub//*", "bash keeps these slashes"),
+    ("false [!a]* | (ok) > new.txt", "the parts of a pipeline run at the same time"),
     ("GIT_PAGER=x A=$(git log) ok", "a variable in front is seen by the value of the next"),
     ("> l eval echo '?'", "which may make a file that the text matches"),
     ("sh -c 'A=a.txt; A=x > $A'", "sh redirects before it assigns"),
@@ -455,20 +456,20 @@ LONG = {
 }
 
 
-def assert_read_in_a_second(disk: Workspace, text: str) -> None:
+def assert_read_soon(disk: Workspace, text: str, seconds: float = 1) -> None:
     taken = []
     for _ in range(3):
         started = time.process_time()
         assert_facets(read_commands(text, disk))
         taken.append(time.process_time() - started)
-        if taken[-1] < 1:
+        if taken[-1] < seconds:
             break
-    assert min(taken) < 1
+    assert min(taken) < seconds
 
 
 @pytest.mark.parametrize("make", LONG.values(), ids=LONG.keys())
 def test_ten_thousand_characters_take_under_a_second(disk: Workspace, make: Callable[[int], str]) -> None:
-    assert_read_in_a_second(disk, make(10_000))
+    assert_read_soon(disk, make(10_000))
 
 
 @pytest.mark.parametrize(
@@ -485,12 +486,12 @@ def test_ten_thousand_characters_take_under_a_second(disk: Workspace, make: Call
         "emoji",
     ],
 )
-def test_the_longest_line_that_the_tool_takes_is_read_in_under_a_second(disk: Workspace, shape: str) -> None:
-    assert_read_in_a_second(disk, LONG[shape](MAX_COMMAND_BYTES))
+def test_the_longest_line_that_the_tool_takes_is_read_in_a_few_seconds(disk: Workspace, shape: str) -> None:
+    assert_read_soon(disk, LONG[shape](MAX_COMMAND_BYTES), seconds=4)
 
 
-def test_a_million_characters_are_refused_at_once(disk: Workspace) -> None:
+def test_more_than_the_tool_takes_is_refused_at_once(disk: Workspace) -> None:
     started = time.process_time()
-    with pytest.raises(ToolError, match="at most 120,000 are taken"):
-        BashTool(disk).prepare(ToolCall(id="c", name="bash", arguments="{}"), {"command": "ls " * 330_000})
+    with pytest.raises(ToolError, match="at most 1,000,000 are taken"):
+        BashTool(disk).prepare(ToolCall(id="c", name="bash", arguments="{}"), {"command": "ls " * 340_000})
     assert time.process_time() - started < 1

@@ -1,4 +1,4 @@
-"""The second wall stands alone: whatever the gate takes for a reader has no effect, as the kernel holds it to what a reader may do.
+"""The second wall stands alone: what the gate takes for a reader, wrongly even, has no effect.
 
 What is tried, where, and how effects are seen: second_wall.py and the modules that it names.
 """
@@ -15,8 +15,8 @@ from harness.sandbox import enforces, missing, probe
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-import second_wall  # noqa: E402 - lies beside this file
-from second_wall_attempts import LEFT_OUT, OWN, Kind  # noqa: E402
+import second_wall
+from second_wall_attempts import LEFT_OUT, Kind, own, rows
 
 LEAST_OF_THE_TABLE = 550
 LEAST_OWN = 300
@@ -55,7 +55,7 @@ def test_nothing_is_open_to_a_reader_by_design(report: dict[str, Any]) -> None:
 
 def test_what_is_open_to_a_writer_by_design_is_really_open(report: dict[str, Any]) -> None:
     open_without_walls = {one["command"] for one in report["control"]["effects"]}
-    marked = {one.command for one in OWN if one.open_to_writer is not None} & open_without_walls
+    marked = {one.command for one in own() if one.open_to_writer is not None} & open_without_walls
     known = {one["command"] for one in report["writer"]["known"] if one["origin"] == "own"}
     assert marked - known == set(), "these are closed now: take their marks off"
 
@@ -74,5 +74,5 @@ def test_every_kind_of_effect_is_seen_where_nothing_stops_it(report: dict[str, A
 def test_the_whole_table_and_more_is_tried(report: dict[str, Any], name: str) -> None:
     one = report[name]
     assert (one["not_run"], set(one["left_out"])) == ([], set(LEFT_OUT))
-    assert one["attempts"] == len(second_wall.rows()) + len(OWN) - len(LEFT_OUT)
-    assert (len(second_wall.rows()) >= LEAST_OF_THE_TABLE, len(OWN) >= LEAST_OWN) == (True, True)
+    assert one["attempts"] == len(rows()) + len(own()) - len(LEFT_OUT)
+    assert (len(rows()) >= LEAST_OF_THE_TABLE, len(own()) >= LEAST_OWN) == (True, True)

@@ -285,7 +285,7 @@ def test_a_tool_that_cannot_prepare_gives_a_tool_error(prepare: Callable[[Action
 
 @pytest.mark.parametrize(
     "parameters",
-    [{}, {"properties": []}, {"properties": {"text": []}}, {"properties": {"text": {"type": "array"}}}],
+    [{}, {"properties": []}, {"properties": {"text": []}}, {"properties": {"text": {"type": "null"}}}],
     ids=["no properties", "properties that are a list", "a property that is a list", "a type that is not checked"],
 )
 def test_a_schema_that_cannot_be_checked_lets_nothing_through(parameters: Mapping[str, JsonValue]) -> None:
