@@ -30,7 +30,7 @@ DEFAULT_HIDE = (
     "~/.config/BraveSoftware", "~/.bash_history", "~/.zsh_history", "~/.python_history", "~/.psql_history",
     "~/.mysql_history", "~/.node_repl_history", "~/.local/share/fish",
 )  # fmt: skip
-"""What no command can read, where no policy says anything: keys, browsers' profiles, what was typed in shells."""
+"""What no command can read, unless a policy shows it: keys, browsers' profiles, what was typed in shells."""
 
 _BOUNDED = (Act.LOOKS, Act.WRAPS, Act.WRITES)
 
@@ -43,7 +43,9 @@ class Sandbox(Record):
     required: bool = False
     network: bool | None = None
     write: tuple[str, ...] | None = None
-    hide: tuple[str, ...] | None = None
+    hide: tuple[str, ...] = ()
+    show: tuple[str, ...] | None = None
+    """Entries of DEFAULT_HIDE that need not be hidden."""
     trusted: bool = True
     """Whether it may loosen: where not, its lists only take away, and add to what is hidden."""
 
@@ -56,6 +58,7 @@ class Sandbox(Record):
             network=False if self.network is False else None,
             write=self.write,
             hide=self.hide,
+            show=self.show,
             trusted=False,
         )
 
@@ -73,14 +76,18 @@ class Grants(Record):
 def granted_by(sandboxes: Sequence[Sandbox]) -> Grants:
     """Return what holds over all files: one no is enough, and only what every file lets be written is.
 
-    `hide` is what any file hides; DEFAULT_HIDE where no trusted one says anything.
+    What any file hides is hidden, and DEFAULT_HIDE but for what every trusted file that speaks of it shows.
     """
     lists = [said.write for said in sandboxes if said.write is not None]
     if not any(said.write is not None and said.trusted for said in sandboxes):
         lists.append(DEFAULT_WRITE)
-    hidden = [path for said in sandboxes for path in said.hide or ()]
-    if not any(said.hide is not None and said.trusted for said in sandboxes):
-        hidden += DEFAULT_HIDE
+    shown = [
+        {posixpath.normpath(place) for place in said.show}
+        for said in sandboxes
+        if said.show is not None and said.trusted
+    ]
+    hidden = [place for place in DEFAULT_HIDE if not shown or any(place not in places for places in shown)]
+    hidden += [place for said in sandboxes for place in said.hide]
     return Grants(
         write=_in_all(lists),
         network=all(said.network is not False for said in sandboxes),

@@ -13,7 +13,7 @@ from typing import NoReturn, TypeAlias
 from harness.actions import Access
 from harness.auto_rules import rule_problem
 from harness.errors import PolicyError
-from harness.grants import Sandbox, place_problem
+from harness.grants import DEFAULT_HIDE, Sandbox, place_problem
 from harness.limits import Limits, strictest
 from harness.matchers import ArgvPattern, PathPatterns, check_pattern
 from harness.policy import Policy, PolicySource
@@ -31,7 +31,7 @@ RULE_KEYS = (
     "hint", "match", "not_match",
 )  # fmt: skip
 UNATTENDED_KEYS = ("confirm",)
-SANDBOX_KEYS = ("required", "network", "write", "hide")
+SANDBOX_KEYS = ("required", "network", "write", "hide", "show")
 LIMIT_KEYS = ("turns", "seconds", "tokens", "refusals", "command_seconds", "result_characters")
 DECISION_WORDS = {decision.word: decision for decision in Decision}
 
@@ -215,6 +215,16 @@ class _Loader:
                 self.fail(name, index, key, f"{place!r} {problem}")
         return places
 
+    def shown(self, table: Table) -> tuple[str, ...] | None:
+        """Return the places that are hidden where nobody says anything, and need not be here."""
+        if "show" not in table:
+            return None
+        places = self.places(table, "show", 0, "sandbox")
+        for place in places:
+            if place.rstrip("/") not in DEFAULT_HIDE:
+                self.fail("sandbox", 0, "show", f"{place!r} is not hidden by default{nearest(place, DEFAULT_HIDE)}")
+        return places
+
     def sandboxes(self, parent: Table) -> tuple[Sandbox, ...]:
         """Return what [sandbox] says; nothing where it is absent."""
         if "sandbox" not in parent:
@@ -228,7 +238,8 @@ class _Loader:
                 required=bool(self.boolean(table, "required", "sandbox", 0)),
                 network=self.boolean(table, "network", "sandbox", 0),
                 write=self.places(table, "write", 0, "sandbox") if "write" in table else None,
-                hide=self.places(table, "hide", 0, "sandbox") if "hide" in table else None,
+                hide=self.places(table, "hide", 0, "sandbox"),
+                show=self.shown(table),
             ),
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.actions import Access, Act, Command, Enforcement, Effects, Facet, Opaque, PathAccess, Place, Unconfined
+from harness.actions import Access, Act, Command, Effects, Enforcement, Facet, Opaque, PathAccess, Place, Unconfined
 from harness.grants import DEFAULT_HIDE, Grants, Sandbox, effects_of, granted_by
 from harness.messages import ToolCall
 from harness.policy import Verdict, evaluate
@@ -19,12 +19,20 @@ def said(
     write: tuple[str, ...] | None = None,
     *,
     network: bool | None = None,
-    hide: tuple[str, ...] | None = None,
+    hide: tuple[str, ...] = (),
+    show: tuple[str, ...] | None = None,
     required: bool = False,
     trusted: bool = True,
 ) -> Sandbox:
     return Sandbox(
-        origin=HERE, layer=Layer.USER, write=write, network=network, hide=hide, required=required, trusted=trusted
+        origin=HERE,
+        layer=Layer.USER,
+        write=write,
+        network=network,
+        hide=hide,
+        show=show,
+        required=required,
+        trusted=trusted,
     )
 
 
@@ -73,19 +81,25 @@ def test_one_no_to_the_network_is_enough(sandboxes: list[Sandbox], network: bool
     assert granted_by(sandboxes).network is network
 
 
+SHOWN = ("~/.ssh", "~/.docker")
+LESS = tuple(place for place in DEFAULT_HIDE if place not in SHOWN)
+
+
 @pytest.mark.parametrize(
     ("sandboxes", "hide"),
     [
         ([], DEFAULT_HIDE),
-        ([said(hide=("~/x",))], ("~/x",)),
-        ([said(hide=())], ()),
-        ([said(hide=("~/x",)), said(hide=("~/y", "~/x"))], ("~/x", "~/y")),
-        ([said(hide=("~/x",), trusted=False)], ("~/x", *DEFAULT_HIDE)),
-        ([said(hide=(), trusted=False)], DEFAULT_HIDE),
-        ([said(hide=("~/y",)), said(hide=("~/x",), trusted=False)], ("~/y", "~/x")),
+        ([said(hide=("~/x",))], (*DEFAULT_HIDE, "~/x")),
+        ([said(hide=("~/y",)), said(hide=("~/x", "~/y"), trusted=False)], (*DEFAULT_HIDE, "~/y", "~/x")),
+        ([said(show=SHOWN)], LESS),
+        ([said(show=("~/.ssh/", "~/.docker"))], LESS),
+        ([said(show=SHOWN), said(hide=("~/.ssh",))], (*LESS, "~/.ssh")),
+        ([said(show=SHOWN), said(show=("~/.ssh",))], tuple(p for p in DEFAULT_HIDE if p != "~/.ssh")),
+        ([said(show=SHOWN), said(show=())], DEFAULT_HIDE),
+        ([said(show=SHOWN, trusted=False)], DEFAULT_HIDE),
     ],
 )
-def test_what_any_file_hides_is_hidden(sandboxes: list[Sandbox], hide: tuple[str, ...]) -> None:
+def test_what_any_file_hides_is_hidden_and_what_nobody_shows(sandboxes: list[Sandbox], hide: tuple[str, ...]) -> None:
     assert granted_by(sandboxes).hide == hide
 
 

@@ -130,12 +130,12 @@ POWERS = {
     "workspace": "os stat",
 }
 HARMLESS = frozenset(
-    "__future__ abc array bisect collections contextlib difflib email enum errno functools hashlib heapq itertools json math posixpath re "
-    "struct tomllib types typing unicodedata weakref".split()
+    "__future__ abc array bisect collections contextlib difflib email enum errno functools hashlib heapq itertools json "
+    "math posixpath re struct tomllib types typing unicodedata weakref".split()
 )
 PURE = (
-    "actions", "approval", "auto_rules", "built_in", "errors", "grants", "interrupt", "limits", "log_order", "matchers", "messages",
-    "lint", "model", "models.scripted", "models.stream", "policy", "record", "rule_examples", "rules", "toml_lines",
+    "actions", "approval", "auto_rules", "built_in", "errors", "grants", "interrupt", "limits", "log_order", "matchers",
+    "messages", "lint", "model", "models.scripted", "models.stream", "policy", "record", "rule_examples", "rules", "toml_lines",
     "visible",
     "sandbox.attempts", "sandbox.capabilities", "sandbox.system_calls", "sandbox.walls", "undo",
     *(f"shell.{name}" for name in SHELL),

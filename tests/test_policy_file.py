@@ -76,7 +76,8 @@ result_characters = 2000
 required = true
 network = false
 write = [".", "~/.cache/x"]
-hide = ["~/.ssh"]
+hide = [".env"]
+show = ["~/.docker"]
 
 [[rule]]
 id = "tests"
@@ -124,7 +125,7 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
             Rule(
                 id="tests",
                 decision=Decision.AUTO,
-                origin=Origin(file="p.toml", line=29),
+                origin=Origin(file="p.toml", line=30),
                 layer=Layer.USER,
                 tools=("bash",),
                 argv=ArgvPattern(tokens=(("pytest", "py.test"),), rest=True, flags=("-q", "-NUM", "--maxfail")),
@@ -137,7 +138,7 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
             Rule(
                 id="secrets",
                 decision=Decision.DENY,
-                origin=Origin(file="p.toml", line=49),
+                origin=Origin(file="p.toml", line=50),
                 layer=Layer.USER,
                 access=(Access.READ,),
                 path=PathPatterns(patterns=(".env", "*.pem")),
@@ -147,7 +148,7 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
             Rule(
                 id="raw",
                 decision=Decision.BLOCK,
-                origin=Origin(file="p.toml", line=59),
+                origin=Origin(file="p.toml", line=60),
                 layer=Layer.USER,
                 text="| sh",
                 reason="No.",
@@ -180,7 +181,8 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
                 required=True,
                 network=False,
                 write=(".", "~/.cache/x"),
-                hide=("~/.ssh",),
+                hide=(".env",),
+                show=("~/.docker",),
             ),
         ),
     )
@@ -311,6 +313,10 @@ BAD = [
     (
         "version = 1\n[sandbox]\nhide = ['~ann/x']",
         "3: [sandbox] hide: '~ann/x' is another person's home; only ~/ is known",
+    ),
+    (
+        "version = 1\n[sandbox]\nshow = ['~/.shs']",
+        "3: [sandbox] show: '~/.shs' is not hidden by default; did you mean ~/.ssh?",
     ),
     (rule("argv = ['x']\nwrite = ['.']"), f"6: [[rule]] write: {GRANTED}"),
     (rule("argv = ['x']\nnetwork = true"), f"6: [[rule]] network: {GRANTED}"),
@@ -672,7 +678,7 @@ def test_a_loaded_file_is_named_digested_and_guarded(tmp_path: Path) -> None:
     loaded = load_policy(str(link), layer=Layer.PROJECT)
     assert loaded.sources == (PolicySource(layer=Layer.PROJECT, path=str(link), content=FULL.encode()),)
     assert loaded.guarded == (os.path.realpath(path),)
-    assert loaded.rules[0].origin == Origin(file=str(link), line=29)
+    assert loaded.rules[0].origin == Origin(file=str(link), line=30)
     assert loaded.sha256 == parse(FULL).sha256
 
 

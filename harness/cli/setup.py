@@ -59,7 +59,7 @@ def tools_in(
         workspace,
         environment=environment,
         images=BeforeImages(state.before_images),
-        hide=(os.path.realpath(state.state),),
+        hide=state.guarded,
         interrupts=lambda: interrupt.count,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from harness.actions import Effects, Enforcement
@@ -53,8 +54,10 @@ class Reach:
             return UNCONFINED
         if not self.confines:
             return self.level
-        walls = walls_for(effects, self._workspace, hide=self._hide)
-        inside = [path for path in walls.hide if os.path.lexists(path) and _lies_in(path, walls.write)]
+        writable = (_placed(entry, self._workspace) for entry in (*effects.granted, *(effects.write or ())))
+        places = tuple(f"{path.rstrip('/')}/" for path in writable)
+        hidden = (*(_placed(entry, self._workspace) for entry in effects.hide), *self._hide)
+        inside = [path for path in hidden if f"{path}/".startswith(places) and os.path.lexists(path)]
         if not inside:
             return self.level
         from harness.sandbox import bubblewrap
@@ -110,13 +113,17 @@ def walls_for(
     the policy hides.
 
     INVARIANT: nothing else is writable but what a policy or a part of the command names, and what lies below. A folder of
-    the workspace that is granted must lie in the workspace when links are followed.
+    the workspace that is granted must lie in the workspace when links are followed; one outside it must not hold what no
+    call may write (policies, trust, logs).
     """
     from harness.sandbox import Walls
 
-    trees = [path for entry in effects.granted if (path := _granted(entry, workspace)) is not None]
+    trees = [
+        path for entry in effects.granted if (path := _granted(entry, workspace)) is not None and os.path.lexists(path)
+    ]
     write = [*trees, *(path for named in effects.write or () for path in _named(named, workspace))]
-    hidden = (*(_placed(entry, workspace) for entry in effects.hide), *hide)
+    # What is not there is not asked about: following some thirty names costs more than the walls.
+    hidden = (path for path in (*(_placed(entry, workspace) for entry in effects.hide), *hide) if os.path.lexists(path))
     return Walls(
         write=tuple(dict.fromkeys(write)),
         network=effects.network,
@@ -135,20 +142,31 @@ def missing_folders(effects: Effects, workspace: Workspace) -> Iterator[str]:
                 yield path
 
 
-def _lies_in(path: str, folders: Sequence[str]) -> bool:
-    return any(path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders)
+def _holds_any(tree: str, kept: Sequence[str], workspace: Workspace) -> bool:
+    """Say whether a granted place outside the workspace holds what no call may write, or lies in it."""
+    if f"{tree}/".startswith(f"{workspace.root.rstrip('/')}/"):
+        return False
+    return any(f"{path}/".startswith(f"{tree}/") or f"{tree}/".startswith(f"{path}/") for path in kept)
 
 
 def _placed(entry: str, workspace: Workspace) -> str:
     """Return the absolute path that a policy's word for a place means."""
+    return _joined(entry, workspace.root, workspace.home)
+
+
+@lru_cache(maxsize=256)
+def _joined(entry: str, root: str, home: str) -> str:
     if entry == "~" or entry.startswith("~/"):
-        return os.path.normpath(workspace.home + entry[1:])
-    return os.path.normpath(os.path.join(workspace.root, entry))
+        return os.path.normpath(home + entry[1:])
+    return os.path.normpath(os.path.join(root, entry))
 
 
 def _granted(entry: str, workspace: Workspace) -> str | None:
     """Return where a granted place lies; None for one of the workspace that a link leads out of it."""
-    real = os.path.realpath(_placed(entry, workspace))
+    placed = _placed(entry, workspace)
+    if placed == workspace.root:
+        return placed
+    real = os.path.realpath(placed) if os.path.lexists(placed) else placed
     if entry.startswith(("/", "~")):
         return None if real == "/" else real
     root = workspace.root.rstrip("/")
