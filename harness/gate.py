@@ -17,7 +17,6 @@ from harness.actions import (
     Action,
     Command,
     Effects,
-    Enforcement,
     JsonValue,
     Opaque,
     PathAccess,
@@ -400,7 +399,7 @@ def _logged_effects(effects: Effects) -> JsonValue:
         "network": effects.network,
         "unasked": effects.unasked,
         "granted": list(effects.granted),
-        "required": effects.enforcement is Enforcement.REQUIRED,
+        "enforcement": effects.enforcement.value,
     }
     for name, paths in (("read", effects.read), ("write", effects.write)):
         logged[name] = None if paths is None else list(paths[:MAX_LOGGED_PATHS])

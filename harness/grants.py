@@ -99,8 +99,12 @@ def granted_by(sandboxes: Sequence[Sandbox]) -> Grants:
 def _in_all(lists: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Return the entries that lie within an entry of every list."""
     entries = dict.fromkeys(posixpath.normpath(entry) for entries in lists for entry in entries)
-    within_all = (entry for entry in entries if all(any(_within(entry, other) for other in others) for others in lists))
-    return tuple(within_all)
+    return tuple(entry for entry in entries if _is_in_all(entry, lists))
+
+
+def _is_in_all(entry: str, lists: Sequence[Sequence[str]]) -> bool:
+    entry = posixpath.normpath(entry)
+    return all(any(_within(entry, place) for place in places) for places in lists)
 
 
 def _within(entry: str, folder: str) -> bool:
@@ -127,13 +131,24 @@ def place_problem(place: str) -> str:
     return ""
 
 
+def _granted_by_rule(rule: Rule, sandboxes: Sequence[Sandbox]) -> tuple[tuple[str, ...], bool]:
+    """Return what a rule grants to write, and whether the network: no more than every other file lets be granted at all.
+
+    Within its own file a rule is the exception that it was written as; over other files it has no say.
+    """
+    others = [said for said in sandboxes if said.origin.file != rule.origin.file]
+    lists = [said.write for said in others if said.write is not None]
+    write = tuple(entry for entry in rule.write if _is_in_all(entry, lists))
+    return write, rule.network and all(said.network is not False for said in others)
+
+
 def effects_of(
     facets: Iterable[Facet],
     *,
     autos: Iterable[Rule],
     asked: bool,
     open_ended: bool,
-    grants: Grants,
+    sandboxes: Sequence[Sandbox],
     keep: Sequence[str],
 ) -> Effects:
     """Return what an action with these facets (operands of commands among them) may do.
@@ -145,9 +160,10 @@ def effects_of(
     parts = list(facets)
     paths = [part for part in parts if isinstance(part, PathAccess)]
     bounded = all(_is_bounded(part) for part in parts)
-    rules = list(autos)
-    granted = [path for rule in rules for path in rule.write]
-    network = any(rule.network for rule in rules)
+    grants = granted_by(sandboxes)
+    by_rules = [_granted_by_rule(rule, sandboxes) for rule in autos if rule.write or rule.network]
+    granted = [path for write, _ in by_rules for path in write]
+    network = any(reaches for _, reaches in by_rules)
     if open_ended:
         granted += grants.write
     if open_ended or asked:

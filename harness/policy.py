@@ -150,7 +150,7 @@ def _effects(policy: Policy, facets: Sequence[FacetVerdict], decision: Decision)
         autos=dict.fromkeys(rule for facet in by_rules for rule in facet.rules),
         asked=asked,
         open_ended=any(is_open_ended(f.facet) and (asked or f not in by_rules) for f in facets),
-        grants=policy.grants,
+        sandboxes=policy.sandboxes,
         keep=policy.guarded,
     )
 

@@ -530,7 +530,7 @@ def test_the_records_of_a_call_that_was_asked_about_and_ran(desk: MakeDesk) -> N
     )
     here.gate.settle(permit, result)
     effects = {
-        "network": True, "read": None, "write": None, "granted": ["."], "required": False, "unasked": False
+        "network": True, "read": None, "write": None, "granted": ["."], "enforcement": "where possible", "unasked": False
     }  # fmt: skip
     assert [_bare(record) for record in here.records()] == [
         {"kind": "call_proposed", "call": 1, "id": "c1", "tool": "bash", "arguments": '{"x": 1}'},

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from harness.actions import Access, Act, Command, Effects, Enforcement, Facet, Opaque, PathAccess, Place, Unconfined
-from harness.grants import DEFAULT_HIDE, Grants, Sandbox, effects_of, granted_by
+from harness.actions import (
+    Access,
+    Act,
+    Action,
+    Command,
+    Effects,
+    Enforcement,
+    Facet,
+    Opaque,
+    PathAccess,
+    Place,
+    Unconfined,
+)
+from harness.grants import DEFAULT_HIDE, Sandbox, effects_of, granted_by
 from harness.messages import ToolCall
 from harness.policy import Verdict, evaluate
 from harness.policy_file import combine, parse_policy, tightening_only
@@ -126,7 +138,7 @@ def command(act: Act, *, network: bool = False) -> Command:
     return Command(text="c", argv=("c",), act=act, network=network)
 
 
-GRANTS = Grants(write=(".", "~/.cache"), network=True, hide=("~/.ssh",), required=None)
+OPEN = [said((".", "~/.cache"), network=True)]
 A, B = path("a", Access.READ), path("b", Access.WRITE)
 BLIND = Opaque(text="$x", reason="a variable", column=1)
 
@@ -154,16 +166,16 @@ def test_what_an_action_may_do(
     open_ended: bool,
     expected: tuple[object, ...],
 ) -> None:
-    effects = effects_of(facets, autos=(), asked=asked, open_ended=open_ended, grants=GRANTS, keep=("/log",))
+    effects = effects_of(facets, autos=(), asked=asked, open_ended=open_ended, sandboxes=OPEN, keep=("/log",))
     assert (effects.read, effects.write, effects.granted, effects.network) == expected
-    assert (effects.hide, effects.keep, effects.unasked) == (("~/.ssh",), ("/log",), not asked)
+    assert (effects.hide, effects.keep, effects.unasked) == (DEFAULT_HIDE, ("/log",), not asked)
     assert effects.enforcement is Enforcement.POSSIBLE
 
 
 def test_no_network_means_none_for_what_a_person_approves() -> None:
-    closed = replace(GRANTS, network=False)
+    closed = [said(network=False)]
     for facets in ((command(Act.RUNS),), (command(Act.LOOKS, network=True),), (BLIND,)):
-        assert not effects_of(facets, autos=(), asked=True, open_ended=True, grants=closed, keep=()).network
+        assert not effects_of(facets, autos=(), asked=True, open_ended=True, sandboxes=closed, keep=()).network
 
 
 # --- through a policy --------------------------------------------------------------------------------------------------
@@ -192,8 +204,6 @@ network = true
 
 def verdict_of(facets: tuple[Facet, ...], policy: str = POLICY) -> Verdict:
     call = ToolCall(id="1", name="bash", arguments="{}")
-    from harness.actions import Action
-
     action = Action(call=call, tool="bash", arguments={}, facets=facets, summary="", preview="", request=None)
     return evaluate(parse_policy(policy.encode(), "p.toml"), action)
 
@@ -267,3 +277,56 @@ def test_layers_together_grant_the_least() -> None:
     for layers in ((user, project), (user, tightening_only(project))):
         assert combine(layers).grants.write == ("src",)
         assert combine(layers).grants.network is False
+
+
+def layered(user_rule: str, other: str, layer: Layer) -> Effects:
+    """Return the effects of a command that a user's rule lets run, where another file speaks of [sandbox] too."""
+    user = f"""version = 1
+[tools]
+bash = "confirm"
+[sandbox]
+network = false
+write = ["."]
+[[rule]]
+id = "tests"
+decision = "auto"
+argv = ["pytest"]
+{user_rule}
+"""
+    layers = [parse_policy(user.encode(), "user.toml", layer=Layer.USER)]
+    found = parse_policy(f"version = 1\n{other}".encode(), "other.toml", layer=layer)
+    layers.append(tightening_only(found) if layer is Layer.PROJECT else found)
+    call = ToolCall(id="1", name="bash", arguments="{}")
+    facets = (run("pytest", act=Act.RUNS),)
+    action = Action(call=call, tool="bash", arguments={}, facets=facets, summary="", preview="", request=None)
+    return evaluate(combine(layers), action).effects
+
+
+RULES_OVER_FILES: list[tuple[str, str, Layer, tuple[str, ...], bool]] = [
+    ('write = ["/srv", "~/x", "build"]\nnetwork = true', "", Layer.MANAGED, ("/srv", "~/x", "build"), True),
+    (
+        'write = ["/srv", "build"]\nnetwork = true',
+        "[sandbox]\nnetwork = false",
+        Layer.MANAGED,
+        ("/srv", "build"),
+        False,
+    ),
+    ('write = ["/srv", "~/x", "build"]\nnetwork = true', '[sandbox]\nwrite = ["."]', Layer.MANAGED, ("build",), True),
+    ('write = ["/srv/a/"]\nnetwork = true', '[sandbox]\nwrite = ["/srv"]', Layer.MANAGED, ("/srv/a/",), True),
+    ('write = ["."]', '[sandbox]\nwrite = ["src"]', Layer.PROJECT, (), False),
+    (
+        'write = ["src/gen"]\nnetwork = true',
+        '[sandbox]\nwrite = ["src"]\nnetwork = false',
+        Layer.PROJECT,
+        ("src/gen",),
+        False,
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "other", "layer", "write", "network"), RULES_OVER_FILES)
+def test_a_rule_grants_no_more_than_other_files_let_be_granted(
+    rule: str, other: str, layer: Layer, write: tuple[str, ...], network: bool
+) -> None:
+    effects = layered(rule, other, layer)
+    assert (effects.granted, effects.network) == (write, network)

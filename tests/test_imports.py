@@ -113,7 +113,7 @@ POWERS = {
     "tools.start": "_thread os subprocess",
     "tools.survivors": "_thread os signal",
     "tools.replacing": "fcntl os time",
-    "tools.reach": "os",
+    "tools.reach": "os stat",
     "tools.temporary": "_thread os shutil tempfile",
     "restoring": "fcntl os stat",
     "sandbox.bubblewrap": "os stat subprocess",

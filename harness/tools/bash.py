@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, assert_never
 
-from harness.actions import Access, Action, Effects, Facet, PathAccess, Place, Unconfined, same_places
+from harness.actions import Access, Action, Effects, Enforcement, Facet, PathAccess, Place, Unconfined, same_places
 from harness.errors import ToolError
 from harness.limits import DEFAULT_COMMAND_SECONDS, Limits, strictest
 from harness.messages import ResultStatus, ToolCall
@@ -167,7 +167,7 @@ class BashTool:
         capture = Capture(self._characters, spill)
         try:
             ended = self._run(request, effects, capture)
-            return _output(request, capture, ended, effects if self._reach.confines else None)
+            return _output(request, capture, ended, effects if self._holds(effects) else None)
         except NotConfinedError as error:
             raise ToolError(f"Cannot confine the command: {error.strerror}; nothing was run.") from None
         except OSError as error:
@@ -211,6 +211,9 @@ class BashTool:
                 confinement.close()
             if script is not None:
                 os.close(script)
+
+    def _holds(self, effects: Effects) -> bool:
+        return effects.enforcement is not Enforcement.OFF and self._reach.confines
 
     def _walls(self, effects: Effects) -> Confinement | None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -49,20 +50,30 @@ class Reach:
         return enforces(self._machine())
 
     def told(self, effects: Effects) -> str:
-        """Return what will hold a command to `effects`, in the words of `level`."""
+        """Return what will hold a command to `effects`, in the words of `level`, and where that is not to the letter.
+
+        Landlock knows folders with all that is below: to make or remove a name, its whole folder is opened.
+        """
         if effects.enforcement is Enforcement.OFF:
             return UNCONFINED
         if not self.confines:
             return self.level
-        writable = (_placed(entry, self._workspace) for entry in (*effects.granted, *(effects.write or ())))
-        places = tuple(f"{path.rstrip('/')}/" for path in writable)
-        hidden = (*(_placed(entry, self._workspace) for entry in effects.hide), *self._hide)
-        inside = [path for path in hidden if f"{path}/".startswith(places) and os.path.lexists(path)]
-        if not inside:
-            return self.level
-        from harness.sandbox import bubblewrap
+        walls = walls_for(effects, self._workspace, hide=self._hide)
+        level = self.level
+        unhidden = [path for path in walls.hide if _is_within(path, walls.write) or _is_socket(path)]
+        if unhidden:
+            from harness.sandbox import bubblewrap
 
-        return f"{self.level}, bubblewrap" if bubblewrap.find() else f"{self.level}; not hidden: {', '.join(inside)}"
+            level += ", bubblewrap" if bubblewrap.find() else f"; not hidden: {', '.join(unhidden)}"
+        named = set(effects.write or ())
+        trees = {path for entry in effects.granted if (path := _granted(entry, self._workspace)) is not None}
+        opened = [path for path in walls.write if path not in named and path not in trees]
+        if opened:
+            level += f"; opened as a whole: {', '.join(opened)}"
+        unkept = [path for path in effects.keep if _is_within(path, walls.write) and os.path.lexists(path)]
+        if unkept:
+            level += f"; not protected: {', '.join(unkept)}"
+        return level
 
     def confinement(self, effects: Effects, temporary: Callable[[], str]) -> Confinement | None:
         """Return the walls for one command, to be entered by the thread that starts it; None where it runs without.
@@ -121,7 +132,8 @@ def walls_for(
     trees = [
         path for entry in effects.granted if (path := _granted(entry, workspace)) is not None and os.path.lexists(path)
     ]
-    write = [*trees, *(path for named in effects.write or () for path in _named(named, workspace))]
+    named = [path for name in effects.write or () for path in _named(name, workspace)]
+    write = [*trees, *(path for path in named if not _holds_any(path, effects.keep, workspace))]
     # What is not there is not asked about: following some thirty names costs more than the walls.
     hidden = (path for path in (*(_placed(entry, workspace) for entry in effects.hide), *hide) if os.path.lexists(path))
     return Walls(
@@ -143,10 +155,10 @@ def missing_folders(effects: Effects, workspace: Workspace) -> Iterator[str]:
 
 
 def _holds_any(tree: str, kept: Sequence[str], workspace: Workspace) -> bool:
-    """Say whether a granted place outside the workspace holds what no call may write, or lies in it."""
-    if f"{tree}/".startswith(f"{workspace.root.rstrip('/')}/"):
+    """Say whether a place outside the workspace holds what no call may write, or lies in it."""
+    if _is_within(tree, (workspace.root,)):
         return False
-    return any(f"{path}/".startswith(f"{tree}/") or f"{tree}/".startswith(f"{path}/") for path in kept)
+    return any(_is_within(path, (tree,)) or _is_within(tree, (path,)) for path in kept)
 
 
 def _placed(entry: str, workspace: Workspace) -> str:
@@ -162,15 +174,17 @@ def _joined(entry: str, root: str, home: str) -> str:
 
 
 def _granted(entry: str, workspace: Workspace) -> str | None:
-    """Return where a granted place lies; None for one of the workspace that a link leads out of it."""
+    """Return where a granted place lies; None for one of the workspace to which a link leads.
+
+    INVARIANT: a link in the workspace is whatever the repository, or the model, made of it: it grants nothing.
+    """
     placed = _placed(entry, workspace)
     if placed == workspace.root:
         return placed
     real = os.path.realpath(placed) if os.path.lexists(placed) else placed
     if entry.startswith(("/", "~")):
         return None if real == "/" else real
-    root = workspace.root.rstrip("/")
-    return real if real == workspace.root or real.startswith(f"{root}/") else None
+    return placed if real == placed and _is_within(placed, (workspace.root,)) else None
 
 
 def _named(path: str, workspace: Workspace) -> Iterator[str]:
@@ -179,14 +193,28 @@ def _named(path: str, workspace: Workspace) -> Iterator[str]:
     That folder is left out where it is far more than the path: `/`, the home folder and what is above it, the folders
     above the workspace; and for a file outside the workspace that exists, since it can be written in its place.
     """
+    if not path.startswith("/"):
+        return  # a word that no file can be named by
     if os.path.lexists(path):
         yield path
-    root, home = (f"{folder.rstrip('/')}/" for folder in (workspace.root, workspace.home))
-    if os.path.isfile(path) and not path.startswith(root):
+    if os.path.isfile(path) and not _is_within(path, (workspace.root,)):
         return
     folder = os.path.dirname(path)
-    while not os.path.isdir(folder):
+    while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
     # INVARIANT: a folder is never granted for a path in it if the workspace or the home folder lies in that folder.
-    if folder == workspace.root or not any(place.startswith(f"{folder.rstrip('/')}/") for place in (root, home)):
+    above = folder != workspace.root and any(_is_within(place, (folder,)) for place in (workspace.root, workspace.home))
+    if os.path.isdir(folder) and not above:
         yield folder
+
+
+def _is_within(path: str, folders: Sequence[str]) -> bool:
+    """Say whether an absolute path is one of the folders or lies below one."""
+    return any(path == folder or path.startswith(folder if folder == "/" else f"{folder}/") for folder in folders)
+
+
+def _is_socket(path: str) -> bool:
+    try:
+        return stat.S_ISSOCK(os.lstat(path).st_mode)
+    except OSError:
+        return False

@@ -20,6 +20,7 @@ _UNREACHABLE = re.compile(
 )
 
 
+_MEMORY = re.compile(r"Cannot allocate memory|MemoryError|bad_alloc|[Oo]ut of memory|ENOMEM")
 _COMPLAINT = re.compile(
     r"^[\w./+-]+: .*(?:: Permission denied|: Operation not permitted|cannot create temp file for here-document.*)$",
     re.MULTILINE,
@@ -41,6 +42,8 @@ def wall_notes(output: str, effects: Effects, *, failed: bool) -> list[str]:
         )
     if not effects.network and (_UNREACHABLE.search(output) or ("socket" in output and _REFUSED.search(output))):
         notes.append("[confined: it has no network; that it could not connect may come from that]")
+    if failed and _MEMORY.search(output):
+        notes.append("[limited: a process may have 4 GiB of memory of its own; that it got no more may come from that]")
     return notes
 
 
