@@ -131,6 +131,7 @@ class ActionLog:
         # INVARIANT: from here until the state is updated the log counts as broken, so that an exception of any kind
         # (a signal's included) can leave a closed log behind but never one whose chain goes on wrongly.
         self._whole = False
+        self._check_untouched()
         try:
             line = _encode(record).encode("ascii")
         except (TypeError, ValueError, RecursionError) as error:
@@ -147,6 +148,16 @@ class ActionLog:
             except (Exception, SystemExit):  # noqa: BLE001, S110 - an observer that fails harms nothing (design: the loop)
                 pass
         return record
+
+    def _check_untouched(self) -> None:
+        """Raise LogError if the file is not as long as what was written to it, or has lost its name.
+
+        A command that may write the folder of the log could have done that; what it did to the records before, the chain
+        and the head show.
+        """
+        status = os.fstat(self._descriptor)
+        if status.st_size != self._size or status.st_nlink == 0:
+            raise LogError(f"the action log was changed by another program: {self.path}")
 
     def masked(self, text: str) -> str:
         """Return `text` with secrets masked: for text that is cut before it is appended, or shown elsewhere."""

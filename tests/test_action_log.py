@@ -851,3 +851,29 @@ def test_a_record_in_another_encoding_is_none(path: Path) -> None:
     line = path.read_bytes().splitlines()[0]
     assert parse_line(line) is not None
     assert parse_line(line.decode().encode("utf-16")) is None
+
+
+@pytest.mark.parametrize("harm", ["cut", "lengthened", "removed", "replaced"])
+def test_a_log_that_something_else_touched_takes_no_more(tmp_path: Path, harm: str) -> None:
+    """A command that may write the log's folder must not go unnoticed: nothing runs after this."""
+    path = tmp_path / "log.jsonl"
+    log = ActionLog.open(str(path))
+    log.begin_session()
+    log.append("session_started", {"model": "m"})
+    log.append("user_message", {"text": "hello"})
+    match harm:
+        case "cut":
+            os.truncate(path, 10)
+        case "lengthened":
+            with path.open("ab") as file:
+                file.write(b"x")
+        case "removed":
+            path.unlink()
+        case _:
+            other = tmp_path / "other"
+            other.write_bytes(path.read_bytes())
+            other.replace(path)
+    for _ in range(2):
+        with pytest.raises(LogError):
+            log.append("user_message", {"text": "again"})
+    log.close()
