@@ -117,17 +117,21 @@ def _within(entry: str, folder: str) -> bool:
 
 def place_problem(place: str) -> str:
     """Return why a place cannot be granted or hidden, or nothing: it is to be read in one way, and not too much."""
-    parts = place.split("/")
-    if not place or "\0" in place or place != place.strip():
+    parts = place.removesuffix("/").split("/")
+    if not place or place != place.strip() or any(ord(char) < 32 or ord(char) == 127 for char in place):
         return "is no path"
     if set(place) & set("*?[\\"):
         return "is no pattern: name a folder, and everything below it is meant"
+    if place.strip("/") in ("", "~"):
+        return "would mean everything that a person has: name folders below it"
     if ".." in parts:
         return "must not hold .."
+    if place not in (".", "./") and any(part in ("", ".") for part in parts[1 if place.startswith("/") else 0 :]):
+        return "is not in its shortest form"
     if place.startswith("~") and parts[0] != "~":
         return "is another person's home; only ~/ is known"
-    if not place.strip("/") or not place.removeprefix("~").strip("/"):
-        return "would mean everything that a person has: name folders below it"
+    if parts[:2] in (["", "dev"], ["", "proc"], ["", "sys"]):
+        return "is no folder of the disk"
     return ""
 
 

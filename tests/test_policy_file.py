@@ -304,6 +304,16 @@ BAD = [
     ("version = 1\n[sandbox]\nwrite = ['~']", f"3: [sandbox] write: '~' {TOO_MUCH}"),
     ("version = 1\n[sandbox]\nwrite = ['//']", f"3: [sandbox] write: '//' {TOO_MUCH}"),
     ("version = 1\n[sandbox]\nwrite = ['a/../..']", "3: [sandbox] write: 'a/../..' must not hold .."),
+    ("version = 1\n[sandbox]\nwrite = ['~/.']", "3: [sandbox] write: '~/.' is not in its shortest form"),
+    ("version = 1\n[sandbox]\nwrite = ['./~']", "3: [sandbox] write: './~' is not in its shortest form"),
+    ("version = 1\n[sandbox]\nwrite = ['a//b']", "3: [sandbox] write: 'a//b' is not in its shortest form"),
+    ("version = 1\n[sandbox]\nwrite = ['/srv/./x']", "3: [sandbox] write: '/srv/./x' is not in its shortest form"),
+    ("version = 1\n[sandbox]\nwrite = ['/dev']", "3: [sandbox] write: '/dev' is no folder of the disk"),
+    (
+        "version = 1\n[sandbox]\nwrite = ['/proc/self/root/etc']",
+        "3: [sandbox] write: '/proc/self/root/etc' is no folder of the disk",
+    ),
+    ('version = 1\n[sandbox]\nwrite = ["a\\nb"]', "3: [sandbox] write: 'a\\nb' is no path"),
     ("version = 1\n[sandbox]\nwrite = ['']", "3: [sandbox] write: '' is no path"),
     ("version = 1\n[sandbox]\nwrite = [' x']", "3: [sandbox] write: ' x' is no path"),
     (

@@ -15,6 +15,8 @@ from harness.workspace import Workspace
 if TYPE_CHECKING:
     from harness.sandbox import Confinement, Machine, Walls
 
+MAX_TOLD = 5
+"""Paths of one kind that are named in a line."""
 UNCONFINED = "none: a person allowed this command to run unconfined"
 CONTAINER_HINT = (
     "in a container, run it with a seccomp profile that allows the landlock_* calls (Docker 23 and newer do), on Linux 6.2 "
@@ -52,28 +54,23 @@ class Reach:
     def told(self, effects: Effects) -> str:
         """Return what will hold a command to `effects`, in the words of `level`, and where that is not to the letter.
 
-        Landlock knows folders with all that is below: to make or remove a name, its whole folder is opened.
+        Landlock knows folders with all that is below: to make or remove a name, its whole folder is opened. What else is
+        asked for and cannot be had stands in the result of the call (`Confinement.gaps`).
         """
         if effects.enforcement is Enforcement.OFF:
             return UNCONFINED
         if not self.confines:
             return self.level
         walls = walls_for(effects, self._workspace, hide=self._hide)
-        level = self.level
-        unhidden = [path for path in walls.hide if _is_within(path, walls.write) or _is_socket(path)]
-        if unhidden:
-            from harness.sandbox import bubblewrap
-
-            level += ", bubblewrap" if bubblewrap.find() else f"; not hidden: {', '.join(unhidden)}"
         named = set(effects.write or ())
         trees = {path for entry in effects.granted if (path := _granted(entry, self._workspace)) is not None}
-        opened = [path for path in walls.write if path not in named and path not in trees]
-        if opened:
-            level += f"; opened as a whole: {', '.join(opened)}"
-        unkept = [path for path in effects.keep if _is_within(path, walls.write) and os.path.lexists(path)]
-        if unkept:
-            level += f"; not protected: {', '.join(unkept)}"
-        return level
+        notes = (
+            ("hidden if bubblewrap works", [p for p in walls.hide if _is_within(p, walls.write) or _is_socket(p)]),
+            ("opened as a whole", [path for path in walls.write if path not in named and path not in trees]),
+            ("not protected", [p for p in effects.keep if _is_within(p, walls.write) and os.path.lexists(p)]),
+        )
+        told = (f"{words}: {', '.join(paths[:MAX_TOLD])}" for words, paths in notes if paths)
+        return "; ".join((self.level, *told))
 
     def confinement(self, effects: Effects, temporary: Callable[[], str]) -> Confinement | None:
         """Return the walls for one command, to be entered by the thread that starts it; None where it runs without.
@@ -190,21 +187,21 @@ def _granted(entry: str, workspace: Workspace) -> str | None:
 def _named(path: str, workspace: Workspace) -> Iterator[str]:
     """Yield what must be writable so that a command can write `path`: itself, and the folder that holds its name.
 
-    That folder is left out where it is far more than the path: `/`, the home folder and what is above it, the folders
-    above the workspace; and for a file outside the workspace that exists, since it can be written in its place.
+    That folder is left out where it is far more than the path: `/`, devices, the home folder and what is above it, the
+    folders above the workspace; and for what exists outside the workspace and is no folder: it can be written in its place.
     """
     if not path.startswith("/"):
         return  # a word that no file can be named by
     if os.path.lexists(path):
         yield path
-    if os.path.isfile(path) and not _is_within(path, (workspace.root,)):
-        return
+        if not os.path.isdir(path) and not _is_within(path, (workspace.root,)):
+            return
     folder = os.path.dirname(path)
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
     # INVARIANT: a folder is never granted for a path in it if the workspace or the home folder lies in that folder.
     above = folder != workspace.root and any(_is_within(place, (folder,)) for place in (workspace.root, workspace.home))
-    if os.path.isdir(folder) and not above:
+    if os.path.isdir(folder) and not above and not _is_within(folder, ("/dev", "/proc", "/sys")):
         yield folder
 
 
