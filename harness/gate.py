@@ -151,10 +151,6 @@ def refusal_text(verdict: Verdict, approval: Approval | None, decision: Decision
     return f"{text} {NO_DETOUR}"
 
 
-def _no_confinement(tool: str, effects: Effects) -> str:  # noqa: ARG001 - the shape of what may be given instead
-    return "none"
-
-
 class Gate:
     """Judges, asks, records and rules. Policy, approver and log have no defaults: there is no gate without them."""
 
@@ -164,7 +160,7 @@ class Gate:
         policy: Policy,
         approver: Approver,
         log: ActionLog,
-        confinement_of: Callable[[str, Effects], str] = _no_confinement,
+        confinement_of: Callable[[str, Effects], str],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take the parts; `confinement_of` says what holds a call of the tool of that name to its effects."""

@@ -789,8 +789,10 @@ def test_logs_of_other_programs_are_judged_as_far_as_they_go(program: Program) -
         "1 fetch  s: auto by rule x (old.toml:1) -> confirm by default for default (default.toml:11): stricter",
         "2 fetch  s: cannot be judged: fetch is a tool of another program",
         "3 bash  s: cannot be judged: its decision is not known",
-        ("4 bash  s: cannot be judged: Invalid arguments for bash: unknown field 'cmd'; "
-        "the fields are command, cwd, timeout_s, unconfined, justification."),
+        (
+            "4 bash  s: cannot be judged: Invalid arguments for bash: unknown field 'cmd'; "
+            "the fields are command, cwd, timeout_s, unconfined, justification."
+        ),
         lines[4].replace("s\\x1b[2J", "s"),
     ]
     assert (lines[4].startswith("5 bash"), lines[4].endswith(": laxer")) == (True, True)

@@ -139,7 +139,17 @@ def desk(tmp_path: Path) -> MakeDesk:
         if room == 0:
             log.close()
         log.observers.append(close_when_full)
-        return Desk(Gate(policy=policy(unattended=unattended), approver=asked, log=log), log, asked, path)
+        return Desk(
+            Gate(
+                confinement_of=lambda _tool, _effects: "none",
+                policy=policy(unattended=unattended),
+                approver=asked,
+                log=log,
+            ),
+            log,
+            asked,
+            path,
+        )
 
     return make
 
@@ -569,7 +579,13 @@ def test_the_wait_for_an_answer_is_recorded(tmp_path: Path) -> None:
     """In seconds, by the gate's own clock."""
     times = iter((10.0, 12.5))
     log = ActionLog.open(str(tmp_path / "log.jsonl"))
-    gate = Gate(policy=policy(), approver=deny_all, log=log, monotonic=lambda: next(times))
+    gate = Gate(
+        confinement_of=lambda _tool, _effects: "none",
+        policy=policy(),
+        approver=deny_all,
+        log=log,
+        monotonic=lambda: next(times),
+    )
     judged = action("asked")
     gate.authorize(gate.propose(judged.call), judged)
     answered = [record for record in read_log(log.path) if record["kind"] == "approval_answered"]
@@ -865,7 +881,7 @@ def test_unattended_a_suspended_rule_refuses(desk: MakeDesk, tmp_path: Path) -> 
     log = ActionLog.open(str(tmp_path / "unattended.jsonl"))
     log.append("session_started", {})
     approver: Approver = deny_all
-    gate = Gate(policy=policy(), approver=approver, log=log)
+    gate = Gate(confinement_of=lambda _tool, _effects: "none", policy=policy(), approver=approver, log=log)
     here = Desk(gate, log, Asked(returns(None)), tmp_path / "unattended.jsonl")
     change(here, "conftest.py", "+import evil")
     judged = action("bash", PYTEST)

@@ -70,7 +70,7 @@ TOP = ("harness", "cli", "__main__")
 SHARED = {
     "tools": frozenset(
         "arguments atomic baselines diffs encoding environment files hardening live matching missing near_miss opening output "
-        "pages processes reach refused replacing spill start survivors temporary".split()
+        "pages processes reach replacing spill start survivors temporary wall_notes".split()
     ),
     "models": frozenset(("stream", "scripted")),
     # What models are written in, and what several of them say alike; git's tables are four files for their length.

@@ -217,9 +217,10 @@ def test_the_main_thread_is_never_confined() -> None:
 @needs_walls
 def test_entering_fails_where_a_part_of_it_fails() -> None:
     """A ruleset that is closed, a filter that is no program: OSError, and the thread knows not to start anything."""
+    nothing = Walls(write=(), network=False)
     for broken in (
-        Confinement(ruleset=-1, program=None, capabilities=None),
-        Confinement(ruleset=None, program=bytes(8), capabilities=None),
+        Confinement(walls=nothing, ruleset=-1, program=None, capabilities=None),
+        Confinement(walls=nothing, ruleset=None, program=bytes(8), capabilities=None),
     ):
         errors = on_a_thread(broken.enter)
         assert [isinstance(error, OSError) for error in errors] == [True]

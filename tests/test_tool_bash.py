@@ -45,7 +45,7 @@ class Road:
         self.registry = ToolRegistry((BashTool(self.workspace, limits=limits, environment=environment),))
         policy = parse_policy(b'version = 1\n[tools]\ndefault = "auto"\n', "test.toml")
         self.log = ActionLog.open(str(folder / "log.jsonl"))
-        self.gate = Gate(policy=policy, approver=say_yes, log=self.log)
+        self.gate = Gate(confinement_of=lambda _tool, _effects: "none", policy=policy, approver=say_yes, log=self.log)
 
     def prepare(self, **arguments: object) -> Action:
         return self.registry.prepare(ToolCall(id="c1", name="bash", arguments=json.dumps(arguments)))

@@ -81,7 +81,12 @@ def permit(tmp_path: Path) -> Callable[[Action], Permit]:
     policy = parse_policy(b'version = 1\n[tools]\nprobe = "auto"\n', "auto.toml", extra_tools=("probe",))
 
     def permitted(action: Action) -> Permit:
-        gate = Gate(policy=policy, approver=deny_all, log=ActionLog.open(str(tmp_path / "log.jsonl")))
+        gate = Gate(
+            confinement_of=lambda _tool, _effects: "none",
+            policy=policy,
+            approver=deny_all,
+            log=ActionLog.open(str(tmp_path / "log.jsonl")),
+        )
         ruling = gate.authorize(gate.propose(action.call), action)
         assert isinstance(ruling, Permit)
         return ruling

@@ -29,7 +29,6 @@ class Parts:
 
     def __init__(self, arguments: Namespace, environment: Mapping[str, str], *, fallback: str) -> None:
         """Raises UsageError, PolicyError or LogError."""
-        undumpable()  # before a key is read: what a command starts must not read it out of this process
         self.environment = environment
         self.state = State.of(environment)
         self.workspace = Workspace(
@@ -54,7 +53,11 @@ class Parts:
 def tools_in(
     workspace: Workspace, state: State, environment: Mapping[str, str], interrupt: Interrupt
 ) -> tuple[Tool, ...]:
-    """Return the four tools, with the places where the program keeps things."""
+    """Return the four tools, with the places where the program keeps things.
+
+    From here on, nothing that a command starts can read this process's memory or environment: keys lie there.
+    """
+    undumpable()
     return builtin_tools(
         workspace,
         environment=environment,

@@ -36,6 +36,7 @@ class Confinement:
     def __init__(
         self,
         *,
+        walls: Walls,
         ruleset: int | None,
         program: bytes | None,
         capabilities: int | None,
@@ -43,6 +44,7 @@ class Confinement:
         descriptors: tuple[int, ...] = (),
         gaps: tuple[str, ...] = (),
     ) -> None:
+        self.walls = walls
         self.prefix = prefix
         """What goes in front of the command line."""
         self.descriptors = descriptors
@@ -109,10 +111,10 @@ def prepare(walls: Walls, machine: Machine, *, unhidden: Unhidden = Unhidden.REF
         return _by_bubblewrap(machine.bubblewrap, walls, machine.landlock, program)
     ruleset, gaps = _rulesets.copy(walls, machine.landlock)
     if not gaps:
-        return _by_landlock(ruleset, program, ())
+        return _by_landlock(walls, ruleset, program, ())
     found = bubblewrap.find() if machine.bubblewrap is None else machine.bubblewrap
     if unhidden is Unhidden.TELL and not found:
-        return _by_landlock(ruleset, program, gaps)
+        return _by_landlock(walls, ruleset, program, gaps)
     os.close(ruleset)
     if not found:
         raise Unenforceable("; ".join((*gaps, "bubblewrap could do it, and does not work here")))
@@ -137,14 +139,16 @@ def _calls(walls: Walls, machine: Machine) -> seccomp.Calls:
     )
 
 
-def _by_landlock(ruleset: int, program: bytes, gaps: tuple[str, ...]) -> Confinement:
+def _by_landlock(walls: Walls, ruleset: int, program: bytes, gaps: tuple[str, ...]) -> Confinement:
     try:
         held = kernel.capabilities()
     except BaseException:
         os.close(ruleset)
         raise
     kept = held & KEPT_BITS
-    return Confinement(ruleset=ruleset, program=program, capabilities=None if kept == held else kept, gaps=gaps)
+    return Confinement(
+        walls=walls, ruleset=ruleset, program=program, capabilities=None if kept == held else kept, gaps=gaps
+    )
 
 
 def _by_bubblewrap(path: str, walls: Walls, version: int, program: bytes) -> Confinement:
@@ -158,4 +162,6 @@ def _by_bubblewrap(path: str, walls: Walls, version: int, program: bytes) -> Con
     except BaseException:
         os.close(descriptor)
         raise
-    return Confinement(ruleset=ruleset, program=None, capabilities=None, prefix=prefix, descriptors=(descriptor,))
+    return Confinement(
+        walls=walls, ruleset=ruleset, program=None, capabilities=None, prefix=prefix, descriptors=(descriptor,)
+    )

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, assert_never
 
-from harness.actions import Access, Action, Effects, Enforcement, Facet, PathAccess, Place, Unconfined, same_places
+from harness.actions import Access, Action, Effects, Facet, PathAccess, Place, Unconfined, same_places
 from harness.errors import ToolError
 from harness.limits import DEFAULT_COMMAND_SECONDS, Limits, strictest
 from harness.messages import ResultStatus, ToolCall
@@ -21,10 +21,10 @@ from harness.tools.live import Live
 from harness.tools.output import Capture, result_characters
 from harness.tools.processes import Ended, Ending, run_group
 from harness.tools.reach import Reach, only_looks
-from harness.tools.refused import wall_notes
 from harness.tools.spill import OutputFolder
 from harness.tools.start import Launch, NotConfinedError
 from harness.tools.temporary import TemporaryFolder
+from harness.tools.wall_notes import Held, wall_notes
 from harness.visible import visible, visible_line
 from harness.workspace import Workspace
 
@@ -166,8 +166,8 @@ class BashTool:
         spill = self._outputs.spill() if self._outputs is not None else None
         capture = Capture(self._characters, spill)
         try:
-            ended = self._run(request, effects, capture)
-            return _output(request, capture, ended, effects if self._holds(effects) else None)
+            ended, walls = self._run(request, effects, capture)
+            return _output(request, capture, ended, walls)
         except NotConfinedError as error:
             raise ToolError(f"Cannot confine the command: {error.strerror}; nothing was run.") from None
         except OSError as error:
@@ -176,8 +176,8 @@ class BashTool:
             if spill is not None:
                 spill.close()
 
-    def _run(self, request: BashRequest, effects: Effects, capture: Capture) -> Ended:
-        """Run it to its end, within walls if there are to be any. Raises OSError."""
+    def _run(self, request: BashRequest, effects: Effects, capture: Capture) -> tuple[Ended, Held | None]:
+        """Run it to its end, within walls if there are to be any; return its end, and what held it. Raises OSError."""
         launch = Launch(
             # `--`: a command line that begins with `-` or `+` is a command, not an option of bash.
             argv=("bash", "--noprofile", "--norc", "-c", "--", request.command),
@@ -199,21 +199,19 @@ class BashTool:
                     prefix=confinement.prefix,
                     descriptors=(*launch.descriptors, *confinement.descriptors),
                 )
-            return run_group(
+            ended = run_group(
                 launch,
                 seconds=request.seconds,
                 output=capture,
                 live=Live(self._on_output) if self._on_output is not None else None,
                 interrupts=self._interrupts,
             )
+            return ended, None if confinement is None else Held(walls=confinement.walls, gaps=confinement.gaps)
         finally:
             if confinement is not None:
                 confinement.close()
             if script is not None:
                 os.close(script)
-
-    def _holds(self, effects: Effects) -> bool:
-        return effects.enforcement is not Enforcement.OFF and self._reach.confines
 
     def _walls(self, effects: Effects) -> Confinement | None:
         try:
@@ -298,13 +296,13 @@ def _bash(path: str) -> str:
     raise ToolError("Cannot start bash: it is not installed.")
 
 
-def _output(request: BashRequest, capture: Capture, ended: Ended, walls: Effects | None) -> ToolOutput:
-    """Return the result; `walls` are the effects that the kernel held the command to."""
+def _output(request: BashRequest, capture: Capture, ended: Ended, held: Held | None) -> ToolOutput:
+    """Return the result; `held` is what the kernel held the command to."""
     printed = capture.readable()
     body = printed.text or "(no output)"
     notes = _notes(ended)
-    if walls is not None:
-        notes += wall_notes(printed.text, walls, failed=_result_status(ended) is not ResultStatus.OK)
+    if held is not None:
+        notes += wall_notes(printed.text, held, failed=_result_status(ended) is not ResultStatus.OK)
     lines = [body.removesuffix("\n"), *notes, _last_line(request, ended)]
     return ToolOutput(
         content="\n".join(lines),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from harness.actions import Effects
+from harness.record import Record
+from harness.sandbox.walls import Walls
 from harness.visible import visible_line
 
 MAX_PLACES = 8
@@ -28,27 +29,35 @@ _COMPLAINT = re.compile(
 """As programs write it: a whole line, its own name in front."""
 
 
-def wall_notes(output: str, effects: Effects, *, failed: bool) -> list[str]:
-    """Return notes for what the output of a command shows of the walls around it; mostly none.
+class Held(Record):
+    """What a command was held to."""
+
+    walls: Walls
+    gaps: tuple[str, ...]
+    """What was asked for and is not enforced, a sentence each."""
+
+
+def wall_notes(output: str, held: Held, *, failed: bool) -> list[str]:
+    """Return notes on the walls around a command: their gaps, and what its output shows of them; mostly none.
 
     That of a command which did not fail as a whole may be any text (`grep -r`): there only a program's own complaint counts.
     """
-    notes: list[str] = []
+    notes = [f"[not enforced: {visible_line(gap, 300)}]" for gap in held.gaps[:MAX_PLACES]]
     if not failed and not _COMPLAINT.search(output):
         return notes
     if _REFUSED.search(output):
         notes.append(
-            f"[confined: it may write {_places(effects)}; a refused write or a hidden file may come from that]"
+            f"[confined: it may write {_places(held.walls)}; a refused write or a hidden file may come from that]"
         )
-    if not effects.network and (_UNREACHABLE.search(output) or ("socket" in output and _REFUSED.search(output))):
+    if not held.walls.network and (_UNREACHABLE.search(output) or ("socket" in output and _REFUSED.search(output))):
         notes.append("[confined: it has no network; that it could not connect may come from that]")
     if failed and _MEMORY.search(output):
         notes.append("[limited: a process may have 4 GiB of memory of its own; that it got no more may come from that]")
     return notes
 
 
-def _places(effects: Effects) -> str:
-    places = [*effects.granted, *(effects.write or ())]
-    shown = ", ".join(visible_line("the workspace" if place == "." else place, 100) for place in places[:MAX_PLACES])
+def _places(walls: Walls) -> str:
+    places = [*walls.write, *([] if walls.temporary is None else [walls.temporary])]
+    shown = ", ".join(visible_line(place, 100) for place in places[:MAX_PLACES])
     more = f" and {len(places) - MAX_PLACES} more" if len(places) > MAX_PLACES else ""
     return f"{shown}{more}" if shown else "nothing"
