@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from typing import TextIO
 
 from harness.cli.trace import Line, Tone, Tracer
 from harness.log_order import LogRecord
-from harness.visible import visible
+from harness.visible import visible, visible_line
+
+LIVE_SECONDS = 2.0
+"""Between two lines of a running command; what ends sooner shows none."""
 
 _COLOURS = {Tone.PLAIN: "", Tone.QUIET: "2", Tone.GOOD: "32", Tone.WARNING: "33", Tone.BAD: "1;31"}
 
@@ -29,6 +33,7 @@ class Console:
         self.broken = False
         """Whether nobody reads any more."""
         self._tracer = Tracer()
+        self._live_at = 0.0
 
     def text(self, delta: str) -> None:
         """Write a piece of the model's text as it comes."""
@@ -57,8 +62,18 @@ class Console:
             tone = Tone.GOOD if line.startswith("+") else Tone.BAD if line.startswith("-") else Tone.PLAIN
             self.line(f"  {line}", tone)
 
+    def live(self, printed: str) -> None:
+        """Show the last line that a running command printed, every two seconds, so that its silence means something."""
+        now = time.monotonic()
+        last = next((line for line in reversed(printed.splitlines()) if line.strip()), "")
+        if last and now >= self._live_at:
+            self._live_at = now + LIVE_SECONDS
+            self.line(f"  | {visible_line(last, 100)}", Tone.QUIET)
+
     def record(self, record: LogRecord) -> None:
         """Write the trace line for a record of the log, if it has one."""
+        if record["kind"] == "intent":
+            self._live_at = time.monotonic() + LIVE_SECONDS
         line: Line | None = self._tracer.line(record)
         if line is not None:
             self.line(line.text, line.tone)

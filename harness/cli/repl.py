@@ -60,6 +60,7 @@ class Repl:
         self._console = RichConsole(sys.stdout, colour=wants_colour(sys.stdout, parts.environment))
         self._lines: PromptSession[str] = PromptSession(history=_history(parts.state))
         parts.log.observers.append(self._console.record)
+        parts.on_output = self._console.live
         self._agent = Agent(
             model=parts.model,
             tools=parts.tools,

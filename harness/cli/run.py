@@ -35,6 +35,7 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if not arguments.quiet:
         console.line(f"policy: {describe(parts.policy)}; confinement: {parts.level}", Tone.QUIET)
         parts.log.observers.append(console.record)
+        parts.on_output = console.live
     parts.log.observers.append(output.record)
     parts.signals.install()
     agent = Agent(

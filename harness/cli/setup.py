@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from harness.action_log import ActionLog
 from harness.before_images import BeforeImages
@@ -36,7 +36,11 @@ class Parts:
         )
         self.policy: Policy = assemble(self.state, self.workspace.root, named=arguments.policy, fallback=fallback)
         self.interrupt = Interrupt()
-        self.tools = tools_in(self.workspace, self.state, environment, self.interrupt)
+        self.on_output: Callable[[str], None] = _ignore
+        """Told what a command prints while it runs; set by whoever shows it."""
+        self.tools = tools_in(
+            self.workspace, self.state, environment, self.interrupt, self._tell_output
+        )
         self.level = check_confinement(self.policy, self.tools)
         self.model: OpenAIChat = model_from(environment, model=arguments.model, base_url=arguments.base_url)
         self.limits = Limits(
@@ -49,20 +53,33 @@ class Parts:
         if self.log.count:
             self.state.record_head(self.log, closed=False)
 
+    def _tell_output(self, printed: str) -> None:
+        self.on_output(printed)
+
+
+def _ignore(printed: str) -> None:
+    pass
+
 
 def tools_in(
-    workspace: Workspace, state: State, environment: Mapping[str, str], interrupt: Interrupt
+    workspace: Workspace,
+    state: State,
+    environment: Mapping[str, str],
+    interrupt: Interrupt,
+    on_output: Callable[[str], None] | None = None,
 ) -> tuple[Tool, ...]:
     """Return the four tools, with the places where the program keeps things.
 
     From here on, nothing that a command starts can read this process's memory or environment: keys lie there.
     """
     undumpable()
+    state.remove_old_outputs()
     return builtin_tools(
         workspace,
         environment=environment,
         images=BeforeImages(state.before_images),
         hide=state.guarded,
+        on_output=on_output,
         interrupts=lambda: interrupt.count,
     )
 

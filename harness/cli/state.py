@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from harness.action_log import ActionLog
 
 MANAGED_POLICY = "/etc/harness/policy.toml"
+OUTPUT_SECONDS = 7 * 24 * 3600
+"""How long the full output of commands is kept."""
 PROJECT_POLICY = os.path.join(".harness", "policy.toml")
 
 
@@ -73,6 +75,20 @@ class State(Record):
     def new_outputs(self) -> str:
         """Return a folder, not made yet, for what the commands of one session print beyond what the model is shown."""
         return os.path.join(self.state, "outputs", os.urandom(6).hex())
+
+    def remove_old_outputs(self) -> None:
+        """Remove what commands of sessions printed that are a week past. What cannot be removed stays."""
+        import shutil
+        import time
+
+        folder = os.path.join(self.state, "outputs")
+        try:
+            with os.scandir(folder) as entries:
+                old = [e.path for e in entries if e.stat(follow_symlinks=False).st_mtime < time.time() - OUTPUT_SECONDS]
+        except OSError:
+            return
+        for path in old:
+            shutil.rmtree(path, ignore_errors=True)
 
     @property
     def trust(self) -> str:

@@ -67,6 +67,7 @@ class Reach:
         notes = (
             ("hidden if bubblewrap works", [p for p in walls.hide if _is_within(p, walls.write) or _is_socket(p)]),
             ("opened as a whole", [path for path in walls.write if path not in named and path not in trees]),
+            ("cannot be written", [path for path in effects.write or () if not _is_within(path, walls.write)]),
             ("not protected", [p for p in effects.keep if _is_within(p, walls.write) and os.path.lexists(p)]),
         )
         told = (f"{words}: {', '.join(paths[:MAX_TOLD])}" for words, paths in notes if paths)
