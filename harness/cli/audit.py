@@ -74,6 +74,11 @@ def _show(path: str, *, as_json: bool, environment: Mapping[str, str]) -> None:
 def _plain_line(record: LogRecord) -> str:
     """Return the line for what the trace of a running session leaves out."""
     match record["kind"]:
+        case "session_started" if record.get("mode") == "undo":
+            text = f"undo {record['session']} in {record.get('workspace')}: harness {record.get('harness')}"
+        case "restored":
+            of = f"call {record.get('call')} {record.get('tool')} of session {record.get('of_session')}"
+            text = f"{record.get('result')}  {record.get('path')}  [{of}]  {record.get('detail')}"
         case "session_started":
             text = f"session {record['session']} in {record.get('workspace')}: harness {record.get('harness')}, model "
             text += f"{record.get('model')}, policy {record.get('policy')} ({str(record.get('policy_sha256'))[:16]})"

@@ -38,9 +38,7 @@ class Parts:
         self.interrupt = Interrupt()
         self.on_output: Callable[[str], None] = _ignore
         """Told what a command prints while it runs; set by whoever shows it."""
-        self.tools = tools_in(
-            self.workspace, self.state, environment, self.interrupt, self._tell_output
-        )
+        self.tools = tools_in(self.workspace, self.state, environment, self.interrupt, self._tell_output)
         self.level = check_confinement(self.policy, self.tools)
         self.model: OpenAIChat = model_from(environment, model=arguments.model, base_url=arguments.base_url)
         self.limits = Limits(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
@@ -11,13 +12,21 @@ from harness.visible import visible
 MAX_LINES = 4_000
 """Of a diff that is kept; the rest is counted."""
 MAX_LINE_CHARACTERS = 20_000
+MAX_CHARACTERS = 1_000_000
+"""Of a diff that is kept."""
 _BLOCK_BYTES = 4096
 CONTEXT = 3
 """Unchanged lines shown around a change."""
 MAX_COMPARED_LINES = 200_000
 """Of one content; a longer one is only shown from its start."""
 MAX_PAIRS = 40_000
-"""Lines of one content times lines of the other that difflib is given at once: its time may grow with their product."""
+"""Lines of one content times lines of the other that difflib is given at once: its time grows with more than that."""
+MAX_ALL_PAIRS = 200_000
+"""Of one comparison; behind that everything between two lines that hold is replaced as a whole."""
+LEAST_PAIRS = 20
+"""That are counted however short the lists are: each takes difflib some time."""
+
+_LIKE_AN_ESCAPE = re.compile(r"\\(?=[xuU][0-9a-f])")
 
 
 class Diff(Record):
@@ -51,26 +60,31 @@ class _Change(Record):
 
 
 def compare(old: bytes, new: bytes) -> Diff:
-    """Return the difference between two contents; lines end at LF and are shown decoded, escaped and clipped."""
+    """Return the difference between two contents; lines end at LF and are shown decoded, escaped and clipped.
+
+    The CR of CR LF is left out where the old lines all have it, and the new ones too.
+    """
     start, end = _equal_bytes(old, new)
     first = old.count(b"\n", 0, start)
     before, after = old[start : len(old) - end], new[start : len(new) - end]
     if max(before.count(b"\n"), after.count(b"\n")) > MAX_COMPARED_LINES:
         return _too_long(old, new)
-    crlf = all(content.count(b"\n") == content.count(b"\r\n") for content in (before, after))
+    crlf = b"\r\n" in old and all(content.count(b"\n") == content.count(b"\r\n") for content in (old, new))
     return _compare(_lines(before), _lines(after), first=first, crlf=crlf)
 
 
 def _compare(before: Sequence[bytes], after: Sequence[bytes], *, first: int, crlf: bool) -> Diff:
     """Return the difference between two lists of lines; `first` equal ones stand before them."""
     lines: list[str] = []
-    added = removed = more = 0
+    added = removed = more = characters = 0
     for hunk in _hunks(_changes(before, after)):
         for sign, line in _hunk_lines(hunk, before, after, first):
             added += sign == "+"
             removed += sign == "-"
-            if len(lines) < MAX_LINES:
-                lines.extend(_shown(sign, line, crlf=crlf))
+            if len(lines) < MAX_LINES and characters < MAX_CHARACTERS:
+                shown = tuple(_shown(sign, line, crlf=crlf))
+                characters += sum(map(len, shown))
+                lines.extend(shown)
             else:
                 more += 1
     return Diff(lines=tuple(lines), more=more, added=added, removed=removed)
@@ -112,9 +126,15 @@ def _too_long(old: bytes, new: bytes) -> Diff:
     removed, added = count_lines(old), count_lines(new)
     lines = [f"[too long to compare: {removed:,} lines before, {added:,} after; the new content begins:]"]
     beginning = sum(len(line) + 1 for line in new.split(b"\n", MAX_LINES)[:MAX_LINES])
+    shown = characters = 0
     for line in _lines(new[:beginning]):
+        if characters >= MAX_CHARACTERS:
+            break
         lines.extend(_shown("+", line, crlf=False))
-    return Diff(lines=tuple(lines), more=max(added - MAX_LINES, 0), added=added, removed=removed)
+        characters += len(lines[-1])
+        shown += 1
+    # Nothing of what goes is shown, so that it is never the whole.
+    return Diff(lines=tuple(lines), more=removed + added - shown, added=added, removed=removed)
 
 
 def _lines(data: bytes) -> list[bytes]:
@@ -128,8 +148,12 @@ def _changes(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[_Chang
     start, tail = _common(before, after)
     old, new = before[start : len(before) - tail], after[start : len(after) - tail]
     i = j = 0
+    left = MAX_ALL_PAIRS
     for x, y in (*_anchors(old, new), (len(old), len(new))):
-        for a1, a2, b1, b2 in _gap(old[i:x], new[j:y]):
+        pairs = (x - i) * (y - j)
+        if pairs:
+            left -= max(pairs, LEAST_PAIRS)
+        for a1, a2, b1, b2 in _gap(old[i:x], new[j:y], closely=left >= 0 and pairs <= MAX_PAIRS):
             yield _Change(
                 old_start=start + i + a1, old_end=start + i + a2, new_start=start + j + b1, new_end=start + j + b2
             )
@@ -176,10 +200,10 @@ def _unique(lines: Sequence[bytes]) -> dict[bytes, int]:
     return {line: index for line, index in places.items() if index >= 0}
 
 
-def _gap(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int, int, int]]:
+def _gap(old: Sequence[bytes], new: Sequence[bytes], *, closely: bool) -> list[tuple[int, int, int, int]]:
     if old == new:
         return []
-    if len(old) * len(new) > MAX_PAIRS or not old or not new:
+    if not closely or not old or not new:
         return [(0, len(old), 0, len(new))]
     from difflib import SequenceMatcher
 
@@ -230,9 +254,32 @@ def _shown(sign: str, line: bytes, *, crlf: bool) -> Iterator[str]:
         yield line.decode()
         return
     whole = line.endswith(b"\n")
-    text = visible(line.removesuffix(b"\r\n" if crlf else b"\n").decode("utf-8", "backslashreplace"))
-    if len(text) > MAX_LINE_CHARACTERS:
-        text = f"{text[:MAX_LINE_CHARACTERS]}...(+{len(text) - MAX_LINE_CHARACTERS:,} characters)"
+    line = line.removesuffix(b"\r\n" if crlf else b"\n")
+    start = line[: 4 * MAX_LINE_CHARACTERS + 4]  # a character has at most four bytes
+    decoded = start.decode("utf-8", "backslashreplace")
+    text = visible(decoded)
+    doubled = _doubled(start, decoded, text)
+    if len(text) > MAX_LINE_CHARACTERS or len(start) < len(line):
+        shown = (doubled or text)[:MAX_LINE_CHARACTERS]
+        text = f"{shown}...(the line has {len(line):,} bytes)"
+    else:
+        text = doubled or text
     yield sign + text
+    if doubled:
+        yield "\\ In the line above a backslash that is no part of such an escape is doubled"
     if not whole:
         yield "\\ No newline at end of file"
+
+
+def _doubled(start: bytes, decoded: str, text: str) -> str:
+    """Return a line that holds both characters shown as escapes and words that look like such, these with a backslash
+    more, so that the two can be told apart; nothing for any other line."""
+    if b"\\" not in start or not _LIKE_AN_ESCAPE.search(decoded):
+        return ""
+    plain = start.decode("utf-8", "surrogateescape")
+    if visible(plain) == plain:
+        return ""
+    if not _LIKE_AN_ESCAPE.search(plain):
+        return ""
+    marked = _LIKE_AN_ESCAPE.sub(r"\\\\", plain).encode("utf-8", "surrogateescape")
+    return visible(marked.decode("utf-8", "backslashreplace"))

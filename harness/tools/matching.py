@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from array import array
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import TypeAlias
@@ -20,6 +17,10 @@ MAX_COUNTED = 100_000
 """Occurrences that are counted."""
 MAX_COMPARED_BYTES = 20_000_000
 """Occurrences times their length: those of a long text that overlaps itself are not counted to the end."""
+MAX_SPANS = 200_000
+"""Occurrences that are replaced one by one, all edits of a call together: those whose line ends differ from each other."""
+MAX_SEARCHED_BYTES = 150_000_000
+"""Of all edits of a call together: each looks through the whole file, one with mixed line ends three times."""
 
 Span: TypeAlias = "tuple[int, int]"
 
@@ -53,11 +54,45 @@ class Unmatched(Record):
     code: ErrorCode
 
 
+class _Search(Record):
+    """What is looked for and what comes in its place, in the bytes that are looked through."""
+
+    text: bytes
+    """The data, or the data with every CR LF as LF."""
+    needle: bytes
+    new: bytes
+    with_crlf: bytes | None = None
+    """What comes in its place where lines end in CR LF; None: `new`, everywhere."""
+
+
+class _Work:
+    """What the edits of one call may still cost together. INVARIANT: judging a call takes no more than about a second."""
+
+    def __init__(self, data: bytes) -> None:
+        self._bytes = MAX_SEARCHED_BYTES
+        self.spans = MAX_SPANS
+        self._data = data
+        self._is_utf8: bool | None = None
+
+    @property
+    def is_utf8(self) -> bool:
+        """Whether the file is UTF-8 before the first edit; edits with text keep it so."""
+        if self._is_utf8 is None:
+            self._is_utf8 = _is_utf8(self._data)
+        return self._is_utf8
+
+    def covers(self, size: int) -> bool:
+        """Take `size` bytes from what may be looked through; say whether there were as many."""
+        self._bytes -= size
+        return self._bytes >= 0
+
+
 def splice_all(data: bytes, edits: Sequence[Edit], *, most_bytes: int) -> Spliced | Unmatched:
     """Return `data` (UTF-8, or at least ASCII with other bytes in it) with `edits` made one after the other, or with none."""
     content, replacements = data, 0
+    work = _Work(data)
     for number, edit in enumerate(edits, 1):
-        spliced = splice(content, edit, most_bytes=most_bytes)
+        spliced = splice(content, edit, most_bytes=most_bytes, work=work)
         if isinstance(spliced, Unmatched):
             return spliced if len(edits) == 1 else _in_list(spliced, number, len(edits))
         content, replacements = spliced.content, replacements + spliced.replacements
@@ -73,53 +108,75 @@ def _in_list(unmatched: Unmatched, number: int, count: int) -> Unmatched:
     return replace(unmatched, reason=f"edit {number} of {count}: {told}")
 
 
-def splice(data: bytes, edit: Edit, *, most_bytes: int) -> Spliced | Unmatched:
+def splice(data: bytes, edit: Edit, *, most_bytes: int, work: _Work | None = None) -> Spliced | Unmatched:
     """Return `data` with the old text of one edit (not empty) replaced by the new.
 
     An exact match counts first. If there is none, CR LF and LF are taken as equal. Line ends in the new text follow
     those of the replaced text, or of the line around it, unless the call itself speaks of CR.
     """
-    old, new = edit.old.encode(), edit.new.encode()
-    if not edit.new.isascii() and not _is_utf8(data):
+    work = _Work(data) if work is None else work
+    if not edit.new.isascii() and not work.is_utf8:
         return Unmatched(
             reason="{path} is not valid UTF-8 and new_string is not ASCII; refusing to mix encodings.",
             code=ErrorCode.ENCODING,
         )
-    # A line end that is named without CR is the whole of one: CR LF is not cut in two by a text that begins with LF.
-    whole_ends = old.startswith(b"\n") and b"\r" not in old and b"\r\n" in data
-    exact = not whole_ends and old in data
-    finder = _Exact(data, old) if exact else _AnyLineEnd(data, old)
-    if not exact and next(finder.starts(), None) is None:
+    if not work.covers(len(data)):
+        return _too_much()
+    search = _search(data, edit.old.encode(), edit.new.encode())
+    if search.text is not data and not work.covers(2 * len(data)):
+        return _too_much()
+    first = search.text.find(search.needle)
+    if first < 0:
         told = explain_miss(data, edit.old, edit.new)
         return Unmatched(reason=f"old_string not found in {{path}}. {told}", code=ErrorCode.NO_MATCH)
-    if edit.occurrences is Occurrences.ONE:
-        positions, count = _starts(finder, len(old))
-        if len(positions) > 1:
-            return Unmatched(reason=_several(data, positions, count), code=ErrorCode.NOT_UNIQUE)
-    if exact and (b"\n" not in new or b"\r" in old or b"\r" in new):
-        return _plainly(data, old, new, most_bytes)
-    if b"\r" not in data:
-        return _plainly(data, _with_lf(old), new if exact else _with_lf(new), most_bytes)
-    with_lf = _with_lf(new)
-    return _joined(data, finder.spans(), new if exact else with_lf, with_lf.replace(b"\n", b"\r\n"), most_bytes)
+    if edit.occurrences is Occurrences.ONE and search.text.find(search.needle, first + 1) >= 0:
+        return Unmatched(reason=_several(search), code=ErrorCode.NOT_UNIQUE)
+    if search.with_crlf is None:
+        return _plainly(search, most_bytes)
+    return _joined(data, search, search.with_crlf, most_bytes, work)
 
 
-def _plainly(data: bytes, old: bytes, new: bytes, most_bytes: int) -> Spliced | Unmatched:
-    """Replace every occurrence of bytes by others: what the interpreter does by itself is a hundred times quicker."""
-    count = data.count(old)
-    if len(data) + count * (len(new) - len(old)) > most_bytes:
+def _search(data: bytes, old: bytes, new: bytes) -> _Search:
+    """Return what to look for, so that plain bytes are looked for wherever that will do: it is a hundred times quicker."""
+    has_crlf = b"\r\n" in data
+    # A line end that is named without CR is the whole of one: CR LF is not cut in two by a text that begins with LF.
+    whole_ends = has_crlf and old.startswith(b"\n") and b"\r" not in old
+    exact = not whole_ends and old in data
+    if exact and (not has_crlf or b"\n" not in new or b"\r" in old or b"\r" in new):
+        return _Search(text=data, needle=old, new=new)
+    if not has_crlf:
+        return _Search(text=data, needle=_with_lf(old), new=_with_lf(new))
+    with_crlf = _with_crlf(new)
+    if data.count(b"\n") == data.count(b"\r\n"):
+        if exact:
+            return _Search(text=data, needle=old, new=with_crlf)
+        if not old.endswith(b"\r"):  # that is no line end, and must not become half of one
+            return _Search(text=data, needle=_with_crlf(old), new=with_crlf)
+    if exact:
+        return _Search(text=data, needle=old, new=new, with_crlf=with_crlf)
+    return _Search(text=_with_lf(data), needle=_with_lf(old), new=_with_lf(new), with_crlf=with_crlf)
+
+
+def _plainly(search: _Search, most_bytes: int) -> Spliced | Unmatched:
+    """Replace every occurrence by the same bytes."""
+    data, needle, new = search.text, search.needle, search.new
+    count = data.count(needle)
+    if len(data) + count * (len(new) - len(needle)) > most_bytes:
         return _too_large(most_bytes)
-    return _unless_equal(data, data.replace(old, new), count)
+    return _unless_equal(data, data.replace(needle, new), count)
 
 
-def _joined(data: bytes, spans: Iterator[Span], new: bytes, with_crlf: bytes, most_bytes: int) -> Spliced | Unmatched:
-    """Replace the spans by `new`, or by `with_crlf` where lines end so."""
+def _joined(data: bytes, search: _Search, with_crlf: bytes, most_bytes: int, work: _Work) -> Spliced | Unmatched:
+    """Replace every occurrence by the new text, or by `with_crlf` where lines end so."""
     content = bytearray()
     ends = _Ends(data)
     done = replacements = 0
-    for start, end in spans:
+    for start, end in _spans(data, search):
+        work.spans -= 1
+        if work.spans < 0:
+            return _too_much()
         content += data[done:start]
-        content += with_crlf if ends.are_crlf(start) else new
+        content += with_crlf if ends.are_crlf(start) else search.new
         done = end
         replacements += 1
         if len(content) > most_bytes:
@@ -143,60 +200,44 @@ def _too_large(most_bytes: int) -> Unmatched:
     return Unmatched(reason=reason, code=ErrorCode.TOO_LARGE)
 
 
-class _Exact:
-    """Occurrences of bytes in bytes."""
-
-    def __init__(self, data: bytes, old: bytes) -> None:
-        self._data, self._old = data, old
-
-    def starts(self) -> Iterator[int]:
-        """Yield where `old` begins, overlapping occurrences included."""
-        start = self._data.find(self._old)
-        while start >= 0:
-            yield start
-            start = self._data.find(self._old, start + 1)
-
-    def spans(self) -> Iterator[Span]:
-        """Yield the occurrences from left to right, none overlapping."""
-        start = self._data.find(self._old)
-        while start >= 0:
-            end = start + len(self._old)
-            yield start, end
-            start = self._data.find(self._old, end)
+def _too_much() -> Unmatched:
+    reason = "Too much to replace in {path} at once: send fewer edits in a call, or use a command such as sed."
+    return Unmatched(reason=reason, code=ErrorCode.TOO_LARGE)
 
 
-class _AnyLineEnd:
-    """The same with CR LF taken as LF; positions are those in the data as it is."""
+def _spans(data: bytes, search: _Search) -> Iterator[Span]:
+    """Yield where the occurrences are in the data, from left to right, none overlapping."""
+    text, needle = search.text, search.needle
+    places = None if text is data else _Places(data)
+    start = text.find(needle)
+    while start >= 0:
+        end = start + len(needle)
+        yield (start, end) if places is None else (places.of(start), places.of(end))
+        start = text.find(needle, end)
 
-    def __init__(self, data: bytes, old: bytes) -> None:
-        self._text = _with_lf(data)
-        self._exact = _Exact(self._text, _with_lf(old))
+
+class _Places:
+    """The places in the data of places in the text that has every CR LF as LF, asked for from left to right.
+
+    INVARIANT: the text up to `_asked` is what the data up to `_place` becomes, which does not end between CR and LF.
+    """
+
+    def __init__(self, data: bytes) -> None:
         self._data = data
-        self._uniform = len(self._text) + self._text.count(b"\n") == len(data)
-        self._counted = (0, 0)
-        self._dropped: array[int] | None = None
+        self._asked = self._place = 0
 
-    def starts(self) -> Iterator[int]:
-        return (self._real(start) for start in self._exact.starts())
-
-    def spans(self) -> Iterator[Span]:
-        return ((self._real(start), self._real(end)) for start, end in self._exact.spans())
-
-    def _real(self, position: int) -> int:
-        """Return the place in the data of a place in the text without CRs: one more for each CR dropped before it."""
-        if self._uniform:
-            return position + self._ends_before(position)
-        if self._dropped is None:
-            found = re.finditer(b"\r\n", self._data)
-            self._dropped = array("q", (match.start() - index for index, match in enumerate(found)))
-        return position + bisect_left(self._dropped, position)
-
-    def _ends_before(self, position: int) -> int:
-        """Return how many lines end before a place in the text: counted on from the last place that was asked for."""
-        place, count = self._counted if self._counted[0] <= position else (0, 0)
-        count += self._text.count(b"\n", place, position)
-        self._counted = (position, count)
-        return count
+    def of(self, position: int) -> int:
+        """Return the place of `position`, which is not before the last one asked for."""
+        missing = position - self._asked
+        while missing:
+            # Each CR LF on the way is one place less: what is missing then is looked for behind.
+            end = self._place + missing
+            missing = self._data.count(b"\r\n", self._place, end)
+            if self._data[end - 1 : end + 1] == b"\r\n":
+                end += 1
+            self._place = end
+        self._asked = position
+        return self._place
 
 
 class _Ends:
@@ -218,27 +259,32 @@ class _Ends:
         return position > 0 and self._data[position - 1 : position] == b"\r"
 
 
-def _starts(finder: _Exact | _AnyLineEnd, length: int) -> tuple[list[int], str]:
-    """Return where the first occurrences are, and how many there are, overlapping ones included; counted up to a bound."""
-    first: list[int] = []
-    count = 0
-    for start in finder.starts():
+def _several(search: _Search) -> str:
+    """Say how often a text occurs and in which lines; a text without CR has the same lines."""
+    text, needle = search.text, search.needle
+    lines: list[str] = []
+    count, line, counted = 0, 1, 0
+    start = text.find(needle)
+    while start >= 0:
         count += 1
-        if len(first) < MAX_NAMED_LINES:
-            first.append(start)
-        if count >= MAX_COUNTED or count * length > MAX_COMPARED_BYTES:
-            return first, f"at least {count:,}"
-    return first, f"{count:,}"
-
-
-def _several(data: bytes, positions: list[int], count: str) -> str:
-    lines = ", ".join(str(data.count(b"\n", 0, position) + 1) for position in positions)
-    more = ", ..." if count != str(len(positions)) else ""
-    return f"old_string occurs {count} times in {{path}} (lines {lines}{more}). Add context, or set replace_all."
+        if len(lines) < MAX_NAMED_LINES:
+            line += text.count(b"\n", counted, start)
+            counted = start
+            lines.append(str(line))
+        if count >= MAX_COUNTED or count * len(needle) > MAX_COMPARED_BYTES:
+            break
+        start = text.find(needle, start + 1)
+    times = f"{count:,}" if start < 0 else f"at least {count:,}"
+    more = ", ..." if times != str(len(lines)) else ""
+    return f"old_string occurs {times} times in {{path}} (lines {', '.join(lines)}{more}). Add context, or set replace_all."
 
 
 def _with_lf(text: bytes) -> bytes:
     return text.replace(b"\r\n", b"\n")
+
+
+def _with_crlf(text: bytes) -> bytes:
+    return _with_lf(text).replace(b"\n", b"\r\n")
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MAX_TOLD = 5
 """Paths of one kind that are named in a line."""
-UNCONFINED = "none: a person allowed this command to run unconfined"
+UNCONFINED = "none: it asked to run unconfined"
 CONTAINER_HINT = (
     "in a container, run it with a seccomp profile that allows the landlock_* calls (Docker 23 and newer do), on Linux 6.2 "
     "or newer, or install bubblewrap and allow user namespaces"
@@ -70,7 +70,12 @@ class Reach:
             ("cannot be written", [path for path in effects.write or () if not _is_within(path, walls.write)]),
             ("not protected", [p for p in effects.keep if _is_within(p, walls.write) and os.path.lexists(p)]),
         )
-        told = (f"{words}: {', '.join(paths[:MAX_TOLD])}" for words, paths in notes if paths)
+        root = self._workspace.root
+        told = (
+            f"{words}: {', '.join('the workspace' if path == root else path for path in paths[:MAX_TOLD])}"
+            for words, paths in notes
+            if paths
+        )
         return "; ".join((self.level, *told))
 
     def confinement(self, effects: Effects, temporary: Callable[[], str]) -> Confinement | None:
