@@ -78,7 +78,7 @@ def _plain_line(record: LogRecord) -> str:
             text = f"undo {record['session']} in {record.get('workspace')}: harness {record.get('harness')}"
         case "restored":
             of = f"call {record.get('call')} {record.get('tool')} of session {record.get('of_session')}"
-            text = f"{record.get('result')}  {record.get('path')}  [{of}]  {record.get('detail')}"
+            text = f"{record.get('result')}  {record.get('path') or ''}  [{of}]  {record.get('detail')}"
         case "session_started":
             text = f"session {record['session']} in {record.get('workspace')}: harness {record.get('harness')}, model "
             text += f"{record.get('model')}, policy {record.get('policy')} ({str(record.get('policy_sha256'))[:16]})"

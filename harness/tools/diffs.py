@@ -26,7 +26,7 @@ MAX_ALL_PAIRS = 200_000
 LEAST_PAIRS = 20
 """That are counted however short the lists are: each takes difflib some time."""
 
-_LIKE_AN_ESCAPE = re.compile(r"\\(?=[xuU][0-9a-f])")
+_LIKE_AN_ESCAPE = re.compile(r"\\(?:[xuU][0-9a-f]|\Z)")
 
 
 class Diff(Record):
@@ -62,14 +62,15 @@ class _Change(Record):
 def compare(old: bytes, new: bytes) -> Diff:
     """Return the difference between two contents; lines end at LF and are shown decoded, escaped and clipped.
 
-    The CR of CR LF is left out where the old lines all have it, and the new ones too.
+    The CR of CR LF is left out where the lines that are compared all have it, the old ones and the new.
     """
     start, end = _equal_bytes(old, new)
     first = old.count(b"\n", 0, start)
     before, after = old[start : len(old) - end], new[start : len(new) - end]
     if max(before.count(b"\n"), after.count(b"\n")) > MAX_COMPARED_LINES:
         return _too_long(old, new)
-    crlf = b"\r\n" in old and all(content.count(b"\n") == content.count(b"\r\n") for content in (old, new))
+    ends = [(content.count(b"\n"), content.count(b"\r\n")) for content in (before, after)]
+    crlf = ends[0][0] > 0 and all(every == with_cr for every, with_cr in ends)
     return _compare(_lines(before), _lines(after), first=first, crlf=crlf)
 
 
@@ -256,30 +257,23 @@ def _shown(sign: str, line: bytes, *, crlf: bool) -> Iterator[str]:
     whole = line.endswith(b"\n")
     line = line.removesuffix(b"\r\n" if crlf else b"\n")
     start = line[: 4 * MAX_LINE_CHARACTERS + 4]  # a character has at most four bytes
-    decoded = start.decode("utf-8", "backslashreplace")
-    text = visible(decoded)
-    doubled = _doubled(start, decoded, text)
-    if len(text) > MAX_LINE_CHARACTERS or len(start) < len(line):
-        shown = (doubled or text)[:MAX_LINE_CHARACTERS]
-        text = f"{shown}...(the line has {len(line):,} bytes)"
-    else:
-        text = doubled or text
+    double = _looks_escaped(start)
+    if double:
+        start = start.replace(b"\\", b"\\\\")
+    text = visible(start.decode("utf-8", "backslashreplace"))
+    if len(text) > MAX_LINE_CHARACTERS:
+        text = f"{text[:MAX_LINE_CHARACTERS]}...(cut: the line has {len(line):,} bytes)"
     yield sign + text
-    if doubled:
-        yield "\\ In the line above a backslash that is no part of such an escape is doubled"
+    if double:
+        yield "\\ Backslashes of the line above are doubled, to tell them from those that stand for hidden characters"
     if not whole:
         yield "\\ No newline at end of file"
 
 
-def _doubled(start: bytes, decoded: str, text: str) -> str:
-    """Return a line that holds both characters shown as escapes and words that look like such, these with a backslash
-    more, so that the two can be told apart; nothing for any other line."""
-    if b"\\" not in start or not _LIKE_AN_ESCAPE.search(decoded):
-        return ""
-    plain = start.decode("utf-8", "surrogateescape")
-    if visible(plain) == plain:
-        return ""
-    if not _LIKE_AN_ESCAPE.search(plain):
-        return ""
-    marked = _LIKE_AN_ESCAPE.sub(r"\\\\", plain).encode("utf-8", "surrogateescape")
-    return visible(marked.decode("utf-8", "backslashreplace"))
+def _looks_escaped(line: bytes) -> bool:
+    """Say whether a line holds both characters that are shown as escapes and backslashes that could be taken for such."""
+    if b"\\" not in line:
+        return False
+    text = line.decode("utf-8", "surrogateescape")
+    plain = text.removesuffix("\r")
+    return visible(plain) != plain or (plain != text and _LIKE_AN_ESCAPE.search(plain) is not None)

@@ -1,6 +1,7 @@
 """Say why a text was not found in a file, so that the next try can succeed: the nearest explanation, not a match; pure.
 
 Every step is bounded by what it looks at, so that the worst file takes less than half a second; a test measures that.
+No step's time may grow with more than the length of its bounded input, but for those on a few words of a few lines.
 """
 
 from __future__ import annotations
@@ -16,15 +17,19 @@ from harness.visible import visible
 
 MIN_APPLIED_CHARACTERS = 4
 """A shorter new text is somewhere in most files: that it is there says nothing."""
-MAX_SEARCHED_CHARACTERS = 3_000_000
-"""Of the file, for everything but what is there already."""
-MAX_COMPARED_WORDS = 200
+MAX_SEARCHED_CHARACTERS = 1_500_000
+"""Of the file, for everything but what is there already; and of the old text."""
+MAX_NORMALIZED_CHARACTERS = 1_000_000
+MAX_MARKS = 30
+"""Combining characters in a row, as in the stream-safe text format of UAX #15: normalising takes time by the square of
+their number, and no text has as many."""
+MAX_COMPARED_WORDS = 80
 MAX_COMPARED_CHARACTERS = 2_000
 """Of one line."""
 MAX_VOTING_LINES = 200
 """Of the old text; and as many places of each are counted."""
 MAX_VOTING_WORDS = 12
-CANDIDATES = 20
+CANDIDATES = 12
 LEAST_LIKENESS = 0.5
 """Of a text that is worth showing, by difflib's ratio."""
 MAX_SHOWN_LINES = 10
@@ -45,13 +50,17 @@ _LIKE = {
 
 def explain_miss(data: bytes, old: str, new: str) -> str:
     """Return one or two sentences (or the nearest lines) on why `old` is not in `data`."""
-    text = data.decode("utf-8", "replace").replace("\r\n", "\n")
     old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
-    if len(new.strip()) >= MIN_APPLIED_CHARACTERS and new in text:
-        return f"new_string is already there (line {_line_at(text, text.index(new))})."
-    text = text[:MAX_SEARCHED_CHARACTERS]
+    if len(new.strip()) >= MIN_APPLIED_CHARACTERS:
+        with_lf = data.replace(b"\r\n", b"\n") if b"\r\n" in data else data
+        position = with_lf.find(new.encode())
+        if position >= 0:
+            line = with_lf.count(b"\n", 0, position) + 1
+            return f"new_string is already there (line {line})."
     if len(old) > MAX_SEARCHED_CHARACTERS:
         return "It is longer than what is searched for something like it; read the file again."
+    start = data[: 4 * MAX_SEARCHED_CHARACTERS]  # a character has at most four bytes
+    text = start.decode("utf-8", "replace").replace("\r\n", "\n")[:MAX_SEARCHED_CHARACTERS]
     bare = _PREFIX.sub("", old)
     if bare != old and bare in text:
         return "old_string carries line-number prefixes from read_file; leave them out."
@@ -60,7 +69,12 @@ def explain_miss(data: bytes, old: str, new: str) -> str:
         return "old_string has an escape (\\xNN, \\uNNNN) that read_file shows for a character; write the character itself."
     if old in text:
         return "old_string has U+FFFD where the file has bytes that are no UTF-8: they cannot be named in an edit."
-    return _whitespace(text, old) or _unicode(text, old) or _nearest(text, old)
+    told = _whitespace(text, old) or _unicode(text, old) or _nearest(text, old)
+    if told or len(start) == len(data):
+        return told or "Nothing in the file is much like it; read the file again."
+    return (
+        f"Nothing in the first {MAX_SEARCHED_CHARACTERS:,} characters of the file is much like it; read the file again."
+    )
 
 
 def _line_at(text: str, position: int) -> int:
@@ -130,11 +144,21 @@ def _unicode(text: str, old: str) -> str:
         return f"It differs in quotes, dashes or blanks at line {line}: {difference}."
     from unicodedata import normalize
 
+    plain, wanted = plain[:MAX_NORMALIZED_CHARACTERS], wanted[:MAX_NORMALIZED_CHARACTERS]
+    if not (_is_stream_safe(plain) and _is_stream_safe(wanted)):
+        return ""
     plain, wanted = normalize("NFC", plain), normalize("NFC", wanted)
     position = plain.find(wanted)
     if position < 0:
         return ""
     return f"It differs in Unicode form (NFC/NFD) at line {_line_at(plain, position)}."
+
+
+def _is_stream_safe(text: str) -> bool:
+    """Say whether a text has no more than `MAX_MARKS` combining characters in a row."""
+    from unicodedata import combining
+
+    return text.isascii() or b"\1" * (MAX_MARKS + 1) not in bytes(map(bool, map(combining, text)))
 
 
 def _plain(text: str) -> str:
@@ -153,7 +177,10 @@ def _named(char: str) -> str:
 
 
 def _nearest(text: str, old: str) -> str:
-    """Return the lines that are most like the wanted ones: lines that are equal but for blanks vote, else words do."""
+    """Return the lines that are most like the wanted ones: lines that are equal but for blanks vote, else words do.
+
+    Nothing is returned where nothing is much like them.
+    """
     from difflib import SequenceMatcher
 
     lines, wanted = text.split("\n"), old.strip("\n").split("\n")
@@ -166,7 +193,7 @@ def _nearest(text: str, old: str) -> str:
         if ratio > likeness:
             likeness, place = ratio, start
     if likeness < LEAST_LIKENESS:
-        return "Nothing in the file is much like it; read the file again."
+        return ""
     shown = lines[place : place + min(len(wanted), MAX_SHOWN_LINES)]
     nearest = "\n".join(visible(line[:MAX_SHOWN_CHARACTERS])[:MAX_SHOWN_CHARACTERS] for line in shown)
     return f"Nearest text (lines {place + 1}-{place + len(shown)}):\n{nearest}"
@@ -180,9 +207,10 @@ def _equal_lines(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[int]:
             places.setdefault(stripped, []).append(index)
     seen: Counter[str] = Counter()
     for index, line in enumerate(lines):
-        offsets = places.get(line.strip())
-        if offsets is not None and seen[line] < MAX_VOTING_LINES:
-            seen[line] += 1
+        stripped = line.strip()
+        offsets = places.get(stripped)
+        if offsets is not None and seen[stripped] < MAX_VOTING_LINES:
+            seen[stripped] += 1
             yield from (max(index - offset, 0) for offset in offsets)
 
 

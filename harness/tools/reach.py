@@ -132,11 +132,10 @@ def walls_for(
     """
     from harness.sandbox import Walls
 
-    trees = [
-        path for entry in effects.granted if (path := _granted(entry, workspace)) is not None and os.path.lexists(path)
-    ]
+    granted = (_granted(entry, workspace) for entry in effects.granted)
+    trees = [path for path in granted if path is not None and os.path.lexists(path)]
     named = [path for name in effects.write or () for path in _named(name, workspace)]
-    write = [*trees, *(path for path in named if not _holds_any(path, effects.keep, workspace))]
+    write = [path for path in (*trees, *named) if not _holds_any(path, effects.keep, workspace)]
     # What is not there is not asked about: following some thirty names costs more than the walls.
     hidden = (path for path in (*(_placed(entry, workspace) for entry in effects.hide), *hide) if os.path.lexists(path))
     return Walls(
@@ -184,7 +183,7 @@ def _granted(entry: str, workspace: Workspace) -> str | None:
     placed = _placed(entry, workspace)
     if placed == workspace.root:
         return placed
-    real = os.path.realpath(placed) if os.path.lexists(placed) else placed
+    real = os.path.realpath(placed)
     if entry.startswith(("/", "~")):
         return None if real == "/" else real
     return placed if real == placed and _is_within(placed, (workspace.root,)) else None

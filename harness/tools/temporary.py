@@ -21,10 +21,17 @@ class TemporaryFolder:
             return self._path
 
     def _made(self) -> str:
-        import shutil
         import tempfile
         import weakref
 
         path = os.path.realpath(tempfile.mkdtemp(prefix="harness-"))
-        weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
+        weakref.finalize(self, _remove, path, os.getpid())
         return path
+
+
+def _remove(path: str, maker: int) -> None:
+    """Remove the folder; not where this is a copy of the process that made it (fork), which may still use it."""
+    import shutil
+
+    if os.getpid() == maker:
+        shutil.rmtree(path, ignore_errors=True)
