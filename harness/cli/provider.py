@@ -37,4 +37,5 @@ def model_from(environment: Mapping[str, str], *, model: str | None, base_url: s
 
 def secrets_of(environment: Mapping[str, str]) -> list[str]:
     """Return the values of variables that look secret by their name: the log masks them."""
-    return [value for name, value in environment.items() if any(word in name.upper() for word in _SECRET_WORDS)]
+    named = ((name.upper().replace("AUTHOR", ""), value) for name, value in environment.items())  # GIT_AUTHOR_NAME
+    return [value for name, value in named if any(word in name for word in _SECRET_WORDS)]

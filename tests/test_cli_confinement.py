@@ -1,0 +1,204 @@
+"""The program on machines with and without walls: what it says, what it refuses to begin, what a command then can do."""
+
+from __future__ import annotations
+
+import errno
+import json
+import struct
+import subprocess
+import sys
+from collections.abc import Generator
+
+import pytest
+
+from harness.cli.exits import Exit
+from harness.models.scripted import Answer, Reply, Script, Turn, call
+from harness.sandbox import enforces, probe
+from tests.conftest import Done, Program
+
+needs_walls = pytest.mark.skipif(not enforces(probe()), reason="this machine cannot confine commands")
+
+POLICY = """\
+version = 1
+name = "table"
+[tools]
+bash = "deny"
+read_file = "auto"
+default = "deny"
+readers = true
+[sandbox]
+required = {required}
+network = false
+write = ["."]
+[[rule]]
+id = "make"
+decision = "auto"
+argv = ["make", "all"]
+write = ["build/"]
+[[rule]]
+id = "tests"
+decision = "auto"
+argv = ["python3", "-m", "unittest", "..."]
+flags = ["-q"]
+write = ["."]
+"""
+
+# A filter as the seccomp profile of a container installs it: Landlock's calls, mounts and new namespaces are forbidden.
+LOAD, IF_EQUAL, RETURN, ALLOW, REFUSE = 0x20, 0x15, 0x06, 0x7FFF0000, 0x00050000 | errno.EPERM
+FORBIDDEN = {"x86_64": (444, 445, 446, 165, 272), "aarch64": (444, 445, 446, 40, 97)}
+
+
+def in_a_container(program: Program, *arguments: str) -> Done:
+    """Run the program where system calls for walls are forbidden."""
+    steps = [(LOAD, 0, 0, 0)]
+    for number in FORBIDDEN[_machine()]:
+        steps += [(IF_EQUAL, 0, 1, number), (RETURN, 0, 0, REFUSE)]
+    steps.append((RETURN, 0, 0, ALLOW))
+    code = b"".join(struct.pack("=HBBI", *step) for step in steps)
+    enter = (
+        "import os, sys; from harness.sandbox import kernel; kernel.load(); kernel.forbid_new_privileges(); "
+        f"kernel.filter_calls(bytes.fromhex('{code.hex()}')); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    )
+    command = [sys.executable, "-c", enter, *program.command(*arguments)[1:]]
+    done = subprocess.run(
+        command, cwd=program.workspace, env=program.environment, stdin=subprocess.DEVNULL, capture_output=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def _machine() -> str:
+    return probe().seccomp or "x86_64"
+
+
+def policy(program: Program, *, required: bool) -> str:
+    path = program.home / "table.toml"
+    path.write_text(POLICY.format(required=str(required).lower()))
+    return str(path)
+
+
+def playing(*commands: str) -> Script:
+    def script() -> Generator[Answer, Turn, None]:
+        yield Reply(calls=tuple(call("bash", command=command) for command in commands))
+        yield Reply(text="done")
+
+    return script
+
+
+def outcomes(program: Program) -> list[tuple[object, str]]:
+    return [(r["status"], str(r["content"])) for r in program.records() if r["kind"] == "outcome"]
+
+
+def intents(program: Program) -> list[object]:
+    return [r["confinement"] for r in program.records() if r["kind"] == "intent"]
+
+
+@needs_walls
+def test_each_command_gets_what_its_rule_grants(program: Program) -> None:
+    """A reader writes nothing, `make` its build folder alone, the tests the workspace; none of them the home folder."""
+    (program.workspace / "Makefile").write_text(
+        "all:\n\techo x > build/made\n\t-echo x > stray\n\t-echo x > $(HOME)/stray\n"
+    )
+    (program.workspace / "test_it.py").write_text(
+        "import os, pathlib, socket, unittest\n"
+        "class T(unittest.TestCase):\n"
+        "    def test_it(self):\n"
+        "        pathlib.Path('written').write_text('x')\n"
+        "        for attempt in (lambda: pathlib.Path(os.environ['HOME'], 'stray').write_text('x'), socket.socket):\n"
+        "            with self.assertRaises(PermissionError):\n"
+        "                attempt()\n"
+    )
+    url = program.serve(playing("make all", "python3 -m unittest -q", "cat Makefile | wc -l"))
+    done = program.run("run", "go", "--base-url", url, "--policy", policy(program, required=True))
+    told = outcomes(program)
+    assert done.code == Exit.DONE, (done, told)
+    assert [status for status, _ in told] == ["ok", "ok", "ok"], told
+    made = sorted(str(path.relative_to(program.workspace)) for path in program.workspace.rglob("*") if path.is_file())
+    assert made == ["Makefile", "build/made", "test_it.py", "written"]
+    assert list(program.home.glob("stray")) == []
+    assert "[confined: it may write " in told[0][1]
+    assert intents(program) == [probe_line()] * 3
+
+
+def probe_line() -> str:
+    from harness.sandbox import describe
+
+    return describe(probe())
+
+
+def test_a_policy_that_requires_walls_does_not_begin_without(program: Program) -> None:
+    url = program.serve(playing("ls"))
+    done = in_a_container(program, "run", "go", "--base-url", url, "--policy", policy(program, required=True))
+    assert done.code == Exit.USAGE
+    assert (
+        "commands must be confined here, and this machine cannot: none: something forbids Landlock's system calls"
+        in done.err
+    )
+    assert "seccomp profile" in done.err
+    assert program.players[0].requests == []
+
+
+def test_without_walls_every_session_says_so(program: Program) -> None:
+    (program.workspace / "a.txt").write_text("hello")
+    url = program.serve(playing("cat a.txt"))
+    done = in_a_container(program, "run", "go", "--base-url", url, "--policy", policy(program, required=False))
+    assert done.code == Exit.DONE, done
+    assert "confinement: none: something forbids Landlock's system calls" in done.err
+    first = program.records()[0]
+    assert str(first["confinement"]).startswith("none: something forbids Landlock's system calls")
+    assert [str(words).startswith("none: ") for words in intents(program)] == [True]
+
+
+@needs_walls
+@pytest.mark.parametrize(("required", "status", "code"), [(True, "denied", 7), (False, "denied", 7)])
+def test_nobody_runs_unconfined_in_ci(program: Program, required: bool, status: str, code: int) -> None:
+    def script() -> Generator[Answer, Turn, None]:
+        yield Reply(calls=(call("bash", command="ls", unconfined=True, justification="it is me"),))
+        yield Reply(text="done")
+
+    url = program.serve(script)
+    done = program.run("run", "go", "--base-url", url, "--policy", policy(program, required=required))
+    ((found, told),) = outcomes(program)
+    assert (done.code, found) == (code, status)
+    assert ("[sandbox] required" if required else "default for bash") in told
+    assert "Part: run without confinement: it is me" in told
+
+
+@needs_walls
+def test_the_harness_own_logs_cannot_be_read_by_a_command(program: Program) -> None:
+    (program.workspace / "test_it.py").write_text(
+        "import unittest\n"
+        "class T(unittest.TestCase):\n"
+        "    def test_it(self):\n"
+        f"        print(open({str(program.state / 'harness' / 'heads.jsonl')!r}).read())\n"
+    )
+    first = program.serve(playing("ls"))
+    program.run("run", "go", "--base-url", first, "--policy", policy(program, required=True))  # so that there is a head
+    program.logs()[0].rename(program.home / "first.jsonl")
+    url = program.serve(playing("python3 -m unittest -q"))
+    program.run("run", "go", "--base-url", url, "--policy", policy(program, required=True))
+    ((status, told),) = outcomes(program)
+    assert (status, "PermissionError" in told) == ("failed", True), told
+
+
+@needs_walls
+def test_what_a_long_command_printed_can_be_read_on_unasked(program: Program) -> None:
+    seen: list[str] = []
+
+    def script() -> Generator[Answer, Turn, None]:
+        turn = yield Reply(calls=(call("bash", command="seq 1 30000"),))
+        path = turn.results[0].content.partition("full output: ")[2].partition(";")[0]
+        seen.append(path)
+        turn = yield Reply(
+            calls=(call("read_file", path=path, offset=15_000, limit=2), call("bash", command=f"tail -1 {path}"))
+        )
+        seen.extend(result.content for result in turn.results)
+        yield Reply(text="done")
+
+    url = program.serve(script)
+    done = program.run(
+        "run", "go", "--base-url", url, "--policy", policy(program, required=True).replace("table", "table")
+    )
+    assert done.code in (Exit.DONE, Exit.REFUSED), done
+    assert seen[0].startswith(str(program.state / "harness" / "outputs")), seen
+    assert "30000" in seen[2], json.dumps(seen)
