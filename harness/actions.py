@@ -185,12 +185,14 @@ class Enforcement(Enum):
 
 
 class Effects(Record):
-    """What a run may do to the world. The kernel holds a command to `write`, `granted`, `network` and `hide`."""
+    """What a run may do to the world. The kernel holds a command to `named`, `granted`, `network` and `hide`."""
 
     read: tuple[str, ...] | None
     """Paths that its parts read, resolved; None where that is not known. Not enforced."""
     write: tuple[str, ...] | None
-    """Paths that its parts write, resolved; None where that is not known: then it may write `granted` alone."""
+    """Paths that its parts write, resolved; None where that is not known wholly."""
+    named: tuple[str, ...] = ()
+    """Paths that its parts surely write, resolved: it may write these whatever else is known."""
     granted: tuple[str, ...] = ()
     """Folders and files that it may write besides, with everything below, as a policy names them: `.` and relative ones
     are of the workspace, `~/` is the home folder."""

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from harness.matchers import ArgvPattern
 from harness.programs.runners import INTERPRETERS
 from harness.programs.variables import steers
-from harness.rule_examples import is_plain_command
+from harness.rule_examples import plain_command
 from harness.rules import Decision, Rule
 
 Problem: TypeAlias = "tuple[str, str]"
@@ -49,7 +49,7 @@ def _argv_problems(argv: ArgvPattern) -> Iterator[Problem]:
     if steering is not None and not _fixes_script(argv):
         yield "argv", f"{steering} runs whatever its operands say; name the script, or -m and the module"
     for program in argv.tokens[0]:
-        if not is_plain_command((program, *(token[0] for token in argv.tokens[1:]))):
+        if plain_command((program, *(token[0] for token in argv.tokens[1:]))) is None:
             yield "argv", f"{program} is never understood well enough for an auto rule"
 
 

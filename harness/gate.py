@@ -401,6 +401,8 @@ def _logged_effects(effects: Effects) -> JsonValue:
         logged[name] = None if paths is None else list(paths[:MAX_LOGGED_PATHS])
         if paths is not None and len(paths) > MAX_LOGGED_PATHS:
             logged[f"{name}_count"] = len(paths)
+    if effects.write is None and effects.named:
+        logged["named"] = list(effects.named[:MAX_LOGGED_PATHS])
     return logged
 
 

@@ -176,6 +176,7 @@ def effects_of(
     return Effects(
         read=_places(paths, Access.WRITE) if bounded else None,
         write=_places(paths, Access.READ) if bounded else None,
+        named=_places([path for path in paths if path.access is Access.WRITE], Access.READ),
         granted=tuple(dict.fromkeys(granted)),
         network=network or unconfined,
         hide=grants.hide,

@@ -9,11 +9,12 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from harness.actions import Access, PathAccess, Place
+from harness.actions import Access, Act, PathAccess, Place
 from harness.built_in import inspect_facet
 from harness.matchers import ArgvPattern, PathPatterns
 from harness.policy import Policy
 from harness.record import Record, field_names
+from harness.rule_examples import plain_command
 from harness.rules import Decision, Origin, Rule
 
 MAX_COMBINATIONS = 1_000
@@ -77,7 +78,7 @@ def warnings(policy: Policy) -> tuple[PolicyWarning, ...]:
     unproved = _without_examples(policy)
     found = []
     for place, rule in enumerate(policy.rules):
-        problems = [*_reach(policy, place), *_breadth(rule), *_patterns(rule)]
+        problems = [*_reach(policy, place), *_breadth(rule), *_patterns(rule), *_grants(rule)]
         if (rule.origin.file, rule.id) in unproved:
             problems.append("a strict rule without `match`: nothing shows that it catches what it should")
         found += [PolicyWarning(rule=rule.id, origin=rule.origin, problem=problem) for problem in problems]
@@ -226,6 +227,21 @@ def _patterns(rule: Rule) -> Iterator[str]:
             )
         elif rule.decision is Decision.AUTO and Access.WRITE in rule.access and (name := _protected(pattern)):
             yield f"the pattern {pattern!r} lets nothing be written unasked: writing {name} is asked about (built-in)"
+
+
+def _grants(rule: Rule) -> Iterator[str]:
+    """Yield what an auto rule lets run and does not let work: confined to no writing, or to no network."""
+    if rule.decision is not Decision.AUTO or rule.argv is None:
+        return
+    words = tuple(token[0] for token in rule.argv.tokens)
+    command = plain_command(words)
+    if command is None:
+        return
+    if command.act in (Act.CHANGES, Act.RUNS) and not rule.write:
+        does = "runs code" if command.act is Act.RUNS else "changes files"
+        yield f'{" ".join(words)} {does} and may write nothing here: say what, as in write = ["."]'
+    if command.act is Act.CHANGES and command.network and not rule.network:
+        yield f"{' '.join(words)} may not reach the network here: say network = true if it should"
 
 
 def _looks_absolute(pattern: str) -> bool:

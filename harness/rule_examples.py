@@ -23,14 +23,14 @@ def example_matches(rule: Rule, example: str) -> bool:
     return _decides(rule, _action("bash", read_commands(example, EXAMPLE_DISK), example))
 
 
-def is_plain_command(words: Sequence[str]) -> bool:
-    """Say whether these words are one command as bash reads them, and none that runs another or steers the shell."""
+def plain_command(words: Sequence[str]) -> Command | None:
+    """Return these words as the one command that bash reads in them; None for one that runs another or steers the shell."""
     name = words[0].rpartition("/")[2]
     if name in WRAPPERS or name in SHELLS or name in SHELL_BUILTINS or name in STEERS_THE_SHELL:
-        return False
+        return None
     quoted = ("'" + word.replace("'", "'\\''") + "'" for word in words[1:])
     (first, *others) = read_commands(" ".join((words[0], *quoted)), EXAMPLE_DISK)
-    return not others and isinstance(first, Command) and first.argv == tuple(words)
+    return first if not others and isinstance(first, Command) and first.argv == tuple(words) else None
 
 
 def _action(tool: str, facets: tuple[Facet, ...], text: str) -> Action:

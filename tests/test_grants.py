@@ -152,6 +152,7 @@ EFFECTS: list[tuple[str, tuple[Facet, ...], bool, bool, tuple[object, ...]]] = [
     ("a build by rule", (command(Act.RUNS),), False, False, (None, None, (), False)),
     ("an approved build", (command(Act.RUNS),), True, True, (None, None, (".", "~/.cache"), True)),
     ("a build by default", (command(Act.UNKNOWN),), False, True, (None, None, (".", "~/.cache"), True)),
+    ("a build and a file that is named", (command(Act.RUNS), B), True, True, (None, None, (".", "~/.cache"), True)),
     ("something opaque", (BLIND, A), True, True, (None, None, (".", "~/.cache"), True)),
     ("a file", (B,), False, False, ((), ("/w/b",), (), False)),
 ]
@@ -168,6 +169,7 @@ def test_what_an_action_may_do(
 ) -> None:
     effects = effects_of(facets, autos=(), asked=asked, open_ended=open_ended, sandboxes=OPEN, keep=("/log",))
     assert (effects.read, effects.write, effects.granted, effects.network) == expected
+    assert effects.named == (("/w/b",) if B in facets else ())
     assert (effects.hide, effects.keep, effects.unasked) == (DEFAULT_HIDE, ("/log",), not asked)
     assert effects.enforcement is Enforcement.POSSIBLE
 

@@ -39,7 +39,7 @@ LAYERS = {
     "rule_examples": "actions messages programs record rules shell",
     "auto_rules": "matchers programs rule_examples rules",
     "policy_file": "actions auto_rules errors grants limits matchers policy record rule_examples rules toml_lines",
-    "lint": "actions built_in matchers policy record rules",
+    "lint": "actions built_in matchers policy record rule_examples rules",
     "small_files": "",
     "ignore_files": "small_files",
     "trees": "ignore_files",

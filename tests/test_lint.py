@@ -28,7 +28,8 @@ def rule(name: str, decision: str, **keys: object) -> str:
 
 
 def auto(**keys: object) -> str:
-    return rule("yes", "auto", **keys)
+    granted = {"write": ["."], "network": True} if "argv" in keys else {}
+    return rule("yes", "auto", **{**granted, **keys})
 
 
 def deny(**keys: object) -> str:
@@ -88,7 +89,7 @@ WARNED = [
     # --- says nothing new
     pytest.param(
         auto(argv=[["ls", "cat"], "..."], flags=["-l", "-a"])
-        + rule("too", "auto", argv=[["cat", "ls"], "..."], flags=["-a", "-l"], hint="again"),
+        + rule("too", "auto", argv=[["cat", "ls"], "..."], flags=["-a", "-l"], write=["."], network=True, hint="again"),
         "too",
         "says the same as rule yes (p.toml:2)",
         id="a duplicate under another id",
@@ -141,6 +142,25 @@ WARNED = [
         deny(argv=["git", "push"], not_match=["ls"]), "no", "without `match`", id="no example of what is caught"
     ),
     pytest.param(deny(text="x"), "no", "without `match`", id="not even for a piece of text"),
+    # --- confined to nothing
+    pytest.param(
+        rule("yes", "auto", argv=["pytest", "..."]),
+        "yes",
+        'pytest runs code and may write nothing here: say what, as in write = ["."]',
+        id="a test runner that may write nothing",
+    ),
+    pytest.param(
+        rule("yes", "auto", argv=["git", "add", "..."]),
+        "yes",
+        "git add changes files and may write nothing here",
+        id="a command that changes files and may not",
+    ),
+    pytest.param(
+        rule("yes", "auto", argv=["git", "push"], write=["."]),
+        "yes",
+        "git push may not reach the network here: say network = true if it should",
+        id="a command that needs the network",
+    ),
 ]
 
 

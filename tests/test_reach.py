@@ -41,9 +41,12 @@ class Place:
     def effects(
         self, granted: tuple[str, ...] = (), write: tuple[str, ...] | None = (), *, network: bool = False
     ) -> Effects:
-        named = None if write is None else tuple(self.full(name) for name in write)
+        named = tuple(self.full(name) for name in write or ())
+        known = None if write is None else named
         places = tuple(self.full(name) if name.startswith("+") else name for name in granted)
-        return Effects(read=None, write=named, granted=places, network=network, unasked=False, keep=self.kept)
+        return Effects(
+            read=None, write=known, named=named, granted=places, network=network, unasked=False, keep=self.kept
+        )
 
 
 @pytest.fixture
@@ -91,6 +94,7 @@ NAMED: list[tuple[str, str, tuple[str, ...]]] = [
     ("a file in a file opens nothing", "+elsewhere/file/x", ()),
     ("a file of the home folder opens itself alone", "~/.bashrc", ("~/.bashrc",)),
     ("a new one of the home folder opens nothing", "~/new", ()),
+    ("nor does that folder itself", "~", ()),
     ("nothing opens the root", "/new-at-the-root", ()),
     ("nothing opens what holds the harness's own files", "~/.config/new", ()),
     ("nor those", "+state/log", ()),

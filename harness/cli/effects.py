@@ -23,9 +23,11 @@ def effects_lines(verdict: Verdict) -> list[str]:
         return ["effects: UNCONFINED: it may do whatever you may do yourself, and reach the network"]
     network = "may reach the network" if effects.network else "no network"
     granted = _listed([WORKSPACE if path == "." else path for path in effects.granted])
-    if effects.read is None or effects.write is None:
-        return [f"effects: may write {granted}; {network}"]
     names = {f.facet.real: f.facet.names[-1] for f in verdict.facets if isinstance(f.facet, PathAccess)}
+    if effects.read is None or effects.write is None:
+        named = [names.get(path, path) for path in effects.named]
+        writes = f"writes {_listed(named)}, " if named else ""
+        return [f"effects: {writes}may write {granted}; {network}"]
     reads, writes = (_listed([names.get(path, path) for path in paths]) for paths in (effects.read, effects.write))
     besides = f", may write {granted}" if effects.granted else ""
     return [f"effects: reads {reads}; writes {writes}{besides}; {network}"]

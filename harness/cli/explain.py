@@ -143,6 +143,7 @@ def _effects_json(verdict: Verdict) -> dict[str, JsonValue]:
     return {
         "read": None if effects.read is None else list(effects.read),
         "write": None if effects.write is None else list(effects.write),
+        "named": list(effects.named),
         "granted": list(effects.granted),
         "network": effects.network,
         "hide": list(effects.hide),

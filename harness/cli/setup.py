@@ -35,6 +35,7 @@ class Parts:
             arguments.cwd or os.getcwd(), environment.get("HOME"), outputs=self.state.new_outputs()
         )
         self.policy: Policy = assemble(self.state, self.workspace.root, named=arguments.policy, fallback=fallback)
+        keep_own_folders(self.workspace, self.state)
         self.interrupt = Interrupt()
         self.on_output: Callable[[str], None] = _ignore
         """Told what a command prints while it runs; set by whoever shows it."""
@@ -80,6 +81,29 @@ def tools_in(
         on_output=on_output,
         interrupts=lambda: interrupt.count,
     )
+
+
+def keep_own_folders(workspace: Workspace, state: State) -> None:
+    """See to it that no command can make the harness's own folders, or write them, where they lie in the workspace.
+
+    Raises UsageError where nothing could keep a command that may write the workspace from them.
+    """
+    inside = [folder for folder in state.guarded if f"{folder}/".startswith(f"{workspace.root.rstrip('/')}/")]
+    if not inside:
+        return
+    from harness.sandbox import bubblewrap
+
+    if not bubblewrap.find():
+        raise UsageError(
+            f"the workspace holds the harness's own files ({', '.join(inside)}), and without a working bubblewrap a command "
+            "that may write the workspace could change them. Work in a folder below it, set XDG_STATE_HOME and "
+            "XDG_CONFIG_HOME elsewhere, or install bubblewrap"
+        )
+    try:
+        for folder in inside:
+            os.makedirs(folder, mode=0o700, exist_ok=True)  # what is not there cannot be hidden
+    except OSError as error:
+        raise UsageError(f"{error.filename} cannot be made: {error.strerror}") from None
 
 
 def check_confinement(policy: Policy, tools: Sequence[Tool]) -> str:

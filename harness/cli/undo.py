@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from harness.action_log import ActionLog
@@ -23,9 +23,11 @@ from harness.cli.logged_sessions import (
     verified_records,
 )
 from harness.cli.provider import secrets_of
+from harness.cli.signals import Signals
 from harness.cli.state import State
 from harness.cli.trace import Line, Tone
 from harness.errors import UsageError
+from harness.interrupt import Interrupt
 from harness.messages import StopReason
 from harness.restoring import Outcome, Rehearsal, Result, restore, unwind
 from harness.undo import Step, Undoable, Unrestorable, plan
@@ -41,14 +43,19 @@ Ended = Outcome | Unrestorable
 
 
 def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Undo the newest change of a session, or all back to a call, and return the exit code. Raises HarnessError."""
+    """Undo the newest change of a session, or all back to a call, and return the exit code. Raises HarnessError.
+
+    A signal stops it between two files; what was put back till then is told.
+    """
+    interrupt = Interrupt()
+    signals = Signals(interrupt)
     state = State.of(environment)
     found = chosen_session(
         logged_sessions([arguments.log] if arguments.log else state.log_paths()),
         os.path.realpath(arguments.cwd or os.getcwd()),
         arguments.session,
     )
-    steps = _steps(found, state, arguments.to)
+    steps = _steps(found, state, arguments.to, os.path.realpath(arguments.cwd or os.getcwd()))
     workspace, images = Workspace(found.workspace, environment.get("HOME")), BeforeImages(state.before_images)
     every = arguments.to is not None
     foreseen = list(unwind(steps, Rehearsal(workspace, images), all_of_them=every))
@@ -56,49 +63,69 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if arguments.dry_run or not calls:
         return _tell(foreseen, found, workspace, arguments, environment)
     undo_one = partial(restore, workspace=workspace, images=images)
+    signals.install()
     log = ActionLog.open(state.new_log_path(workspace.root), secrets=secrets_of(environment))
     try:
         _begin(log, found, calls)
-        ended = _recorded(log, found, unwind(steps, undo_one, all_of_them=every))
+        ended = _recorded(log, found, unwind(steps, undo_one, all_of_them=every), interrupt)
     finally:
         try:
             state.record_head(log)
         finally:
             log.close()
-    return _tell(ended, found, workspace, arguments, environment, log.path)
+    code = _tell(ended, found, workspace, arguments, environment, log.path)
+    if interrupt.requested:
+        sys.stderr.write("harness undo was stopped: what is not named above stands as it was; undo again to go on\n")
+        return Exit.TERMINATED if signals.terminated else Exit.INTERRUPTED
+    return code
 
 
-def _recorded(log: ActionLog, found: LoggedSession, doing: Iterable[Ended]) -> list[Ended]:
-    """Do one step after another, and record what became of each before the next. Raises LogError."""
+def _recorded(log: ActionLog, found: LoggedSession, doing: Iterator[Ended], interrupt: Interrupt) -> list[Ended]:
+    """Do one step after another, and record what became of each before the next, until a signal comes. Raises LogError."""
     ended: list[Ended] = []
-    try:
-        for one in doing:
-            ended.append(one)
-            log.append("restored", {"of_session": found.session, **_fields(one)}, sync=True)
-    except KeyboardInterrupt:
-        _end(log, StopReason.INTERRUPTED, ended)
-        raise
-    _end(log, StopReason.COMPLETED, ended)
+    while not interrupt.requested and (one := next(doing, None)) is not None:
+        ended.append(one)
+        log.append("restored", {"of_session": found.session, **_fields(one)}, sync=True)
+    _end(log, StopReason.INTERRUPTED if interrupt.requested else StopReason.COMPLETED, ended)
     return ended
 
 
-def _steps(found: LoggedSession, state: State, to: int | None) -> tuple[Step, ...]:
-    """Return what is to be undone, the newest first. Raises UsageError if the session has no call `to`."""
+def _steps(found: LoggedSession, state: State, to: int | None, here: str) -> tuple[Step, ...]:
+    """Return what is to be undone, the newest first. `here` is the folder that the person means.
+
+    Raises UsageError if the session has no call `to`.
+    """
     records = verified_records(found, state)
     if to is not None and not any(one["kind"] == "call_proposed" and one.get("call") == to for one in records):
         raise UsageError(
             f"--to: session {found.session} has no call {to}; `harness undo --to 1 --dry-run` numbers them"
         )
     steps = plan(records, found.session, undone_calls(state.log_paths(), found.session))
-    return tuple(_unless_guarded(step, state.guarded) for step in steps if to is None or step.call >= to)
+    foreign = not _within(os.path.realpath(found.path), os.path.realpath(state.sessions))
+    bounds = here if foreign and state.known_head(found.path) is None else None
+    return tuple(_unless_forged(step, state.guarded, bounds) for step in steps if to is None or step.call >= to)
 
 
-def _unless_guarded(step: Step, guarded: Iterable[str]) -> Step:
-    """Keep a forged log from reaching logs, trust and policies: no call was ever permitted to write them."""
-    if isinstance(step, Undoable) and any(f"{step.path}/".startswith(f"{folder}/") for folder in guarded):
+def _unless_forged(step: Step, guarded: Iterable[str], bounds: str | None) -> Step:
+    """Keep a forged log from reaching logs, trust and policies: no call was ever permitted to write them.
+
+    A log that anyone may have made (it is not among the harness's own, and no head of it was kept) reaches no file
+    outside `bounds`, the folder that the person means: its chain does not tell who wrote it.
+    """
+    if not isinstance(step, Undoable):
+        return step
+    why = ""
+    if any(_within(step.path, folder) for folder in guarded):
         why = "the harness's own files are never restored"
-        return Unrestorable(call=step.call, tool=step.tool, what=step.path, why=why, is_command=False)
-    return step
+    elif bounds is not None and not _within(step.path, bounds):
+        why = "it lies elsewhere, and no head of this log was kept: anyone may have written it"
+    if not why:
+        return step
+    return Unrestorable(call=step.call, tool=step.tool, what=step.path, why=why, is_command=False)
+
+
+def _within(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(f"{folder.rstrip('/')}/")
 
 
 def _begin(log: ActionLog, found: LoggedSession, calls: list[int]) -> None:

@@ -62,12 +62,12 @@ class Reach:
         if not self.confines:
             return self.level
         walls = walls_for(effects, self._workspace, hide=self._hide)
-        named = set(effects.write or ())
+        named = set(effects.named)
         trees = {path for entry in effects.granted if (path := _granted(entry, self._workspace)) is not None}
         notes = (
             ("hidden if bubblewrap works", [p for p in walls.hide if _is_within(p, walls.write) or _is_socket(p)]),
             ("opened as a whole", [path for path in walls.write if path not in named and path not in trees]),
-            ("cannot be written", [path for path in effects.write or () if not _is_within(path, walls.write)]),
+            ("cannot be written", [path for path in effects.named if not _is_within(path, walls.write)]),
             ("not protected", [p for p in effects.keep if _is_within(p, walls.write) and os.path.lexists(p)]),
         )
         root = self._workspace.root
@@ -134,7 +134,7 @@ def walls_for(
 
     granted = (_granted(entry, workspace) for entry in effects.granted)
     trees = [path for path in granted if path is not None and os.path.lexists(path)]
-    named = [path for name in effects.write or () for path in _named(name, workspace)]
+    named = [path for name in effects.named for path in _named(name, workspace)]
     write = [path for path in (*trees, *named) if not _holds_any(path, effects.keep, workspace)]
     # What is not there is not asked about: following some thirty names costs more than the walls.
     hidden = (path for path in (*(_placed(entry, workspace) for entry in effects.hide), *hide) if os.path.lexists(path))
@@ -192,22 +192,32 @@ def _granted(entry: str, workspace: Workspace) -> str | None:
 def _named(path: str, workspace: Workspace) -> Iterator[str]:
     """Yield what must be writable so that a command can write `path`: itself, and the folder that holds its name.
 
-    That folder is left out where it is far more than the path: `/`, devices, the home folder and what is above it, the
-    folders above the workspace; and for what exists outside the workspace and is no folder: it can be written in its place.
+    What exists outside the workspace and is no folder can be written in its place, so its folder is left out.
     """
     if not path.startswith("/"):
         return  # a word that no file can be named by
-    if os.path.lexists(path):
+    exists, is_folder = os.path.lexists(path), os.path.isdir(path)
+    if exists and not (is_folder and _is_too_much(path, workspace)):
         yield path
-        if not os.path.isdir(path) and not _is_within(path, (workspace.root,)):
-            return
+    if exists and not is_folder and not _is_within(path, (workspace.root,)):
+        return
     folder = os.path.dirname(path)
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
-    # INVARIANT: a folder is never granted for a path in it if the workspace or the home folder lies in that folder.
-    above = folder != workspace.root and any(_is_within(place, (folder,)) for place in (workspace.root, workspace.home))
-    if os.path.isdir(folder) and not above and not _is_within(folder, ("/dev", "/proc", "/sys")):
+    if os.path.isdir(folder) and not _is_too_much(folder, workspace):
         yield folder
+
+
+def _is_too_much(folder: str, workspace: Workspace) -> bool:
+    """Say whether a folder is far more than a command can mean by a path in it: `/`, devices, the home folder, and what
+    holds that or the workspace.
+
+    INVARIANT: such a folder is never opened because of a path that a command names.
+    """
+    if folder == workspace.root:
+        return False
+    holds = any(_is_within(place, (folder,)) for place in (workspace.root, workspace.home))
+    return holds or _is_within(folder, ("/dev", "/proc", "/sys"))
 
 
 def _is_within(path: str, folders: Sequence[str]) -> bool:
