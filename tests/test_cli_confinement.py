@@ -8,13 +8,16 @@ import struct
 import subprocess
 import sys
 from collections.abc import Generator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.cli.exits import Exit
 from harness.models.scripted import Answer, Reply, Script, Turn, call
 from harness.sandbox import enforces, probe
-from tests.conftest import Done, Program
+
+if TYPE_CHECKING:
+    from conftest import Program
 
 needs_walls = pytest.mark.skipif(not enforces(probe()), reason="this machine cannot confine commands")
 
@@ -48,7 +51,7 @@ LOAD, IF_EQUAL, RETURN, ALLOW, REFUSE = 0x20, 0x15, 0x06, 0x7FFF0000, 0x00050000
 FORBIDDEN = {"x86_64": (444, 445, 446, 165, 272), "aarch64": (444, 445, 446, 40, 97)}
 
 
-def in_a_container(program: Program, *arguments: str) -> Done:
+def in_a_container(program: Program, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the program where system calls for walls are forbidden."""
     steps = [(LOAD, 0, 0, 0)]
     for number in FORBIDDEN[_machine()]:
@@ -60,11 +63,10 @@ def in_a_container(program: Program, *arguments: str) -> Done:
         f"kernel.filter_calls(bytes.fromhex('{code.hex()}')); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
     )
     command = [sys.executable, "-c", enter, *program.command(*arguments)[1:]]
-    done = subprocess.run(
+    return subprocess.run(
         command, cwd=program.workspace, env=program.environment, stdin=subprocess.DEVNULL, capture_output=True,
-        timeout=60, check=False,
+        timeout=60, check=False, text=True,
     )  # fmt: skip
-    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def _machine() -> str:
@@ -129,12 +131,12 @@ def probe_line() -> str:
 def test_a_policy_that_requires_walls_does_not_begin_without(program: Program) -> None:
     url = program.serve(playing("ls"))
     done = in_a_container(program, "run", "go", "--base-url", url, "--policy", policy(program, required=True))
-    assert done.code == Exit.USAGE
+    assert done.returncode == Exit.USAGE
     assert (
         "commands must be confined here, and this machine cannot: none: something forbids Landlock's system calls"
-        in done.err
+        in done.stderr
     )
-    assert "seccomp profile" in done.err
+    assert "seccomp profile" in done.stderr
     assert program.players[0].requests == []
 
 
@@ -142,8 +144,8 @@ def test_without_walls_every_session_says_so(program: Program) -> None:
     (program.workspace / "a.txt").write_text("hello")
     url = program.serve(playing("cat a.txt"))
     done = in_a_container(program, "run", "go", "--base-url", url, "--policy", policy(program, required=False))
-    assert done.code == Exit.DONE, done
-    assert "confinement: none: something forbids Landlock's system calls" in done.err
+    assert done.returncode == Exit.DONE, done
+    assert "confinement: none: something forbids Landlock's system calls" in done.stderr
     first = program.records()[0]
     assert str(first["confinement"]).startswith("none: something forbids Landlock's system calls")
     assert [str(words).startswith("none: ") for words in intents(program)] == [True]
