@@ -156,8 +156,10 @@ class Action(Record):
     request: object
     """The tool's own frozen arguments: resolved paths, time limits, digests."""
     default_of: str = ""
-    """The tool whose default holds where no rule matches, if that is not the action's own: an edit that does not apply
-    only reads. Strict rules about either tool hold."""
+    """The tool whose default holds for all of it where no rule matches, if that is not the action's own: a call that would
+    change nothing only reads. Strict rules about either tool hold."""
+    reads_as: str = ""
+    """The tool whose default holds for what the action reads, if that is not its own: an edit reads its file too."""
     text: str = ""
     """The raw command, for rules with `text`; empty for tools that have none."""
     change: FileChange | None = None

@@ -30,14 +30,14 @@ class BeforeImages:
         digest = hashlib.sha256(data).hexdigest()
         if self.get(digest) == data:
             return digest
-        folder = os.path.dirname(self._path(digest))
+        folder = os.path.dirname(self.path_of(digest))
         fresh = not os.path.isdir(folder)
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        temporary = f"{self._path(digest)}.{os.urandom(6).hex()}.tmp"
+        temporary = f"{self.path_of(digest)}.{os.urandom(6).hex()}.tmp"
         try:
             _write(temporary, data)
-            os.replace(temporary, self._path(digest))
+            os.replace(temporary, self.path_of(digest))
         except BaseException:
             _remove(temporary)
             raise
@@ -51,14 +51,15 @@ class BeforeImages:
         if not _DIGEST.fullmatch(sha256):
             return None
         try:
-            descriptor = os.open(self._path(sha256), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+            descriptor = os.open(self.path_of(sha256), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
             with open(descriptor, "rb") as file:
                 data = file.read()
         except OSError:
             return None
         return data if hashlib.sha256(data).hexdigest() == sha256 else None
 
-    def _path(self, digest: str) -> str:
+    def path_of(self, digest: str) -> str:
+        """Return the path of the file that holds the content with this SHA-256 (64 hex digits), if it is kept."""
         return os.path.join(self.folder, digest[:2], digest[2:])
 
 

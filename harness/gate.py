@@ -305,6 +305,7 @@ class Gate:
 
     def _log_decision(self, proposal: Proposal, action: Action, verdict: Verdict) -> None:
         deciding = verdict.deciding
+        read_only = {"default_of": action.default_of} if action.default_of else {}
         facets: list[JsonValue] = [_logged_facet(facet) for facet in verdict.shown[:MAX_LOGGED_FACETS]]
         self._log.append(
             "decision",
@@ -320,6 +321,7 @@ class Gate:
                 "facet_count": len(verdict.facets),
                 "effects": _logged_effects(verdict.effects),
                 "policy_sha256": self._policy_sha256,
+                **read_only,
             },
         )
 

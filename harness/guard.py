@@ -19,8 +19,12 @@ MARK_VARIABLE = "HARNESS_CALL"
 """The variable by which a process is known as one of a command's, as long as it keeps its environment."""
 TERM_SECONDS = 0.25
 """How long the left ones have to put their files in order, between SIGTERM and SIGKILL."""
-MAX_ROUNDS = 50
-ROUND_SECONDS = 0.05
+KILL_SECONDS = 10.0
+"""How long they are killed for."""
+LOOK_SECONDS = 0.05
+"""How often all processes are looked at then; new ones are looked for all the time as long as there are any."""
+CLEAN_LOOKS = 2
+"""How many times in a row nothing must be found before all is taken to be over."""
 
 _CODE = "import sys; sys.path.append(sys.argv[1]); from harness.guard import watch; watch()"
 _guards: dict[int, Guard] = {}
@@ -64,8 +68,13 @@ class Guard:
         self._lock = allocate_lock()
         self._running: dict[int, int] = {}
 
+    @property
+    def pid(self) -> int:
+        """The number of the process: 0 while it is being started, -1 where it could not be."""
+        return self._pid
+
     def keep(self) -> None:
-        """Start the process, in the background, if it was not yet started or if it was killed."""
+        """Start the process, in the background, if it was not yet started, could not be, or was killed."""
         with self._lock:
             if self._table < 0 or (self._pipe >= 0 and self._alive()):
                 return
@@ -73,7 +82,11 @@ class Guard:
                 os.close(self._pipe)
             reading, self._pipe = os.pipe2(os.O_CLOEXEC)
             self._pid = 0
-        start_new_thread(self._start, (reading,))
+        try:
+            start_new_thread(self._start, (reading,))
+        except RuntimeError:  # too many processes; the next command tries again
+            self._pid = -1
+            os.close(reading)
 
     def announce(self, mark: int, leader: int = 0) -> None:
         """Tell of a command about to be started, and again of its first process, which is its session's as well."""
@@ -95,9 +108,11 @@ class Guard:
         self._pipe = self._table = -1
 
     def _alive(self) -> bool:
-        """Say whether the process runs, is being started, or could not be; take notice of its end."""
+        """Say whether the process runs or is being started; take notice of its end."""
+        if self._pid <= 0:
+            return self._pid == 0
         try:
-            return self._pid <= 0 or os.waitpid(self._pid, os.WNOHANG)[0] == 0
+            return os.waitpid(self._pid, os.WNOHANG)[0] == 0
         except ChildProcessError:
             return False
 
@@ -139,39 +154,100 @@ def watch() -> None:
     os.chdir("/")
     while os.read(0, 1):
         pass
-    table = os.pread(1, 1 << 20, 0).partition(b"\n\n")[0]
-    running = {int(mark): int(leader) for mark, leader in (line.split() for line in table.splitlines())}
+    running = told(os.pread(1, 1 << 20, 0))
     if running:
         _end(running)
+
+
+def told(table: bytes) -> dict[int, int]:
+    """Return the commands that a table tells of, by mark: the first process of each, 0 where it is not known.
+
+    The first empty line ends it; behind that stand the remains of a longer one.
+    """
+    lines = table[: table.index(b"\n\n")] if not table.startswith(b"\n") and b"\n\n" in table else b""
+    return {int(mark): int(leader) for mark, leader in (line.split() for line in lines.splitlines())}
 
 
 def _end(running: dict[int, int]) -> None:
     """End every process of these commands, given as mark and first process (0: not known), with what descends from them.
 
     INVARIANT: the harness told of a command's end before it reaped the command's first process, so that the number still
-    named it when the harness ended. Later rounds go by marks, and by processes known from the first.
+    named it when the harness ended. Later looks go by marks, and by processes known from the first.
     """
     victims: set[tuple[int, int]] = set()
-    for turn in range(MAX_ROUNDS):
-        leaders = frozenset(running.values()) - {0} if turn == 0 else frozenset()
-        found = procfs.family(
-            seen
-            for number in procfs.numbers()
-            if (seen := procfs.process(number)) is not None and number != os.getpid()
-            if (number, seen.started) in victims or seen.session in leaders or _is_marked(number, running)
-        )
-        left = [one for one in found if one.state != "Z"]
-        if not left and turn:
-            return
-        victims.update((one.pid, one.started) for one in left)
-        for one in left:
-            for sent in (signal.SIGKILL,) if turn else (signal.SIGTERM, signal.SIGCONT):
-                try:
-                    os.kill(one.pid, sent)
-                except OSError:
-                    pass
-        time.sleep(ROUND_SECONDS if turn else TERM_SECONDS)
+    left = _found(running, victims, frozenset(running.values()) - {0})
+    _send(left, signal.SIGTERM, signal.SIGCONT)
+    if left:
+        time.sleep(TERM_SECONDS)
+    deadline = time.monotonic() + KILL_SECONDS
+    clean = 0
+    while clean < CLEAN_LOOKS and time.monotonic() < deadline:
+        left = _found(running, victims, frozenset())
+        _send(left, signal.SIGKILL)
+        chased = _chase(running)
+        clean = 0 if left or chased else clean + 1
+
+
+def _found(running: dict[int, int], victims: set[tuple[int, int]], leaders: frozenset[int]) -> list[procfs.Process]:
+    """Return what runs and is of the commands, of the sessions of `leaders`, or of the `victims`, and add it to these."""
+    found = procfs.family(
+        seen
+        for number in procfs.numbers()
+        if (seen := procfs.process(number)) is not None and number != os.getpid()
+        if (number, seen.started) in victims or seen.session in leaders or _is_marked(number, running)
+    )
+    left = [one for one in found if one.state != "Z"]
+    victims.update((one.pid, one.started) for one in left)
+    return left
+
+
+def _send(processes: list[procfs.Process], *signals: signal.Signals) -> None:
+    for one in processes:
+        for sent in signals:
+            try:
+                os.kill(one.pid, sent)
+            except OSError:
+                pass  # it has ended
+
+
+def _chase(marks: Collection[int]) -> bool:
+    """Kill the commands' new processes at sight, for LOOK_SECONDS; say whether there were any.
+
+    A process that forks and exits all the time lives too shortly to be found among all the others.
+    """
+    chased = False
+    deadline = time.monotonic() + LOOK_SECONDS
+    others = set(procfs.numbers())
+    while time.monotonic() < deadline:
+        new = set(procfs.numbers()) - others
+        for number in sorted(new, reverse=True):
+            if _kill_marked(number, marks):
+                chased = True
+            else:
+                others.add(number)
+        if not new:
+            time.sleep(0)
+    return chased
+
+
+def _kill_marked(number: int, marks: Collection[int]) -> bool:
+    """Kill a process that carries one of the marks as a limit; say whether it does, ended or not."""
+    try:
+        descriptor = os.pidfd_open(number)
+    except OSError:
+        return False
+    try:
+        known = any(mark in marks for mark in procfs.marks(number))
+        if known:
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+    except OSError:
+        return True  # it has ended
+    finally:
+        os.close(descriptor)
+    return known
 
 
 def _is_marked(number: int, marks: Collection[int]) -> bool:
-    return procfs.lock_limit(number) in marks or any(procfs.carries(number, marked(mark)) for mark in marks)
+    return any(mark in marks for mark in procfs.marks(number)) or any(
+        procfs.carries(number, marked(mark)) for mark in marks
+    )

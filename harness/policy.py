@@ -115,8 +115,8 @@ class Verdict(Record):
     def deciding(self) -> FacetVerdict:
         """The first facet that is as strict as the whole; one that says more than that another decides, if there is one."""
         strictest = [facet for facet in self.facets if facet.decision is self.decision]
-        telling = (facet for facet in strictest if facet.source not in (Source.MODEL, Source.COVERED))
-        return next(telling, strictest[0])
+        order = (Source.DEFAULT, Source.MODEL, Source.COVERED)  # of these, the later says the less
+        return min(strictest, key=lambda facet: order.index(facet.source) + 1 if facet.source in order else 0)
 
     @property
     def shown(self) -> tuple[FacetVerdict, ...]:
@@ -135,6 +135,15 @@ def evaluate(policy: Policy, action: Action, suspended: tuple[str, ...] = ()) ->
     `suspended` names entry points (Makefile, conftest.py ...) that were changed in this session without a person having
     seen it: while there are any, auto rules for commands that may run them ask. Pure; total over every Action.
     """
+    verdict = _verdict(policy, action, suspended)
+    if not action.default_of or verdict.decision is Decision.AUTO:
+        return verdict
+    # INVARIANT: no refusal and no question tells whether the call would have changed anything, hence what a file holds.
+    plain = _verdict(policy, replace(action, default_of=""), suspended)
+    return plain if plain.decision >= verdict.decision else verdict
+
+
+def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...]) -> Verdict:
     concerned = _Concerned(policy.rules, action)
     facets = tuple(_judge(policy, concerned, action, facet, suspended) for facet in action.all_facets())
     decision = max(facet.decision for facet in facets)
@@ -224,7 +233,7 @@ def _by_rules(
             facet=facet, decision=Decision.AUTO, source=Source.COVERED, reason="an operand of its command"
         )
     autos = tuple(rule for rule in concerned.autos(facet) if rule.covers(action, facet))
-    tool = action.default_of or action.tool
+    tool = _tool_of(action, facet)
     floor = _managed_floor(policy, tool)
     if autos and floor is not None and not any(rule.layer is Layer.MANAGED for rule in autos):
         return _by_default(policy, tool, facet, unlifted=autos)
@@ -345,7 +354,7 @@ def _default_not_lifted(policy: Policy, action: Action, facet: Facet, rules: tup
     """
     layers = {rule.layer for rule in rules}
     lifting = layers - {source.layer for source in policy.sources if not source.trusted}
-    tool = action.default_of or action.tool
+    tool = _tool_of(action, facet)
     kept = tuple(
         default
         for default in _defaults_for(policy.defaults, tool)
@@ -355,6 +364,12 @@ def _default_not_lifted(policy: Policy, action: Action, facet: Facet, rules: tup
     if max((default.decision for default in kept), default=Decision.AUTO) <= rules[0].decision:
         return None
     return _by_default(replace(policy, defaults=kept), tool, facet, unlifted=rules)
+
+
+def _tool_of(action: Action, facet: Facet) -> str:
+    """Return the tool whose default speaks of a facet."""
+    reads = isinstance(facet, PathAccess) and facet.access is Access.READ
+    return action.default_of or (action.reads_as if reads else "") or action.tool
 
 
 def _managed_floor(policy: Policy, tool: str) -> ToolDefault | None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import fcntl
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import assert_never
 
-from harness.actions import Access, PathAccess
+from harness.actions import Access, PathAccess, Place
 from harness.before_images import BeforeImages
 from harness.errors import ErrorCode, ToolError
 from harness.record import Record
-from harness.tools.files import Present, open_file, read_in, read_whole
+from harness.tools.atomic import TornError
+from harness.tools.files import Present, read_in, read_whole
 from harness.tools.opening import open_folder
-from harness.tools.replacing import apply, change_to, sha256
+from harness.tools.replacing import change_to, put, sha256
 from harness.undo import Ending, Standing, Step, Undoable, Unrestorable, standing
 from harness.visible import visible_line
 from harness.workspace import Workspace
@@ -56,11 +56,12 @@ class Ready(Record):
 def restore(step: Undoable, workspace: Workspace, images: BeforeImages) -> Outcome:
     """Undo one change, and say what became of it.
 
-    `workspace` is the folder that the session worked in. Bytes and permission bits come back (set-id bits do not), a file
-    that the call had made is removed, its folders stay. What is there now is kept among the images before.
+    `workspace` is the folder that the session worked in. The bytes come back, a file that the call had made is removed,
+    its folders stay. Permission bits stay as they are: the call kept them, so that others are someone else's doing. What
+    is there now is kept among the images before.
     """
     ready = examine(step, workspace, images)
-    return ready if isinstance(ready, Outcome) else carry_out(ready, workspace, images)
+    return ready if isinstance(ready, Outcome) else carry_out(ready, images)
 
 
 class Rehearsal:
@@ -130,7 +131,7 @@ def examine(
         case Standing.UNDONE:
             return Outcome(step=step, result=Result.ALREADY)
         case Standing.CHANGED:
-            return _refused(step, _what_else(step, digest))
+            return _refused(step, _what_else(step, digest, images))
         case Standing.AS_LEFT:
             if before is None and step.before_sha256 is not None:
                 return _refused(step, "what it was before is not kept any more; not touched")
@@ -138,24 +139,32 @@ def examine(
                 return _refused(step, _JUST_NOW)
             if not present.mode & 0o222:
                 return _refused(step, "it is read-only now; not touched")
+            if step.before_sha256 is None and step.ending is Ending.UNKNOWN:
+                return _refused(
+                    step, "the call that was to make it was cut short: it may be someone else's; not removed"
+                )
             return Ready(step=step, path=path, present=present, before=before)
         case other:
             assert_never(other)
 
 
-def carry_out(ready: Ready, workspace: Workspace, images: BeforeImages) -> Outcome:
+def carry_out(ready: Ready, images: BeforeImages) -> Outcome:
     """Do it, and say what became of it. The file is looked at again right before it is replaced or removed."""
     step = ready.step
     try:
         if ready.before is None:
             images.keep(ready.present.data)
             return _remove(ready)
-        note = apply(change_to(ready.path, ready.present, ready.before), workspace, images).strip("[]")
+        change = change_to(ready.path, ready.present, ready.before, before=b"", after=b"")  # nobody is shown it
+        note = put(change, images).strip("[]")
     except ToolError as error:
         return _refused(step, _JUST_NOW if error.code is ErrorCode.STALE else str(error))
+    except TornError as error:
+        return _refused(step, f"{error} It was: {images.path_of(sha256(ready.present.data))}")
     except OSError as error:
         return _refused(step, f"{error.strerror or error}; not touched")
-    mode = _set_mode(ready.path, ready.present.mode if step.before_mode is None else step.before_mode)
+    now, then = ready.present.mode & 0o777, step.before_mode
+    mode = f"its permissions are {now:04o} since, and stay so" if then is not None and now != then else ""
     return Outcome(step=step, result=Result.RESTORED, detail="; ".join(text for text in (note, mode) if text))
 
 
@@ -180,37 +189,27 @@ def _remove(ready: Ready) -> Outcome:
     return Outcome(step=ready.step, result=Result.REMOVED)
 
 
-def _set_mode(path: PathAccess, mode: int) -> str:
-    """Give a restored file the permission bits that it had; return what there is to say where that fails."""
-    try:
-        descriptor = open_file(path)
-        if descriptor is None:
-            return ""  # someone was faster, and removed it
-        try:
-            if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode & 0o777:
-                os.fchmod(descriptor, mode & 0o777)
-        finally:
-            os.close(descriptor)
-    except (OSError, ToolError):
-        return f"its permissions could not be set back to {mode:04o}"
-    return ""
-
-
 def _located(step: Undoable, workspace: Workspace) -> PathAccess:
-    """Return the path of the log as the workspace resolves it now. Raises ToolError if it leads elsewhere than then."""
+    """Return the path of the log, which was resolved. Raises ToolError if it leads elsewhere by now.
+
+    INVARIANT: what is opened is that path with no link followed; that it is looked at here makes a better message.
+    """
+    real = os.path.realpath(step.path)
+    if real != step.path:
+        raise ToolError(f"a link is in the way now, which leads to {visible_line(real, 300)}; not touched")
     below = step.path.removeprefix(workspace.root.rstrip("/") + "/")
-    # A leading ~ would be the home folder.
-    path = workspace.resolve(f"./{below}" if below.startswith("~") else below, Access.WRITE)
-    if path.real != step.path:
-        raise ToolError(f"a link is in the way now, which leads to {visible_line(path.real, 300)}; not touched")
-    return path
+    return PathAccess(written=below, real=step.path, names=(below,), access=Access.WRITE, place=Place.OUTSIDE)
 
 
-def _what_else(step: Undoable, digest: str | None) -> str:
+def _what_else(step: Undoable, digest: str | None, images: BeforeImages) -> str:
     if digest is None:
         return "it is gone; not made again"
     if step.ending is Ending.UNKNOWN:
-        return "it is neither what it was before the call, which was cut short, nor what the call was to leave; not touched"
+        told = "it is neither what it was before the call, which was cut short, nor what the call was to leave; not touched"
+        kept = step.before_sha256
+        return (
+            f"{told}; what it was is kept in {images.path_of(kept)}" if kept is not None and images.get(kept) else told
+        )
     return "it was changed since; not touched"
 
 

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from harness.action_log import MASK
-from harness.actions import JsonValue
+from harness.actions import Enforcement, JsonValue
 from harness.log_order import LogRecord
 from harness.record import Record
 
@@ -36,7 +36,7 @@ class Undoable(Record):
     """None: there was no file."""
     after_sha256: str
     before_mode: int | None
-    """Permission bits, without set-id bits; None where there was no file."""
+    """Permission bits, without set-id bits, which the call kept; None where there was no file."""
     ending: Ending
     earlier: frozenset[str | None]
     """What the file was before this call, and before each call of the session that changed it earlier."""
@@ -173,10 +173,17 @@ def _file(call: int, tool: str, path: JsonValue, why: str) -> Unrestorable:
 def _command(call: int, tool: str, intent: LogRecord, decision: LogRecord) -> Unrestorable | None:
     """Return the note for a call that was permitted to write something, or None for one that only read."""
     effects = intent.get("effects", decision.get("effects"))
-    if isinstance(effects, dict) and effects.get("write") == [] and not effects.get("granted"):
+    reads_only = isinstance(effects, dict) and effects.get("write") == [] and not effects.get("granted")
+    if reads_only and not _is_unconfined(intent, effects):
         return None
     what = str(decision.get("summary"))
     return Unrestorable(call=call, tool=tool, what=what, why="what a command changed is not recorded", is_command=True)
+
+
+def _is_unconfined(intent: LogRecord, effects: JsonValue) -> bool:
+    """Say whether a person allowed a command to run without confinement: then its effects are what is known, no more."""
+    allowed = str(intent.get("confinement")).startswith("none: a person allowed")
+    return allowed or (isinstance(effects, dict) and effects.get("enforcement") == Enforcement.OFF.value)
 
 
 def _is_plain(path: str) -> bool:

@@ -348,6 +348,23 @@ def test_what_is_not_installed_is_skipped(me: Someone, folder: Path) -> None:
     assert (done.returncode, "skipped git init: " in text, "git: command not found" in text) == (0, True, True)
 
 
+def test_a_folder_that_every_command_may_write_is_no_place_to_try_walls(me: Someone) -> None:
+    if not os.path.isdir("/dev/shm"):
+        pytest.skip("no /dev/shm here")
+    done = me.doctor(TMPDIR="/dev/shm")
+    assert (done.returncode, done.stdout, "set TMPDIR=/tmp" in done.stderr) == (2, "", True)
+
+
+def test_without_leave_to_start_a_process_or_a_thread_nothing_can_be_tried(folder: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("the limit is an ordinary user's")
+    code = "import resource, sys\nfrom harness.cli.main import main\n"
+    code += "resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))\nsys.exit(main(['doctor']))\n"
+    process = Someone(NOBODY, folder).start("-c", code)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, "nothing could be tried" in err) == (2, "", True), err
+
+
 @pytest.mark.usefixtures("machine")
 def test_a_state_folder_that_cannot_be_written_is_said(folder: Path) -> None:
     if os.getuid() != 0:

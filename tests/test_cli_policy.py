@@ -208,7 +208,7 @@ def test_the_effects_of_a_call_that_may_run_are_told(program: Program, rules: st
         lines = program.run("policy", "explain", "--policy", rules, *words).out.splitlines()
         return next((line for line in lines if line.startswith("effects: ")), None)
 
-    assert effects("--tool", "write_file", "src/new.py") == "effects: reads nothing; writes src/new.py; no network"
+    assert effects("--tool", "write_file", "src/new.py") == "effects: reads src/new.py; writes src/new.py; no network"
     assert effects("--tool", "edit_file", "a.py") == "effects: reads a.py; writes a.py; no network"
     assert effects("frobnicate") == "effects: may write the workspace; may reach the network"
     assert effects("git push -f") is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness import ActionLog, Agent, Workspace, builtin_tools, deny_all
+from harness.actions import JsonValue
 from harness.before_images import BeforeImages
 from harness.cli.provider import secrets_of
 from harness.cli.setup import close_log
@@ -27,7 +29,7 @@ from harness.tool import ToolSpec
 if TYPE_CHECKING:
     from conftest import Done, Program
 
-POLICY = 'version = 1\n[tools]\ndefault = "auto"\n'
+POLICY = 'version = 1\n[tools]\ndefault = "auto"\n[limits]\nturns = 1000\n'
 
 
 class Playing:
@@ -493,7 +495,7 @@ def test_an_undoing_that_is_killed_again_and_again_comes_to_its_end(program: Pro
         for number in range(files)
     ]
     every = [ToolCall(id="", name="edit_file", arguments=one[:-1] + ', "replace_all": true}') for one in calls]
-    work(program, *every)
+    work(program, *(read(f"f{number}") for number in range(files)), *every)
     known = {f"f{n}": {f"{n}:{turn}\n" * 2000 for turn in range(rounds + 1)} for n in range(files)}
     kills, chance = 0, random.Random(4)
     for _ in range(40):
@@ -541,6 +543,58 @@ def test_the_harness_s_own_files_are_never_restored(program: Program) -> None:
     done = program.run("undo", "--log", log.path)
     assert (done.code, told(done)[0].endswith("the harness's own files are never restored")) == (7, True), done.out
     assert trust.read_text() == "x"
+
+
+def forged(program: Program, path: Path) -> str:
+    """Return a log, its chain whole, that says that a call made the file at `path` with what it holds."""
+    log = ActionLog.open(str(program.home / "forged.jsonl"))
+    log.append("session_started", {"workspace": str(program.workspace)})
+    log.append("call_proposed", {"call": 1})
+    log.append("decision", {"call": 1, "decision": "auto"})
+    after = hashlib.sha256(path.read_bytes()).hexdigest()
+    change: dict[str, JsonValue] = {
+        "path": str(path),
+        "before_sha256": None,
+        "after_sha256": after,
+        "before_mode": None,
+    }
+    log.append("intent", {"call": 1, "tool": "write_file", "change": dict(change)})
+    told = {"changed_path": str(path), "before_sha256": None, "after_sha256": after}
+    log.append("outcome", {"call": 1, "tool": "write_file", "status": "ok", "content": "", **told})
+    log.close()
+    return log.path
+
+
+@pytest.mark.parametrize(("inside", "code"), [(True, 0), (False, 7)])
+def test_a_log_that_anyone_may_have_made_reaches_no_file_elsewhere(program: Program, inside: bool, code: int) -> None:
+    path = (program.workspace if inside else program.home) / "victim"
+    path.write_text("x")
+    done = program.run("undo", "--log", forged(program, path))
+    assert (done.code, path.exists()) == (code, not inside), done.out
+    assert inside or "no head of this log was kept" in done.out
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_stops_it_between_two_files_and_what_was_done_is_told(
+    program: Program, number: signal.Signals, code: int
+) -> None:
+    names = [f"f{number}" for number in range(300)]
+    for name in names:
+        put(program, name, "1")
+    work(program, *(edit(name, "1", "2") for name in names))
+    process = program.start("undo", "--to", "1")
+    limit = time.monotonic() + 30
+    while (program.workspace / names[-9]).read_text() != "1" and time.monotonic() < limit:
+        time.sleep(0.001)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    back = sum((program.workspace / name).read_text() == "1" for name in names)
+    assert (process.returncode, b"was stopped" in err, out.count(b"restored ")) == (code, True, back), err
+    assert 9 <= back < len(names), "it was over before the signal came"
+    (log,) = (path for path in program.logs() if '"mode":"undo"' in path.read_text())
+    assert program.run("audit", "verify", str(log)).code == 0
+    assert program.run("undo", "--to", "1").code == 0
+    assert {(program.workspace / name).read_text() for name in names} == {"1"}
 
 
 # What is shown.

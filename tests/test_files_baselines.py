@@ -24,6 +24,7 @@ from harness.tool import Tool, parse_arguments
 from harness.tools import baselines as bounds
 from harness.tools.baselines import Baselines
 from harness.tools.edit_file import EditFileTool
+from harness.tools.matching import Edit, Occurrences, Spliced, Unmatched, splice_all
 from harness.tools.near_miss import explain_miss
 from harness.tools.write_file import WriteFileTool
 
@@ -82,12 +83,35 @@ def test_own_writes_are_known(road: Road) -> None:
     ]
 
 
-def test_a_binary_file_that_was_looked_at_can_be_overwritten(road: Road) -> None:
-    road.unread("a.bin", b"\0\1")
-    before = road.run("write_file", path="a.bin", content="x").status
-    road.run("read_file", path="a.bin")
+@pytest.mark.parametrize(
+    ("content", "look", "said"),
+    [
+        pytest.param(
+            b"old\n", {"offset": 9}, "Read the file before overwriting it: a.bin. It exists; nothing was written.",
+            id="a page behind the end",
+        ),
+        pytest.param(
+            b"\0\1", {}, "a.bin exists and is a binary file, which cannot be read; nothing was written. Write to another "
+            "path.", id="a binary file",
+        ),
+    ],
+)  # fmt: skip
+def test_a_look_that_showed_nothing_is_no_look(road: Road, content: bytes, look: dict[str, int], said: str) -> None:
+    road.unread("a.bin", content)
+    road.run("read_file", path="a.bin", **look)
 
-    assert (before, road.run("write_file", path="a.bin", content="x").status) == (ResultStatus.FAILED, ResultStatus.OK)
+    assert road.run("write_file", path="a.bin", content="x") == failed(f"Error: {said}")
+    assert road.tree() == {"a.bin": content}
+
+
+def test_a_text_is_not_replaced_everywhere_in_a_file_that_was_not_read(road: Road) -> None:
+    road.unread("a.txt", b"old\n")
+    calls = [{"old_string": letter, "new_string": "", "replace_all": True} for letter in "old"]
+
+    result = road.run("edit_file", path="a.txt", edits=calls)
+
+    assert result == failed("Error: Read the file before you set replace_all: a.txt. Nothing was written.")
+    assert road.tree() == {"a.txt": b"old\n"}
 
 
 STALE_CALLS = [
@@ -516,7 +540,18 @@ WORST = [
     pytest.param("the quick brown fox\n" * 500_000, "the quick brown cat\n" * 5_000, id="one line again and again"),
     pytest.param("é\u201c \n" * 1_000_000, "e\u201d " * 1_000, id="characters beyond ASCII"),
     pytest.param("a b c d e f g h\n" * 600_000, "h g f e d c b a", id="short words everywhere"),
-]
+    pytest.param("a" + "\u0301" * 40_000 + "\u0316" * 40_000, "not there", id="combining characters"),
+    pytest.param("abc\n", "a" + "\u0301" * 40_000 + "\u0316" * 40_000, id="combining characters in the old text"),
+    pytest.param("a" * 99 + "\n", "b" + ("a" + "\u0301" * 15 + "\u0316" * 15) * 40_000, id="as many as are normal"),
+    pytest.param("\uf900\u0344" * 1_700_000, "\u0344q" * 1_000, id="characters that come apart"),
+    pytest.param("a b " * 2_500_000, "a a b b " * 5_000 + "q", id="two words in another order"),
+    pytest.param("a\nb\n" * 2_500_000, "a\na\nb\nb\n" * 1_000 + "q", id="two lines in another order"),
+    pytest.param(
+        "\n".join("".join(" \t"[n >> bit & 1] for bit in range(18)) + "a" for n in range(250_000)),
+        "\n".join(["a"] * 200) + "\nb", id="one word, every indentation",
+    ),
+    pytest.param("x" * 10_000_000, "\\x41" * 370_000 + "k", id="escapes"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "old"), WORST)
@@ -530,11 +565,47 @@ def test_explaining_a_miss_is_bounded_whatever_the_file(text: str, old: str) -> 
     assert time.process_time() - started < 2.5, "the bound is half a second; a slow machine gets five times that"
 
 
+LARGE = 10 * 1024 * 1024
+COSTLY = [
+    pytest.param(b"\r\n" * (LARGE // 2), [("\n", " ", True)], Spliced, id="every line end of a file with CRLF"),
+    pytest.param(
+        b"\r\n" * (LARGE // 2 - 1) + b"\n", [("\n\n\n", "x", False)], Unmatched, id="many places in a file with mixed ends"
+    ),
+    pytest.param(b"\r\n" * (LARGE // 2 - 1) + b"\n", [("\n", " ", True)], Unmatched, id="all of them"),
+    pytest.param(
+        b"q\nzzz\r\n" + b"\r\n" * (LARGE // 2 - 4),
+        [("\nzzz\n", "\nzzy\n", False), ("\nzzy\n", "\nzzz\n", False)] * 25, Unmatched, id="fifty edits with mixed ends",
+    ),
+    pytest.param(b"a" * LARGE, [("a" * 90 + "b", "c", False)], Unmatched, id="a text that nearly occurs everywhere"),
+    pytest.param(b"a" * LARGE, [("a", "b", True), ("b", "a", True)] * 25, Unmatched, id="fifty edits of every letter"),
+    pytest.param(b"ab" * (LARGE // 2 - 1) + b"x", [("x", "y", False), ("y", "x", False)] * 5, Unmatched, id="back and forth"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "edits", "kind"), COSTLY)
+def test_finding_what_edits_name_is_bounded_whatever_the_file(
+    data: bytes, edits: list[tuple[str, str, bool]], kind: type[Spliced | Unmatched]
+) -> None:
+    every = [
+        Edit(old=old, new=new, occurrences=Occurrences.ALL if everywhere else Occurrences.ONE)
+        for old, new, everywhere in edits
+    ]
+    started = time.process_time()
+
+    found = splice_all(data, every, most_bytes=LARGE)
+
+    assert time.process_time() - started < 5, "the bound is about a second; a slow machine gets five times that"
+    assert isinstance(found, kind)
+    assert not isinstance(found, Unmatched) or len(found.reason) < 500
+
+
 # A file that is not there
 
 
 def test_the_same_name_elsewhere_is_named(road: Road) -> None:
     for name in (
+        ".ssh/parser.py",
+        "lib/.hidden/parser.py",
         "lib/deep/parser.py",
         "node_modules/parser.py",
         "build/parser.py",

@@ -8,10 +8,11 @@ import os
 import random
 import signal
 import stat
+import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -38,9 +39,9 @@ def road(tmp_path: Path) -> Iterator[Road]:
     made.log.close()
 
 
-def child(code: str, *arguments: str) -> subprocess.Popen[bytes]:
-    """Start a Python that can import the package, and run `code` in it."""
-    command = [sys.executable, "-c", code, *arguments]
+def child(code: str, *arguments: str, prefix: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    """Start a Python that can import the package, by way of `prefix`, and run `code` in it."""
+    command = [*prefix, sys.executable, "-c", code, *arguments]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{HERE}", "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
 
@@ -363,9 +364,16 @@ IN_PLACE = "[note: the file could not be replaced and was written in place]"
         pytest.param(
             lambda w: make(w / "f", b"old\n", 0o640, group=0),
             (WRITE, {"path": "f", "content": "new\n"}),
-            "Overwrote f (+1 -1 lines)",
+            f"Overwrote f (+1 -1 lines)\n{IN_PLACE}",
             (b"new\n", 0o640, NOBODY),
-            id="a group that one is not in is lost",
+            id="a group that one is not in keeps its rights, and no other gets them",
+        ),
+        pytest.param(
+            lambda w: make(w / "f", b"old\n", 0o644, group=0),
+            (WRITE, {"path": "f", "content": "new\n"}),
+            "Overwrote f (+1 -1 lines)",
+            (b"new\n", 0o644, NOBODY),
+            id="a group that may do what all may is lost",
         ),
     ],
 )
@@ -386,6 +394,56 @@ def test_what_an_ordinary_user_may_do(
     status = (workspace / "f").stat()
     assert ((workspace / "f").read_bytes(), stat.S_IMODE(status.st_mode), status.st_uid) == after
     assert os.listdir(workspace) == ["f"]
+
+
+def access_list(*entries: tuple[int, int, int]) -> bytes:
+    """Return entries (tag, permissions, id) as linux/posix_acl_xattr.h has them, version 2."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+def test_no_one_gets_rights_from_the_folder_that_the_file_did_not_give(road: Road) -> None:
+    """A folder's default list is for files made in it anew."""
+    path = road.file("a.txt", b"old\n")
+    path.chmod(0o660)
+    none = 0xFFFFFFFF
+    entries = ((0x01, 7, none), (0x02, 7, 1234), (0x04, 7, none), (0x10, 7, none), (0x20, 0, none))
+    try:
+        os.setxattr(road.root, "system.posix_acl_default", access_list(*entries))
+    except OSError as error:
+        pytest.skip(f"the file system has no access lists: {error}")
+
+    assert road.run("write_file", path="a.txt", content="new\n").status is ResultStatus.OK
+
+    assert (os.listxattr(path), stat.S_IMODE(path.stat().st_mode)) == ([], 0o660)
+
+
+IN_USER_NAMESPACE = """
+import sys
+from pathlib import Path
+from file_road import Road
+folder = Path(sys.argv[1])
+road = Road(folder, root=folder / "workspace", made=True)
+road.baselines.saw(str(road.root / "f"), b"old\\n")
+sys.stdout.write(road.run("write_file", path="f", content="new\\n").content)
+"""
+
+
+def test_root_of_a_container_writes_a_file_whose_owner_has_no_number_there(users: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("giving files away needs root")
+    make(users / "workspace" / "f", b"old\n", 0o666, owner=1234, folder_mode=0o777)
+    for path in (users, users / "workspace"):
+        os.chown(path, 0, 0)
+    prefix = ["unshare", "--user", "--map-root-user"]
+    if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no user namespaces here")
+
+    process = child(IN_USER_NAMESPACE, str(users), prefix=prefix)
+    out, errors = process.communicate(timeout=60)
+
+    assert (out.decode(), errors) == (f"Overwrote f (+1 -1 lines)\n{IN_PLACE}", b"")
+    status = (users / "workspace" / "f").stat()
+    assert (status.st_uid, stat.S_IMODE(status.st_mode)) == (1234, 0o666)
 
 
 # The slower roads
@@ -480,13 +538,14 @@ from harness.tools.opening import open_folder
 folder = open_folder(sys.argv[1])
 os.chroot(sys.argv[2])
 atomic.replace(folder, "new", b"new", present=None)
-atomic.replace(folder, "old", b"changed", present=atomic.status_of(folder, "old"), mode=0o711)
+atomic.replace(folder, "old", b"changed", present=atomic.status_of(folder, "old"))
 """
     if os.geteuid() != 0:
         pytest.skip("a root folder without /proc needs root")
     (tmp_path / "work").mkdir()
     (tmp_path / "empty").mkdir()
     (tmp_path / "work" / "old").write_bytes(b"old")
+    (tmp_path / "work" / "old").chmod(0o711)
 
     process = child(code, str(tmp_path / "work"), str(tmp_path / "empty"))
     _, errors = process.communicate(timeout=60)

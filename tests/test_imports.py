@@ -115,7 +115,7 @@ POWERS = {
     "tools.replacing": "fcntl os time",
     "tools.reach": "os stat",
     "tools.temporary": "_thread os shutil tempfile",
-    "restoring": "fcntl os stat",
+    "restoring": "fcntl os",
     "sandbox.bubblewrap": "os stat subprocess",
     "sandbox.confinement": "_thread os",
     "sandbox.kernel": "ctypes os",

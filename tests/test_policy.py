@@ -203,8 +203,8 @@ JUDGED = [
     ("bash", "ls\nrm x", "confirm", "default"),
     ("bash", "ls | wc -l", "auto", "look"),
     # what is not plainly understood is never auto
-    ("bash", "ls $(rm x)", "confirm", "default"),
-    ("bash", "ls `rm x`", "confirm", "default"),
+    ("bash", "ls $(rm x)", "confirm", "opaque"),
+    ("bash", "ls `rm x`", "confirm", "opaque"),
     ("bash", "ls $(ls)", "confirm", "opaque"),
     ("bash", "ls > f", "confirm", "default"),
     ("bash", "ls < f", "auto", "look"),

@@ -64,6 +64,15 @@ CASES = [
     *[("ioctl", (3, request), (WRITER,), ALLOW) for request in FILE_FLAG_REQUESTS],
     ("prlimit64", (0,), ALL, ALLOW),
     ("prlimit64", (1,), ALL, EPERM),
+    *[("prlimit64", (0, kind, 0x7FFF00001000), ALL, ALLOW) for kind in (*range(10), *range(11, 16), 9 | HIGH)],
+    *[("prlimit64", (0, kind, 0, 0x7FFF00001000), ALL, ALLOW) for kind in (7, 10, 10 | HIGH)],
+    # The mark by which a command is known: both halves of the address count, the lower half of the kind.
+    *[("prlimit64", (0, 10, new), ALL, EPERM) for new in (1, 0x7FFF00001000, HIGH, 0xFFFFFFFF00000000)],
+    ("prlimit64", (0, 10 | HIGH, 0x1000), ALL, EPERM),
+    *[("prlimit64", (pid, 10, 0), ALL, EPERM) for pid in (1, 0xFFFFFFFF)],
+    *[("setrlimit", (kind, 0x1000), ALL, ALLOW) for kind in (*range(10), *range(11, 16))],
+    *[("setrlimit", (10, new), ALL, EPERM) for new in (0, 0x1000)],
+    ("setrlimit", (10 | HIGH, 0x1000), ALL, EPERM),
 ]  # fmt: skip
 
 

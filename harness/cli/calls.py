@@ -22,8 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from harness.tool import ToolSpec
 
-_ACCESSES = {"read_file": (Access.READ,), "edit_file": (Access.WRITE, Access.READ)}
-"""What a tool does to its file, where that is not only writing; an edit shows lines around the change."""
+_ACCESSES = {"read_file": (Access.READ,)}
+"""What a tool does to its file, where that is not reading and writing it."""
 _ANY_SECONDS = 1e9
 """How long a command may run is no matter of rules: what was a valid call under other limits is one here."""
 
@@ -31,20 +31,20 @@ _ANY_SECONDS = 1e9
 def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", changes: bool = True) -> Action:
     """Return the action that would be judged if the model called `tool` with this command or path.
 
-    `cwd` is the folder that a command starts in, inside the workspace. An edit that does not apply (`changes` false)
-    is judged as a read, as edit_file does it.
+    `cwd` is the folder that a command starts in, inside the workspace. A call that would change nothing (`changes` false)
+    is judged as a read where the file lies in the workspace, as the tools do it.
 
     Raises UsageError for an unknown tool, ToolError for a path that cannot name a file or a folder outside.
     """
     call = ToolCall(id="explain", name=tool, arguments="{}")
-    default_of, raw = "", ""
+    default_of = reads_as = raw = ""
     if tool == "bash":
         facets, raw = _commands(text, workspace, cwd), text
     elif tool in TOOL_NAMES:
-        accesses = _ACCESSES.get(tool, (Access.WRITE,))
-        if tool == "edit_file" and not changes:
-            accesses, default_of = (Access.READ,), "read_file"
-        facets = tuple(workspace.resolve(text, access) for access in accesses)
+        paths = [workspace.resolve(text, access) for access in _ACCESSES.get(tool, (Access.WRITE, Access.READ))]
+        facets, reads_as = tuple(paths), "" if tool == "read_file" else "read_file"
+        if not changes and paths[0].place is Place.INSIDE:
+            default_of = reads_as
     else:
         raise UsageError(f"there is no tool named {tool!r}{nearest(tool, TOOL_NAMES)}")
     return Action(
@@ -56,6 +56,7 @@ def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", cha
         preview=text,
         request=None,
         default_of=default_of,
+        reads_as=reads_as,
         text=raw,
     )
 

@@ -81,7 +81,7 @@ class Report(Record):
 def doctor_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Examine this machine, say what was found, and return the exit code: 2 where commands cannot be confined.
 
-    Raises UsageError where there is no room for temporary files.
+    Raises UsageError where there is no room for temporary files, or for processes and threads.
     """
     import signal
 
@@ -90,7 +90,7 @@ def doctor_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may have left it ignored; then no end could be learned
     try:
         report = examine(probe(), environment)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # the latter is what Python says of a thread that cannot be started
         raise UsageError(f"nothing could be tried: {error}") from None
     return tell(report, as_json=arguments.json, environment=environment)
 

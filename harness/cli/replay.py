@@ -170,8 +170,9 @@ class Replay:
             raise ToolError("the log holds its arguments only in part")
         if MASK in arguments:
             raise ToolError("a secret was masked in its arguments")
-        # An edit that did not apply was judged as a read.
-        changes = judged.tool != "edit_file" or any(str(facet.get("facet")).startswith("write ") for facet in facets)
+        # A call that would change nothing was judged as a read; older logs show that of an edit by its facets.
+        old_edit = judged.tool == "edit_file" and not any(str(f.get("facet")).startswith("write ") for f in facets)
+        changes = not (decision.get("default_of") or old_edit)
         return self._reader.action(judged.tool, arguments, session.workspace, changes=changes)
 
 

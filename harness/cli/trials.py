@@ -5,6 +5,7 @@ INVARIANT: everything that is tried touches a temporary folder, ports and socket
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Self, assert_never
 from harness.record import Record
 from harness.sandbox import Confinement, Machine, Unhidden, Walls, prepare
 from harness.sandbox.attempts import Attempt, Behind, Expected
+from harness.sandbox.landlock import SHARED_MEMORY
 from harness.tools.start import Launch, start
 
 if TYPE_CHECKING:
@@ -85,7 +87,10 @@ class Scene:
         self._ports: dict[str, str] = {}
 
     def __enter__(self) -> Self:
-        """Make everything. Raises OSError."""
+        """Make everything. Raises OSError, also where there would be no folder that commands may not write."""
+        if f"{self.folder}/".startswith(f"{SHARED_MEMORY}/"):
+            told = "commands may write there, so that nothing outside of what they may write could be tried"
+            raise OSError(errno.EINVAL, f"{told}; set TMPDIR=/tmp", self.folder)
         try:
             os.mkdir(self.folder, 0o700)
             for name in ("workspace", "outside", "hidden"):

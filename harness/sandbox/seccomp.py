@@ -46,6 +46,8 @@ NEW_NAMESPACES = 0x7E020080
 EXIT_SIGNAL_BITS = 0xFF
 """In the flags of clone(2) these name a signal; CLONE_NEWTIME, which lies among them, exists for unshare(2) only."""
 TYPE_INTO_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, and TIOCLINUX, which can paste
+FILE_LOCKS = 10
+"""RLIMIT_LOCKS of <asm-generic/resource.h>, which bounds nothing: the harness marks commands by it (tools/hardening.py)."""
 FILE_FLAG_REQUESTS = (
     0x40086602, 0x40046602,  # FS_IOC_SETFLAGS, for 64 and for 32 bits
     0x401C5820,              # FS_IOC_FSSETXATTR
@@ -121,7 +123,8 @@ def answer_of(filter_program: bytes, number: int, arguments: tuple[int, ...] = (
     """
     steps = list(struct.iter_unpack("=HBBI", filter_program))
     memory = {NUMBER_AT: number, ARCHITECTURE_AT: steps[1][3]}
-    memory |= {ARGUMENTS_AT + 8 * index: value & 0xFFFFFFFF for index, value in enumerate(arguments)}
+    for index, value in enumerate(arguments):
+        memory[ARGUMENTS_AT + 8 * index], memory[ARGUMENTS_AT + 8 * index + 4] = value & 0xFFFFFFFF, value >> 32
     at = value = 0
     while True:
         operation, yes, no, constant = steps[at]
@@ -154,11 +157,21 @@ def _answers(calls: Calls) -> dict[str, Code]:
         "clone3": _refuse(errno.ENOSYS),
         "unshare": _load(0) + _unless_bits(NEW_NAMESPACES),
         "ioctl": _load(1) + _none_of(requests),
-        # Limits of other processes: with a limit on its files or its time the harness could be stopped.
-        "prlimit64": _load(0) + _one_of((0,)),
+        "prlimit64": _own_limits(),
+        "setrlimit": _load(0) + _none_of((FILE_LOCKS,)),
         "socket": _load(0) + _one_of(families),
         "socketpair": _load(0) + _if(IF_EQUAL, UNIX, _pair_type(calls), _refuse(errno.EPERM)),
     }
+
+
+def _own_limits() -> Code:
+    """Answer to prlimit64(pid, resource, new, old): own limits alone, and the mark may be read, but not changed.
+
+    With a limit on its files or its time the harness could be stopped. `new` is an address, of two halves.
+    """
+    change = _load(2) + _if(IF_EQUAL, 0, _load_upper(2) + _one_of((0,)), _refuse(errno.EPERM))
+    own = _load(1) + _if(IF_EQUAL, FILE_LOCKS, change, _answer(ALLOW))
+    return _load(0) + _if(IF_EQUAL, 0, own, _refuse(errno.EPERM))
 
 
 def _pair_type(calls: Calls) -> Code:
@@ -184,6 +197,10 @@ def _refuse(error: int) -> Code:
 def _load(argument: int) -> Code:
     """Load the lower half of an argument; both architectures are little-endian."""
     return _step(LOAD, ARGUMENTS_AT + 8 * argument)
+
+
+def _load_upper(argument: int) -> Code:
+    return _step(LOAD, ARGUMENTS_AT + 8 * argument + 4)
 
 
 def _if(condition: int, constant: int, then: Code, otherwise: Code) -> Code:

@@ -80,6 +80,7 @@ NUMBERS = {
     "semop": (65, 193),
     "semtimedop": (220, 192),
     "setns": (308, 268),
+    "setrlimit": (160, 164),
     "setxattr": (188, 5),
     "setxattrat": (463, 463),
     "shmat": (30, 196),

@@ -15,7 +15,8 @@ from typing import Self
 _NAMELESS = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC
 _NAMED = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-_KEPT_ATTRIBUTES = ("user.", "system.posix_acl_access")
+_ACCESS_LIST = "system.posix_acl_access"
+_KEPT_ATTRIBUTES = ("user.", _ACCESS_LIST)
 # File systems without nameless files, and old kernels, say one of these.
 _NO_NAMELESS = frozenset((errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.ENOSYS))
 # No /proc, or a file system without hard links.
@@ -28,24 +29,26 @@ def replace(
     content: bytes,
     *,
     present: os.stat_result | None,
-    mode: int | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> None:
     """Put a new file of `content` in the place of `name` in `folder` (a descriptor, O_PATH will do).
 
-    `present` is what is there now: the new file gets its owner, attributes and permission bits as far as that is
-    allowed; set-id and sticky bits it does not get. Where it is None there must be nothing, and the new file gets 0666
-    less the umask. `mode` (permission bits) has its way in either case. `check` is called when all is ready, right before
-    the name changes hands, and may raise.
+    `present` is what is there now: the new file gets its owner, access list and permission bits, and its attributes as
+    far as that is allowed; set-id and sticky bits it does not get. Where it is None there must be nothing, and the new
+    file gets 0666 less the umask. `check` is called when all is ready, right before the name changes hands, and may raise.
 
-    Raises OSError (FileExistsError where there is a file against `present`), and what `check` raises: then everything
-    is as it was.
+    Raises OSError (FileExistsError where there is a file against `present`), NotKeptError, and what `check` raises: then
+    everything is as it was.
     """
     try:
-        _replace(folder, name, content, present, mode, check, named=False)
+        _replace(folder, name, content, present, check, named=False)
     except _NoNameToBeHad:
-        _replace(folder, name, content, present, mode, check, named=True)
+        _replace(folder, name, content, present, check, named=True)
     sync_folder(folder)
+
+
+class NotKeptError(Exception):
+    """A new file cannot have the old one's owner or access rights: others could do more with it, or less."""
 
 
 class _NoNameToBeHad(Exception):
@@ -57,7 +60,6 @@ def _replace(
     name: str,
     content: bytes,
     present: os.stat_result | None,
-    mode: int | None,
     check: Callable[[], None],
     *,
     named: bool,
@@ -67,8 +69,6 @@ def _replace(
         write_all(temporary.descriptor, content)
         if present is not None:
             _take_over(folder, name, temporary.descriptor, present)
-        if mode is not None:
-            os.fchmod(temporary.descriptor, mode & 0o777)
         os.fsync(temporary.descriptor)
         check()
         if present is None:
@@ -203,35 +203,52 @@ def _put_back(descriptor: int, old: bytes, written: int) -> None:
 
 
 def _take_over(folder: int, name: str, descriptor: int, present: os.stat_result) -> None:
-    """Give the new file the old one's owner, attributes and permissions, as far as that is allowed."""
+    """Give the new file the old one's owner, access rights and attributes. Raises OSError or NotKeptError."""
     own = os.fstat(descriptor)
+    has_list = _take_over_attributes(folder, name, descriptor)
     if (own.st_uid, own.st_gid) != (present.st_uid, present.st_gid):
         try:
             os.fchown(descriptor, present.st_uid, present.st_gid)
-        except PermissionError:
-            pass
-    try:
-        old = os.open(name, os.O_RDONLY | _OLD, dir_fd=folder)
-    except OSError:
-        pass
-    else:
-        _copy_attributes(old, descriptor)
-        os.close(old)
+        except OSError as error:  # not ours to give, or an owner that has no number in a user namespace
+            mode = present.st_mode
+            alike = (mode >> 3) & 0o7 == mode & 0o7 and not has_list
+            if own.st_uid != present.st_uid or not alike:
+                raise NotKeptError(error.strerror or str(error)) from None
     # Last, since a change of owner clears bits; set-id bits are never given to content that a model wrote.
     os.fchmod(descriptor, present.st_mode & 0o777)
 
 
-def _copy_attributes(old: int, new: int) -> None:
+def _take_over_attributes(folder: int, name: str, descriptor: int) -> bool:
+    """Copy the attributes; say whether an access list is among them. Raises NotKeptError if it cannot be copied."""
+    # A folder's default list is given to every new file in it (acl(5)): what the old file lacks must go.
+    try:
+        os.removexattr(descriptor, _ACCESS_LIST)
+    except OSError:
+        pass  # there is none, mostly, or no such thing here
+    try:
+        old = os.open(name, os.O_RDONLY | _OLD, dir_fd=folder)
+    except OSError:
+        return False
+    try:
+        return _copy_attributes(old, descriptor)
+    finally:
+        os.close(old)
+
+
+def _copy_attributes(old: int, new: int) -> bool:
     try:
         names = os.listxattr(old)
     except OSError:
-        return  # a file system without them
+        return False  # a file system without them
     for attribute in names:
         if attribute.startswith(_KEPT_ATTRIBUTES):
             try:
                 os.setxattr(new, attribute, os.getxattr(old, attribute))
-            except OSError:
-                pass  # not ours to give
+            except OSError as error:
+                if attribute == _ACCESS_LIST:
+                    raise NotKeptError(error.strerror or str(error)) from None
+                # else not ours to give
+    return _ACCESS_LIST in names
 
 
 def status_of(folder: int, name: str) -> os.stat_result | None:

@@ -40,8 +40,9 @@ class Diff(Record):
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is left out, neither lines nor the end of one."""
-        return not self.more and not any(len(line) > MAX_LINE_CHARACTERS + 1 for line in self.lines)
+        """Whether nothing of what goes or comes is left out, neither lines nor the end of one."""
+        changed = (line for line in self.lines if line.startswith(("+", "-")))
+        return not self.more and not any(len(line) > MAX_LINE_CHARACTERS + 1 for line in changed)
 
     def text(self, most: int = MAX_LINES) -> str:
         """Return at most `most` lines, and one that counts the rest."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.actions import Access, Action, Effects, JsonValue, PathAccess
+from harness.actions import Access, Action, Effects, JsonValue, PathAccess, Place
 from harness.before_images import BeforeImages
 from harness.errors import ErrorCode, ToolError
 from harness.messages import ToolCall
-from harness.record import Record, replace
+from harness.record import Record
 from harness.tool import Arguments, ToolOutput, ToolSpec
 from harness.tools.arguments import PATH_SCHEMA, flag, objects, text
 from harness.tools.baselines import Baselines
@@ -16,7 +16,7 @@ from harness.tools.encoding import read_text
 from harness.tools.files import MAX_FILE_BYTES, binary, read_whole, shown, where
 from harness.tools.matching import Edit, Occurrences, Unmatched, splice_all
 from harness.tools.missing import not_found
-from harness.tools.replacing import Change, Unable, apply, change_to, stale, unable
+from harness.tools.replacing import Change, Unable, apply, change_to, write_and_read, stale, unable
 from harness.visible import visible, visible_line
 from harness.workspace import Workspace
 
@@ -57,22 +57,20 @@ class EditFileTool:
         """Return the action, with the difference as its preview.
 
         An edit that does not apply makes an action too: why it does not is told by `run`, once the call was judged,
-        since that says what the file holds. It is judged as a read.
+        since that says what the file holds. It asks for no more than a read, unless a rule about the write has a say.
 
         Raises ToolError for a path that cannot name a file, and for texts that are missing, identical or empty.
         """
         path = self._workspace.resolve(text(arguments, "path"), Access.WRITE)
         request = self._request(path, _edits(arguments))
-        # What does not apply changes nothing, but its message says what the file holds: it is judged as a read.
         unable = isinstance(request.change, Unable)
-        # One that applies is a read as well: the difference that it returns shows lines around the change.
-        read = replace(path, access=Access.READ, shared=False)
         return Action(
             call=call,
             tool=self.spec.name,
             arguments=arguments,
-            facets=(read,) if unable else (path, read),
-            default_of="read_file" if unable else "",
+            facets=write_and_read(path),
+            reads_as="read_file",
+            default_of="read_file" if unable and path.place is Place.INSIDE else "",
             summary=visible_line(path.written),
             preview=_preview(request),
             shown_whole=isinstance(request.change, Unable) or request.change.diff.whole,
@@ -109,8 +107,12 @@ class EditFileTool:
                 raise binary(path, old.data, len(old.data))
         except ToolError as error:
             return EditFileRequest(path=path, change=unable(error))
-        # The text that an edit names shows that it was read. Where the file is known, it must be the one that is known.
+        # A text that occurs once shows that it was read; a letter that is to go everywhere does not. Where the file is
+        # known, it must be the one that is known.
         baseline = self._baselines.get(path.real)
+        if baseline is None and any(edit.occurrences is Occurrences.ALL for edit in edits):
+            told = f"Read the file before you set replace_all: {shown(path)}. Nothing was written."
+            return EditFileRequest(path=path, change=Unable(reason=told, code=ErrorCode.NOT_READ))
         if baseline is not None and (changed := stale(path, baseline, old.data)) is not None:
             return EditFileRequest(path=path, change=changed)
         spliced = splice_all(text.body, edits, most_bytes=MAX_FILE_BYTES)
@@ -121,7 +123,8 @@ class EditFileTool:
         if len(content) > MAX_FILE_BYTES:
             reason = f"{shown(path)} would become larger than {MAX_FILE_BYTES:,} bytes; nothing was written."
             return EditFileRequest(path=path, change=Unable(reason=reason, code=ErrorCode.TOO_LARGE))
-        return EditFileRequest(path=path, change=change_to(path, old, content), replacements=spliced.replacements)
+        change = change_to(path, old, content, before=text.body, after=spliced.content)
+        return EditFileRequest(path=path, change=change, replacements=spliced.replacements)
 
 
 def _edits(arguments: Arguments) -> list[Edit]:

@@ -9,6 +9,8 @@ from harness.record import Record
 
 BINARY_PROBE_BYTES = 8192
 UTF_8_MARK = b"\xef\xbb\xbf"
+MAX_LONE_SURROGATE_BYTES = 1024 * 1024
+"""Of a file in UTF-16 that is broken by lone surrogates; in a larger one each would cost too much time."""
 _UTF_32_MARKS = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 
 
@@ -66,6 +68,8 @@ def encoding_of(start: bytes) -> Encoding:
 def read_text(data: bytes) -> Text | None:
     """Return a file's content as text, or None for what is no text: a NUL near the start, UTF-16 that is none.
 
+    Lone surrogates are kept in files of at most 1 MiB; a larger file with one of them is no text.
+
     INVARIANT: `text.encoded(text.body) == data`.
     """
     encoding = encoding_of(data)
@@ -73,9 +77,10 @@ def read_text(data: bytes) -> Text | None:
         text = Text(encoding=encoding, body=data)
     else:
         try:
-            decoded = data[2:].decode(encoding.value, "surrogatepass")
+            errors = "surrogatepass" if len(data) <= MAX_LONE_SURROGATE_BYTES else "strict"
+            decoded = data[2:].decode(encoding.value, errors)
         except UnicodeDecodeError:
-            return None  # an odd number of bytes
+            return None  # an odd number of bytes, or lone surrogates in a large file
         text = Text(encoding=encoding, body=decoded.encode("utf-8", "surrogatepass"))
         if text.encoded(text.body) != data:
             return None
@@ -88,7 +93,10 @@ def is_binary(data: bytes) -> bool:
 
 
 def readable(data: bytes) -> bytes:
-    """Return what of a file's content is shown in a difference: its text as UTF-8, nothing for what is no text."""
+    """Return what is shown of the old content of a file: its text as UTF-8, nothing for what is no text.
+
+    Of what is to be written everything is shown, whatever a reader may take it for: this is not for that.
+    """
     text = read_text(data)
     return b"" if text is None else text.body
 
@@ -97,6 +105,8 @@ class Adapted(Record):
     """New content in the form of the file that it replaces."""
 
     data: bytes
+    text: bytes
+    """The same as UTF-8: what `data` holds but for the encoding, and the mark of UTF-16."""
     kept: tuple[str, ...]
     """What was kept of the old form though the content does not have it, in words."""
 
@@ -108,7 +118,7 @@ def adapted(content: bytes, old: bytes) -> Adapted:
     """
     text = read_text(old)
     if text is None:
-        return Adapted(data=content, kept=())
+        return Adapted(data=content, text=content, kept=())
     kept = []
     newlines = text.body.count(b"\n")
     if newlines and newlines == text.body.count(b"\r\n") and b"\r" not in content and b"\n" in content:
@@ -116,8 +126,8 @@ def adapted(content: bytes, old: bytes) -> Adapted:
         kept.append("CRLF line endings")
     if text.encoding is not Encoding.UTF_8:
         kept.append(f"{text.encoding.label} with BOM")
-        return Adapted(data=text.encoded(content.removeprefix(UTF_8_MARK)), kept=tuple(kept))
-    if text.body.startswith(UTF_8_MARK) and not content.startswith(UTF_8_MARK):
+        content = content.removeprefix(UTF_8_MARK)
+    elif text.body.startswith(UTF_8_MARK) and not content.startswith(UTF_8_MARK):
         content = UTF_8_MARK + content
         kept.append("BOM")
-    return Adapted(data=content, kept=tuple(kept))
+    return Adapted(data=text.encoded(content), text=content, kept=tuple(kept))

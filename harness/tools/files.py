@@ -98,13 +98,22 @@ def open_file(path: PathAccess) -> int | None:
     try:
         folder = open_folder(folder_path)
         try:
-            return _open_in(folder, name or ".", path)
+            descriptor = _open_in(folder, name or ".", path)
         finally:
             os.close(folder)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise failure(error, path, "read") from None
+    if names_folder(path):
+        os.close(descriptor)
+        raise ToolError(f"Not a directory: {shown(path)} is a file.", code=ErrorCode.NOT_FOLDER)
+    return descriptor
+
+
+def names_folder(path: PathAccess) -> bool:
+    """Say whether a path as written can be that of a folder only: the kernel takes no other for `x/` and `x/.`."""
+    return path.written.endswith(("/", "/."))
 
 
 def _open_in(folder: int, name: str, path: PathAccess) -> int:

@@ -22,7 +22,8 @@ MAX_SEARCHED_NAMES = 5_000
 """Of one folder, and of the whole workspace."""
 MAX_NAMED = 3
 
-_NEVER_ENTERED = frozenset((".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"))
+_NEVER_ENTERED = frozenset(("node_modules", "__pycache__"))
+"""Besides hidden folders."""
 _IGNORE_FILE = ".gitignore"
 _MAX_IGNORE_BYTES = 100_000
 
@@ -60,7 +61,8 @@ class _Ignored:
 
 
 def _of_this_name(name: str, root: str) -> Iterator[str]:
-    """Yield files of the workspace with this very name, those near its root first."""
+    """Yield files of the workspace with this very name, those near its root first; none in a hidden folder, which may
+    be one that must not be read."""
     left = MAX_SEARCHED_NAMES
     waiting: deque[tuple[str, tuple[_Ignored, ...]]] = deque([("", ())])
     while waiting and left > 0:
@@ -77,7 +79,9 @@ def _of_this_name(name: str, root: str) -> Iterator[str]:
             is_folder = entry.is_dir(follow_symlinks=False)
             if not is_folder and entry.name != name:
                 continue
-            if entry.name in _NEVER_ENTERED or any(each.hits(relative, is_folder=is_folder) for each in ignored):
+            if is_folder and (entry.name.startswith(".") or entry.name in _NEVER_ENTERED):
+                continue
+            if any(each.hits(relative, is_folder=is_folder) for each in ignored):
                 continue
             if is_folder:
                 waiting.append((relative, ignored))

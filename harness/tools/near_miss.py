@@ -59,8 +59,9 @@ def explain_miss(data: bytes, old: str, new: str) -> str:
             return f"new_string is already there (line {line})."
     if len(old) > MAX_SEARCHED_CHARACTERS:
         return "It is longer than what is searched for something like it; read the file again."
-    start = data[: 4 * MAX_SEARCHED_CHARACTERS]  # a character has at most four bytes
-    text = start.decode("utf-8", "replace").replace("\r\n", "\n")[:MAX_SEARCHED_CHARACTERS]
+    start = data[: 4 * MAX_SEARCHED_CHARACTERS + 4]  # a character has at most four bytes
+    whole = start.decode("utf-8", "replace").replace("\r\n", "\n")
+    text = whole[:MAX_SEARCHED_CHARACTERS]
     bare = _PREFIX.sub("", old)
     if bare != old and bare in text:
         return "old_string carries line-number prefixes from read_file; leave them out."
@@ -70,11 +71,10 @@ def explain_miss(data: bytes, old: str, new: str) -> str:
     if old in text:
         return "old_string has U+FFFD where the file has bytes that are no UTF-8: they cannot be named in an edit."
     told = _whitespace(text, old) or _unicode(text, old) or _nearest(text, old)
-    if told or len(start) == len(data):
-        return told or "Nothing in the file is much like it; read the file again."
-    return (
-        f"Nothing in the first {MAX_SEARCHED_CHARACTERS:,} characters of the file is much like it; read the file again."
-    )
+    if told:
+        return told
+    searched = f"the first {len(text):,} characters of the file" if len(text) < len(whole) else "the file"
+    return f"Nothing in {searched} is much like it; read the file again."
 
 
 def _line_at(text: str, position: int) -> int:
@@ -144,8 +144,8 @@ def _unicode(text: str, old: str) -> str:
         return f"It differs in quotes, dashes or blanks at line {line}: {difference}."
     from unicodedata import normalize
 
-    plain, wanted = plain[:MAX_NORMALIZED_CHARACTERS], wanted[:MAX_NORMALIZED_CHARACTERS]
-    if not (_is_stream_safe(plain) and _is_stream_safe(wanted)):
+    plain = plain[:MAX_NORMALIZED_CHARACTERS]
+    if len(wanted) > MAX_NORMALIZED_CHARACTERS or not (_is_stream_safe(plain) and _is_stream_safe(wanted)):
         return ""
     plain, wanted = normalize("NFC", plain), normalize("NFC", wanted)
     position = plain.find(wanted)

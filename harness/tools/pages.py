@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import BinaryIO
 
 from harness.record import Record
 from harness.visible import visible
 
 MAX_LINE_CHARACTERS = 2_000
+MAX_READ_BYTES = 2 * 1024 * 1024 * 1024
+"""Of a file: lines behind that are not looked for, since a file with a hole may be larger than any disk."""
 MAX_COUNTED_BYTES = 32 * 1024 * 1024
 """How far behind the page lines are still counted."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _BLOCK_BYTES = 1024 * 1024
+_LIKE_AN_ESCAPE = re.compile(r"\\[xuU][0-9a-f]")
 
 
 class Page(Record):
@@ -36,6 +40,10 @@ class Page(Record):
     """Whether a character is shown as an escape."""
     cut: bool
     """Whether a line is shown in part."""
+    ambiguous: tuple[int, ...]
+    """Lines that hold, besides such characters, words that look like escapes and are none."""
+    given_up: bool
+    """Whether reading ended at `MAX_READ_BYTES`."""
 
 
 class _Tally:
@@ -46,6 +54,11 @@ class _Tally:
         self.newlines = 0
         self.crlf = 0
         self.last = b""
+
+    @property
+    def left(self) -> int:
+        """How many bytes may still be read."""
+        return max(MAX_READ_BYTES - self.size, 0)
 
     def add(self, data: bytes) -> None:
         self.size += len(data)
@@ -68,6 +81,7 @@ class _Rows:
         self.invalid = 0
         self.escaped = False
         self.cut = False
+        self.ambiguous: list[int] = []
         self._room = room
         self.widest = min(MAX_LINE_CHARACTERS, room // 2)
 
@@ -88,25 +102,29 @@ class _Rows:
         self.rows.append(row)
         self.cut |= cut
         self.escaped |= safe != raw
+        if safe != taken and _LIKE_AN_ESCAPE.search(taken):
+            self.ambiguous.append(number)
         self.invalid += 0 if taken.isascii() else sum("\udc80" <= char <= "\udcff" for char in taken)
         return True
 
-    def mark_cut(self, size: int) -> None:
-        """Say that the last line is longer than shown: `size` bytes."""
-        self.rows[-1] += f"... [line cut: it has {size:,} bytes]"
+    def mark_cut(self, size: int, *, ended: bool) -> None:
+        """Say that the last line is longer than shown: `size` bytes, or more if it was not read to its end."""
+        self.rows[-1] += f"... [line cut: it has {'' if ended else 'more than '}{size:,} bytes]"
 
 
 def take_page(file: BinaryIO, *, offset: int, limit: int, room: int) -> Page:
     """Return at most `limit` lines from line `offset` (from 1) on, in at most `room` bytes of text; at least one line.
 
-    Only LF ends a line. `file` stands at its start. Raises OSError.
+    Only LF ends a line. `file` stands at its start. No more than `MAX_READ_BYTES` are read, and what is counted behind
+    the page. Raises OSError.
     """
     tally, rows = _Tally(), _Rows(room)
     if _skip(file, offset - 1, tally):
         for number in range(offset, offset + limit):
             if not _take_line(file, number, tally, rows):
                 break
-    counted = _count_rest(file, tally)
+    given_up = not tally.left
+    counted = not given_up and _count_rest(file, tally)
     return Page(
         rows=tuple(rows.rows),
         lines=tally.lines,
@@ -117,13 +135,15 @@ def take_page(file: BinaryIO, *, offset: int, limit: int, room: int) -> Page:
         invalid=rows.invalid,
         escaped=rows.escaped,
         cut=rows.cut,
+        ambiguous=tuple(rows.ambiguous),
+        given_up=given_up,
     )
 
 
 def _skip(file: BinaryIO, lines: int, tally: _Tally) -> bool:
-    """Move behind the first `lines` lines; return False if there are fewer."""
+    """Move behind the first `lines` lines; return False if there are fewer, or they are too long."""
     while tally.newlines < lines:
-        block = file.read(_BLOCK_BYTES)
+        block = file.read(min(_BLOCK_BYTES, tally.left))
         if not block:
             return False
         missing = lines - tally.newlines
@@ -139,8 +159,8 @@ def _skip(file: BinaryIO, lines: int, tally: _Tally) -> bool:
 
 
 def _take_line(file: BinaryIO, number: int, tally: _Tally, rows: _Rows) -> bool:
-    """Take the next line; return False at the end of the file, or, standing before the line, if it finds no room."""
-    piece = file.readline(rows.widest * 4)  # a character has at most four bytes
+    """Take the next line; return False at the end of what is read, or, standing before the line, if it finds no room."""
+    piece = file.readline(min(rows.widest * 4, tally.left))  # a character has at most four bytes
     if not piece:
         return False
     start = piece.removeprefix(BYTE_ORDER_MARK) if number == 1 else piece
@@ -151,11 +171,11 @@ def _take_line(file: BinaryIO, number: int, tally: _Tally, rows: _Rows) -> bool:
         return False
     tally.add(piece)
     size = len(piece)
-    while not piece.endswith(b"\n") and (piece := file.readline(_BLOCK_BYTES)):
+    while not piece.endswith(b"\n") and (piece := file.readline(min(_BLOCK_BYTES, tally.left))):
         tally.add(piece)
         size += len(piece)
-    if rows.cut:
-        rows.mark_cut(size)
+    if rows.cut or not tally.left:
+        rows.mark_cut(size, ended=tally.left > 0)
     rows.cut |= cut_before
     return True
 

@@ -12,6 +12,7 @@ from harness.limits import Limits, strictest
 from harness.messages import ToolCall
 from harness.record import Record
 from harness.tool import Arguments, ToolOutput, ToolSpec
+from harness.tools import pages
 from harness.tools.arguments import PATH_SCHEMA, text, whole
 from harness.tools.baselines import Baselines
 from harness.tools.encoding import BINARY_PROBE_BYTES, UTF_8_MARK, Encoding, encoding_of, is_binary, read_text
@@ -124,12 +125,13 @@ class ReadFileTool:
         data = start + (file.read(MAX_FILE_BYTES) or b"")
         if len(data) > MAX_FILE_BYTES:
             raise ToolError(f"{shown(path)} grew while it was read. Read it again.", code=ErrorCode.RACE)
-        self._baselines.saw(path.real, data)
         text = read_text(data)
         if text is None:
             raise binary(path, start, len(data))
         marked = data.startswith(encoding.mark)
-        return _output(request, self._page(io.BytesIO(text.body), request), encoding, marked=marked, size=len(data))
+        output = _output(request, self._page(io.BytesIO(text.body), request), encoding, marked=marked, size=len(data))
+        self._baselines.saw(path.real, data)  # only now: of a page that is none nothing was seen
+        return output
 
     def _page(self, file: BinaryIO, request: ReadFileRequest) -> Page:
         return take_page(file, offset=request.offset, limit=request.limit, room=self._room)
@@ -148,6 +150,9 @@ def _output(request: ReadFileRequest, page: Page, encoding: Encoding, *, marked:
     """Return the result. `size` is that of the file; None where the page knows it."""
     if not page.rows and page.size == 0:
         return ToolOutput(content="[empty file]")
+    if not page.rows and page.given_up:
+        told = f"offset {request.offset} lies more than {pages.MAX_READ_BYTES:,} bytes behind the start of {shown(request.path)}"
+        raise ToolError(f"{told}; take the part that is wanted with a command.", code=ErrorCode.RANGE)
     if not page.rows:
         lines = "1 line" if page.lines == 1 else f"{page.lines} lines"
         told = f"offset {request.offset} is past the end ({lines}): {shown(request.path)}."
@@ -164,7 +169,11 @@ def _output(request: ReadFileRequest, page: Page, encoding: Encoding, *, marked:
         facts.append("no newline at end of file")
     if page.escaped:
         facts.append("hidden or odd characters are shown as \\xNN or \\uNNNN")
-    if more:
+    if page.ambiguous:
+        facts.append(f"such escapes stand as plain text too in line {', '.join(map(str, page.ambiguous[:5]))}")
+    if page.given_up:
+        facts.append("what follows is too far from the start to be read")
+    elif more:
         facts.append(f"continue with offset={last + 1}")
     return ToolOutput(content="\n".join((*page.rows, f"[{'; '.join(facts)}]")), truncated=more or page.cut)
 

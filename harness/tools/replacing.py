@@ -11,10 +11,10 @@ import hashlib
 import os
 import time
 
-from harness.actions import FileChange, PathAccess
+from harness.actions import Access, FileChange, PathAccess
 from harness.before_images import BeforeImages
 from harness.errors import ErrorCode, ToolError
-from harness.record import Record
+from harness.record import Record, replace
 from harness.tools import atomic
 from harness.tools.baselines import Baseline
 from harness.tools.diffs import Diff, compare
@@ -75,20 +75,35 @@ def unable(error: ToolError) -> Unable:
     return Unable(reason=str(error), code=error.code)
 
 
+def write_and_read(path: PathAccess) -> tuple[PathAccess, PathAccess]:
+    """Return the facets of every call that may write a file.
+
+    INVARIANT: they are the same whatever the file holds: what such a call comes to (a difference, a diagnosis, that
+    nothing changes) says what is in the file, and of a file that must not be read a refusal must not.
+    """
+    return (path, replace(path, access=Access.READ, shared=False))
+
+
 def sha256(data: bytes) -> str:
     """Return the digest in hex."""
     return hashlib.sha256(data).hexdigest()
 
 
-def change_to(path: PathAccess, old: Present | None, content: bytes) -> Change:
-    """Return the change of the file at `path`, which is `old` (None: there is none), to `content`."""
+def change_to(path: PathAccess, old: Present | None, content: bytes, *, before: bytes, after: bytes) -> Change:
+    """Return the change of the file at `path`, which is `old` (None: there is none), to `content`.
+
+    `before` and `after` are the two as text (UTF-8, or bytes that are shown as escapes), which are compared.
+
+    INVARIANT: `after` is what `content` was made of. Were it read out of `content` again, an edit could make the file
+    look like something else (a NUL or a byte-order mark that moves to its start), and what it adds would not be shown.
+    """
     return Change(
         path=path,
         before_sha256=None if old is None else sha256(old.data),
         before_mode=None if old is None else old.mode,
         content=content,
         after_sha256=sha256(content),
-        diff=compare(b"" if old is None else readable(old.data), readable(content)),
+        diff=compare(before, after),
     )
 
 
@@ -115,15 +130,21 @@ def apply(change: Change, workspace: Workspace, images: BeforeImages | None) -> 
 
     The old bytes are kept in `images` first, where there are any; if that fails nothing is changed. The new ones go to a
     temporary file in the same folder, which then takes the place of the old one: at any moment there is the whole old
-    file or the whole new one. Permission bits are kept (set-id bits are not), owner and extended attributes where
-    possible; a new file gets 0666 less the umask, and the folders it needs. A file that cannot be replaced (its folder is
-    not writable, its owner is another) is written in place, if its old bytes are kept.
+    file or the whole new one. Owner, access rights and permission bits are kept (set-id bits are not), extended
+    attributes where possible; a new file gets 0666 less the umask, and the folders it needs. A file that cannot be
+    replaced (its folder is not writable, its owner or its group is another's) is written in place, if its old bytes are
+    kept.
 
     Raises ToolError if the path leads elsewhere or the file is no longer what was judged, and if it cannot be written;
-    then nothing was changed.
+    then nothing was changed. Raises TornError where writing in place failed and the old bytes could not be put back.
     """
+    check_unmoved(workspace, change.path)
+    return put(change, images)
+
+
+def put(change: Change, images: BeforeImages | None) -> str:
+    """Do the same for a path that is known to be resolved: no link is followed on the way."""
     path = change.path
-    check_unmoved(workspace, path)
     folder_path, name = os.path.split(path.real)
     made: list[str] = []
     try:
@@ -189,6 +210,8 @@ def _replace(folder: int, name: str, change: Change, images: BeforeImages | None
 
     try:
         atomic.replace(folder, name, change.content, present=present, check=still_the_same)
+    except atomic.NotKeptError:
+        return _in_place(folder, name, old, change, kept=kept)
     except OSError as error:
         if error.errno not in _RENAME_CANNOT:
             raise
@@ -249,8 +272,9 @@ def _in_place(folder: int, name: str, old: bytes, change: Change, *, kept: bool)
     try:
         atomic.overwrite(folder, name, old, change.content)
     except atomic.TornError as error:
+        # No ToolError: that would say that nothing was changed.
         told = f"{shown(change.path)} was written in part, and what it held could not be put back ({error})"
-        raise ToolError(f"{told}. It is kept for undo.", code=ErrorCode.IO) from None
+        raise atomic.TornError(f"{told}. That is kept: `harness undo` names the file in which.") from None
     return "[note: the file could not be replaced and was written in place]"
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from harness.actions import Access, Action, Effects, PathAccess
+from harness.actions import Access, Action, Effects, PathAccess, Place
 from harness.before_images import BeforeImages
 from harness.errors import ErrorCode, ToolError
 from harness.messages import ToolCall
-from harness.record import Record, replace
+from harness.record import Record
 from harness.tool import Arguments, ToolOutput, ToolSpec
 from harness.tools.arguments import PATH_SCHEMA, text
 from harness.tools.baselines import Baselines
 from harness.tools.diffs import count_lines
-from harness.tools.encoding import adapted, read_text
-from harness.tools.files import MAX_FILE_BYTES, Present, check_unmoved, read_whole, shown, where
-from harness.tools.replacing import Change, Unable, apply, change_to, check_unchanged, stale, unable
+from harness.tools.encoding import adapted, read_text, readable
+from harness.tools.files import MAX_FILE_BYTES, Present, check_unmoved, names_folder, read_whole, shown, where
+from harness.tools.replacing import Change, Unable, apply, change_to, check_unchanged, write_and_read, stale, unable
 from harness.visible import visible, visible_line
 from harness.workspace import Workspace
 
@@ -49,8 +49,8 @@ class WriteFileTool:
         """Return the action, with the difference to what is there now as its preview.
 
         A file that cannot be written makes an action too: why not is told by `run`, once the call was judged, since that
-        may say what the file holds. It asks for no more than a read, unless a rule about the write has a say. A write
-        that changes nothing is judged as a read: whether it does says what the file holds.
+        may say what the file holds. It asks for no more than a read, unless a rule about the write has a say; and so does
+        a write that changes nothing: whether it does says what the file holds.
 
         Raises ToolError for a path that cannot name a file, and for content that is too long.
         """
@@ -65,14 +65,14 @@ class WriteFileTool:
         except ToolError as error:
             old, request = None, WriteFileRequest(path=path, change=unable(error))
         change = request.change
-        read = replace(path, access=Access.READ, shared=False)
         writes = isinstance(change, Change) and change.changes
         return Action(
             call=call,
             tool=self.spec.name,
             arguments=arguments,
-            facets=(path,) if writes else (path, read) if isinstance(change, Unable) else (read,),
-            default_of="" if writes else "read_file",
+            facets=write_and_read(path),
+            reads_as="read_file",
+            default_of="" if writes or path.place is not Place.INSIDE else "read_file",
             summary=visible_line(path.written),
             preview=_preview(request, old),
             shown_whole=isinstance(change, Unable) or change.diff.whole,
@@ -81,8 +81,11 @@ class WriteFileTool:
         )
 
     def _request(self, path: PathAccess, old: Present | None, content: bytes) -> WriteFileRequest:
+        if old is None and names_folder(path):
+            told = f"Path is that of a directory: {shown(path)}; nothing was written."
+            return WriteFileRequest(path=path, change=Unable(reason=told, code=ErrorCode.IS_FOLDER))
         if old is None:
-            return WriteFileRequest(path=path, change=change_to(path, None, content))
+            return WriteFileRequest(path=path, change=change_to(path, None, content, before=b"", after=content))
         form = adapted(content, old.data)
         if len(form.data) > MAX_FILE_BYTES:
             told = f"{shown(path)} would have {len(form.data):,} bytes in its encoding; at most {MAX_FILE_BYTES:,} are taken."
@@ -90,12 +93,12 @@ class WriteFileTool:
         if form.data != old.data:
             baseline = self._baselines.get(path.real)
             if baseline is None:
-                told = f"Read the file before overwriting it: {shown(path)}. It exists; nothing was written."
-                return WriteFileRequest(path=path, change=Unable(reason=told, code=ErrorCode.NOT_READ))
+                return WriteFileRequest(path=path, change=_unread(path, old))
             changed = stale(path, baseline, old.data)
             if changed is not None:
                 return WriteFileRequest(path=path, change=changed)
-        return WriteFileRequest(path=path, change=change_to(path, old, form.data), kept=form.kept)
+        change = change_to(path, old, form.data, before=readable(old.data), after=form.text)
+        return WriteFileRequest(path=path, change=change, kept=form.kept)
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - it does what the action says
         """Write the content that was judged, and say what changed.
@@ -135,6 +138,14 @@ class WriteFileTool:
         )
 
 
+def _unread(path: PathAccess, old: Present) -> Unable:
+    """Return why a file that the model has not read is not overwritten."""
+    told = f"Read the file before overwriting it: {shown(path)}. It exists; nothing was written."
+    if read_text(old.data) is None:
+        told = f"{shown(path)} exists and is a binary file, which cannot be read; nothing was written. Write to another path."
+    return Unable(reason=told, code=ErrorCode.NOT_READ)
+
+
 def _preview(request: WriteFileRequest, old: Present | None) -> str:
     path, change = request.path, request.change
     match change:
@@ -146,7 +157,7 @@ def _preview(request: WriteFileRequest, old: Present | None) -> str:
     if not change.changes:
         return f"{where(path)} holds this already; nothing will be written"
     if old is None:
-        title = f"new file {where(path)}"
+        title = f"new file {where(path)}" + (", CRLF line endings" if b"\r\n" in change.content else "")
     elif read_text(old.data) is None:
         title = f"overwrite {where(path)}, a binary file of {len(old.data):,} bytes that is not shown"
     else:
