@@ -16,7 +16,7 @@ from harness.tools.encoding import read_text
 from harness.tools.files import MAX_FILE_BYTES, binary, read_whole, shown, where
 from harness.tools.matching import Edit, Occurrences, Unmatched, splice_all
 from harness.tools.missing import not_found
-from harness.tools.replacing import Change, Unable, apply, change_to, write_and_read, stale, unable
+from harness.tools.replacing import Change, Unable, apply, change_to, stale, unable, write_and_read
 from harness.visible import visible, visible_line
 from harness.workspace import Workspace
 

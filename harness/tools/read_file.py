@@ -151,7 +151,8 @@ def _output(request: ReadFileRequest, page: Page, encoding: Encoding, *, marked:
     if not page.rows and page.size == 0:
         return ToolOutput(content="[empty file]")
     if not page.rows and page.given_up:
-        told = f"offset {request.offset} lies more than {pages.MAX_READ_BYTES:,} bytes behind the start of {shown(request.path)}"
+        most = f"{pages.MAX_READ_BYTES:,}"
+        told = f"offset {request.offset} lies more than {most} bytes behind the start of {shown(request.path)}"
         raise ToolError(f"{told}; take the part that is wanted with a command.", code=ErrorCode.RANGE)
     if not page.rows:
         lines = "1 line" if page.lines == 1 else f"{page.lines} lines"

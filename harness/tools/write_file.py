@@ -13,7 +13,7 @@ from harness.tools.baselines import Baselines
 from harness.tools.diffs import count_lines
 from harness.tools.encoding import adapted, read_text, readable
 from harness.tools.files import MAX_FILE_BYTES, Present, check_unmoved, names_folder, read_whole, shown, where
-from harness.tools.replacing import Change, Unable, apply, change_to, check_unchanged, write_and_read, stale, unable
+from harness.tools.replacing import Change, Unable, apply, change_to, check_unchanged, stale, unable, write_and_read
 from harness.visible import visible, visible_line
 from harness.workspace import Workspace
 
