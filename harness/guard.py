@@ -23,6 +23,10 @@ KILL_SECONDS = 10.0
 """How long they are killed for."""
 LOOK_SECONDS = 0.05
 """How often all processes are looked at then; new ones are looked for all the time as long as there are any."""
+STORM, STORM_SECONDS = 50, 0.02
+"""So many new processes in so short a time are killed at once: a minute of them would fill the machine's table."""
+MAX_LATEST = 64
+"""How many numbers are looked at, at most, before it is asked again which was given last."""
 CLEAN_LOOKS = 2
 """How many times in a row nothing must be found before all is taken to be over."""
 
@@ -175,6 +179,10 @@ def _end(running: dict[int, int]) -> None:
     named it when the harness ended. Later looks go by marks, and by processes known from the first.
     """
     victims: set[tuple[int, int]] = set()
+    before = procfs.latest()
+    time.sleep(STORM_SECONDS)
+    if abs(procfs.latest() - before) > STORM:
+        _chase(running)
     left = _found(running, victims, frozenset(running.values()) - {0})
     _send(left, signal.SIGTERM, signal.SIGCONT)
     if left:
@@ -211,23 +219,36 @@ def _send(processes: list[procfs.Process], *signals: signal.Signals) -> None:
 
 
 def _chase(marks: Collection[int]) -> bool:
-    """Kill the commands' new processes at sight, for LOOK_SECONDS; say whether there were any.
-
-    A process that forks and exits all the time lives too shortly to be found among all the others.
-    """
-    chased = False
+    """Kill the commands' new processes at sight, for LOOK_SECONDS; say whether there were any."""
     deadline = time.monotonic() + LOOK_SECONDS
-    others = set(procfs.numbers())
+    chase = Chase(marks)
     while time.monotonic() < deadline:
-        new = set(procfs.numbers()) - others
-        for number in sorted(new, reverse=True):
-            if _kill_marked(number, marks):
-                chased = True
-            else:
-                others.add(number)
-        if not new:
-            time.sleep(0)
-    return chased
+        chase.look()
+    return chase.met
+
+
+class Chase:
+    """The pursuit of commands whose processes fork and exit all the time.
+
+    Such a one lives for a tenth of a millisecond, too shortly to be found among all the others: it is looked for by the
+    numbers that were given last.
+    """
+
+    def __init__(self, marks: Collection[int]) -> None:
+        """Take the marks of the commands."""
+        self.met = False
+        """Whether there was a new process of theirs, ended or not."""
+        self._marks = marks
+        self._latest = procfs.latest()
+
+    def look(self) -> None:
+        """Kill what is new since the last look, the latest first."""
+        latest = procfs.latest()
+        first = max(self._latest + 1, latest - MAX_LATEST) if latest >= self._latest else latest - MAX_LATEST
+        self._latest = latest
+        for number in range(latest, max(first, 2) - 1, -1):
+            if _kill_marked(number, self._marks):
+                self.met = True
 
 
 def _kill_marked(number: int, marks: Collection[int]) -> bool:
@@ -237,14 +258,15 @@ def _kill_marked(number: int, marks: Collection[int]) -> bool:
     except OSError:
         return False
     try:
-        known = any(mark in marks for mark in procfs.marks(number))
-        if known:
-            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        # Whatever gets this number from now on, the signal goes to the process that had it.
+        if not any(mark in marks for mark in procfs.marks(number)):
+            return False
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
     except OSError:
-        return True  # it has ended
+        pass  # it has ended
     finally:
         os.close(descriptor)
-    return known
+    return True
 
 
 def _is_marked(number: int, marks: Collection[int]) -> bool:

@@ -50,6 +50,12 @@ def numbers() -> Iterator[int]:
     return (int(name) for name in os.listdir("/proc") if name.isdigit())
 
 
+def latest() -> int:
+    """Return the number that was given last (proc(5), /proc/loadavg); the kernel counts up, and begins anew at the end."""
+    words = _read("/proc/loadavg").split()
+    return int(words[-1]) if words else 0
+
+
 def first_children(pid: int) -> list[int]:
     """Return the children of a process's main thread, ended ones included; on some kernels those of all its threads.
 

@@ -280,6 +280,8 @@ class _Group:
                 return left
             new = {(one.pid, one.started): one.name for one in left.running if (one.pid, one.started) not in names}
             names |= new
+            if left.name and not names:
+                names[0, 0] = left.name  # killed before more could be asked than what it is called
             if new or left.ended:
                 self._wait(0.0)  # there may be more of them by now
             elif left.running:

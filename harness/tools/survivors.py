@@ -20,13 +20,17 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from harness import procfs
-from harness.guard import guard, marked
+from harness.guard import Chase, guard, marked
 from harness.procfs import Process
 from harness.record import Record
 from harness.tools.hardening import bound, new_mark
 
 MAX_MET = 500
 """Of a command's processes, before it is asked again who there is: what is new comes first."""
+
+
+CHASES = 20
+"""Between two looks at them all."""
 
 
 class Left(Record):
@@ -60,6 +64,7 @@ class Survivors:
         """Names the command: see guard.marked and hardening.bound."""
         self._leader = 0
         self._known: set[tuple[int, int]] = set()
+        self._chase: Chase | None = None
         self._guard = guard()
         self._guard.announce(self.mark)
         self._before = set(procfs.first_children(os.getpid()))
@@ -91,11 +96,10 @@ class Survivors:
         return self._look(_Act.FIND)
 
     def strike(self) -> Left:
-        """Do the same, and kill each at sight.
-
-        A process that forks and exits all the time lives for a tenth of a millisecond, and all is over only if it is
-        hit in that time: so the latest comes first, and the signal goes out before anything else is asked.
-        """
+        """Do the same, and kill each at sight: the latest first, and before anything else is asked (see guard.Chase)."""
+        self._chase = self._chase or Chase((self.mark,))
+        for _ in range(CHASES):
+            self._chase.look()
         return self._look(_Act.KILL)
 
     def _look(self, act: _Act) -> Left:
