@@ -9,7 +9,7 @@ import struct
 
 import pytest
 
-from harness.sandbox.seccomp import ALLOW, FILE_FLAG_REQUESTS, KILL, REFUSE, Calls, answer_of, program
+from harness.sandbox.seccomp import ALLOW, KILL, LASTING_REQUESTS, LOOKING_REQUESTS, REFUSE, Calls, answer_of, program
 from harness.sandbox.system_calls import ARCHITECTURES, FIRST_UNKNOWN, NUMBERS, numbers_of
 
 EVERYTHING = Calls(network=True, sockets=True, metadata=True, signals=True)
@@ -60,8 +60,18 @@ CASES = [
     *[("unshare", (flags,), ALL, ALLOW) for flags in (0, 0x400, 0x200)],
     *[("ioctl", (0, request), ALL, EPERM) for request in (0x5412, 0x541C, 0x5412 | HIGH)],
     *[("ioctl", (0, request), ALL, ALLOW) for request in (0x5401, 0x5413, 0x80086601, 0xC020660B)],
-    *[("ioctl", (3, request), (READER,), EPERM) for request in FILE_FLAG_REQUESTS],
-    *[("ioctl", (3, request), (WRITER,), ALLOW) for request in FILE_FLAG_REQUESTS],
+    *[("ioctl", (3, request), ALL, EPERM) for request in LASTING_REQUESTS],
+    *[("ioctl", (3, request), ALL, ALLOW) for request in (*LOOKING_REQUESTS, LOOKING_REQUESTS[0] | HIGH)],
+    # FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR, FS_IOC_SETVERSION, BTRFS_IOC_SNAP_CREATE, FAT_IOCTL_SET_ATTRIBUTES, TCSETS, FICLONE
+    *[("ioctl", (3, request), filters, answer) for request in (
+        0x40086602, 0x401C5820, 0x40087602, 0x50009401, 0x40047211, 0x5402, 0x40049409,
+    ) for filters, answer in (((READER, OLD_READER, ONLINE_ONLY), EPERM), ((WRITER, EVERYTHING), ALLOW))],
+    *[(name, (0, 1), ALL, ALLOW) for name in "sched_setaffinity sched_setattr sched_setparam sched_setscheduler".split()],
+    *[(name, (1234, 1), ALL, EPERM) for name in "sched_setaffinity sched_setattr sched_setparam sched_setscheduler".split()],
+    *[("setpriority", whom, ALL, EPERM) for whom in ((0, 1234), (1, 0), (1, 1234), (2, 0), (2, 1000))],
+    *[("ioprio_set", whom, ALL, EPERM) for whom in ((1, 1234), (2, 0), (3, 0), (0, 0))],
+    ("setpriority", (0, 0, 19), ALL, ALLOW),
+    ("ioprio_set", (1, 0, 0x6000), ALL, ALLOW),
     ("prlimit64", (0,), ALL, ALLOW),
     ("prlimit64", (1,), ALL, EPERM),
     *[("prlimit64", (0, kind, 0x7FFF00001000), ALL, ALLOW) for kind in (*range(10), *range(11, 16), 9 | HIGH)],

@@ -48,13 +48,21 @@ EXIT_SIGNAL_BITS = 0xFF
 TYPE_INTO_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, and TIOCLINUX, which can paste
 FILE_LOCKS = 10
 """RLIMIT_LOCKS of <asm-generic/resource.h>, which bounds nothing: the harness marks commands by it (tools/hardening.py)."""
-FILE_FLAG_REQUESTS = (
-    0x40086602, 0x40046602,  # FS_IOC_SETFLAGS, for 64 and for 32 bits
-    0x401C5820,              # FS_IOC_FSSETXATTR
-    0x40087602, 0x40047602,  # FS_IOC_SETVERSION
-    0x40806685,              # FS_IOC_ENABLE_VERITY: makes a file read-only for good
+LASTING_REQUESTS = (
+    0x40806685,              # FS_IOC_ENABLE_VERITY: makes a file read-only for good, and needs no right to write
     0x800C6613,              # FS_IOC_SET_ENCRYPTION_POLICY
+    0xC0506617, 0xC0406618, 0xC0406619,  # FS_IOC_ADD_ENCRYPTION_KEY, _REMOVE_ENCRYPTION_KEY, _REMOVE_..._ALL_USERS
 )  # fmt: skip
+LOOKING_REQUESTS = (
+    0x5401, 0x802C542A,      # TCGETS and TCGETS2, by which isatty(3) asks
+    0x540F, 0x5429, 0x5413,  # TIOCGPGRP, TIOCGSID, TIOCGWINSZ
+    0x541B, 0x5411,          # FIONREAD, TIOCOUTQ: how much there is to read, or still to be written
+    0x5421, 0x5450, 0x5451,  # FIONBIO, FIONCLEX, FIOCLEX: of the descriptor
+    0x80086601, 0x80087601, 0x801C581F,  # FS_IOC_GETFLAGS, FS_IOC_GETVERSION, FS_IOC_FSGETXATTR
+    0xC020660B, 0x0002,      # FS_IOC_FIEMAP, FIGETBSZ: where a file's blocks are, and how long
+    0xB701, 0xB702, 0xB703, 0xB704,  # NS_GET_USERNS, _PARENT, _NSTYPE, _OWNER_UID, as lsns asks them
+)  # fmt: skip
+"""What may be asked of what was opened for reading: flags, labels, snapshots and keys can be set there as well."""
 
 ALWAYS: Final = (
     # A ring makes calls, sockets among them, that no filter sees.
@@ -75,6 +83,11 @@ METADATA: Final = (
     "shmget shmat shmctl msgget msgsnd msgrcv msgctl semget semop semtimedop semctl mq_open mq_unlink"
 )
 """What changes something without opening it for writing, which Landlock does not see."""
+SCHEDULES: Final = "sched_setaffinity sched_setattr sched_setparam sched_setscheduler"
+"""When and where a process runs. By its number any process of the user could be slowed for good, and a thread's own number is
+no different to a filter: programs that set their threads' places do without. 0, the calling thread, is let through."""
+PRIORITIES: Final = {"setpriority": 0, "ioprio_set": 1}
+"""The same, with PRIO_PROCESS of <linux/resource.h> and IOPRIO_WHO_PROCESS of <linux/ioprio.h> in front."""
 SIGNALS: Final = "kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal"
 
 
@@ -149,19 +162,31 @@ def _answers(calls: Calls) -> dict[str, Code]:
     refused += [] if calls.signals else SIGNALS.split()
     refused += [] if calls.network or calls.sockets else ["connect"]
     answers = dict.fromkeys(refused, _refuse(errno.EPERM))
-    requests = TYPE_INTO_TERMINAL if calls.metadata else TYPE_INTO_TERMINAL + FILE_FLAG_REQUESTS
+    requests = _none_of(TYPE_INTO_TERMINAL + LASTING_REQUESTS) if calls.metadata else _one_of(LOOKING_REQUESTS)
+    own_schedule = dict.fromkeys(SCHEDULES.split(), _load(0) + _one_of((0,)))
+    own_priority = {name: _own_priority(which) for name, which in PRIORITIES.items()}
     families = tuple(family for family in NETWORK_FAMILIES if (calls.sockets if family == UNIX else calls.network))
-    return answers | {
-        "clone": _load(0) + _unless_bits(NEW_NAMESPACES & ~EXIT_SIGNAL_BITS),
-        # Its flags lie in memory, where no filter can look. C libraries and Go fall back to clone.
-        "clone3": _refuse(errno.ENOSYS),
-        "unshare": _load(0) + _unless_bits(NEW_NAMESPACES),
-        "ioctl": _load(1) + _none_of(requests),
-        "prlimit64": _own_limits(),
-        "setrlimit": _load(0) + _none_of((FILE_LOCKS,)),
-        "socket": _load(0) + _one_of(families),
-        "socketpair": _load(0) + _if(IF_EQUAL, UNIX, _pair_type(calls), _refuse(errno.EPERM)),
-    }
+    return (
+        answers
+        | own_schedule
+        | own_priority
+        | {
+            "clone": _load(0) + _unless_bits(NEW_NAMESPACES & ~EXIT_SIGNAL_BITS),
+            # Its flags lie in memory, where no filter can look. C libraries and Go fall back to clone.
+            "clone3": _refuse(errno.ENOSYS),
+            "unshare": _load(0) + _unless_bits(NEW_NAMESPACES),
+            "ioctl": _load(1) + requests,
+            "prlimit64": _own_limits(),
+            "setrlimit": _load(0) + _none_of((FILE_LOCKS,)),
+            "socket": _load(0) + _one_of(families),
+            "socketpair": _load(0) + _if(IF_EQUAL, UNIX, _pair_type(calls), _refuse(errno.EPERM)),
+        }
+    )
+
+
+def _own_priority(which: int) -> Code:
+    """Answer to a call whose first argument says of what it speaks, `which` being one process, and whose second of whom."""
+    return _load(0) + _if(IF_EQUAL, which, _load(1) + _one_of((0,)), _refuse(errno.EPERM))
 
 
 def _own_limits() -> Code:

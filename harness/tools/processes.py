@@ -101,45 +101,82 @@ def run_group(
     """
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         raise ChildProcessError(errno.ECHILD, "SIGCHLD is ignored in this process, so no command's end can be learned")
-    # On a thread of its own, since KeyboardInterrupt is raised in the main thread only, between any two instructions:
-    # here it can only cut short the waiting, never lose a child that has just been started.
-    ended: list[Ended | BaseException] = []
-    done = allocate_lock()
-    done.acquire()
-    interrupt = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+    return _Apart(lambda interrupt: _run(launch, seconds, output, live, interrupt), live, interrupts).result()
 
-    def work() -> None:
+
+class _Apart:
+    """A run on a thread of its own, and the thread that waits for it.
+
+    KeyboardInterrupt is raised in the main thread only, between any two instructions: here it can only cut short the
+    waiting, never lose a child that has just been started.
+
+    INVARIANT: `result` returns or raises when the run is over, or if it never began; whatever interrupts come.
+    """
+
+    def __init__(self, run: Callable[[int], Ended], live: Live | None, interrupts: Callable[[], int] | None) -> None:
+        self._run = run
+        self._live = live
+        self._interrupts = interrupts
+        self._ended: list[Ended | BaseException] = []
+        self._begun, self._done = allocate_lock(), allocate_lock()
+        self._done.acquire()
+        self._interrupt = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+
+    def result(self) -> Ended:
+        asked = self._interrupts() if self._interrupts is not None else 0
         try:
-            ended.append(_run(launch, seconds, output, live, interrupt))
-        except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
-            ended.append(error)
-        finally:
-            done.release()
+            new_thread(self._work)
+            self._wait(asked)
+        except BaseException as error:
+            if self._begun.acquire(blocking=False):  # the thread did not begin; it never will, now
+                os.close(self._interrupt)
+                raise
+            self._outlast()
+            if not isinstance(error, KeyboardInterrupt):
+                raise
+        os.close(self._interrupt)
+        (ended,) = self._ended
+        if isinstance(ended, BaseException):
+            raise ended
+        return ended
 
-    asked = interrupts() if interrupts is not None else 0
-    over = False
-    try:
-        new_thread(work)
+    def _work(self) -> None:
+        if not self._begun.acquire(blocking=False):
+            return
+        try:
+            self._ended.append(self._run(self._interrupt))
+        except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
+            self._ended.append(error)
+        finally:
+            self._done.release()
+
+    def _wait(self, asked: int) -> None:
+        over = False
         while not over:
             try:
-                done.acquire(timeout=LOOK_UP_SECONDS)
-                over = bool(ended)
-                if live is not None:
-                    live.deliver(last=over)
-                if interrupts is not None and interrupts() > asked:
-                    asked = interrupts()
-                    os.eventfd_write(interrupt, 1)
+                self._done.acquire(timeout=LOOK_UP_SECONDS)
+                over = bool(self._ended)
+                if self._live is not None:
+                    self._live.deliver(last=over)
+                if self._interrupts is not None and self._interrupts() > asked:
+                    asked = self._interrupts()
+                    os.eventfd_write(self._interrupt, 1)
             except KeyboardInterrupt:
                 asked += 1
-                os.eventfd_write(interrupt, 1)
-    except BaseException:
-        os.eventfd_write(interrupt, 1)  # not closed: the thread may still be looking at it
-        raise
-    os.close(interrupt)
-    result = ended[0]
-    if isinstance(result, BaseException):
-        raise result
-    return result
+                os.eventfd_write(self._interrupt, 1)
+
+    def _outlast(self) -> None:
+        """Have everything killed, and wait for the end of it. An interrupt in the inner handler is met by the outer one."""
+        while not self._ended:
+            try:
+                while not self._ended:
+                    try:
+                        os.eventfd_write(self._interrupt, 1)
+                        self._done.acquire(timeout=LOOK_UP_SECONDS)
+                    except KeyboardInterrupt:
+                        continue
+            except KeyboardInterrupt:
+                continue
 
 
 def _run(launch: Launch, seconds: float, output: Capture, live: Live | None, interrupt: int) -> Ended:

@@ -114,7 +114,12 @@ def start(launch: Launch, stdin: int, output: int) -> Popen[bytes]:
             pass_fds=launch.descriptors,
         )
 
-    return popen() if launch.confine is None else _behind_walls(launch.confine, popen)
+    try:
+        return popen() if launch.confine is None else _behind_walls(launch.confine, popen)
+    except (
+        subprocess.SubprocessError
+    ) as error:  # what the child said of itself makes no sense: somebody wrote into its pipe
+        raise OSError(errno.EIO, "the start of the program was disturbed by another one") from error
 
 
 def new_thread(work: Callable[[], None]) -> None:
