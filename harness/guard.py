@@ -19,16 +19,8 @@ MARK_VARIABLE = "HARNESS_CALL"
 """The variable by which a process is known as one of a command's, as long as it keeps its environment."""
 TERM_SECONDS = 0.25
 """How long the left ones have to put their files in order, between SIGTERM and SIGKILL."""
-KILL_SECONDS = 10.0
-"""How long they are killed for."""
-LOOK_SECONDS = 0.05
-"""How often all processes are looked at then; new ones are looked for all the time as long as there are any."""
-STORM, STORM_SECONDS = 50, 0.02
-"""So many new processes in so short a time are killed at once: a minute of them would fill the machine's table."""
-MAX_LATEST = 64
-"""How many numbers are looked at, at most, before it is asked again which was given last."""
-CLEAN_LOOKS = 2
-"""How many times in a row nothing must be found before all is taken to be over."""
+MAX_ROUNDS = 50
+ROUND_SECONDS = 0.05
 
 _CODE = "import sys; sys.path.append(sys.argv[1]); from harness.guard import watch; watch()"
 _guards: dict[int, Guard] = {}
@@ -72,13 +64,8 @@ class Guard:
         self._lock = allocate_lock()
         self._running: dict[int, int] = {}
 
-    @property
-    def pid(self) -> int:
-        """The number of the process: 0 while it is being started, -1 where it could not be."""
-        return self._pid
-
     def keep(self) -> None:
-        """Start the process, in the background, if it was not yet started, could not be, or was killed."""
+        """Start the process, in the background, if it was not yet started or if it was killed."""
         with self._lock:
             if self._table < 0 or (self._pipe >= 0 and self._alive()):
                 return
@@ -86,11 +73,7 @@ class Guard:
                 os.close(self._pipe)
             reading, self._pipe = os.pipe2(os.O_CLOEXEC)
             self._pid = 0
-        try:
-            start_new_thread(self._start, (reading,))
-        except RuntimeError:  # too many processes; the next command tries again
-            self._pid = -1
-            os.close(reading)
+        start_new_thread(self._start, (reading,))
 
     def announce(self, mark: int, leader: int = 0) -> None:
         """Tell of a command about to be started, and again of its first process, which is its session's as well."""
@@ -112,11 +95,9 @@ class Guard:
         self._pipe = self._table = -1
 
     def _alive(self) -> bool:
-        """Say whether the process runs or is being started; take notice of its end."""
-        if self._pid <= 0:
-            return self._pid == 0
+        """Say whether the process runs, is being started, or could not be; take notice of its end."""
         try:
-            return os.waitpid(self._pid, os.WNOHANG)[0] == 0
+            return self._pid <= 0 or os.waitpid(self._pid, os.WNOHANG)[0] == 0
         except ChildProcessError:
             return False
 
@@ -164,112 +145,38 @@ def watch() -> None:
 
 
 def told(table: bytes) -> dict[int, int]:
-    """Return the commands that a table tells of, by mark: the first process of each, 0 where it is not known.
-
-    The first empty line ends it; behind that stand the remains of a longer one.
-    """
-    lines = table[: table.index(b"\n\n")] if not table.startswith(b"\n") and b"\n\n" in table else b""
-    return {int(mark): int(leader) for mark, leader in (line.split() for line in lines.splitlines())}
+    """Return what a table says runs: marks and first processes. It ends with an empty line, what follows is older."""
+    lines = table.partition(b"\n\n")[0].splitlines() if not table.startswith(b"\n") else []
+    return {int(mark): int(leader) for mark, leader in (line.split() for line in lines)}
 
 
 def _end(running: dict[int, int]) -> None:
     """End every process of these commands, given as mark and first process (0: not known), with what descends from them.
 
     INVARIANT: the harness told of a command's end before it reaped the command's first process, so that the number still
-    named it when the harness ended. Later looks go by marks, and by processes known from the first.
+    named it when the harness ended. Later rounds go by marks, and by processes known from the first.
     """
     victims: set[tuple[int, int]] = set()
-    before = procfs.latest()
-    time.sleep(STORM_SECONDS)
-    if abs(procfs.latest() - before) > STORM:
-        _chase(running)
-    left = _found(running, victims, frozenset(running.values()) - {0})
-    _send(left, signal.SIGTERM, signal.SIGCONT)
-    if left:
-        time.sleep(TERM_SECONDS)
-    deadline = time.monotonic() + KILL_SECONDS
-    clean = 0
-    while clean < CLEAN_LOOKS and time.monotonic() < deadline:
-        left = _found(running, victims, frozenset())
-        _send(left, signal.SIGKILL)
-        chased = _chase(running)
-        clean = 0 if left or chased else clean + 1
-
-
-def _found(running: dict[int, int], victims: set[tuple[int, int]], leaders: frozenset[int]) -> list[procfs.Process]:
-    """Return what runs and is of the commands, of the sessions of `leaders`, or of the `victims`, and add it to these."""
-    found = procfs.family(
-        seen
-        for number in procfs.numbers()
-        if (seen := procfs.process(number)) is not None and number != os.getpid()
-        if (number, seen.started) in victims or seen.session in leaders or _is_marked(number, running)
-    )
-    left = [one for one in found if one.state != "Z"]
-    victims.update((one.pid, one.started) for one in left)
-    return left
-
-
-def _send(processes: list[procfs.Process], *signals: signal.Signals) -> None:
-    for one in processes:
-        for sent in signals:
-            try:
-                os.kill(one.pid, sent)
-            except OSError:
-                pass  # it has ended
-
-
-def _chase(marks: Collection[int]) -> bool:
-    """Kill the commands' new processes at sight, for LOOK_SECONDS; say whether there were any."""
-    deadline = time.monotonic() + LOOK_SECONDS
-    chase = Chase(marks)
-    while time.monotonic() < deadline:
-        chase.look()
-    return chase.met
-
-
-class Chase:
-    """The pursuit of commands whose processes fork and exit all the time.
-
-    Such a one lives for a tenth of a millisecond, too shortly to be found among all the others: it is looked for by the
-    numbers that were given last.
-    """
-
-    def __init__(self, marks: Collection[int]) -> None:
-        """Take the marks of the commands."""
-        self.met = False
-        """Whether there was a new process of theirs, ended or not."""
-        self._marks = marks
-        self._latest = procfs.latest()
-
-    def look(self) -> None:
-        """Kill what is new since the last look, the latest first."""
-        latest = procfs.latest()
-        first = max(self._latest + 1, latest - MAX_LATEST) if latest >= self._latest else latest - MAX_LATEST
-        self._latest = latest
-        for number in range(latest, max(first, 2) - 1, -1):
-            if _kill_marked(number, self._marks):
-                self.met = True
-
-
-def _kill_marked(number: int, marks: Collection[int]) -> bool:
-    """Kill a process that carries one of the marks as a limit; say whether it does, ended or not."""
-    try:
-        descriptor = os.pidfd_open(number)
-    except OSError:
-        return False
-    try:
-        # Whatever gets this number from now on, the signal goes to the process that had it.
-        if not any(mark in marks for mark in procfs.marks(number)):
-            return False
-        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-    except OSError:
-        pass  # it has ended
-    finally:
-        os.close(descriptor)
-    return True
+    for turn in range(MAX_ROUNDS):
+        leaders = frozenset(running.values()) - {0} if turn == 0 else frozenset()
+        found = procfs.family(
+            seen
+            for number in procfs.numbers()
+            if (seen := procfs.process(number)) is not None and number != os.getpid()
+            if (number, seen.started) in victims or seen.session in leaders or _is_marked(number, running)
+        )
+        left = [one for one in found if one.state != "Z"]
+        if not left and turn:
+            return
+        victims.update((one.pid, one.started) for one in left)
+        for one in left:
+            for sent in (signal.SIGKILL,) if turn else (signal.SIGTERM, signal.SIGCONT):
+                try:
+                    os.kill(one.pid, sent)
+                except OSError:
+                    pass
+        time.sleep(ROUND_SECONDS if turn else TERM_SECONDS)
 
 
 def _is_marked(number: int, marks: Collection[int]) -> bool:
-    return any(mark in marks for mark in procfs.marks(number)) or any(
-        procfs.carries(number, marked(mark)) for mark in marks
-    )
+    return procfs.lock_limit(number) in marks or any(procfs.carries(number, marked(mark)) for mark in marks)

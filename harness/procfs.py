@@ -1,4 +1,4 @@
-"""What the kernel tells of processes, below /proc (proc(5)) for the most part: read, never judged, never changed."""
+"""What the kernel tells of processes below /proc (proc(5)): read, never judged, never changed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from harness.record import Record
 
-LOCKS, REAL_TIME = 10, 15
-"""RLIMIT_LOCKS and RLIMIT_RTTIME of <asm-generic/resource.h>."""
+_LOCKS = b"\nMax file locks"
 _cache: list[bool] = []
 
 
@@ -50,22 +49,15 @@ def numbers() -> Iterator[int]:
     return (int(name) for name in os.listdir("/proc") if name.isdigit())
 
 
-def latest() -> int:
-    """Return the number that was given last (proc(5), /proc/loadavg); the kernel counts up, and begins anew at the end."""
-    words = _read("/proc/loadavg").split()
-    return int(words[-1]) if words else 0
-
-
-def first_children(pid: int) -> list[int]:
+def first_children(pid: int) -> set[int]:
     """Return the children of a process's main thread, ended ones included; on some kernels those of all its threads.
 
     The main thread is the one that gets the orphans that a process adopts. Its `children` file is one for the life of the
     process, where those of the threads that start commands are new with each of them: a tenth of a command's time.
-    The latest adopted come last.
     """
     if not _has_children_files():
-        return sorted(children(pid))
-    return list(map(int, _read(f"/proc/{pid}/task/{pid}/children").split()))
+        return children(pid)
+    return set(map(int, _read(f"/proc/{pid}/task/{pid}/children").split()))
 
 
 def children(pid: int) -> set[int]:
@@ -102,26 +94,25 @@ def family(roots: Iterable[Process]) -> list[Process]:
     return list(found.values())
 
 
-def marks(pid: int) -> list[int]:
-    """Return a process's hard limits of file locks and of real time, which name a command; -1 where there is no limit.
-
-    By prlimit(2), a tenth of the time; from its `limits` file where that is for the process's own user only.
-    """
-    import resource
-
-    try:
-        return [resource.prlimit(pid, LOCKS)[1], resource.prlimit(pid, REAL_TIME)[1]]
-    except ProcessLookupError:
-        return []
-    except OSError:
-        limits = _read(f"/proc/{pid}/limits")
-    rows = (limits.partition(name)[2].split(None, 2) for name in (b"\nMax file locks", b"\nMax realtime timeout"))
-    return [int(row[1]) for row in rows if len(row) > 1 and row[1].isdigit()]
+def lock_limit(pid: int) -> int | None:
+    """Return a process's hard limit of file locks (RLIMIT_LOCKS); None where it has none or cannot be asked."""
+    words = _read(f"/proc/{pid}/limits").partition(_LOCKS)[2].split(None, 2)
+    return int(words[1]) if len(words) > 1 and words[1].isdigit() else None
 
 
 def carries(pid: int, variable: bytes) -> bool:
     """Say whether a process was started with `variable` (`NAME=value`) in its environment."""
     return b"\0" + variable + b"\0" in b"\0" + _read(f"/proc/{pid}/environ")
+
+
+def walls(pid: int) -> tuple[int, int]:
+    """Return whether a process may gain no privileges any more (0 or 1), and how many seccomp filters bind it."""
+    found = {}
+    for line in _read(f"/proc/{pid}/status").splitlines():
+        name, _, value = line.partition(b":")
+        if name in (b"NoNewPrivs", b"Seccomp_filters"):
+            found[name] = int(value)
+    return found.get(b"NoNewPrivs", 0), found.get(b"Seccomp_filters", 0)
 
 
 def _read(path: str) -> bytes:

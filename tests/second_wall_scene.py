@@ -10,6 +10,7 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 from typing import NamedTuple
 
 from second_wall_attempts import Kind
@@ -20,6 +21,9 @@ KEYCTL_CLEAR, KEYCTL_READ = 7, 11  # <linux/keyctl.h>
 KEYRINGS = (-4, -5)
 """Those of the user, and of the user's session: of this namespace alone."""
 WATCHED = ("/scratch", "/tmp", "/var/tmp", "/run", "/dev/shm", "/dev/mqueue")
+
+PROGRAMS = frozenset((sys.base_prefix, sys.prefix, os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+"""Mounted read-only, wherever they lie; also below what is watched: nothing in them can change, and they are large."""
 
 
 class Seen(NamedTuple):
@@ -48,6 +52,8 @@ def look() -> Look:
 
 
 def _look_at(path: str, found: Look) -> None:
+    if path in PROGRAMS:
+        return
     try:
         facts = os.lstat(path)
     except FileNotFoundError:  # gone since its folder was read: seen as missing

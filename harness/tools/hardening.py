@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import os
 
-from harness.procfs import LOCKS, REAL_TIME
-
 _PR_SET_DUMPABLE = 4  # linux/prctl.h
 _PR_SET_CHILD_SUBREAPER = 36
 
-MARKED_LIMITS = (LOCKS, REAL_TIME)
-"""What carries a mark; every child inherits it.
-
-Nothing has obeyed the first limit since Linux 2.4.25 (getrlimit(2)), and no confined command may change it. The second
-bounds, in microseconds, programs of real time only: a mark of 2**62 is no bound. It is for commands that are not confined.
-"""
+RLIMIT_LOCKS = 10
+"""asm-generic/resource.h; nothing has obeyed it since Linux 2.4.25 (getrlimit(2)), every child inherits it."""
 MAX_FILE_BYTES = 2 << 30
 MAX_OPEN_FILES = 4096
 MAX_DATA_BYTES = 4 << 30
@@ -44,14 +38,6 @@ def adopt_orphans() -> bool:
     return True
 
 
-def come_first() -> None:
-    """Let the calling thread, for the rest of its life, run before what it hunts; only root may (setpriority(2))."""
-    try:
-        os.setpriority(os.PRIO_PROCESS, 0, -20)  # 0 is the thread, not the process, on Linux
-    except OSError:
-        pass
-
-
 def _prctl(option: int, value: int) -> bool:
     import ctypes
 
@@ -62,14 +48,14 @@ def _prctl(option: int, value: int) -> bool:
 
 
 def new_mark() -> int:
-    """Return a limit that no other process has: 2**62 at least, no bound on anything."""
+    """Return a limit of file locks that no other process has: 2**62 at least, no bound on anything."""
     import resource  # noqa: F401 - loaded before a command starts, so that `bound` comes no later than it must
 
     return (1 << 62) | (int.from_bytes(os.urandom(8), "big") >> 2)
 
 
 def bound(pid: int, mark: int) -> bool:
-    """Set the limits of a command just started, and its mark; say whether a mark took. Limits are only ever lowered.
+    """Set the limits of a command just started, and its mark; say whether the mark took. Limits are only ever lowered.
 
     No core file, files of 2 GiB, 4,096 descriptors, 4 GiB of data (not of addresses: runtimes reserve those by the
     terabyte). What fails is left out: these bounds are a courtesy to the machine, and no wall.
@@ -94,15 +80,13 @@ def bound(pid: int, mark: int) -> bool:
             os.close(descriptor)
     except (OSError, ValueError):
         pass
-    took = False
     try:
-        for kind in MARKED_LIMITS:
-            if resource.prlimit(pid, kind)[1] == resource.RLIM_INFINITY:
-                resource.prlimit(pid, kind, (mark, mark))
-                took = True
+        if resource.prlimit(pid, RLIMIT_LOCKS)[1] != resource.RLIM_INFINITY:
+            return False
+        resource.prlimit(pid, RLIMIT_LOCKS, (mark, mark))
     except (OSError, ValueError):
-        pass
-    return took
+        return False
+    return True
 
 
 def _lower(pid: int, kind: int, most: int) -> None:
