@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import assert_never
 
 from harness.actions import (
@@ -73,7 +74,8 @@ class Grants(Record):
     """Where it is said that a command which cannot be confined must not run; None where nobody says so."""
 
 
-def granted_by(sandboxes: Sequence[Sandbox]) -> Grants:
+@lru_cache(maxsize=64)
+def granted_by(sandboxes: tuple[Sandbox, ...]) -> Grants:
     """Return what holds over all files: one no is enough, and only what every file lets be written is.
 
     What any file hides is hidden, and DEFAULT_HIDE but for what every trusted file that speaks of it shows.
@@ -152,7 +154,7 @@ def effects_of(
     autos: Iterable[Rule],
     asked: bool,
     open_ended: bool,
-    sandboxes: Sequence[Sandbox],
+    sandboxes: tuple[Sandbox, ...],
     keep: Sequence[str],
 ) -> Effects:
     """Return what an action with these facets (operands of commands among them) may do.

@@ -75,8 +75,8 @@ WRITES: list[tuple[list[Sandbox], tuple[str, ...]]] = [
 def test_what_may_be_written_is_what_every_file_lets_be_written(
     sandboxes: list[Sandbox], write: tuple[str, ...]
 ) -> None:
-    assert granted_by(sandboxes).write == write
-    assert set(granted_by(sandboxes[::-1]).write) == set(write)
+    assert granted_by(tuple(sandboxes)).write == write
+    assert set(granted_by(tuple(sandboxes[::-1])).write) == set(write)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_what_may_be_written_is_what_every_file_lets_be_written(
     ],
 )
 def test_one_no_to_the_network_is_enough(sandboxes: list[Sandbox], network: bool) -> None:
-    assert granted_by(sandboxes).network is network
+    assert granted_by(tuple(sandboxes)).network is network
 
 
 SHOWN = ("~/.ssh", "~/.docker")
@@ -112,12 +112,12 @@ LESS = tuple(place for place in DEFAULT_HIDE if place not in SHOWN)
     ],
 )
 def test_what_any_file_hides_is_hidden_and_what_nobody_shows(sandboxes: list[Sandbox], hide: tuple[str, ...]) -> None:
-    assert granted_by(sandboxes).hide == hide
+    assert granted_by(tuple(sandboxes)).hide == hide
 
 
 def test_whoever_requires_confinement_is_heard_trusted_or_not() -> None:
-    assert granted_by([said(), said(required=True, trusted=False)]).required == HERE
-    assert granted_by([said()]).required is None
+    assert granted_by((said(), said(required=True, trusted=False))).required == HERE
+    assert granted_by((said(),)).required is None
 
 
 def test_a_project_that_nobody_trusts_keeps_what_takes_away() -> None:
@@ -138,7 +138,7 @@ def command(act: Act, *, network: bool = False) -> Command:
     return Command(text="c", argv=("c",), act=act, network=network)
 
 
-OPEN = [said((".", "~/.cache"), network=True)]
+OPEN = (said((".", "~/.cache"), network=True),)
 A, B = path("a", Access.READ), path("b", Access.WRITE)
 BLIND = Opaque(text="$x", reason="a variable", column=1)
 
@@ -175,7 +175,7 @@ def test_what_an_action_may_do(
 
 
 def test_no_network_means_none_for_what_a_person_approves() -> None:
-    closed = [said(network=False)]
+    closed = (said(network=False),)
     for facets in ((command(Act.RUNS),), (command(Act.LOOKS, network=True),), (BLIND,)):
         assert not effects_of(facets, autos=(), asked=True, open_ended=True, sandboxes=closed, keep=()).network
 
