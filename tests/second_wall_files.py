@@ -10,7 +10,7 @@ import tarfile
 import zipfile
 
 HOME = "/scratch/home"
-WORKSPACE = "/scratch/home/work/repo"
+WORKSPACE = "/scratch/home/code/repo"
 LOG = "/scratch/home/log"
 """A file that the harness holds open for writing."""
 HIDDEN_CONTENT = "hidden-content"
@@ -62,7 +62,7 @@ _HOME_FILES = {
     ".bash_history": "ls\n",
     "log": "begun\n",
     ".gitconfig": "[user]\n\tname = x\n\temail = x@example.org\n[init]\n\tdefaultBranch = main\n[core]\n\tfsmonitor = ./x\n",
-    "work/other/file": "outside\n",
+    "code/other/file": "outside\n",
 }
 _GIT_CONFIG = """\
 [alias]
@@ -102,7 +102,7 @@ def build() -> None:
         _write(f"{HOME}/{name}", text)
     for name, text in _FILES.items():
         _write(f"{WORKSPACE}/{name}", text)
-    for folder in (f"{HOME}/work/other/empty", f"{WORKSPACE}/links"):
+    for folder in (f"{HOME}/code/other/empty", f"{WORKSPACE}/links"):
         os.makedirs(folder)
     for link, target in (
         ("link-to-env", ".env"),
