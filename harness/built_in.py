@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from harness.actions import Access, Command, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
 from harness.matchers import fold
+from harness.paths import is_within
 from harness.programs.runners import FIND_RUNS
 from harness.record import Record
 
@@ -256,8 +257,7 @@ def _is_machine_fact(path: PathAccess) -> bool:
 
 
 def _is_within(path: str, folder: str) -> bool:
-    path, folder = fold(path), fold(folder)
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
+    return is_within(fold(path), fold(folder))
 
 
 def is_entry_point(path: str) -> bool:

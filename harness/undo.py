@@ -174,16 +174,11 @@ def _command(call: int, tool: str, intent: LogRecord, decision: LogRecord) -> Un
     """Return the note for a call that was permitted to write something, or None for one that only read."""
     effects = intent.get("effects", decision.get("effects"))
     reads_only = isinstance(effects, dict) and effects.get("write") == [] and not effects.get("granted")
-    if reads_only and not _is_unconfined(intent, effects):
+    # Of one that a person let run unconfined, the effects are what is known of it, no more.
+    if reads_only and isinstance(effects, dict) and effects.get("enforcement") != Enforcement.OFF.value:
         return None
     what = str(decision.get("summary"))
     return Unrestorable(call=call, tool=tool, what=what, why="what a command changed is not recorded", is_command=True)
-
-
-def _is_unconfined(intent: LogRecord, effects: JsonValue) -> bool:
-    """Say whether a person allowed a command to run without confinement: then its effects are what is known, no more."""
-    allowed = str(intent.get("confinement")).startswith("none: a person allowed")
-    return allowed or (isinstance(effects, dict) and effects.get("enforcement") == Enforcement.OFF.value)
 
 
 def _is_plain(path: str) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from harness.actions import Access, PathAccess, Place
 from harness.errors import ToolError, UsageError
+from harness.paths import is_within
 from harness.record import replace
 
 MAX_PATH_CHARACTERS = 4096
@@ -134,11 +135,11 @@ class Workspace:
     def _place(self, real: str) -> Place:
         if real == self.root:
             return Place.ROOT
-        if _within(self.root, real) or _within(self.home, real):
+        if is_within(self.root, real) or is_within(self.home, real):
             return Place.ABOVE
-        if self.outputs is not None and real != self.outputs and _within(real, self.outputs):
+        if self.outputs is not None and real != self.outputs and is_within(real, self.outputs):
             return Place.OUTPUT
-        return Place.INSIDE if _within(real, self.root) else Place.OUTSIDE
+        return Place.INSIDE if is_within(real, self.root) else Place.OUTSIDE
 
 
 def _has_further_names(real: str) -> bool:
@@ -147,11 +148,6 @@ def _has_further_names(real: str) -> bool:
     except (OSError, ValueError):
         return False
     return stat.S_ISREG(status.st_mode) and status.st_nlink > 1
-
-
-def _within(path: str, folder: str) -> bool:
-    """Say whether `path` is `folder` or lies beneath it, compared part by part: /repo-evil is not within /repo."""
-    return path == folder or path.startswith(folder if folder.endswith("/") else folder + "/")
 
 
 def _check(path: str) -> None:

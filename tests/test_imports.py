@@ -24,6 +24,7 @@ LAYERS = {
     "errors": "",
     "record": "",
     "visible": "",
+    "paths": "",
     "toml_lines": "",
     "interrupt": "",
     "messages": "record",
@@ -32,7 +33,7 @@ LAYERS = {
     "matchers": "record",
     "programs": "actions record",
     "shell": "actions programs record visible",
-    "built_in": "actions matchers programs record",
+    "built_in": "actions matchers paths programs record",
     "rules": "actions matchers record",
     "grants": "actions record rules",
     "policy": "actions built_in grants limits programs record rules",
@@ -44,7 +45,7 @@ LAYERS = {
     "ignore_files": "small_files",
     "trees": "ignore_files",
     "repository": "programs small_files",
-    "workspace": "actions errors record repository trees",
+    "workspace": "actions errors paths record repository trees",
     "approval": "actions policy record",
     "log_order": "actions",
     "action_log": "actions errors log_order",
@@ -56,9 +57,9 @@ LAYERS = {
     "before_images": "",
     "procfs": "record",
     "guard": "procfs",
-    "sandbox": "record",
-    "tools": "actions before_images errors guard limits matchers messages procfs programs record sandbox shell small_files "
-    "tool visible workspace",
+    "sandbox": "paths record",
+    "tools": "actions before_images errors guard limits matchers messages paths procfs programs record sandbox shell "
+    "small_files tool visible workspace",
     "undo": "action_log actions log_order record",
     "restoring": "actions before_images errors record tools undo visible workspace",
     "models": "actions errors messages model record tool",
@@ -135,7 +136,8 @@ HARMLESS = frozenset(
 )
 PURE = (
     "actions", "approval", "auto_rules", "built_in", "errors", "grants", "interrupt", "limits", "log_order", "matchers",
-    "messages", "lint", "model", "models.scripted", "models.stream", "policy", "record", "rule_examples", "rules", "toml_lines",
+    "messages", "lint", "model", "models.scripted", "models.stream",
+    "paths", "policy", "record", "rule_examples", "rules", "toml_lines",
     "visible",
     "sandbox.attempts", "sandbox.capabilities", "sandbox.system_calls", "sandbox.walls", "undo",
     *(f"shell.{name}" for name in SHELL),

@@ -17,6 +17,7 @@ sys.path.insert(0, HERE)
 
 from sandbox_scene import USERS, Harness, Scene, harness_of, needs_walls, scene_of  # noqa: E402 - lies beside this file
 
+from harness.paths import is_within  # noqa: E402
 from harness.sandbox import (  # noqa: E402
     Confinement,
     Machine,
@@ -29,7 +30,7 @@ from harness.sandbox import (  # noqa: E402
     prepare,
     probe,
 )
-from harness.sandbox.reading import MOST_ENTRIES, parents, readable, within  # noqa: E402
+from harness.sandbox.reading import MOST_ENTRIES, parents, readable  # noqa: E402
 from harness.sandbox.rulesets import Rulesets  # noqa: E402
 
 
@@ -421,9 +422,9 @@ def test_reading_leaves_out_the_hidden_the_links_and_the_devices(tmp_path: Path)
     hidden = str(tmp_path / "a/b/hidden")
     found = readable(frozenset((hidden,)), ())
     top = str(tmp_path)
-    assert {p.removeprefix(top) for p in found.whole if within(p, top)} == {"/a/b/c", "/a/d", "/a/file"}
+    assert {p.removeprefix(top) for p in found.whole if is_within(p, top)} == {"/a/b/c", "/a/d", "/a/file"}
     assert set(found.listed) == set(parents(hidden))
-    assert [p for p in found.whole if within(p, "/dev")] == []
+    assert [p for p in found.whole if is_within(p, "/dev")] == []
     assert found.too_large == ()
 
 
@@ -445,7 +446,7 @@ def test_what_is_hidden_twice_or_everywhere_leaves_nothing() -> None:
     ],
 )
 def test_within(path: str, folder: str, inside: bool) -> None:
-    assert within(path, folder) is inside
+    assert is_within(path, folder) is inside
 
 
 def test_unhidden_is_what_is_written_in_a_policy() -> None:

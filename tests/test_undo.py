@@ -148,7 +148,7 @@ PLANS = [
         ran(1, {"write": [], "granted": [], "enforcement": "off"}), (command(1),), id="a reader that nothing held"
     ),
     pytest.param(
-        ran(1, {"write": [], "granted": []}, confinement="none: a person allowed it"),
+        ran(1, {"write": [], "granted": [], "enforcement": "off"}, confinement="none: it asked to run unconfined"),
         (command(1),),
         id="a reader that a person let run unconfined",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.cli.console import Console, wants_colour
@@ -16,6 +16,7 @@ from harness.errors import UsageError
 from harness.record import Record, replace
 from harness.sandbox import Machine, Walls, bubblewrap, describe, enforces, missing, probe
 from harness.sandbox.attempts import ATTEMPTS, ENVIRON, REQUIRED, Attempt, Behind, Ground
+from harness.tools.bash import find_bash
 from harness.tools.hardening import undumpable
 from harness.tools.reach import CONTAINER_HINT
 from harness.version import __version__
@@ -139,17 +140,11 @@ def _findings(machine: Machine, environment: Mapping[str, str]) -> Findings:
     return Findings(
         system=f"{system.sysname} {system.release} {system.machine}",
         machine=machine,
-        bash=_bash(os.get_exec_path(environment)),
+        bash=find_bash(os.get_exec_path(environment)),
         state=state,
         state_writable=_writable(state),
         root=os.geteuid() == 0,
     )
-
-
-def _bash(path: Sequence[str]) -> str:
-    """Return where commands find bash, or the empty text."""
-    places = (f"{folder}/bash" for folder in ("/bin", "/usr/bin", *path) if folder.startswith("/"))
-    return next((place for place in places if os.access(place, os.X_OK)), "")
 
 
 def _writable(folder: str) -> bool:

@@ -16,6 +16,7 @@ from harness.errors import UsageError
 from harness.interrupt import Interrupt
 from harness.limits import Limits
 from harness.models.openai_chat import OpenAIChat
+from harness.paths import is_within
 from harness.policy import Policy
 from harness.tool import ConfinedTool, Tool
 from harness.tools import builtin_tools
@@ -88,7 +89,7 @@ def keep_own_folders(workspace: Workspace, state: State) -> None:
 
     Raises UsageError where nothing could keep a command that may write the workspace from them.
     """
-    inside = [folder for folder in state.guarded if f"{folder}/".startswith(f"{workspace.root.rstrip('/')}/")]
+    inside = [folder for folder in state.guarded if is_within(folder, workspace.root)]
     if not inside:
         return
     from harness.sandbox import bubblewrap

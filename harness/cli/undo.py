@@ -29,6 +29,7 @@ from harness.cli.trace import Line, Tone
 from harness.errors import UsageError
 from harness.interrupt import Interrupt
 from harness.messages import StopReason
+from harness.paths import is_within
 from harness.restoring import Outcome, Rehearsal, Result, restore, unwind
 from harness.undo import Step, Undoable, Unrestorable, plan
 from harness.version import __version__
@@ -101,7 +102,7 @@ def _steps(found: LoggedSession, state: State, to: int | None, here: str) -> tup
             f"--to: session {found.session} has no call {to}; `harness undo --to 1 --dry-run` numbers them"
         )
     steps = plan(records, found.session, undone_calls(state.log_paths(), found.session))
-    foreign = not _within(os.path.realpath(found.path), os.path.realpath(state.sessions))
+    foreign = not is_within(os.path.realpath(found.path), os.path.realpath(state.sessions))
     bounds = here if foreign and state.known_head(found.path) is None else None
     return tuple(_unless_forged(step, state.guarded, bounds) for step in steps if to is None or step.call >= to)
 
@@ -115,17 +116,13 @@ def _unless_forged(step: Step, guarded: Iterable[str], bounds: str | None) -> St
     if not isinstance(step, Undoable):
         return step
     why = ""
-    if any(_within(step.path, folder) for folder in guarded):
+    if any(is_within(step.path, folder) for folder in guarded):
         why = "the harness's own files are never restored"
-    elif bounds is not None and not _within(step.path, bounds):
+    elif bounds is not None and not is_within(step.path, bounds):
         why = "it lies elsewhere, and no head of this log was kept: anyone may have written it"
     if not why:
         return step
     return Unrestorable(call=step.call, tool=step.tool, what=step.path, why=why, is_command=False)
-
-
-def _within(path: str, folder: str) -> bool:
-    return f"{path}/".startswith(f"{folder.rstrip('/')}/")
 
 
 def _begin(log: ActionLog, found: LoggedSession, calls: list[int]) -> None:

@@ -88,8 +88,3 @@ def parents(path: str) -> list[str]:
         path = os.path.dirname(path)
         found.append(path)
     return found
-
-
-def within(path: str, folder: str) -> bool:
-    """Tell whether an absolute path is `folder` or lies below it."""
-    return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -12,8 +12,9 @@ import stat
 import time
 from _thread import allocate_lock
 
+from harness.paths import is_within
 from harness.sandbox import landlock
-from harness.sandbox.reading import MOST_ENTRIES, Readable, readable, within
+from harness.sandbox.reading import MOST_ENTRIES, Readable, readable
 from harness.sandbox.walls import Walls
 
 MOST_KEPT = 8
@@ -91,7 +92,7 @@ def _gaps(walls: Walls, hidden: frozenset[str], found: Readable) -> tuple[str, .
     """Say what Landlock cannot hide."""
     gaps = []
     for path in sorted(hidden):
-        folder = next((folder for folder in walls.writable if within(path, folder)), None)
+        folder = next((folder for folder in walls.writable if is_within(path, folder)), None)
         if folder is not None:
             gaps.append(f"{path} cannot be hidden by Landlock: it lies in {folder}, which may be written")
         elif walls.sockets and stat.S_ISSOCK(os.lstat(path).st_mode):

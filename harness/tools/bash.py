@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, assert_never
 
 from harness.actions import Access, Action, Effects, Facet, PathAccess, Place, Unconfined, same_places
@@ -288,12 +288,18 @@ def _script(command: str) -> int | None:
     return script
 
 
+def find_bash(folders: Iterable[str]) -> str:
+    """Return where commands find bash, the system's before those of PATH, or the empty text."""
+    places = (f"{folder}/bash" for folder in ("/bin", "/usr/bin", *folders) if folder.startswith("/"))
+    return next((place for place in places if os.access(place, os.X_OK)), "")
+
+
 def _bash(path: str) -> str:
     """Return where bash is. Raises ToolError if it is nowhere."""
-    for folder in ("/bin", "/usr/bin", *path.split(":")):
-        if os.access(f"{folder}/bash", os.X_OK):
-            return f"{folder}/bash"
-    raise ToolError("Cannot start bash: it is not installed.")
+    found = find_bash(path.split(":"))
+    if not found:
+        raise ToolError("Cannot start bash: it is not installed.")
+    return found
 
 
 def _output(request: BashRequest, capture: Capture, ended: Ended, held: Held | None) -> ToolOutput:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness.actions import Effects, Enforcement
 from harness.errors import ToolError
+from harness.paths import is_within
 from harness.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -65,10 +66,10 @@ class Reach:
         named = set(effects.named)
         trees = {path for entry in effects.granted if (path := _granted(entry, self._workspace)) is not None}
         notes = (
-            ("hidden if bubblewrap works", [p for p in walls.hide if _is_within(p, walls.write) or _is_socket(p)]),
+            ("hidden if bubblewrap works", [p for p in walls.hide if _is_in_any(p, walls.write) or _is_socket(p)]),
             ("opened as a whole", [path for path in walls.write if path not in named and path not in trees]),
-            ("cannot be written", [path for path in effects.named if not _is_within(path, walls.write)]),
-            ("not protected", [p for p in effects.keep if _is_within(p, walls.write) and os.path.lexists(p)]),
+            ("cannot be written", [path for path in effects.named if not _is_in_any(path, walls.write)]),
+            ("not protected", [p for p in effects.keep if _is_in_any(p, walls.write) and os.path.lexists(p)]),
         )
         root = self._workspace.root
         told = (
@@ -158,9 +159,9 @@ def missing_folders(effects: Effects, workspace: Workspace) -> Iterator[str]:
 
 def _holds_any(tree: str, kept: Sequence[str], workspace: Workspace) -> bool:
     """Say whether a place outside the workspace holds what no call may write, or lies in it."""
-    if _is_within(tree, (workspace.root,)):
+    if is_within(tree, workspace.root):
         return False
-    return any(_is_within(path, (tree,)) or _is_within(tree, (path,)) for path in kept)
+    return any(is_within(path, tree) or is_within(tree, path) for path in kept)
 
 
 def _placed(entry: str, workspace: Workspace) -> str:
@@ -186,7 +187,7 @@ def _granted(entry: str, workspace: Workspace) -> str | None:
     real = os.path.realpath(placed)
     if entry.startswith(("/", "~")):
         return None if real == "/" else real
-    return placed if real == placed and _is_within(placed, (workspace.root,)) else None
+    return placed if real == placed and is_within(placed, workspace.root) else None
 
 
 def _named(path: str, workspace: Workspace) -> Iterator[str]:
@@ -199,7 +200,7 @@ def _named(path: str, workspace: Workspace) -> Iterator[str]:
     exists, is_folder = os.path.lexists(path), os.path.isdir(path)
     if exists and not (is_folder and _is_too_much(path, workspace)):
         yield path
-    if exists and not is_folder and not _is_within(path, (workspace.root,)):
+    if exists and not is_folder and not is_within(path, workspace.root):
         return
     folder = os.path.dirname(path)
     while not os.path.lexists(folder):
@@ -216,13 +217,13 @@ def _is_too_much(folder: str, workspace: Workspace) -> bool:
     """
     if folder == workspace.root:
         return False
-    holds = any(_is_within(place, (folder,)) for place in (workspace.root, workspace.home))
-    return holds or _is_within(folder, ("/dev", "/proc", "/sys"))
+    holds = any(is_within(place, folder) for place in (workspace.root, workspace.home))
+    return holds or _is_in_any(folder, ("/dev", "/proc", "/sys"))
 
 
-def _is_within(path: str, folders: Sequence[str]) -> bool:
+def _is_in_any(path: str, folders: Sequence[str]) -> bool:
     """Say whether an absolute path is one of the folders or lies below one."""
-    return any(path == folder or path.startswith(folder if folder == "/" else f"{folder}/") for folder in folders)
+    return any(is_within(path, folder) for folder in folders)
 
 
 def _is_socket(path: str) -> bool:
