@@ -73,7 +73,7 @@ SHARED = {
         "arguments atomic baselines diffs encoding environment files hardening live matching missing near_miss opening output "
         "pages processes reach replacing spill start survivors temporary wall_notes".split()
     ),
-    "models": frozenset(("stream", "scripted")),
+    "models": frozenset(("chat_reply", "events", "provider_text", "reply_body", "scripted")),
     # What models are written in, and what several of them say alike; git's tables are four files for their length.
     "programs": frozenset(
         "model options runners variables tables gathered pflag refinements code_files git_looking git_changing "
@@ -136,7 +136,8 @@ HARMLESS = frozenset(
 )
 PURE = (
     "actions", "approval", "auto_rules", "built_in", "errors", "grants", "interrupt", "limits", "log_order", "matchers",
-    "messages", "lint", "model", "models.scripted", "models.stream",
+    "messages", "lint", "model",
+    "models.chat_reply", "models.events", "models.provider_text", "models.reply_body", "models.scripted",
     "paths", "policy", "record", "rule_examples", "rules", "toml_lines",
     "visible",
     "sandbox.attempts", "sandbox.capabilities", "sandbox.system_calls", "sandbox.walls", "undo",

@@ -20,8 +20,11 @@ from hypothesis import strategies as st
 from harness.errors import CutReply, ModelError
 from harness.messages import FinishReason, Message, ModelResponse, Role, ToolCall, Usage
 from harness.model import Retry
+from harness.models.chat_reply import ChatReply
+from harness.models.events import EventDecoder
 from harness.models.openai_chat import Conversation, OpenAIChat
-from harness.models.stream import MAX_REPLY_BYTES, EventDecoder, ReplyReader, excerpt, provider_message
+from harness.models.provider_text import excerpt, provider_message
+from harness.models.reply_body import MAX_REPLY_BYTES, ReplyBody
 from harness.record import replace
 from harness.tool import ToolSpec
 
@@ -75,7 +78,7 @@ def bash(arguments: str = '{"a":1}', *, call_id: str = "c1", name: str = "bash")
 
 def read(*pieces: bytes, taken: frozenset[str] = frozenset()) -> tuple[str, ModelResponse]:
     """Return the text that was delivered while the pieces came in, and the reply."""
-    reader = ReplyReader()
+    reader = ReplyBody(ChatReply())
     texts = [text for piece in pieces for text in reader.feed(piece)] + reader.end()
     return "".join(texts), reader.response(taken)
 
@@ -505,7 +508,7 @@ def test_arguments_nested_about_as_deep_as_the_parser_allows_end_well() -> None:
 
 
 def test_a_reply_has_a_bound_in_bytes() -> None:
-    reader, megabyte = ReplyReader(), b":" * 1024 * 1024
+    reader, megabyte = ReplyBody(ChatReply()), b":" * 1024 * 1024
     for _ in range(MAX_REPLY_BYTES // len(megabyte)):
         assert reader.feed(megabyte) == []
     with pytest.raises(ModelError, match=r"^The reply is longer than 64 MiB; it was dropped\.$"):

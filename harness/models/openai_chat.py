@@ -19,7 +19,9 @@ from harness.actions import JsonValue
 from harness.errors import ModelError
 from harness.messages import Message, ModelResponse, Role
 from harness.model import Retry
-from harness.models.stream import ReplyReader, excerpt, join_pairs, provider_message
+from harness.models.chat_reply import ChatReply
+from harness.models.provider_text import excerpt, join_pairs, provider_message
+from harness.models.reply_body import ReplyBody
 from harness.record import replace
 from harness.tool import ToolSpec
 
@@ -182,7 +184,7 @@ class OpenAIChat:
         return client
 
     def _ask(self, client: openai.OpenAI, body: bytes, on_text: Callable[[str], None]) -> ModelResponse:
-        reader = ReplyReader(secret=client.api_key)
+        reader = ReplyBody(ChatReply(client.api_key), secret=client.api_key)
         answer = self._send(client, body)
         try:
             for data in answer:

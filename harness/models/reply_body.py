@@ -1,0 +1,230 @@
+"""The body of one answer, fed piece by piece, to one whole reply or an error that says what came instead; pure.
+
+INVARIANT: however the bytes are sliced, the outcome is the same. Nothing of a reply that did not say that it is finished
+is ever handed out as one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Set as AbstractSet
+from enum import Enum
+from typing import Protocol
+
+from harness.actions import JsonValue
+from harness.errors import CutReply, ModelError
+from harness.messages import ModelResponse
+from harness.models.events import BOM, Event, EventDecoder
+from harness.models.provider_text import EXCERPT_CHARACTERS, excerpt, provider_message
+
+MAX_REPLY_BYTES = 64 * 1024 * 1024
+"""Of one reply, after decompression: a bound on memory, far above what a model writes."""
+
+_HEAD_BYTES = 4 * EXCERPT_CHARACTERS
+
+
+class Assembly(Protocol):
+    """One reply of one API, put together; `ReplyBody` feeds it, and alone decides whether it may be used."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the reply said that it is finished."""
+        ...
+
+    @property
+    def broken_off(self) -> str:
+        """The finish reason by which the provider says that the reply broke off; empty where it says no such thing."""
+        ...
+
+    @property
+    def chosen(self) -> bool:
+        """Whether anything of a reply came in."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        ...
+
+    @property
+    def call_count(self) -> int:
+        """How many tool calls have begun."""
+        ...
+
+    def add(self, name: str, value: dict[str, JsonValue]) -> str:
+        """Take one event by its name; return the text that it adds. Raises ModelError for an error in it."""
+        ...
+
+    def add_document(self, value: dict[str, JsonValue]) -> str:
+        """Take the whole reply in one; return its text. Raises ModelError for an error in it."""
+        ...
+
+    def end_text(self) -> str:
+        """Return the text that the end of the body completes."""
+        ...
+
+    def response(self, taken_ids: AbstractSet[str]) -> ModelResponse:
+        """Return the reply; calls without an id of their own get one that is not in `taken_ids`."""
+        ...
+
+
+class _Shape(Enum):
+    """What a body turned out to be, by its first byte; content types are not believed."""
+
+    UNKNOWN = "unknown"
+    EVENTS = "events"
+    JSON = "json"
+    HTML = "html"
+
+
+class ReplyBody:
+    """The body of one answer, fed piece by piece: an event stream, or one JSON document where a stream was asked for."""
+
+    def __init__(self, assembly: Assembly, *, secret: str = "") -> None:
+        """Take what puts the reply together, and the API key, so that no error text repeats it."""
+        self.started = False
+        """Whether an event was decoded: from then on the request must not be sent again."""
+        self._secret = secret
+        self._shape = _Shape.UNKNOWN
+        self._size = 0
+        self._head = b""
+        self._waiting: bytes | None = b""
+        self._document: list[bytes] = []
+        self._decoder = EventDecoder()
+        self._assembly = assembly
+        self._done = False
+
+    @property
+    def finished(self) -> bool:
+        """Whether the reply said that it is finished: a finish reason or `[DONE]`."""
+        return self._done or self._assembly.finished
+
+    def feed(self, data: bytes) -> list[str]:
+        """Return the pieces of text that `data` completes.
+
+        Raises ModelError for an error that the provider reports, broken JSON, or more than MAX_REPLY_BYTES.
+        """
+        self._size += len(data)
+        if self._size > MAX_REPLY_BYTES:
+            raise ModelError(f"The reply is longer than {MAX_REPLY_BYTES // 1024 // 1024} MiB; it was dropped.")
+        if len(self._head) < _HEAD_BYTES:
+            self._head = (self._head + data)[:_HEAD_BYTES]
+        if self._shape is _Shape.UNKNOWN:
+            data = self._look(data)
+        if self._shape is _Shape.JSON:
+            self._document.append(data)
+        if self._shape is not _Shape.EVENTS:
+            return []
+        return [text for event in self._decoder.feed(data) if (text := self._take(event))]
+
+    def end(self) -> list[str]:
+        """Return the last pieces of text, after the end of the body. Raises ModelError as `feed` does."""
+        if self._shape is _Shape.JSON:
+            texts = [self._take_document()]
+        else:
+            texts = [self._take(event, last=True) for event in self._decoder.finish()]
+        texts.append(self._assembly.end_text())
+        return [text for text in texts if text]
+
+    def response(self, taken_ids: AbstractSet[str] = frozenset()) -> ModelResponse:
+        """Return the reply, after `end`. Calls without an id of their own get one that is not in `taken_ids`.
+
+        Raises CutReply if it never said that it is finished, ModelError if the body was no reply at all.
+        """
+        assembly = self._assembly
+        if self._shape is not _Shape.JSON:
+            self._check_stream()
+        if assembly.broken_off:
+            raise CutReply(
+                f"The provider broke the reply off (finish reason {assembly.broken_off!r}); {self._so_far()}"
+            )
+        return assembly.response(taken_ids)
+
+    def cut(self, why: str) -> CutReply:
+        """Return the error for a reply that broke off because of `why`."""
+        return CutReply(f"The reply was cut off: {why}; {self._so_far()}")
+
+    def _so_far(self) -> str:
+        count, calls = len(self._assembly.text), self._assembly.call_count
+        return f"nothing of it was used ({count} characters of text, {calls} tool calls begun)."
+
+    def _look(self, data: bytes) -> bytes:
+        """Decide the shape by the first byte that is not white, and return the data that counts."""
+        if self._waiting is not None:  # nothing but perhaps a part of the byte-order mark came before
+            data = self._waiting + data
+            self._waiting = data if BOM.startswith(data) else None
+            data = b"" if self._waiting is not None else data.removeprefix(BOM)
+        start = data.lstrip()
+        if start:
+            self._shape = {b"{": _Shape.JSON, b"[": _Shape.JSON, b"<": _Shape.HTML}.get(start[:1], _Shape.EVENTS)
+        return start
+
+    def _take(self, event: Event, *, last: bool = False) -> str:
+        name, data = event
+        self.started = True
+        if self._done:
+            return ""
+        if data.strip() == b"[DONE]":
+            self._done = True
+            return ""
+        try:
+            chunk = json.loads(data.decode())
+        except (ValueError, RecursionError):
+            if last:
+                return ""  # the end of the stream fell into this event; without a finish reason the reply is cut
+            raise ModelError(f"The provider sent an event that is not valid JSON: {self._quote(data)}") from None
+        if not isinstance(chunk, dict):
+            raise ModelError(f"The provider sent an event that is no completion chunk: {self._quote(data)}")
+        if name == "error" or _error_of(chunk):
+            message = provider_message(_error_of(chunk) or chunk, self._secret)
+            raise ModelError(f"The provider broke the reply off: {message}")
+        try:
+            return self._assembly.add(name, chunk)
+        except RecursionError:
+            raise _too_deep() from None
+
+    def _take_document(self) -> str:
+        data = b"".join(self._document)
+        try:
+            document = json.loads(data.decode())
+        except (ValueError, RecursionError):
+            raise ModelError(f"The answer is neither an event stream nor valid JSON: {self._quote(data)}") from None
+        if isinstance(document, list) and document:
+            document = document[0]  # Gemini's compatible endpoint wraps its errors in a list
+        error = _error_of(document) if isinstance(document, dict) else None
+        if error:
+            raise ModelError(f"The provider reports an error: {provider_message(error, self._secret)}")
+        try:
+            text = self._assembly.add_document(document) if isinstance(document, dict) else ""
+        except RecursionError:
+            raise _too_deep() from None
+        if not self._assembly.chosen:
+            raise ModelError(f"The answer is JSON, but no chat completion: {self._quote(data)}")
+        return text
+
+    def _check_stream(self) -> None:
+        if self._shape is _Shape.UNKNOWN:
+            raise ModelError("The answer is empty: the server sent a success status and no body. Check the base URL.")
+        if self._shape is _Shape.HTML:
+            raise ModelError(
+                "The answer is a web page, not a chat completion; check the base URL (it usually ends in /v1): "
+                + self._quote(self._head)
+            )
+        if not self._decoder.recognised:
+            raise ModelError(f"The answer is no event stream: {self._quote(self._head)}")
+        if not self.finished:
+            raise self.cut("the stream ended without a finish reason or [DONE]")
+        if not self._assembly.chosen:
+            raise ModelError("The reply is empty: the stream ended properly, but held nothing.")
+
+    def _quote(self, data: bytes) -> str:
+        return excerpt(data.decode(errors="replace"), self._secret)
+
+
+def _too_deep() -> ModelError:
+    """Return the error for an arguments object that is nested as deep as the parser just allows."""
+    return ModelError("The provider sent tool arguments that are nested too deeply to read.")
+
+
+def _error_of(chunk: dict[str, JsonValue]) -> JsonValue:
+    return chunk if chunk.get("object") == "error" else chunk.get("error")
