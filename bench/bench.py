@@ -142,6 +142,7 @@ def harness_loop(calls: int, command: str, folder: str) -> tuple[list[float], in
     """Return seconds per call, bytes of log, and bytes of results in it, for one run with `calls` calls."""
     from harness import ActionLog, Agent, Limits, Workspace, builtin_tools, deny_all, load_policy
     from harness.log_order import LogRecord
+    from harness.models.endpoint import Endpoint
     from harness.models.openai_chat import OpenAIChat
 
     path = f"{folder}-log-{calls}-{time.monotonic_ns()}.jsonl"
@@ -156,7 +157,7 @@ def harness_loop(calls: int, command: str, folder: str) -> tuple[list[float], in
 
     log.observers.append(watch)
     with server(calls, command) as (url, _):
-        model = OpenAIChat("bench", base_url=url, api_key="none")
+        model = OpenAIChat("bench", Endpoint(base_url=url, api_key="none"))
         model.warm_up()
         stamps.times = [time.perf_counter()]
         agent = Agent(

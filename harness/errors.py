@@ -57,8 +57,37 @@ class ToolError(HarnessError):
         self.code = code
 
 
+class ModelFault(Enum):
+    """What kind of thing went wrong at the provider: for the loop, logs and statistics; people read the text."""
+
+    SETTINGS = "settings"
+    """Nothing was sent: no key, no address, a broken installation."""
+    AUTHENTICATION = "authentication"
+    NOT_FOUND = "not_found"
+    CONTEXT = "context"
+    """The conversation is longer than the model takes; a shorter one may pass."""
+    CONTENT = "content"
+    """The provider's content policy refused the request."""
+    QUOTA = "quota"
+    """Out of money or allowance: waiting does not help."""
+    REQUEST = "request"
+    """Refused for any other reason of its own; sending it again would fail alike."""
+    CONNECTION = "connection"
+    SERVER = "server"
+    """Overloaded or broken, after all tries."""
+    TIMEOUT = "timeout"
+    REPLY = "reply"
+    """What came is no reply that could be used."""
+    TIME = "time"
+    """The time that the run had left is over."""
+
+
 class ModelError(HarnessError):
     """A request that failed for good; the text says what happened and what a person can do about it."""
+
+    def __init__(self, text: str, *, fault: ModelFault = ModelFault.REPLY) -> None:
+        super().__init__(text)
+        self.fault = fault
 
 
 class CutReply(ModelError):

@@ -34,6 +34,9 @@ class Message(Record):
     """Only in assistant messages."""
     tool_call_id: str | None = None
     """Only in tool messages: the call that this is the result of."""
+    echo: str = ""
+    """Only in assistant messages: JSON of what the provider wants back with it (reasoning, signatures). Opaque to all
+    but the adapter that made it; it may be left out, as far as the harness is concerned."""
 
 
 class ResultStatus(Enum):
@@ -77,12 +80,18 @@ class Usage(Record):
 
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the input tokens, those that the provider had in a cache."""
+    unreported: int = 0
+    """Replies for which the provider reported nothing: what they took is unknown, not zero."""
 
     def __add__(self, other: Usage) -> Usage:
         """Return the sum of both."""
         return Usage(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            unreported=self.unreported + other.unreported,
         )
 
 
@@ -103,6 +112,8 @@ class ModelResponse(Record):
     finish_reason: FinishReason
     usage: Usage
     retries: int = 0
+    echo: str = ""
+    """See Message.echo."""
 
 
 class StopReason(Enum):

@@ -36,11 +36,14 @@ class Model(Protocol):
         *,
         on_text: Callable[[str], None],
         on_retry: Callable[[Retry], None],
+        seconds: float | None = None,
     ) -> ModelResponse:
         """Return the whole reply to `messages`.
 
         `on_text` gets the text as it comes, `on_retry` every failed try before the wait. Transient failures are retried
-        in here, boundedly. Raises CutReply for a reply that was not finished, ModelError for everything else that
-        failed; KeyboardInterrupt passes through.
+        in here, boundedly. `seconds` is what is left of the run: nothing in here, waits included, takes longer.
+
+        Raises CutReply for a reply that was not finished, ModelError for everything else that failed (with the fault
+        TIME where `seconds` have passed); KeyboardInterrupt passes through.
         """
         ...

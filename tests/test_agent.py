@@ -79,7 +79,13 @@ class Playing:
         self._script = iter(script)
 
     def complete(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec], *, on_text: OnText, on_retry: OnRetry
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        *,
+        on_text: OnText,
+        on_retry: OnRetry,
+        seconds: float | None = None,
     ) -> ModelResponse:
         if problem := unpaired(messages):
             raise Violation(problem)

@@ -41,7 +41,13 @@ class Playing:
         self._left = [replace(one, id=f"c{number}") for number, one in enumerate(calls)]
 
     def complete(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec], *, on_text: object, on_retry: object
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        *,
+        on_text: object,
+        on_retry: object,
+        seconds: float | None = None,
     ) -> ModelResponse:
         calls = (self._left.pop(0),) if self._left else ()
         return ModelResponse(text="", tool_calls=calls, finish_reason=FinishReason.DONE, usage=Usage())

@@ -73,7 +73,7 @@ SHARED = {
         "arguments atomic baselines diffs encoding environment files hardening live matching missing near_miss opening output "
         "pages processes reach replacing spill start survivors temporary wall_notes".split()
     ),
-    "models": frozenset(("chat_reply", "events", "provider_text", "reply_body", "scripted")),
+    "models": frozenset("chat_reply endpoint events openai_wire provider_text reply_body scripted".split()),
     # What models are written in, and what several of them say alike; git's tables are four files for their length.
     "programs": frozenset(
         "model options runners variables tables gathered pflag refinements code_files git_looking git_changing "
@@ -92,7 +92,8 @@ POWERS = {
     "agent": "platform time",
     "gate": "time",
     "models.loopback": "socket threading",
-    "models.openai_chat": "random threading time",
+    "models.openai_chat": "time",
+    "models.openai_wire": "random threading time",
     "policy_file": "os",
     "programs.catalog": "importlib",
     "tool": "time",
@@ -137,7 +138,7 @@ HARMLESS = frozenset(
 PURE = (
     "actions", "approval", "auto_rules", "built_in", "errors", "grants", "interrupt", "limits", "log_order", "matchers",
     "messages", "lint", "model",
-    "models.chat_reply", "models.events", "models.provider_text", "models.reply_body", "models.scripted",
+    "models.chat_reply", "models.endpoint", "models.events", "models.provider_text", "models.reply_body", "models.scripted",
     "paths", "policy", "record", "rule_examples", "rules", "toml_lines",
     "visible",
     "sandbox.attempts", "sandbox.capabilities", "sandbox.system_calls", "sandbox.walls", "undo",
@@ -145,7 +146,7 @@ PURE = (
 )  # fmt: skip
 
 THIRD_PARTY = {
-    "openai": ("models.openai_chat",),
+    "openai": ("models.openai_wire",),
     "pathspec": ("matchers",),
     "prompt_toolkit": ("cli.approvals", "cli.repl"),
     "rich": ("cli.rich_console",),

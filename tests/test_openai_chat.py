@@ -21,6 +21,7 @@ from harness.errors import CutReply, ModelError
 from harness.messages import FinishReason, Message, ModelResponse, Role, ToolCall, Usage
 from harness.model import Retry
 from harness.models.chat_reply import ChatReply
+from harness.models.endpoint import Deadlines, Endpoint
 from harness.models.events import EventDecoder
 from harness.models.openai_chat import Conversation, OpenAIChat
 from harness.models.provider_text import excerpt, provider_message
@@ -651,10 +652,7 @@ class Asked:
         self.text: list[str] = []
         self.model = OpenAIChat(
             "m1",
-            base_url=url,
-            api_key=KEY,
-            attempts=attempts,
-            timeout_seconds=timeout_seconds,
+            Endpoint(base_url=url, api_key=KEY, attempts=attempts, deadlines=Deadlines(idle=timeout_seconds)),
             sleep=self.slept.append,
             jitter=lambda: jitter,
         )
@@ -1048,7 +1046,7 @@ def test_settings_that_cannot_work_are_told_before_anything_is_sent(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_ADMIN_KEY", raising=False)
-    model = OpenAIChat("m1", base_url=url, api_key=key)
+    model = OpenAIChat("m1", Endpoint(base_url=url, api_key=key))
     model.warm_up()
     with pytest.raises(ModelError) as raised:
         model.complete(USER, (), on_text=print, on_retry=print)
@@ -1059,7 +1057,7 @@ def test_an_admin_key_alone_is_never_sent(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("OPENAI_ADMIN_KEY", KEY)
     with Wire() as wire, pytest.raises(ModelError, match=f"^{re.escape(NO_KEY)}$"):
-        OpenAIChat("m1", base_url=wire.url).complete(USER, (), on_text=print, on_retry=print)
+        OpenAIChat("m1", Endpoint(base_url=wire.url)).complete(USER, (), on_text=print, on_retry=print)
     assert wire.heads == []
 
 
@@ -1082,7 +1080,7 @@ def test_a_proxy_in_the_environment_does_not_stand_before_the_loopback(monkeypat
 
 def test_the_sdk_is_imported_only_when_it_is_needed() -> None:
     code = (
-        "import sys; import harness.models.openai_chat as chat; model = chat.OpenAIChat('m', api_key='k');"
+        "import sys; import harness.models.openai_chat as chat; model = chat.OpenAIChat('m', chat.Endpoint(api_key='k'));"
         "print(sorted({'openai', 'httpx', 'httpx2', 'inspect', 'dataclasses'} & set(sys.modules)));"
         "model.warm_up(); print('openai' in sys.modules)"
     )
@@ -1091,21 +1089,21 @@ def test_the_sdk_is_imported_only_when_it_is_needed() -> None:
 
 
 def test_threads_that_warm_up_together_build_one_client() -> None:
-    model = OpenAIChat("m1", api_key=KEY)
+    model = OpenAIChat("m1", Endpoint(api_key=KEY))
     barrier, clients = threading.Barrier(4), []
 
     def warm_up() -> None:
         barrier.wait()
         model.warm_up()
-        clients.append(model._client)
+        clients.append(model._wire._client)
 
     threads = [threading.Thread(target=warm_up) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert clients == [model._client] * 4
-    assert model._client is not None
+    assert clients == [model._wire._client] * 4
+    assert model._wire._client is not None
 
 
 def test_a_closed_model_opens_again() -> None:
@@ -1118,7 +1116,7 @@ def test_a_closed_model_opens_again() -> None:
 
 def test_attempts_below_one_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^attempts must be at least 1, not 0$"):
-        OpenAIChat("m1", attempts=0)
+        OpenAIChat("m1", Endpoint(attempts=0))
 
 
 # --------------------------------------------------------------------------------------------- every message once

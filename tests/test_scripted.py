@@ -13,6 +13,7 @@ import pytest
 from harness.errors import CutReply, ModelError
 from harness.messages import FinishReason, Message, ModelResponse, Role, ToolCall, Usage
 from harness.model import Retry
+from harness.models.endpoint import Endpoint
 from harness.models.loopback import ScriptServer
 from harness.models.openai_chat import OpenAIChat
 from harness.models.scripted import (
@@ -411,7 +412,10 @@ class Asking:
         self.retries: list[Retry] = []
         self.text: list[str] = []
         self.model = OpenAIChat(
-            "scripted", base_url=server.base_url, api_key="no-key", sleep=self.slept.append, jitter=lambda: 0.0
+            "scripted",
+            Endpoint(base_url=server.base_url, api_key="no-key"),
+            sleep=self.slept.append,
+            jitter=lambda: 0.0,
         )
 
     def __call__(self, *messages: Message) -> ModelResponse:

@@ -26,6 +26,7 @@ from harness.cli.trace import Tone
 from harness.errors import UsageError
 from harness.interrupt import Interrupt
 from harness.messages import StopReason
+from harness.models.endpoint import Endpoint
 from harness.models.loopback import ScriptServer
 from harness.models.openai_chat import OpenAIChat
 from harness.models.scripted import Player
@@ -89,7 +90,7 @@ def _play(
     signals.install()
     with ScriptServer(player) as server:
         agent = Agent(
-            model=OpenAIChat("scripted", base_url=server.base_url, api_key="no-key-needed"),
+            model=OpenAIChat("scripted", Endpoint(base_url=server.base_url, api_key="no-key-needed")),
             tools=tools,
             policy=policy,
             approver=_approver(console, answers, interrupt, ToolRegistry(tools).confinement),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.errors import UsageError
+from harness.models.endpoint import Endpoint
 from harness.models.openai_chat import OpenAIChat
 
 DEFAULT_MODEL = "gpt-5"
@@ -32,7 +33,7 @@ def model_from(environment: Mapping[str, str], *, model: str | None, base_url: s
         raise UsageError(f"the base URL must begin with http:// or https://, not {url!r}")
     name = model or environment.get("HARNESS_MODEL", "").strip() or DEFAULT_MODEL
     # Local servers want no key, the SDK wants one: any text will do.
-    return OpenAIChat(name, base_url=url, api_key=key or "none")
+    return OpenAIChat(name, Endpoint(base_url=url, api_key=key or "none"))
 
 
 def secrets_of(environment: Mapping[str, str]) -> list[str]:

@@ -1,0 +1,59 @@
+"""Where a model is reached and within what bounds: data that a person's settings fill; pure, knows no SDK."""
+
+from __future__ import annotations
+
+from harness.record import Record
+
+
+class Deadlines(Record):
+    """How long one request may take, in seconds; each is above 0."""
+
+    connect: float = 10.0
+    first_event: float = 600.0
+    """From the end of the request to the first event with data: a local server may read a long prompt for minutes."""
+    idle: float = 300.0
+    """Between two events with data; comments that only keep the connection alive do not count."""
+    total: float = 3600.0
+    """For one try, start to end."""
+
+
+class ReplyBounds(Record):
+    """How much of one reply is taken; more of it is an error, and nothing of that reply runs."""
+
+    bytes: int = 256 * 1024 * 1024
+    """Of the body, after decompression: a bound on memory, far above what a model writes."""
+    events: int = 4_000_000
+    calls: int = 128
+    argument_characters: int = 12_000_000
+    """Of one call."""
+
+
+class Quirks(Record):
+    """What a server is known to want otherwise than the API says."""
+
+    stream: bool = True
+    """Whether replies may be asked for as event streams."""
+    usage: bool = True
+    """Whether a stream may be asked for its usage (`stream_options`)."""
+    echo: tuple[str, ...] = ("reasoning_content", "reasoning_details")
+    """Fields of a reply's message that the server wants back with it."""
+    nine_character_ids: bool = False
+    """Whether call ids must be nine letters and digits (Mistral)."""
+
+
+class Endpoint(Record):
+    """A server that speaks one of the OpenAI APIs."""
+
+    base_url: str | None = None
+    """None: the SDK reads OPENAI_BASE_URL, and takes the OpenAI API where it is not set."""
+    api_key: str | None = None
+    """None: the SDK reads OPENAI_API_KEY."""
+    azure_api_version: str = ""
+    """Not empty: `base_url` is an Azure resource, reached by deployment and API version."""
+    attempts: int = 5
+    """Tries of one request, the first included; at least 1."""
+    retry_seconds: float = 300.0
+    """The longest that one request is tried again for, waits included."""
+    deadlines: Deadlines = Deadlines()
+    bounds: ReplyBounds = ReplyBounds()
+    quirks: Quirks = Quirks()
