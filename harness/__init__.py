@@ -10,28 +10,34 @@ from harness.version import __version__ as __version__
 TYPE_CHECKING = False  # type checkers take it for typing's; importing typing would double the start of --version
 if TYPE_CHECKING:
     from harness.action_log import ActionLog
-    from harness.agent import Agent, RunResult, Session
+    from harness.agent import Agent
     from harness.approval import Answer, Approval, Approver, ScriptedAnswers, deny_all
     from harness.errors import HarnessError, PolicyError, ToolError, UsageError
     from harness.limits import Limits
-    from harness.messages import StopReason
+    from harness.messages import RunResult, StopReason
+    from harness.observers import Observer, Observers
     from harness.policy import Policy, Verdict, evaluate
     from harness.policy_file import combine, load_policy
+    from harness.prices import Prices
     from harness.rules import Decision
+    from harness.session import Session
     from harness.tool import Tool, ToolOutput, ToolRegistry, ToolSpec
     from harness.tools import builtin_tools
     from harness.workspace import Workspace
 
 _HOMES = {
     "harness.action_log": ("ActionLog",),
-    "harness.agent": ("Agent", "RunResult", "Session"),
+    "harness.agent": ("Agent",),
     "harness.approval": ("Answer", "Approval", "Approver", "ScriptedAnswers", "deny_all"),
     "harness.errors": ("HarnessError", "PolicyError", "ToolError", "UsageError"),
     "harness.limits": ("Limits",),
-    "harness.messages": ("StopReason",),
+    "harness.messages": ("RunResult", "StopReason"),
+    "harness.observers": ("Observer", "Observers"),
     "harness.policy": ("Policy", "Verdict", "evaluate"),
     "harness.policy_file": ("combine", "load_policy"),
+    "harness.prices": ("Prices",),
     "harness.rules": ("Decision",),
+    "harness.session": ("Session",),
     "harness.tool": ("Tool", "ToolOutput", "ToolRegistry", "ToolSpec"),
     "harness.tools": ("builtin_tools",),
     "harness.workspace": ("Workspace",),
@@ -47,8 +53,11 @@ __all__ = [
     "Decision",
     "HarnessError",
     "Limits",
+    "Observer",
+    "Observers",
     "Policy",
     "PolicyError",
+    "Prices",
     "RunResult",
     "ScriptedAnswers",
     "Session",

@@ -11,12 +11,16 @@ class Limits(Record):
     """Bounds on a run; None is a bound that nobody stated."""
 
     max_turns: int | None = None
-    """Requests to the model; retries are not counted."""
+    """Requests to the model; one that is tried again counts once more with every try."""
     max_seconds: float | None = None
     """Of wall time for a run, or for a turn at the prompt."""
     max_tokens: int | None = None
-    """Input and output tokens together, as the provider reports them."""
+    """Input and output tokens together, as the provider reports them; a reply for which it reports none ends the run."""
+    max_cost: float | None = None
+    """In dollars, by the prices of the person's own configuration; what a reply cost must be known."""
     max_refusals: int | None = None
+    max_bad_calls: int | None = None
+    """Calls in a row that could not even be prepared."""
     command_seconds: float | None = None
     """How long a command may run that asks for no limit of its own, and the most that one may ask for."""
     result_characters: int | None = None
@@ -28,8 +32,8 @@ class Limits(Record):
                          for name in field_names(Limits)})  # fmt: skip
 
 
-STANDARD = Limits(max_turns=50, max_refusals=20, command_seconds=600.0, result_characters=30_000)
-"""What holds where nobody states anything; seconds and tokens have no bound."""
+STANDARD = Limits(max_turns=50, max_refusals=20, max_bad_calls=5, command_seconds=600.0, result_characters=30_000)
+"""What holds where nobody states anything; seconds, tokens and cost have no bound."""
 
 DEFAULT_COMMAND_SECONDS = 120.0
 """For a command that names no time limit, where the policy allows as much."""

@@ -129,4 +129,21 @@ class StopReason(Enum):
     MODEL_ERROR = "model_error"
     LOG_ERROR = "log_error"
     GATE_ERROR = "gate_error"
+    INTERNAL_ERROR = "internal_error"
+    """A bug: an exception that nobody expected passed through the run."""
     INTERRUPTED = "interrupted"
+
+
+class RunResult(Record):
+    """How a run ended."""
+
+    stop: StopReason
+    text: str
+    """The model's last words; the answer, when the run was completed."""
+    detail: str = ""
+    """What ended it, for a person: the limit and the last action, the error, the block."""
+    turns: int = 0
+    refusals: int = 0
+    usage: Usage = Usage()
+    cost: float | None = None
+    """In dollars, by the configured prices; None where it is not known."""

@@ -32,7 +32,7 @@ RULE_KEYS = (
 )  # fmt: skip
 UNATTENDED_KEYS = ("confirm",)
 SANDBOX_KEYS = ("required", "network", "write", "hide", "show")
-LIMIT_KEYS = ("turns", "seconds", "tokens", "refusals", "command_seconds", "result_characters")
+LIMIT_KEYS = ("turns", "seconds", "tokens", "cost", "refusals", "bad_calls", "command_seconds", "result_characters")
 DECISION_WORDS = {decision.word: decision for decision in Decision}
 
 MAX_POLICY_BYTES = 1_000_000
@@ -280,7 +280,9 @@ class _Loader:
             max_turns=self.whole(table, "turns"),
             max_seconds=self.number(table, "seconds"),
             max_tokens=self.whole(table, "tokens"),
+            max_cost=self.number(table, "cost"),
             max_refusals=self.whole(table, "refusals"),
+            max_bad_calls=self.whole(table, "bad_calls"),
             command_seconds=self.number(table, "command_seconds"),
             result_characters=self.whole(table, "result_characters", least=1_000),
         )

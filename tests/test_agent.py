@@ -22,17 +22,18 @@ from hypothesis import strategies as st
 from harness import gate as gate_module
 from harness.action_log import ActionLog, read_log
 from harness.actions import Access, Action, Effects, Facet, JsonValue, PathAccess, Place
-from harness.agent import Agent, RunResult, Session
+from harness.agent import Agent
 from harness.approval import Answer, Approval, Approver, ScriptedAnswers
 from harness.errors import CutReply, LogError, ModelError, ToolError
 from harness.interrupt import Interrupt
 from harness.limits import Limits
 from harness.log_check import Verification, verify
 from harness.log_order import LogRecord
-from harness.messages import FinishReason, Message, ModelResponse, Role, StopReason, ToolCall, Usage
+from harness.messages import FinishReason, Message, ModelResponse, Role, RunResult, StopReason, ToolCall, Usage
 from harness.model import Retry
 from harness.policy import Verdict
 from harness.policy_file import parse_policy
+from harness.session import Session
 from harness.tool import ToolOutput, ToolSpec
 
 POLICY = b"""
@@ -705,7 +706,7 @@ def test_five_calls_in_a_row_that_cannot_be_understood(path: str) -> None:
     scene = Scene(path, reply(*bad[:4], call(9, "free")), reply(*bad))
     result = scene.play()
     assert (result.stop, result.turns, scene.ran) == (StopReason.LIMIT, 2, ["free work"])
-    assert result.detail.startswith("a limit was reached: 5 calls in a row could not be understood.")
+    assert result.detail.startswith("a limit was reached: 5 calls in a row could not be understood (bad_calls = 5).")
     assert scene.results()[-1] == f"Not run: {result.detail}"
 
 
@@ -1046,7 +1047,19 @@ def _kernel_call(line: str, path: str) -> str:
 
 ROAD = tuple(
     os.path.join(os.path.dirname(str(gate_module.__file__)), name)
-    for name in ("agent.py", "gate.py", "action_log.py", "tool.py", "interrupt.py", "approval.py")
+    for name in (
+        "agent.py",
+        "answers.py",
+        "asking.py",
+        "run.py",
+        "session.py",
+        "history.py",
+        "gate.py",
+        "action_log.py",
+        "tool.py",
+        "interrupt.py",
+        "approval.py",
+    )
 )
 
 READING = ("read_log", "log_lines", "parse_line", "once", "refuse")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from harness.action_log import ActionLog
 from harness.actions import Action, Effects
-from harness.agent import Agent, RunResult
+from harness.agent import Agent
 from harness.approval import Approval, Approver, ScriptedAnswers, deny_all
 from harness.cli.approvals import show_question, terminal_approver, terminal_is_there
 from harness.cli.console import wants_colour
@@ -25,7 +25,7 @@ from harness.cli.state import State
 from harness.cli.trace import Tone
 from harness.errors import UsageError
 from harness.interrupt import Interrupt
-from harness.messages import StopReason
+from harness.messages import RunResult, StopReason
 from harness.models.endpoint import Endpoint
 from harness.models.loopback import ScriptServer
 from harness.models.openai_chat import OpenAIChat

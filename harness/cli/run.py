@@ -8,7 +8,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 
-from harness.agent import Agent, RunResult
+from harness.agent import Agent
 from harness.approval import deny_all
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit, exit_code
@@ -17,7 +17,7 @@ from harness.cli.setup import Parts, close_log
 from harness.cli.trace import Tone
 from harness.errors import LogError, UsageError
 from harness.log_order import LogRecord
-from harness.messages import StopReason
+from harness.messages import RunResult, StopReason
 from harness.record import replace
 from harness.visible import visible, visible_line
 

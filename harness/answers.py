@@ -1,0 +1,170 @@
+"""Answers: the calls of one reply, each put through the gate and given its one result, in the order of the calls."""
+
+from __future__ import annotations
+
+from harness.action_log import ActionLog
+from harness.actions import Action
+from harness.errors import GateError, ToolError
+from harness.gate import Gate, Permit, Proposal, Refusal
+from harness.interrupt import Interrupt
+from harness.messages import (
+    FinishReason,
+    ModelResponse,
+    ResultStatus,
+    RunResult,
+    StopReason,
+    ToolCall,
+    ToolResult,
+)
+from harness.rules import Decision
+from harness.run import Run
+from harness.tool import ToolRegistry
+
+_ENDED_HERE = "Not run: the run ended here."
+
+
+class Answers:
+    """What becomes of one reply's calls."""
+
+    def __init__(
+        self,
+        run: Run,
+        response: ModelResponse,
+        *,
+        gate: Gate,
+        registry: ToolRegistry,
+        interrupt: Interrupt,
+        log: ActionLog,
+        done_marker: str | None,
+    ) -> None:
+        """Take the run and the reply; nothing is judged yet.
+
+        A command that succeeds and whose output begins with `done_marker` ends the run; None: none does.
+        """
+        self._run = run
+        self._response = response
+        self._gate = gate
+        self._registry = registry
+        self._interrupt = interrupt
+        self._log = log
+        self._done_marker = done_marker
+        self._proposals: list[Proposal] = []
+        self._results: dict[int, ToolResult] = {}
+
+    def give(self) -> RunResult | None:
+        """Run what may run, and give every call its result, even if something in here raises.
+
+        Returns how the run ended, or None where it goes on. Raises GateError, LogError.
+
+        INVARIANT: reply and results enter the history in one step; there is no moment at which a call lacks its result.
+        """
+        response = self._response
+        try:
+            self._proposals = [self._gate.propose(call) for call in response.tool_calls]
+            if response.finish_reason is not FinishReason.DONE:
+                stopped = self._run.stopped(*unusable(response))
+                self._skip_rest(stopped.detail)
+                return stopped
+            return self._run_calls()
+        finally:
+            results = [
+                self._results[index].content if index in self._results else _ENDED_HERE
+                for index in range(len(response.tool_calls))
+            ]
+            self._run.session.history.reply(response.text, response.tool_calls, results, response.echo)
+
+    def _run_calls(self) -> RunResult | None:
+        prepared = [self._prepare(proposal.call) for proposal in self._proposals]
+        for index, action in enumerate(prepared):
+            if isinstance(action, Action) and self._gate.blocks(action):
+                return self._stop_at_block(index, action)
+        for index, proposal in enumerate(self._proposals):
+            # What ran before may have changed what this call means: paths and contents are taken anew.
+            action = prepared[index] if index == 0 else self._prepare(proposal.call)
+            stopped = self._run_call(index, proposal, action)
+            if stopped is None and self._interrupt.requested:
+                stopped = self._run.stopped(StopReason.INTERRUPTED, f"interrupted after {self._run.last_action}")
+            if stopped is not None:
+                self._skip_rest(stopped.detail or "the run was done")
+                return stopped
+        return None
+
+    def _prepare(self, call: ToolCall) -> Action | ToolError:
+        try:
+            return self._registry.prepare(call)
+        except ToolError as error:
+            return error
+
+    def _run_call(self, index: int, proposal: Proposal, action: Action | ToolError) -> RunResult | None:
+        run = self._run
+        if isinstance(action, ToolError):
+            self._results[index] = self._gate.refuse_invalid(proposal, f"Error: {action}")
+            limit = run.misunderstood()
+            return run.stopped_at_limit(limit, self._log) if limit else None
+        run.bad_calls = 0
+        ruling = self._gate.authorize(proposal, action)
+        if isinstance(ruling, Refusal):
+            return self._refused(index, ruling)
+        run.last_action = f"{action.tool}: {action.summary}"
+        result = self._results[index] = self._run_permitted(ruling)
+        self._gate.settle(ruling, result)
+        if result.status is ResultStatus.INTERRUPTED:
+            return run.stopped(StopReason.INTERRUPTED, f"interrupted during {run.last_action}")
+        return self._done(result)
+
+    def _run_permitted(self, permit: Permit) -> ToolResult:
+        try:
+            with self._interrupt:
+                return self._registry.run(permit)
+        except KeyboardInterrupt:
+            return ToolResult(
+                call_id=permit.action.call.id,
+                status=ResultStatus.INTERRUPTED,
+                content="Interrupted by the person; what it had begun may be done in part.",
+            )
+
+    def _done(self, result: ToolResult) -> RunResult | None:
+        """Return the end of the run where a command said that it is done: it succeeded, and printed the marker first."""
+        marker = self._done_marker
+        succeeded = result.status is ResultStatus.OK and result.exit_code == 0
+        if not marker or not succeeded or not result.content.startswith(marker):
+            return None
+        printed = result.content.removeprefix(marker).splitlines()
+        if printed and printed[-1].startswith("[exit code 0, "):
+            printed.pop()  # the tool's own last line is no part of the answer
+        self._run.text = "\n".join(printed).strip()
+        return self._run.stopped(StopReason.COMPLETED)
+
+    def _refused(self, index: int, refusal: Refusal) -> RunResult | None:
+        run, call = self._run, refusal.proposal.call
+        blocked = refusal.decision is Decision.BLOCK
+        status = ResultStatus.BLOCKED if blocked else ResultStatus.DENIED
+        self._results[index] = ToolResult(call_id=call.id, status=status, content=refusal.text)
+        run.last_action = f"{refusal.action.tool}: {refusal.action.summary} (refused)"
+        limit = run.refused(call)
+        if blocked:
+            return run.stopped(StopReason.BLOCKED, refusal.text)
+        if refusal.ends_turn:
+            return run.stopped(StopReason.INTERRUPTED, "stopped by the person at a question")
+        return run.stopped_at_limit(limit, self._log) if limit else None
+
+    def _stop_at_block(self, index: int, action: Action) -> RunResult:
+        """Record the block and answer the others: none of a reply's calls runs when one of them is blocked."""
+        ruling = self._gate.authorize(self._proposals[index], action)
+        if not isinstance(ruling, Refusal):
+            raise GateError("a call that was judged a block was permitted a moment later")
+        self._refused(index, ruling)
+        self._skip_rest("another call of the same reply was blocked, and the run stops")
+        return self._run.stopped(StopReason.BLOCKED, ruling.text)
+
+    def _skip_rest(self, why: str) -> None:
+        for index, proposal in enumerate(self._proposals):
+            if index not in self._results:
+                self._results[index] = self._gate.skip(proposal, why)
+
+
+def unusable(response: ModelResponse) -> tuple[StopReason, str]:
+    """Return how a run ends on a reply that says itself that it is not whole."""
+    if response.finish_reason is FinishReason.LENGTH:
+        return StopReason.LENGTH, "the reply was cut at the model's length limit; nothing of it ran"
+    return StopReason.CONTENT_FILTER, "the reply was withheld by the provider's content filter; nothing of it ran"

@@ -1,0 +1,157 @@
+"""The conversation: the one place that adds to it, and the form in which a record holds it; pure, sends nothing.
+
+INVARIANT: every call has exactly one result, with its id, in call order, and no two messages of the person, nor two
+replies, stand next to each other: servers that check refuse anything else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from harness.action_log import MASK
+from harness.actions import JsonValue
+from harness.log_order import LogRecord
+from harness.messages import Message, Role, ToolCall
+from harness.record import replace
+
+
+class History:
+    """A conversation. `messages[0]` is the system message; positions in ranges are counted without it."""
+
+    def __init__(self, system: str) -> None:
+        """Begin with the system message alone."""
+        self.messages: list[Message] = [Message(role=Role.SYSTEM, content=system)]
+
+    def ask(self, text: str) -> None:
+        """Add what the person says; it is joined to an earlier message of theirs that got no answer."""
+        self._add(Message(role=Role.USER, content=text))
+
+    def reply(self, text: str, calls: Sequence[ToolCall] = (), results: Sequence[str] = (), echo: str = "") -> None:
+        """Add a reply and the results of its calls, in one step. Raises ValueError unless each call has one result."""
+        answers = [
+            Message(role=Role.TOOL, content=result, tool_call_id=call.id)
+            for call, result in zip(calls, results, strict=True)
+        ]
+        self._add(Message(role=Role.ASSISTANT, content=text, tool_calls=tuple(calls), echo=echo), *answers)
+
+    def splice(self, start: int, stop: int, messages: Sequence[Message] = ()) -> None:
+        """Put `messages` in the place of those from `start` up to `stop`.
+
+        Raises ValueError, and changes nothing, for a range that is none, or if a call and its result would be parted.
+        """
+        self.messages[:] = self._spliced(start, stop, messages)
+
+    def check_splice(self, start: int, stop: int, messages: Sequence[Message] = ()) -> None:
+        """Raise ValueError where `splice` would; change nothing."""
+        self._spliced(start, stop, messages)
+
+    def _spliced(self, start: int, stop: int, messages: Sequence[Message]) -> list[Message]:
+        if not 0 <= start <= stop < len(self.messages):
+            raise ValueError(f"the conversation has no messages {start} to {stop}")
+        changed = History("")
+        changed.messages = self.messages[: start + 1]
+        for message in (*messages, *self.messages[stop + 1 :]):
+            changed._add(message)
+        problem = pairing_problem(changed.messages[1:])
+        if problem:
+            raise ValueError(problem)
+        return changed.messages
+
+    @property
+    def last_turn(self) -> tuple[int, int]:
+        """The range of the last message of the person and all that followed it; empty where they said nothing."""
+        stop = len(self.messages) - 1
+        spoken = (index for index in range(stop, 0, -1) if self.messages[index].role is Role.USER)
+        return next(spoken, stop + 1) - 1, stop
+
+    def _add(self, message: Message, *following: Message) -> None:
+        last, position = self.messages[-1], len(self.messages)
+        if message.role is last.role is Role.USER or (message.role is last.role is Role.ASSISTANT and _is_final(last)):
+            content = "\n\n".join(text for text in (last.content, message.content) if text)
+            message, position = replace(message, content=content), position - 1
+        # INVARIANT: one step, so that an interrupt cannot leave a call without its result.
+        self.messages[position:] = (message, *following)
+
+
+def _is_final(reply: Message) -> bool:
+    return not reply.tool_calls
+
+
+def pairing_problem(messages: Sequence[Message]) -> str:
+    """Return where a call lacks its result, or a result its call; an empty text where all is well.
+
+    `messages` are those after the system message.
+    """
+    awaited: list[str] = []
+    for number, message in enumerate(messages):
+        match message.role:
+            case Role.TOOL:
+                if not awaited or message.tool_call_id != awaited.pop(0):
+                    return f"message {number} is a result of {message.tool_call_id}, which is not due there"
+                continue
+            case Role.SYSTEM:
+                return f"message {number} is a second system message"
+            case Role.USER | Role.ASSISTANT:
+                pass
+        if awaited:
+            return f"the call {awaited[0]} has no result directly after it"
+        awaited = [call.id for call in message.tool_calls]
+        if len({*awaited, ""}) != len(awaited) + 1 or (awaited and message.role is not Role.ASSISTANT):
+            return f"message {number} has calls that cannot be told apart, or should have none"
+    return f"the call {awaited[0]} has no result" if awaited else ""
+
+
+def message_json(message: Message) -> JsonValue:
+    """Return a message as a record holds it: what is empty is left out."""
+    value: dict[str, JsonValue] = {"role": message.role.value, "content": message.content}
+    if message.tool_calls:
+        value["tool_calls"] = [
+            {"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        value["tool_call_id"] = message.tool_call_id
+    if message.echo:
+        value["echo"] = message.echo
+    return value
+
+
+def message_of(value: JsonValue) -> Message:
+    """Return the message that a record holds. Raises ValueError if it is none."""
+    if not isinstance(value, dict):
+        raise ValueError("a message is not an object")  # noqa: TRY004 - of what was read, not of an argument
+    calls = value.get("tool_calls", [])
+    if not isinstance(calls, list):
+        raise ValueError("the calls of a message are not a list")  # noqa: TRY004 - of what was read, not of an argument
+    return Message(
+        role=Role(text_of(value, "role")),
+        content=text_of(value, "content"),
+        tool_calls=tuple(_call_of(call) for call in calls),
+        tool_call_id=None if value.get("tool_call_id") is None else text_of(value, "tool_call_id"),
+        echo=whole_echo(value.get("echo")),
+    )
+
+
+def _call_of(value: JsonValue) -> ToolCall:
+    if not isinstance(value, dict):
+        raise ValueError("a call is not an object")  # noqa: TRY004 - of what was read, not of an argument
+    return ToolCall(id=text_of(value, "id"), name=text_of(value, "name"), arguments=text_of(value, "arguments"))
+
+
+def text_of(value: LogRecord, name: str) -> str:
+    """Return a text out of a record. Raises ValueError if it is none."""
+    text = value.get(name)
+    if not isinstance(text, str):
+        raise ValueError(f"{name} is not a text")  # noqa: TRY004 - of what was read, not of an argument
+    return text
+
+
+def whole_echo(value: JsonValue) -> str:
+    """Return what a provider wants back, or nothing where the log does not have it as it came."""
+    if not isinstance(value, str) or MASK in value:
+        return ""
+    try:
+        json.loads(value)
+    except (ValueError, RecursionError):
+        return ""
+    return value

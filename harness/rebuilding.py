@@ -1,0 +1,180 @@
+"""The way back from the records of one session to its conversation, whatever ended it; pure, reads no file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from harness.actions import JsonValue
+from harness.history import History, message_of, text_of, whole_echo
+from harness.log_order import LogRecord
+from harness.messages import Message, ToolCall, Usage
+from harness.record import Record
+
+UNKNOWN = (
+    "Unknown: the harness was stopped while this call ran; it may have been done in part or wholly. Look before you "
+    "repeat it."
+)
+NOT_RUN = "Not run: the harness was stopped before this call's turn came."
+SUMMARY = "summary"
+"""The purpose of a request that is no part of the conversation."""
+_SHOWN_CHARACTERS = 200
+"""How much is kept of the beginning of arguments that the log has cut."""
+
+
+class Rebuilt(Record):
+    """What the records of one session come to."""
+
+    messages: tuple[Message, ...] = ()
+    """The conversation without its system message; every call has its result."""
+    usage: Usage = Usage()
+    """Of the whole session, summaries included."""
+    unknown_calls: tuple[ToolCall, ...] = ()
+    """Calls that ran when the harness was stopped; the conversation says that their end is unknown."""
+    cut_arguments: int = 0
+    """Calls of which the log has only the beginning of the arguments."""
+    model: str = ""
+    workspace: str = ""
+    mode: str = ""
+    ended: str = ""
+    """The stop reason; empty where the session never said that it ended."""
+
+    @property
+    def open_calls(self) -> int:
+        """How many calls were answered as unknown."""
+        return len(self.unknown_calls)
+
+
+def rebuilt(records: Iterable[LogRecord]) -> Rebuilt:
+    """Return what the records of one session, in their order, come to, however the session ended.
+
+    Texts that the log has masked stay masked. Raises ValueError for records that no agent writes.
+    """
+    rebuilding = _Rebuilding()
+    for record in records:
+        rebuilding.take(record)
+    return rebuilding.result()
+
+
+class _Reply:
+    """A reply of which the calls are still to come, or their results."""
+
+    def __init__(self, text: str, echo: str, expected: JsonValue) -> None:
+        self.text = text
+        self.echo = echo
+        self.expected = expected
+        self.calls: dict[int, ToolCall] = {}
+        self.begun: set[int] = set()
+        self.results: dict[int, str] = {}
+
+
+class _Rebuilding:
+    """What the records so far came to."""
+
+    def __init__(self) -> None:
+        self._history = History("")
+        self._reply: _Reply | None = None
+        self._usage = Usage()
+        self._unknown: list[ToolCall] = []
+        self._cut: set[int] = set()
+        self._first: LogRecord = {}
+        self._ended = ""
+
+    def take(self, record: LogRecord) -> None:
+        match record["kind"]:
+            case "session_started":
+                self._first = record
+            case "user_message":
+                self._finish_reply()
+                self._history.ask(text_of(record, "text"))
+            case "model_response":
+                self._usage += _usage_of(record)
+                if record.get("purpose") != SUMMARY:
+                    self._finish_reply()
+                    self._reply = _Reply(text_of(record, "text"), whole_echo(record.get("echo")), record.get("calls"))
+            case "call_proposed" | "intent" | "outcome":
+                self._take_call(record)
+            case "history_changed":
+                self._finish_reply()
+                self._change(record)
+            case "session_ended":
+                self._ended = str(record.get("stop") or "unknown")
+            case _:
+                pass  # decisions, questions, errors: no part of the conversation
+
+    def result(self) -> Rebuilt:
+        self._finish_reply()
+        return Rebuilt(
+            messages=tuple(self._history.messages[1:]),
+            usage=self._usage,
+            unknown_calls=tuple(self._unknown),
+            cut_arguments=len(self._cut),
+            model=str(self._first.get("model") or ""),
+            workspace=str(self._first.get("workspace") or ""),
+            mode=str(self._first.get("mode") or ""),
+            ended=self._ended,
+        )
+
+    def _take_call(self, record: LogRecord) -> None:
+        number, reply = record.get("call"), self._reply
+        if not isinstance(number, int) or reply is None:
+            raise ValueError(f"record {record.get('seq')} is of a call that no reply made")
+        if record["kind"] == "call_proposed":
+            reply.calls[number] = self._call(record, number, {call.id for call in reply.calls.values()})
+        elif number not in reply.calls:
+            raise ValueError(f"record {record.get('seq')} is of call {number}, which the last reply did not make")
+        elif record["kind"] == "intent":
+            reply.begun.add(number)
+        else:
+            reply.results[number] = text_of(record, "content")
+
+    def _call(self, record: LogRecord, number: int, taken: set[str]) -> ToolCall:
+        identity, arguments = text_of(record, "id"), text_of(record, "arguments")
+        if not identity or identity in taken:  # masked beyond recognition; no adapter lets it through
+            identity = f"call_{number}"
+        if "arguments_characters" in record:
+            self._cut.add(number)
+            note = (
+                f"These arguments, {record['arguments_characters']} characters, were too long for the log and are cut."
+            )
+            arguments = json.dumps({"harness_note": note, "beginning": arguments[:_SHOWN_CHARACTERS]})
+        return ToolCall(id=identity, name=text_of(record, "tool"), arguments=arguments)
+
+    def _finish_reply(self) -> None:
+        """Put the reply into the conversation, with a result for each of its calls.
+
+        What a provider wants back with a reply it wants with the whole of it, or not at all.
+        """
+        reply, self._reply = self._reply, None
+        if reply is None or not (reply.calls or reply.text or reply.expected == 0):
+            return  # stopped before the first call of a reply without text: nothing is known of it
+        whole = len(reply.calls) == reply.expected and not self._cut & reply.calls.keys()
+        results = [self._result(reply, number) for number in reply.calls]
+        self._history.reply(reply.text, tuple(reply.calls.values()), results, reply.echo if whole else "")
+
+    def _result(self, reply: _Reply, number: int) -> str:
+        if number in reply.results:
+            return reply.results[number]
+        if number not in reply.begun:
+            return NOT_RUN
+        self._unknown.append(reply.calls[number])
+        return UNKNOWN
+
+    def _change(self, record: LogRecord) -> None:
+        start, stop, messages = record.get("start"), record.get("stop"), record.get("messages", [])
+        if not (isinstance(start, int) and isinstance(stop, int) and isinstance(messages, list)):
+            raise ValueError(f"record {record.get('seq')} changes the conversation without sense")  # noqa: TRY004
+        self._history.splice(start, stop, [message_of(message) for message in messages])
+
+
+def _usage_of(record: LogRecord) -> Usage:
+    def count(name: str) -> int:
+        value = record.get(name)
+        return value if isinstance(value, int) else 0
+
+    return Usage(
+        input_tokens=count("input_tokens"),
+        output_tokens=count("output_tokens"),
+        cached_tokens=count("cached_tokens"),
+        unreported=count("unreported"),
+    )
