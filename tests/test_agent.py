@@ -24,12 +24,22 @@ from harness.action_log import ActionLog, read_log
 from harness.actions import Access, Action, Effects, Facet, JsonValue, PathAccess, Place
 from harness.agent import Agent
 from harness.approval import Answer, Approval, Approver, ScriptedAnswers
-from harness.errors import CutReply, LogError, ModelError, ToolError
+from harness.errors import CutReply, LogError, ModelError, ModelFault, ToolError
 from harness.interrupt import Interrupt
 from harness.limits import Limits
 from harness.log_check import Verification, verify
 from harness.log_order import LogRecord
-from harness.messages import FinishReason, Message, ModelResponse, Role, RunResult, StopReason, ToolCall, Usage
+from harness.messages import (
+    FinishReason,
+    Message,
+    ModelResponse,
+    ResultStatus,
+    Role,
+    RunResult,
+    StopReason,
+    ToolCall,
+    Usage,
+)
 from harness.model import Retry
 from harness.policy import Verdict
 from harness.policy_file import parse_policy
@@ -145,6 +155,10 @@ class Probe:
                 raise KeyboardInterrupt
             case "leave a mark":
                 os.close(os.open(f"{self._path}.mark", os.O_WRONLY | os.O_CREAT, 0o600))
+            case str(do) if do.startswith("show "):
+                return ToolOutput(content=do.removeprefix("show "), exit_code=0)
+            case str(do) if do.startswith("fail DONE"):
+                return ToolOutput(content="DONE", status=ResultStatus.FAILED, exit_code=1)
             case "be signalled":
                 self._interrupt.request()
             case "be signalled for later":
@@ -187,6 +201,8 @@ class Scene:
         room: int | None = None,
         on_text: OnText = lambda text: None,
         monotonic: Callable[[], float] = lambda: 0.0,
+        context_tokens: int | None = None,
+        done_marker: str | None = None,
     ) -> None:
         self.path = path
         self.ran: list[str] = []
@@ -204,6 +220,8 @@ class Scene:
             on_text=on_text,
             interrupt=self.interrupt,
             monotonic=monotonic,
+            context_tokens=context_tokens,
+            done_marker=done_marker,
         )
         if room is not None:
             self.log.observers.append(lambda record: self.log.close() if self.log.count >= room else None)
@@ -1235,3 +1253,159 @@ def test_whatever_the_model_and_the_person_do_the_promises_hold(
             scene.check()
             check_ends(path)
         scene.log.close()
+
+
+# --- a conversation made shorter -------------------------------------------------------------------------------------
+
+LONG = "many words " * 3_000
+TOO_LONG = ModelError("the conversation is too long", fault=ModelFault.CONTEXT)
+SUMMARY = reply(text="They asked for work, and some was done.")
+
+
+def summarized(scene: Scene) -> list[str]:
+    """Return how long each request's conversation was, a request for a summary marked, and what the log says of it."""
+    told = []
+    for record in read_log(scene.path):
+        if record["kind"] == "model_request":
+            told.append(f"{record.get('purpose', 'turn')} of {record['messages']}")
+        elif record["kind"] == "history_changed":
+            told.append(f"{record['why']} {record['start']} to {record['stop']}")
+    return told
+
+
+def test_a_conversation_that_is_too_long_is_summarized_once_and_the_turn_goes_on(path: str) -> None:
+    scene = Scene(path, reply(call(1, "free", LONG)), TOO_LONG, SUMMARY, DONE)
+    assert scene.play().stop is StopReason.COMPLETED
+    assert summarized(scene) == ["turn of 2", "turn of 4", "summary of 2", "compacted 0 to 3", "turn of 2"]
+    assert scene.session is not None
+    system, asked, answered = scene.session.messages
+    assert (system.content, answered.content) == ("be careful", "done")
+    assert "They asked for work, and some was done." in asked.content
+    assert asked.content.endswith("go")
+
+
+def test_too_long_a_second_time_is_an_end(path: str) -> None:
+    scene = Scene(path, reply(call(1, "free", LONG)), TOO_LONG, SUMMARY, TOO_LONG)
+    result = scene.play()
+    assert (result.stop, result.detail, result.turns) == (StopReason.MODEL_ERROR, "the conversation is too long", 4)
+
+
+@pytest.mark.parametrize(
+    ("answer", "stop", "detail"),
+    [
+        pytest.param(
+            ModelError("status 500"),
+            StopReason.MODEL_ERROR,
+            "the conversation is too long A summary could not help: status 500",
+            id="the request for it fails",
+        ),
+        pytest.param(
+            reply(text=" "),
+            StopReason.MODEL_ERROR,
+            "the conversation is too long A summary could not help: the model gave no summary",
+            id="it is empty",
+        ),
+        pytest.param(
+            KeyboardInterrupt(),
+            StopReason.INTERRUPTED,
+            "interrupted while the model was summarizing",
+            id="Ctrl-C meanwhile",
+        ),
+    ],
+)
+def test_a_summary_that_cannot_be_had_leaves_the_conversation_as_it_was(
+    path: str, answer: Step, stop: StopReason, detail: str
+) -> None:
+    scene = Scene(path, reply(call(1, "free", LONG)), TOO_LONG, answer)
+    result = scene.play()
+    assert (result.stop, result.detail) == (stop, detail)
+    assert scene.session is not None
+    assert len(scene.session.messages) == 4
+    assert "compacted" not in " ".join(summarized(scene))
+
+
+def test_near_the_context_limit_the_older_part_is_summarized_before_the_next_request(path: str) -> None:
+    script = (
+        reply(call(1, "free", LONG), usage=(700, 50)),
+        reply(call(2, "free", "more"), usage=(750, 50)),
+        SUMMARY,
+        reply(text="done", usage=(100, 1)),
+    )
+    scene = Scene(path, *script, context_tokens=1_000)
+    assert scene.play().stop is StopReason.COMPLETED
+    assert summarized(scene)[-3:] == ["summary of 2", "compacted 0 to 3", "turn of 4"]
+    assert scene.results() == ["did more"]  # what was done last is kept as it was
+
+
+def test_a_summary_on_demand(path: str) -> None:
+    scene = Scene(path, reply(call(1, "free", LONG)), DONE, SUMMARY, reply(text="again"))
+    session = scene.session = scene.agent.start()
+    scene.agent.run("go", session)
+    assert scene.agent.compact(session) == ""
+    assert len(session.messages) == 2
+    assert scene.agent.compact(session) == "there is nothing in the conversation that is worth a summary"
+    assert scene.agent.run("go on", session).text == "again"
+    scene.agent.end(session)
+    scene.check()
+
+
+def test_a_summary_counts_against_the_limits(path: str) -> None:
+    scene = Scene(path, reply(call(1, "free", LONG)), TOO_LONG, SUMMARY, DONE, limits=Limits(max_turns=3))
+    result = scene.play()
+    assert (result.stop, result.turns) == (StopReason.LIMIT, 3)
+
+
+# --- a conversation that goes on, or is changed ------------------------------------------------------------------------
+
+
+def test_a_carried_conversation_stands_in_the_new_log_and_before_the_model(path: str) -> None:
+    carried = [Message(role=Role.USER, content="before"), Message(role=Role.ASSISTANT, content="yes")]
+    scene = Scene(path, DONE)
+    scene.session = scene.agent.start(carried=carried, origin={"session": "abc", "how": "forked"})
+    scene.agent.run("now", scene.session)
+    scene.agent.end(scene.session)
+    scene.check()
+    assert [message.content for message in scene.model.seen[0]] == ["be careful", "before", "yes", "now"]
+    started, changed, *_ = read_log(path)
+    assert started["origin"] == {"session": "abc", "how": "forked"}
+    assert (changed["why"], changed["start"], changed["stop"]) == ("forked", 0, 0)
+
+
+def test_a_change_that_would_part_a_call_from_its_result_changes_nothing_and_is_not_recorded(path: str) -> None:
+    scene = Scene(path, reply(call(1, "free")), DONE)
+    session = scene.session = scene.agent.start()
+    scene.agent.run("go", session)
+    before, records = list(session.messages), scene.log.count
+    with pytest.raises(ValueError, match="result"):
+        scene.agent.change_history(session, "undone", 0, 2)
+    assert (session.messages, scene.log.count) == (before, records)
+    scene.agent.change_history(session, "undone", 0, 4)
+    assert [message.role for message in session.messages] == [Role.SYSTEM]
+    scene.agent.end(session)
+
+
+# --- a command that says that it is done -------------------------------------------------------------------------------
+
+MARKER_ROWS: dict[str, tuple[str | None, str, str, bool]] = {
+    "the output begins with the marker": ("DONE", "show DONE\nall green\n[exit code 0, 0.1 s]", "all green", True),
+    "the marker alone": ("DONE", "show DONE", "", True),
+    "the marker later on": ("DONE", "show x\nDONE", "", False),
+    "no marker is set": (None, "show DONE", "", False),
+    "the command failed": ("DONE", "fail DONE", "", False),
+}
+
+
+@pytest.mark.parametrize(("marker", "do", "text", "ends"), MARKER_ROWS.values(), ids=MARKER_ROWS)
+def test_a_marker_ends_the_run(path: str, marker: str | None, do: str, text: str, ends: bool) -> None:
+    """The rest of the reply's calls is answered as not run."""
+    scene = Scene(path, reply(call(1, "free", do), call(2, "free", "after")), DONE, done_marker=marker)
+    result = scene.play()
+    assert (result.stop, result.text) == (StopReason.COMPLETED, text if ends else "done")
+    assert ("free after" in scene.ran) is not ends
+    if ends:
+        assert scene.results()[1] == "Not run: the run was done"
+
+
+def test_a_limit_on_the_cost_needs_prices(path: str) -> None:
+    with pytest.raises(ValueError, match="needs prices"):
+        Scene(path, limits=Limits(max_cost=1.0))

@@ -1,0 +1,98 @@
+"""AGENTS.md: which files are read, in which order, and which never are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.instructions import MAX_FILE_BYTES, as_context, find_instructions
+
+
+def lay(folder: Path, text: str = "", name: str = "AGENTS.md") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(text or f"of {folder.name}")
+    return path
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository in a folder that has an AGENTS.md of its own."""
+    lay(tmp_path)
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    (tmp_path / "repo" / "a" / "b").mkdir(parents=True)
+    return tmp_path / "repo"
+
+
+def texts(root: Path, own: Path | None = None) -> list[str]:
+    return [file.text for file in find_instructions(str(root), own=str(own) if own else None).files]
+
+
+def skipped(root: Path) -> list[tuple[str, str]]:
+    return [(os.path.relpath(one.path, root), one.why) for one in find_instructions(str(root)).skipped]
+
+
+def test_up_to_the_root_of_the_repository_and_no_further_the_closest_last(repository: Path) -> None:
+    lay(repository)
+    lay(repository / "a" / "b")
+    assert texts(repository / "a" / "b") == ["of repo", "of b"]
+    assert texts(repository / "a") == ["of repo"]
+
+
+def test_outside_every_repository_the_own_file_alone(tmp_path: Path) -> None:
+    lay(tmp_path)
+    lay(tmp_path / "plain")
+    assert texts(tmp_path / "plain") == ["of plain"]
+
+
+def test_the_persons_own_file_comes_first(repository: Path, tmp_path: Path) -> None:
+    lay(repository)
+    assert texts(repository, lay(tmp_path / "config")) == ["of config", "of repo"]
+    assert texts(repository, tmp_path / "nowhere" / "AGENTS.md") == ["of repo"]
+
+
+def test_a_link_is_never_followed(repository: Path, tmp_path: Path) -> None:
+    """A repository could have a private file read, and sent to a provider."""
+    secret = lay(tmp_path / "private", "the key", "id_rsa")
+    (repository / "AGENTS.md").symlink_to(secret)
+    assert (texts(repository), skipped(repository)) == ([], [("AGENTS.md", "it is a link, which is not followed")])
+
+
+def test_what_is_no_text_file_is_passed_over_at_once(repository: Path) -> None:
+    os.mkfifo(repository / "AGENTS.md")
+    lay(repository / "a").write_bytes(b"a\0b")
+    (repository / "a" / "b" / "AGENTS.md").mkdir()
+    assert (texts(repository / "a" / "b"), skipped(repository / "a" / "b")) == (
+        [],
+        [
+            ("../../AGENTS.md", "it is no regular file"),
+            ("../AGENTS.md", "it is no text"),
+            ("AGENTS.md", "it is no regular file"),
+        ],
+    )
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can lay a file in another's name")
+def test_what_somebody_else_laid_above_the_workspace_is_passed_over(repository: Path) -> None:
+    os.chown(lay(repository), 65534, 65534)
+    os.chown(lay(repository / "a"), 65534, 65534)
+    assert texts(repository / "a") == ["of a"]
+    assert skipped(repository / "a") == [("../AGENTS.md", "it lies above the workspace and belongs to somebody else")]
+
+
+def test_a_long_file_is_cut_and_says_so(repository: Path) -> None:
+    lay(repository, "x" * MAX_FILE_BYTES + "the end")
+    (text,) = texts(repository)
+    assert text == "x" * MAX_FILE_BYTES + f"\n[cut: only the first {MAX_FILE_BYTES} bytes were read]"
+
+
+def test_the_model_is_told_where_it_comes_from_and_that_it_permits_nothing(repository: Path) -> None:
+    lay(repository, "Run make test.\n")
+    context = as_context(find_instructions(str(repository)))
+    path = repository / "AGENTS.md"
+    assert context.endswith(f"\n\n--- {path} ---\nRun make test.\n--- end of {path} ---")
+    assert "grants no permission" in context
+    assert as_context(find_instructions(str(repository / "a" / "b" / "none"))) != ""
+    assert as_context(find_instructions("/proc")) == ""

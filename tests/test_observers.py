@@ -1,0 +1,190 @@
+"""Observers: they hear everything in order, one end for each run, and nothing that they do changes a run."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.action_log import ActionLog
+from harness.agent import Agent
+from harness.approval import deny_all
+from harness.errors import ModelError
+from harness.log_order import LogRecord
+from harness.messages import FinishReason, Message, ModelResponse, RunResult, StopReason, Usage
+from harness.observers import MAX_WAITING, PARTING_SECONDS, Observer, Observers
+from harness.policy_file import parse_policy
+from harness.tool import ToolSpec
+
+
+class Speaking:
+    """A model that says what the test gives it, word by word, or raises it."""
+
+    name = "speaking"
+
+    def __init__(self, *answers: str | BaseException) -> None:
+        self._answers = iter(answers)
+
+    def complete(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        *,
+        on_text: Callable[[str], None],
+        on_retry: object,
+        seconds: float | None = None,
+    ) -> ModelResponse:
+        answer = next(self._answers)
+        if isinstance(answer, BaseException):
+            raise answer
+        for word in answer.split():
+            on_text(word)
+        return ModelResponse(text=answer, tool_calls=(), finish_reason=FinishReason.DONE, usage=Usage())
+
+
+class Hearing(Observer):
+    """Notes what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def text(self, delta: str) -> None:
+        self.heard.append(f"text {delta}")
+
+    def record(self, record: LogRecord) -> None:
+        self.heard.append(f"record {record['kind']}")
+
+    def output(self, printed: str) -> None:
+        self.heard.append(f"output {printed}")
+
+    def end(self, result: RunResult) -> None:
+        self.heard.append(f"end {result.stop.value}")
+
+
+class Raising(Observer):
+    """Fails at everything, in the ways in which programs fail."""
+
+    def text(self, delta: str) -> None:
+        raise SystemExit(delta)
+
+    def record(self, record: LogRecord) -> None:
+        raise KeyboardInterrupt
+
+    def end(self, result: RunResult) -> None:
+        raise RuntimeError(result.stop)
+
+
+class Blocked(Hearing):
+    """Hears nothing until it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let = threading.Event()
+
+    def text(self, delta: str) -> None:
+        self.let.wait(30)
+        super().text(delta)
+
+
+def agent(path: Path, observers: Observers, *answers: str | BaseException) -> Agent:
+    policy = parse_policy(b'version = 1\nname = "p"\n', "p.toml")
+    log = ActionLog.open(str(path / "log.jsonl"))
+    return Agent(model=Speaking(*answers), tools=[], policy=policy, approver=deny_all, log=log, observers=observers)
+
+
+BEGIN = ["record session_started", "record user_message", "record model_request"]
+
+
+def test_everything_is_heard_in_order_and_the_end_last(tmp_path: Path) -> None:
+    hearing = Hearing()
+    assert agent(tmp_path, Observers([hearing]), "a b").run("go").stop is StopReason.COMPLETED
+    assert hearing.heard == [
+        *BEGIN, "text a", "text b", "record model_response", "record session_ended", "end completed",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("answer", "end"),
+    [
+        pytest.param(ModelError("no"), "end model_error", id="a failed model"),
+        pytest.param(KeyboardInterrupt(), "end interrupted", id="an interrupt"),
+    ],
+)
+def test_every_end_is_told_once(tmp_path: Path, answer: BaseException, end: str) -> None:
+    hearing = Hearing()
+    agent(tmp_path, Observers([hearing]), answer).run("go")
+    assert [heard for heard in hearing.heard if heard.startswith("end")] == [end]
+    assert hearing.heard[-1] == end
+
+
+def test_an_unexpected_exception_is_an_end_too(tmp_path: Path) -> None:
+    hearing = Hearing()
+    with pytest.raises(GeneratorExit):
+        agent(tmp_path, Observers([hearing]), GeneratorExit()).run("go")
+    assert hearing.heard[-1] == "end internal_error"
+
+
+def test_two_runs_are_two_ends(tmp_path: Path) -> None:
+    hearing = Hearing()
+    made = agent(tmp_path, Observers([hearing]), "a", "b")
+    session = made.start()
+    made.run("one", session)
+    made.run("two", session)
+    made.end(session)
+    assert hearing.heard.count("end completed") == 2
+
+
+def test_one_that_raises_everything_changes_nothing(tmp_path: Path) -> None:
+    hearing = Hearing()
+    result = agent(tmp_path, Observers([Raising(), hearing]), "a b").run("go")
+    assert (result.stop, hearing.heard[-1]) == (StopReason.COMPLETED, "end completed")
+
+
+def test_one_that_never_listens_holds_nothing_up(tmp_path: Path) -> None:
+    """The run and the other observer are done at once; the end waits for the slow one only so long."""
+    blocked, hearing = Blocked(), Hearing()
+    started = time.monotonic()
+    result = agent(tmp_path, Observers([hearing, blocked]), "a b").run("go")
+    took = time.monotonic() - started
+    assert (result.stop, hearing.heard[-1], blocked.heard) == (StopReason.COMPLETED, "end completed", BEGIN)
+    assert took < PARTING_SECONDS + 1
+    blocked.let.set()
+
+
+def test_what_one_cannot_take_in_is_dropped_but_never_records_or_the_end() -> None:
+    blocked = Blocked()
+    hub = Observers([blocked])
+    for _ in range(MAX_WAITING + 50):
+        hub.text("x")
+    for number in range(20):
+        hub.record({"kind": f"k{number}"})
+    assert 0 < hub.dropped <= 50
+    blocked.let.set()
+    hub.end(RunResult(stop=StopReason.COMPLETED, text=""))
+    assert blocked.heard[-21:] == [*(f"record k{number}" for number in range(20)), "end completed"]
+
+
+def test_output_is_passed_on_and_the_thread_ends_when_closed() -> None:
+    before = threading.active_count()
+    hearing = Hearing()
+    hub = Observers([hearing])
+    hub.output("line")
+    hub.close()
+    until = time.monotonic() + 5
+    while threading.active_count() > before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert (hearing.heard, threading.active_count()) == (["output line"], before)
+
+
+def test_an_agent_on_the_same_log_is_not_overheard(tmp_path: Path) -> None:
+    """Each hears its own sessions only."""
+    hearing = Hearing()
+    first = agent(tmp_path, Observers([hearing]), "a")
+    first.run("go")
+    heard = len(hearing.heard)
+    policy = parse_policy(b'version = 1\nname = "p"\n', "p.toml")
+    Agent(model=Speaking("b"), tools=[], policy=policy, approver=deny_all, log=first.log).run("go")
+    assert len(hearing.heard) == heard
