@@ -68,7 +68,9 @@ confirm = "block"
 turns = 5
 seconds = 60
 tokens = 1000
+cost = 2.5
 refusals = 3
+bad_calls = 4
 command_seconds = 1.5
 result_characters = 2000
 
@@ -125,7 +127,7 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
             Rule(
                 id="tests",
                 decision=Decision.AUTO,
-                origin=Origin(file="p.toml", line=30),
+                origin=Origin(file="p.toml", line=32),
                 layer=Layer.USER,
                 tools=("bash",),
                 argv=ArgvPattern(tokens=(("pytest", "py.test"),), rest=True, flags=("-q", "-NUM", "--maxfail")),
@@ -138,7 +140,7 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
             Rule(
                 id="secrets",
                 decision=Decision.DENY,
-                origin=Origin(file="p.toml", line=50),
+                origin=Origin(file="p.toml", line=52),
                 layer=Layer.USER,
                 access=(Access.READ,),
                 path=PathPatterns(patterns=(".env", "*.pem")),
@@ -148,7 +150,7 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
             Rule(
                 id="raw",
                 decision=Decision.BLOCK,
-                origin=Origin(file="p.toml", line=60),
+                origin=Origin(file="p.toml", line=62),
                 layer=Layer.USER,
                 text="| sh",
                 reason="No.",
@@ -168,7 +170,9 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
             max_turns=5,
             max_seconds=60.0,
             max_tokens=1000,
+            max_cost=2.5,
             max_refusals=3,
+            max_bad_calls=4,
             command_seconds=1.5,
             result_characters=2000,
         ),
@@ -176,7 +180,7 @@ def test_every_key_is_accepted_and_means_what_it_says() -> None:
         sources=(PolicySource(layer=Layer.USER, path="p.toml", content=FULL.encode()),),
         sandboxes=(
             Sandbox(
-                origin=Origin(file="p.toml", line=24),
+                origin=Origin(file="p.toml", line=26),
                 layer=Layer.USER,
                 required=True,
                 network=False,
@@ -688,7 +692,7 @@ def test_a_loaded_file_is_named_digested_and_guarded(tmp_path: Path) -> None:
     loaded = load_policy(str(link), layer=Layer.PROJECT)
     assert loaded.sources == (PolicySource(layer=Layer.PROJECT, path=str(link), content=FULL.encode()),)
     assert loaded.guarded == (os.path.realpath(path),)
-    assert loaded.rules[0].origin == Origin(file=str(link), line=30)
+    assert loaded.rules[0].origin == Origin(file=str(link), line=32)
     assert loaded.sha256 == parse(FULL).sha256
 
 

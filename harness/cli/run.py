@@ -13,29 +13,32 @@ from harness.approval import deny_all
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit, exit_code
 from harness.cli.policies import describe
+from harness.cli.prompting import prompt_of, system_prompt
 from harness.cli.setup import Parts, close_log
 from harness.cli.trace import Tone
-from harness.errors import LogError, UsageError
+from harness.errors import LogError
 from harness.log_order import LogRecord
 from harness.messages import RunResult, StopReason
 from harness.record import replace
 from harness.visible import visible, visible_line
 
-MAX_PROMPT_BYTES = 1_000_000
-
 
 def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Run one prompt and return the exit code. Raises HarnessError for what fails before the run begins."""
-    prompt = _prompt(arguments)
+    prompt = prompt_of(arguments)
     parts = Parts(arguments, environment, fallback="readonly")
+    system = system_prompt(arguments, parts)
     console = Console(sys.stderr, colour=wants_colour(sys.stderr, environment))
     if arguments.policy is None:
         console.line("harness: no --policy was given; the shipped readonly policy holds (reading only)", Tone.WARNING)
     output = _Output(arguments.output)
     if not arguments.quiet:
         console.line(f"policy: {describe(parts.policy)}; confinement: {parts.level}", Tone.QUIET)
+        for note in system.notes:
+            console.line(note, Tone.QUIET)
         parts.log.observers.append(console.record)
         parts.on_output = console.live
+        parts.on_wait = console.countdown
     parts.log.observers.append(output.record)
     parts.signals.install()
     agent = Agent(
@@ -45,8 +48,12 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         approver=deny_all,
         log=parts.log,
         limits=parts.limits,
-        about={"mode": "run", "argv": list(sys.argv), "workspace": parts.workspace.root},
+        prices=parts.prices,
+        context_tokens=parts.context_tokens,
+        system=system.text,
+        about={"mode": "run", "argv": list(sys.argv), "workspace": parts.workspace.root, **system.about},
         interrupt=parts.interrupt,
+        done_marker=arguments.done_marker,
     )
     output.on_broken = parts.interrupt.request_later
     result = agent.run(prompt)
@@ -70,20 +77,6 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     return Exit.BROKEN_PIPE if output.broken else code
 
 
-def _prompt(arguments: Namespace) -> str:
-    """Return the prompt: the argument, or stdin where it is `-`."""
-    if arguments.prompt != "-":
-        text = str(arguments.prompt)
-    else:
-        data = sys.stdin.buffer.read(MAX_PROMPT_BYTES + 1) if sys.stdin is not None else b""
-        if len(data) > MAX_PROMPT_BYTES:
-            raise UsageError(f"the prompt on stdin is longer than {MAX_PROMPT_BYTES} bytes")
-        text = data.decode("utf-8", "replace")
-    if not text.strip():
-        raise UsageError("the prompt is empty")
-    return text
-
-
 def _summary(result: RunResult, code: Exit, parts: Parts) -> dict[str, object]:
     return {
         "answer": result.text,
@@ -93,6 +86,7 @@ def _summary(result: RunResult, code: Exit, parts: Parts) -> dict[str, object]:
         "turns": result.turns,
         "refusals": result.refusals,
         "usage": {"input_tokens": result.usage.input_tokens, "output_tokens": result.usage.output_tokens},
+        "cost": result.cost,
         "model": parts.model.name,
         "policy": {"name": parts.policy.name, "sha256": parts.policy.sha256},
         "log": parts.log.path,

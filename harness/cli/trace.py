@@ -62,6 +62,9 @@ class Tracer:
             return Line(tone=Tone.WARNING, text=visible_line(text))
         elif kind == "error":
             return Line(tone=Tone.BAD, text=visible_line(f"! {record.get('where')}: {record.get('message')}"))
+        elif kind == "history_changed" and record.get("why") == "compacted":
+            text = "~ the conversation grew long: its older part was summarized (the log keeps all of it)"
+            return Line(tone=Tone.WARNING, text=text)
         elif kind == "limit":
             return Line(tone=Tone.BAD, text=visible_line(f"! limit: {record.get('limit')}"))
         return None

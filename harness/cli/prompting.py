@@ -1,0 +1,124 @@
+"""What the model is told: the system prompt with the project's instructions, and a run's prompt; sends nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+
+from harness.actions import JsonValue
+from harness.agent import DEFAULT_SYSTEM
+from harness.cli.setup import Parts
+from harness.errors import UsageError
+from harness.instructions import NAME, Found, as_context, find_instructions
+from harness.record import Record
+from harness.small_files import read_small
+from harness.template import fill, variables
+from harness.visible import visible_line
+
+MAX_PROMPT_BYTES = 1_000_000
+"""Of a prompt, and of a template."""
+
+
+class SystemPrompt(Record):
+    """The first message of a conversation, and which files are in it."""
+
+    text: str
+    found: Found
+
+    @property
+    def about(self) -> dict[str, JsonValue]:
+        """What the log's first record says of it."""
+        files: list[JsonValue] = [{"path": file.path, "sha256": file.sha256} for file in self.found.files]
+        return {"instructions": files}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know: which files were read, and which were not."""
+        read = ", ".join(file.path for file in self.found.files)
+        passed = [f"not read: {visible_line(one.path, 500)}: {one.why}" for one in self.found.skipped]
+        return (*([f"instructions: {visible_line(read, 1_000)}"] if read else []), *passed)
+
+
+def system_prompt(arguments: Namespace, parts: Parts) -> SystemPrompt:
+    """Return the system prompt: the person's template or the standard one, and the AGENTS.md files.
+
+    A template has these variables: workspace, date, platform, tools, policy and instructions; where it does not place
+    the instructions itself they follow it. Raises UsageError for a template that cannot be read or filled.
+    """
+    wanted = parts.settings.instructions.value and not arguments.no_instructions
+    own = os.path.join(parts.state.config, NAME)
+    found = find_instructions(parts.workspace.root, own=own) if wanted else Found()
+    context = as_context(found)
+    path = parts.settings.system.value
+    if not path:
+        return SystemPrompt(text="\n\n".join(part for part in (DEFAULT_SYSTEM, context) if part), found=found)
+    template = _file(path)
+    values = {
+        "workspace": parts.workspace.root,
+        "date": time.strftime("%Y-%m-%d"),
+        "platform": sys.platform,
+        "tools": ", ".join(tool.spec.name for tool in parts.tools),
+        "policy": parts.policy.name,
+        "instructions": context,
+    }
+    text = fill(template, values, name=path)
+    if context and "instructions" not in variables(template):
+        text = f"{text.rstrip()}\n\n{context}"
+    if not text.strip():
+        raise UsageError(f"the system prompt is empty: {visible_line(path, 500)}")
+    return SystemPrompt(text=text, found=found)
+
+
+def prompt_of(arguments: Namespace) -> str:
+    """Return a run's prompt: the argument, stdin where it is `-`, or a file; filled where --var gives values.
+
+    Raises UsageError if there is none or it is empty, or if a variable lacks its value or a value its variable.
+    """
+    values = _values(arguments.var)
+    if arguments.prompt_file is not None and arguments.prompt is not None:
+        raise UsageError("a prompt and --prompt-file are two prompts; give one of them")
+    if arguments.prompt_file is not None:
+        name = arguments.prompt_file
+        text = fill(_file(name), values, name=name, all_used=True)
+    elif arguments.prompt is None:
+        raise UsageError("there is no prompt: give one, or - to read it from stdin, or --prompt-file FILE")
+    else:
+        text = _stdin() if arguments.prompt == "-" else str(arguments.prompt)
+        if values:  # plain prompts may hold braces
+            text = fill(text, values, name="the prompt", all_used=True)
+    if not text.strip():
+        raise UsageError("the prompt is empty")
+    return text
+
+
+def _values(given: Sequence[str]) -> Mapping[str, str]:
+    values: dict[str, str] = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals or not name.isidentifier() or not name.isascii():
+            raise UsageError(f"--var takes NAME=VALUE, not {visible_line(one)!r}")
+        if name in values:
+            raise UsageError(f"--var gives {name} twice")
+        values[name] = value
+    return values
+
+
+def _stdin() -> str:
+    data = sys.stdin.buffer.read(MAX_PROMPT_BYTES + 1) if sys.stdin is not None else b""
+    if len(data) > MAX_PROMPT_BYTES:
+        raise UsageError(f"the prompt on stdin is longer than {MAX_PROMPT_BYTES} bytes")
+    return data.decode("utf-8", "replace")
+
+
+def _file(path: str) -> str:
+    data = read_small(path, MAX_PROMPT_BYTES)
+    if data is None:
+        what = f"at most {MAX_PROMPT_BYTES} bytes" if os.path.exists(path) else "and there is none"
+        raise UsageError(f"{visible_line(path, 500)} cannot be read: a regular file is wanted, {what}")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{visible_line(path, 500)} is not UTF-8: byte {error.start}") from None
