@@ -1,4 +1,4 @@
-"""A chat completions server on the loopback in which a Player answers; reachable from this machine only, keeps nothing.
+"""A server of both OpenAI APIs on the loopback in which a Player answers; reachable from this machine only, keeps nothing.
 
 Written on bare sockets: http.server costs more to import than this costs to run, and a demo should begin at once.
 """
@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from types import TracebackType
 from typing import BinaryIO, Self, assert_never
 
 from harness.actions import JsonValue
 from harness.messages import ToolCall
-from harness.models.scripted import Answer, Failure, Player, Raw, Reply
+from harness.models.scripted import Answer, Failure, Player, Raw, Reply, refusal
 from harness.record import Record
 
 MAX_LINE_BYTES = 64 * 1024
@@ -24,7 +24,8 @@ MAX_BODY_BYTES = 256 * 1024 * 1024
 _TEXT_PIECE = 12
 """Characters of text per event."""
 _NOT_FOUND = Failure(
-    status=404, body='{"error": {"message": "only /v1/chat/completions and /v1/models are served here"}}'
+    status=404,
+    body='{"error": {"message": "only /v1/chat/completions, /v1/responses and /v1/models are served here"}}',
 )
 _NO_JSON = Failure(status=400, body='{"error": {"message": "the body must be JSON with a content-length"}}')
 _MODELS = b'{"object": "list", "data": [{"id": "scripted", "object": "model"}]}'
@@ -124,8 +125,12 @@ class ScriptServer:
         match request.method, request.path.partition("?")[0]:
             case "POST", "/v1/chat/completions":
                 answer, asked = self._play(request.body)
-                then = _Then.CLOSE if isinstance(answer, Raw) else _Then.KEEP
-                return _on_the_wire(answer, asked, self._fragment), then
+                return _on_the_wire(answer, asked, self._fragment), _then(answer)
+            case "POST", "/v1/responses":
+                answer, asked = self._play_responses(request.body)
+                if isinstance(answer, Reply):
+                    return _response_on_the_wire(answer, asked, self._fragment), _Then.KEEP
+                return _on_the_wire(answer, asked, self._fragment), _then(answer)
             case "GET", "/v1/models":
                 return _with_length(200, _MODELS), _Then.KEEP
             case _:
@@ -138,6 +143,22 @@ class ScriptServer:
             return _NO_JSON, {}
         with self._lock:
             return self._player.answer(asked), asked if isinstance(asked, dict) else {}
+
+    def _play_responses(self, body: bytes) -> tuple[Answer, dict[str, JsonValue]]:
+        from harness.models.scripted_responses import ResponsesProblem, chat_request
+
+        try:
+            asked = json.loads(body)
+        except (ValueError, RecursionError):
+            return _NO_JSON, {}
+        if not isinstance(asked, dict):
+            return refusal("the request must be a JSON object"), {}
+        try:
+            request = chat_request(asked)
+        except ResponsesProblem as problem:
+            return refusal(str(problem)), asked
+        with self._lock:
+            return self._player.answer(request), asked
 
 
 def _read_request(incoming: BinaryIO) -> _Request | None:
@@ -168,12 +189,29 @@ def _on_the_wire(answer: Answer, asked: dict[str, JsonValue], fragment: int) -> 
         case Reply():
             if asked.get("stream") is not True:
                 return _with_length(200, json.dumps(_completion(answer, asked)).encode())
-            head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-            events = [f"data: {data}\n\n".encode() for data in _events(answer, asked, fragment)]
-            chunks = [b"%x\r\n%b\r\n" % (len(event), event) for event in events]
-            return b"".join((head.encode(), *chunks, b"0\r\n\r\n"))
+            return _in_chunks(f"data: {data}\n\n" for data in _events(answer, asked, fragment))
         case _:
             assert_never(answer)
+
+
+def _response_on_the_wire(reply: Reply, asked: dict[str, JsonValue], fragment: int) -> bytes:
+    """Return the bytes of a whole HTTP response of the Responses API."""
+    from harness.models.scripted_responses import response_events, whole_response  # a demo does without
+
+    if asked.get("stream") is not True:
+        return _with_length(200, json.dumps(whole_response(reply, asked)).encode())
+    return _in_chunks(f"event: {name}\ndata: {data}\n\n" for name, data in response_events(reply, asked, fragment))
+
+
+def _in_chunks(events: Iterable[str]) -> bytes:
+    """Return an event stream, each event a chunk of its own."""
+    head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    chunks = [b"%x\r\n%b\r\n" % (len(event), event) for event in (text.encode() for text in events)]
+    return b"".join((head.encode(), *chunks, b"0\r\n\r\n"))
+
+
+def _then(answer: Answer) -> _Then:
+    return _Then.CLOSE if isinstance(answer, Raw) else _Then.KEEP
 
 
 def _with_length(status: int, body: bytes, headers: str = "") -> bytes:

@@ -6,36 +6,36 @@ whole history anew for every turn, repair nothing, and retry out of sight. This 
 
 from __future__ import annotations
 
-import math
 import re
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Generator, Iterator
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, assert_never, cast
 
-from harness.errors import ModelError
+from harness.errors import CutReply, ModelError, ModelFault
 from harness.messages import ModelResponse
 from harness.model import Retry
+from harness.models.connections import Connections
+from harness.models.deadline import Limit, TryClock
 from harness.models.endpoint import Endpoint
-from harness.models.provider_text import excerpt, provider_message
+from harness.models.exchange import Exchange
+from harness.models.failures import FailedTry, Refusal, refusal_of, refused
+from harness.models.provider_text import excerpt
+from harness.models.reading import OutOfTime, read_reply
 from harness.models.reply_body import Assembly, ReplyBody
+from harness.models.retries import Retries, retry_after
 from harness.record import replace
 
 if TYPE_CHECKING:
     import openai
 
-MAX_RETRY_AFTER_SECONDS = 60.0
-"""A provider that asks for a longer wait has failed: a person decides better than a sleeping program."""
-FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.5, 8.0
-"""Doubled from the first to the most, as the SDK does (its `_constants.py`); up to a quarter less by jitter."""
+SDK_SLACK_SECONDS = 60.0
+"""How much later than the deadlines here those of the SDK are, so that they never come first."""
 
-_PASSING_STATUSES = frozenset((408, 409, 429))
 _LOOPBACK = re.compile(r"https?://(localhost|127(\.\d+){3}|\[::1\])(:|/|$)", re.IGNORECASE)
-_TOO_LONG = re.compile(
-    r"context.?(length|window|size)|maximum context|prompt is too long|too many tokens", re.IGNORECASE
-)
-# The server reads the body as it comes, so that the SDK hands it over unread (`_base_client._process_response`).
+# The body is read here as it comes: the SDK hands it over unread (`_base_client._process_response`).
 _UNREAD = {"X-Stainless-Raw-Response": "stream"}
 
 
@@ -45,15 +45,6 @@ class _Answer(Protocol):
     def iter_bytes(self) -> Iterator[bytes]: ...
 
     def close(self) -> None: ...
-
-
-class _PassingFailure(ModelError):
-    """A request that may succeed when it is sent again; never leaves this module."""
-
-    def __init__(self, text: str, retry_after: float | None = None) -> None:
-        super().__init__(text)
-        self.retry_after = retry_after
-        """Seconds, as the provider asks."""
 
 
 class OpenAIWire:
@@ -81,6 +72,9 @@ class OpenAIWire:
         self._jitter = jitter
         self._lock = threading.Lock()
         self._client: openai.OpenAI | None = None
+        self._connections = Connections()
+        """Those of the client."""
+        self._release: Callable[[], object] | None = None
 
     def warm_up(self) -> None:
         """Import the SDK and build the client, in any thread: it takes longer than everything else before a request.
@@ -95,9 +89,9 @@ class OpenAIWire:
     def close(self) -> None:
         """Close the connections; the next `complete` opens new ones."""
         with self._lock:
-            client, self._client = self._client, None
-        if client is not None:
-            client.close()
+            self._client, release, self._release = None, self._release, None
+        if release is not None:
+            release()
 
     def ask(
         self,
@@ -108,45 +102,95 @@ class OpenAIWire:
         taken_ids: AbstractSet[str],
         on_text: Callable[[str], None],
         on_retry: Callable[[Retry], None],
-        seconds: float | None = None,  # noqa: ARG002 - the next commit keeps to it
+        seconds: float | None = None,
+        amended: Callable[[Refusal], bytes | None] | None = None,
     ) -> ModelResponse:
         """POST `body` to `path` below the base URL, and return the reply that `assembly(secret)` puts together.
 
-        Sent again are requests that failed with 408, 409, 429, 500 and above, or on the way, before an event of the
-        reply came in. Raises CutReply and ModelError as `Model.complete` does; exceptions of `on_text`, `on_retry` and
-        `sleep` pass through.
+        Sent again is what failed for a passing reason: see retries.py. `amended` gets what a provider said instead of a
+        reply, and may return another body, which is sent at once; it must know when it has nothing more to change.
+
+        Raises CutReply and ModelError as `Model.complete` does; exceptions of `on_text`, `on_retry` and `sleep` pass
+        through, KeyboardInterrupt at any moment.
         """
+        begun = time.monotonic()
+        run_ends = None if seconds is None else begun + seconds
         client = self._connected()
-        failed = 0
+        retries = Retries(attempts=self._endpoint.attempts, seconds=self._endpoint.retry_seconds)
         while True:
-            reply = ReplyBody(assembly(client.api_key), secret=client.api_key)
+            reply = ReplyBody(assembly(client.api_key), secret=client.api_key, bounds=self._endpoint.bounds)
             try:
-                self._read(client, path, body, reply, on_text)
-            except _PassingFailure as failure:
-                failed += 1
-                retry = self._retry(failure, failed)
-            else:
-                return replace(reply.response(taken_ids), retries=failed)
+                self._try(path, body, reply, on_text, run_ends)
+                return replace(reply.response(taken_ids), retries=retries.failed)
+            except CutReply as cut:
+                failure = FailedTry(str(cut), fault=cut.fault, passing=True, cut=True)
+            except FailedTry as failed:
+                failure = failed
+            if amended is not None and failure.refusal is not None and (other := amended(failure.refusal)) is not None:
+                body = other
+                continue
+            now = time.monotonic()
+            left = None if run_ends is None else run_ends - now
+            retry = retries.after(
+                failure,
+                shown=reply.shown,
+                elapsed=now - begun,
+                left=left,
+                jitter=self._random() if failure.passing else 0,
+            )
             on_retry(retry)
             self._sleep(retry.wait_seconds)
 
-    def _read(
-        self, client: openai.OpenAI, path: str, body: bytes, reply: ReplyBody, on_text: Callable[[str], None]
+    def _try(
+        self, path: str, body: bytes, reply: ReplyBody, on_text: Callable[[str], None], run_ends: float | None
     ) -> None:
-        answer = self._send(client, path, body)
+        """Send the request once and read its answer to the end."""
+        client, connections = self._connected(), self._connections
+        exchange = Exchange(lambda: self._send(client, path, body), hang_up=connections.hang_up)
+        connections.report = exchange.report
+        clock = TryClock(self._endpoint.deadlines, started=time.monotonic(), run_ends=run_ends)
         try:
-            for data in answer:
-                for text in reply.feed(data):
-                    on_text(text)
-        except _PassingFailure as failure:
-            if not reply.finished and reply.started:
-                raise reply.cut(str(failure).rstrip(".")) from None
+            exchange.start()
+            read_reply(exchange, clock, reply, on_text)
+        except OutOfTime as late:
             if not reply.finished:
+                raise self._late(late.limit, reply, _shown_address(str(client.base_url))) from None
+        except FailedTry as failure:
+            if reply.finished and failure.fault is ModelFault.CONNECTION:
+                pass  # whatever became of the connection, the reply is whole
+            elif reply.started and failure.fault is ModelFault.CONNECTION:
+                raise reply.cut(str(failure).rstrip("."), ModelFault.CONNECTION) from None
+            else:
                 raise
         finally:
-            answer.close()
+            if not exchange.close():
+                self.close()  # the sockets of this client were shut down; the next request begins with new ones
         for text in reply.end():
             on_text(text)
+
+    def _late(self, limit: Limit, reply: ReplyBody, address: str) -> ModelError:
+        """Return the error for a deadline that passed."""
+        deadlines, timeout = self._endpoint.deadlines, ModelFault.TIMEOUT
+        match limit:
+            case Limit.RUN:
+                return ModelError(
+                    "The time that the run had left is over; the reply was dropped.", fault=ModelFault.TIME
+                )
+            case Limit.CONNECT:
+                text = f"{address} did not take the connection within {deadlines.connect:g} s."
+            case Limit.FIRST_EVENT if reply.arrived:
+                text = f"{address} sent nothing but keep-alives for {deadlines.first_event:g} s."
+            case Limit.FIRST_EVENT:
+                text = f"{address} sent nothing for {deadlines.first_event:g} s."
+            case Limit.IDLE | Limit.TAIL:
+                return reply.cut(f"{address} sent nothing more for {deadlines.idle:g} s", timeout)
+            case Limit.TOTAL if reply.started:
+                return reply.cut(f"it took longer than {deadlines.total:g} s", timeout)
+            case Limit.TOTAL:
+                text = f"{address} did not answer within {deadlines.total:g} s."
+            case _:
+                assert_never(limit)
+        return FailedTry(text, fault=timeout, passing=True)
 
     def _connected(self) -> openai.OpenAI:
         with self._lock:
@@ -156,38 +200,56 @@ class OpenAIWire:
                 except ModelError:
                     raise
                 except Exception as error:  # noqa: BLE001 - a broken installation, an address that is none
-                    raise ModelError(
+                    raise _unusable(
                         f"The openai client cannot be made: {type(error).__name__}: {self._excerpt(str(error))}"
                     ) from None
             return self._client
 
     def _new_client(self) -> openai.OpenAI:
-        import weakref
-
         import openai
 
-        timeout = openai.Timeout(self._endpoint.deadlines.idle, connect=self._endpoint.deadlines.connect)
-        # A proxy named in the environment cannot reach this machine's own loopback.
-        own = openai.DefaultHttpxClient(trust_env=False) if _LOOPBACK.match(self._endpoint.base_url or "") else None
+        deadlines, connections = self._endpoint.deadlines, Connections()
+        timeout = openai.Timeout(
+            max(deadlines.total, deadlines.first_event) + SDK_SLACK_SECONDS, connect=deadlines.connect
+        )
+        own = openai.DefaultHttpxClient(
+            # A proxy named in the environment cannot reach this machine's own loopback.
+            trust_env=not _LOOPBACK.match(self._endpoint.base_url or ""),
+            event_hooks={"request": [connections.follow]},
+        )
         try:
-            client = openai.OpenAI(
-                api_key=self._endpoint.api_key,
-                base_url=self._endpoint.base_url,
-                timeout=timeout,
-                max_retries=0,
-                http_client=own,
-            )
+            if self._endpoint.azure_api_version:
+                # Bodies are bytes here, so that the SDK cannot read the deployment out of them. It leaves it out of the
+                # paths that have none (the Responses API).
+                client: openai.OpenAI = openai.AzureOpenAI(
+                    api_key=self._endpoint.api_key,
+                    azure_endpoint=_azure_resource(self._endpoint.base_url or ""),
+                    azure_deployment=self.model,
+                    api_version=self._endpoint.azure_api_version,
+                    timeout=timeout,
+                    max_retries=0,
+                    http_client=own,
+                )
+            else:
+                client = openai.OpenAI(
+                    api_key=self._endpoint.api_key,
+                    base_url=self._endpoint.base_url,
+                    timeout=timeout,
+                    max_retries=0,
+                    http_client=own,
+                )
         except openai.OpenAIError:
-            raise ModelError(_NO_KEY) from None
-        weakref.finalize(self, client.close)
+            raise _unusable(_NO_KEY) from None
+        self._connections = connections
+        self._release = weakref.finalize(self, client.close)
         if not client.api_key.strip():
-            raise ModelError(_NO_KEY)
+            raise _unusable(_NO_KEY)
         if not client.api_key.isascii() or not client.api_key.isprintable():
-            raise ModelError(
+            raise _unusable(
                 "The API key holds a line end or another character that cannot be sent; see OPENAI_API_KEY."
             )
         if not str(client.base_url).startswith(("http://", "https://")):
-            raise ModelError(f"The base URL must begin with http:// or https://, not {str(client.base_url)[:200]!r}.")
+            raise _unusable(f"The base URL must begin with http:// or https://, not {str(client.base_url)[:200]!r}.")
         return client
 
     def _send(self, client: openai.OpenAI, path: str, body: bytes) -> Generator[bytes, None, None]:
@@ -204,22 +266,6 @@ class OpenAIWire:
         except Exception as error:  # noqa: BLE001 - the SDK lets errors of its parts through; here they get their class
             raise self._failure(client, error) from None
 
-    def _retry(self, failure: _PassingFailure, failed: int) -> Retry:
-        """Return what to wait for. Raises ModelError if there are no tries left or the wait would be too long."""
-        if failed >= self._endpoint.attempts:
-            raise ModelError(f"{failure} (tried {failed} times)" if failed > 1 else str(failure)) from None
-        wait = failure.retry_after
-        if wait is not None and wait > MAX_RETRY_AFTER_SECONDS:
-            raise ModelError(
-                f"{failure} The provider asks to wait {wait:.0f} s; more than {MAX_RETRY_AFTER_SECONDS:.0f} s are not "
-                "waited. Try again later."
-            ) from None
-        if wait is None:
-            wait = min(FIRST_BACKOFF_SECONDS * 2 ** min(failed - 1, 10), MAX_BACKOFF_SECONDS) * (
-                1 - 0.25 * self._random()
-            )
-        return Retry(attempt=failed, attempts=self._endpoint.attempts, wait_seconds=wait, reason=str(failure))
-
     def _random(self) -> float:
         if self._jitter is not None:
             return self._jitter()
@@ -227,63 +273,31 @@ class OpenAIWire:
 
         return random.random()  # noqa: S311 - spreads retries, protects nothing
 
-    def _failure(self, client: openai.OpenAI, error: Exception) -> ModelError:
+    def _failure(self, client: openai.OpenAI, error: Exception) -> FailedTry:
         """Return `error` as one of ours, with a text that says what to do."""
         import openai
 
-        if isinstance(error, openai.APIStatusError):
-            return self._status_failure(client, error)
         address = _shown_address(str(client.base_url))
+        if isinstance(error, openai.APIStatusError):
+            headers = error.response.headers
+            refusal = refusal_of(error.body, status=error.status_code, secret=client.api_key)
+            failure = refused(refusal, model=self.model, address=address, headers=headers)
+            failure.retry_after = retry_after(headers.multi_items(), time.time())
+            return failure
         causes = list(_causes(error))
         names = {cls.__name__ for cause in causes for cls in type(cause).__mro__}
         told = next((text for cause in reversed(causes) if (text := str(cause).strip())), "")
         what = self._excerpt(f"{type(causes[-1]).__name__}: {told}")
         if "SSLCertVerificationError" in names or "CERTIFICATE_VERIFY_FAILED" in told:
-            return ModelError(f"The certificate of {address} cannot be verified: {what}")
+            return FailedTry(f"The certificate of {address} cannot be verified: {what}", fault=ModelFault.CONNECTION)
         if "ConnectTimeout" in names:
-            return _PassingFailure(
-                f"{address} did not take the connection within {self._endpoint.deadlines.connect:g} s."
-            )
-        if "TimeoutException" in names or isinstance(error, openai.APITimeoutError):
-            return _PassingFailure(f"{address} sent nothing for {self._endpoint.deadlines.idle:g} s.")
+            text = f"{address} did not take the connection within {self._endpoint.deadlines.connect:g} s."
+            return FailedTry(text, fault=ModelFault.TIMEOUT, passing=True)
         # LocalProtocolError and UnsupportedProtocol are ours: they would fail in the same way again.
         if names & {"TransportError", "OSError"} and not names & {"LocalProtocolError", "UnsupportedProtocol"}:
-            return _PassingFailure(f"The connection to {address} failed: {what}.")
-        return ModelError(f"The request to {address} failed: {what}")
-
-    def _status_failure(self, client: openai.OpenAI, error: openai.APIStatusError) -> ModelError:
-        status, headers = error.status_code, error.response.headers
-        said = provider_message(error.body, client.api_key)
-        told = f"HTTP {status}: {said}" if said else f"HTTP {status}"
-        if status in _PASSING_STATUSES or status >= 500:
-            lasting = headers.get("x-should-retry") == "false" or error.code == "insufficient_quota"
-            text = f"The provider could not answer ({told})."
-            return ModelError(text) if lasting else _PassingFailure(text, _retry_after(headers))
-        if status == 400 and (error.code == "context_length_exceeded" or _TOO_LONG.search(said)):
-            status = 413
-        return ModelError(self._refusal(status, told, _shown_address(str(client.base_url))))
-
-    def _refusal(self, status: int, told: str, address: str) -> str:
-        match status:
-            case 401:
-                return (
-                    f"{address} refused the API key ({told}). Set OPENAI_API_KEY to a key that is valid there, or "
-                    "OPENAI_BASE_URL to the provider that the key is for."
-                )
-            case 403:
-                return (
-                    f"{address} does not allow this ({told}). See whether the key in OPENAI_API_KEY may use model "
-                    f"{self.model!r}."
-                )
-            case 404:
-                return (
-                    f"There is no model {self.model!r} at {address} ({told}). Check the model's name, and the base URL: "
-                    "it usually ends in /v1."
-                )
-            case 413:
-                return f"The conversation is too long for model {self.model!r} ({told}). Begin a new one."
-            case _:
-                return f"The provider refused the request ({told})."
+            return FailedTry(f"The connection to {address} failed: {what}.", fault=ModelFault.CONNECTION, passing=True)
+        fault = ModelFault.REPLY if "DecodingError" in names else ModelFault.REQUEST
+        return FailedTry(f"The request to {address} failed: {what}", fault=fault)
 
     def _excerpt(self, text: str) -> str:
         return excerpt(text, self._client.api_key if self._client is not None else self._endpoint.api_key or "")
@@ -293,6 +307,10 @@ _NO_KEY = (
     "There is no API key. Set OPENAI_API_KEY; a local server that wants no key takes any text. "
     "`harness demo` needs neither key nor network."
 )
+
+
+def _unusable(text: str) -> ModelError:
+    return ModelError(text, fault=ModelFault.SETTINGS)
 
 
 def _post(client: openai.OpenAI, path: str, body: bytes) -> _Answer:
@@ -314,36 +332,11 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
 
 
+def _azure_resource(base_url: str) -> str:
+    """Return the address of an Azure resource, which people also give with the path that the SDK adds to it."""
+    return base_url.rstrip("/").removesuffix("/v1").removesuffix("/openai")
+
+
 def _shown_address(base_url: str) -> str:
     """Return the base URL without what may be secret in it: user, password, query."""
     return re.sub(r"//[^/@]*@", "//", base_url.partition("?")[0]).rstrip("/")
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return how many seconds a provider asks to wait; None where it asks nothing that makes sense.
-
-    `retry-after-ms` is in milliseconds; `retry-after` in seconds or a date (RFC 9110, section 10.2.3).
-    """
-    seconds = _number(headers.get("retry-after-ms")) / 1000
-    if not seconds > 0:
-        value = headers.get("retry-after")
-        seconds = _number(value)
-        if math.isnan(seconds) and value:
-            seconds = _date(value) - time.time()
-    return seconds if 0 < seconds < math.inf else None
-
-
-def _number(text: str | None) -> float:
-    try:
-        return float(text) if text else math.nan
-    except ValueError:
-        return math.nan
-
-
-def _date(text: str) -> float:
-    from email.utils import parsedate_to_datetime
-
-    try:
-        return parsedate_to_datetime(text).timestamp()
-    except (ValueError, OverflowError):
-        return math.nan

@@ -12,13 +12,12 @@ from enum import Enum
 from typing import Protocol
 
 from harness.actions import JsonValue
-from harness.errors import CutReply, ModelError
+from harness.errors import CutReply, ModelError, ModelFault
 from harness.messages import ModelResponse
+from harness.models.endpoint import ReplyBounds
 from harness.models.events import BOM, Event, EventDecoder
-from harness.models.provider_text import EXCERPT_CHARACTERS, excerpt, provider_message
-
-MAX_REPLY_BYTES = 64 * 1024 * 1024
-"""Of one reply, after decompression: a bound on memory, far above what a model writes."""
+from harness.models.failures import FailedTry, broken_off
+from harness.models.provider_text import EXCERPT_CHARACTERS, excerpt
 
 _HEAD_BYTES = 4 * EXCERPT_CHARACTERS
 
@@ -80,13 +79,15 @@ class _Shape(Enum):
 class ReplyBody:
     """The body of one answer, fed piece by piece: an event stream, or one JSON document where a stream was asked for."""
 
-    def __init__(self, assembly: Assembly, *, secret: str = "") -> None:
-        """Take what puts the reply together, and the API key, so that no error text repeats it."""
-        self.started = False
-        """Whether an event was decoded: from then on the request must not be sent again."""
+    def __init__(self, assembly: Assembly, *, secret: str = "", bounds: ReplyBounds | None = None) -> None:
+        """Take what puts the reply together, the API key, so that no error text repeats it, and how much is taken."""
+        self.events = 0
+        """How many events with data have come in."""
+        self._bounds = bounds or ReplyBounds()
         self._secret = secret
         self._shape = _Shape.UNKNOWN
         self._size = 0
+        self._told = False
         self._head = b""
         self._waiting: bytes | None = b""
         self._document: list[bytes] = []
@@ -95,24 +96,46 @@ class ReplyBody:
         self._done = False
 
     @property
+    def started(self) -> bool:
+        """Whether an event was decoded."""
+        return self.events > 0
+
+    @property
     def finished(self) -> bool:
         """Whether the reply said that it is finished: a finish reason or `[DONE]`."""
         return self._done or self._assembly.finished
 
+    @property
+    def over(self) -> bool:
+        """Whether `[DONE]` came in, after which nothing counts."""
+        return self._done
+
+    @property
+    def shown(self) -> bool:
+        """Whether any of its text, or the beginning of a call, has come in."""
+        return self._assembly.call_count > 0 or self._told
+
+    @property
+    def arrived(self) -> bool:
+        """Whether anything came in, keep-alives too."""
+        return self._size > 0
+
     def feed(self, data: bytes) -> list[str]:
         """Return the pieces of text that `data` completes.
 
-        Raises ModelError for an error that the provider reports, broken JSON, or more than MAX_REPLY_BYTES.
+        Raises ModelError for an error that the provider reports, broken JSON, a web page, or more than the bounds.
         """
         self._size += len(data)
-        if self._size > MAX_REPLY_BYTES:
-            raise ModelError(f"The reply is longer than {MAX_REPLY_BYTES // 1024 // 1024} MiB; it was dropped.")
+        if self._size > self._bounds.bytes:
+            raise out_of_bounds("bytes", self._bounds.bytes)
         if len(self._head) < _HEAD_BYTES:
             self._head = (self._head + data)[:_HEAD_BYTES]
         if self._shape is _Shape.UNKNOWN:
             data = self._look(data)
         if self._shape is _Shape.JSON:
             self._document.append(data)
+        if self._shape is _Shape.HTML and len(self._head) == _HEAD_BYTES:
+            raise self._web_page()
         if self._shape is not _Shape.EVENTS:
             return []
         return [text for event in self._decoder.feed(data) if (text := self._take(event))]
@@ -136,13 +159,14 @@ class ReplyBody:
             self._check_stream()
         if assembly.broken_off:
             raise CutReply(
-                f"The provider broke the reply off (finish reason {assembly.broken_off!r}); {self._so_far()}"
+                f"The provider broke the reply off (finish reason {assembly.broken_off!r}); {self._so_far()}",
+                fault=ModelFault.SERVER,
             )
         return assembly.response(taken_ids)
 
-    def cut(self, why: str) -> CutReply:
+    def cut(self, why: str, fault: ModelFault = ModelFault.REPLY) -> CutReply:
         """Return the error for a reply that broke off because of `why`."""
-        return CutReply(f"The reply was cut off: {why}; {self._so_far()}")
+        return CutReply(f"The reply was cut off: {why}; {self._so_far()}", fault=fault)
 
     def _so_far(self) -> str:
         count, calls = len(self._assembly.text), self._assembly.call_count
@@ -161,7 +185,9 @@ class ReplyBody:
 
     def _take(self, event: Event, *, last: bool = False) -> str:
         name, data = event
-        self.started = True
+        self.events += 1
+        if self.events > self._bounds.events:
+            raise out_of_bounds("events", self._bounds.events)
         if self._done:
             return ""
         if data.strip() == b"[DONE]":
@@ -176,12 +202,13 @@ class ReplyBody:
         if not isinstance(chunk, dict):
             raise ModelError(f"The provider sent an event that is no completion chunk: {self._quote(data)}")
         if name == "error" or _error_of(chunk):
-            message = provider_message(_error_of(chunk) or chunk, self._secret)
-            raise ModelError(f"The provider broke the reply off: {message}")
+            raise broken_off(_error_of(chunk) or chunk, self._secret)
         try:
-            return self._assembly.add(name, chunk)
+            text = self._assembly.add(name, chunk)
         except RecursionError:
             raise _too_deep() from None
+        self._told = self._told or bool(text)
+        return text
 
     def _take_document(self) -> str:
         data = b"".join(self._document)
@@ -193,7 +220,7 @@ class ReplyBody:
             document = document[0]  # Gemini's compatible endpoint wraps its errors in a list
         error = _error_of(document) if isinstance(document, dict) else None
         if error:
-            raise ModelError(f"The provider reports an error: {provider_message(error, self._secret)}")
+            raise broken_off(error, self._secret, said="The provider reports an error")
         try:
             text = self._assembly.add_document(document) if isinstance(document, dict) else ""
         except RecursionError:
@@ -204,21 +231,41 @@ class ReplyBody:
 
     def _check_stream(self) -> None:
         if self._shape is _Shape.UNKNOWN:
-            raise ModelError("The answer is empty: the server sent a success status and no body. Check the base URL.")
-        if self._shape is _Shape.HTML:
-            raise ModelError(
-                "The answer is a web page, not a chat completion; check the base URL (it usually ends in /v1): "
-                + self._quote(self._head)
+            raise FailedTry(
+                "The answer is empty: the server sent a success status and no body. Check the base URL.",
+                fault=ModelFault.REPLY,
+                passing=True,
             )
+        if self._shape is _Shape.HTML:
+            raise self._web_page()
         if not self._decoder.recognised:
             raise ModelError(f"The answer is no event stream: {self._quote(self._head)}")
         if not self.finished:
             raise self.cut("the stream ended without a finish reason or [DONE]")
         if not self._assembly.chosen:
-            raise ModelError("The reply is empty: the stream ended properly, but held nothing.")
+            raise FailedTry(
+                "The reply is empty: the stream ended properly, but held nothing.", fault=ModelFault.REPLY, passing=True
+            )
+
+    def _web_page(self) -> ModelError:
+        return ModelError(
+            "The answer is a web page, not a chat completion; check the base URL (it usually ends in /v1): "
+            + self._quote(self._head)
+        )
 
     def _quote(self, data: bytes) -> str:
         return excerpt(data.decode(errors="replace"), self._secret)
+
+
+def out_of_bounds(bound: str, most: int) -> ModelError:
+    """Return the error for a reply that is more than the bound of that name (see ReplyBounds) allows."""
+    text = {
+        "bytes": "is longer than {} bytes",
+        "events": "has more than {} events",
+        "calls": "has more than {} tool calls",
+        "argument_characters": "has a tool call with more than {} characters of arguments",
+    }[bound].format(most)
+    return ModelError(f"The reply {text}; it was dropped. Raise `{bound}` under [bounds] if it should be taken.")
 
 
 def _too_deep() -> ModelError:

@@ -122,18 +122,20 @@ class Player:
     def answer(self, request: object) -> Answer:
         """Return the answer to a request of the chat completions API, as parsed from its JSON.
 
+        One of the Responses API is brought into that form first (scripted_responses).
+
         A request that the API would refuse gets status 400 and does not move the script. So does one after the script's
         end, unless it is the last request over again: then it gets the last answer once more.
         """
         if not isinstance(request, dict):
-            return _refusal("the request must be a JSON object")
+            return refusal("the request must be a JSON object")
         messages = request.get("messages")
         if isinstance(messages, list):
             request = {**request, "messages": self._shared(messages)}
         self.requests.append(request)
         problem = request_problem(request)
         if problem:
-            return _refusal(problem)
+            return refusal(problem)
         return self._next(request["messages"])
 
     def _next(self, messages: list[JsonValue]) -> Answer:
@@ -145,13 +147,13 @@ class Player:
                 self._act = _Act.OVER
             except Exception as error:  # noqa: BLE001 - a fault in a script must reach the person who wrote it
                 self._act = _Act.FAILED
-                return _refusal(f"the script failed: {type(error).__name__}: {error}")
+                return refusal(f"the script failed: {type(error).__name__}: {error}")
             else:
                 self._act, self._last, self._answered = _Act.PLAYING, self._numbered(answer), messages
                 return self._last
         if self._last is not None and messages == self._answered:
             return self._last
-        return _refusal("the script is over")
+        return refusal("the script is over")
 
     def _numbered(self, answer: Answer) -> Answer:
         if not isinstance(answer, Reply):
@@ -267,6 +269,7 @@ def _text(message: Mapping[str, JsonValue]) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _refusal(problem: str) -> Failure:
+def refusal(problem: str) -> Failure:
+    """Return status 400 with `problem` as the API words it."""
     error = {"message": problem, "type": "invalid_request_error", "param": None, "code": None}
     return Failure(status=400, body=json.dumps({"error": error}))

@@ -1,0 +1,166 @@
+"""The tool calls of one chat completion, put together from fragments whose indexes, ids and names servers get wrong; pure.
+
+What cannot be told apart for certain is never guessed into a call that nobody made.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Set as AbstractSet
+
+from harness.actions import JsonValue
+from harness.messages import ToolCall
+from harness.models.endpoint import ReplyBounds
+from harness.models.provider_text import join_pairs
+from harness.models.reply_body import out_of_bounds
+
+_MARKS = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
+
+
+class _PartialCall:
+    """One tool call while its fragments come in."""
+
+    def __init__(self) -> None:
+        self.id = ""
+        self.name = ""
+        self.arguments: list[str] = []
+        self.length = 0
+        """Of the arguments, in characters."""
+        self.extra: JsonValue = None
+        self._scanned = 0
+        self._held = ""
+        self._in_text = False
+        self._depth = 0
+        self._opened = False
+
+    def absorb(self, call_id: str, name: str, arguments: str) -> None:
+        """Add a fragment: id and name may be whole, resent, growing or in pieces, until the arguments begin."""
+        if not self.arguments:
+            self.id = _grown(self.id, call_id)
+        if not self.arguments or not self.name:
+            self.name = _grown(self.name, name)
+        self.id = self.id or call_id
+        if arguments:
+            self.arguments.append(arguments)
+            self.length += len(arguments)
+
+    def is_over(self, call_id: str, name: str, arguments: str) -> bool:
+        """Say whether a fragment that points here begins another call: some servers give every call the index 0."""
+        if not name or not self.arguments:
+            return False
+        if call_id and self.id and call_id != self.id:
+            return name != self.name or self._closed()
+        return bool(arguments.strip()) and self._closed()
+
+    def _closed(self) -> bool:
+        """Say whether the arguments are a whole object, as far as brackets tell; each character is read once."""
+        text = self._held + "".join(self.arguments[self._scanned :])
+        self._scanned = len(self.arguments)
+        self._held = "\\" if (len(text) - len(text.rstrip("\\"))) % 2 else ""
+        for mark in _MARKS.findall(text):
+            if mark == '"':
+                self._in_text = not self._in_text
+            elif not self._in_text and mark in "{}[]":
+                self._opened = True
+                self._depth += 1 if mark in "{[" else -1
+        return self._opened and self._depth <= 0 and not self._in_text
+
+
+class ChatCalls:
+    """The calls of one reply."""
+
+    def __init__(self, bounds: ReplyBounds) -> None:
+        """Take how many calls there may be, and how long the arguments of each."""
+        self._bounds = bounds
+        self._calls: list[_PartialCall] = []
+        self._by_index: dict[int, _PartialCall] = {}
+        self._by_id: dict[str, _PartialCall] = {}
+
+    @property
+    def count(self) -> int:
+        """How many calls have begun."""
+        return len(self._calls)
+
+    def add(self, fragments: JsonValue, *, whole: bool) -> None:
+        """Take the `tool_calls` of a delta, or of a `whole` message. Raises ModelError for more than the bounds."""
+        for position, fragment in enumerate(fragments if isinstance(fragments, list) else [fragments]):
+            if isinstance(fragment, dict):
+                self._add(fragment, position if whole else _index(fragment.get("index")))
+
+    def tool_calls(self, taken_ids: AbstractSet[str]) -> tuple[ToolCall, ...]:
+        """Return the calls, each with an id that is neither in `taken_ids` nor another call's."""
+        used, calls = set(taken_ids), []
+        for call in self._made():
+            call_id = call.id if call.id and call.id not in used else _free_id(used)
+            used.add(call_id)
+            calls.append(ToolCall(id=call_id, name=call.name, arguments=join_pairs("".join(call.arguments))))
+        return tuple(calls)
+
+    def extras(self) -> list[JsonValue]:
+        """Return what stood in `extra_content` of each call (Gemini's thought signatures), null where nothing did."""
+        return [call.extra for call in self._made()]
+
+    def _made(self) -> list[_PartialCall]:
+        return [call for call in self._calls if call.id or call.name or call.arguments]
+
+    def _add(self, fragment: dict[str, JsonValue], index: int | None) -> None:
+        function = fragment.get("function")
+        function = function if isinstance(function, dict) else {}
+        call_id, name = _word(fragment.get("id")), _word(function.get("name"))
+        arguments = _arguments(function.get("arguments"))
+        call = self._find(index, call_id, name)
+        if call is None or call.is_over(call_id, name, arguments):
+            call = _PartialCall()
+            self._calls.append(call)
+            if len(self._calls) > self._bounds.calls:
+                raise out_of_bounds("calls", self._bounds.calls)
+        call.absorb(call_id, name, arguments)
+        if call.length > self._bounds.argument_characters:
+            raise out_of_bounds("argument_characters", self._bounds.argument_characters)
+        call.extra = fragment.get("extra_content") or call.extra
+        if index is not None:
+            self._by_index[index] = call
+        if call_id:
+            self._by_id[call_id] = call
+
+    def _find(self, index: int | None, call_id: str, name: str) -> _PartialCall | None:
+        """Return the call that a fragment points to: by index, else by id, else the last one."""
+        if index is not None:
+            return self._by_index.get(index)
+        last = self._calls[-1] if self._calls else None
+        if not call_id:
+            return last
+        late = last if last is not None and not last.id and not name else None
+        return self._by_id.get(call_id, late)
+
+
+def _grown(old: str, new: str) -> str:
+    """Return `old` with `new` added, where `new` may also repeat or extend all of `old`."""
+    return new if new.startswith(old) else old + new
+
+
+def _free_id(used: AbstractSet[str]) -> str:
+    number = 1
+    while f"call_{number}" in used:
+        number += 1
+    return f"call_{number}"
+
+
+def _arguments(value: JsonValue) -> str:
+    """Return the text of an arguments field; some servers send the object itself."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False) if value else ""
+
+
+def _word(value: JsonValue) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) else ""
+
+
+def _index(value: JsonValue) -> int | None:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,232 @@
+"""What went wrong in one try of a request, by status or by the provider's own words, and whether to try again; pure.
+
+An error may come as a status, or inside of an answer whose status was success: both are read alike here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from harness.errors import CutReply, ModelError, ModelFault
+from harness.models.provider_text import provider_message
+from harness.record import Record
+
+WORDS_CHARACTERS = 10_000
+"""How much of what a provider says is looked through for the field that it does not take."""
+
+_PASSING_STATUSES = frozenset((408, 409, 425, 429))
+_QUOTA = frozenset(
+    (
+        "insufficient_quota",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "insufficient_balance",
+        "payment_required",
+    )
+)
+_CONTENT = frozenset(
+    (
+        "content_policy_violation",
+        "content_filter",
+        "responsibleaipolicyviolation",
+        "moderation_blocked",
+        "invalid_prompt",
+    )
+)
+_CONTEXT = frozenset(("context_length_exceeded", "exceed_context_size_error", "string_above_max_length"))
+_KEY = frozenset(("invalid_api_key", "authentication_error", "permission_error", "permission_denied", "unauthorized"))
+_MISSING = frozenset(("model_not_found", "not_found_error", "deploymentnotfound", "deployment_not_found"))
+# Groq gives the second for a call that its own parser could not read: another try may be better formed.
+_BAD_CALL = frozenset(("tool_use_failed", "failed_generation"))
+_BUSY = frozenset(
+    "overloaded overloaded_error server_error internal_server_error internal_error api_error engine_overloaded "
+    "service_unavailable server_is_overloaded rate_limit_exceeded rate_limit_error rate_limited slow_down "
+    "timeout timeout_error resource_exhausted unavailable too_many_requests".split()
+)
+_TOO_LONG = re.compile(
+    r"context.?(length|window|size)|maximum context|exceeds the (available )?context|prompt is too long|too many tokens|"
+    r"input token count|input is too long|reduce the length|maximum number of tokens allowed",
+    re.IGNORECASE,
+)
+_AGAINST_POLICY = re.compile(
+    r"content (management )?policy|usage policy|content.?filter|was flagged|flagged (for|as)|safety system",
+    re.IGNORECASE,
+)
+_BUSY_WORDS = re.compile(
+    r"overloaded|rate.?limit|too many requests|temporar(il)?y|try again|timed? ?out|unavailable|at capacity|"
+    r"internal (server )?error|bad gateway|upstream",
+    re.IGNORECASE,
+)
+_NO_TOOLS = re.compile(
+    r"not support (the )?(tool|function)|support tool use|tools? (is|are) not supported", re.IGNORECASE
+)
+
+
+class Refusal(Record):
+    """What a provider said instead of a reply."""
+
+    status: int
+    """The HTTP status, or the one that the error inside of an answer names; 0 where there is none."""
+    codes: tuple[str, ...]
+    """The error's code and type, in lower case, without those that are empty."""
+    said: str
+    """Its message on one short line, the key masked."""
+    words: str
+    """All that it said, in lower case, to be searched only: never shown, it may hold the key."""
+
+
+class FailedTry(ModelError):
+    """One try that failed. It never leaves the wire as such: another try takes its place, or `lasting` does."""
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        fault: ModelFault,
+        passing: bool = False,
+        cut: bool = False,
+        retry_after: float | None = None,
+        refusal: Refusal | None = None,
+    ) -> None:
+        super().__init__(text, fault=fault)
+        self.passing = passing
+        """Whether the same request may succeed when it is sent again."""
+        self.cut = cut
+        """Whether a reply had begun."""
+        self.retry_after = retry_after
+        """Seconds, as the provider asks."""
+        self.refusal = refusal
+
+    def lasting(self, more: str = "") -> ModelError:
+        """Return the error that is raised when there is no further try."""
+        return (CutReply if self.cut else ModelError)(str(self) + more, fault=self.fault)
+
+
+class _Kind(NamedTuple):
+    fault: ModelFault
+    passing: bool
+
+
+def refusal_of(value: object, *, status: int = 0, secret: str = "") -> Refusal:
+    """Return what an error value says, which may be of any type; `status` is that of the answer, if it tells anything."""
+    error = value
+    for _ in range(5):  # Gemini wraps its errors in a list; many wrap them in `error`, Azure's reason in `innererror`
+        if isinstance(error, list) and error:
+            error = error[0]
+        elif isinstance(error, dict) and isinstance(error.get("error"), dict):
+            error = error["error"]
+        else:
+            break
+    codes: list[str] = []
+    if isinstance(error, dict):
+        inner = error.get("innererror")
+        named = (
+            error.get("code"),
+            error.get("type"),
+            error.get("status"),
+            isinstance(inner, dict) and inner.get("code"),
+        )
+        for name in named:
+            if isinstance(name, str) and name and not name.isdigit():
+                codes.append(name.lower())
+            elif not status and name and (number := _status(name)):
+                status = number
+    try:
+        words = value if isinstance(value, str) else json.dumps(value, default=str)
+    except RecursionError:
+        words = ""
+    said = provider_message(value, secret)
+    return Refusal(status=status, codes=tuple(codes), said=said, words=words[:WORDS_CHARACTERS].lower())
+
+
+def refused(refusal: Refusal, *, model: str, address: str, headers: Mapping[str, str] | None = None) -> FailedTry:
+    """Return the failure for a request that was answered with an error status; `headers` have lower-case names.
+
+    `x-should-retry` is the server's own word on whether to try again, and goes before the status.
+    """
+    fault, passing = _kind(refusal)
+    if fault in {ModelFault.SERVER, ModelFault.REQUEST}:
+        word = (headers or {}).get("x-should-retry", "").strip().lower()
+        passing = {"true": True, "false": False}.get(word, passing)
+    told = f"HTTP {refusal.status}: {refusal.said}" if refusal.said else f"HTTP {refusal.status}"
+    return FailedTry(
+        _text(fault, refusal, told, model=model, address=address), fault=fault, passing=passing, refusal=refusal
+    )
+
+
+def broken_off(value: object, secret: str = "", *, said: str = "The provider broke the reply off") -> FailedTry:
+    """Return the failure for an error that came inside of an answer; `value` is what the error field held."""
+    refusal = refusal_of(value, secret=secret)
+    fault, passing = _kind(refusal)
+    text = f"{said}: {refusal.said}"
+    if fault is ModelFault.CONTEXT:
+        text += " (The conversation is too long for this model: begin a new one.)"
+    return FailedTry(text, fault=fault, passing=passing, refusal=refusal)
+
+
+def _status(value: object) -> int:
+    """Return the status that an error's code is, if it is one."""
+    text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
+    return int(text) if re.fullmatch("[45][0-9][0-9]", text) else 0
+
+
+def _kind(refusal: Refusal) -> _Kind:
+    codes, status = frozenset(refusal.codes), refusal.status
+    if codes & _QUOTA or status == 402:
+        return _Kind(ModelFault.QUOTA, passing=False)
+    if codes & _BAD_CALL:
+        return _Kind(ModelFault.REPLY, passing=True)
+    if codes & _CONTENT or (status in {0, 400, 403, 422} and _AGAINST_POLICY.search(refusal.said)):
+        return _Kind(ModelFault.CONTENT, passing=False)
+    if codes & _CONTEXT or status == 413 or (status in {0, 400, 422} and _TOO_LONG.search(refusal.said)):
+        return _Kind(ModelFault.CONTEXT, passing=False)
+    if _NO_TOOLS.search(refusal.said) or "--jinja" in refusal.words:
+        return _Kind(ModelFault.REQUEST, passing=False)
+    if status in _PASSING_STATUSES or status >= 500:
+        return _Kind(ModelFault.SERVER, passing=True)
+    if status in {401, 403} or codes & _KEY:
+        return _Kind(ModelFault.AUTHENTICATION, passing=False)
+    if status == 404 or codes & _MISSING:
+        return _Kind(ModelFault.NOT_FOUND, passing=False)
+    if status == 0 and (codes & _BUSY or _BUSY_WORDS.search(refusal.said)):
+        return _Kind(ModelFault.SERVER, passing=True)
+    return _Kind(ModelFault.REQUEST, passing=False)
+
+
+def _text(  # noqa: C901, PLR0911 - a table
+    fault: ModelFault, refusal: Refusal, told: str, *, model: str, address: str
+) -> str:
+    match fault:
+        case ModelFault.AUTHENTICATION if refusal.status == 403:
+            return f"{address} does not allow this ({told}). See whether the key in OPENAI_API_KEY may use model {model!r}."
+        case ModelFault.AUTHENTICATION:
+            return (
+                f"{address} refused the API key ({told}). Set OPENAI_API_KEY to a key that is valid there, or "
+                "OPENAI_BASE_URL to the provider that the key is for."
+            )
+        case ModelFault.NOT_FOUND:
+            return (
+                f"There is no model {model!r} at {address} ({told}). Check the model's name, and the base URL: it "
+                "usually ends in /v1."
+            )
+        case ModelFault.CONTEXT:
+            return f"The conversation is too long for model {model!r} ({told}). Begin a new one."
+        case ModelFault.CONTENT:
+            return (
+                f"The provider's content policy refused the request ({told}). Undo the last turn, or word it otherwise."
+            )
+        case ModelFault.QUOTA:
+            return f"{address} wants money ({told}). Waiting does not help: see the account's quota and billing."
+        case ModelFault.REPLY:
+            return f"The model wrote a call that its own server could not read ({told})."
+        case ModelFault.SERVER:
+            return f"The provider could not answer ({told})."
+        case _ if "--jinja" in refusal.words:
+            return f"The server cannot offer tools ({told}). Start llama-server with --jinja."
+        case _ if _NO_TOOLS.search(refusal.said):
+            return f"Model {model!r} cannot call tools at {address} ({told}). Choose a model that can."
+        case _:
+            return f"The provider refused the request ({told})."

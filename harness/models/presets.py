@@ -1,0 +1,251 @@
+"""Servers that people use, by name: address, key variable, and what they are known to want otherwise; data only.
+
+A quirk stands here only where a page of the server's own says so, or where its maintainers do; what a server may merely
+do is borne everywhere, without being told its name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+
+from harness.models.endpoint import Quirks
+from harness.record import Record
+
+_ADDRESS = re.compile(
+    r"https?://(?:[^/?#@\\\s]*@)?(\[[0-9a-f:.]+\]|[^/?#:@\\\s]+)(?::([0-9]{1,5}))?(?:[/?#]|$)", re.IGNORECASE
+)
+_LOOPBACK = re.compile(r"localhost|127(\.[0-9]+){3}|\[::1\]|0\.0\.0\.0")
+
+
+class Api(Enum):
+    """Which of the OpenAI APIs is spoken; the values are those of the configuration."""
+
+    CHAT = "chat"
+    RESPONSES = "responses"
+
+
+class Preset(Record):
+    """One kind of server."""
+
+    name: str
+    """As `--provider` and the configuration take it."""
+    title: str
+    base_url: str | None
+    """None: the OpenAI API itself, or (Azure) an address that only its owner knows."""
+    key_variable: str
+    """The environment variable that holds the key; empty where none is wanted."""
+    documentation: str
+    """The page that this row is taken from."""
+    base_url_variable: str = ""
+    """The environment variable that holds the address, where it is another than OPENAI_BASE_URL."""
+    api_version_variable: str = ""
+    """The environment variable that holds the API version (Azure), as the SDK reads it."""
+    hosts: tuple[str, ...] = ()
+    """Hosts by which the server is recognised, those below them included. Empty for servers of one's own."""
+    apis: tuple[Api, ...] = (Api.CHAT,)
+    """What it is documented to speak."""
+    api: Api = Api.CHAT
+    """What is spoken unless the configuration says otherwise."""
+    quirks: Quirks = Quirks()
+
+
+_BOTH = (Api.CHAT, Api.RESPONSES)
+# OpenAI's own API returns no reasoning in chat completions, and refuses message fields that it does not know: what
+# another server gave a resumed conversation is not for it.
+_STRICT = Quirks(echo=())
+
+PRESETS: Mapping[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            name="openai",
+            title="OpenAI",
+            base_url=None,
+            key_variable="OPENAI_API_KEY",
+            documentation="https://platform.openai.com/docs/api-reference",
+            hosts=("api.openai.com",),
+            apis=_BOTH,
+            quirks=_STRICT,
+        ),
+        # With an API version: by deployment. Without: the address ends in /openai/v1, and is like OpenAI's own.
+        Preset(
+            name="azure",
+            title="Azure OpenAI",
+            base_url=None,
+            key_variable="AZURE_OPENAI_API_KEY",
+            documentation="https://learn.microsoft.com/azure/foundry/openai/api-version-lifecycle",
+            base_url_variable="AZURE_OPENAI_ENDPOINT",
+            api_version_variable="OPENAI_API_VERSION",
+            hosts=("openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com"),
+            apis=_BOTH,
+            quirks=_STRICT,
+        ),
+        # Reasoning goes back as `reasoning_details`, unchanged: openrouter.ai/docs/use-cases/reasoning-tokens. Usage
+        # comes always; asking for it has no effect: openrouter.ai/docs/use-cases/usage-accounting.
+        Preset(
+            name="openrouter",
+            title="OpenRouter",
+            base_url="https://openrouter.ai/api/v1",
+            key_variable="OPENROUTER_API_KEY",
+            documentation="https://openrouter.ai/docs/api-reference/overview",
+            hosts=("openrouter.ai",),
+            quirks=Quirks(echo=("reasoning_details",)),
+        ),
+        Preset(
+            name="groq",
+            title="Groq",
+            base_url="https://api.groq.com/openai/v1",
+            key_variable="GROQ_API_KEY",
+            documentation="https://console.groq.com/docs/openai",
+            hosts=("api.groq.com",),
+            apis=_BOTH,
+        ),
+        # Thinking is on by default, and `reasoning_content` must go back within a turn that calls tools.
+        Preset(
+            name="deepseek",
+            title="DeepSeek",
+            base_url="https://api.deepseek.com",
+            key_variable="DEEPSEEK_API_KEY",
+            documentation="https://api-docs.deepseek.com/guides/thinking_mode",
+            hosts=("api.deepseek.com",),
+            apis=_BOTH,
+            quirks=Quirks(echo=("reasoning_content",)),
+        ),
+        # Call ids of nine letters and digits: mistral-common, protocol/instruct/validator.py, and anomalyco/opencode#1680.
+        # Fields that are not known are refused with status 422, reasoning of earlier replies too (BerriAI/litellm#30835,
+        # charmbracelet/crush#1590); usage stands in the last chunk without being asked for.
+        Preset(
+            name="mistral",
+            title="Mistral",
+            base_url="https://api.mistral.ai/v1",
+            key_variable="MISTRAL_API_KEY",
+            documentation="https://docs.mistral.ai/api",
+            hosts=("api.mistral.ai",),
+            quirks=Quirks(usage=False, echo=(), nine_character_ids=True),
+        ),
+        # Thought signatures stand in each call's `extra_content`: ai.google.dev/gemini-api/docs/thought-signatures.
+        Preset(
+            name="gemini",
+            title="Google Gemini",
+            base_url="https://generativelanguage.googleapis.com/v1beta/openai/",
+            key_variable="GEMINI_API_KEY",
+            documentation="https://ai.google.dev/gemini-api/docs/openai",
+            hosts=("generativelanguage.googleapis.com",),
+        ),
+        Preset(
+            name="xai",
+            title="xAI",
+            base_url="https://api.x.ai/v1",
+            key_variable="XAI_API_KEY",
+            documentation="https://docs.x.ai/docs/api-reference",
+            hosts=("api.x.ai",),
+            apis=_BOTH,
+        ),
+        # Names of models are those of their makers, with a slash; others get 404.
+        Preset(
+            name="together",
+            title="Together AI",
+            base_url="https://api.together.ai/v1",
+            key_variable="TOGETHER_API_KEY",
+            documentation="https://docs.together.ai/docs/inference/openai-compatibility",
+            hosts=("api.together.ai", "api.together.xyz"),
+        ),
+        Preset(
+            name="fireworks",
+            title="Fireworks AI",
+            base_url="https://api.fireworks.ai/inference/v1",
+            key_variable="FIREWORKS_API_KEY",
+            documentation="https://docs.fireworks.ai/tools-sdks/openai-compatibility",
+            hosts=("api.fireworks.ai",),
+        ),
+        Preset(
+            name="cerebras",
+            title="Cerebras",
+            base_url="https://api.cerebras.ai/v1",
+            key_variable="CEREBRAS_API_KEY",
+            documentation="https://inference-docs.cerebras.ai/resources/openai",
+            hosts=("api.cerebras.ai",),
+        ),
+        # Made for trying out, says its own page; thinking is not returned, and fields that are not known are ignored.
+        Preset(
+            name="anthropic",
+            title="Anthropic, OpenAI-compatible end",
+            base_url="https://api.anthropic.com/v1/",
+            key_variable="ANTHROPIC_API_KEY",
+            documentation="https://platform.claude.com/docs/en/cli-sdks-libraries/libraries/openai-sdk",
+            hosts=("api.anthropic.com",),
+        ),
+        # The variables are those of LiteLLM's own client (provider `litellm_proxy`).
+        Preset(
+            name="litellm",
+            title="LiteLLM proxy",
+            base_url="http://localhost:4000/v1",
+            key_variable="LITELLM_PROXY_API_KEY",
+            documentation="https://docs.litellm.ai/docs/providers/litellm_proxy",
+            base_url_variable="LITELLM_PROXY_API_BASE",
+            apis=_BOTH,
+        ),
+        Preset(
+            name="ollama",
+            title="Ollama, local",
+            base_url="http://localhost:11434/v1",
+            key_variable="",
+            documentation="https://docs.ollama.com/api/openai-compatibility",
+            apis=_BOTH,
+        ),
+        Preset(
+            name="lmstudio",
+            title="LM Studio, local",
+            base_url="http://localhost:1234/v1",
+            key_variable="",
+            documentation="https://lmstudio.ai/docs/developer/openai-compat",
+            apis=_BOTH,
+        ),
+        # Reads calls only when started with --enable-auto-tool-choice and --tool-call-parser.
+        Preset(
+            name="vllm",
+            title="vLLM, local",
+            base_url="http://localhost:8000/v1",
+            key_variable="",
+            documentation="https://docs.vllm.ai/en/stable/serving/openai_compatible_server.html",
+            apis=_BOTH,
+        ),
+        # Reads calls only when started with --jinja.
+        Preset(
+            name="llamacpp",
+            title="llama.cpp server, local",
+            base_url="http://localhost:8080/v1",
+            key_variable="",
+            documentation="https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
+        ),
+    )
+}
+
+
+def preset_of(base_url: str | None) -> Preset | None:
+    """Return the preset that an address belongs to: by its host; None for the address means OpenAI's own.
+
+    An address on this machine is matched by its port: a guess, good for a title only. INVARIANT: presets without hosts
+    have no quirks, so that such a guess changes nothing of what is sent.
+    """
+    if base_url is None:
+        return PRESETS["openai"]
+    found = _ADDRESS.match(base_url)
+    if found is None:
+        return None
+    host, port = found[1].lower().rstrip("."), found[2] or ""
+    if _LOOPBACK.fullmatch(host):
+        local = (preset for preset in PRESETS.values() if not preset.hosts and preset.base_url)
+        return next((preset for preset in local if _port(preset) == port), None)
+    return next((preset for preset in PRESETS.values() if _is_at(preset, host)), None)
+
+
+def _is_at(preset: Preset, host: str) -> bool:
+    return any(host == known or host.endswith(f".{known}") for known in preset.hosts)
+
+
+def _port(preset: Preset) -> str | None:
+    found = _ADDRESS.match(preset.base_url or "")
+    return found[2] if found is not None else None

@@ -1,0 +1,164 @@
+"""Request bodies whose messages and tools are encoded once: a turn costs what it adds; pure, knows no API.
+
+INVARIANT: a body depends on the messages alone, not on the requests before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+
+from harness.actions import JsonValue
+from harness.messages import Message, Role
+from harness.record import replace
+from harness.tool import ToolSpec
+
+MAX_NAME_CHARACTERS = 64
+"""Of a function's name, and of a call's id in the Responses API."""
+
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
+_encode_ascii = json.JSONEncoder(separators=(",", ":"), default=dict).encode
+
+
+class EncodedMessages:
+    """The messages of a conversation as the elements of a JSON array, each encoded once.
+
+    User messages that follow each other are joined by an empty line: strict servers want the roles to alternate.
+    Assistant messages with neither text nor calls are left out.
+    """
+
+    def __init__(self, items: Callable[[Message], Iterable[JsonValue]]) -> None:
+        """Take what a message becomes: one element or several, or none."""
+        self._items = items
+        self._messages: list[Message] = []
+        self._encoded: list[bytes] = []
+        """For each message its elements, each with a comma before it; of a joined run only the last has any."""
+        self._call_ids: set[str] = set()
+
+    @property
+    def call_ids(self) -> AbstractSet[str]:
+        """The ids of all calls in the messages."""
+        return self._call_ids
+
+    def update(self, messages: Sequence[Message]) -> None:
+        """Take the messages of the next request; only what differs from the ones before is encoded."""
+        kept = self._common(messages)
+        if kept == len(self._messages) == len(messages):
+            return
+        while kept and _joins(self._messages[kept - 1]):
+            kept -= 1  # the run may go on, or have lost its end
+        if kept < len(self._messages):
+            del self._messages[kept:], self._encoded[kept:]
+            self._call_ids = {call.id for message in self._messages for call in message.tool_calls}
+        run: list[Message] = []
+        for message in messages[kept:]:
+            if _joins(message):
+                run.append(message)
+                continue
+            self._add_run(run)
+            run = []
+            self._add(message)
+        self._add_run(run)
+
+    def array(self) -> list[bytes]:
+        """Return the pieces of the array, brackets included."""
+        pieces = [piece for piece in self._encoded if piece]
+        if pieces:
+            pieces[0] = pieces[0][1:]
+        return [b"[", *pieces, b"]"]
+
+    def _common(self, messages: Sequence[Message]) -> int:
+        """Return how many messages at the start are those of the request before."""
+        count = 0
+        for old, new in zip(self._messages, messages, strict=False):
+            if old is not new and old != new:
+                break
+            count += 1
+        return count
+
+    def _add(self, message: Message) -> None:
+        self._messages.append(message)
+        self._encoded.append(b"".join(b"," + encoded(item) for item in self._items(message)))
+        self._call_ids.update(call.id for call in message.tool_calls)
+
+    def _add_run(self, run: Sequence[Message]) -> None:
+        """Add user messages, with what is left out between them, as one."""
+        said = [message for message in run if message.role is Role.USER]
+        self._messages.extend(run)
+        self._encoded.extend(b"" for _ in run)
+        if said:
+            whole = replace(said[0], content="\n\n".join(message.content for message in said))
+            self._encoded[-1] = b"".join(b"," + encoded(item) for item in self._items(whole))
+
+
+class EncodedTools:
+    """A list of tools as a field of a body, encoded when it changes."""
+
+    def __init__(self, item: Callable[[ToolSpec], JsonValue]) -> None:
+        """Take what a tool becomes."""
+        self._item = item
+        self._tools: tuple[ToolSpec, ...] = ()
+        self._encoded = b""
+
+    def field(self, tools: Sequence[ToolSpec]) -> bytes:
+        """Return `,"tools":[...]`, or nothing where there are none: an empty list is refused."""
+        if self._tools != (offered := tuple(tools)):
+            self._tools = offered
+            self._encoded = b',"tools":' + encoded([self._item(tool) for tool in offered]) if offered else b""
+        return self._encoded
+
+
+def encoded(value: JsonValue) -> bytes:
+    """Return `value` as JSON; a lone surrogate, as it may stand in a call's arguments, is escaped."""
+    try:
+        return _encode(value).encode()
+    except UnicodeEncodeError:
+        return _encode_ascii(value).encode()
+
+
+def sendable_name(name: str) -> str:
+    """Return a name that is taken back: an invented one such as `functions.bash` would make every later request fail."""
+    return _NOT_IN_NAMES.sub("_", name)[:MAX_NAME_CHARACTERS] or "unknown"
+
+
+def sendable_arguments(arguments: str) -> str:
+    """Return arguments that every server can read: some parse them, and fail for what is no JSON object.
+
+    Text that is one goes back as it came.
+    """
+    try:
+        value = json.loads(arguments, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, dict):
+        return arguments
+    return _encode({"invalid_arguments": arguments}) if arguments.strip() else "{}"
+
+
+def sendable_id(call_id: str) -> str:
+    """Return a call's id, or one made from it where it is too long or holds what ids may not.
+
+    A conversation may have begun with another provider, whose ids have other rules.
+    """
+    if call_id and len(call_id) <= MAX_NAME_CHARACTERS and not _NOT_IN_NAMES.search(call_id):
+        return call_id
+    return "call_" + hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def _refuse(constant: str) -> JsonValue:
+    raise ValueError(constant)
+
+
+def _joins(message: Message) -> bool:
+    """Say whether a message is part of a run: the person's, or an assistant's that says nothing."""
+    match message.role:
+        case Role.USER:
+            return True
+        case Role.ASSISTANT:
+            return not message.content and not message.tool_calls
+        case Role.SYSTEM | Role.TOOL:
+            return False

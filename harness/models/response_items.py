@@ -1,0 +1,299 @@
+"""The output items of one response while they come in, and those that the provider wants back; pure.
+
+INVARIANT: the arguments of a call are those of one statement, the most final one that was made; never a mixture.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import assert_never
+
+from harness.actions import JsonValue
+from harness.models.endpoint import ReplyBounds
+from harness.models.reply_body import out_of_bounds
+from harness.record import Record
+
+_ECHOED_FIELDS = ("type", "id", "summary", "content", "encrypted_content")
+"""Of a reasoning item; `status` is of replies only, servers refuse it in a request."""
+
+
+class ItemKind(Enum):
+    """What an item is to the harness; the values are the API's item types."""
+
+    CALL = "function_call"
+    MESSAGE = "message"
+    REASONING = "reasoning"
+    OTHER = ""
+    """Whatever the server ran itself, or a type that is not known: never run, never sent back."""
+
+
+class Item:
+    """One output item."""
+
+    def __init__(self, index: int, item_id: str) -> None:
+        """Take its place in the output, and its id as far as it has one."""
+        self.index = index
+        self.item_id = item_id
+        self.kind = ItemKind.CALL
+        """Until the item itself says what it is: only calls are told apart before that."""
+        self.value: dict[str, JsonValue] = {}
+        """As it was last stated."""
+        self.ended = False
+        self.call_id = ""
+        self.name = ""
+        self.pieces: list[str] = []
+        """The deltas of the arguments."""
+        self.length = 0
+        """Of the deltas, in characters."""
+        self._first = ""
+        self._stated = ""
+
+    @property
+    def arguments(self) -> str:
+        """The arguments: as stated whole, else the deltas, else what the item began with."""
+        return self._stated or "".join(self.pieces) or self._first
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the provider says that the item is not all there."""
+        return self.value.get("status") == "incomplete"
+
+    def begin(self, value: dict[str, JsonValue]) -> None:
+        """Take the item as it begins."""
+        self._take(value)
+        self._first = argument_text(value.get("arguments"))
+
+    def end(self, value: dict[str, JsonValue]) -> None:
+        """Take the item as it ends."""
+        self._take(value)
+        self.ended = True
+        self.state_arguments(value.get("arguments"))
+
+    def state_arguments(self, value: JsonValue) -> None:
+        """Take the whole arguments. Nothing is no statement: some servers leave them out of what ends an item."""
+        self._stated = argument_text(value) or self._stated
+
+    def _take(self, value: dict[str, JsonValue]) -> None:
+        self.value = value
+        self.kind = kind_of(value)
+        self.call_id = word(value.get("call_id")) or self.call_id
+        self.name = word(value.get("name")) or self.name
+
+
+class Items:
+    """The items of one response, found again by place and id."""
+
+    def __init__(self, bounds: ReplyBounds) -> None:
+        """Take how many calls there may be, and how long the arguments of each."""
+        self.all: list[Item] = []
+        self._bounds = bounds
+        self._calls: set[Item] = set()
+        self._at: dict[int, Item] = {}
+        self._by_id: dict[str, Item] = {}
+        self._by_both: dict[tuple[int, str], Item] = {}
+
+    @property
+    def call_count(self) -> int:
+        """How many calls have begun."""
+        return len(self._calls)
+
+    def in_order(self) -> list[Item]:
+        """Return the items by their place in the output."""
+        return sorted(self.all, key=lambda item: item.index)
+
+    def begin(self, value: JsonValue, index: int | None) -> None:
+        """Take an item that begins; one that was begun already is the same, if nothing speaks against it."""
+        if not isinstance(value, dict):
+            return
+        item = self.find(index, word(value.get("id")))
+        if item is None or _is_another(item, value):
+            item = self._new(index, word(value.get("id")))
+        if not item.ended:
+            item.begin(value)
+            self._check(item, len(item.arguments))
+
+    def end(self, value: JsonValue, index: int | None) -> Item | None:
+        """Take and return an item that ends; None where the event holds none."""
+        if not isinstance(value, dict):
+            return None
+        item = self.find(index, word(value.get("id")))
+        if item is None or _is_another(item, value):
+            item = self._new(index, word(value.get("id")))
+        item.end(value)
+        self._check(item, len(item.arguments))
+        return item
+
+    def add_piece(self, event: dict[str, JsonValue]) -> None:
+        """Take a delta of a call's arguments."""
+        item, piece = self._call_at(event), word(event.get("delta"))
+        item.pieces.append(piece)
+        item.length += len(piece)
+        self._check(item, item.length)
+
+    def state_arguments(self, event: dict[str, JsonValue]) -> None:
+        """Take the whole arguments of a call."""
+        item = self._call_at(event)
+        item.state_arguments(event.get("arguments"))
+        self._check(item, len(item.arguments))
+
+    def replace_by(self, output: Sequence[JsonValue]) -> Sequence[Item]:
+        """Take the output of a response that has ended, and return its items.
+
+        Where it holds calls, those are the calls, and all that was streamed gives way. Many servers leave it empty or
+        leave the calls out; then what was streamed stands.
+        """
+        whole: list[Item] = []
+        for place, value in enumerate(output):
+            if isinstance(value, dict):
+                item = Item(place, word(value.get("id")))
+                item.end(value)
+                whole.append(item)
+        streamed = {item.call_id: item for item in self._calls}
+        if streamed and not any(item.kind is ItemKind.CALL for item in whole):
+            return whole
+        self.all, self._calls = whole or self.all, set()
+        for item in whole:
+            same = streamed.get(item.call_id)
+            if same is not None and same.name == item.name and not item.arguments:
+                item.state_arguments(same.arguments)
+            self._check(item, len(item.arguments))
+        return whole
+
+    def find(self, index: int | None, item_id: str) -> Item | None:
+        """Return the item that an event points to: by place and id, else by place, else by id, else the last one.
+
+        Some servers give every event another id, others every item the same place; a place with an item of another id
+        is that item's, until an item begins there that is clearly another.
+        """
+        if index is not None:
+            return self._by_both.get((index, item_id)) or self._at.get(index)
+        if item_id:
+            return self._by_id.get(item_id)
+        return self.all[-1] if self.all else None
+
+    def _call_at(self, event: dict[str, JsonValue]) -> Item:
+        """Return the call that an event about arguments points to; one that never began has no name, and cannot run."""
+        index, item_id = index_of(event.get("output_index")), word(event.get("item_id"))
+        item = self.find(index, item_id)
+        return item if item is not None and item.kind is ItemKind.CALL else self._new(index, item_id)
+
+    def _check(self, item: Item, length: int) -> None:
+        """Count an item if it is a call. Raises ModelError for more calls or longer arguments than the bounds allow."""
+        if item.kind is not ItemKind.CALL:
+            return
+        self._calls.add(item)
+        if len(self._calls) > self._bounds.calls:
+            raise out_of_bounds("calls", self._bounds.calls)
+        if length > self._bounds.argument_characters:
+            raise out_of_bounds("argument_characters", self._bounds.argument_characters)
+
+    def _new(self, index: int | None, item_id: str) -> Item:
+        item = Item(index if index is not None else max((item.index for item in self.all), default=-1) + 1, item_id)
+        self.all.append(item)
+        self._at[item.index] = item
+        if item_id:
+            self._by_id[item_id] = self._by_both[item.index, item_id] = item
+        return item
+
+
+class EchoedItem(Record):
+    """A reasoning item that goes back to the provider."""
+
+    before: int
+    """What it belongs to: 0 is the message's text, n its n-th call."""
+    value: dict[str, JsonValue]
+
+
+def echoed(items: Sequence[Item]) -> Iterator[EchoedItem]:
+    """Yield the reasoning of a reply that can be sent back: all but what nothing follows, which the API refuses.
+
+    Without encrypted or plain content an item is only a reference to what the server stored, and it stores nothing.
+    """
+    held: list[Item] = []
+    calls = 0
+    for item in items:
+        match item.kind:
+            case ItemKind.REASONING:
+                held.append(item)
+            case ItemKind.CALL:
+                calls += 1
+                yield from _echoed_before(calls, held)
+                held = []
+            case ItemKind.MESSAGE if calls == 0:
+                yield from _echoed_before(0, held)
+                held = []
+            case ItemKind.MESSAGE | ItemKind.OTHER:
+                pass  # a message goes back before the calls, so that its reasoning waits for the next of those
+            case _:
+                assert_never(item.kind)
+
+
+def _echoed_before(place: int, items: Sequence[Item]) -> Iterator[EchoedItem]:
+    for item in items:
+        value = {key: item.value[key] for key in _ECHOED_FIELDS if item.value.get(key) is not None}
+        if value.get("encrypted_content") or value.get("content"):
+            yield EchoedItem(before=place, value={"summary": [], **value})
+
+
+def echo_text(items: Sequence[EchoedItem]) -> str:
+    """Return the items as Message.echo; empty where there are none."""
+    return json.dumps([[item.before, item.value] for item in items]) if items else ""
+
+
+def read_echo(echo: str) -> list[EchoedItem]:
+    """Return the items of Message.echo; none where another adapter made it, or it is no JSON."""
+    try:
+        pairs = json.loads(echo) if echo.startswith("[[") else []
+    except (ValueError, RecursionError):
+        return []
+    return [
+        EchoedItem(before=pair[0], value=pair[1])
+        for pair in pairs
+        if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], int) and isinstance(pair[1], dict)
+    ]
+
+
+def kind_of(value: dict[str, JsonValue]) -> ItemKind:
+    """Return what an item is; a type that is not known is OTHER."""
+    kinds = {kind.value: kind for kind in ItemKind}
+    return kinds.get(word(value.get("type")), ItemKind.OTHER)
+
+
+def texts_of(value: dict[str, JsonValue]) -> list[str]:
+    """Return the texts of a message's parts, refusals included."""
+    content = value.get("content")
+    if isinstance(content, str):
+        return [content]
+    parts = content if isinstance(content, list) else []
+    return [word(part.get("text")) or word(part.get("refusal")) if isinstance(part, dict) else "" for part in parts]
+
+
+def argument_text(value: JsonValue) -> str:
+    """Return the text of an arguments field; some servers send the object itself."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False) if value else ""
+
+
+def word(value: JsonValue) -> str:
+    """Return `value` if it is a text, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def index_of(value: JsonValue) -> int | None:
+    """Return `value` if it is a place, else None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _is_another(item: Item, value: dict[str, JsonValue]) -> bool:
+    """Say whether `value` cannot be what `item` is."""
+    if not item.value:
+        return False  # only its deltas were seen
+    if kind_of(value) is not item.kind:
+        return True
+    if item.kind is ItemKind.CALL:
+        call_id = word(value.get("call_id"))
+        return bool(call_id and item.call_id and call_id != item.call_id)
+    return item.ended and word(value.get("id")) != item.item_id

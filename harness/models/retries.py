@@ -1,0 +1,116 @@
+"""Whether a failed request is sent again, and after what wait; pure: others read the clock, and wait.
+
+Sending again is safe: nothing of a reply that failed was run, and nothing of it is in the history, so that the next
+try begins where the first one did. What it costs is money, and the eyes of the person who has read the first text:
+a reply that broke off after it had shown something is therefore asked for once more and no further, and the person is
+told that it begins again.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+
+from harness.errors import ModelError, ModelFault
+from harness.model import Retry
+from harness.models.failures import FailedTry
+
+MAX_RETRY_AFTER_SECONDS = 60.0
+"""A provider that asks for a longer wait has failed: a person decides better than a sleeping program."""
+FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.5, 8.0
+"""Doubled from the first to the most, as the SDK does (its `_constants.py`); up to a quarter less by jitter."""
+MAX_BEGUN_AGAIN = 1
+"""How often a reply that showed something is asked for again."""
+BEGINS_AGAIN = "The reply begins again."
+
+_SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
+
+
+class Retries:
+    """The tries of one request."""
+
+    def __init__(self, *, attempts: int, seconds: float) -> None:
+        """Take how many tries there may be, the first included, and for how long after the start they may begin."""
+        self.failed = 0
+        """How many tries have failed."""
+        self._attempts = attempts
+        self._seconds = seconds
+        self._begun_again = 0
+
+    def after(
+        self, failure: FailedTry, *, shown: bool, elapsed: float, left: float | None = None, jitter: float = 0.0
+    ) -> Retry:
+        """Return what to wait for before the next try.
+
+        `shown` says whether text or a call had begun to come in; `elapsed` is since the first try began, `left` what the
+        run has left, `jitter` a number from 0 to below 1.
+
+        Raises CutReply or ModelError, as the failure has it, where there is no further try.
+        """
+        self.failed += 1
+        if not failure.passing:
+            raise failure.lasting(self._tried())
+        if shown:
+            self._begun_again += 1
+        wait = self._wait(failure, jitter)
+        if self.failed >= self._attempts or self._begun_again > MAX_BEGUN_AGAIN or elapsed + wait > self._seconds:
+            raise failure.lasting(self._tried())
+        if left is not None and wait >= left:
+            raise ModelError(
+                f"{failure} The time that the run has left, {max(left, 0.0):.1f} s, is over before the next try.",
+                fault=ModelFault.TIME,
+            )
+        reason = f"{failure} {BEGINS_AGAIN}" if shown else str(failure)
+        return Retry(attempt=self.failed, attempts=self._attempts, wait_seconds=wait, reason=reason)
+
+    def _wait(self, failure: FailedTry, jitter: float) -> float:
+        wait = failure.retry_after
+        if wait is None:
+            most: float = min(FIRST_BACKOFF_SECONDS * 2 ** min(self.failed - 1, 10), MAX_BACKOFF_SECONDS)
+            return most * (1 - 0.25 * jitter)
+        if wait > MAX_RETRY_AFTER_SECONDS:
+            raise failure.lasting(
+                f" The provider asks to wait {wait:.0f} s; more than {MAX_RETRY_AFTER_SECONDS:.0f} s are not waited. "
+                "Try again later."
+            )
+        return wait
+
+    def _tried(self) -> str:
+        return f" (tried {self.failed} times)" if self.failed > 1 else ""
+
+
+def retry_after(headers: Iterable[tuple[str, str]], now: float) -> float | None:
+    """Return how many seconds a provider asks to wait, at the time `now` (seconds since 1970); None where it does not.
+
+    `retry-after-ms` (OpenAI, Azure) is in milliseconds and goes first; `retry-after` in seconds, also fractions, or a
+    date (RFC 9110, section 10.2.3). Of several the longest counts; what is neither, or no time ahead, is passed by.
+    """
+    found: dict[str, float] = {}
+    for name, value in headers:
+        key = name.lower()
+        if key == "retry-after-ms":
+            seconds = _number(value) / 1000
+        elif key == "retry-after":
+            seconds = _number(value)
+            if math.isnan(seconds):
+                seconds = _date(value) - now
+        else:
+            continue
+        if seconds > 0:
+            found[key] = max(seconds, found.get(key, 0.0))
+    return found.get("retry-after-ms", found.get("retry-after"))
+
+
+def _number(text: str) -> float:
+    """Return a number of digits; not the other things that `float` takes."""
+    return float(text) if _SECONDS.fullmatch(text.strip()) else math.nan
+
+
+def _date(text: str) -> float:
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, OverflowError):
+        return math.nan
