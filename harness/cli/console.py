@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Mapping
@@ -13,6 +14,9 @@ from harness.visible import visible, visible_line
 
 LIVE_SECONDS = 2.0
 """Between two lines of a running command; what ends sooner shows none."""
+
+COUNTDOWN, COUNTDOWN_WIDTH = "again in {} s (Ctrl-C stops)", 40
+"""Written over itself, with blanks for what was longer: also on a terminal that knows no escapes."""
 
 _COLOURS = {Tone.PLAIN: "", Tone.QUIET: "2", Tone.GOOD: "32", Tone.WARNING: "33", Tone.BAD: "1;31"}
 
@@ -69,6 +73,26 @@ class Console:
         if last and now >= self._live_at:
             self._live_at = now + LIVE_SECONDS
             self.line(f"  | {visible_line(last, 100)}", Tone.QUIET)
+
+    def countdown(self, seconds: float) -> None:
+        """Wait for some seconds before a request is sent again; on a terminal, one line counts down and goes again.
+
+        An interrupt ends it at once: KeyboardInterrupt passes through.
+        """
+        end = time.monotonic() + seconds
+        shows = seconds >= 1 and self._stream.isatty()
+        if shows:
+            self.end_text()
+        try:
+            while (left := end - time.monotonic()) > 0:
+                whole = math.ceil(left)
+                if shows:
+                    self._write(f"\r{COUNTDOWN.format(whole):<{COUNTDOWN_WIDTH}}")
+                time.sleep(left - (whole - 1) if shows else left)
+        finally:
+            if shows:
+                self._write(f"\r{'':{COUNTDOWN_WIDTH}}\r")
+                self._at_line_start = True
 
     def record(self, record: LogRecord) -> None:
         """Write the trace line for a record of the log, if it has one."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from harness.actions import JsonValue
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit
+from harness.cli.rows import paragraph, row
 from harness.cli.state import State
 from harness.cli.trace import Line, Tone
 from harness.cli.trials import NO_WALLS, REFUSED, Outcome, Scene, Trial, make
@@ -20,15 +21,11 @@ from harness.tools.bash import find_bash
 from harness.tools.hardening import undumpable
 from harness.tools.reach import CONTAINER_HINT
 from harness.version import __version__
-from harness.visible import visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
 
-WIDTH = 80
-_LABEL = 14
-"""How wide the first column is: the longest word of an outcome, and blanks on both sides."""
 _TONES = {
     Outcome.STOPPED: Tone.GOOD,
     Outcome.WORKS: Tone.GOOD,
@@ -82,8 +79,17 @@ class Report(Record):
 def doctor_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Examine this machine, say what was found, and return the exit code: 2 where commands cannot be confined.
 
+    With --model it is the model that is examined.
+
     Raises UsageError where there is no room for temporary files, or for processes and threads.
     """
+    if arguments.model is not None:
+        from harness.cli.doctor_model import doctor_model
+
+        return doctor_model(arguments, environment)
+    for flag in ("provider", "base_url", "api", "cwd"):
+        if getattr(arguments, flag):
+            raise UsageError(f"--{flag.replace('_', '-')} is about the model: say `harness doctor --model` too")
     import signal
 
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -158,25 +164,25 @@ def _writable(folder: str) -> bool:
 def _found_lines(report: Report) -> Iterator[Line]:
     found = report.findings
     python = ".".join(str(part) for part in sys.version_info[:3])
-    yield from _row("harness", f"{__version__}, Python {python}, {found.system}")
-    yield from _row("walls", describe(found.machine), Tone.PLAIN if enforces(found.machine) else Tone.BAD)
+    yield from row("harness", f"{__version__}, Python {python}, {found.system}")
+    yield from row("walls", describe(found.machine), Tone.PLAIN if enforces(found.machine) else Tone.BAD)
     for text in missing(found.machine):
-        yield from _row("missing", text, Tone.WARNING)
+        yield from row("missing", text, Tone.WARNING)
     if found.machine.bubblewrap:
-        yield from _row("bubblewrap", found.machine.bubblewrap)
-    yield from _row("bash", found.bash or "none: commands cannot run", Tone.PLAIN if found.bash else Tone.BAD)
+        yield from row("bubblewrap", found.machine.bubblewrap)
+    yield from row("bash", found.bash or "none: commands cannot run", Tone.PLAIN if found.bash else Tone.BAD)
     can = "can be written" if found.state_writable else "CANNOT be written: there will be no log, and no session"
-    yield from _row("state folder", f"{found.state} ({can})", Tone.PLAIN if found.state_writable else Tone.BAD)
+    yield from row("state folder", f"{found.state} ({can})", Tone.PLAIN if found.state_writable else Tone.BAD)
     if found.root:
         text = "root: limits and file modes do not bind root, and what gets past a wall owns the machine; "
         text += "run the harness as an ordinary user"
-        yield from _row("user", text, Tone.WARNING)
+        yield from row("user", text, Tone.WARNING)
     if report.environment_closed:
-        yield from _row("environment", "what the harness was started with (keys) is closed to commands")
+        yield from row("environment", "what the harness was started with (keys) is closed to commands")
     else:
         why = "root may look into every process" if found.root else "the kernel let it be read"
         text = f"what the harness was started with (keys) is open to commands without walls: {why}"
-        yield from _row("environment", text, Tone.WARNING)
+        yield from row("environment", text, Tone.WARNING)
 
 
 def _trial_lines(report: Report) -> Iterator[Line]:
@@ -187,7 +193,7 @@ def _trial_lines(report: Report) -> Iterator[Line]:
             yield Line(tone=Tone.PLAIN, text=f"\n{ground.value}")
         detail = _detail(trial, has_walls=enforces(report.findings.machine))
         text = f"{trial.attempt.what}: {detail}" if detail else trial.attempt.what
-        yield from _row(f"  {trial.outcome.value}", text, _TONES[trial.outcome])
+        yield from row(f"  {trial.outcome.value}", text, _TONES[trial.outcome])
 
 
 def _detail(trial: Trial, *, has_walls: bool) -> str:
@@ -210,36 +216,20 @@ def _detail(trial: Trial, *, has_walls: bool) -> str:
 def _verdict_lines(report: Report) -> Iterator[Line]:
     yield Line(tone=Tone.PLAIN, text="")
     if report.holds:
-        yield from _text("Commands can be confined here, so policies that say required = true (ci) run.", Tone.GOOD)
+        yield from paragraph("Commands can be confined here, so policies that say required = true (ci) run.", Tone.GOOD)
     elif enforces(report.findings.machine):
         text = f"The walls do not hold here: {report.failures} of the attempts above ended as they must not. Policies that say "
-        yield from _text(f"{text}required = true (ci) must not be relied on; please report this.", Tone.BAD)
+        yield from paragraph(f"{text}required = true (ci) must not be relied on; please report this.", Tone.BAD)
     else:
         text = "Commands cannot be confined here: policies that say required = true (ci) do not run here."
-        yield from _text(text, Tone.BAD)
-        yield from _text(f"What to do: {_remedy(report.findings)}.")
+        yield from paragraph(text, Tone.BAD)
+        yield from paragraph(f"What to do: {_remedy(report.findings)}.")
 
 
 def _remedy(found: Findings) -> str:
     if not found.system.startswith("Linux "):
         return "run the harness on Linux, in a container or a virtual machine; there are no walls for this system yet"
     return CONTAINER_HINT
-
-
-def _row(label: str, text: str, tone: Tone = Tone.PLAIN) -> Iterator[Line]:
-    """Yield a label and a text beside it, within the width."""
-    import textwrap
-
-    shown = textwrap.wrap(visible_line(text, 1000), WIDTH - _LABEL, break_long_words=False, break_on_hyphens=False)
-    for number, line in enumerate(shown):
-        yield Line(tone=tone, text=f"{'' if number else label:<{_LABEL}}{line}")
-
-
-def _text(text: str, tone: Tone = Tone.PLAIN) -> Iterator[Line]:
-    import textwrap
-
-    for line in textwrap.wrap(text, WIDTH, break_on_hyphens=False):
-        yield Line(tone=tone, text=line)
 
 
 def _fields(report: Report) -> dict[str, JsonValue]:

@@ -9,6 +9,8 @@ from harness.version import __version__
 ACTIONS = {
     "policy": ("check", "explain", "test", "replay", "trust"),
     "audit": ("list", "show", "verify"),
+    "config": ("show", "path"),
+    "sessions": ("list", "resume", "fork"),
 }
 """Commands that take an action, and the actions."""
 
@@ -25,8 +27,14 @@ commands:
   harness audit list               name the logs in the state folder
   harness audit show [FILE...]     a readable timeline (the latest log without FILE)
   harness audit verify [FILE...]   check chain and order: 0 whole, 1 broken, 3 open, 4 no head kept
+  harness -c                       go on with the newest session of this folder
+  harness sessions list            what was said here, and how it ended (--all: in every folder)
+  harness sessions resume [ID]     go on with a session, in a new log; fork ID --turn N: from its turn N
   harness undo                     put back the newest file that a session changed; --to CALL: all back to that call
+  harness config show              every setting; --origin: who said it
+  harness config path              where the user's configuration is
   harness doctor                   try what this machine can enforce: 0 commands can be confined, 2 they cannot
+  harness doctor --model [NAME]    send one tiny request: 0 the model is usable, 2 settings, 6 it is not
 
 exit codes: 0 done, 1 internal error, 2 usage or policy, 3 hard block, 4 limit, 5 no usable answer, 6 provider
 failed, 7 done but calls were refused, 8 the log cannot be written, 130/143 interrupted, 141 stdout was closed"""
@@ -45,11 +53,7 @@ def parser_for(command: str, action: str) -> ArgumentParser:
     match command, action:
         case "run", _:
             parser.description = "Run one prompt; never asks, never reads the terminal."
-            parser.add_argument("prompt", help="what to do; - reads it from stdin")
-            _session_flags(parser)
-            parser.add_argument("--output", choices=("text", "json", "jsonl"), default="text", help="form of stdout")
-            parser.add_argument("--allow-refusals", action="store_true", help="exit 0 although calls were refused")
-            parser.add_argument("-q", "--quiet", action="store_true", help="no trace on stderr")
+            _run_flags(parser)
         case "demo", _:
             parser.description = "Play a bundled scenario with a scripted model."
             parser.add_argument("name", nargs="?", default="fix", help="which one (--list names them)")
@@ -62,28 +66,74 @@ def parser_for(command: str, action: str) -> ArgumentParser:
             _audit_flags(parser, action)
         case "undo", _:
             _undo_flags(parser)
+        case "sessions", _:
+            _sessions_flags(parser, action)
+        case "config", "path":
+            parser.description = "Say where the user's configuration is, or would be."
+        case "config", _:
+            parser.description = "Say which settings hold, as TOML; nothing is sent, and no key is shown."
+            parser.add_argument("--origin", action="store_true", help="who said each of them")
+            parser.add_argument("--json", action="store_true", help="one object, origins included")
+            _model_flags(parser)
+            parser.add_argument("--cwd", metavar="DIR", help="the workspace (else the current folder)")
         case "doctor", _:
             parser.description = "Say what this machine can enforce, by trying it in a temporary folder."
             parser.epilog = "Exit code: 0 commands can be confined, 2 they cannot; policies that require it do not run."
             parser.add_argument("--json", action="store_true", help="one object, with every attempt")
+            _model_flags(parser, optional_name=True)
+            parser.add_argument("--cwd", metavar="DIR", help="with --model: the workspace (else the current folder)")
         case _:
             parser.description = "A coding harness in which every call of the model is decided before it runs."
             parser.epilog = _EPILOG
             parser.add_argument("prompt", nargs="?", help="the first thing to do; without it the prompt waits")
+            parser.add_argument(
+                "-c",
+                "--continue",
+                dest="resume",
+                action="store_true",
+                help="go on with the newest session of this folder",
+            )
             parser.add_argument("--version", action="version", version=f"harness {__version__}")
             _session_flags(parser)
     return parser
 
 
+def _run_flags(parser: ArgumentParser) -> None:
+    parser.add_argument("prompt", nargs="?", help="what to do; - reads it from stdin")
+    parser.add_argument("--prompt-file", metavar="FILE", help="read it from a file, {{variables}} and all")
+    parser.add_argument("--var", action="append", default=[], metavar="NAME=VALUE", help="the value of a {{variable}}")
+    parser.add_argument("--resume", metavar="ID", help="go on with a session: how its name begins")
+    parser.add_argument("--done-marker", metavar="TEXT", help="end when a command that succeeds prints this first")
+    _session_flags(parser)
+    parser.add_argument("--output", choices=("text", "json", "jsonl"), default="text", help="form of stdout")
+    parser.add_argument("--allow-refusals", action="store_true", help="exit 0 although calls were refused")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no trace on stderr")
+
+
 def _session_flags(parser: ArgumentParser) -> None:
     parser.add_argument("--policy", metavar="FILE", help="a policy file, or a shipped one: default, ci, readonly, demo")
-    parser.add_argument("--model", help="the model's name (else HARNESS_MODEL)")
-    parser.add_argument("--base-url", metavar="URL", help="of an OpenAI-compatible server (else OPENAI_BASE_URL)")
+    _model_flags(parser)
+    parser.add_argument("--system", metavar="FILE", help="a template in the place of the standard system prompt")
+    parser.add_argument("--no-instructions", action="store_true", help="do not read AGENTS.md")
     parser.add_argument("--cwd", metavar="DIR", help="the workspace (else the current folder)")
     parser.add_argument("--log", metavar="FILE", help="the action log (else a new file in the state folder)")
     parser.add_argument("--max-turns", type=_whole, metavar="N", help="requests to the model")
     parser.add_argument("--max-seconds", type=_number, metavar="S", help="wall time")
     parser.add_argument("--max-tokens", type=_whole, metavar="N", help="tokens in and out")
+    parser.add_argument("--max-cost", type=_number, metavar="DOLLARS", help="by the prices in the configuration")
+
+
+def _model_flags(parser: ArgumentParser, *, optional_name: bool = False) -> None:
+    parser.add_argument("--provider", metavar="NAME", help="openai, azure, ollama ... (else HARNESS_PROVIDER)")
+    if optional_name:
+        parser.add_argument(
+            "--model", nargs="?", const="", metavar="NAME", help="send the model one tiny request, and say what works"
+        )
+    else:
+        parser.add_argument("--model", help="the model's name (else HARNESS_MODEL)")
+    address = "of an OpenAI-compatible server (else HARNESS_BASE_URL, OPENAI_BASE_URL)"
+    parser.add_argument("--base-url", metavar="URL", help=address)
+    parser.add_argument("--api", choices=("chat", "responses"), help="which of the OpenAI APIs (else HARNESS_API)")
 
 
 def _policy_flags(parser: ArgumentParser, action: str) -> None:
@@ -134,6 +184,24 @@ def _audit_flags(parser: ArgumentParser, action: str) -> None:
             parser.add_argument("--head", help="the head hash that was noted elsewhere")
 
 
+def _sessions_flags(parser: ArgumentParser, action: str) -> None:
+    if action == "list":
+        parser.description = "Name the sessions of this folder, the newest last; what is open never said that it ended."
+        parser.add_argument("--all", action="store_true", help="those of every folder")
+        parser.add_argument("--json", action="store_true", help="one object a line")
+        parser.add_argument("--cwd", metavar="DIR", help="the workspace (else the current folder)")
+        return
+    if action == "fork":
+        parser.description = "Begin a session with what another held after one of its turns; both can go on."
+        parser.add_argument("session", metavar="ID", help="the session, or how its name begins")
+        parser.add_argument("--turn", type=_count, metavar="N", help="after its turn N, 0 before the first (else all)")
+    else:
+        parser.description = "Begin a session with what another held when it ended, however it ended."
+        parser.add_argument("session", nargs="?", metavar="ID", help="how its name begins (else the newest one here)")
+    parser.add_argument("prompt", nargs="?", help="the first thing to do; without it the prompt waits")
+    _session_flags(parser)
+
+
 def _undo_flags(parser: ArgumentParser) -> None:
     parser.description = "Put back files that a session's calls changed, where they still are what the calls left."
     parser.epilog = "Exit code: 0 all of it was undone, 7 something could not be."
@@ -145,6 +213,10 @@ def _undo_flags(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one object a line, and a summary")
     parser.add_argument("--cwd", metavar="DIR", help="the workspace (else the current folder)")
     parser.add_argument("--log", metavar="FILE", help="the session's log, where it is not in the state folder")
+
+
+def _count(text: str) -> int:
+    return 0 if text == "0" else _whole(text)
 
 
 def _whole(text: str) -> int:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
 
-COMMANDS = ("run", "demo", "policy", "audit", "undo", "doctor")
+COMMANDS = ("run", "demo", "policy", "audit", "undo", "doctor", "config", "sessions")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -96,6 +96,11 @@ def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:
         if action not in ACTIONS[command]:
             raise UsageError(f"harness {command} takes one of: {', '.join(ACTIONS[command])}")
     arguments = parser_for(command, action).parse_args(words)
+    return _function_of(command)(arguments, environment)
+
+
+def _function_of(command: str) -> Callable[[Namespace, Mapping[str, str]], int]:
+    """Import what does `command`, and nothing else."""
     run: Callable[[Namespace, Mapping[str, str]], int]
     match command:
         case "run":
@@ -113,6 +118,10 @@ def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:
             from harness.cli.undo import undo_command as run
         case "doctor":
             from harness.cli.doctor import doctor_command as run
+        case "sessions":
+            from harness.cli.sessions import sessions_command as run
+        case "config":
+            from harness.cli.config_command import config_command as run
         case _:
             from harness.cli.repl import repl_command as run
-    return run(arguments, environment)
+    return run

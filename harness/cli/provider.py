@@ -1,42 +1,154 @@
-"""Which model answers: flags and environment in, an adapter out; a file in the workspace never has a say."""
+"""Which model answers: settings in, an adapter out; a key is sent to the provider that it is for, and to nobody else."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import assert_never
 
+from harness.cli.config import DEFAULT, OPENAI, Settings
 from harness.errors import UsageError
-from harness.models.endpoint import Endpoint
-from harness.models.openai_chat import OpenAIChat
+from harness.models.endpoint import Deadlines, Endpoint, Quirks, ReplyBounds
+from harness.models.presets import PRESETS, Api, preset_of
 
-DEFAULT_MODEL = "gpt-5"
-"""Asked for when neither --model nor HARNESS_MODEL names one."""
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from harness.models.openai_chat import OpenAIChat
+    from harness.models.openai_responses import OpenAIResponses
 
 NO_PROVIDER = """\
 no model to talk to. Three ways out:
-  export OPENAI_API_KEY=...                       the OpenAI API (or any provider with OPENAI_BASE_URL)
+  export OPENAI_API_KEY=...                       the OpenAI API (or any provider with OPENAI_BASE_URL, or --provider NAME)
   export OPENAI_BASE_URL=http://localhost:11434/v1  a local server; name its model with --model
   harness demo                                    a scripted model, without key or network"""
 
+NO_KEY = "none"
+"""What is sent to a server that wants no key: the SDK wants one, and any text will do."""
+
+OPENAI_ONLY = ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS")
+"""Variables that the SDK reads by itself and sends as headers wherever it sends anything (its `_client.py`)."""
+
 _SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH")
+_LOOPBACK = re.compile(r"https?://(localhost|127(\.\d+){3}|\[::1\])(:|/|$)", re.IGNORECASE)
 
 
-def model_from(environment: Mapping[str, str], *, model: str | None, base_url: str | None) -> OpenAIChat:
-    """Return the adapter for the model that flags and environment name.
+def model_from(
+    settings: Settings, environment: Mapping[str, str], *, sleep: Callable[[float], None] = time.sleep
+) -> OpenAIChat | OpenAIResponses:
+    """Return the adapter for the model that `settings` name; `sleep` waits before a request is sent again.
 
-    Raises UsageError if there is neither a key nor a base URL.
+    Nothing is sent. Takes OPENAI_ONLY out of this process's environment where another provider is named: the SDK would send
+    what they hold there, too. Raises UsageError if an address, a key or a model is missing, or if they do not belong together.
     """
-    key = environment.get("OPENAI_API_KEY", "").strip()
-    url = base_url or environment.get("OPENAI_BASE_URL", "").strip() or None
-    if not key and url is None:
-        raise UsageError(NO_PROVIDER)
-    if url is not None and not url.startswith(("http://", "https://")):
-        raise UsageError(f"the base URL must begin with http:// or https://, not {url!r}")
-    name = model or environment.get("HARNESS_MODEL", "").strip() or DEFAULT_MODEL
-    # Local servers want no key, the SDK wants one: any text will do.
-    return OpenAIChat(name, Endpoint(base_url=url, api_key=key or "none"))
+    endpoint = endpoint_of(settings, environment)
+    if settings.provider.value not in ("", OPENAI):
+        for name in OPENAI_ONLY:
+            os.environ.pop(name, None)
+    match settings.api.value:
+        case Api.CHAT:
+            from harness.models.openai_chat import OpenAIChat
+
+            return OpenAIChat(settings.model.value, endpoint, sleep=sleep)
+        case Api.RESPONSES:
+            from harness.models.openai_responses import OpenAIResponses
+
+            return OpenAIResponses(settings.model.value, endpoint, sleep=sleep)
+        case _:
+            assert_never(settings.api.value)
 
 
-def secrets_of(environment: Mapping[str, str]) -> list[str]:
-    """Return the values of variables that look secret by their name: the log masks them."""
+def endpoint_of(settings: Settings, environment: Mapping[str, str]) -> Endpoint:
+    """Return where and how the model is reached, the key included. Raises UsageError as `model_from` does."""
+    problem = _missing(settings) or _azure_problem(settings) or _foreign_key(settings)
+    if problem:
+        raise UsageError(problem)
+    key = environment.get(settings.key_variable.value, "").strip() if settings.key_variable.value else ""
+    return Endpoint(
+        base_url=settings.base_url.value,
+        api_key=key or NO_KEY,
+        azure_api_version=settings.azure_api_version.value,
+        attempts=settings.attempts.value,
+        retry_seconds=settings.retry_seconds.value,
+        deadlines=Deadlines(**{name: setting.value for name, setting in settings.deadlines.items()}),
+        bounds=ReplyBounds(**{name: setting.value for name, setting in settings.bounds.items()}),
+        quirks=settings.preset.quirks if settings.preset else Quirks(),
+    )
+
+
+def is_local(url: str) -> bool:
+    """Say whether a base URL leads to this machine itself."""
+    return _LOOPBACK.match(url) is not None
+
+
+def shown_address(url: str) -> str:
+    """Return a base URL without what may be secret in it: user, password, query."""
+    return re.sub(r"//[^/@]*@", "//", url.partition("?")[0]).rstrip("/")
+
+
+def secrets_of(environment: Mapping[str, str], key_variable: str = "") -> list[str]:
+    """Return the values of variables that look secret by their name, and of that which holds the key: the log masks them."""
     named = ((name.upper().replace("AUTHOR", ""), value) for name, value in environment.items())  # GIT_AUTHOR_NAME
-    return [value for name, value in named if any(word in name for word in _SECRET_WORDS)]
+    found = [value for name, value in named if any(word in name for word in _SECRET_WORDS)]
+    return [*found, *(value for name, value in environment.items() if name == key_variable and value not in found)]
+
+
+def _missing(settings: Settings) -> str:
+    """Return what is still needed, or nothing."""
+    preset, variable = settings.named, settings.key_variable.value
+    if preset is not None and not settings.base_url.value:
+        ways = [f"set {preset.base_url_variable}"] if preset.base_url_variable else []
+        return f"{preset.title} has no address that all share: {' or '.join([*ways, 'give --base-url'])}"
+    if not settings.key_set and variable and _wants_key(settings):
+        if preset is None and settings.key_variable.origin == DEFAULT:
+            return NO_PROVIDER
+        whose = preset.title if preset else shown_address(settings.base_url.value)
+        return (
+            f"{whose} wants a key: export {variable}=... ({settings.key_variable.origin}); a key in another variable is for "
+            "another provider, and is not sent there"
+        )
+    if not settings.model.value:
+        return f"which model of {preset.title if preset else 'the provider'}? Name it with --model or HARNESS_MODEL"
+    return ""
+
+
+def _wants_key(settings: Settings) -> bool:
+    """Say whether a missing key is an error: local servers want none, and of an address alone nobody knows."""
+    if settings.named is not None:
+        return not is_local(settings.named.base_url or settings.base_url.value)
+    return settings.base_url.origin == DEFAULT or settings.key_variable.origin != DEFAULT
+
+
+def _azure_problem(settings: Settings) -> str:
+    """Return what is wrong between the provider and Azure's two ways of being reached, or nothing."""
+    version = settings.azure_api_version
+    is_azure = settings.named is not None and bool(settings.named.api_version_variable)
+    if version.value and not is_azure:
+        return f'{version.origin}: azure_api_version is only for provider = "azure"'
+    if is_azure and not version.value and not re.search(r"/openai/v1/?$", settings.base_url.value):
+        return (
+            "Azure is reached by an API version (azure_api_version in the configuration, or OPENAI_API_VERSION) or by an "
+            f"address that ends in /openai/v1; {shown_address(settings.base_url.value)} is neither"
+        )
+    return ""
+
+
+def _foreign_key(settings: Settings) -> str:
+    """Return why the key must not be sent to the address, or nothing.
+
+    OPENAI_API_KEY may go to any address that a person names without a provider: that is how the SDK's own variables are used.
+    """
+    variable = settings.key_variable.value
+    if settings.named is None and variable == PRESETS[OPENAI].key_variable:
+        return ""
+    address = settings.base_url.value
+    # On this machine, anybody's proxy may answer.
+    there = (None if is_local(address) else preset_of(address)) or settings.named
+    owners = [preset for preset in PRESETS.values() if preset.key_variable == variable]
+    if not settings.key_set or there is None or not owners or there in owners:
+        return ""
+    return (
+        f"the key in {variable} is for {owners[0].title}, and {shown_address(address)} is {there.title} "
+        f"({settings.base_url.origin}): it is not sent there. Name --provider {there.name}"
+    )

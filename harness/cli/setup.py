@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 
 from harness.action_log import ActionLog
 from harness.before_images import BeforeImages
+from harness.cli.config import Settings, settings_from
 from harness.cli.policies import assemble
 from harness.cli.provider import model_from, secrets_of
 from harness.cli.signals import Signals
 from harness.cli.state import State
 from harness.errors import UsageError
 from harness.interrupt import Interrupt
-from harness.limits import Limits
-from harness.models.openai_chat import OpenAIChat
+from harness.limits import Limits, strictest
 from harness.paths import is_within
 from harness.policy import Policy
 from harness.tool import ConfinedTool, Tool
@@ -42,19 +43,32 @@ class Parts:
         """Told what a command prints while it runs; set by whoever shows it."""
         self.tools = tools_in(self.workspace, self.state, environment, self.interrupt, self._tell_output)
         self.level = check_confinement(self.policy, self.tools)
-        self.model: OpenAIChat = model_from(environment, model=arguments.model, base_url=arguments.base_url)
+        self.settings: Settings = settings_from(arguments, environment, self.workspace.root)
+        self.prices = self.settings.prices.value
+        self.context_tokens = self.settings.context_tokens.value
+        self.on_wait: Callable[[float], None] = time.sleep
+        """Waits for some seconds before a request is sent again; set by whoever can show that."""
+        self.model = model_from(self.settings, environment, sleep=self._wait)
         self.limits = Limits(
-            max_turns=arguments.max_turns, max_seconds=arguments.max_seconds, max_tokens=arguments.max_tokens
+            max_turns=arguments.max_turns,
+            max_seconds=arguments.max_seconds,
+            max_tokens=arguments.max_tokens,
+            max_cost=arguments.max_cost,
         )
+        check_prices(self.settings, strictest((self.limits, self.policy.limits)))
         self.signals = Signals(self.interrupt)
         self.log = ActionLog.open(
-            arguments.log or self.state.new_log_path(self.workspace.root), secrets=secrets_of(environment)
+            arguments.log or self.state.new_log_path(self.workspace.root),
+            secrets=secrets_of(environment, self.settings.key_variable.value),
         )
         if self.log.count:
             self.state.record_head(self.log, closed=False)
 
     def _tell_output(self, printed: str) -> None:
         self.on_output(printed)
+
+    def _wait(self, seconds: float) -> None:
+        self.on_wait(seconds)
 
 
 def _ignore(printed: str) -> None:
@@ -120,6 +134,19 @@ def check_confinement(policy: Policy, tools: Sequence[Tool]) -> str:
             "`harness doctor` shows what it can"
         )
     return confined.level
+
+
+def check_prices(settings: Settings, limits: Limits) -> None:
+    """Raise UsageError if the cost is limited and nobody said what the model costs: unknown is not free."""
+    if limits.max_cost is None or settings.prices.value is not None:
+        return
+    import json
+
+    model = json.dumps(settings.model.value, ensure_ascii=False)  # as TOML writes it too
+    raise UsageError(
+        f"a limit of cost (--max-cost, or cost in a policy) needs the prices of {settings.model.value!r}: write them in "
+        f"{settings.file.path} as [prices.{model}] with input = ... and output = ..., in dollars per million tokens"
+    )
 
 
 def close_log(state: State, log: ActionLog) -> None:

@@ -1,0 +1,190 @@
+"""The user's configuration file, checked key by key: what is not understood refuses to start, and API keys are refused."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from typing import NoReturn
+
+from harness.cli.config_values import PRICE_CHECKS, PRICES, TABLE_CHECKS, TOP_CHECKS, Check, Setting, Value, unknown_key
+from harness.errors import UsageError
+from harness.paths import is_within
+from harness.prices import Prices
+from harness.record import Record
+from harness.toml_lines import key_lines
+
+MAX_CONFIG_BYTES = 100_000
+MAX_LINKS = 40
+"""How many symbolic links on the way to the file are followed: as many as Linux follows (path_resolution(7))."""
+
+
+class ConfigFile(Record):
+    """What the file says, every value checked by itself."""
+
+    path: str
+    found: bool = False
+    values: Mapping[str, Setting[Value]] = {}
+    """By key; in a table, by `table.key`."""
+    prices: Mapping[str, Setting[Prices]] = {}
+    """By model."""
+
+
+def load_config(path: str, workspace: str) -> ConfigFile:
+    """Return what the file at `path` says; one that is not there says nothing.
+
+    `workspace` is the folder in which calls work, absolute and with links followed.
+
+    Raises UsageError, whose text names file, line and key, if anything in the file is not understood, if it cannot be read,
+    if it belongs to somebody else or others may write it, or if it, or a link on the way to it, lies in the workspace.
+    """
+    if not os.path.lexists(path):
+        return ConfigFile(path=path)
+    for place in _way(path):
+        if is_within(place, workspace):
+            raise UsageError(
+                f"{path}: lies inside the workspace ({place}), where calls could change it: work in another folder, or set "
+                "XDG_CONFIG_HOME to one outside"
+            )
+    return parse_config(_read(path), path)
+
+
+def parse_config(data: bytes, file: str) -> ConfigFile:
+    """Return what `data`, TOML in UTF-8, says; `file` is what messages call it. Looks at no disk.
+
+    Raises UsageError as `load_config` does.
+    """
+    import tomllib
+
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file}: is not UTF-8: byte {error.start}") from None
+    try:
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # a bare ValueError: a number of thousands of digits
+        raise UsageError(f"{file}: is not TOML: {error}") from None
+    return _Loader(file, text).config(table)
+
+
+def _way(path: str) -> Iterator[str]:
+    """Yield every place on the way to `path`: each folder and link, and where the links lead. Raises UsageError."""
+    parts = os.path.abspath(path).split("/")[::-1]
+    at, links = "/", 0
+    while parts:
+        part = parts.pop()
+        if part in ("", "."):
+            continue
+        at = os.path.dirname(at) if part == ".." else os.path.join(at, part)
+        yield at
+        if part != ".." and os.path.islink(at):
+            links += 1
+            if links > MAX_LINKS:
+                raise UsageError(f"{path}: cannot be read: too many links")
+            target = os.readlink(at)
+            parts += target.split("/")[::-1]
+            at = "/" if target.startswith("/") else os.path.dirname(at)
+
+
+def _read(path: str) -> bytes:
+    """Return the content of a file that its user alone may write. Raises UsageError."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not make it wait
+        try:
+            problem = _owner_problem(os.fstat(descriptor), os.stat(os.path.dirname(os.path.realpath(path))))
+            if problem:
+                raise UsageError(f"{path}: {problem}")
+            with open(descriptor, "rb", closefd=False) as file:
+                data = file.read(MAX_CONFIG_BYTES + 1)
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror if isinstance(error, OSError) else error}") from None
+    if len(data) > MAX_CONFIG_BYTES:
+        raise UsageError(f"{path}: is larger than {MAX_CONFIG_BYTES} bytes")
+    return data
+
+
+def _owner_problem(status: os.stat_result, folder: os.stat_result) -> str:
+    """Return why somebody else than the user could have written the file, or nothing. What root owns is as good."""
+    if not stat.S_ISREG(status.st_mode):
+        return "is not a file"
+    if status.st_uid not in (os.geteuid(), 0):
+        return f"belongs to user {status.st_uid}, not to you; who writes it chooses where your key is sent"
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return "others than you may write it: chmod go-w"
+    if folder.st_mode & stat.S_IWOTH and not folder.st_mode & stat.S_ISVTX:
+        return "anybody may put another file in its place: chmod o-w its folder"
+    return ""
+
+
+class _Loader:
+    """One file being read; holds what messages need."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self.lines = {(_names(table), key): line for (table, _, key), line in reversed(key_lines(text).items())}
+
+    def config(self, table: Mapping[str, object]) -> ConfigFile:
+        values = self.checked(
+            (),
+            {k: v for k, v in table.items() if k not in (*TABLE_CHECKS, PRICES)},
+            TOP_CHECKS,
+            (*TABLE_CHECKS, PRICES),
+        )
+        for name, checks in TABLE_CHECKS.items():
+            found = self.checked((name,), self.table((), table, name), checks)
+            values |= {f"{name}.{key}": setting for key, setting in found.items()}
+        listed = self.table((), table, PRICES)
+        return ConfigFile(
+            path=self.file, found=True, values=values, prices={model: self.prices(listed, model) for model in listed}
+        )
+
+    def checked(
+        self,
+        place: tuple[str, ...],
+        table: Mapping[str, object],
+        checks: Mapping[str, Check],
+        tables: tuple[str, ...] = (),
+    ) -> dict[str, Setting[Value]]:
+        """Return the values of one table, each with its line."""
+        found: dict[str, Setting[Value]] = {}
+        for key, value in table.items():
+            if key not in checks:
+                self.fail(place, key, unknown_key(key, (*checks, *tables)))
+            problem = checks[key](value)
+            if problem or not isinstance(value, str | int | float):
+                self.fail(place, key, problem)
+            found[key] = Setting(value=value, origin=self.origin(place, key))
+        return found
+
+    def table(self, place: tuple[str, ...], parent: Mapping[str, object], key: str) -> Mapping[str, object]:
+        value = parent.get(key, {})
+        if not isinstance(value, dict):
+            self.fail(place, key, f"must be a table: [{'.'.join((*place, key))}]")
+        return value
+
+    def prices(self, listed: Mapping[str, object], model: str) -> Setting[Prices]:
+        place = (PRICES, model)
+        found = self.checked(place, self.table((PRICES,), listed, model), PRICE_CHECKS)
+        for required in ("input", "output"):
+            if required not in found:
+                self.fail(place, "", f"has no {required}: dollars per million tokens")
+        prices = Prices(**{key: float(setting.value) for key, setting in found.items()})
+        return Setting(value=prices, origin=self.origin(place, ""))
+
+    def origin(self, place: tuple[str, ...], key: str) -> str:
+        """Return FILE:LINE of a key; else of where its table begins, or is written as a value."""
+        looked = ((place, key), (place, ""), (place[:-1], place[-1] if place else ""), (place[:-2], "".join(place[:1])))
+        return f"{self.file}:{next((self.lines[at] for at in looked if at in self.lines), 1)}"
+
+    def fail(self, place: tuple[str, ...], key: str, problem: str) -> NoReturn:
+        quoted = [name if name.isalnum() else f'"{name}"' for name in place]
+        header = f"[{'.'.join(quoted)}]" if place else ""
+        raise UsageError(f"{self.origin(place, key)}: {' '.join(part for part in (header, key) if part)}: {problem}")
+
+
+def _names(table: str) -> tuple[str, ...]:
+    """Return the names in a table's header, as `key_lines` tells it: `prices."gpt-5` and the like."""
+    return tuple("".join(found) for found in re.findall(r"\"([^\"]*)\"?|'([^']*)'?|([A-Za-z0-9_-]+)", table))
