@@ -25,9 +25,8 @@ MIN_SECRET_CHARACTERS = 8
 """Shorter values are not masked: they would blot out ordinary text."""
 
 KINDS = (
-    "session_started", "instructions", "user_message", "model_request", "model_response", "call_proposed", "decision",
-    "approval_asked", "approval_answered", "intent", "outcome", "history_changed", "restored", "limit", "error",
-    "session_ended",
+    "session_started", "user_message", "model_request", "model_response", "call_proposed", "decision", "approval_asked",
+    "approval_answered", "intent", "outcome", "history_changed", "restored", "limit", "error", "session_ended",
 )  # fmt: skip
 
 _COMMON_FIELDS = frozenset(("v", "seq", "time", "session", "kind", "prev"))

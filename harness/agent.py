@@ -169,10 +169,18 @@ class Agent:
         except KeyboardInterrupt:
             return "interrupted while the model was summarizing"
 
-    def run(self, prompt: str, session: Session | None = None) -> RunResult:
+    def run(
+        self,
+        prompt: str,
+        session: Session | None = None,
+        *,
+        carried: Sequence[Message] = (),
+        origin: Mapping[str, JsonValue] | None = None,
+    ) -> RunResult:
         """Work on `prompt` until the model is done or something ends it; the result says which.
 
-        Without `session` a new one is begun and ended; with one, its conversation goes on, and its owner ends it.
+        Without `session` a new one is begun (with `carried` and `origin`, see `start`) and ended; with one, its
+        conversation goes on, and its owner ends it.
         Raises nothing that is expected: provider, policy, log and interrupt are stop reasons. Whatever else passes
         through (a bug; KeyboardInterrupt where Python's own handler raises it between two steps) leaves every call of
         the history with its result. Raises ValueError for a session that was ended. However it ends, the observers hear
@@ -182,14 +190,20 @@ class Agent:
             raise ValueError("the session was ended; start another one")
         result = RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail="an unexpected exception passed through")
         try:
-            result = self._run(prompt, session)
+            result = self._run(prompt, session, carried, origin)
         finally:
             self._observers.end(result)
         return result
 
-    def _run(self, prompt: str, session: Session | None) -> RunResult:
+    def _run(
+        self,
+        prompt: str,
+        session: Session | None,
+        carried: Sequence[Message],
+        origin: Mapping[str, JsonValue] | None,
+    ) -> RunResult:
         try:
-            current = session if session is not None else self.start()
+            current = session if session is not None else self.start(carried=carried, origin=origin)
         except LogError as error:
             return RunResult(stop=StopReason.LOG_ERROR, text="", detail=str(error))
         result = self._guarded(current, prompt)

@@ -28,11 +28,16 @@ class History:
         self._add(Message(role=Role.USER, content=text))
 
     def reply(self, text: str, calls: Sequence[ToolCall] = (), results: Sequence[str] = (), echo: str = "") -> None:
-        """Add a reply and the results of its calls, in one step. Raises ValueError unless each call has one result."""
+        """Add a reply and the results of its calls, in one step. Raises ValueError unless each call has one result.
+
+        A reply that says nothing and calls nothing is not added: several servers refuse it ever after.
+        """
         answers = [
             Message(role=Role.TOOL, content=result, tool_call_id=call.id)
             for call, result in zip(calls, results, strict=True)
         ]
+        if not (calls or text.strip()):
+            return
         self._add(Message(role=Role.ASSISTANT, content=text, tool_calls=tuple(calls), echo=echo), *answers)
 
     def splice(self, start: int, stop: int, messages: Sequence[Message] = ()) -> None:

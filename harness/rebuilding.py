@@ -146,8 +146,8 @@ class _Rebuilding:
         What a provider wants back with a reply it wants with the whole of it, or not at all.
         """
         reply, self._reply = self._reply, None
-        if reply is None or not (reply.calls or reply.text or reply.expected == 0):
-            return  # stopped before the first call of a reply without text: nothing is known of it
+        if reply is None:
+            return
         whole = len(reply.calls) == reply.expected and not self._cut & reply.calls.keys()
         results = [self._result(reply, number) for number in reply.calls]
         self._history.reply(reply.text, tuple(reply.calls.values()), results, reply.echo if whole else "")

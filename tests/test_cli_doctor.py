@@ -9,19 +9,32 @@ import resource
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.cli.config import resolve
+from harness.cli.config_file import ConfigFile
+from harness.cli.model_findings import Asked, findings
+from harness.cli.trace import Tone
 from harness.cli.trials import DONE, Outcome, Scene, make, outcome_of
+from harness.errors import ModelError, ModelFault
+from harness.messages import FinishReason, ModelResponse, ToolCall, Usage
+from harness.models.endpoint import Quirks
+from harness.models.scripted import Answer, Failure, Raw, Reply, call, replies, say
+from harness.record import replace
 from harness.sandbox import Machine, Walls, bubblewrap, probe
 from harness.sandbox.attempts import ATTEMPTS, Attempt, Behind, Expected, Ground
+
+if TYPE_CHECKING:
+    from conftest import Program
 
 ROOT = str(Path(__file__).parent.parent)
 NOBODY = 65534
@@ -487,3 +500,158 @@ def test_walls_that_cannot_be_put_up_are_no_walls(machine: Machine, tmp_path: Pa
 
 def test_no_two_attempts_have_the_same_words() -> None:
     assert len(AS_IT_SHOULD_BE) == len(ATTEMPTS)
+
+
+# --- doctor --model ---
+
+OK = call("report", status="ok")
+
+
+def ask(program: Program, *answers: Answer, words: Sequence[str] = ()) -> tuple[int, dict[str, Any]]:
+    """Have the model examined that gives these answers; return the exit code and what was found, as JSON."""
+    url = program.serve(replies(*answers))
+    done = program.run("doctor", "--model", "m", "--base-url", url, "--json", *words)
+    assert done.err == ""
+    report = json.loads(done.out)
+    assert (report["exit_code"], report["usable"]) == (done.code, done.code == 0)
+    return done.code, report
+
+
+def found(report: dict[str, Any]) -> dict[str, str]:
+    """Return what was found good, a warning or bad."""
+    return {finding["about"]: finding["outcome"] for finding in report["findings"] if finding["about"] != "time"}
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_a_model_that_calls_the_tool_is_usable(program: Program, api: str) -> None:
+    """One request, with one tool; nothing is logged, and nothing in the workspace is touched."""
+    code, report = ask(program, Reply(calls=(OK,)), words=("--api", api))
+    looked_at = {k: v for k, v in found(report).items() if k != "streaming"}
+    assert (code, looked_at) == (
+        0,
+        dict.fromkeys(("address", "key", "model", "tool call", "arguments", "end", "usage"), "good"),
+    )
+    assert (report["model"], report["api"], report["fault"]) == ("m", api, None)
+    assert report["total_ms"] < 60_000
+    (request,) = program.players[0].requests
+    assert "report" in json.dumps(request["tools"])
+    assert (program.logs(), list(program.workspace.iterdir())) == ([], [])
+
+
+PAGE = Raw(body=b"<html>login</html>", content_type="text/html")
+# The answer, what is bad about it, what is said of that, and the fault.
+UNUSABLE: dict[str, tuple[Answer, str, str, str | None]] = {
+    "text": (say("The status is ok."), "tool call", "came as text: 'The status is ok.'", None),
+    "silence": (Reply(), "tool call", "none", None),
+    "another tool": (Reply(calls=(call("bash", command="touch made"),)), "tool call", "'bash', which it was not", None),
+    "arguments that cannot be read": (
+        Reply(calls=(ToolCall(id="", name="report", arguments='{"status": '),)), "arguments", "not valid JSON", None,
+    ),
+    "arguments of another tool": (Reply(calls=(call("report", state=1),)), "arguments", "Invalid arguments", None),
+    "a cut at the greatest length": (Reply(calls=(OK,), finish_reason="length"), "end", "greatest length", None),
+    "the content filter": (Reply(finish_reason="content_filter", calls=(OK,)), "end", "content filter", None),
+    "a key that is refused": (Failure(status=401), "key", "HTTP 401", "authentication"),
+    "a model that is not there": (Failure(status=404), "model", "There is no model 'm'", "not_found"),
+    "tools that are refused": (
+        Failure(status=400, body='{"error": {"message": "no tools"}}'), "request", "no tools", "request",
+    ),
+    "a server that is overloaded": (Failure(status=503), "server", "HTTP 503", "server"),
+    "a page": (PAGE, "reply", "", "reply"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "about", "said", "fault"), UNUSABLE.values(), ids=UNUSABLE)
+def test_a_model_that_cannot_be_used(
+    program: Program, answer: Answer, about: str, said: str, fault: str | None
+) -> None:
+    """Exit 6; one thing is bad, and it says which; it is asked once, and nothing is run."""
+    code, report = ask(program, answer)
+    bad = [finding for finding in report["findings"] if finding["outcome"] == "bad"]
+    assert (code, [finding["about"] for finding in bad], report["fault"]) == (6, [about], fault)
+    assert said in bad[0]["said"]
+    assert (len(program.players[0].requests), list(program.workspace.iterdir())) == (1, [])
+
+
+def test_what_is_worth_a_word_is_a_warning(program: Program) -> None:
+    two = Reply(calls=(OK, OK))
+    other = Reply(calls=(call("report", status="fine"),))
+    assert {about for about, outcome in found(ask(program, two)[1]).items() if outcome == "warning"} == {"tool call"}
+    code, report = ask(program, other)
+    assert (code, found(report)["arguments"]) == (0, "warning")
+
+
+def test_an_answer_as_text_has_a_hint(program: Program) -> None:
+    url = program.serve(replies(say("I would call report.")))
+    done = program.run("doctor", "--model", "m", "--base-url", url)
+    text = " ".join(done.out.split())
+    assert (done.code, "--enable-auto-tool-choice" in text, "--jinja" in text) == (6, True, True)
+    assert "The harness cannot use this model as things are." in text
+    assert [line for line in done.out.splitlines() if len(line) > 80] == []
+
+
+def test_nobody_at_the_address(program: Program) -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}/v1"
+        done = program.run("doctor", "--model", "m", "--base-url", url, "--json")
+    report = json.loads(done.out)
+    assert (done.code, found(report), report["fault"]) == (6, {"address": "bad"}, "connection")
+
+
+def test_the_key_is_named_and_never_shown(program: Program) -> None:
+    program.environment |= {
+        "OPENAI_API_KEY": "sk-0123456789",
+        "OPENAI_BASE_URL": program.serve(replies(Reply(calls=(OK,)))),
+    }
+    done = program.run("doctor", "--model")
+    assert (done.code, "sk-0123456789" in done.out + done.err) == (0, False)
+    assert "the one in OPENAI_API_KEY was accepted" in done.out
+    assert "The harness can use this model." in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--model",), "no model to talk to"),
+        (("--model", "--provider", "opnai"), "there is no provider 'opnai'"),
+        (("--model", "--provider", "ollama"), "which model of Ollama"),
+        (("--provider", "ollama"), "--provider is about the model: say `harness doctor --model` too"),
+        (("--base-url", "http://127.0.0.1:9"), "--base-url is about the model"),
+        (("--api", "rest"), "invalid choice"),
+    ],
+)
+def test_settings_that_make_no_sense_send_nothing(program: Program, words: tuple[str, ...], message: str) -> None:
+    done = program.run("doctor", *words)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
+def _asked(**more: Any) -> Asked:
+    reply = ModelResponse(
+        text="",
+        tool_calls=(replace(OK, id="c"),),
+        finish_reason=FinishReason.DONE,
+        usage=Usage(unreported=1),
+        echo="{}",
+    )
+    return Asked(reply=reply, error=None, seconds=0.5, first_text_seconds=None, **more)
+
+
+def test_what_a_server_does_not_do_is_said() -> None:
+    settings = resolve({"base_url": "http://llm.example.org/v1"}, {"OPENAI_API_KEY": "k"}, ConfigFile(path="c"))
+    asked = _asked(quirks=Quirks(stream=False), again=("The provider could not answer.",))
+    told = {finding.about: (finding.tone, finding.said) for finding in findings(settings, asked)}
+    assert told["address"] == (Tone.WARNING, "http://llm.example.org/v1 was reached, unencrypted: so is the key")
+    assert told["usage"] == (Tone.WARNING, "not reported")
+    assert told["reasoning"][0] is Tone.GOOD
+    assert told["streaming"][0] is Tone.WARNING
+    assert told["learned"] == (Tone.PLAIN, "stream = False, by a refusal")
+    assert told["sent again"] == (Tone.WARNING, "The provider could not answer.")
+    assert told["time"] == (Tone.PLAIN, "all of it after 500 ms")
+
+
+@pytest.mark.parametrize("fault", list(ModelFault))
+def test_every_fault_is_told_as_something_bad(fault: ModelFault) -> None:
+    settings = resolve({"base_url": "http://127.0.0.1:9"}, {}, ConfigFile(path="c"))
+    asked = Asked(reply=None, error=ModelError("It broke.", fault=fault), seconds=0.1, first_text_seconds=None)
+    assert [finding.said for finding in findings(settings, asked) if finding.tone is Tone.BAD] == ["It broke."]

@@ -149,7 +149,7 @@ def test_commands(program: Program, start: Start) -> None:
     """/help /tools /policy /clear and an unknown one are answered locally."""
     child = start(replies(Reply(text="one"), Reply(text="two")))
     for line, answer in (
-        ("/help", "the policy in force"),
+        ("/help", "/compact let the model"),
         ("/tools", "edit_file"),
         ("/policy", "force-push"),
         ("/polic", "did you mean /policy?"),
@@ -165,6 +165,132 @@ def test_commands(program: Program, start: Start) -> None:
     child.expect("two")
     assert leave(child) == 0
     assert "pomegranate" not in str(program.players[0].requests[-1])
+
+
+WRITE = Reply(calls=(call("write_file", path="a.txt", content="new\n"), call("bash", command="mkdir d")))
+
+
+def write_two(child: pexpect.spawn[str]) -> None:
+    """Let the model say one thing, then write a file and make a folder."""
+    child.send("say hello\r")
+    child.expect("Hello.")
+    child.expect("requests,")
+    child.send("write it\r")
+    for tool in ("write_file", "bash"):
+        child.expect(f"{tool} asks")
+        child.expect("allow\\?")
+        child.send("y\r")
+    child.expect("Written.")
+    child.expect("requests,")
+
+
+@pytest.mark.parametrize(
+    ("answer", "content"), [pytest.param("y", "old\n", id="yes"), pytest.param("n", "new\n", id="no")]
+)
+def test_undo_forgets_the_last_turn_and_asks_about_its_files(
+    program: Program, start: Start, answer: str, content: str
+) -> None:
+    """What a command did is told; the conversation is shorter whatever the answer; no record is lost."""
+    file = program.workspace / "a.txt"
+    file.write_text("old\n")
+    read = Reply(calls=(call("read_file", path="a.txt"),))
+    child = start(replies(Reply(text="Hello."), read, WRITE, Reply(text="Written."), Reply(text="Again.")))
+    write_two(child)
+    child.send("/undo\r")
+    child.expect("forgotten: write it")
+    child.expect("undo asks")
+    child.expect("not undone +mkdir d")
+    child.expect("would restore +a.txt")
+    child.expect("allow\\?")
+    child.send(f"{answer}\r")
+    child.expect("restored +a.txt" if answer == "y" else "the files stay as they are")
+    assert file.read_text() == content
+    child.send("what did I ask?\r")
+    child.expect("Again.")
+    child.expect("requests,")
+    assert leave(child) == 0
+    assert "write it" not in str(program.players[0].requests[-1])
+    assert "say hello" in str(program.players[0].requests[-1])
+    kinds = [record["kind"] for record in program.records()]
+    assert (kinds.count("history_changed"), kinds.count("restored")) == (1, 2 if answer == "y" else 0)
+    assert program.run("audit", "verify").code == 0
+
+
+def test_undo_takes_one_turn_after_the_other(program: Program, start: Start) -> None:
+    """A turn without changed files asks nothing; where there is none left that is said."""
+    child = start(replies(Reply(text="one"), Reply(text="two"), Reply(text="three")))
+    for line, answer in (("first", "one"), ("second", "two")):
+        child.send(f"{line}\r")
+        child.expect(answer)
+        child.expect("requests,")
+    for expected in ("forgotten: second", "forgotten: first", "there is no turn to undo"):
+        child.send("/undo\r")
+        child.expect(expected)
+    child.send("third\r")
+    child.expect("three")
+    child.expect("requests,")
+    assert leave(child) == 0
+    sent = program.players[0].requests[-1]["messages"]
+    assert isinstance(sent, list)
+    assert len(sent) == 2
+
+
+def test_undo_leaves_the_files_of_earlier_turns(program: Program, start: Start) -> None:
+    """Only what the last turn changed is put back, also where both changed the same file."""
+    changes = [Reply(calls=(call("write_file", path="a.txt", content=f"{word}\n"),)) for word in ("one", "two")]
+    child = start(replies(changes[0], Reply(text="First."), changes[1], Reply(text="Second.")))
+    for line, done in (("a", "First."), ("b", "Second.")):
+        child.send(f"{line}\r")
+        child.expect("allow\\?")
+        child.send("y\r")
+        child.expect(done)
+        child.expect("requests,")
+    child.send("/undo\r")
+    child.expect("allow\\?")
+    child.send("y\r")
+    child.expect("restored +a.txt")
+    assert (program.workspace / "a.txt").read_text() == "one\n"
+    child.send("/undo\r")
+    child.expect("would remove +a.txt")
+    child.expect("allow\\?")
+    child.send("y\r")
+    child.expect("removed +a.txt")
+    assert not (program.workspace / "a.txt").exists()
+    assert leave(child) == 0
+
+
+def test_compact_puts_a_summary_in_the_place_of_the_past(program: Program, start: Start) -> None:
+    """The sizes are told, the next request holds the summary only, and /undo does not reach behind it."""
+    long = Reply(text="x" * 5_000)
+    child = start(replies(long, Reply(text="They asked for pomegranates."), Reply(text="Yes.")))
+    child.send("a pomegranate\r")
+    child.expect("requests,")
+    child.send("/compact\r")
+    child.expect(r"summarized: 50\d\d characters before, \d{3} now")
+    child.send("/undo\r")
+    child.expect("there is no turn to undo; what was before is summarized")
+    child.send("what did I ask for?\r")
+    child.expect("Yes.")
+    child.expect("requests,")
+    child.send("/undo\r")
+    child.expect("forgotten: what did I ask for")
+    assert leave(child) == 0
+    sent = program.players[0].requests[-1]["messages"]
+    assert isinstance(sent, list)
+    assert len(sent) == 2
+    assert "They asked for pomegranates." in str(sent[1])
+    assert "xxx" not in str(sent)
+    assert "tools" not in program.players[0].requests[1]
+    assert "xxx" in str(program.records())
+    assert program.run("audit", "verify").code == 0
+
+
+def test_compact_says_what_stands_in_its_way(start: Start) -> None:
+    """With nothing to summarize no request is made."""
+    child = start(replies())
+    child.send("/compact\r")
+    child.expect("nothing was summarized: there is nothing")
+    assert leave(child) == 0
 
 
 def test_hostile_text_cannot_touch_the_terminal(start: Start) -> None:

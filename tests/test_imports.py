@@ -83,7 +83,11 @@ SHARED = {
         "arguments atomic baselines diffs encoding environment files hardening live matching missing near_miss opening output "
         "pages processes reach replacing spill start survivors temporary wall_notes".split()
     ),
-    "models": frozenset("chat_reply endpoint events openai_wire provider_text reply_body scripted".split()),
+    "models": frozenset(
+        "chat_body chat_calls chat_echo chat_reply connections deadline endpoint events exchange failures openai_wire "
+        "provider_text reading reply_body request_body response_items responses_reply retries scripted scripted_responses "
+        "unread_calls wire_ids".split()
+    ),
     # What models are written in, and what several of them say alike; git's tables are four files for their length.
     "programs": frozenset(
         "model options runners variables tables gathered pflag refinements code_files git_looking git_changing "
@@ -104,9 +108,13 @@ POWERS = {
     "observers": "queue threading time",
     "run": "time",
     "gate": "time",
+    "models.connections": "socket",
+    "models.exchange": "queue signal threading",
     "models.loopback": "socket threading",
     "models.openai_chat": "time",
+    "models.openai_responses": "time",
     "models.openai_wire": "random threading time",
+    "models.reading": "time",
     "policy_file": "os",
     "programs.catalog": "importlib",
     "tool": "time",
@@ -151,9 +159,12 @@ HARMLESS = frozenset(
 PURE = (
     "actions", "approval", "auto_rules", "built_in", "errors", "grants", "interrupt", "limits", "log_order", "matchers",
     "messages", "lint", "model",
-    "models.chat_reply", "models.endpoint", "models.events", "models.provider_text", "models.reply_body", "models.scripted",
+    "models.chat_body", "models.chat_calls", "models.chat_echo", "models.chat_reply", "models.deadline", "models.endpoint",
+    "models.events", "models.failures", "models.provider_text", "models.reply_body", "models.retries", "models.scripted",
+    "models.presets", "models.request_body", "models.response_items", "models.responses_reply", "models.scripted_responses",
+    "models.unread_calls", "models.wire_ids",
     "paths", "policy", "record", "rule_examples", "rules", "toml_lines",
-    "visible",
+    "compaction", "history", "rebuilding", "visible",
     "sandbox.attempts", "sandbox.capabilities", "sandbox.system_calls", "sandbox.walls", "undo",
     *(f"shell.{name}" for name in SHELL),
 )  # fmt: skip
@@ -171,6 +182,7 @@ HEAVY_AT_THE_TOP = {
     "cli.repl": "argparse prompt_toolkit",
     "cli.rich_console": "rich",
     **dict.fromkeys(("cli.audit", "cli.demo", "cli.policy", "cli.run", "cli.setup", "cli.undo"), "argparse"),
+    "cli.sessions": "argparse",
 }
 NEVER = frozenset(("asyncio", "dataclasses", "httpx", "httpx2", "inspect", "pathlib", "pickle", "requests"))
 

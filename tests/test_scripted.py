@@ -29,6 +29,7 @@ from harness.models.scripted import (
     request_problem,
     say,
 )
+from harness.models.scripted_responses import whole_response
 from harness.record import replace
 
 USER: dict[str, Any] = {"role": "user", "content": "go"}
@@ -345,14 +346,15 @@ def test_without_streaming_a_reply_is_one_document(served: tuple[Player, http.cl
     )
 
 
+SERVED = "only /v1/chat/completions, /v1/responses and /v1/models are served here"
 NOT_SERVED = {
-    "another path": ("POST", "/v1/responses", {}, 404, "only /v1/chat/completions and /v1/models are served here"),
+    "another path": ("POST", "/v1/completions", {}, 404, SERVED),
     "another method": (
         "GET",
         "/v1/chat/completions",
         {},
         404,
-        "only /v1/chat/completions and /v1/models are served here",
+        SERVED,
     ),
     "a body that is no JSON": (
         "POST",
@@ -399,6 +401,200 @@ def test_the_end_of_the_block_ends_every_thread() -> None:
 def test_fragments_have_at_least_one_character() -> None:
     with pytest.raises(ValueError, match=r"^fragment must be at least 1, not 0$"):
         ScriptServer(Player(replies()), fragment=0)
+
+
+# -------------------------------------------------------------------------------------------------- the Responses API
+
+
+def response_call(call_id: object = "a", **more: object) -> dict[str, Any]:
+    return {"type": "function_call", "call_id": call_id, "name": "bash", "arguments": "{}", **more}
+
+
+def response_output(call_id: object = "a", output: object = "out") -> dict[str, Any]:
+    return {"type": "function_call_output", "call_id": call_id, "output": output}
+
+
+SAID = {"type": "message", "role": "assistant", "content": "hm"}
+REASONING = {"type": "reasoning", "summary": [], "encrypted_content": "x"}
+
+ITEMS: dict[str, tuple[object, str]] = {
+    "a text": ("go", ""),
+    "a question": ([USER], ""),
+    "a question in parts": ([{"role": "user", "content": [{"type": "input_text", "text": "go"}]}], ""),
+    "a call with its output": ([USER, response_call(), response_output(), USER], ""),
+    "text and two calls with their outputs": (
+        [USER, SAID, response_call("a"), response_call("b"), response_output("a"), response_output("b")],
+        "",
+    ),
+    "reasoning before text and call": ([REASONING, SAID, REASONING, response_call(), response_output()], ""),
+    "two turns": ([USER, response_call(), response_output(), SAID, USER, response_call(), response_output()], ""),
+    "a call at the end": ([USER, response_call()], "the call a has no result"),
+    "one output of two is missing": (
+        [response_call("a"), response_call("b"), response_output("a")],
+        "the call b has no result",
+    ),
+    "a question before the output": (
+        [response_call(), USER, response_output()],
+        "messages[1]: the call a has no result directly after it",
+    ),
+    "outputs in the wrong order": (
+        [response_call("a"), response_call("b"), response_output("b"), response_output("a")],
+        "messages[1]: the result b stands where that of a should",
+    ),
+    "an output without a call": ([USER, response_output()], "messages[1]: the result a has no call right before it"),
+    "a second output of one call": (
+        [response_call(), response_output(), response_output()],
+        "messages[2]: the result a has no call right before it",
+    ),
+    "an output without a text": (
+        [response_call(), response_output("a", None)],
+        "messages[1]: the result a has no text",
+    ),
+    "two calls with one id": ([response_call(), response_call()], "messages[0]: two calls share an id"),
+    "a call without an id": ([response_call("")], "messages[0]: a tool call has no id"),
+    "a call whose arguments are an object": (
+        [response_call(arguments={})],
+        "messages[0]: a tool call needs a name and arguments, both texts",
+    ),
+    "reasoning at the end": ([USER, REASONING], "input[1]: reasoning without the item that it led to"),
+    "reasoning before a question": ([REASONING, USER], "input[0]: reasoning without the item that it led to"),
+    "reasoning before an output": (
+        [response_call(), REASONING, response_output()],
+        "input[1]: reasoning without the item that it led to",
+    ),
+    "an item of an unknown type": ([USER, {"type": "odd"}], "input[1] has no known type"),
+    "an item of an unknown role": ([{"role": "robot", "content": ""}], "messages[0] has no known role"),
+    "an item that is no object": (["go"], "input[0] must be an object"),
+    "no items": ([], "`input` must be a text, or a list that is not empty"),
+    "no input": (None, "`input` must be a text, or a list that is not empty"),
+}
+
+
+@pytest.mark.parametrize(("items", "problem"), ITEMS.values(), ids=ITEMS)
+def test_items_are_taken_only_if_calls_and_outputs_are_paired(
+    served: tuple[Player, http.client.HTTPConnection], items: object, problem: str
+) -> None:
+    player, connection = served
+    status, _, body = exchange(connection, "POST", "/v1/responses", {"model": "m", "input": items})
+    assert (status, json.loads(body).get("error") and json.loads(body)["error"]["message"]) == (
+        (400, problem) if problem else (200, None)
+    )
+    assert player.finished is False  # the first answer has a call
+
+
+def test_a_script_sees_items_as_messages(served: tuple[Player, http.client.HTTPConnection]) -> None:
+    player, connection = served
+    items = [USER, REASONING, SAID, response_call(), response_output()]
+    asked_for = {"model": "m", "store": False, "instructions": "be", "input": items}
+    exchange(connection, "POST", "/v1/responses", asked_for)
+    call_json = {"id": "a", "type": "function", "function": {"name": "bash", "arguments": "{}"}}
+    assert player.requests == [
+        {
+            "model": "m",
+            "store": False,
+            "messages": [
+                {"role": "system", "content": "be"},
+                USER,
+                {"role": "assistant", "content": "hm", "tool_calls": [call_json]},
+                {"role": "tool", "tool_call_id": "a", "content": "out"},
+            ],
+        }
+    ]
+
+
+RESPONSE_CALL = {
+    "id": "fc_call_1",
+    "type": "function_call",
+    "status": "completed",
+    "call_id": "call_1",
+    "name": "bash",
+    "arguments": '{"command": "ls -l"}',
+}
+
+
+def test_a_response_is_streamed_as_the_api_does(served: tuple[Player, http.client.HTTPConnection]) -> None:
+    asked_for = {"model": "m", "input": "go", "stream": True}
+    status, kind, body = exchange(served[1], "POST", "/v1/responses", asked_for)
+    assert (status, kind) == (200, "text/event-stream")
+    blocks = [block.split("\n") for block in body.split("\n\n")[:-1]]
+    events = [json.loads(data.removeprefix("data: ")) for _, data in blocks]
+    assert [name.removeprefix("event: ") for name, _ in blocks] == [event["type"] for event in events]
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    assert [event["type"].removeprefix("response.") for event in events] == [
+        "created",
+        "output_item.added",
+        "content_part.added",
+        "output_text.delta",
+        "output_text.delta",
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "output_item.added",
+        "function_call_arguments.delta",
+        "function_call_arguments.delta",
+        "function_call_arguments.delta",
+        "function_call_arguments.done",
+        "output_item.done",
+        "completed",
+    ]
+    assert "".join(event["delta"] for event in events if event["type"] == "response.output_text.delta") == (
+        "Working on it."
+    )
+    response = events[-1]["response"]
+    assert (response["status"], response["output"][1]) == ("completed", RESPONSE_CALL)
+    assert events[-2]["item"] == RESPONSE_CALL
+
+
+def test_without_streaming_a_response_is_one_document(served: tuple[Player, http.client.HTTPConnection]) -> None:
+    body = exchange(served[1], "POST", "/v1/responses", {"model": "m", "input": "go"})[2]
+    response = json.loads(body)
+    part = {"type": "output_text", "text": "Working on it.", "annotations": []}
+    said = {"id": "msg_scripted", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+    assert (response["object"], response["status"], response["incomplete_details"]) == ("response", "completed", None)
+    assert response["output"] == [said, RESPONSE_CALL]
+    assert response["usage"] == {
+        "input_tokens": 200,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": 20,
+        "total_tokens": 220,
+    }
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "status", "details"),
+    [
+        (None, "completed", None),
+        ("stop", "completed", None),
+        ("length", "incomplete", {"reason": "max_output_tokens"}),
+        ("content_filter", "incomplete", {"reason": "content_filter"}),
+        ("odd", "incomplete", {"reason": "odd"}),
+    ],
+)
+def test_a_finish_reason_becomes_a_status(finish_reason: str | None, status: str, details: object) -> None:
+    response = whole_response(Reply(text="a", finish_reason=finish_reason), {"model": "m"})
+    assert isinstance(response, dict)
+    assert (response["status"], response["incomplete_details"]) == (status, details)
+
+
+def test_failures_and_raw_answers_are_the_same_in_both_apis() -> None:
+    player = Player(replies(Failure(status=503, body="busy"), Raw(body=b"data: {")))
+    with ScriptServer(player) as server:
+        port = int(server.base_url.split(":")[2].removesuffix("/v1"))
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        got = [exchange(connection, "POST", "/v1/responses", {"model": "m", "input": "go"}) for _ in range(2)]
+        connection.close()
+    assert [(status, body) for status, _, body in got] == [(503, "busy"), (200, "data: {")]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [(b"{", "the body must be JSON with a content-length"), ([], "the request must be a JSON object")],
+)
+def test_other_bodies_get_a_plain_error(
+    served: tuple[Player, http.client.HTTPConnection], body: object, message: str
+) -> None:
+    answer = exchange(served[1], "POST", "/v1/responses", body)
+    assert (answer[0], json.loads(answer[2])["error"]["message"]) == (400, message)
 
 
 # ---------------------------------------------------------------------------------------- through the adapter and back
@@ -481,8 +677,9 @@ def test_failures_of_a_script_are_those_of_a_provider() -> None:
         )
         with pytest.raises(CutReply, match=r"^The reply was cut off: the stream ended without a finish reason"):
             ask(GO)
-    assert ask.slept == [3.0]
-    assert ask.retries == [
-        Retry(attempt=1, attempts=5, wait_seconds=3.0, reason="The provider could not answer (HTTP 429: slow).")
-    ]
-    assert not player.finished
+    assert ask.slept == [3.0, 0.5]
+    assert ask.retries[0] == Retry(
+        attempt=1, attempts=5, wait_seconds=3.0, reason="The provider could not answer (HTTP 429: slow)."
+    )
+    assert "cut off" in ask.retries[1].reason  # asked for once more, and cut again: the script is over
+    assert player.finished

@@ -84,6 +84,10 @@ def _plain_line(record: LogRecord) -> str:
             text += f"{record.get('model')}, policy {record.get('policy')} ({str(record.get('policy_sha256'))[:16]})"
         case "user_message":
             text = f"> {record.get('text')}"
+        case "history_changed":
+            messages, start, stop = record.get("messages"), record.get("start"), record.get("stop")
+            count = len(messages) if isinstance(messages, list) else 0
+            text = f"~ the conversation was changed ({record.get('why')}): {count} messages for those from {start} to {stop}"
         case "model_response" if record.get("text"):
             text = f"< {record.get('text')}"
         case "session_ended":

@@ -7,25 +7,32 @@ import sys
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
-from harness.agent import Agent, RunResult, Session
+from harness.actions import Effects, JsonValue
+from harness.agent import Agent
 from harness.cli.approvals import terminal_approver, terminal_is_there
 from harness.cli.console import wants_colour
 from harness.cli.exits import Exit
+from harness.cli.logged_sessions import here
 from harness.cli.policies import describe
+from harness.cli.prompting import SystemPrompt, system_prompt
+from harness.cli.resuming import FORKED, RESUMED, Carried, carried_from, named, newest, server_of, told
 from harness.cli.rich_console import RichConsole
 from harness.cli.setup import Parts, close_log
 from harness.cli.state import State
-from harness.cli.trace import Tone
+from harness.cli.trace import Line, Tone
+from harness.cli.turns import Turns, take_back
+from harness.compaction import characters
 from harness.errors import UsageError
-from harness.messages import StopReason
+from harness.messages import RunResult, StopReason
 from harness.policy import Policy
 from harness.policy_file import nearest
-from harness.tool import ToolRegistry
+from harness.session import Session
+from harness.tool import IN_PROCESS, ToolRegistry
 from harness.visible import visible_line
 
 TWICE_SECONDS = 2.0
@@ -35,53 +42,88 @@ HELP = """\
 /help    this text
 /tools   the tools that the model has
 /policy  the policy in force: files, defaults, rules
+/undo    forget the last turn; asks whether the files that it changed are put back
+/compact let the model summarize the conversation, to make room (the log keeps it)
 /clear   forget the conversation (the log keeps it)
 /exit    leave (also Ctrl-D, or Ctrl-C twice)
 
 Ctrl-C stops a turn. A question is answered with y, with n, or with n and words that the model will read."""
 
-COMMANDS = ("/help", "/tools", "/policy", "/clear", "/exit", "/quit")
+COMMANDS = ("/help", "/tools", "/policy", "/undo", "/compact", "/clear", "/exit", "/quit")
 
 
 def repl_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Talk until the person leaves; return the exit code. Raises HarnessError for what fails before the prompt."""
     if not terminal_is_there():
         raise UsageError("the prompt needs a terminal; in scripts and pipes use `harness run`")
+    carried = _carried(arguments, environment)
     parts = Parts(arguments, environment, fallback="default")
-    return Repl(parts, first_prompt=arguments.prompt).talk()
+    return Repl(parts, system_prompt(arguments, parts), first_prompt=arguments.prompt, carried=carried).talk()
+
+
+def _carried(arguments: Namespace, environment: Mapping[str, str]) -> Carried | None:
+    """Return the conversation to go on with, if the person named one. Raises UsageError or LogError."""
+    state, action = State.of(environment), arguments.action
+    if not action and not arguments.resume:
+        return None
+    how = FORKED if action == "fork" else RESUMED
+    name = arguments.session if action else None
+    found = newest(state, here(arguments.cwd)) if name is None else named(state, name)
+    if arguments.log and os.path.realpath(arguments.log) == os.path.realpath(found.path):
+        raise UsageError("--log names the log of the session to go on from, which is never changed; name another file")
+    return carried_from(state, found, how, turn=arguments.turn if action == "fork" else None)
 
 
 class Repl:
     """One conversation at the terminal."""
 
-    def __init__(self, parts: Parts, *, first_prompt: str | None) -> None:
+    def __init__(
+        self, parts: Parts, system: SystemPrompt, *, first_prompt: str | None, carried: Carried | None = None
+    ) -> None:
         self._parts = parts
+        self._carried = carried
+        self._turns = Turns(carried.found.session if carried else "")
         self._waiting = first_prompt
         self._console = RichConsole(sys.stdout, colour=wants_colour(sys.stdout, parts.environment))
         self._lines: PromptSession[str] = PromptSession(history=_history(parts.state))
         parts.log.observers.append(self._console.record)
-        parts.on_output = self._console.live
+        parts.log.observers.append(self._turns.record)
+        parts.on_output, parts.on_wait = self._console.live, self._console.countdown
+        self._approver = terminal_approver(self._console, parts.interrupt, _confinement(ToolRegistry(parts.tools)))
+        self._about: dict[str, JsonValue] = {
+            "mode": "repl",
+            "argv": list(sys.argv),
+            "workspace": parts.workspace.root,
+            **server_of(parts.settings),
+            **system.about,
+        }
         self._agent = Agent(
             model=parts.model,
             tools=parts.tools,
             policy=parts.policy,
-            approver=terminal_approver(self._console, parts.interrupt, ToolRegistry(parts.tools).confinement),
+            approver=self._approver,
             log=parts.log,
             limits=parts.limits,
-            about={"mode": "repl", "argv": list(sys.argv), "workspace": parts.workspace.root},
+            prices=parts.prices,
+            context_tokens=parts.context_tokens,
+            system=system.text,
+            about=self._about,
             on_text=self._console.text,
             interrupt=parts.interrupt,
         )
         self._last_interrupt = 0.0
+        self._notes: tuple[Line, ...] = tuple(Line(tone=Tone.QUIET, text=note) for note in system.notes)
         self._last: RunResult | None = None
 
     def talk(self) -> int:
         """Read, run, repeat. Returns the exit code."""
         parts, console = self._parts, self._console
-        session = self._agent.start()
+        session = self._start()
         parts.signals.install()
         console.line(f"harness: model {parts.model.name}, workspace {parts.workspace.root}")
         console.line(f"policy: {describe(parts.policy)}; confinement: {parts.level}; /help for help", Tone.QUIET)
+        for note in self._notes:
+            console.line(note.text, note.tone)
         code = Exit.DONE
         while (line := self._next_line()) is not None:
             if line.startswith("/"):
@@ -97,6 +139,15 @@ class Repl:
             close_log(parts.state, parts.log)
         console.line(f"log: {parts.log.path}", Tone.QUIET)
         return Exit.TERMINATED if parts.signals.terminated else code
+
+    def _start(self) -> Session:
+        """Begin the session, with the conversation that it goes on with. Raises LogError."""
+        carried, policy = self._carried, self._parts.policy
+        if carried is None:
+            return self._agent.start()
+        now = {**self._about, "model": self._parts.model.name, "policy": policy.name, "policy_sha256": policy.sha256}
+        self._notes += told(carried, now)
+        return self._agent.start(carried=carried.messages(now), origin=carried.origin)
 
     def _ending(self) -> RunResult:
         """Return how the session ends: as its last turn did, unless the person simply left."""
@@ -132,6 +183,7 @@ class Repl:
 
     def _turn(self, line: str, session: Session) -> Exit:
         self._parts.interrupt.clear()
+        self._turns.begin(session)
         result = self._last = self._agent.run(line, session)
         self._console.end_text()
         self._tell(result)
@@ -148,6 +200,16 @@ class Repl:
         tokens = f"{usage.input_tokens} tokens in, {usage.output_tokens} out"
         self._console.line(f"({result.turns} requests, {tokens})", Tone.QUIET)
 
+    def _compact(self, session: Session) -> None:
+        before = characters(session.messages[1:])
+        self._console.line("asking the model for a summary", Tone.QUIET)
+        problem = self._agent.compact(session)
+        if problem:
+            self._console.line(visible_line(f"nothing was summarized: {problem}", 1_000), Tone.WARNING)
+            return
+        after = characters(session.messages[1:])
+        self._console.line(f"summarized: {before} characters before, {after} now; the log keeps all of it", Tone.QUIET)
+
     def _command(self, line: str, session: Session) -> bool:
         """Do what a /command says; return whether to leave."""
         word = line.split(maxsplit=1)[0].lower()
@@ -160,12 +222,23 @@ class Repl:
                 self._console.line(f"{spec.name}: {spec.description}")
         elif word == "/policy":
             show_policy(self._console, self._agent.gate.policy)
+        elif word == "/undo":
+            take_back(self._turns, self._agent, session, self._parts, self._approver, self._console)
+        elif word == "/compact":
+            self._compact(session)
         elif word == "/clear":
-            del session.messages[1:]
+            self._agent.change_history(session, "cleared", 0, len(session.messages) - 1)
+            self._turns.forget()
             self._console.line("the conversation is forgotten; the log keeps it", Tone.QUIET)
         else:
             self._console.line(f"there is no command {word}{nearest(word, COMMANDS)}", Tone.WARNING)
         return False
+
+
+def _confinement(registry: ToolRegistry) -> Callable[[str, Effects], str]:
+    """Return what says what holds a call to its effects; also of what is asked about and is no tool of the model."""
+    tools = {spec.name for spec in registry.specs}
+    return lambda tool, effects: registry.confinement(tool, effects) if tool in tools else IN_PROCESS
 
 
 def show_policy(console: RichConsole, policy: Policy) -> None:

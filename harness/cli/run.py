@@ -8,13 +8,16 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 
+from harness.actions import JsonValue
 from harness.agent import Agent
 from harness.approval import deny_all
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit, exit_code
 from harness.cli.policies import describe
-from harness.cli.prompting import prompt_of, system_prompt
+from harness.cli.prompting import SystemPrompt, prompt_of, system_prompt
+from harness.cli.resuming import RESUMED, carried_from, named, server_of, told
 from harness.cli.setup import Parts, close_log
+from harness.cli.state import State
 from harness.cli.trace import Tone
 from harness.errors import LogError
 from harness.log_order import LogRecord
@@ -26,19 +29,21 @@ from harness.visible import visible, visible_line
 def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Run one prompt and return the exit code. Raises HarnessError for what fails before the run begins."""
     prompt = prompt_of(arguments)
+    state = State.of(environment)
+    carried = carried_from(state, named(state, arguments.resume), RESUMED) if arguments.resume else None
     parts = Parts(arguments, environment, fallback="readonly")
     system = system_prompt(arguments, parts)
+    about: dict[str, JsonValue] = {"mode": "run", "argv": list(sys.argv), "workspace": parts.workspace.root}
+    about |= {**server_of(parts.settings), **system.about}
+    now = {**about, "model": parts.model.name, "policy": parts.policy.name, "policy_sha256": parts.policy.sha256}
     console = Console(sys.stderr, colour=wants_colour(sys.stderr, environment))
     if arguments.policy is None:
         console.line("harness: no --policy was given; the shipped readonly policy holds (reading only)", Tone.WARNING)
     output = _Output(arguments.output)
     if not arguments.quiet:
-        console.line(f"policy: {describe(parts.policy)}; confinement: {parts.level}", Tone.QUIET)
-        for note in system.notes:
-            console.line(note, Tone.QUIET)
-        parts.log.observers.append(console.record)
-        parts.on_output = console.live
-        parts.on_wait = console.countdown
+        _trace(console, parts, system)
+        for line in told(carried, now) if carried else ():
+            console.line(line.text, line.tone)
     parts.log.observers.append(output.record)
     parts.signals.install()
     agent = Agent(
@@ -51,12 +56,13 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         prices=parts.prices,
         context_tokens=parts.context_tokens,
         system=system.text,
-        about={"mode": "run", "argv": list(sys.argv), "workspace": parts.workspace.root, **system.about},
+        about=about,
         interrupt=parts.interrupt,
         done_marker=arguments.done_marker,
     )
     output.on_broken = parts.interrupt.request_later
-    result = agent.run(prompt)
+    history = carried.messages(now) if carried else ()
+    result = agent.run(prompt, carried=history, origin=carried.origin if carried else None)
     code = exit_code(
         result.stop,
         refusals=result.refusals,
@@ -67,14 +73,29 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         close_log(parts.state, parts.log)
     except LogError as error:
         code, result = Exit.LOG, replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
+    _tell_end(console, parts, result, code)
+    output.finish(_summary(result, code, parts), result)
+    return Exit.BROKEN_PIPE if output.broken else code
+
+
+def _trace(console: Console, parts: Parts, system: SystemPrompt) -> None:
+    """Say what holds, and from here on what happens."""
+    console.line(f"policy: {describe(parts.policy)}; confinement: {parts.level}", Tone.QUIET)
+    for note in system.notes:
+        console.line(note, Tone.QUIET)
+    parts.log.observers.append(console.record)
+    parts.on_output = console.live
+    parts.on_wait = console.countdown
+
+
+def _tell_end(console: Console, parts: Parts, result: RunResult, code: Exit) -> None:
+    """Say how the run ended, and what pins its log."""
     if result.stop is not StopReason.COMPLETED or code is Exit.LOG:
         console.line(visible_line(f"harness: {result.stop.value.replace('_', ' ')}: {result.detail}", 2_000), Tone.BAD)
     elif result.refusals:
         calls = "1 call was" if result.refusals == 1 else f"{result.refusals} calls were"
         console.line(f"harness: done, but {calls} refused", Tone.WARNING)
     console.line(f"log: {parts.log.path}  records: {parts.log.count}  head: {parts.log.head}", Tone.QUIET)
-    output.finish(_summary(result, code, parts), result)
-    return Exit.BROKEN_PIPE if output.broken else code
 
 
 def _summary(result: RunResult, code: Exit, parts: Parts) -> dict[str, object]:

@@ -36,7 +36,7 @@ from harness.version import __version__
 from harness.visible import visible_line
 from harness.workspace import Workspace
 
-_EFFECTS = (Result.RESTORED, Result.REMOVED)
+EFFECTS = (Result.RESTORED, Result.REMOVED)
 _FORESEEN = {"restored": "would restore", "removed": "would remove"}
 _TONES = {Result.RESTORED: Tone.GOOD, Result.REMOVED: Tone.GOOD, Result.ALREADY: Tone.QUIET, Result.REFUSED: Tone.BAD}
 
@@ -60,7 +60,7 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     workspace, images = Workspace(found.workspace, environment.get("HOME")), BeforeImages(state.before_images)
     every = arguments.to is not None
     foreseen = list(unwind(steps, Rehearsal(workspace, images), all_of_them=every))
-    calls = [one.step.call for one in foreseen if isinstance(one, Outcome) and one.result in _EFFECTS]
+    calls = [one.step.call for one in foreseen if isinstance(one, Outcome) and one.result in EFFECTS]
     if arguments.dry_run or not calls:
         return _tell(foreseen, found, workspace, arguments, environment)
     undo_one = partial(restore, workspace=workspace, images=images)
@@ -68,7 +68,8 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     log = ActionLog.open(state.new_log_path(workspace.root), secrets=secrets_of(environment))
     try:
         _begin(log, found, calls)
-        ended = _recorded(log, found, unwind(steps, undo_one, all_of_them=every), interrupt)
+        ended = put_back(log, found.session, unwind(steps, undo_one, all_of_them=every), interrupt)
+        _end(log, StopReason.INTERRUPTED if interrupt.requested else StopReason.COMPLETED, ended)
     finally:
         try:
             state.record_head(log)
@@ -81,13 +82,15 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     return code
 
 
-def _recorded(log: ActionLog, found: LoggedSession, doing: Iterator[Ended], interrupt: Interrupt) -> list[Ended]:
-    """Do one step after another, and record what became of each before the next, until a signal comes. Raises LogError."""
+def put_back(log: ActionLog, session: str, doing: Iterator[Ended], interrupt: Interrupt) -> list[Ended]:
+    """Do one step after another, and record what became of each before the next, until a signal comes.
+
+    `session` is the one whose changes are undone. Raises LogError.
+    """
     ended: list[Ended] = []
     while not interrupt.requested and (one := next(doing, None)) is not None:
         ended.append(one)
-        log.append("restored", {"of_session": found.session, **_fields(one)}, sync=True)
-    _end(log, StopReason.INTERRUPTED if interrupt.requested else StopReason.COMPLETED, ended)
+        log.append("restored", {"of_session": session, **_fields(one)}, sync=True)
     return ended
 
 
@@ -104,10 +107,10 @@ def _steps(found: LoggedSession, state: State, to: int | None, here: str) -> tup
     steps = plan(records, found.session, undone_calls(state.log_paths(), found.session))
     foreign = not is_within(os.path.realpath(found.path), os.path.realpath(state.sessions))
     bounds = here if foreign and state.known_head(found.path) is None else None
-    return tuple(_unless_forged(step, state.guarded, bounds) for step in steps if to is None or step.call >= to)
+    return tuple(unless_forged(step, state.guarded, bounds) for step in steps if to is None or step.call >= to)
 
 
-def _unless_forged(step: Step, guarded: Iterable[str], bounds: str | None) -> Step:
+def unless_forged(step: Step, guarded: Iterable[str], bounds: str | None) -> Step:
     """Keep a forged log from reaching logs, trust and policies: no call was ever permitted to write them.
 
     A log that anyone may have made (it is not among the harness's own, and no head of it was kept) reaches no file
@@ -192,7 +195,7 @@ def _tell(
     console = Console(sys.stdout, colour=wants_colour(sys.stdout, environment))
     console.line(visible_line(f"session {found.session} in {found.workspace}, begun {found.time}", 1000), Tone.QUIET)
     for one in ended:
-        line = _line(one, workspace.root, dry_run=arguments.dry_run)
+        line = undo_line(one, workspace.root, dry_run=arguments.dry_run)
         console.line(line.text, line.tone)
     if not any(isinstance(one, Outcome) and one.result is not Result.ALREADY for one in ended) and code is Exit.DONE:
         console.line("there is nothing to undo")
@@ -201,7 +204,8 @@ def _tell(
     return Exit.BROKEN_PIPE if console.broken else code
 
 
-def _line(ended: Ended, root: str, *, dry_run: bool) -> Line:
+def undo_line(ended: Ended, root: str, *, dry_run: bool) -> Line:
+    """Return what is said of one step that was done, or with `dry_run` would be; `root` is the workspace."""
     fields = _fields(ended)
     word = str(fields["result"])
     word = _FORESEEN.get(word, word) if dry_run else word

@@ -1,0 +1,177 @@
+"""What a new session takes over from an old one: its conversation out of its verified log, which is never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice, takewhile
+
+from harness.action_log import MASK
+from harness.actions import JsonValue
+from harness.cli.logged_sessions import (
+    LoggedSession,
+    VerifiedSession,
+    chosen_session,
+    is_in_use,
+    logged_sessions,
+    outlines,
+    verified_session,
+)
+from harness.cli.state import State
+from harness.cli.trace import Line, Tone
+from harness.compaction import split_summary
+from harness.errors import UsageError
+from harness.log_order import LogRecord
+from harness.messages import Message, Role
+from harness.rebuilding import Rebuilt, rebuilt
+from harness.record import Record, replace
+from harness.visible import visible_line
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from harness.cli.config import Settings
+
+RESUMED, FORKED = "resumed", "forked"
+_SAME_PROVIDER = ("model", "api", "server")
+"""What of a session's first record tells whether a provider knows what it wants back with a reply."""
+
+
+class Carried(Record):
+    """A conversation that a new session goes on with."""
+
+    found: LoggedSession
+    how: str
+    """`resumed` or `forked`."""
+    rebuilt: Rebuilt
+    first: Mapping[str, JsonValue]
+    """The first record of the old session."""
+    torn: bool
+    records: int
+    head: str
+
+    @property
+    def origin(self) -> dict[str, JsonValue]:
+        """Where the conversation comes from, as the new session's first record says it."""
+        return {
+            "how": self.how,
+            "session": self.found.session,
+            "log": self.found.path,
+            "records": self.records,
+            "head": self.head,
+        }
+
+    def messages(self, about: Mapping[str, JsonValue]) -> tuple[Message, ...]:
+        """Return the conversation for a session of which the first record says `about`.
+
+        What a provider wants back with its replies goes to the same model behind the same address only.
+        """
+        if all(self.first.get(name) == about.get(name) for name in _SAME_PROVIDER):
+            return self.rebuilt.messages
+        return tuple(replace(message, echo="") if message.echo else message for message in self.rebuilt.messages)
+
+
+def newest(state: State, workspace: str) -> LoggedSession:
+    """Return the newest session of a workspace in which the person said something. Raises UsageError, LogError."""
+    sessions = [one for one in logged_sessions(state.log_paths()) if one.workspace == workspace]
+    talks = (one for one in reversed(sessions) if any(outline.turns for outline in outlines((one,))))
+    return chosen_session([*islice(talks, 1)], workspace, None)
+
+
+def named(state: State, name: str) -> LoggedSession:
+    """Return the session whose name begins with `name`. Raises UsageError, LogError."""
+    return chosen_session(logged_sessions(state.log_paths()), "", name, "harness sessions")
+
+
+def carried_from(state: State, found: LoggedSession, how: str, *, turn: int | None = None) -> Carried:
+    """Return what a session held when it ended, or after its turn `turn` (0: before the first).
+
+    Raises UsageError if it is still running, if it has no such turn, or if its log cannot be relied on.
+    """
+    if is_in_use(found.path):
+        raise UsageError(f"session {found.session} is still running, or another is in its log; end that first")
+    verified = verified_session(found, state)
+    records = verified.records if turn is None else _until_turn(verified, found, turn)
+    try:
+        held = rebuilt(records)
+    except ValueError as error:
+        raise UsageError(
+            f"the conversation cannot be rebuilt from {visible_line(found.path, 5_000)}: {visible_line(str(error))}"
+        ) from None
+    return Carried(
+        found=found,
+        how=how,
+        rebuilt=held,
+        first=records[0],
+        torn=verified.torn,
+        records=verified.count,
+        head=verified.head,
+    )
+
+
+def _until_turn(verified: VerifiedSession, found: LoggedSession, turn: int) -> Sequence[LogRecord]:
+    """Return the records up to the end of a turn: until the person said, undid or cleared something next."""
+    starts = [index for index, one in enumerate(verified.records) if one["kind"] == "user_message"]
+    if turn > len(starts):
+        turns = "1 turn" if len(starts) == 1 else f"{len(starts)} turns"
+        raise UsageError(f"--turn: session {found.session} has only {turns}")
+    begin = starts[turn - 1] + 1 if turn else 0
+    rest = takewhile(
+        lambda one: not (_ends_turn(one) and (turn or one["kind"] == "user_message")), verified.records[begin:]
+    )
+    return (*verified.records[:begin], *rest)
+
+
+def _ends_turn(record: LogRecord) -> bool:
+    changed = record["kind"] == "history_changed" and record.get("why") in ("undone", "cleared")
+    return changed or record["kind"] == "user_message"
+
+
+def told(carried: Carried, about: Mapping[str, JsonValue]) -> tuple[Line, ...]:
+    """Return what a person should know before they go on; `about` is what the new session's first record says."""
+    held = carried.rebuilt
+    said = [split_summary(message.content)[1] for message in held.messages if message.role is Role.USER]
+    begun = f"{carried.how} session {carried.found.session} of {carried.found.time[:19]}Z"
+    lines = [Line(tone=Tone.QUIET, text=f"{begun}: {len(held.messages)} messages, {len(said)} of them yours")]
+    if said and said[-1]:
+        lines.append(Line(tone=Tone.QUIET, text=f"you said last: {' '.join(said[-1].split())[:200]}"))
+    lines += [
+        Line(
+            tone=Tone.WARNING,
+            text=f"the harness was stopped while this ran, and what it did is unknown: {call.name} {call.arguments}",
+        )
+        for call in held.unknown_calls
+    ]
+    if carried.torn:
+        lines.append(Line(tone=Tone.WARNING, text="the last line of its log is torn; what it was to say is lost"))
+    if held.cut_arguments:
+        text = f"{held.cut_arguments} calls had arguments too long for the log; the model is told that they are cut"
+        lines.append(Line(tone=Tone.QUIET, text=text))
+    if any(_is_masked(message) for message in held.messages):
+        lines.append(Line(tone=Tone.QUIET, text=f"secrets that the log has masked stay {MASK} in the conversation"))
+    different = [
+        f"{name} {_shown(carried.first.get(name))} then, {_shown(about.get(name))} now"
+        for name in ("workspace", "model", "policy", "policy_sha256")
+        if carried.first.get(name) != about.get(name)
+    ]
+    if different:
+        lines.append(Line(tone=Tone.WARNING, text=f"not as it was: {'; '.join(different)}"))
+    return tuple(replace(line, text=visible_line(line.text, 500)) for line in lines)
+
+
+def _is_masked(message: Message) -> bool:
+    return MASK in message.content or any(MASK in call.arguments for call in message.tool_calls)
+
+
+def _shown(value: JsonValue) -> str:
+    text = str(value)
+    return text[:12] if len(text) == 64 and text.isalnum() else text
+
+
+def server_of(settings: Settings) -> dict[str, JsonValue]:
+    """Return what a session's first record says of the server: which API, and which host."""
+    from urllib.parse import urlsplit
+
+    try:
+        host = urlsplit(settings.base_url.value).netloc.rpartition("@")[2]
+    except ValueError:
+        host = ""
+    return {"api": settings.api.value.value, "server": host}

@@ -1,0 +1,512 @@
+"""The adapter against a slow, silent or failing server: deadlines, Ctrl-C, bounds, faults, and what is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+
+from harness.errors import CutReply, ModelError, ModelFault
+from harness.models.endpoint import Deadlines, Endpoint, ReplyBounds
+from harness.models.openai_chat import OpenAIChat
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from chat_wire import (
+    DONE,
+    GOOD,
+    KEY,
+    LEFT_OPEN,
+    STOP,
+    USER,
+    Asked,
+    Wire,
+    busy,
+    calls,
+    chunk,
+    failure,
+    fragment,
+    http,
+    reply,
+    said,
+    sse,
+    stream,
+)
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def exchanges() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "harness-exchange"]
+
+
+@contextmanager
+def taking(least: float, most: float) -> Iterator[None]:
+    before = time.monotonic()
+    yield
+    assert least <= time.monotonic() - before <= most
+
+
+def paused(part: bytes, seconds: float, count: int) -> list[bytes | float]:
+    return [part, seconds] * count
+
+
+FIRST = sse(said("Hi"))
+COMMENT = b": keep-alive\n\n"
+DRIBBLE: list[bytes | float] = [
+    part for byte in b'data: {"choices": [{"delta": {"content"' for part in (bytes([byte]), 0.05)
+]
+CUT_OFF = "The reply was cut off: "
+UNUSED = "; nothing of it was used ({} characters of text, 0 tool calls begun)."
+LATE: dict[str, tuple[Sequence[bytes | float], Deadlines, type[ModelError], str]] = {
+    "no head": ([b"", 9.0], Deadlines(first_event=0.5), ModelError, "{url} sent nothing for 0.5 s."),
+    "a head and no body": ([LEFT_OPEN, 9.0], Deadlines(first_event=0.5), ModelError, "{url} sent nothing for 0.5 s."),
+    "keep-alives only": (
+        [LEFT_OPEN, *paused(COMMENT, 0.05, 100)],
+        Deadlines(first_event=0.5, idle=0.2),
+        ModelError,
+        "{url} sent nothing but keep-alives for 0.5 s.",
+    ),
+    "a dribble that completes no event": (
+        [LEFT_OPEN, *DRIBBLE],
+        Deadlines(first_event=0.5, idle=0.2),
+        ModelError,
+        "{url} sent nothing but keep-alives for 0.5 s.",
+    ),
+    "a dribble in the head": (
+        [b"HTTP/1.1 200 OK\r\n", *paused(b"x-a: b\r\n", 0.05, 100)],
+        Deadlines(first_event=0.5),
+        ModelError,
+        "{url} sent nothing for 0.5 s.",
+    ),
+    "a dribble in the body of an error": (
+        [b"HTTP/1.1 503 Busy\r\n\r\n", *paused(b"x", 0.05, 100)],
+        Deadlines(first_event=0.5),
+        ModelError,
+        "{url} sent nothing for 0.5 s.",
+    ),
+    "silence after an event": (
+        [LEFT_OPEN + FIRST, 9.0],
+        Deadlines(first_event=9, idle=0.5),
+        CutReply,
+        CUT_OFF + "{url} sent nothing more for 0.5 s" + UNUSED.format(2),
+    ),
+    "keep-alives after an event": (
+        [LEFT_OPEN + FIRST, *paused(COMMENT, 0.05, 100)],
+        Deadlines(first_event=9, idle=0.5),
+        CutReply,
+        CUT_OFF + "{url} sent nothing more for 0.5 s" + UNUSED.format(2),
+    ),
+    "events without end": (
+        [LEFT_OPEN, *paused(sse(chunk()), 0.05, 100)],
+        Deadlines(total=0.5),
+        CutReply,
+        CUT_OFF + "it took longer than 0.5 s" + UNUSED.format(0),
+    ),
+    "nothing at all for too long": (
+        [LEFT_OPEN, 9.0],
+        Deadlines(total=0.5),
+        ModelError,
+        "{url} did not answer within 0.5 s.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("steps", "deadlines", "kind", "text"), LATE.values(), ids=LATE)
+def test_deadlines_are_kept_and_leave_nothing_behind(
+    steps: Sequence[bytes | float], deadlines: Deadlines, kind: type[ModelError], text: str
+) -> None:
+    with Wire(GOOD, steps) as wire:
+        asked = Asked(wire.url, attempts=1, deadlines=deadlines)
+        asked.complete()  # the first request imports and opens what stays
+        before = descriptors()
+        with taking(0.49, 0.6 + 0.1), pytest.raises(ModelError) as raised:
+            asked.complete()
+        assert exchanges() == []
+        assert descriptors() <= before + 1  # the server's end
+    assert (type(raised.value), str(raised.value)) == (kind, text.replace("{url}", wire.url))
+    assert raised.value.fault is ModelFault.TIMEOUT
+
+
+def test_events_that_come_in_time_are_waited_for() -> None:
+    with Wire([LEFT_OPEN, *paused(FIRST, 0.15, 5), sse(STOP, DONE)]) as wire:
+        asked = Asked(wire.url, attempts=1, deadlines=Deadlines(first_event=0.4, idle=0.4))
+        assert asked.complete().text == "Hi" * 5
+
+
+def test_a_slow_observer_is_no_slow_server() -> None:
+    with Wire([LEFT_OPEN + FIRST, sse(said("x")), 0.2, sse(STOP, DONE)]) as wire:
+        asked = Asked(wire.url, attempts=1, deadlines=Deadlines(idle=0.3))
+        response = asked.model.complete(USER, (), on_text=lambda _: time.sleep(0.4), on_retry=print)
+        assert response.text == "Hix"
+
+
+@pytest.mark.parametrize(
+    ("end", "seconds"),
+    [
+        pytest.param(sse(STOP, DONE), 0.6, id="after [DONE] the end of the answer is waited for only a moment"),
+        pytest.param(sse(STOP), 0.8, id="after a finish reason, for the usage"),
+    ],
+)
+def test_a_finished_reply_needs_no_end_of_its_answer(end: bytes, seconds: float) -> None:
+    with Wire(GOOD, [LEFT_OPEN + FIRST + end, 9.0]) as wire:
+        asked = Asked(wire.url, attempts=1, deadlines=Deadlines(idle=0.5))
+        asked.complete()
+        with taking(0, seconds):
+            assert asked.complete() == reply("Hi")
+        assert exchanges() == []
+
+
+def test_a_silent_server_is_asked_again() -> None:
+    with Wire([LEFT_OPEN, 9.0], [LEFT_OPEN + FIRST, 9.0], [LEFT_OPEN + FIRST, 9.0]) as wire:
+        asked = Asked(wire.url, attempts=5, deadlines=Deadlines(first_event=0.2, idle=0.2))
+        with pytest.raises(CutReply, match=r"^The reply was cut off: .*\(tried 3 times\)$"):
+            asked.complete()
+    assert [" The reply begins again." in retry.reason for retry in asked.retries] == [False, True]
+    assert exchanges() == []
+
+
+def test_tries_end_when_their_time_is_over() -> None:
+    with Wire([LEFT_OPEN, 9.0]) as wire:
+        asked = Asked(wire.url, deadlines=Deadlines(first_event=0.3), retry_seconds=0.2)
+        with pytest.raises(ModelError, match=r" sent nothing for 0\.3 s\.$"):
+            asked.complete()
+    assert asked.retries == []
+
+
+OUT_OF_TIME: dict[str, Sequence[bytes | float]] = {
+    "no answer": [b"", 9.0],
+    "within a reply": [LEFT_OPEN, *paused(FIRST, 0.05, 100)],
+    "a long wait before the next try": [busy("retry-after: 5")],
+}
+
+
+@pytest.mark.parametrize("steps", OUT_OF_TIME.values(), ids=OUT_OF_TIME)
+def test_nothing_takes_longer_than_the_run_has_left(steps: Sequence[bytes | float]) -> None:
+    with Wire(GOOD, steps) as wire:
+        asked = Asked(wire.url)
+        asked.complete()
+        with taking(0, 0.7), pytest.raises(ModelError) as raised:
+            asked.complete(seconds=0.5)
+    assert raised.value.fault is ModelFault.TIME
+    assert type(raised.value) is ModelError
+    assert asked.slept == []
+    assert exchanges() == []
+
+
+# --------------------------------------------------------------------------------------------------------------- Ctrl-C
+
+
+INTERRUPTED: dict[str, Sequence[bytes | float]] = {
+    "before the head": [b"", 9.0],
+    "within the head": [b"HTTP/1.1 200 OK\r\ncon", 9.0],
+    "within the body": [LEFT_OPEN + FIRST, 9.0],
+    "within keep-alives": [LEFT_OPEN, *paused(COMMENT, 0.02, 400)],
+    "in a flood": [LEFT_OPEN, *[FIRST * 1000] * 5000],
+    "within a retry's wait": [busy("retry-after: 9")],
+}
+
+
+@contextmanager
+def interrupted(after: float) -> Iterator[None]:
+    """Expect that a SIGINT to this process ends what runs inside within 0.3 s."""
+    struck: list[float] = []
+
+    def strike() -> None:
+        struck.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(after, strike)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        yield
+    assert time.monotonic() - struck[0] < 0.3
+
+
+@pytest.mark.parametrize("steps", INTERRUPTED.values(), ids=INTERRUPTED)
+def test_an_interrupt_takes_effect_at_once_and_leaves_nothing_behind(steps: Sequence[bytes | float]) -> None:
+    with Wire(GOOD, steps, GOOD) as wire:
+        model = OpenAIChat("m1", Endpoint(base_url=wire.url, api_key=KEY))
+        asked = [model.complete(USER, (), on_text=lambda _: None, on_retry=lambda _: None)]
+        before = descriptors()
+        with interrupted(0.3):
+            model.complete(USER, (), on_text=lambda _: None, on_retry=lambda _: None)
+        assert exchanges() == []
+        assert descriptors() <= before + 1
+        asked.append(model.complete(USER, (), on_text=lambda _: None, on_retry=lambda _: None))
+        assert asked == [reply("Hi")] * 2
+        model.close()
+
+
+def full_listener() -> tuple[socket.socket, list[socket.socket]]:
+    """Return a listener whose queue is full, so that a connect to it hangs."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(0)
+    waiting = []
+    for _ in range(4):
+        client = socket.socket()
+        client.setblocking(False)
+        client.connect_ex(listener.getsockname())
+        waiting.append(client)
+    return listener, waiting
+
+
+def test_an_interrupt_takes_effect_while_a_connect_hangs() -> None:
+    listener, waiting = full_listener()
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+    asked = Asked(url, attempts=1, deadlines=Deadlines(connect=2))
+    asked.model.warm_up()
+    with interrupted(0.2):
+        asked.complete()
+    for opened in (listener, *waiting):
+        opened.close()
+    for thread in exchanges():
+        thread.join(3)
+    assert exchanges() == []
+
+
+def test_a_connect_that_hangs_ends_at_its_deadline() -> None:
+    listener, waiting = full_listener()
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+    asked = Asked(url, attempts=1, deadlines=Deadlines(connect=0.5))
+    asked.model.warm_up()
+    with taking(0.49, 0.7), pytest.raises(ModelError) as raised:
+        asked.complete()
+    assert str(raised.value) == f"{url} did not take the connection within 0.5 s."
+    assert raised.value.fault is ModelFault.TIMEOUT
+    for opened in (listener, *waiting):
+        opened.close()
+
+
+def test_a_hundred_failures_leave_nothing_behind() -> None:
+    answers = [stream(said("Hi")), http(200, sse(said("Hi")), length=999), busy("x-should-retry: false"), b""] * 25
+    with Wire(GOOD, *answers) as wire:
+        asked = Asked(wire.url, attempts=1)
+        asked.complete()
+        before = descriptors()
+        for _ in answers:
+            with pytest.raises(ModelError):
+                asked.complete()
+        assert descriptors() <= before + 1
+        assert exchanges() == []
+
+
+# ------------------------------------------------------------------------------------------------- bounds and failures
+
+
+SMALL = ReplyBounds(bytes=5000, events=20, calls=3, argument_characters=100)
+TOO_MUCH = {
+    "bytes": ([FIRST * 1000], "is longer than 5000 bytes", "bytes"),
+    "bytes of a document": ([b"{" + b" " * 9000], "is longer than 5000 bytes", "bytes"),
+    "bytes of white space": ([b" " * 9000], "is longer than 5000 bytes", "bytes"),
+    "bytes of comments": ([COMMENT * 1000], "is longer than 5000 bytes", "bytes"),
+    "events": ([sse(*[chunk()] * 21)], "has more than 20 events", "events"),
+    "calls": (
+        [sse(*[calls(fragment("{}", index=i, name="bash")) for i in range(4)])],
+        "has more than 3 tool calls",
+        "calls",
+    ),
+    "calls of a document": (
+        [json.dumps({"choices": [{"message": {"tool_calls": [fragment("{}", name="bash")] * 4}}]}).encode(), 0.0],
+        "has more than 3 tool calls",
+        "calls",
+    ),
+    "argument characters": (
+        [sse(*[calls(fragment("x" * 30, call_id="c1", name="bash"))] * 4)],
+        "has a tool call with more than 100 characters of arguments",
+        "argument_characters",
+    ),
+}
+
+
+@pytest.mark.parametrize(("steps", "what", "bound"), TOO_MUCH.values(), ids=TOO_MUCH)
+def test_more_than_the_bounds_is_noticed_while_it_comes_and_dropped(
+    steps: Sequence[bytes | float], what: str, bound: str
+) -> None:
+    # The server leaves the answer open: what is noticed, is noticed before its end; a document is read at its end.
+    left_open = [9.0] if len(steps) == 1 else []
+    with Wire([LEFT_OPEN.replace(b"left open", b"open"), *steps, *left_open]) as wire:
+        asked = Asked(wire.url, bounds=SMALL)
+        with taking(0, 3), pytest.raises(ModelError) as raised:
+            asked.complete()
+    assert (
+        str(raised.value) == f"The reply {what}; it was dropped. Raise `{bound}` under [bounds] if it should be taken."
+    )
+    assert (raised.value.fault, asked.retries, exchanges()) == (ModelFault.REPLY, [], [])
+
+
+FAULTS: dict[str, tuple[bytes, ModelFault, int]] = {
+    "401": (failure(401, "no"), ModelFault.AUTHENTICATION, 1),
+    "403": (failure(403, "no"), ModelFault.AUTHENTICATION, 1),
+    "403 of a moderation": (failure(403, "Your input was flagged for violence"), ModelFault.CONTENT, 1),
+    "404": (failure(404, "no"), ModelFault.NOT_FOUND, 1),
+    "400 for a model that is not there": (failure(400, "no", code="model_not_found"), ModelFault.NOT_FOUND, 1),
+    "404 for a model without tools": (
+        failure(404, "No endpoints found that support tool use"),
+        ModelFault.REQUEST,
+        1,
+    ),
+    "400 for a model without tools": (failure(400, '"x" does not support tools'), ModelFault.REQUEST, 1),
+    "500 for tools without their flag": (
+        failure(500, "tools param requires --jinja flag", type="server_error"),
+        ModelFault.REQUEST,
+        1,
+    ),
+    "413": (failure(413, "too large"), ModelFault.CONTEXT, 1),
+    "context by llama-server": (
+        failure(400, "the request exceeds the available context size", type="exceed_context_size_error"),
+        ModelFault.CONTEXT,
+        1,
+    ),
+    "context by Gemini": (
+        http(
+            400,
+            b'[{"error": {"code": 400, "message": "The input token count (9) exceeds the maximum number of tokens"}}]',
+        ),
+        ModelFault.CONTEXT,
+        1,
+    ),
+    "content policy": (failure(400, "no", code="content_policy_violation"), ModelFault.CONTENT, 1),
+    "content filter of Azure": (failure(400, "no", code="content_filter"), ModelFault.CONTENT, 1),
+    "content filter of Azure, within": (
+        failure(400, "no", innererror={"code": "ResponsibleAIPolicyViolation"}),
+        ModelFault.CONTENT,
+        1,
+    ),
+    "402": (failure(402, "pay"), ModelFault.QUOTA, 1),
+    "quota": (failure(429, "no", code="insufficient_quota"), ModelFault.QUOTA, 1),
+    "400": (failure(400, "no"), ModelFault.REQUEST, 1),
+    "400 that should be tried again": (failure(400, "no", "x-should-retry: true"), ModelFault.REQUEST, 3),
+    "302 to nowhere": (http(302, b""), ModelFault.REQUEST, 1),
+    "429": (failure(429, "slow"), ModelFault.SERVER, 3),
+    "529": (failure(529, "overloaded"), ModelFault.SERVER, 3),
+    "503 that should not be tried again": (busy("x-should-retry: false"), ModelFault.SERVER, 1),
+    "a generation that failed": (
+        failure(400, "no", code="tool_use_failed", failed_generation="<f>"),
+        ModelFault.REPLY,
+        3,
+    ),
+    "overloaded within the answer": (
+        stream({"error": {"type": "overloaded_error", "message": "x"}}),
+        ModelFault.SERVER,
+        3,
+    ),
+    "502 within the answer": (stream({"error": {"code": 502, "message": "x"}}), ModelFault.SERVER, 3),
+    "429 in words within the answer": (stream({"error": {"code": "429", "message": "x"}}), ModelFault.SERVER, 3),
+    "busy in words within the answer": (stream({"error": "Rate limit reached"}), ModelFault.SERVER, 3),
+    "an error in the choice": (stream({"choices": [{"error": {"code": 502}}]}), ModelFault.SERVER, 3),
+    "401 within the answer": (stream({"error": {"code": 401, "message": "x"}}), ModelFault.AUTHENTICATION, 1),
+    "context within the answer": (stream({"error": {"code": "context_length_exceeded"}}), ModelFault.CONTEXT, 1),
+    "an unknown error within the answer": (stream({"error": {"message": "x"}}), ModelFault.REQUEST, 1),
+    "overloaded in a document": (http(200, b'{"error": {"code": 503, "message": "x"}}'), ModelFault.SERVER, 3),
+    "an empty body": (http(200, b""), ModelFault.REPLY, 3),
+    "[DONE] alone": (stream(DONE), ModelFault.REPLY, 3),
+    "comments alone": (http(200, COMMENT * 3), ModelFault.REPLY, 3),
+    "a web page": (http(200, b"<html>" + b"x" * 5000), ModelFault.REPLY, 1),
+    "plain text": (http(200, b"hello"), ModelFault.REPLY, 1),
+    "JSON of another kind": (http(200, b'{"models": []}'), ModelFault.REPLY, 1),
+    "broken JSON": (stream("{"), ModelFault.REPLY, 1),
+    "garbage that calls itself gzip": (http(200, b"garbage", "content-encoding: gzip"), ModelFault.REPLY, 1),
+    "a finish reason that is an error": (stream(said(None, "error")), ModelFault.SERVER, 3),
+    "no HTTP": (b"hello\r\n\r\n", ModelFault.CONNECTION, 3),
+    "nothing": (b"", ModelFault.CONNECTION, 3),
+}
+
+
+@pytest.mark.parametrize(("answer", "fault", "tries"), FAULTS.values(), ids=FAULTS)
+def test_every_failure_has_its_fault_and_only_passing_ones_are_tried_again(
+    answer: bytes, fault: ModelFault, tries: int
+) -> None:
+    with Wire(*[answer] * 3) as wire:
+        asked = Asked(wire.url)
+        with pytest.raises(ModelError) as raised:
+            asked.complete()
+    assert (raised.value.fault, len(wire.bodies), len(asked.retries)) == (fault, tries, tries - 1), raised.value
+    assert asked.text == []
+
+
+def test_nobody_there_is_a_fault_of_the_connection() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
+    with pytest.raises(ModelError) as raised:
+        Asked(url).complete()
+    assert raised.value.fault is ModelFault.CONNECTION
+
+
+class KeepAlive:
+    """A server that keeps one connection: it answers the first request on it, and leaves the second without an answer."""
+
+    def __init__(self, context: ssl.SSLContext | None = None) -> None:
+        self.connections = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._context = context
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+        self.url = f"http{'s' if context else ''}://127.0.0.1:{self._listener.getsockname()[1]}/v1"
+
+    def _serve(self) -> None:
+        answer = sse(said("Hi"), STOP, DONE)
+        with self._listener, suppress(OSError):
+            while True:
+                connection, _ = self._listener.accept()
+                self.connections += 1
+                connection.settimeout(10)
+                if self._context is not None:
+                    connection = self._context.wrap_socket(connection, server_side=True)
+                with connection, connection.makefile("rb") as incoming, suppress(OSError):
+                    for _ in range(1 if self.connections > 1 else 2):
+                        length = 0
+                        while (line := incoming.readline()) not in {b"\r\n", b""}:
+                            if line.lower().startswith(b"content-length"):
+                                length = int(line.split(b":")[1])
+                        if not incoming.read(length) or self.connections == 1 and _ == 1:
+                            break
+                        connection.sendall(f"HTTP/1.1 200 OK\r\ncontent-length: {len(answer)}\r\n\r\n".encode() + answer)
+                    incoming.read(1)
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join(5)
+
+
+def context() -> tuple[ssl.SSLContext, str]:
+    """Return the TLS of a server with a certificate of its own, and the file of that certificate."""
+    folder = tempfile.mkdtemp()
+    command = f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -keyout {folder}/key -out {folder}/cert -subj /CN=x"
+    subprocess.run([*command.split(), "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.load_cert_chain(f"{folder}/cert", f"{folder}/key")
+    return made, f"{folder}/cert"
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "TLS"])
+def test_a_connection_is_used_again_until_its_request_is_let_go(tls: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
+    if tls and shutil.which("openssl") is None:
+        pytest.skip("there is no openssl to make a certificate with")
+    made, certificate = context() if tls else (None, "")
+    if tls:
+        monkeypatch.setenv("SSL_CERT_FILE", certificate)
+    server = KeepAlive(made)
+    asked = Asked(server.url, attempts=1, deadlines=Deadlines(first_event=0.5))
+    # On the way to its own loopback the client reads no environment; over TLS that is where the certificate is named.
+    if tls:
+        asked.model._wire._endpoint = replace(asked.model._wire._endpoint, base_url=server.url.replace("127.0", "127.00"))
+    assert asked.complete() == reply("Hi")
+    with taking(0.49, 0.7), pytest.raises(ModelError, match=r" sent nothing for 0\.5 s\.$"):
+        asked.complete()
+    assert (server.connections, exchanges()) == (1, [])
+    assert asked.complete() == reply("Hi")
+    assert server.connections == 2
+    asked.model.close()
+    server.close()

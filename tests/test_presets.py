@@ -1,0 +1,92 @@
+"""The table of servers: each row is fit for use, and an address finds its row by its host alone."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from harness.models.endpoint import Quirks
+from harness.models.presets import PRESETS, Api, Preset, preset_of
+
+ROWS = [pytest.param(preset, id=name) for name, preset in PRESETS.items()]
+NAMED = (
+    "openai azure openrouter groq deepseek mistral gemini xai together fireworks cerebras anthropic litellm ollama "
+    "lmstudio vllm llamacpp"
+)
+
+
+def test_the_table_holds_what_it_should() -> None:
+    assert set(PRESETS) == set(NAMED.split())
+    assert len({preset.title for preset in PRESETS.values()}) == len(PRESETS)
+    urls = [preset.base_url for preset in PRESETS.values() if preset.base_url]
+    assert len(set(urls)) == len(urls)
+
+
+@pytest.mark.parametrize("preset", ROWS)
+def test_a_row_is_fit_for_use(preset: Preset) -> None:
+    assert re.fullmatch(r"[a-z]+", preset.name)
+    for variable in (preset.key_variable, preset.base_url_variable, preset.api_version_variable):
+        assert re.fullmatch(r"[A-Z][A-Z0-9_]*|", variable)
+    assert preset.base_url is None or preset.base_url.startswith(("https://", "http://localhost:"))
+    assert preset.documentation.startswith("https://")
+    assert preset.api in preset.apis
+    assert all(host == host.lower() and "/" not in host for host in preset.hosts)
+
+
+@pytest.mark.parametrize("preset", ROWS)
+def test_a_server_of_one_s_own_has_no_quirks_and_others_have_a_host(preset: Preset) -> None:
+    is_local = (preset.base_url or "").startswith("http://localhost:")
+    assert bool(preset.hosts) is not is_local
+    if is_local:
+        assert preset.quirks == Quirks()
+
+
+@pytest.mark.parametrize("preset", [preset for preset in PRESETS.values() if preset.base_url], ids=lambda p: p.name)
+def test_its_own_address_finds_it(preset: Preset) -> None:
+    assert preset_of(preset.base_url) is preset
+
+
+ADDRESSES: dict[str | None, str | None] = {
+    None: "openai",
+    "https://api.openai.com/v1": "openai",
+    "HTTPS://API.Mistral.AI:443/v1": "mistral",
+    "https://api.mistral.ai.": "mistral",
+    "https://eu.api.mistral.ai/v1": "mistral",
+    "https://key@api.mistral.ai/v1": "mistral",
+    "https://api.mistral.ai?x=1": "mistral",
+    "https://mine.openai.azure.com/openai/v1/": "azure",
+    "https://mine.services.ai.azure.com": "azure",
+    "https://api.together.xyz/v1": "together",
+    "http://127.0.0.1:11434/v1": "ollama",
+    "http://[::1]:8080": "llamacpp",
+    "http://localhost:8000/v1": "vllm",
+    "http://localhost:9999/v1": None,
+    "http://localhost/v1": None,
+    "http://192.168.0.7:11434/v1": None,
+    "https://api.mistral.ai.example.com/v1": None,
+    "https://notapi.mistral.ai.example/v1": None,
+    "https://evilopenai.azure.com.example/v1": None,
+    "https://xapi.openai.com/v1": None,
+    "https://api.mistral.ai@example.com/v1": None,
+    "https://example.com/api.mistral.ai": None,
+    "https://example.com\\@api.mistral.ai/v1": None,
+    "https://example.com#@api.mistral.ai": None,
+    "ftp://api.mistral.ai": None,
+    "api.mistral.ai": None,
+    "": None,
+}
+
+
+@pytest.mark.parametrize(("address", "name"), ADDRESSES.items(), ids=map(str, ADDRESSES))
+def test_an_address_finds_its_row_by_its_host_alone(address: str | None, name: str | None) -> None:
+    found = preset_of(address)
+    assert (found.name if found is not None else None) == name
+
+
+def test_what_is_known_of_some_servers() -> None:
+    assert PRESETS["mistral"].quirks == Quirks(usage=False, echo=(), nine_character_ids=True)
+    assert PRESETS["deepseek"].quirks.echo == ("reasoning_content",)
+    assert PRESETS["openai"].quirks.echo == ()
+    assert PRESETS["azure"].api_version_variable == "OPENAI_API_VERSION"
+    assert Api.RESPONSES not in PRESETS["anthropic"].apis

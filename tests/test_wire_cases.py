@@ -1,0 +1,201 @@
+"""Every wire case through the real loop: what runs, how often is asked, what the person sees, what the history is.
+
+The rows are in wire_rows_replies.py (replies that are whole) and wire_rows_faults.py (what goes wrong); the judge of all of
+them is `play` in wire_cases.py.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import wire_rows_faults as faults
+import wire_rows_replies as replies
+from fault_server import Answer, End, FaultServer, FullListener, Repeat, Send, chunked, chunks, head
+from wire_cases import (
+    CALLED,
+    ENDPOINT,
+    FINE,
+    Case,
+    Given,
+    Stage,
+    calls,
+    failure,
+    one,
+    play,
+    said,
+    sse,
+    wait_for_threads,
+)
+
+from harness.messages import StopReason
+from harness.models.endpoint import Deadlines
+from harness.record import replace
+
+TABLES = {
+    "bytes": replies.BYTES,
+    "finish": replies.FINISH,
+    "written": replies.WRITTEN,
+    "arguments": replies.ARGUMENTS,
+    "peculiar": replies.PECULIAR,
+    "cuts": faults.CUTS,
+    "early": faults.EARLY,
+    "no reply": faults.NO_REPLY,
+    "in band": faults.IN_BAND,
+    "statuses": faults.STATUSES,
+    "deadlines": faults.DEADLINES,
+    "bounds": faults.BOUNDS,
+}
+ROWS = [
+    pytest.param(case, streaming, id=f"{table}: {name}{'' if streaming else ' (whole)'}")
+    for table, rows in TABLES.items()
+    for name, case in rows.items()
+    for streaming in (True, False)
+    if streaming or case.document is not None
+]
+
+
+@pytest.mark.parametrize(("case", "streaming"), ROWS)
+def test_a_wire_case(case: Case, streaming: bool, tmp_path: Path) -> None:
+    play(case, str(tmp_path), streaming=streaming)
+
+
+def test_there_are_enough_cases() -> None:
+    assert sum(len(rows) for rows in TABLES.values()) >= 165
+
+
+# --- redirects -----------------------------------------------------------------------------------------------------
+
+
+def _redirect(code: int, to: str) -> Answer:
+    return Answer(steps=(Send(data=head(code, f"location: {to}", "content-length: 0", kind="")),))
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_a_redirect_elsewhere_never_takes_the_key_along(code: int, tmp_path: Path) -> None:
+    """Whether it is followed is the SDK's; the key stays with the server that it is for."""
+    with FaultServer([], afterwards=FINE) as elsewhere:
+        with FaultServer([], afterwards=_redirect(code, f"{elsewhere.url}/chat/completions")) as server:
+            stage = Stage(str(tmp_path), replace(ENDPOINT, base_url=server.url, attempts=1))
+            result = stage.agent.run("go", stage.session)
+            stage.close(result)
+        assert len(server.requests) == 1
+    assert all("sk-wire" not in request.head for request in elsewhere.requests)
+    assert stage.reached == []
+
+
+@pytest.mark.parametrize("code", [301, 302, 307, 308])
+def test_a_redirect_to_itself_ends(code: int, tmp_path: Path) -> None:
+    with FaultServer([], afterwards=_redirect(code, "/v1/chat/completions")) as server:
+        stage = Stage(str(tmp_path), replace(ENDPOINT, base_url=server.url))
+        result = stage.agent.run("go", stage.session)
+        stage.close(result)
+    assert (result.stop, stage.reached) == (StopReason.MODEL_ERROR, [])
+    assert 1 <= len(server.requests) <= 50
+
+
+# --- interrupts ----------------------------------------------------------------------------------------------------
+
+PAR = chunks(sse(said("par")), last=b"")
+INTERRUPTED: dict[str, tuple[Given, ...]] = {
+    "before the head": (Answer(steps=(End.STALL,)),),
+    "in a head that drips": (Answer(steps=(Send(data=head(200, "x: " + "y" * 9000), slice_bytes=5, pause=0.02),)),),
+    "before the first event": (chunked(End.STALL),),
+    "in comments for ever": (chunked(Repeat(data=chunks(b": hi\n\n", last=b""), pause=0.005)),),
+    "after text": (chunked(Send(data=PAR), End.STALL),),
+    "in text for ever": (chunked(Repeat(data=PAR, pause=0.001)),),
+    "after a call": (chunked(Send(data=chunks(sse(calls(one())), last=b"")), End.STALL),),
+    "after the finish reason": (chunked(Send(data=chunks(sse(calls(one())), last=b"")), End.STALL),),
+    "in the wait before a retry": (failure(503, "busy", "retry-after: 30"),),
+    "in a long body": (chunked(Send(data=chunks(sse(said("x" * 50_000_000)), last=b"")), End.STALL),),
+}
+
+
+def interrupted(stage: Stage, after: float) -> tuple[StopReason, float]:
+    """Run a prompt; a real signal strikes `after` seconds. Return the end, and how long the signal took to have effect."""
+    struck: list[float] = []
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        struck.append(time.monotonic())
+        stage.interrupt.request()
+
+    before = signal.signal(signal.SIGALRM, on_signal)
+    signal.setitimer(signal.ITIMER_REAL, after)
+    try:
+        result = stage.agent.run("go", stage.session)
+        ended = time.monotonic()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    stage.close(result)
+    # The function of a signal runs late where the main thread is inside C; so the time is taken from when it was due.
+    assert struck
+    return result.stop, ended - struck[0]
+
+
+@pytest.mark.parametrize("answers", INTERRUPTED.values(), ids=INTERRUPTED)
+def test_an_interrupt_takes_effect_at_once(answers: tuple[Given, ...], tmp_path: Path) -> None:
+    threads = threading.active_count()
+    with FaultServer(answers, afterwards=FINE) as server:
+        stage = Stage(str(tmp_path), replace(ENDPOINT, base_url=server.url), sleep=time.sleep)
+        stage.chat.warm_up()
+        started = time.monotonic()
+        stop, took = interrupted(stage, 0.3)
+        whole = time.monotonic() - started
+        assert (stop, stage.reached) == (StopReason.INTERRUPTED, [])
+        assert took < 0.3
+        assert whole < 0.6 + 0.3
+        assert len(server.requests) == 1
+    wait_for_threads(threads)
+
+
+def test_an_interrupt_takes_effect_while_connecting(tmp_path: Path) -> None:
+    with FullListener() as listener:
+        endpoint = replace(ENDPOINT, base_url=listener.url, deadlines=Deadlines(connect=3))
+        stage = Stage(str(tmp_path), endpoint)
+        stage.chat.warm_up()
+        started = time.monotonic()
+        stop, took = interrupted(stage, 0.3)
+        assert stop is StopReason.INTERRUPTED
+        assert took < 0.3
+        assert time.monotonic() - started < 0.9
+
+
+def test_a_connection_that_nobody_takes_has_a_deadline(tmp_path: Path) -> None:
+    with FullListener() as listener:
+        endpoint = replace(ENDPOINT, base_url=listener.url, attempts=1, deadlines=Deadlines(connect=0.4))
+        stage = Stage(str(tmp_path), endpoint)
+        stage.chat.warm_up()
+        started = time.monotonic()
+        result = stage.agent.run("go", stage.session)
+        took = time.monotonic() - started
+        stage.close(result)
+    assert result.stop is StopReason.MODEL_ERROR
+    assert "0.4 s" in result.detail
+    assert 0.3 < took < 0.9
+
+
+def test_a_text_that_blocks_the_screen_does_not_lose_the_reply(tmp_path: Path) -> None:
+    """A slow observer: the reply is the same, and the call of it runs once."""
+    answer = chunked(Send(data=chunks(sse(*[said("x")] * 20, calls(one()), CALLED))))
+    with FaultServer([answer], afterwards=FINE) as server:
+        stage = Stage(str(tmp_path), replace(ENDPOINT, base_url=server.url))
+        seen: list[str] = []
+
+        def slowly(text: str) -> None:
+            time.sleep(0.01)
+            seen.append(text)
+
+        stage.agent._on_text = slowly
+        result = stage.agent.run("go", stage.session)
+        stage.close(result)
+    assert (result.stop, len(stage.reached), "".join(seen)) == (StopReason.COMPLETED, 1, "x" * 20 + "ok")

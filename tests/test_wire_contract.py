@@ -1,0 +1,118 @@
+"""The contract of the two adapters, each row through the real client over a real socket; runs on openai 2.x and 3.x."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import closing
+from typing import assert_never
+
+import pytest
+
+from harness.errors import CutReply, ModelError
+from harness.messages import Message, ModelResponse, Role
+from harness.model import Model
+from harness.models.endpoint import Deadlines, Endpoint, ReplyBounds
+from harness.models.openai_chat import OpenAIChat
+from harness.models.openai_responses import OpenAIResponses
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from fault_server import FaultServer
+from wire_contract import (
+    CHAT,
+    IDLE_SECONDS,
+    MAX_ARGUMENT_CHARACTERS,
+    MAX_CALLS,
+    RESPONSES,
+    ROWS,
+    Expected,
+    Failed,
+    Interrupted,
+    Row,
+    Said,
+)
+
+GO = (Message(role=Role.USER, content="go"),)
+LEAST_ROWS = 70
+
+
+def endpoint(url: str) -> Endpoint:
+    return Endpoint(
+        base_url=url,
+        api_key="sk-contract-0123",
+        attempts=2,
+        deadlines=Deadlines(connect=5, first_event=5, idle=IDLE_SECONDS, total=30),
+        bounds=ReplyBounds(calls=MAX_CALLS, argument_characters=MAX_ARGUMENT_CHARACTERS),
+    )
+
+
+class Watching:
+    """What an adapter reported while a row was played."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.slept: list[float] = []
+        self.text: list[str] = []
+
+    def hear(self, text: str) -> None:
+        self.text.append(text)
+        if self.row.interrupts:
+            raise KeyboardInterrupt
+
+    def outcome(self, model: Model) -> Expected:
+        try:
+            reply = model.complete(GO, (), on_text=self.hear, on_retry=lambda _: None, seconds=self.row.seconds)
+        except KeyboardInterrupt:
+            return Interrupted.PASSED
+        except ModelError as error:
+            kind = CutReply if isinstance(error, CutReply) else ModelError
+            return Failed(fault=error.fault, text=str(error), kind=kind)
+        return self.said(reply)
+
+    def said(self, reply: ModelResponse) -> Said:
+        """Return the reply; what was heard is what it says, or ends with it where a try before had begun."""
+        assert "".join(self.text).endswith(reply.text)
+        return Said(text=reply.text, calls=reply.tool_calls, finish_reason=reply.finish_reason, usage=reply.usage)
+
+
+def check(found: Expected, expected: Expected) -> None:
+    match expected:
+        case Failed():
+            assert isinstance(found, Failed), found
+            assert (found.fault, found.kind) == (expected.fault, expected.kind), found.text
+            assert expected.text in found.text
+        case Said() | Interrupted.PASSED:
+            assert found == expected
+        case _:
+            assert_never(expected)
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_chat_completions(row: Row) -> None:
+    watching = Watching(row)
+    with FaultServer(row.answers(CHAT)) as server:
+        model = OpenAIChat("m", endpoint(server.url), sleep=watching.slept.append, jitter=lambda: 0.0)
+        with closing(model):
+            found = watching.outcome(model)
+        asked = [request.head.split(" ", 2)[1] for request in server.requests]
+    check(found, row.expected)
+    assert asked == ["/v1/chat/completions"] * row.requests
+    assert row.slept is None or tuple(watching.slept) == row.slept
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_responses(row: Row) -> None:
+    watching = Watching(row)
+    with FaultServer(row.answers(RESPONSES)) as server:
+        model = OpenAIResponses("m", endpoint(server.url), sleep=watching.slept.append, jitter=lambda: 0.0)
+        with closing(model):
+            found = watching.outcome(model)
+        asked = [request.head.split(" ", 2)[1] for request in server.requests]
+    check(found, row.responses_expected or row.expected)
+    assert asked == ["/v1/responses"] * (row.responses_requests or row.requests)
+    assert row.slept is None or tuple(watching.slept) == row.slept
+
+
+def test_the_table_is_as_long_as_it_was() -> None:
+    assert len(ROWS) >= LEAST_ROWS
