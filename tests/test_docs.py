@@ -22,6 +22,8 @@ from harness.actions import Action
 from harness.approval import Approval, deny_all
 from harness.cli import audit, repl
 from harness.cli.calls import action_for
+from harness.cli.config import VARIABLES
+from harness.cli.config_file import parse_config
 from harness.cli.exits import Exit, exit_code
 from harness.cli.flags import ACTIONS, parser_for
 from harness.cli.main import COMMANDS
@@ -145,8 +147,11 @@ def test_a_python_snippet_runs(block: Block, program: Program, checkout: Path) -
 
 
 @pytest.mark.parametrize("block", by_place("toml"))
-def test_a_policy_in_a_document_loads(block: Block) -> None:
-    assert parse_policy(block.text.encode(), block.place).rules != ()
+def test_a_policy_or_a_configuration_in_a_document_loads(block: Block) -> None:
+    if "version = 1" in block.text:
+        assert parse_policy(block.text.encode(), block.place).rules != ()
+    else:
+        assert parse_config(block.text.encode(), block.place).values != {}
 
 
 @pytest.mark.parametrize(
@@ -394,7 +399,9 @@ def test_the_limits_that_hold_where_nobody_states_any_are_documented() -> None:
         "turns": str(standard.max_turns),
         "seconds": "no bound" if standard.max_seconds is None else "",
         "tokens": "no bound" if standard.max_tokens is None else "",
+        "cost": "no bound" if standard.max_cost is None else "",
         "refusals": str(standard.max_refusals),
+        "bad_calls": str(standard.max_bad_calls),
         "command_seconds": f"{standard.command_seconds:g}",
         "result_characters": str(standard.result_characters),
     }
@@ -493,7 +500,7 @@ def test_every_command_of_the_prompt_is_in_the_readme() -> None:
 
 
 def test_every_variable_that_the_command_line_reads_is_in_the_readme() -> None:
-    read_there = set()
+    read_there = {*VARIABLES.values(), "OPENAI_BASE_URL", "OPENAI_API_KEY"}  # what config.py reads, by its tables
     for path in (ROOT / "harness/cli").glob("*.py"):
         read_there |= set(re.findall(r"environ(?:ment)?\.get\(\s*\"([A-Z_]+)\"", path.read_text()))
         read_there |= set(re.findall(r"folder\(\"([A-Z_]+)\"", path.read_text()))

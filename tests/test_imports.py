@@ -45,6 +45,8 @@ LAYERS = {
     "ignore_files": "small_files",
     "trees": "ignore_files",
     "repository": "programs small_files",
+    "instructions": "record repository",
+    "template": "errors",
     "workspace": "actions errors paths record repository trees",
     "approval": "actions policy record",
     "log_order": "actions",
@@ -119,6 +121,7 @@ POWERS = {
     "programs.catalog": "importlib",
     "tool": "time",
     "guard": "_thread os signal sys time",
+    "instructions": "os stat",
     "procfs": "os",
     "tools.bash": "fcntl os signal",
     "tools.environment": "os",
@@ -181,7 +184,9 @@ HEAVY_AT_THE_TOP = {
     "cli.flags": "argparse",
     "cli.repl": "argparse prompt_toolkit",
     "cli.rich_console": "rich",
-    **dict.fromkeys(("cli.audit", "cli.demo", "cli.policy", "cli.run", "cli.setup", "cli.undo"), "argparse"),
+    **dict.fromkeys(
+        ("cli.audit", "cli.demo", "cli.policy", "cli.prompting", "cli.run", "cli.setup", "cli.undo"), "argparse"
+    ),
     "cli.sessions": "argparse",
 }
 NEVER = frozenset(("asyncio", "dataclasses", "httpx", "httpx2", "inspect", "pathlib", "pickle", "requests"))

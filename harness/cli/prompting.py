@@ -42,15 +42,14 @@ class SystemPrompt(Record):
         return (*([f"instructions: {visible_line(read, 1_000)}"] if read else []), *passed)
 
 
-def system_prompt(arguments: Namespace, parts: Parts) -> SystemPrompt:
+def system_prompt(parts: Parts) -> SystemPrompt:
     """Return the system prompt: the person's template or the standard one, and the AGENTS.md files.
 
     A template has these variables: workspace, date, platform, tools, policy and instructions; where it does not place
     the instructions itself they follow it. Raises UsageError for a template that cannot be read or filled.
     """
-    wanted = parts.settings.instructions.value and not arguments.no_instructions
     own = os.path.join(parts.state.config, NAME)
-    found = find_instructions(parts.workspace.root, own=own) if wanted else Found()
+    found = find_instructions(parts.workspace.root, own=own) if parts.settings.instructions.value else Found()
     context = as_context(found)
     path = parts.settings.system.value
     if not path:

@@ -58,7 +58,7 @@ def repl_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         raise UsageError("the prompt needs a terminal; in scripts and pipes use `harness run`")
     carried = _carried(arguments, environment)
     parts = Parts(arguments, environment, fallback="default")
-    return Repl(parts, system_prompt(arguments, parts), first_prompt=arguments.prompt, carried=carried).talk()
+    return Repl(parts, system_prompt(parts), first_prompt=arguments.prompt, carried=carried).talk()
 
 
 def _carried(arguments: Namespace, environment: Mapping[str, str]) -> Carried | None:

@@ -32,7 +32,7 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     state = State.of(environment)
     carried = carried_from(state, named(state, arguments.resume), RESUMED) if arguments.resume else None
     parts = Parts(arguments, environment, fallback="readonly")
-    system = system_prompt(arguments, parts)
+    system = system_prompt(parts)
     about: dict[str, JsonValue] = {"mode": "run", "argv": list(sys.argv), "workspace": parts.workspace.root}
     about |= {**server_of(parts.settings), **system.about}
     now = {**about, "model": parts.model.name, "policy": parts.policy.name, "policy_sha256": parts.policy.sha256}
