@@ -254,6 +254,10 @@ CALLS = {
         [calls(fragment("{}", call_id="x", name="bash")), calls(fragment("{}", index=1, call_id="x", name="bash"))],
         (bash("{}", call_id="x"), bash("{}", call_id="call_1")),
     ),
+    "a call that is sent twice, with its id and its index, is one": (
+        [calls(fragment(A, call_id="c1", name="bash")), calls(fragment(B))] * 2,
+        (bash(),),
+    ),
     "a made-up id is never one that is there": (
         [calls(fragment("{}", call_id="call_1", name="bash")), calls(fragment("{}", index=1, call_id="", name="bash"))],
         (bash("{}", call_id="call_1"), bash("{}", call_id="call_2")),

@@ -39,6 +39,7 @@ from wire_cases import (
 
 from harness.messages import StopReason
 from harness.models.endpoint import Deadlines
+from harness.models.presets import Api
 from harness.record import replace
 
 TABLES = {
@@ -67,6 +68,20 @@ ROWS = [
 @pytest.mark.parametrize(("case", "streaming"), ROWS)
 def test_a_wire_case(case: Case, streaming: bool, tmp_path: Path) -> None:
     play(case, str(tmp_path), streaming=streaming)
+
+
+# What is no reply is the same whatever API was spoken; what is one, tests/wire_contract.py holds for both.
+BOTH_APIS = {
+    f"{table}: {name}": case
+    for table in ("early", "no reply", "statuses", "deadlines", "bounds")
+    for name, case in TABLES[table].items()
+    if case.shown in ("", "ok") and not case.ran and (table != "bounds" or "bytes" in name)
+}
+
+
+@pytest.mark.parametrize("case", BOTH_APIS.values(), ids=BOTH_APIS)
+def test_a_fault_by_the_responses_api(case: Case, tmp_path: Path) -> None:
+    play(case, str(tmp_path), api=Api.RESPONSES)
 
 
 def test_there_are_enough_cases() -> None:

@@ -30,7 +30,10 @@ from harness.messages import Message, ModelResponse, RunResult, StopReason, Tool
 from harness.model import Retry
 from harness.models.endpoint import Deadlines, Endpoint
 from harness.models.openai_chat import OpenAIChat
+from harness.models.openai_responses import OpenAIResponses
+from harness.models.presets import Api
 from harness.models.scripted import request_problem
+from harness.models.scripted_responses import chat_request
 from harness.policy_file import parse_policy
 from harness.record import Record, replace
 from harness.tool import ToolOutput, ToolSpec
@@ -104,6 +107,17 @@ def one(
 
 STOP, CALLED = chunk(finish="stop"), chunk(finish="tool_calls")
 FINE, FINE_DOCUMENT = stream(said("ok"), STOP, DONE), document({"content": "ok"})
+FINE_RESPONSE = stream(
+    {
+        "type": "response.completed",
+        "response": {
+            "id": "r1",
+            "object": "response",
+            "status": "completed",
+            "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "ok"}]}],
+        },
+    }
+)
 CALL = stream(calls(one()), CALLED, DONE)
 CALL_DOCUMENT = document({"content": None, "tool_calls": [one(index=None)]}, "tool_calls")
 
@@ -241,7 +255,7 @@ class Probe:
 class Watched:
     """The real adapter, and what came out of it."""
 
-    def __init__(self, inner: OpenAIChat) -> None:
+    def __init__(self, inner: OpenAIChat | OpenAIResponses) -> None:
         self.name = inner.name
         self.errors: list[ModelError] = []
         self._inner = inner
@@ -272,13 +286,15 @@ class Stage:
         *,
         limits: Limits | None = None,
         sleep: Callable[[float], None] | None = None,
+        api: Api = Api.CHAT,
     ) -> None:
         self.path = os.path.join(folder, "log.jsonl")
         self.reached: list[tuple[ToolCall, Mapping[str, JsonValue]]] = []
         self.shown: list[str] = []
         self.slept: list[float] = []
         self.interrupt = Interrupt()
-        self.chat = OpenAIChat("m1", endpoint, sleep=sleep or self.slept.append, jitter=lambda: 0.0)
+        adapter = OpenAIChat if api is Api.CHAT else OpenAIResponses
+        self.chat = adapter("m1", endpoint, sleep=sleep or self.slept.append, jitter=lambda: 0.0)
         self.model = Watched(self.chat)
         self.log = ActionLog.open(self.path)
         self.agent = Agent(
@@ -305,16 +321,21 @@ class Stage:
         self.log.close()
 
 
-def play(case: Case, folder: str, *, streaming: bool = True) -> None:
-    """Play a case, and compare all that is seen of it with what it says."""
+def play(case: Case, folder: str, *, streaming: bool = True, api: Api = Api.CHAT) -> None:
+    """Play a case, and compare all that is seen of it with what it says.
+
+    By the Responses API only a case can be played in which no answer but `FINE` is a reply.
+    """
     answers = case.answers if streaming or case.document is None else case.document
     endpoint = case.endpoint
     if not streaming:
         endpoint = replace(endpoint, quirks=replace(endpoint.quirks, stream=False))
     threads = threading.active_count()
-    with FaultServer(answers, afterwards=FINE if streaming else FINE_DOCUMENT) as server:
+    ok = FINE_RESPONSE if api is Api.RESPONSES else FINE if streaming else FINE_DOCUMENT
+    with FaultServer([ok if answer is FINE else answer for answer in answers], afterwards=ok) as server:
         base = endpoint.base_url or server.url
-        stage = Stage(folder, replace(endpoint, base_url=base), limits=case.limits)
+        stage = Stage(folder, replace(endpoint, base_url=base), limits=case.limits, api=api)
+        stage.chat.warm_up()  # so that importing the SDK counts against no deadline
         started = time.monotonic()
         result = stage.agent.run("go", stage.session)
         took = time.monotonic() - started
@@ -338,6 +359,8 @@ def play(case: Case, folder: str, *, streaming: bool = True) -> None:
     bodies = [request.json for request in server.requests if request.body]
     assert case.sees(bodies), told
     check_road(stage, case.results)
+    if api is Api.RESPONSES:
+        bodies = [chat_request(body) for body in bodies]
     for body in bodies:
         check_request(body)
     if endpoint.base_url is None:

@@ -449,7 +449,7 @@ def _late(answer: Answer, deadline: Deadlines, seconds: float, **more: object) -
     return failing(
         answer,
         endpoint=replace(ENDPOINT, attempts=1, deadlines=deadline),
-        **{"fault": TIMEOUT, "stop": CUT_OR_ERROR, "seconds": (seconds * 0.8, seconds * 1.2 + 0.15), **more},
+        **{"fault": TIMEOUT, "stop": CUT_OR_ERROR, "seconds": (seconds * 0.8, seconds * 1.2 + 0.3), **more},
     )
 
 

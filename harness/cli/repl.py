@@ -198,7 +198,9 @@ class Repl:
             )
         usage = result.usage
         tokens = f"{usage.input_tokens} tokens in, {usage.output_tokens} out"
-        self._console.line(f"({result.turns} requests, {tokens})", Tone.QUIET)
+        requests = "1 request" if result.turns == 1 else f"{result.turns} requests"
+        cost = f", {result.cost:.4f} dollars" if result.cost is not None else ""
+        self._console.line(f"({requests}, {tokens}{cost})", Tone.QUIET)
 
     def _compact(self, session: Session) -> None:
         before = characters(session.messages[1:])

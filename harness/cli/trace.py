@@ -59,9 +59,9 @@ class Tracer:
         elif kind == "error" and "retry_seconds" in record:
             tries = f"try {record.get('attempt')} of {record.get('attempts')} failed"
             text = f"~ {tries}, again in {record['retry_seconds']} s: {record.get('message')}"
-            return Line(tone=Tone.WARNING, text=visible_line(text))
+            return Line(tone=Tone.WARNING, text=visible_line(text, 500))
         elif kind == "error":
-            return Line(tone=Tone.BAD, text=visible_line(f"! {record.get('where')}: {record.get('message')}"))
+            return Line(tone=Tone.BAD, text=visible_line(f"! {record.get('where')}: {record.get('message')}", 1_000))
         elif kind == "history_changed" and record.get("why") == "compacted":
             text = "~ the conversation grew long: its older part was summarized (the log keeps all of it)"
             return Line(tone=Tone.WARNING, text=text)

@@ -28,6 +28,7 @@ class _PartialCall:
         self.length = 0
         """Of the arguments, in characters."""
         self.extra: JsonValue = None
+        self.index: int | None = None
         self._scanned = 0
         self._held = ""
         self._in_text = False
@@ -102,7 +103,14 @@ class ChatCalls:
         return [call.extra for call in self._made()]
 
     def _made(self) -> list[_PartialCall]:
-        return [call for call in self._calls if call.id or call.name or call.arguments]
+        """Return the calls that hold anything; one that came twice, id and index included, was only sent again."""
+        made, seen = [], set()
+        for call in self._calls:
+            key = (call.id, call.index, call.name, "".join(call.arguments))
+            if (call.id or call.name or call.arguments) and not (call.id and key in seen):
+                made.append(call)
+                seen.add(key)
+        return made
 
     def _add(self, fragment: dict[str, JsonValue], index: int | None) -> None:
         function = fragment.get("function")
@@ -112,6 +120,7 @@ class ChatCalls:
         call = self._find(index, call_id, name)
         if call is None or call.is_over(call_id, name, arguments):
             call = _PartialCall()
+            call.index = index
             self._calls.append(call)
             if len(self._calls) > self._bounds.calls:
                 raise out_of_bounds("calls", self._bounds.calls)

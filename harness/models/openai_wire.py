@@ -35,6 +35,9 @@ SDK_SLACK_SECONDS = 60.0
 """How much later than the deadlines here those of the SDK are, so that they never come first."""
 
 _LOOPBACK = re.compile(r"https?://(localhost|127(\.\d+){3}|\[::1\])(:|/|$)", re.IGNORECASE)
+_ALL = ("http://", "https://", "all://")
+"""What the environment may name a proxy for, as httpx writes it."""
+
 # The body is read here as it comes: the SDK hands it over unread (`_base_client._process_response`).
 _UNREAD = {"X-Stainless-Raw-Response": "stream"}
 
@@ -214,7 +217,7 @@ class OpenAIWire:
         )
         own = openai.DefaultHttpxClient(
             # A proxy named in the environment cannot reach this machine's own loopback.
-            trust_env=not _LOOPBACK.match(self._endpoint.base_url or ""),
+            mounts=dict.fromkeys(_ALL) if _LOOPBACK.match(self._endpoint.base_url or "") else None,
             event_hooks={"request": [connections.follow]},
         )
         try:
