@@ -138,6 +138,8 @@ NOT_JSON = "The arguments of probe are not valid JSON: "
         ('{"text": "x", "size": 1e999}', "Invalid arguments for probe: size: is too large a number."),
         ("[" * 100_000, NOT_JSON + "maximum recursion depth exceeded while decoding a JSON array from a unicode string. "
          "Send one JSON object."),
+        ('{"text": ' + "[" * 32 + "]" * 32 + "}", "The arguments of probe are nested more than 32 levels deep."),
+        ('{"text": ' + "[" * 31 + "]" * 31 + "}", "Invalid arguments for probe: text: must be a string, not list."),
         ("[]", "The arguments of probe must be a JSON object, not list."),
         ("null", "The arguments of probe must be a JSON object, not NoneType."),
         ('"text"', "The arguments of probe must be a JSON object, not str."),
@@ -171,7 +173,8 @@ NOT_JSON = "The arguments of probe are not valid JSON: "
     ids=[
         "nothing at all", "an empty object", "blanks", "cut off", "two objects", "Python's quotes", "a raw newline",
         "a key twice", "a key twice, once in disguise", "a key twice further in", "NaN", "Infinity", "minus Infinity",
-        "a float beyond floats", "a depth of a hundred thousand", "an array", "null", "a text", "a field misspelt",
+        "a float beyond floats", "a depth of a hundred thousand", "a depth of 33",
+        "a depth of 32", "an array", "null", "a text", "a field misspelt",
         "a field in other letters", "a field that cannot be shown", "a number for a text", "null for a text",
         "a list for a text", "an object for a text", "true for an integer", "false for a number", "a float for an integer",
         "a text for an integer", "1 for a boolean", "a text for a boolean", "too small", "too large", "negative",
