@@ -43,15 +43,21 @@ class Ledger:
             return f"is a {kind} of a session that is not open"
         if kind == "session_ended":
             self.sessions[session] = False
-            return self._left_open(session)
+            return self._close(session)
         if kind not in _BEFORE:
             return ""
         return self._enter_call(kind, f"{session}:{record.get('call')}", record)
 
-    def _left_open(self, session: str) -> str:
-        """A call whose intent was the last is no breach: it may have run, and `unknown_calls` says so."""
-        for call, step in self.steps.items():
-            if call.startswith(f"{session}:") and step not in ("outcome", "intent"):
+    def _close(self, session: str) -> str:
+        """Forget the calls of a session that have an end; return what is wrong with the others, or nothing.
+
+        A call whose intent was the last is no breach: it may have run, and `unknown_calls` says so.
+        """
+        of_session = [call for call in self.steps if call.startswith(f"{session}:")]
+        for call in of_session:
+            if self.steps[call] == "outcome":
+                del self.steps[call]
+            elif self.steps[call] != "intent":
                 return f"ends a session in which call {call.partition(':')[2]} has no end"
         return ""
 
@@ -65,6 +71,10 @@ class Ledger:
             self.permitted[call] = record.get("decision") == "auto"
         elif kind == "approval_answered":
             self.permitted[call] = record.get("answer") == "yes"
+        elif kind == "outcome":
+            # Nothing is asked about them any more; a run of many thousand calls would keep them all.
+            self.decisions.pop(call, None)
+            self.permitted.pop(call, None)
         self.steps[call] = kind
         return problem
 
