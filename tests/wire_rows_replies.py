@@ -275,6 +275,7 @@ WRITTEN: dict[str, Case] = {
         **TWO,
         sees=_ids(2),
     ),
+    "a whole call that comes twice is one call": calling(_calls(calls(one()), calls(one()))),
     "the id of an earlier reply": calling(
         CALL,
         _calls(calls(one(B))),
