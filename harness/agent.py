@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from harness.action_log import ActionLog
 from harness.actions import JsonValue
-from harness.answers import Answers, unusable
+from harness.answers import ENDED_HERE, Answers, unusable
 from harness.approval import Approver
 from harness.asking import Asking, change_history
 from harness.compaction import due
@@ -161,13 +161,17 @@ class Agent:
     def compact(self, session: Session) -> str:
         """Let the model summarize the older part of the conversation, whatever its length; the log keeps all of it.
 
-        Returns an empty text, or what stood in the way. Raises LogError.
+        Returns an empty text, or what stood in the way. Raises LogError, and ValueError for a session that was ended.
         """
+        if session.ended:
+            raise ValueError("the session was ended; start another one")
         self.log.session = session.identity
         try:
-            return self._asking.compact(self._new_run(session), keep_nothing=True)
+            return self._asking.compact(self._new_run(session), context_tokens=self._context_tokens, keep_nothing=True)
         except KeyboardInterrupt:
             return "interrupted while the model was summarizing"
+        except ModelError as error:
+            return str(error)
 
     def run(
         self,
@@ -221,6 +225,7 @@ class Agent:
         self.log.session = session.identity
         run = self._new_run(session)
         try:
+            self.gate.end_open_calls(ENDED_HERE)  # of a run of this session that a bug or an interrupt cut short
             return self._loop(run, prompt)
         except LogError as error:
             return run.stopped(StopReason.LOG_ERROR, str(error))
@@ -264,21 +269,28 @@ class Agent:
         """Make the conversation shorter where it nears what the model takes; say whether that was done."""
         near = due(run.session.last_usage, self._context_tokens)
         run.session.last_usage = Usage()  # asked once for each reply, also where a summary could not be had
-        return near and not self._asking.compact(run, context_tokens=self._context_tokens)
+        if near:
+            self._asking.compact(run, context_tokens=self._context_tokens)
+        return near  # the limits are looked at anew before the next request
 
     def _failed(self, run: Run, error: ModelError) -> RunResult | None:
         """Record a request that failed for good, and return how the run ends; None where it can go on after all."""
         if error.fault is ModelFault.TIME:
-            return run.stopped_at_limit(run.time_is_over(), self.log)
+            return run.stopped_at_limit(run.time_limit, self.log)
         self._asking.log_error("model", str(error), error.fault)
         if isinstance(error, CutReply):
             return run.stopped(StopReason.CUT, str(error))
         if error.fault is ModelFault.CONTEXT and not run.compacted:
             run.compacted = True
+            limit = run.limit_reached()
+            if limit:
+                return run.stopped_at_limit(limit, self.log)
             try:
                 problem = self._asking.compact(run, context_tokens=self._context_tokens, too_long=True)
             except KeyboardInterrupt:
                 return run.stopped(StopReason.INTERRUPTED, "interrupted while the model was summarizing")
+            except ModelError:
+                return run.stopped_at_limit(run.time_limit, self.log)
             return (
                 run.stopped(StopReason.MODEL_ERROR, f"{error} A summary could not help: {problem}") if problem else None
             )

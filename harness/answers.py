@@ -16,11 +16,12 @@ from harness.messages import (
     ToolCall,
     ToolResult,
 )
+from harness.rebuilding import UNKNOWN
 from harness.rules import Decision
 from harness.run import Run
 from harness.tool import ToolRegistry
 
-_ENDED_HERE = "Not run: the run ended here."
+ENDED_HERE = "the run ended here."
 
 
 class Answers:
@@ -50,6 +51,7 @@ class Answers:
         self._done_marker = done_marker
         self._proposals: list[Proposal] = []
         self._results: dict[int, ToolResult] = {}
+        self._running: int | None = None
 
     def give(self) -> RunResult | None:
         """Run what may run, and give every call its result, even if something in here raises.
@@ -67,11 +69,14 @@ class Answers:
                 return stopped
             return self._run_calls()
         finally:
-            results = [
-                self._results[index].content if index in self._results else _ENDED_HERE
-                for index in range(len(response.tool_calls))
-            ]
+            results = [self._text_of(index) for index in range(len(response.tool_calls))]
             self._run.session.history.reply(response.text, response.tool_calls, results, response.echo)
+
+    def _text_of(self, index: int) -> str:
+        """Return what the model reads of a call, also where something raised before it had its result."""
+        if index in self._results:
+            return self._results[index].content
+        return UNKNOWN if index == self._running else f"Not run: {ENDED_HERE}"
 
     def _run_calls(self) -> RunResult | None:
         prepared = [self._prepare(proposal.call) for proposal in self._proposals]
@@ -97,6 +102,8 @@ class Answers:
 
     def _run_call(self, index: int, proposal: Proposal, action: Action | ToolError) -> RunResult | None:
         run = self._run
+        if run.time_is_over:
+            return run.stopped_at_limit(run.time_limit, self._log)
         if isinstance(action, ToolError):
             self._results[index] = self._gate.refuse_invalid(proposal, f"Error: {action}")
             limit = run.misunderstood()
@@ -106,6 +113,7 @@ class Answers:
         if isinstance(ruling, Refusal):
             return self._refused(index, ruling)
         run.last_action = f"{action.tool}: {action.summary}"
+        self._running = index
         result = self._results[index] = self._run_permitted(ruling)
         self._gate.settle(ruling, result)
         if result.status is ResultStatus.INTERRUPTED:
@@ -115,7 +123,8 @@ class Answers:
     def _run_permitted(self, permit: Permit) -> ToolResult:
         try:
             with self._interrupt:
-                return self._registry.run(permit)
+                # Where the time ran out at the question, the yes that came late holds; the next call is stopped.
+                return self._registry.run(permit, seconds=self._run.seconds_left or None)
         except KeyboardInterrupt:
             return ToolResult(
                 call_id=permit.action.call.id,

@@ -11,7 +11,7 @@ from harness.compaction import Plan, characters, plan
 from harness.errors import HarnessError, ModelError, ModelFault
 from harness.history import message_json
 from harness.interrupt import Interrupt
-from harness.messages import Message, ModelResponse
+from harness.messages import FinishReason, Message, ModelResponse, Usage
 from harness.model import Model, Retry
 from harness.rebuilding import SUMMARY
 from harness.run import Run
@@ -63,8 +63,8 @@ class Asking:
         What is kept and what is sent is measured by `context_tokens`, how much the model takes; where the provider found
         the conversation `too_long`, by its own length. `keep_nothing`: all of it is summarized.
 
-        Returns an empty text, or what stood in the way; then the conversation is as it was. Raises LogError, and
-        KeyboardInterrupt where the person stopped it.
+        Returns an empty text, or what stood in the way; then the conversation is as it was. Raises LogError, ModelError
+        where the time that the run had left is over, and KeyboardInterrupt where the person stopped it.
         """
         messages = run.session.messages
         keep, request = _room(messages, context_tokens, too_long=too_long)
@@ -72,13 +72,17 @@ class Asking:
         if planned is None:
             return "there is nothing in the conversation that is worth a summary"
         try:
-            summary = self._ask(run, planned.request, (), {"purpose": SUMMARY}, _ignore_text).text
+            response = self._ask(run, planned.request, (), {"purpose": SUMMARY}, _ignore_text)
         except ModelError as error:
+            if error.fault is ModelFault.TIME:
+                raise
             self.log_error("model", str(error), error.fault)
             return str(error)
-        if not summary.strip():
+        if response.finish_reason is not FinishReason.DONE:
+            return f"the summary is not whole ({response.finish_reason.value})"
+        if not response.text.strip():
             return "the model gave no summary"
-        self._replace(run.session, planned, summary)
+        self._replace(run.session, planned, response.text)
         return ""
 
     def log_error(self, where: str, message: str, fault: ModelFault | None = None) -> None:
@@ -150,6 +154,7 @@ def change_history(
     Raises LogError, and ValueError for a range that would part a call from its result; then nothing is changed.
     """
     session.history.check_splice(start, stop, messages)
+    session.last_usage = Usage()  # how long it is now, the next reply will tell
     changed: list[JsonValue] = [message_json(message) for message in messages]
     log.append("history_changed", {"why": why, "start": start, "stop": stop, "messages": changed}, sync=True)
     session.history.splice(start, stop, messages)

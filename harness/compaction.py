@@ -47,7 +47,7 @@ class Plan(Record):
 
     def replacement(self, summary: str) -> tuple[Message, ...]:
         """Return what takes the place of the range. An empty summary is none: the caller keeps the conversation."""
-        text = summary.strip().replace(_END, "")[:MAX_SUMMARY_CHARACTERS]
+        text = _unmarked(summary).strip()[:MAX_SUMMARY_CHARACTERS]
         content = "\n\n".join(part for part in (_BEGIN, text, _END, self.prompt) if part)
         return (Message(role=Role.USER, content=content),)
 
@@ -75,8 +75,19 @@ def plan(
         start=0,
         stop=stop + 1 if after else stop,
         request=_request(spoken[:stop], max(request_characters, 4_000)),
-        prompt=prompt if after else _cut(prompt, max(keep_characters, 1_000)),
+        # What the person asked for stays word for word unless it alone would fill half of a request.
+        prompt=prompt if after else _cut(prompt, max(keep_characters, request_characters // 2)),
     )
+
+
+def _unmarked(text: str) -> str:
+    """Return `text` without the marks of a summary, however they are nested.
+
+    INVARIANT: what the model wrote cannot end its own summary and go on in the person's name.
+    """
+    while _BEGIN in text or _END in text:
+        text = text.replace(_BEGIN, "").replace(_END, "")
+    return text
 
 
 def due(usage: Usage, context_tokens: int | None, *, share: float = 0.8) -> bool:

@@ -70,7 +70,12 @@ def as_context(found: Found) -> str:
     """Return the texts as the model reads them, each under its path; empty where there are none."""
     if not found.files:
         return ""
-    parts = [f"--- {file.path} ---\n{file.text.strip()}\n--- end of {file.path} ---" for file in found.files]
+    # The digest is no guess that a file could make of itself, so that none can end early and begin in another's name.
+    marks = [f"{file.path} ({file.sha256[:12]})" for file in found.files]
+    parts = [
+        f"--- {mark} ---\n{file.text.strip()}\n--- end of {mark} ---"
+        for mark, file in zip(marks, found.files, strict=True)
+    ]
     return "\n\n".join((_BEGIN, *parts))
 
 
@@ -96,6 +101,8 @@ def _read(path: str, *, foreign_is_skipped: bool) -> Instructions | Skipped | No
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             return Skipped(path=path, why="it is no regular file")
+        if status.st_nlink > 1:
+            return Skipped(path=path, why="it has further hard links, and may be another file by its other name")
         if foreign_is_skipped and not _is_own(status, os.path.dirname(path)):
             return Skipped(path=path, why="it lies above the workspace and belongs to somebody else")
         with open(descriptor, "rb", closefd=False) as file:
@@ -108,7 +115,9 @@ def _read(path: str, *, foreign_is_skipped: bool) -> Instructions | Skipped | No
         return Skipped(path=path, why="it is no text")
     cut = len(data) > MAX_FILE_BYTES
     data = data[:MAX_FILE_BYTES]
-    text = data.decode("utf-8", "replace") + (
+    if not data.decode("utf-8-sig", "replace").strip():
+        return None
+    text = data.decode("utf-8-sig", "replace") + (
         f"\n[cut: only the first {MAX_FILE_BYTES} bytes were read]" if cut else ""
     )
     return Instructions(path=path, text=text, sha256=hashlib.sha256(data).hexdigest())

@@ -22,7 +22,7 @@ class ToolCall(Record):
     id: str
     name: str
     arguments: str
-    """The raw argument text. It is kept and sent back unchanged, even where it is no JSON."""
+    """The raw argument text. It is kept unchanged, even where it is no JSON; an adapter sends back what servers take."""
 
 
 class Message(Record):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -10,8 +11,8 @@ from queue import SimpleQueue
 from harness.log_order import LogRecord
 from harness.messages import RunResult
 
-MAX_WAITING = 10_000
-"""Events that one observer may be behind; further text and output are dropped for it, records and the end never are."""
+MAX_WAITING, MAX_WAITING_CHARACTERS = 10_000, 10_000_000
+"""How far one observer may be behind; further text and output are dropped for it, records and the end never are."""
 PARTING_SECONDS = 2.0
 """How long the end of a run waits for observers to take in what is waiting."""
 
@@ -48,9 +49,11 @@ class Observers:
             delivery.put_droppable(delivery.observer.text, delta)
 
     def record(self, record: LogRecord) -> None:
-        """Pass a record of the log on."""
-        for delivery in self._deliveries:
-            delivery.put(delivery.observer.record, record)
+        """Pass a record of the log on; each observer gets a copy, with which it may do what it likes."""
+        if self._deliveries:
+            text = json.dumps(record)
+            for delivery in self._deliveries:
+                delivery.put_record(text)
 
     def output(self, printed: str) -> None:
         """Pass on what a command printed."""
@@ -62,8 +65,9 @@ class Observers:
         for delivery in self._deliveries:
             delivery.put(delivery.observer.end, result)
         until = time.monotonic() + PARTING_SECONDS
-        for heard in [delivery.mark() for delivery in self._deliveries]:
-            heard.wait(max(0.0, until - time.monotonic()))
+        for delivery, heard in [(delivery, delivery.mark()) for delivery in self._deliveries]:
+            # One that was late before is not waited for again.
+            delivery.late = not heard.wait(0.0 if delivery.late else max(0.0, until - time.monotonic()))
 
     def close(self) -> None:
         """Let the threads end, each when its observer has heard what is waiting."""
@@ -86,17 +90,30 @@ class _Delivery:
     def __init__(self, observer: Observer) -> None:
         self.observer = observer
         self.dropped = 0
+        self.late = False
+        self._put_characters = 0
+        """Of text and output, by whoever puts; the thread counts what it has heard."""
+        self._heard_characters = 0
         self._waiting: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         threading.Thread(target=self._serve, daemon=True).start()
 
     def put(self, hear: Callable[..., None], what: object) -> None:
         self._waiting.put(lambda: hear(what))
 
-    def put_droppable(self, hear: Callable[..., None], what: object) -> None:
-        if self._waiting.qsize() >= MAX_WAITING:
+    def put_record(self, text: str) -> None:
+        self._waiting.put(lambda: self.observer.record(json.loads(text)))
+
+    def put_droppable(self, hear: Callable[[str], None], what: str) -> None:
+        behind = self._put_characters - self._heard_characters
+        if self._waiting.qsize() >= MAX_WAITING or behind >= MAX_WAITING_CHARACTERS:
             self.dropped += 1
-        else:
-            self.put(hear, what)
+            return
+        self._put_characters += len(what)
+        self._waiting.put(lambda: self._hear(hear, what))
+
+    def _hear(self, hear: Callable[[str], None], what: str) -> None:
+        self._heard_characters += len(what)
+        hear(what)
 
     def mark(self) -> threading.Event:
         """Return what is set as soon as everything before it was heard."""

@@ -80,12 +80,18 @@ class Run:
         limits, tries = self.limits, self.turns + self.retries
         if limits.max_turns is not None and tries >= limits.max_turns:
             return f"{tries} requests were made (turns = {limits.max_turns})"
-        if limits.max_seconds is not None and self._seconds >= limits.max_seconds:
-            return self.time_is_over()
+        if self.time_is_over:
+            return self.time_limit
         return self._tokens_reached(limits.max_tokens) or self._cost_reached(limits.max_cost)
 
-    def time_is_over(self) -> str:
-        """Return the limit of time in words."""
+    @property
+    def time_is_over(self) -> bool:
+        """Whether the run has lasted as long as it may."""
+        return self.limits.max_seconds is not None and self._seconds >= self.limits.max_seconds
+
+    @property
+    def time_limit(self) -> str:
+        """The limit of time in words."""
         return f"{self._seconds:.0f} seconds have passed (seconds = {self.limits.max_seconds or 0:g})"
 
     def refused(self, call: ToolCall) -> str:

@@ -83,6 +83,15 @@ class LimitedTool(Protocol):
 
 
 @runtime_checkable
+class TimedTool(Protocol):
+    """A tool whose calls may take long, and can be ended before they are done."""
+
+    def run_for(self, action: Action, effects: Effects, seconds: float) -> ToolOutput:
+        """Do as `run`, and end the call after `seconds` at the latest, however long it might have asked for."""
+        ...
+
+
+@runtime_checkable
 class ConfinedTool(Protocol):
     """A tool whose calls run in processes that the kernel can hold to their effects."""
 
@@ -150,15 +159,20 @@ class ToolRegistry:
             raise ToolError(f"{call.name} could not prepare this call: {_told(error)}") from error
         return action
 
-    def run(self, permit: Permit) -> ToolResult:
+    def run(self, permit: Permit, *, seconds: float | None = None) -> ToolResult:
         """Run the permitted action, once. A tool that fails or crashes gives a result; KeyboardInterrupt likewise.
 
-        Raises GateError if the permit is not valid.
+        `seconds` is what the run has left: a call that can be ended is ended then. Raises GateError if the permit is not
+        valid.
         """
         action = permit.redeem()
         started = self._monotonic()
+        tool, effects = self._tools[action.tool], permit.verdict.effects
         try:
-            output = _checked_output(self._tools[action.tool].run(action, permit.verdict.effects))
+            if seconds is not None and isinstance(tool, TimedTool):
+                output = _checked_output(tool.run_for(action, effects, seconds))
+            else:
+                output = _checked_output(tool.run(action, effects))
         except ToolError as error:
             output = ToolOutput(content=f"Error: {error}", status=ResultStatus.FAILED)
         except KeyboardInterrupt:

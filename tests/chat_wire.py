@@ -112,14 +112,14 @@ LEFT_OPEN = b"HTTP/1.1 200 OK\r\nx-wire: left open until the client hangs up\r\n
 class Wire:
     """A server that sends these very bytes, one answer per connection, and keeps what it was sent."""
 
-    def __init__(self, *answers: bytes | Sequence[bytes | float]) -> None:
+    def __init__(self, *answers: bytes | Sequence[bytes | float], host: str = "127.0.0.1") -> None:
         """Take the answers: bytes, or bytes with pauses in seconds between them."""
         self.heads: list[str] = []
         self.bodies: list[Any] = []
         self.hung_up = threading.Event()
         self._answers = answers
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/v1"
+        self._listener = socket.create_server((host, 0))
+        self.url = f"http://{host}:{self._listener.getsockname()[1]}/v1"
         self._connection = self._listener
         self._thread = threading.Thread(target=self._serve)
 
@@ -178,7 +178,7 @@ SHORT = Deadlines(connect=5, first_event=20, idle=20, total=60)
 class Asked:
     """One request through the adapter, with everything that it reported."""
 
-    def __init__(self, url: str, *, attempts: int = 3, jitter: float = 0.0, **more: Any) -> None:
+    def __init__(self, url: str | None, *, attempts: int = 3, jitter: float = 0.0, **more: Any) -> None:
         self.slept: list[float] = []
         self.retries: list[Retry] = []
         self.text: list[str] = []

@@ -43,6 +43,7 @@ from harness.messages import (
 from harness.model import Retry
 from harness.policy import Verdict
 from harness.policy_file import parse_policy
+from harness.rebuilding import UNKNOWN, rebuilt
 from harness.session import Session
 from harness.tool import ToolOutput, ToolSpec
 
@@ -159,6 +160,8 @@ class Probe:
                 return ToolOutput(content=do.removeprefix("show "), exit_code=0)
             case str(do) if do.startswith("fail DONE"):
                 return ToolOutput(content="DONE", status=ResultStatus.FAILED, exit_code=1)
+            case "leave the program":
+                raise Violation("left")
             case "be signalled":
                 self._interrupt.request()
             case "be signalled for later":
@@ -1409,3 +1412,78 @@ def test_a_marker_ends_the_run(path: str, marker: str | None, do: str, text: str
 def test_a_limit_on_the_cost_needs_prices(path: str) -> None:
     with pytest.raises(ValueError, match="needs prices"):
         Scene(path, limits=Limits(max_cost=1.0))
+
+
+# --- time, within a reply ------------------------------------------------------------------------------------------------
+
+
+def test_time_is_looked_at_before_every_call(path: str) -> None:
+    """The calls of a reply that is already there are no way round it."""
+    now = [0.0]
+    scene = Scene(path, reply(*(call(n, "free", f"step {n}") for n in range(5))), limits=Limits(max_seconds=2.5),
+                  monotonic=lambda: now[0])  # fmt: skip
+    scene.log.observers.append(lambda record: now.append(now.pop() + 1.0) if record["kind"] == "intent" else None)
+    result = scene.play()
+    assert (result.stop, scene.ran) == (StopReason.LIMIT, ["free step 0", "free step 1", "free step 2"])
+    assert "3 seconds have passed (seconds = 2.5)" in result.detail
+    assert scene.results()[3:] == [f"Not run: {result.detail}"] * 2
+
+
+@pytest.mark.parametrize("finish", [FinishReason.LENGTH, FinishReason.CONTENT_FILTER])
+def test_a_summary_that_is_not_whole_takes_nobodys_place(path: str, finish: FinishReason) -> None:
+    scene = Scene(path, reply(call(1, "free", LONG)), TOO_LONG, reply(text="I cannot", finish=finish))
+    result = scene.play()
+    assert (result.stop, f"the summary is not whole ({finish.value})" in result.detail) == (
+        StopReason.MODEL_ERROR,
+        True,
+    )
+    assert scene.session is not None
+    assert len(scene.session.messages) == 4
+
+
+def test_a_summary_is_not_asked_for_beyond_a_limit(path: str) -> None:
+    scene = Scene(path, reply(call(1, "free", LONG)), TOO_LONG, limits=Limits(max_turns=2))
+    assert (scene.play().stop, len(scene.model.seen)) == (StopReason.LIMIT, 2)
+
+
+def test_time_that_ends_during_a_summary_is_the_limit_of_time(path: str) -> None:
+    late = ModelError("over", fault=ModelFault.TIME)
+    scene = Scene(path, reply(call(1, "free", LONG)), TOO_LONG, late, limits=Limits(max_seconds=9.0))
+    assert scene.play().stop is StopReason.LIMIT
+
+
+def test_what_was_undone_does_not_make_the_next_prompt_long(path: str) -> None:
+    script = (reply(call(1, "free", LONG), usage=(10, 1)), reply(text="x", usage=(950, 10)), DONE)
+    scene = Scene(path, *script, context_tokens=1_000)
+    session = scene.session = scene.agent.start()
+    scene.agent.run("go", session)
+    scene.agent.change_history(session, "undone", *session.history.last_turn)
+    assert scene.agent.run("short", session).stop is StopReason.COMPLETED
+    assert summarized(scene)[-1] == "turn of 2"
+    scene.agent.end(session)
+
+
+def test_a_session_goes_on_after_a_fault_and_its_records_give_the_same_conversation(path: str) -> None:
+    """A gate error, and an exception that passes through while a tool runs: each call has one result in both."""
+    answers = iter([raising(RuntimeError("bug")), lambda: Approval(answer=Answer.YES, by="t")])
+    scene = Scene(
+        path,
+        reply(call(1, "asked"), call(2, "free")),
+        reply(call(3, "free", "leave the program"), call(4, "free")),
+        DONE,
+        approver=answering(lambda: next(answers)()),  # noqa: PLW0108 - the next one at each question
+    )
+    session = scene.session = scene.agent.start()
+    assert scene.agent.run("one", session).stop is StopReason.GATE_ERROR
+    with pytest.raises(Violation):
+        scene.agent.run("two", session)
+    scene.agent.run("three", session)
+    scene.agent.end(session)
+    assert scene.results() == ["Not run: the run ended here."] * 2 + [UNKNOWN, "Not run: the run ended here."]
+    assert rebuilt(read_log(path)).messages == tuple(session.messages[1:])
+
+
+def test_a_call_that_was_understood_begins_the_count_of_bad_ones_anew(path: str) -> None:
+    bad = [ToolCall(id=f"b{n}", name="rm", arguments="{}") for n in range(4)]
+    scene = Scene(path, reply(*bad[:2], call(9, "free"), *bad[2:]), DONE, limits=Limits(max_bad_calls=3))
+    assert scene.play().stop is StopReason.COMPLETED

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from harness.messages import Message, Role, ToolCall
 from harness.models.chat_body import Conversation
 from harness.models.endpoint import Quirks
-from harness.models.wire_ids import WireIds
+from harness.models.wire_ids import IdForm, WireIds
 from harness.record import replace
 from harness.tool import ToolSpec
 
@@ -29,11 +29,11 @@ def test_a_long_history_is_encoded_once() -> None:
     messages = [Message(role=Role.ASSISTANT, content=f"{number}" * 100) for number in range(500)]
     conversation = Conversation("m1")
     conversation.request(messages, (BASH,))
-    encoded = list(conversation._encoded)
+    encoded = list(conversation._messages._encoded)
     more = [*messages, Message(role=Role.USER, content="new")]
     body = conversation.request(more, (BASH,))
-    assert len(conversation._encoded) == 501
-    assert all(old is new for old, new in zip(encoded, conversation._encoded, strict=False))
+    assert len(conversation._messages._encoded) == 501
+    assert all(old is new for old, new in zip(encoded, conversation._messages._encoded, strict=False))
     assert body == Conversation("m1").request(more, (BASH,))
 
 
@@ -128,7 +128,7 @@ IDS = ["c1", "abcDEF123", "call_" + "x" * 60, "call_" + "x" * 61, "", "functions
 
 
 @pytest.mark.parametrize(
-    ("nine", "form"), [(True, r"[a-zA-Z0-9]{9}"), (False, r".{0,40}")], ids=["nine characters", "at most 40 characters"]
+    ("nine", "form"), [(True, r"[a-zA-Z0-9]{9}"), (False, r".{1,40}")], ids=["nine characters", "at most 40 characters"]
 )
 def test_ids_fit_and_stay_apart_in_calls_and_results_alike(nine: bool, form: str) -> None:
     messages = [user("a")]
@@ -144,7 +144,7 @@ def test_ids_fit_and_stay_apart_in_calls_and_results_alike(nine: bool, form: str
 
 
 def test_an_id_that_another_one_was_turned_into_is_turned_itself() -> None:
-    ids = WireIds(nine_characters=True)
+    ids = WireIds(IdForm.NINE)
     taken = ids.of("a long id")
     assert ids.of(taken) != taken
     assert (ids.of("a long id"), len(ids.of(taken))) == (taken, 9)

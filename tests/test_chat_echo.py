@@ -7,7 +7,7 @@ import json
 import pytest
 
 from harness.actions import JsonValue
-from harness.models.chat_echo import ECHO_CHARACTERS, Echo, given_back, has_reasoning
+from harness.models.chat_echo import ECHO_CHARACTERS, Echo, given_back
 
 KEPT: dict[str, tuple[list[dict[str, JsonValue]], dict[str, JsonValue]]] = {
     "text is put together": ([{"r": "a"}, {"r": "b"}], {"r": "ab"}),
@@ -38,7 +38,6 @@ def test_pieces_are_put_together(deltas: list[dict[str, JsonValue]], expected: d
         echo.add(delta)
     text = echo.text([])
     assert json.loads(text) == {"api": "chat", "reasoning": expected}
-    assert has_reasoning(text)
     assert given_back(text, ("r",), same_turn=True) == (expected, [])
     assert given_back(text, ("r",), same_turn=False) == ({}, [])
     assert given_back(text, (), same_turn=True) == ({}, [])
@@ -54,7 +53,6 @@ def test_a_field_that_is_neither_text_nor_parts_is_nothing(value: JsonValue) -> 
 def test_signatures_are_kept_by_the_place_of_their_call() -> None:
     text = Echo(()).text([None, {"s": 1}])
     assert given_back(text, (), same_turn=False) == ({}, [None, {"s": 1}])
-    assert not has_reasoning(text)
 
 
 def test_what_is_too_long_is_not_kept_at_all() -> None:

@@ -322,7 +322,7 @@ BROKEN = {
         b"<!doctype html>\n<title>Sign  in</title>",
         ModelError,
         (
-            "The answer is a web page, not a chat completion; check the base URL (it usually ends in /v1): "
+            "The answer is a web page, not a reply; check the base URL (it usually ends in /v1): "
             "<!doctype html> <title>Sign in</title>"
         ),
     ),
@@ -335,7 +335,7 @@ BROKEN = {
     "JSON of another kind": (
         b'{"models": []}',
         ModelError,
-        'The answer is JSON, but no chat completion: {"models": []}',
+        'The answer is JSON, but no reply: {"models": []}',
     ),
     "an error as JSON with a success status": (
         b'[{"error": {"message": "Bad model"}}]',
@@ -360,7 +360,7 @@ BROKEN = {
     "an event that is no object": (
         sse("[1]"),
         ModelError,
-        "The provider sent an event that is no completion chunk: [1]",
+        "The provider sent an event that is no JSON object: [1]",
     ),
     "an error within the stream": (
         sse(said("a"), {"error": {"message": "Overloaded", "code": 502}}),

@@ -27,6 +27,7 @@ from harness.cli.trace import Tone
 from harness.cli.trials import DONE, Outcome, Scene, make, outcome_of
 from harness.errors import ModelError, ModelFault
 from harness.messages import FinishReason, ModelResponse, ToolCall, Usage
+from harness.models.deadline import Timing
 from harness.models.endpoint import Quirks
 from harness.models.scripted import Answer, Failure, Raw, Reply, call, replies, say
 from harness.record import replace
@@ -526,13 +527,10 @@ def found(report: dict[str, Any]) -> dict[str, str]:
 def test_a_model_that_calls_the_tool_is_usable(program: Program, api: str) -> None:
     """One request, with one tool; nothing is logged, and nothing in the workspace is touched."""
     code, report = ask(program, Reply(calls=(OK,)), words=("--api", api))
-    looked_at = {k: v for k, v in found(report).items() if k != "streaming"}
-    assert (code, looked_at) == (
-        0,
-        dict.fromkeys(("address", "key", "model", "tool call", "arguments", "end", "usage"), "good"),
-    )
+    looked_at = ("address", "key", "model", "streaming", "tool call", "arguments", "end", "usage")
+    assert (code, found(report)) == (0, dict.fromkeys(looked_at, "good"))
     assert (report["model"], report["api"], report["fault"]) == ("m", api, None)
-    assert report["total_ms"] < 60_000
+    assert 0 <= report["connected_ms"] <= report["first_event_ms"] <= report["total_ms"] < 60_000
     (request,) = program.players[0].requests
     assert "report" in json.dumps(request["tools"])
     assert (program.logs(), list(program.workspace.iterdir())) == ([], [])
@@ -637,9 +635,22 @@ def _asked(**more: Any) -> Asked:
     return Asked(reply=reply, error=None, seconds=0.5, first_text_seconds=None, **more)
 
 
+NO_STREAMS = Failure(status=400, body='{"error": {"message": "streaming is not supported with tools"}}')
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_what_a_refusal_taught_is_said(program: Program, api: str) -> None:
+    code, report = ask(program, NO_STREAMS, Reply(calls=(OK,)), words=("--api", api))
+    told = {finding["about"]: finding["said"] for finding in report["findings"]}
+    assert (code, found(report)["streaming"], told["learned"]) == (0, "warning", "stream = False, by a refusal")
+    assert [request["stream"] for request in program.players[0].requests] == [True, False]
+    assert report["first_event_ms"] is None
+
+
 def test_what_a_server_does_not_do_is_said() -> None:
     settings = resolve({"base_url": "http://llm.example.org/v1"}, {"OPENAI_API_KEY": "k"}, ConfigFile(path="c"))
-    asked = _asked(quirks=Quirks(stream=False), again=("The provider could not answer.",))
+    timing = Timing(connected=0.002, first_event=0.03)
+    asked = _asked(quirks=Quirks(stream=False), again=("The provider could not answer.",), timing=timing)
     told = {finding.about: (finding.tone, finding.said) for finding in findings(settings, asked)}
     assert told["address"] == (Tone.WARNING, "http://llm.example.org/v1 was reached, unencrypted: so is the key")
     assert told["usage"] == (Tone.WARNING, "not reported")
@@ -647,7 +658,7 @@ def test_what_a_server_does_not_do_is_said() -> None:
     assert told["streaming"][0] is Tone.WARNING
     assert told["learned"] == (Tone.PLAIN, "stream = False, by a refusal")
     assert told["sent again"] == (Tone.WARNING, "The provider could not answer.")
-    assert told["time"] == (Tone.PLAIN, "all of it after 500 ms")
+    assert told["time"] == (Tone.PLAIN, "connected after 2 ms, first event after 30 ms, all of it after 500 ms")
 
 
 @pytest.mark.parametrize("fault", list(ModelFault))

@@ -40,7 +40,7 @@ def test_the_instructions_of_a_project_are_context_and_in_the_record(
     path = in_workspace("AGENTS.md", "Tests run with make check.\n")
     err = run(program, "go")
     system, prompt = first_messages(program)
-    assert f"--- {path} ---\nTests run with make check.\n--- end of {path} ---" in system
+    assert "\nTests run with make check.\n--- end of " in system
     assert prompt == "go"
     started = program.records()[0]
     assert started["system"] == system
@@ -145,3 +145,45 @@ def test_a_marker_ends_the_run(program: Program) -> None:
     policy = str(program.home / "p.toml")
     done = program.run("run", "go", "--base-url", url, "--policy", policy, "--done-marker", "ALL-DONE")
     assert (done.code, done.out, len(program.players[0].requests)) == (0, "the rest\n", 1), done.err
+
+
+@pytest.mark.parametrize("why", ["others than you may write it", "lies inside the workspace"])
+def test_what_the_configuration_names_is_held_to_what_holds_for_it(program: Program, why: str) -> None:
+    """The template that config.toml names, and the person's own AGENTS.md."""
+    config = program.home.parent / "config" / "harness"
+    config.mkdir(parents=True)
+    own = config / "AGENTS.md"
+    if why.startswith("others"):
+        own.write_text("Do as I say.")
+        own.chmod(0o666)
+    else:
+        (program.workspace / "mine.md").write_text("Do as I say.")
+        own.symlink_to(program.workspace / "mine.md")
+    err = run(program, "go")
+    assert "Do as I say." not in first_messages(program)[0]
+    assert f"not read: {own}: {why}" in err
+    (config / "config.toml").write_text('system = "AGENTS.md"\n')
+    assert why in run(program, "go", code=2)
+    assert len(program.logs()) == 1  # that of the first run
+
+
+def test_a_template_that_cannot_be_filled_leaves_no_log(program: Program) -> None:
+    (program.home / "system.txt").write_text("{{nope}}")
+    run(program, "go", "--system", str(program.home / "system.txt"), code=2)
+    assert program.logs() == []
+
+
+@pytest.mark.parametrize("flag", ["--resume", "--system", "--base-url", "--model", "--policy", "--log"])
+def test_a_flag_without_a_value_is_not_a_flag_that_was_not_given(program: Program, flag: str) -> None:
+    done = program.run("run", "go", flag, "")
+    assert (done.code, f"argument {flag}: it is empty" in done.err) == (2, True), done.err
+
+
+def test_what_an_address_holds_of_secrets_is_masked_in_the_log(program: Program) -> None:
+    url = program.serve(replies(say("done")))
+    address = url.replace("http://", "http://ann:pass-word-1@") + "?api_key=query-secret-2"
+    assert program.run("run", "go", "--base-url", address).code in (0, 6)  # the query leads elsewhere than the script
+    (log,) = program.logs()
+    assert "[masked]" in log.read_text()
+    assert "pass-word-1" not in log.read_text()
+    assert "query-secret-2" not in log.read_text()

@@ -120,7 +120,7 @@ def test_leaving_a_question_is_a_no(program: Program, start: Start, keys: str, a
     child.send("make it\r")
     child.expect("allow\\?")
     child.send(keys)
-    child.expect("requests,")
+    child.expect("requests?,")
     assert leave(child) == 0
     assert [found for found, _, _ in answers(program)] == [answer]
     assert not (program.workspace / "made").exists()
@@ -158,7 +158,7 @@ def test_commands(program: Program, start: Start) -> None:
         child.expect(answer.replace("?", "\\?"))
     child.send("a pomegranate\r")
     child.expect("one")
-    child.expect("requests,")
+    child.expect("requests?,")
     child.send("/clear\r")
     child.expect("the conversation is forgotten")
     child.send("second\r")
@@ -174,14 +174,14 @@ def write_two(child: pexpect.spawn[str]) -> None:
     """Let the model say one thing, then write a file and make a folder."""
     child.send("say hello\r")
     child.expect("Hello.")
-    child.expect("requests,")
+    child.expect("requests?,")
     child.send("write it\r")
     for tool in ("write_file", "bash"):
         child.expect(f"{tool} asks")
         child.expect("allow\\?")
         child.send("y\r")
     child.expect("Written.")
-    child.expect("requests,")
+    child.expect("requests?,")
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_undo_forgets_the_last_turn_and_asks_about_its_files(
     assert file.read_text() == content
     child.send("what did I ask?\r")
     child.expect("Again.")
-    child.expect("requests,")
+    child.expect("requests?,")
     assert leave(child) == 0
     assert "write it" not in str(program.players[0].requests[-1])
     assert "say hello" in str(program.players[0].requests[-1])
@@ -222,13 +222,13 @@ def test_undo_takes_one_turn_after_the_other(program: Program, start: Start) -> 
     for line, answer in (("first", "one"), ("second", "two")):
         child.send(f"{line}\r")
         child.expect(answer)
-        child.expect("requests,")
+        child.expect("requests?,")
     for expected in ("forgotten: second", "forgotten: first", "there is no turn to undo"):
         child.send("/undo\r")
         child.expect(expected)
     child.send("third\r")
     child.expect("three")
-    child.expect("requests,")
+    child.expect("requests?,")
     assert leave(child) == 0
     sent = program.players[0].requests[-1]["messages"]
     assert isinstance(sent, list)
@@ -244,7 +244,7 @@ def test_undo_leaves_the_files_of_earlier_turns(program: Program, start: Start) 
         child.expect("allow\\?")
         child.send("y\r")
         child.expect(done)
-        child.expect("requests,")
+        child.expect("requests?,")
     child.send("/undo\r")
     child.expect("allow\\?")
     child.send("y\r")
@@ -264,14 +264,14 @@ def test_compact_puts_a_summary_in_the_place_of_the_past(program: Program, start
     long = Reply(text="x" * 5_000)
     child = start(replies(long, Reply(text="They asked for pomegranates."), Reply(text="Yes.")))
     child.send("a pomegranate\r")
-    child.expect("requests,")
+    child.expect("requests?,")
     child.send("/compact\r")
     child.expect(r"summarized: 50\d\d characters before, \d{3} now")
     child.send("/undo\r")
     child.expect("there is no turn to undo; what was before is summarized")
     child.send("what did I ask for?\r")
     child.expect("Yes.")
-    child.expect("requests,")
+    child.expect("requests?,")
     child.send("/undo\r")
     child.expect("forgotten: what did I ask for")
     assert leave(child) == 0

@@ -70,7 +70,7 @@ def run(program: Program, policy: str, prompt: str, *answers: Reply, cwd: Path |
 
 
 def leave(child: pexpect.spawn[str]) -> None:
-    child.expect("requests,")
+    child.expect("requests?,")
     child.send("/exit\r")
     child.expect(pexpect.EOF)
     child.close()
@@ -250,11 +250,11 @@ class TestGoingOn:
         self, program: Program, talk: Talk, turn: tuple[str, ...], expected: list[str]
     ) -> None:
         child = talk(replies(*(Reply(text=text) for text in "123")), "one")
-        child.expect("requests,")
+        child.expect("requests?,")
         for line, answer in (
-            ("two", "requests,"),
+            ("two", "requests?,"),
             ("/undo", "forgotten"),
-            ("three", "requests,"),
+            ("three", "requests?,"),
             ("/clear", "forgotten"),
         ):
             child.send(f"{line}\r")
@@ -357,7 +357,7 @@ class TestRefusedAtATerminal:
 
     def test_a_session_that_is_still_running(self, program: Program, policy: str, talk: Talk) -> None:
         child = talk(replies(Reply(text="first")), "one")
-        child.expect("requests,")
+        child.expect("requests?,")
         self.refused(talk, "still running", "-c")
         child.send("/exit\r")
         child.expect(pexpect.EOF)
@@ -382,3 +382,15 @@ def test_a_run_goes_on_with_a_session(program: Program) -> None:
     assert old.read_bytes() == before
     assert f"resumed session {session}" in done.err
     assert program.run("run", "go", "--base-url", url, "--resume", "nothing-like-it").code == 2
+
+
+def test_a_run_never_records_in_the_log_that_it_goes_on_from(program: Program, tmp_path: Path) -> None:
+    url = program.serve(replies(say("one"), say("two")))
+    program.run("run", "go", "--base-url", url)
+    (old,) = program.logs()
+    before, session = old.read_bytes(), str(program.records()[0]["session"])
+    os.link(old, tmp_path / "other-name.jsonl")
+    for name in (old, tmp_path / "other-name.jsonl"):
+        done = program.run("run", "on", "--base-url", url, "--resume", session, "--log", str(name))
+        assert (done.code, "which is never changed" in done.err) == (2, True), done.err
+    assert old.read_bytes() == before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.models.connections import Phase
-from harness.models.deadline import Limit, TryClock
+from harness.models.deadline import Limit, Timing, TryClock
 from harness.models.endpoint import Deadlines
 
 SET = Deadlines(connect=10, first_event=100, idle=50, total=1000)
@@ -30,6 +30,18 @@ def test_each_step_begins_its_own_wait() -> None:
     assert found.next() == (1080.0, Limit.TAIL)
     found.over(1070.5)
     assert found.next() == (1070.75, Limit.TAIL)
+
+
+def test_the_steps_are_timed_once() -> None:
+    found = clock()
+    assert found.timing == Timing()
+    for seconds in (1.5, 2.5):
+        found.reached(Phase.CONNECTED, 1000.0 + seconds)
+        found.reached(Phase.SENT, 1003.0 + seconds)
+    assert found.timing == Timing(connected=1.5)
+    for seconds in (8.0, 9.0):
+        found.event(1000.0 + seconds)
+    assert found.timing == Timing(connected=1.5, first_event=8.0)
 
 
 @pytest.mark.parametrize(

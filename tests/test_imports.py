@@ -86,9 +86,9 @@ SHARED = {
         "pages processes reach replacing spill start survivors temporary wall_notes".split()
     ),
     "models": frozenset(
-        "chat_body chat_calls chat_echo chat_reply connections deadline endpoint events exchange failures openai_wire "
-        "provider_text reading reply_body request_body response_items responses_reply retries scripted scripted_responses "
-        "unread_calls wire_ids".split()
+        "addresses assembly chat_body chat_calls chat_echo chat_reply connections deadline endpoint events exchange "
+        "failures lessons openai_client openai_wire provider_text reading reply_body request_body "
+        "responses_body responses_items responses_reply retries scripted scripted_responses unread_calls wire_ids".split()
     ),
     # What models are written in, and what several of them say alike; git's tables are four files for their length.
     "programs": frozenset(
@@ -114,6 +114,7 @@ POWERS = {
     "models.exchange": "queue signal threading",
     "models.loopback": "socket threading",
     "models.openai_chat": "time",
+    "models.openai_client": "time",
     "models.openai_responses": "time",
     "models.openai_wire": "random threading time",
     "models.reading": "time",
@@ -162,9 +163,10 @@ HARMLESS = frozenset(
 PURE = (
     "actions", "approval", "auto_rules", "built_in", "errors", "grants", "interrupt", "limits", "log_order", "matchers",
     "messages", "lint", "model",
-    "models.chat_body", "models.chat_calls", "models.chat_echo", "models.chat_reply", "models.deadline", "models.endpoint",
-    "models.events", "models.failures", "models.provider_text", "models.reply_body", "models.retries", "models.scripted",
-    "models.presets", "models.request_body", "models.response_items", "models.responses_reply", "models.scripted_responses",
+    "models.addresses", "models.assembly", "models.chat_body", "models.chat_calls", "models.chat_echo",
+    "models.chat_reply", "models.deadline", "models.endpoint", "models.events", "models.failures", "models.lessons",
+    "models.presets", "models.provider_text", "models.reply_body", "models.request_body", "models.responses_body",
+    "models.responses_items", "models.responses_reply", "models.retries", "models.scripted", "models.scripted_responses",
     "models.unread_calls", "models.wire_ids",
     "paths", "policy", "record", "rule_examples", "rules", "toml_lines",
     "compaction", "history", "rebuilding", "visible",
@@ -173,7 +175,7 @@ PURE = (
 )  # fmt: skip
 
 THIRD_PARTY = {
-    "openai": ("models.openai_wire",),
+    "openai": ("models.openai_client",),
     "pathspec": ("matchers",),
     "prompt_toolkit": ("cli.approvals", "cli.repl"),
     "rich": ("cli.rich_console",),

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -188,3 +189,41 @@ def test_an_agent_on_the_same_log_is_not_overheard(tmp_path: Path) -> None:
     policy = parse_policy(b'version = 1\nname = "p"\n', "p.toml")
     Agent(model=Speaking("b"), tools=[], policy=policy, approver=deny_all, log=first.log).run("go")
     assert len(hearing.heard) == heard
+
+
+class Vandal(Observer):
+    """Changes what it is given."""
+
+    def record(self, record: LogRecord) -> None:
+        for value in record.values():
+            if isinstance(value, list):
+                value.append("EVIL")
+        cast("dict[str, object]", record).clear()
+
+
+def test_what_one_does_to_a_record_changes_neither_the_log_nor_what_others_hear(tmp_path: Path) -> None:
+    hearing = Hearing()
+    made = agent(tmp_path, Observers([Vandal(), hearing]), "a")
+    made.run("go")
+    assert "EVIL" not in (tmp_path / "log.jsonl").read_text()
+    assert hearing.heard[:3] == BEGIN
+
+
+def test_text_is_bounded_by_its_size_as_well() -> None:
+    blocked = Blocked()
+    hub = Observers([blocked])
+    for _ in range(30):
+        hub.text("x" * 1_000_000)
+    assert hub.dropped >= 18
+    blocked.let.set()
+
+
+def test_one_that_was_late_is_not_waited_for_again() -> None:
+    blocked = Blocked()
+    hub = Observers([blocked])
+    hub.text("x")
+    hub.end(RunResult(stop=StopReason.COMPLETED, text=""))
+    started = time.monotonic()
+    hub.end(RunResult(stop=StopReason.COMPLETED, text=""))
+    assert time.monotonic() - started < 1
+    blocked.let.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import weakref
 
 import pytest
 
@@ -200,13 +202,16 @@ def test_jitter_takes_up_to_a_quarter_off_a_back_off() -> None:
 
 ENDS = r"the stream ended without a finish reason or \[DONE\]"
 BREAKS = "The connection to {url} failed: {broken}"
+SHORTER = (
+    "At the prompt, /compact or /clear makes it shorter; else give a smaller task, or take a model with more room."
+)
 REFUSED = {
     "401": (
         failure(401, f"Incorrect API key provided: {KEY}"),
         ModelError,
         (
             "{url} refused the API key (HTTP 401: Incorrect API key provided: [key]). Set OPENAI_API_KEY to "
-            "a key that is valid there, or OPENAI_BASE_URL to the provider that the key is for."
+            "a key that is valid there, or name the provider that the key is for with --provider or --base-url."
         ),
     ),
     "403": (
@@ -228,17 +233,17 @@ REFUSED = {
     "400 with the code for a long context": (
         failure(400, "No", code="context_length_exceeded"),
         ModelError,
-        "The conversation is too long for model 'm1' (HTTP 400: No). Begin a new one.",
+        "The conversation is too long for model 'm1' (HTTP 400: No). {shorter}",
     ),
     "400 with words for a long context": (
         failure(400, "This model's maximum context length is 8192 tokens."),
         ModelError,
         (
             "The conversation is too long for model 'm1' (HTTP 400: This model's maximum context length is "
-            "8192 tokens.). Begin a new one."
+            "8192 tokens.). {shorter}"
         ),
     ),
-    "413": (http(413, b""), ModelError, "The conversation is too long for model 'm1' (HTTP 413). Begin a new one."),
+    "413": (http(413, b""), ModelError, "The conversation is too long for model 'm1' (HTTP 413). {shorter}"),
     "400": (failure(400, "bad tools"), ModelError, "The provider refused the request (HTTP 400: bad tools)."),
     "422": (
         http(422, b'{"detail": [{"loc": ["body"], "msg": "x"}]}'),
@@ -274,10 +279,7 @@ REFUSED = {
     "a page that repeats the key": (
         http(200, f"<html>{KEY}</html>".encode()),
         ModelError,
-        (
-            "The answer is a web page, not a chat completion; check the base URL (it usually ends in /v1): "
-            "<html>[key]</html>"
-        ),
+        ("The answer is a web page, not a reply; check the base URL (it usually ends in /v1): <html>[key]</html>"),
     ),
     "an error event that repeats the key": (
         stream({"error": {"message": f"bad {KEY}"}}),
@@ -305,7 +307,7 @@ def test_lasting_failures_are_told_at_once(answer: bytes, kind: type[ModelError]
         with pytest.raises(ModelError) as raised:
             asked.complete()
     said = str(raised.value)
-    expected = re.escape(text.replace("{url}", wire.url))
+    expected = re.escape(text.replace("{url}", wire.url).replace("{shorter}", SHORTER))
     expected = expected.replace(re.escape("{gzip}"), re.escape(f"The request to {wire.url} failed: ") + ".*header.*")
     assert re.fullmatch(expected, said), said
     assert type(raised.value) is kind
@@ -463,6 +465,22 @@ def test_settings_that_cannot_work_are_told_before_anything_is_sent(
     assert str(raised.value) == text
 
 
+@pytest.mark.parametrize(
+    ("variable", "key", "words"),
+    [
+        ("X_KEY", "", "There is no API key. Set X_KEY; a local server"),
+        ("", "", "There is no API key. Name a variable that holds one; a local server"),
+        ("X_KEY", "a\nb", "a line end or another character that cannot be sent; see X_KEY."),
+        ("", "a\nb", "a line end or another character that cannot be sent."),
+    ],
+)
+def test_the_variable_of_the_key_is_the_provider_s_own(variable: str, key: str, words: str) -> None:
+    endpoint = Endpoint(base_url="http://127.0.0.1:9/v1", api_key=key, key_variable=variable)
+    with pytest.raises(ModelError) as raised:
+        OpenAIChat("m1", endpoint).complete(USER, (), on_text=print, on_retry=print)
+    assert words in str(raised.value)
+
+
 def test_an_admin_key_alone_is_never_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("OPENAI_ADMIN_KEY", KEY)
@@ -479,13 +497,18 @@ def test_key_and_address_come_from_the_environment_where_none_are_given(monkeypa
         assert OpenAIChat("m1").complete(USER, (), on_text=print, on_retry=print) == reply("Hi")
 
 
-def test_a_proxy_in_the_environment_does_not_stand_before_the_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.0.0.2", ""])
+def test_a_proxy_in_the_environment_does_not_stand_before_the_loopback(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor where the address itself stands in the environment (no host here)."""
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    with Wire(GOOD) as wire:
-        assert Asked(wire.url, attempts=1).complete() == reply("Hi")
+    with Wire(GOOD, host=host or "127.0.0.1") as wire:
+        monkeypatch.setenv("OPENAI_BASE_URL", wire.url)
+        assert Asked(wire.url if host else None, attempts=1).complete() == reply("Hi")
 
 
 def test_the_sdk_is_imported_only_when_it_is_needed() -> None:
@@ -505,15 +528,27 @@ def test_threads_that_warm_up_together_build_one_client() -> None:
     def warm_up() -> None:
         barrier.wait()
         model.warm_up()
-        clients.append(model._wire._client)
+        clients.append(model._client)
 
     threads = [threading.Thread(target=warm_up) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert clients == [model._wire._client] * 4
-    assert model._wire._client is not None
+    assert clients == [model._client] * 4
+    assert model._client is not None
+
+
+def test_a_model_that_nobody_holds_closes_its_connections() -> None:
+    model = OpenAIChat("m1", Endpoint(api_key=KEY))
+    model.warm_up()
+    assert model._client is not None
+    client, close = weakref.ref(model._client), model._client.close
+    del model
+    gc.collect()  # the SDK's own parts hold each other
+    assert client() is None
+    assert isinstance(close, weakref.finalize)
+    assert not close.alive
 
 
 def test_a_closed_model_opens_again() -> None:

@@ -18,8 +18,9 @@ from harness.errors import CutReply, ModelError, ModelFault
 from harness.messages import FinishReason, Message, ModelResponse, Role, ToolCall, Usage
 from harness.models.endpoint import Endpoint, Quirks, ReplyBounds
 from harness.models.loopback import ScriptServer
-from harness.models.openai_responses import Conversation, OpenAIResponses
+from harness.models.openai_responses import OpenAIResponses
 from harness.models.reply_body import ReplyBody
+from harness.models.responses_body import Conversation
 from harness.models.responses_reply import ResponsesReply
 from harness.models.scripted import Player, Reply, call, replies, say
 from harness.models.scripted_responses import response_events
@@ -619,7 +620,7 @@ def test_a_body_says_what_is_asked_for() -> None:
         ],
         "input": [USER_ITEM],
     }
-    plain = Conversation("m", stream=False).request([GO], (), includes_reasoning=False)
+    plain = Conversation("m", Quirks(stream=False, encrypted_reasoning=False)).request([GO], ())
     assert json.loads(plain) == {"model": "m", "stream": False, "store": False, "input": [USER_ITEM]}
 
 
@@ -739,6 +740,16 @@ def test_a_server_that_has_no_encrypted_reasoning_is_asked_once_only(code: int, 
         assert [ask(GO).text, ask(GO).text] == ["a", "a"]
         assert ["include" in request.json for request in server.requests] == [True, False, False]
     assert ask.slept == []
+
+
+def test_a_server_that_has_no_streams_is_asked_for_whole_replies_from_then_on() -> None:
+    document = whole(json.dumps(completed()["response"]).encode(), kind="application/json")
+    refused = status(400, {"error": {"message": "Streaming is not supported for this model."}})
+    with FaultServer([refused, document, document]) as server:
+        ask = Asking(server.url)
+        assert [ask(GO).text, ask(GO).text] == ["", ""]
+        assert [request.json["stream"] for request in server.requests] == [True, False, False]
+    assert (ask.slept, ask.model.quirks) == ([], Quirks(stream=False))
 
 
 REASONING_REFUSALS = {

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from harness.errors import CutReply, ModelError, ModelFault
-from harness.models.endpoint import Deadlines, Endpoint, ReplyBounds
+from harness.models.endpoint import Deadlines, Endpoint, Quirks, ReplyBounds
 from harness.models.openai_chat import OpenAIChat
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -446,6 +446,96 @@ def test_nobody_there_is_a_fault_of_the_connection() -> None:
     with pytest.raises(ModelError) as raised:
         Asked(url).complete()
     assert raised.value.fault is ModelFault.CONNECTION
+
+
+def redirect(status: int, location: str) -> bytes:
+    return http(status, b"<html>moved</html>", f"location: {location}")
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_to_another_origin_gets_neither_key_nor_conversation(status: int) -> None:
+    with Wire(GOOD) as other, Wire(redirect(status, f"{other.url}/chat/completions?key=hidden")) as wire:
+        asked = Asked(wire.url)
+        with pytest.raises(ModelError) as raised:
+            asked.complete()
+    assert str(raised.value) == (
+        f"{wire.url} redirects the request to {other.url}/chat/completions (HTTP {status}); nothing was sent there. If "
+        "the provider is there, name that address with --base-url."
+    )
+    assert (raised.value.fault, len(wire.bodies), asked.retries) == (ModelFault.REQUEST, 1, [])
+    assert (other.heads, other.bodies) == ([], [])
+
+
+ELSEWHERE = ["https://127.0.0.1:{port}/v1", "//localhost:{port}/v1", "http://127.0.0.1/v1", "ftp://127.0.0.1:{port}/"]
+
+
+@pytest.mark.parametrize("location", ELSEWHERE)
+def test_another_scheme_host_or_port_is_another_origin(location: str) -> None:
+    wire = Wire()
+    wire._answers = (redirect(307, location.replace("{port}", wire.url.split(":")[2].removesuffix("/v1"))),)
+    refused = r" redirects the request to .* nothing was sent there\."
+    with wire, pytest.raises(ModelError, match=refused) as raised:
+        Asked(wire.url).complete()
+    assert (raised.value.fault, len(wire.bodies)) == (ModelFault.REQUEST, 1)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+@pytest.mark.parametrize("path", ["/v2/chat/completions", "completions/"])
+def test_a_redirect_within_the_origin_is_followed_with_the_whole_request(status: int, path: str) -> None:
+    with Wire(redirect(status, path), GOOD) as wire:
+        assert Asked(wire.url, attempts=1).complete() == reply("Hi")
+    assert wire.bodies[0] == wire.bodies[1]
+    assert [f"Bearer {KEY}" in head for head in wire.heads] == [True, True]
+    target = path if path.startswith("/") else f"/v1/chat/{path}"
+    assert wire.heads[1].startswith(f"POST {target} HTTP/1.1\r\n")
+
+
+def test_redirects_come_to_an_end() -> None:
+    with Wire(*[redirect(307, "/v1/again")] * 9) as wire:
+        with pytest.raises(ModelError, match=r" redirects the request again and again, at last to .*/v1/again\.$"):
+            Asked(wire.url).complete()
+        assert len(wire.bodies) == 6
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/plain"])
+def test_of_an_error_s_body_only_so_much_is_read(kind: str) -> None:
+    """The server would send for ever: the answer is told before it comes to an end."""
+    head = f"HTTP/1.1 400 Word\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n".encode()
+    with Wire([head, b'{"error": {"message": "no ', *[b"x" * 10_000] * 20, 9.0]) as wire:
+        with taking(0, 3), pytest.raises(ModelError) as raised:
+            Asked(wire.url, attempts=1).complete()
+        assert exchanges() == []
+    assert (raised.value.fault, len(str(raised.value)) < 400) == (ModelFault.REQUEST, True)
+    assert str(raised.value).startswith('The provider refused the request (HTTP 400: {"error": {"message": "no xxx')
+
+
+def test_quirks_say_what_holds_now() -> None:
+    refused = failure(400, "Unrecognized request argument supplied: stream_options")
+    with Wire(refused, GOOD) as wire:
+        asked = Asked(wire.url, quirks=Quirks(echo=()))
+        assert asked.model.quirks == Quirks(echo=())
+        asked.complete()
+    assert asked.model.quirks == Quirks(echo=(), usage=False)
+
+
+@pytest.mark.parametrize(
+    ("status", "variable", "words"),
+    [
+        (
+            401,
+            "MISTRAL_API_KEY",
+            "Set MISTRAL_API_KEY to a key that is valid there, or name the provider that the key is",
+        ),
+        (403, "MISTRAL_API_KEY", "See whether the key in MISTRAL_API_KEY may use model 'm1'."),
+        (401, "", "wants an API key (HTTP 401: no), and none is set for it. Name the variable"),
+        (403, "", "See whether your key may use model 'm1'."),
+    ],
+)
+def test_a_key_that_is_refused_is_named_by_its_own_variable(status: int, variable: str, words: str) -> None:
+    with Wire(failure(status, "no")) as wire, pytest.raises(ModelError) as raised:
+        Asked(wire.url, key_variable=variable).complete()
+    assert words in str(raised.value)
+    assert "OPENAI" not in str(raised.value)
 
 
 class KeepAlive:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from harness.cli.config import OPENAI_URL, Settings, resolve
 from harness.cli.config_file import ConfigFile, parse_config
-from harness.cli.provider import NO_KEY, NO_PROVIDER, endpoint_of, model_from, secrets_of, shown_address
+from harness.cli.provider import NO_KEY, NO_PROVIDER, endpoint_of, model_from, secrets_of
 from harness.errors import UsageError
+from harness.models.addresses import shown_address
 from harness.models.endpoint import Deadlines, Endpoint, ReplyBounds
 from harness.models.openai_chat import OpenAIChat
 from harness.models.openai_responses import OpenAIResponses

@@ -243,6 +243,16 @@ def test_output_before_a_timeout_is_kept(road: Road) -> None:
     assert result.content == "before\n[timed out after 0.5 s; process tree killed]"
 
 
+def test_a_command_is_ended_when_the_time_of_the_run_is_over(road: Road) -> None:
+    """Whatever it asked for; one that asked for less is not given more."""
+    permit = road.permit(road.prepare(command="echo before; sleep 60", timeout_s=30))
+    result = road.registry.run(permit, seconds=0.5)
+    assert result.status is ResultStatus.TIMEOUT
+    assert result.content == "before\n[timed out after 0.5 s, when the time of the run was over; process tree killed]"
+    permit = road.permit(road.prepare(command="sleep 60", timeout_s=0.3))
+    assert road.registry.run(permit, seconds=20).content == "(no output)\n[timed out after 0.3 s; process tree killed]"
+
+
 @pytest.mark.parametrize(
     ("command", "note"),
     [

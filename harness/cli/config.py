@@ -232,8 +232,10 @@ class _Layers:
     def key_variable(self) -> Setting[str]:
         """Return which variable holds the key; the file may say so only of the server that the file itself chose."""
         written = self.file.values.get("key_variable")
-        overridden = "base_url" in self.file.values and self.base_url and self.base_url.rank > _Rank.FILE
-        if written and self.chosen <= _Rank.FILE and not overridden:
+        above = self.base_url is not None and self.base_url.rank > _Rank.FILE
+        # Azure's own variable says where the resource is that the file speaks of; OPENAI_BASE_URL names another server.
+        another = self.preset is None or self.preset.name == OPENAI or "base_url" in self.file.values
+        if written and self.chosen <= _Rank.FILE and not (above and another):
             return Setting(value=str(written.value), origin=written.origin)
         if self.preset is None:
             return Setting(value="OPENAI_API_KEY", origin=DEFAULT)

@@ -12,7 +12,7 @@ from harness.actions import JsonValue
 from harness.cli.config import Settings, config_path, settings_from
 from harness.cli.config_values import Setting
 from harness.cli.exits import Exit
-from harness.cli.provider import shown_address
+from harness.models.addresses import shown_address
 from harness.models.presets import Api
 from harness.prices import Prices
 from harness.record import field_names

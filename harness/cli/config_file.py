@@ -41,13 +41,28 @@ def load_config(path: str, workspace: str) -> ConfigFile:
     """
     if not os.path.lexists(path):
         return ConfigFile(path=path)
+    return parse_config(read_own(path, workspace), path)
+
+
+def read_own(path: str, workspace: str) -> bytes:
+    """Return the content of a file that decides where keys and conversations go, or what a model is told.
+
+    Raises UsageError if it cannot be read, if it belongs to somebody else or others may write it, or if it, or a link on the
+    way to it, lies in `workspace`.
+    """
     for place in _way(path):
         if is_within(place, workspace):
             raise UsageError(
                 f"{path}: lies inside the workspace ({place}), where calls could change it: work in another folder, or set "
                 "XDG_CONFIG_HOME to one outside"
             )
-    return parse_config(_read(path), path)
+        if os.path.isdir(place) and _is_open_to_all(os.stat(place)):
+            raise UsageError(f"{path}: anybody may put another file in its place: chmod o-w {place}")
+    return _read(path)
+
+
+def _is_open_to_all(folder: os.stat_result) -> bool:
+    return bool(folder.st_mode & stat.S_IWOTH) and not folder.st_mode & stat.S_ISVTX
 
 
 def parse_config(data: bytes, file: str) -> ConfigFile:
@@ -114,7 +129,9 @@ def _owner_problem(status: os.stat_result, folder: os.stat_result) -> str:
         return f"belongs to user {status.st_uid}, not to you; who writes it chooses where your key is sent"
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return "others than you may write it: chmod go-w"
-    if folder.st_mode & stat.S_IWOTH and not folder.st_mode & stat.S_ISVTX:
+    if status.st_nlink > 1:
+        return "has further hard links, and may be written by another name"
+    if _is_open_to_all(folder):
         return "anybody may put another file in its place: chmod o-w its folder"
     return ""
 

@@ -32,7 +32,18 @@ def address_problem(url: str) -> str:
         return f"must begin with http:// or https://, not {url[:200]!r}"
     if not _HOST.match(url):
         return "names no host that could be told apart from others: letters, digits, dots and hyphens"
-    return "" if url.isascii() and url.isprintable() and " " not in url else "holds a blank or a special character"
+    if not url.isascii() or not url.isprintable() or " " in url:
+        return "holds a blank or a special character"
+    return "" if _has_port_in_range(url) else "names a port above 65535"
+
+
+def _has_port_in_range(url: str) -> bool:
+    from urllib.parse import urlsplit
+
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:
+        return False
 
 
 def _text(value: object) -> str:

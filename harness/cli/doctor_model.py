@@ -13,12 +13,14 @@ from harness.cli.config import DEFAULT, Settings, settings_from
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit
 from harness.cli.model_findings import REPORT, Asked, Finding, findings
-from harness.cli.provider import model_from, shown_address
+from harness.cli.provider import model_from
 from harness.cli.rows import paragraph, row
 from harness.cli.trace import Line, Tone
 from harness.errors import ModelError, ModelFault
 from harness.messages import Message, Role
 from harness.model import Model, Retry
+from harness.models.addresses import shown_address
+from harness.models.deadline import Timing
 from harness.models.endpoint import Quirks
 from harness.record import replace
 
@@ -44,6 +46,16 @@ class Learning(Protocol):
         ...
 
 
+@runtime_checkable
+class Timed(Protocol):
+    """An adapter that says how fast its last try was."""
+
+    @property
+    def timing(self) -> Timing:
+        """The steps of it."""
+        ...
+
+
 def doctor_model(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Send one request, say what was found, and return the exit code: 0 usable, 2 settings, 6 not usable.
 
@@ -53,6 +65,7 @@ def doctor_model(arguments: Namespace, environment: Mapping[str, str]) -> int:
     once = replace(settings, attempts=replace(settings.attempts, value=ASKED_ONCE))
     model = model_from(once, environment)
     try:
+        model.warm_up()  # what the import of the SDK takes is no time of the server's
         asked = ask(model)
     finally:
         model.close()
@@ -94,6 +107,7 @@ def ask(model: Model) -> Asked:
         first_text_seconds=first[0] if first else None,
         again=tuple(again),
         quirks=model.quirks if isinstance(model, Learning) else None,
+        timing=model.timing if isinstance(model, Timed) else Timing(),
     )
 
 
@@ -119,7 +133,6 @@ def _lines(settings: Settings, found: tuple[Finding, ...], code: Exit) -> Iterat
 
 def _fields(settings: Settings, asked: Asked, found: tuple[Finding, ...], code: Exit) -> dict[str, JsonValue]:
     """Return what was found as one object."""
-    first = asked.first_text_seconds
     return {
         "model": settings.model.value,
         "api": settings.api.value.value,
@@ -135,8 +148,14 @@ def _fields(settings: Settings, asked: Asked, found: tuple[Finding, ...], code: 
             for finding in found
         ],
         "fault": asked.error.fault.value if asked.error else None,
-        "first_text_ms": None if first is None else round(first * 1000),
-        "total_ms": round(asked.seconds * 1000),
+        "connected_ms": _milliseconds(asked.timing.connected),
+        "first_event_ms": _milliseconds(asked.timing.first_event),
+        "first_text_ms": _milliseconds(asked.first_text_seconds),
+        "total_ms": _milliseconds(asked.seconds),
         "usable": code is Exit.DONE,
         "exit_code": int(code),
     }
+
+
+def _milliseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1000)

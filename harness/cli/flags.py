@@ -75,13 +75,15 @@ def parser_for(command: str, action: str) -> ArgumentParser:
             parser.add_argument("--origin", action="store_true", help="who said each of them")
             parser.add_argument("--json", action="store_true", help="one object, origins included")
             _model_flags(parser)
-            parser.add_argument("--cwd", metavar="DIR", help="the workspace (else the current folder)")
+            parser.add_argument("--cwd", type=_filled, metavar="DIR", help="the workspace (else the current folder)")
         case "doctor", _:
             parser.description = "Say what this machine can enforce, by trying it in a temporary folder."
             parser.epilog = "Exit code: 0 commands can be confined, 2 they cannot; policies that require it do not run."
             parser.add_argument("--json", action="store_true", help="one object, with every attempt")
             _model_flags(parser, optional_name=True)
-            parser.add_argument("--cwd", metavar="DIR", help="with --model: the workspace (else the current folder)")
+            parser.add_argument(
+                "--cwd", type=_filled, metavar="DIR", help="with --model: the workspace (else the current folder)"
+            )
         case _:
             parser.description = "A coding harness in which every call of the model is decided before it runs."
             parser.epilog = _EPILOG
@@ -100,10 +102,14 @@ def parser_for(command: str, action: str) -> ArgumentParser:
 
 def _run_flags(parser: ArgumentParser) -> None:
     parser.add_argument("prompt", nargs="?", help="what to do; - reads it from stdin")
-    parser.add_argument("--prompt-file", metavar="FILE", help="read it from a file, {{variables}} and all")
+    parser.add_argument(
+        "--prompt-file", type=_filled, metavar="FILE", help="read it from a file, {{variables}} and all"
+    )
     parser.add_argument("--var", action="append", default=[], metavar="NAME=VALUE", help="the value of a {{variable}}")
-    parser.add_argument("--resume", metavar="ID", help="go on with a session: how its name begins")
-    parser.add_argument("--done-marker", metavar="TEXT", help="end when a command that succeeds prints this first")
+    parser.add_argument("--resume", type=_filled, metavar="ID", help="go on with a session: how its name begins")
+    parser.add_argument(
+        "--done-marker", type=_filled, metavar="TEXT", help="end when a command that succeeds prints this first"
+    )
     _session_flags(parser)
     parser.add_argument("--output", choices=("text", "json", "jsonl"), default="text", help="form of stdout")
     parser.add_argument("--allow-refusals", action="store_true", help="exit 0 although calls were refused")
@@ -111,12 +117,18 @@ def _run_flags(parser: ArgumentParser) -> None:
 
 
 def _session_flags(parser: ArgumentParser) -> None:
-    parser.add_argument("--policy", metavar="FILE", help="a policy file, or a shipped one: default, ci, readonly, demo")
+    parser.add_argument(
+        "--policy", type=_filled, metavar="FILE", help="a policy file, or a shipped one: default, ci, readonly, demo"
+    )
     _model_flags(parser)
-    parser.add_argument("--system", metavar="FILE", help="a template in the place of the standard system prompt")
+    parser.add_argument(
+        "--system", type=_filled, metavar="FILE", help="a template in the place of the standard system prompt"
+    )
     parser.add_argument("--no-instructions", action="store_true", help="do not read AGENTS.md")
-    parser.add_argument("--cwd", metavar="DIR", help="the workspace (else the current folder)")
-    parser.add_argument("--log", metavar="FILE", help="the action log (else a new file in the state folder)")
+    parser.add_argument("--cwd", type=_filled, metavar="DIR", help="the workspace (else the current folder)")
+    parser.add_argument(
+        "--log", type=_filled, metavar="FILE", help="the action log (else a new file in the state folder)"
+    )
     parser.add_argument("--max-turns", type=_whole, metavar="N", help="requests to the model")
     parser.add_argument("--max-seconds", type=_number, metavar="S", help="wall time")
     parser.add_argument("--max-tokens", type=_whole, metavar="N", help="tokens in and out")
@@ -124,15 +136,17 @@ def _session_flags(parser: ArgumentParser) -> None:
 
 
 def _model_flags(parser: ArgumentParser, *, optional_name: bool = False) -> None:
-    parser.add_argument("--provider", metavar="NAME", help="openai, azure, ollama ... (else HARNESS_PROVIDER)")
+    parser.add_argument(
+        "--provider", type=_filled, metavar="NAME", help="openai, azure, ollama ... (else HARNESS_PROVIDER)"
+    )
     if optional_name:
         parser.add_argument(
             "--model", nargs="?", const="", metavar="NAME", help="send the model one tiny request, and say what works"
         )
     else:
-        parser.add_argument("--model", help="the model's name (else HARNESS_MODEL)")
+        parser.add_argument("--model", type=_filled, help="the model's name (else HARNESS_MODEL)")
     address = "of an OpenAI-compatible server (else HARNESS_BASE_URL, OPENAI_BASE_URL)"
-    parser.add_argument("--base-url", metavar="URL", help=address)
+    parser.add_argument("--base-url", type=_filled, metavar="URL", help=address)
     parser.add_argument("--api", choices=("chat", "responses"), help="which of the OpenAI APIs (else HARNESS_API)")
 
 
@@ -145,13 +159,17 @@ def _policy_flags(parser: ArgumentParser, action: str) -> None:
         case "test":
             parser.description = "Hold a file of cases against a policy, one JSON object a line; nothing is run."
             parser.epilog = 'A case: {"id": "1", "tool": "bash", "args": {"command": "ls"}, "expect": "auto"}'
-            parser.add_argument("--policy", metavar="FILE", required=True, help="a policy file, or a shipped one")
-            parser.add_argument("--cwd", metavar="DIR", help="the workspace of cases that name none")
+            parser.add_argument(
+                "--policy", type=_filled, metavar="FILE", required=True, help="a policy file, or a shipped one"
+            )
+            parser.add_argument("--cwd", type=_filled, metavar="DIR", help="the workspace of cases that name none")
             parser.add_argument("--json", action="store_true", help="one object a line, and a summary")
             parser.add_argument("cases", metavar="CASES", help="the file of cases")
         case "replay":
             parser.description = "Judge the calls of action logs again, and list what would change; nothing is run."
-            parser.add_argument("--policy", metavar="FILE", required=True, help="the new policy, or a shipped one")
+            parser.add_argument(
+                "--policy", type=_filled, metavar="FILE", required=True, help="the new policy, or a shipped one"
+            )
             parser.add_argument("--fail-on", choices=("laxer", "any"), help="exit 1 if there are such changes")
             parser.add_argument("--json", action="store_true", help="one object a line, and a summary")
             parser.add_argument("logs", nargs="+", metavar="LOG")
@@ -164,8 +182,10 @@ def _policy_flags(parser: ArgumentParser, action: str) -> None:
             parser.description = "Say what would be decided on a call, and by which rule; nothing is run."
             parser.epilog = "Exit code: 0 auto, 10 confirm, 20 deny, 30 block."
             parser.add_argument("--tool", default="bash", help="bash, read_file, write_file or edit_file")
-            parser.add_argument("--policy", metavar="FILE", help="a policy file, or a shipped one (else the prompt's)")
-            parser.add_argument("--cwd", metavar="DIR", help="the workspace (else the current folder)")
+            parser.add_argument(
+                "--policy", type=_filled, metavar="FILE", help="a policy file, or a shipped one (else the prompt's)"
+            )
+            parser.add_argument("--cwd", type=_filled, metavar="DIR", help="the workspace (else the current folder)")
             parser.add_argument("--json", action="store_true", help="one object, with every operand")
             parser.add_argument("what", nargs="+", help="the command line in one word, or the path")
 
@@ -189,7 +209,7 @@ def _sessions_flags(parser: ArgumentParser, action: str) -> None:
         parser.description = "Name the sessions of this folder, the newest last; what is open never said that it ended."
         parser.add_argument("--all", action="store_true", help="those of every folder")
         parser.add_argument("--json", action="store_true", help="one object a line")
-        parser.add_argument("--cwd", metavar="DIR", help="the workspace (else the current folder)")
+        parser.add_argument("--cwd", type=_filled, metavar="DIR", help="the workspace (else the current folder)")
         return
     if action == "fork":
         parser.description = "Begin a session with what another held after one of its turns; both can go on."
@@ -206,17 +226,26 @@ def _undo_flags(parser: ArgumentParser) -> None:
     parser.description = "Put back files that a session's calls changed, where they still are what the calls left."
     parser.epilog = "Exit code: 0 all of it was undone, 7 something could not be."
     parser.add_argument(
-        "--session", metavar="ID", help="the session, or how its name begins (else the newest one here)"
+        "--session", type=_filled, metavar="ID", help="the session, or how its name begins (else the newest one here)"
     )
     parser.add_argument("--to", type=_whole, metavar="CALL", help="back to and including this call (else one change)")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
     parser.add_argument("--json", action="store_true", help="one object a line, and a summary")
-    parser.add_argument("--cwd", metavar="DIR", help="the workspace (else the current folder)")
-    parser.add_argument("--log", metavar="FILE", help="the session's log, where it is not in the state folder")
+    parser.add_argument("--cwd", type=_filled, metavar="DIR", help="the workspace (else the current folder)")
+    parser.add_argument(
+        "--log", type=_filled, metavar="FILE", help="the session's log, where it is not in the state folder"
+    )
 
 
 def _count(text: str) -> int:
     return 0 if text == "0" else _whole(text)
+
+
+def _filled(text: str) -> str:
+    """Refuse an empty value: a variable of the shell that is not set must not count as a flag that was not given."""
+    if not text.strip():
+        raise ArgumentTypeError("it is empty")
+    return text
 
 
 def _whole(text: str) -> int:

@@ -47,7 +47,7 @@ def logged_sessions(paths: Iterable[str]) -> tuple[LoggedSession, ...]:
         )
         for path in paths
         for record in _records_of(path, b'"kind":"session_started"')
-        if record["kind"] == "session_started"
+        if record["kind"] == "session_started" and isinstance(record["session"], str)
     ]
     return tuple(sorted((one for one in found if one.mode != UNDO), key=lambda one: one.time))
 
@@ -95,6 +95,8 @@ def verified_session(found: LoggedSession, state: State) -> VerifiedSession:
         problem = f"it is broken at line {proved.broken_line}, which {proved.problem}"
     elif kept is not None and not proved.passed_head:
         problem = "it is not the log whose head was kept"
+    elif kept is not None and kept.closed and proved.records > kept.records:
+        problem = "something was added to it after it was closed"
     if problem:
         raise UsageError(f"the action log cannot be relied on: {visible_line(found.path, 5_000)}: {problem}")
     records = islice(read_log(found.path), proved.records)

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from harness.cli.config import Settings
-from harness.cli.provider import is_local, shown_address
 from harness.cli.trace import Tone
 from harness.errors import ModelError, ModelFault, ToolError
 from harness.messages import FinishReason, ModelResponse
+from harness.models.addresses import is_local, shown_address
+from harness.models.deadline import Timing
 from harness.models.endpoint import Quirks
 from harness.record import Record, field_names
 from harness.tool import ToolSpec, parse_arguments
@@ -53,6 +54,8 @@ class Asked(Record):
     """Why it was sent again."""
     quirks: Quirks | None = None
     """How the server was asked in the end; None where the adapter does not say."""
+    timing: Timing = Timing()
+    """How fast the last try was, as far as the adapter says."""
 
 
 def findings(settings: Settings, asked: Asked) -> Iterator[Finding]:
@@ -71,8 +74,7 @@ def findings(settings: Settings, asked: Asked) -> Iterator[Finding]:
             yield _good("reasoning", "comes with the reply, and goes back with the next request")
     for reason in asked.again:
         yield Finding(about="sent again", tone=Tone.WARNING, said=reason)
-    first = "" if asked.first_text_seconds is None else f"first text after {asked.first_text_seconds * 1000:.0f} ms, "
-    yield Finding(about="time", tone=Tone.PLAIN, said=f"{first}all of it after {asked.seconds * 1000:.0f} ms")
+    yield _time(asked)
 
 
 def _good(about: str, said: str) -> Finding:
@@ -200,3 +202,14 @@ def _usage(reply: ModelResponse) -> Finding:
         )
         return Finding(about="usage", tone=Tone.WARNING, said="not reported", advice=advice)
     return _good("usage", f"{reply.usage.input_tokens} tokens in, {reply.usage.output_tokens} out")
+
+
+def _time(asked: Asked) -> Finding:
+    steps = {
+        "connected": asked.timing.connected,
+        "first event": asked.timing.first_event,
+        "first text": asked.first_text_seconds,
+        "all of it": asked.seconds,
+    }
+    said = ", ".join(f"{step} after {seconds * 1000:.0f} ms" for step, seconds in steps.items() if seconds is not None)
+    return Finding(about="time", tone=Tone.PLAIN, said=said)

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.agent import DEFAULT_SYSTEM
-from harness.cli.setup import Parts
+from harness.cli.config import Settings
+from harness.cli.config_file import read_own
 from harness.errors import UsageError
-from harness.instructions import NAME, Found, as_context, find_instructions
+from harness.instructions import NAME, Found, Skipped, as_context, find_instructions
 from harness.record import Record
 from harness.small_files import read_small
 from harness.template import fill, variables
@@ -42,25 +43,28 @@ class SystemPrompt(Record):
         return (*([f"instructions: {visible_line(read, 1_000)}"] if read else []), *passed)
 
 
-def system_prompt(parts: Parts) -> SystemPrompt:
+def system_prompt(
+    settings: Settings, *, workspace: str, config: str, tools: Sequence[str], policy: str
+) -> SystemPrompt:
     """Return the system prompt: the person's template or the standard one, and the AGENTS.md files.
 
     A template has these variables: workspace, date, platform, tools, policy and instructions; where it does not place
     the instructions itself they follow it. Raises UsageError for a template that cannot be read or filled.
     """
-    own = os.path.join(parts.state.config, NAME)
-    found = find_instructions(parts.workspace.root, own=own) if parts.settings.instructions.value else Found()
+    found = _instructions(workspace, os.path.join(config, NAME)) if settings.instructions.value else Found()
     context = as_context(found)
-    path = parts.settings.system.value
+    path = settings.system.value
     if not path:
         return SystemPrompt(text="\n\n".join(part for part in (DEFAULT_SYSTEM, context) if part), found=found)
-    template = _file(path)
+    # What the configuration names is held to what holds for the configuration; a flag is the person's own choice.
+    named_by_flag = settings.system.origin.startswith("flag ")
+    template = _file(path) if named_by_flag else _text(read_own(path, workspace), path)
     values = {
-        "workspace": parts.workspace.root,
+        "workspace": workspace,
         "date": time.strftime("%Y-%m-%d"),
         "platform": sys.platform,
-        "tools": ", ".join(tool.spec.name for tool in parts.tools),
-        "policy": parts.policy.name,
+        "tools": ", ".join(tools),
+        "policy": policy,
         "instructions": context,
     }
     text = fill(template, values, name=path)
@@ -69,6 +73,18 @@ def system_prompt(parts: Parts) -> SystemPrompt:
     if not text.strip():
         raise UsageError(f"the system prompt is empty: {visible_line(path, 500)}")
     return SystemPrompt(text=text, found=found)
+
+
+def _instructions(workspace: str, own: str) -> Found:
+    """Return what there is; the person's own file only where nobody else could have written it."""
+    try:
+        if os.path.lexists(own):
+            read_own(own, workspace)
+    except UsageError as error:
+        found = find_instructions(workspace)
+        why = str(error).removeprefix(f"{own}: ")
+        return Found(files=found.files, skipped=(Skipped(path=own, why=why), *found.skipped))
+    return find_instructions(workspace, own=own)
 
 
 def prompt_of(arguments: Namespace) -> str:
@@ -117,7 +133,11 @@ def _file(path: str) -> str:
     if data is None:
         what = f"at most {MAX_PROMPT_BYTES} bytes" if os.path.exists(path) else "and there is none"
         raise UsageError(f"{visible_line(path, 500)} cannot be read: a regular file is wanted, {what}")
+    return _text(data, path)
+
+
+def _text(data: bytes, path: str) -> str:
     try:
-        return data.decode()
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{visible_line(path, 500)} is not UTF-8: byte {error.start}") from None

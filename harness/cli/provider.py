@@ -10,6 +10,7 @@ from typing import assert_never
 
 from harness.cli.config import DEFAULT, OPENAI, Settings
 from harness.errors import UsageError
+from harness.models.addresses import is_local, shown_address
 from harness.models.endpoint import Deadlines, Endpoint, Quirks, ReplyBounds
 from harness.models.presets import PRESETS, Api, preset_of
 
@@ -31,7 +32,6 @@ OPENAI_ONLY = ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS")
 """Variables that the SDK reads by itself and sends as headers wherever it sends anything (its `_client.py`)."""
 
 _SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH")
-_LOOPBACK = re.compile(r"https?://(localhost|127(\.\d+){3}|\[::1\])(:|/|$)", re.IGNORECASE)
 
 
 def model_from(
@@ -65,9 +65,14 @@ def endpoint_of(settings: Settings, environment: Mapping[str, str]) -> Endpoint:
     if problem:
         raise UsageError(problem)
     key = environment.get(settings.key_variable.value, "").strip() if settings.key_variable.value else ""
+    if not key.isascii() or not key.isprintable():
+        raise UsageError(
+            f"the key in {settings.key_variable.value} holds a line end or a character that cannot be sent"
+        )
     return Endpoint(
         base_url=settings.base_url.value,
         api_key=key or NO_KEY,
+        key_variable=settings.key_variable.value,
         azure_api_version=settings.azure_api_version.value,
         attempts=settings.attempts.value,
         retry_seconds=settings.retry_seconds.value,
@@ -77,21 +82,20 @@ def endpoint_of(settings: Settings, environment: Mapping[str, str]) -> Endpoint:
     )
 
 
-def is_local(url: str) -> bool:
-    """Say whether a base URL leads to this machine itself."""
-    return _LOOPBACK.match(url) is not None
+def secrets_of(environment: Mapping[str, str], key_variable: str = "", address: str = "") -> list[str]:
+    """Return what the log masks: the values of variables that look secret by their name, of that which holds the key, and
+    what an address may hold of secrets: a password, the values of its query."""
+    from urllib.parse import parse_qsl, unquote, urlsplit
 
-
-def shown_address(url: str) -> str:
-    """Return a base URL without what may be secret in it: user, password, query."""
-    return re.sub(r"//[^/@]*@", "//", url.partition("?")[0]).rstrip("/")
-
-
-def secrets_of(environment: Mapping[str, str], key_variable: str = "") -> list[str]:
-    """Return the values of variables that look secret by their name, and of that which holds the key: the log masks them."""
     named = ((name.upper().replace("AUTHOR", ""), value) for name, value in environment.items())  # GIT_AUTHOR_NAME
     found = [value for name, value in named if any(word in name for word in _SECRET_WORDS)]
-    return [*found, *(value for name, value in environment.items() if name == key_variable and value not in found)]
+    try:
+        parts = urlsplit(address)
+        found += [parts.password or "", unquote(parts.password or ""), *(value for _, value in parse_qsl(parts.query))]
+    except ValueError:
+        pass  # what is no address is refused elsewhere
+    found.append(environment.get(key_variable, ""))
+    return list(dict.fromkeys(value for value in found if value))
 
 
 def _missing(settings: Settings) -> str:

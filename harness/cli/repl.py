@@ -19,8 +19,7 @@ from harness.cli.console import wants_colour
 from harness.cli.exits import Exit
 from harness.cli.logged_sessions import here
 from harness.cli.policies import describe
-from harness.cli.prompting import SystemPrompt, system_prompt
-from harness.cli.resuming import FORKED, RESUMED, Carried, carried_from, named, newest, server_of, told
+from harness.cli.resuming import FORKED, RESUMED, Carried, carried_from, named, newest, refuse_its_log, server_of, told
 from harness.cli.rich_console import RichConsole
 from harness.cli.setup import Parts, close_log
 from harness.cli.state import State
@@ -58,7 +57,7 @@ def repl_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         raise UsageError("the prompt needs a terminal; in scripts and pipes use `harness run`")
     carried = _carried(arguments, environment)
     parts = Parts(arguments, environment, fallback="default")
-    return Repl(parts, system_prompt(parts), first_prompt=arguments.prompt, carried=carried).talk()
+    return Repl(parts, first_prompt=arguments.prompt, carried=carried).talk()
 
 
 def _carried(arguments: Namespace, environment: Mapping[str, str]) -> Carried | None:
@@ -69,17 +68,15 @@ def _carried(arguments: Namespace, environment: Mapping[str, str]) -> Carried | 
     how = FORKED if action == "fork" else RESUMED
     name = arguments.session if action else None
     found = newest(state, here(arguments.cwd)) if name is None else named(state, name)
-    if arguments.log and os.path.realpath(arguments.log) == os.path.realpath(found.path):
-        raise UsageError("--log names the log of the session to go on from, which is never changed; name another file")
-    return carried_from(state, found, how, turn=arguments.turn if action == "fork" else None)
+    carried = carried_from(state, found, how, turn=arguments.turn if action == "fork" else None)
+    refuse_its_log(carried, arguments.log)
+    return carried
 
 
 class Repl:
     """One conversation at the terminal."""
 
-    def __init__(
-        self, parts: Parts, system: SystemPrompt, *, first_prompt: str | None, carried: Carried | None = None
-    ) -> None:
+    def __init__(self, parts: Parts, *, first_prompt: str | None, carried: Carried | None = None) -> None:
         self._parts = parts
         self._carried = carried
         self._turns = Turns(carried.found.session if carried else "")
@@ -95,7 +92,7 @@ class Repl:
             "argv": list(sys.argv),
             "workspace": parts.workspace.root,
             **server_of(parts.settings),
-            **system.about,
+            **parts.system.about,
         }
         self._agent = Agent(
             model=parts.model,
@@ -106,13 +103,13 @@ class Repl:
             limits=parts.limits,
             prices=parts.prices,
             context_tokens=parts.context_tokens,
-            system=system.text,
+            system=parts.system.text,
             about=self._about,
             on_text=self._console.text,
             interrupt=parts.interrupt,
         )
         self._last_interrupt = 0.0
-        self._notes: tuple[Line, ...] = tuple(Line(tone=Tone.QUIET, text=note) for note in system.notes)
+        self._notes: tuple[Line, ...] = tuple(Line(tone=Tone.QUIET, text=note) for note in parts.system.notes)
         self._last: RunResult | None = None
 
     def talk(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from itertools import islice, takewhile
 
@@ -70,9 +71,13 @@ class Carried(Record):
 
 
 def newest(state: State, workspace: str) -> LoggedSession:
-    """Return the newest session of a workspace in which the person said something. Raises UsageError, LogError."""
+    """Return the newest session of a workspace in which the person said or decided something.
+
+    One that goes on from another counts also where nothing was said in it: its conversation may have been cleared since.
+    Raises UsageError, LogError.
+    """
     sessions = [one for one in logged_sessions(state.log_paths()) if one.workspace == workspace]
-    talks = (one for one in reversed(sessions) if any(outline.turns for outline in outlines((one,))))
+    talks = (one for one in reversed(sessions) if any(outline.turns or outline.origin for outline in outlines((one,))))
     return chosen_session([*islice(talks, 1)], workspace, None)
 
 
@@ -105,6 +110,16 @@ def carried_from(state: State, found: LoggedSession, how: str, *, turn: int | No
         records=verified.count,
         head=verified.head,
     )
+
+
+def refuse_its_log(carried: Carried, log: str | None) -> None:
+    """Raise UsageError if `log`, where the new session is to be recorded, is the old one's, by whatever name."""
+    try:
+        same = log is not None and os.path.samefile(log, carried.found.path)
+    except OSError:
+        return  # there is no such file yet
+    if same:
+        raise UsageError("--log names the log of the session to go on from, which is never changed; name another file")
 
 
 def _until_turn(verified: VerifiedSession, found: LoggedSession, turn: int) -> Sequence[LogRecord]:
@@ -167,11 +182,7 @@ def _shown(value: JsonValue) -> str:
 
 
 def server_of(settings: Settings) -> dict[str, JsonValue]:
-    """Return what a session's first record says of the server: which API, and which host."""
-    from urllib.parse import urlsplit
+    """Return what a session's first record says of the server: which API, and its address without secrets."""
+    from harness.models.provider_text import shown_address
 
-    try:
-        host = urlsplit(settings.base_url.value).netloc.rpartition("@")[2]
-    except ValueError:
-        host = ""
-    return {"api": settings.api.value.value, "server": host}
+    return {"api": settings.api.value.value, "server": shown_address(settings.base_url.value)}

@@ -14,8 +14,8 @@ from harness.approval import deny_all
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit, exit_code
 from harness.cli.policies import describe
-from harness.cli.prompting import SystemPrompt, prompt_of, system_prompt
-from harness.cli.resuming import RESUMED, carried_from, named, server_of, told
+from harness.cli.prompting import SystemPrompt, prompt_of
+from harness.cli.resuming import RESUMED, carried_from, named, refuse_its_log, server_of, told
 from harness.cli.setup import Parts, close_log
 from harness.cli.state import State
 from harness.cli.trace import Tone
@@ -31,8 +31,10 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     prompt = prompt_of(arguments)
     state = State.of(environment)
     carried = carried_from(state, named(state, arguments.resume), RESUMED) if arguments.resume else None
+    if carried is not None:
+        refuse_its_log(carried, arguments.log)
     parts = Parts(arguments, environment, fallback="readonly")
-    system = system_prompt(parts)
+    system = parts.system
     about: dict[str, JsonValue] = {"mode": "run", "argv": list(sys.argv), "workspace": parts.workspace.root}
     about |= {**server_of(parts.settings), **system.about}
     now = {**about, "model": parts.model.name, "policy": parts.policy.name, "policy_sha256": parts.policy.sha256}
@@ -42,7 +44,8 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     output = _Output(arguments.output)
     if not arguments.quiet:
         _trace(console, parts, system)
-        for line in told(carried, now) if carried else ():
+    for line in told(carried, now) if carried else ():
+        if line.tone is Tone.WARNING or not arguments.quiet:
             console.line(line.text, line.tone)
     parts.log.observers.append(output.record)
     parts.signals.install()

@@ -11,6 +11,7 @@ from harness.action_log import ActionLog
 from harness.before_images import BeforeImages
 from harness.cli.config import Settings, settings_from
 from harness.cli.policies import assemble
+from harness.cli.prompting import system_prompt
 from harness.cli.provider import model_from, secrets_of
 from harness.cli.signals import Signals
 from harness.cli.state import State
@@ -56,10 +57,17 @@ class Parts:
             max_cost=arguments.max_cost,
         )
         check_prices(self.settings, strictest((self.limits, self.policy.limits)))
+        self.system = system_prompt(
+            self.settings,
+            workspace=self.workspace.root,
+            config=self.state.config,
+            tools=[tool.spec.name for tool in self.tools],
+            policy=self.policy.name,
+        )
         self.signals = Signals(self.interrupt)
         self.log = ActionLog.open(
             arguments.log or self.state.new_log_path(self.workspace.root),
-            secrets=secrets_of(environment, self.settings.key_variable.value),
+            secrets=secrets_of(environment, self.settings.key_variable.value, self.settings.base_url.value),
         )
         if self.log.count:
             self.state.record_head(self.log, closed=False)

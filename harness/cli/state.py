@@ -37,7 +37,11 @@ class State(Record):
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> State:
         """Return the folders that the environment names; a relative path there is ignored, as XDG asks."""
-        home = environment.get("HOME") or os.path.expanduser("~")
+        home = environment.get("HOME", "")
+        if not home.startswith("/"):  # a relative one would be a folder of whatever is worked in
+            import pwd
+
+            home = pwd.getpwuid(os.getuid()).pw_dir
 
         def folder(variable: str, fallback: str) -> str:
             value = environment.get(variable, "")
@@ -155,7 +159,8 @@ class State(Record):
         """Return every log, oldest first."""
         paths = []
         for folder, _, files in os.walk(self.sessions):
-            paths += [os.path.join(folder, name) for name in files if name.endswith(".jsonl")]
+            found = [os.path.join(folder, name) for name in files if name.endswith(".jsonl")]
+            paths += [path for path in found if os.path.isfile(path)]  # no pipe, no link that leads nowhere
         return sorted(paths, key=lambda path: (os.path.basename(path), path))
 
     def is_trusted(self, sha256: str) -> bool:

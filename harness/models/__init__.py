@@ -1,1 +1,12 @@
-"""Adapters: one module for each wire format, behind the protocol in model.py."""
+"""Adapters behind the protocol in model.py. One request goes through these modules in this order:
+
+- endpoint, presets, addresses: where a server is, and what it wants otherwise than the API says
+- openai_chat, openai_responses: the adapters, one for each API; lessons: what refusals teach them
+- request_body, with chat_body or responses_body, and wire_ids: the conversation as bytes
+- openai_wire: tries, and tries again (retries), within deadlines (deadline, reading)
+- openai_client, exchange, connections: the SDK, in a thread that can be left at any moment
+- events, reply_body: bytes to one whole reply; assembly, chat_reply (chat_calls, chat_echo) or responses_reply
+  (responses_items) put it together; unread_calls: calls that stayed in the text
+- failures, provider_text: what went wrong instead, in words that say what to do
+- scripted, loopback, scripted_responses: a model out of a script, for demos and tests
+"""

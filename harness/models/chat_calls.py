@@ -5,15 +5,13 @@ What cannot be told apart for certain is never guessed into a call that nobody m
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Set as AbstractSet
 
 from harness.actions import JsonValue
 from harness.messages import ToolCall
+from harness.models.assembly import argument_text, out_of_bounds
 from harness.models.endpoint import ReplyBounds
 from harness.models.provider_text import join_pairs
-from harness.models.reply_body import out_of_bounds
 
 _MARKS = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
 
@@ -89,14 +87,11 @@ class ChatCalls:
             if isinstance(fragment, dict):
                 self._add(fragment, position if whole else _index(fragment.get("index")))
 
-    def tool_calls(self, taken_ids: AbstractSet[str]) -> tuple[ToolCall, ...]:
-        """Return the calls, each with an id that is neither in `taken_ids` nor another call's."""
-        used, calls = set(taken_ids), []
-        for call in self._made():
-            call_id = call.id if call.id and call.id not in used else _free_id(used)
-            used.add(call_id)
-            calls.append(ToolCall(id=call_id, name=call.name, arguments=join_pairs("".join(call.arguments))))
-        return tuple(calls)
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """Return the calls, with the ids that came."""
+        return tuple(
+            ToolCall(id=call.id, name=call.name, arguments=join_pairs("".join(call.arguments))) for call in self._made()
+        )
 
     def extras(self) -> list[JsonValue]:
         """Return what stood in `extra_content` of each call (Gemini's thought signatures), null where nothing did."""
@@ -116,7 +111,7 @@ class ChatCalls:
         function = fragment.get("function")
         function = function if isinstance(function, dict) else {}
         call_id, name = _word(fragment.get("id")), _word(function.get("name"))
-        arguments = _arguments(function.get("arguments"))
+        arguments = argument_text(function.get("arguments"))
         call = self._find(index, call_id, name)
         if call is None or call.is_over(call_id, name, arguments):
             call = _PartialCall()
@@ -147,20 +142,6 @@ class ChatCalls:
 def _grown(old: str, new: str) -> str:
     """Return `old` with `new` added, where `new` may also repeat or extend all of `old`."""
     return new if new.startswith(old) else old + new
-
-
-def _free_id(used: AbstractSet[str]) -> str:
-    number = 1
-    while f"call_{number}" in used:
-        number += 1
-    return f"call_{number}"
-
-
-def _arguments(value: JsonValue) -> str:
-    """Return the text of an arguments field; some servers send the object itself."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False) if value else ""
 
 
 def _word(value: JsonValue) -> str:

@@ -124,8 +124,3 @@ def given_back(echo: str, names: Sequence[str], *, same_turn: bool) -> tuple[dic
     if value.get(EXTRA):
         fields[EXTRA] = value[EXTRA]
     return fields, calls if isinstance(calls, list) else []
-
-
-def has_reasoning(echo: str) -> bool:
-    """Say whether a message's echo changes with the turn that it is sent in; may be wrong only by saying that it does."""
-    return '"reasoning":{' in echo

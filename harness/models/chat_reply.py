@@ -7,17 +7,14 @@ they come, and what cannot be told apart for certain is never guessed into a cal
 from __future__ import annotations
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 
 from harness.actions import JsonValue
-from harness.errors import ModelError, ModelFault
 from harness.messages import FinishReason, ModelResponse, Usage
+from harness.models.assembly import ReplyText, usage_of
 from harness.models.chat_calls import ChatCalls
 from harness.models.chat_echo import Echo
 from harness.models.endpoint import ReplyBounds
 from harness.models.failures import broken_off
-from harness.models.provider_text import join_pairs
-from harness.models.unread_calls import unread_call
 
 # `model_length` is Mistral's, `max_tokens` and `safety` come from proxies that hand through other APIs' words.
 _NO_REASONS = frozenset(("", "null", "none"))
@@ -28,30 +25,21 @@ _BROKEN_REASONS = frozenset(("error", "abort", "aborted", "cancelled"))
 
 
 class ChatReply:
-    """The deltas of one reply, put together; an Assembly of reply_body."""
+    """The deltas of one reply, put together; an Assembly."""
 
-    def __init__(
-        self,
-        secret: str = "",
-        *,
-        bounds: ReplyBounds | None = None,
-        echo: Sequence[str] = (),
-        offered: AbstractSet[str] = frozenset(),
-    ) -> None:
+    def __init__(self, secret: str = "", *, bounds: ReplyBounds | None = None, echo: Sequence[str] = ()) -> None:
         """Take the API key, so that no error text repeats it, and how much is taken.
 
-        `echo` names the fields of the message that are to be given back; `offered` are the tools that may be called.
+        `echo` names the fields of the message that are to be given back.
         """
         self.finish_reason = ""
         self.usage = Usage(unreported=1)
         self.chosen = False
         """Whether any choice came in."""
         self._secret = secret
-        self._text: list[str] = []
-        self._held = ""
+        self._text = ReplyText()
         self._calls = ChatCalls(bounds or ReplyBounds())
         self._echo = Echo(echo)
-        self._offered = offered
 
     @property
     def finished(self) -> bool:
@@ -66,7 +54,7 @@ class ChatReply:
     @property
     def text(self) -> str:
         """The text so far."""
-        return "".join(self._text)
+        return str(self._text)
 
     @property
     def call_count(self) -> int:
@@ -97,26 +85,13 @@ class ChatReply:
 
     def end_text(self) -> str:
         """Return what stands for half a character that the end of the reply left over."""
-        rest, self._held = "\ufffd" if self._held else "", ""
-        self._text.append(rest)
-        return rest
+        return self._text.end()
 
-    def response(self, taken_ids: AbstractSet[str]) -> ModelResponse:
-        """Return the reply, each of its calls with an id that is neither in `taken_ids` nor another call's.
-
-        Raises ModelError for a call of an offered tool that the server left in the text.
-        """
-        calls, text = self._calls.tool_calls(taken_ids), self.text
-        if not calls and (name := unread_call(text, self._offered)):
-            raise ModelError(
-                f"The model called {name}, but its server left the call in the text instead of reading it; nothing was "
-                "run. Start the server with the parser for this model (vLLM: --enable-auto-tool-choice and "
-                "--tool-call-parser; SGLang: --tool-call-parser; llama-server: --jinja), or choose another model.",
-                fault=ModelFault.REPLY,
-            )
+    def response(self) -> ModelResponse:
+        """Return the reply, its calls with the ids that came."""
         return ModelResponse(
-            text=text,
-            tool_calls=calls,
+            text=self.text,
+            tool_calls=self._calls.tool_calls(),
             finish_reason=_finish_reason(self.finish_reason),
             usage=self.usage,
             echo=self._echo.text(self._calls.extras()),
@@ -130,17 +105,7 @@ class ChatReply:
             delta = whole
         self._echo.add(delta)
         self._calls.add(delta.get("tool_calls"), whole=delta is whole)
-        return self._add_text(_content(delta.get("content")) or _content(delta.get("refusal")))
-
-    def _add_text(self, text: str) -> str:
-        """Keep and return `text`; half a surrogate pair at its end waits for the other half."""
-        if not text:
-            return ""
-        text = self._held + text
-        self._held = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
-        text = join_pairs(text.removesuffix(self._held), errors="replace")
-        self._text.append(text)
-        return text
+        return self._text.add(_content(delta.get("content")) or _content(delta.get("refusal")))
 
 
 def _finish_reason(reason: str) -> FinishReason:
@@ -150,14 +115,10 @@ def _finish_reason(reason: str) -> FinishReason:
 
 
 def _usage(usage: dict[str, JsonValue]) -> Usage:
-    """Return what a usage field says; a field that says nothing of what it took is none."""
     details = usage.get("prompt_tokens_details")
     # `prompt_cache_hit_tokens` is DeepSeek's name for it.
     cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
-    taken, given = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
-    if not taken and not given:
-        return Usage(unreported=1)
-    return Usage(input_tokens=taken, output_tokens=given, cached_tokens=min(_count(cached), taken))
+    return usage_of(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
 
 
 def _content(value: JsonValue) -> str:
@@ -166,7 +127,3 @@ def _content(value: JsonValue) -> str:
         texts = (part.get("text") for part in value if isinstance(part, dict))
         return "".join(text for text in texts if isinstance(text, str))
     return value if isinstance(value, str) else ""
-
-
-def _count(value: JsonValue) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

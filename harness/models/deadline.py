@@ -6,6 +6,7 @@ from enum import Enum
 
 from harness.models.connections import Phase
 from harness.models.endpoint import Deadlines
+from harness.record import Record
 
 CONNECT_SLACK = 1.1
 """The SDK keeps to the deadline of a connect for each address and for TLS; this one is for all of it, names included."""
@@ -26,6 +27,14 @@ class Limit(Enum):
     RUN = "run"
 
 
+class Timing(Record):
+    """How long the steps of one try took, in seconds from its start; None where it did not come so far."""
+
+    connected: float | None = None
+    first_event: float | None = None
+    """The first with data; None for an answer that is no stream."""
+
+
 class TryClock:
     """The deadlines of one try. Times are those of one monotonic clock, in seconds."""
 
@@ -33,17 +42,29 @@ class TryClock:
         """Take when the try began, and when the run that it belongs to must end."""
         self._deadlines = deadlines
         self._run_ends = run_ends
+        self._started = started
+        self._connected: float | None = None
+        self._first_event: float | None = None
         self._total_ends = started + deadlines.total
         self._next = Limit.CONNECT
         self._next_ends = started + deadlines.connect * CONNECT_SLACK
 
-    def reached(self, phase: Phase, now: float) -> None:  # noqa: ARG002 - both begin the wait for the first event anew
+    @property
+    def timing(self) -> Timing:
+        """How fast it went so far."""
+        return Timing(connected=self._connected, first_event=self._first_event)
+
+    def reached(self, phase: Phase, now: float) -> None:
         """The request is connected, or sent: the first event is waited for from now on."""
+        if phase is Phase.CONNECTED and self._connected is None:
+            self._connected = now - self._started
         if self._next in {Limit.CONNECT, Limit.FIRST_EVENT}:
             self._set(Limit.FIRST_EVENT, now + self._deadlines.first_event)
 
     def event(self, now: float) -> None:
         """An event with data came in."""
+        if self._first_event is None:
+            self._first_event = now - self._started
         self._set(Limit.IDLE, now + self._deadlines.idle)
 
     def finished(self, now: float) -> None:

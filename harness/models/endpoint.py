@@ -39,6 +39,8 @@ class Quirks(Record):
     """Fields of a reply's message that the server wants back with it."""
     nine_character_ids: bool = False
     """Whether call ids must be nine letters and digits (Mistral)."""
+    encrypted_reasoning: bool = True
+    """Whether reasoning may be asked for in encrypted form (`include`); only in the Responses API."""
 
 
 class Endpoint(Record):
@@ -48,6 +50,8 @@ class Endpoint(Record):
     """None: the SDK reads OPENAI_BASE_URL, and takes the OpenAI API where it is not set."""
     api_key: str | None = None
     """None: the SDK reads OPENAI_API_KEY."""
+    key_variable: str = "OPENAI_API_KEY"
+    """The environment variable that holds the key, for texts that say what to set; empty where none is wanted."""
     azure_api_version: str = ""
     """Not empty: `base_url` is an Azure resource, reached by deployment and API version."""
     attempts: int = 5

@@ -64,6 +64,10 @@ _NO_TOOLS = re.compile(
     r"not support (the )?(tool|function)|support tool use|tools? (is|are) not supported", re.IGNORECASE
 )
 
+_SHORTER = (
+    "At the prompt, /compact or /clear makes it shorter; else give a smaller task, or take a model with more room."
+)
+
 
 class Refusal(Record):
     """What a provider said instead of a reply."""
@@ -142,19 +146,21 @@ def refusal_of(value: object, *, status: int = 0, secret: str = "") -> Refusal:
     return Refusal(status=status, codes=tuple(codes), said=said, words=words[:WORDS_CHARACTERS].lower())
 
 
-def refused(refusal: Refusal, *, model: str, address: str, headers: Mapping[str, str] | None = None) -> FailedTry:
+def refused(
+    refusal: Refusal, *, model: str, address: str, key_variable: str, headers: Mapping[str, str] | None = None
+) -> FailedTry:
     """Return the failure for a request that was answered with an error status; `headers` have lower-case names.
 
-    `x-should-retry` is the server's own word on whether to try again, and goes before the status.
+    `key_variable` names the environment variable that holds the key, or is empty. `x-should-retry` is the server's own
+    word on whether to try again, and goes before the status.
     """
     fault, passing = _kind(refusal)
     if fault in {ModelFault.SERVER, ModelFault.REQUEST}:
         word = (headers or {}).get("x-should-retry", "").strip().lower()
         passing = {"true": True, "false": False}.get(word, passing)
     told = f"HTTP {refusal.status}: {refusal.said}" if refusal.said else f"HTTP {refusal.status}"
-    return FailedTry(
-        _text(fault, refusal, told, model=model, address=address), fault=fault, passing=passing, refusal=refusal
-    )
+    text = _text(fault, refusal, told, model=model, address=address, key_variable=key_variable)
+    return FailedTry(text, fault=fault, passing=passing, refusal=refusal)
 
 
 def broken_off(value: object, secret: str = "", *, said: str = "The provider broke the reply off") -> FailedTry:
@@ -163,7 +169,7 @@ def broken_off(value: object, secret: str = "", *, said: str = "The provider bro
     fault, passing = _kind(refusal)
     text = f"{said}: {refusal.said}"
     if fault is ModelFault.CONTEXT:
-        text += " (The conversation is too long for this model: begin a new one.)"
+        text += f" (The conversation is too long for this model. {_SHORTER})"
     return FailedTry(text, fault=fault, passing=passing, refusal=refusal)
 
 
@@ -197,15 +203,21 @@ def _kind(refusal: Refusal) -> _Kind:
 
 
 def _text(  # noqa: C901, PLR0911 - a table
-    fault: ModelFault, refusal: Refusal, told: str, *, model: str, address: str
+    fault: ModelFault, refusal: Refusal, told: str, *, model: str, address: str, key_variable: str
 ) -> str:
     match fault:
         case ModelFault.AUTHENTICATION if refusal.status == 403:
-            return f"{address} does not allow this ({told}). See whether the key in OPENAI_API_KEY may use model {model!r}."
+            key = f"the key in {key_variable}" if key_variable else "your key"
+            return f"{address} does not allow this ({told}). See whether {key} may use model {model!r}."
+        case ModelFault.AUTHENTICATION if not key_variable:
+            return (
+                f"{address} wants an API key ({told}), and none is set for it. Name the variable that holds one as "
+                "key_variable in the configuration, or the provider with --provider."
+            )
         case ModelFault.AUTHENTICATION:
             return (
-                f"{address} refused the API key ({told}). Set OPENAI_API_KEY to a key that is valid there, or "
-                "OPENAI_BASE_URL to the provider that the key is for."
+                f"{address} refused the API key ({told}). Set {key_variable} to a key that is valid there, or name the "
+                "provider that the key is for with --provider or --base-url."
             )
         case ModelFault.NOT_FOUND:
             return (
@@ -213,7 +225,7 @@ def _text(  # noqa: C901, PLR0911 - a table
                 "usually ends in /v1."
             )
         case ModelFault.CONTEXT:
-            return f"The conversation is too long for model {model!r} ({told}). Begin a new one."
+            return f"The conversation is too long for model {model!r} ({told}). {_SHORTER}"
         case ModelFault.CONTENT:
             return (
                 f"The provider's content policy refused the request ({told}). Undo the last turn, or word it otherwise."

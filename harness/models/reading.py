@@ -42,6 +42,9 @@ def read_reply(exchange: Exchange, clock: TryClock, reply: ReplyBody, on_text: C
             continue
         for text in reply.feed(piece):
             on_text(text)
+        if not finished and reply.events > events:
+            clock.event(time.monotonic())
+        events = reply.events
         if reply.over:
             clock.over(time.monotonic())
             _drain(exchange, clock)
@@ -49,9 +52,6 @@ def read_reply(exchange: Exchange, clock: TryClock, reply: ReplyBody, on_text: C
         if reply.finished and not finished:
             finished = True
             clock.finished(time.monotonic())
-        elif not finished and reply.events > events:
-            clock.event(time.monotonic())
-        events = reply.events
 
 
 def _drain(exchange: Exchange, clock: TryClock) -> None:

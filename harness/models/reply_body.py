@@ -9,62 +9,20 @@ from __future__ import annotations
 import json
 from collections.abc import Set as AbstractSet
 from enum import Enum
-from typing import Protocol
 
 from harness.actions import JsonValue
 from harness.errors import CutReply, ModelError, ModelFault
 from harness.messages import ModelResponse
+from harness.models.assembly import Assembly, out_of_bounds
 from harness.models.endpoint import ReplyBounds
 from harness.models.events import BOM, Event, EventDecoder
 from harness.models.failures import FailedTry, broken_off
 from harness.models.provider_text import EXCERPT_CHARACTERS, excerpt
+from harness.models.unread_calls import refuse_unread
+from harness.models.wire_ids import told_apart
+from harness.record import replace
 
 _HEAD_BYTES = 4 * EXCERPT_CHARACTERS
-
-
-class Assembly(Protocol):
-    """One reply of one API, put together; `ReplyBody` feeds it, and alone decides whether it may be used."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether the reply said that it is finished."""
-        ...
-
-    @property
-    def broken_off(self) -> str:
-        """The finish reason by which the provider says that the reply broke off; empty where it says no such thing."""
-        ...
-
-    @property
-    def chosen(self) -> bool:
-        """Whether anything of a reply came in."""
-        ...
-
-    @property
-    def text(self) -> str:
-        """The text so far."""
-        ...
-
-    @property
-    def call_count(self) -> int:
-        """How many tool calls have begun."""
-        ...
-
-    def add(self, name: str, value: dict[str, JsonValue]) -> str:
-        """Take one event by its name; return the text that it adds. Raises ModelError for an error in it."""
-        ...
-
-    def add_document(self, value: dict[str, JsonValue]) -> str:
-        """Take the whole reply in one; return its text. Raises ModelError for an error in it."""
-        ...
-
-    def end_text(self) -> str:
-        """Return the text that the end of the body completes."""
-        ...
-
-    def response(self, taken_ids: AbstractSet[str]) -> ModelResponse:
-        """Return the reply; calls without an id of their own get one that is not in `taken_ids`."""
-        ...
 
 
 class _Shape(Enum):
@@ -149,10 +107,13 @@ class ReplyBody:
         texts.append(self._assembly.end_text())
         return [text for text in texts if text]
 
-    def response(self, taken_ids: AbstractSet[str] = frozenset()) -> ModelResponse:
-        """Return the reply, after `end`. Calls without an id of their own get one that is not in `taken_ids`.
+    def response(
+        self, taken_ids: AbstractSet[str] = frozenset(), offered: AbstractSet[str] = frozenset()
+    ) -> ModelResponse:
+        """Return the reply, after `end`, each of its calls with an id that is neither in `taken_ids` nor another call's.
 
-        Raises CutReply if it never said that it is finished, ModelError if the body was no reply at all.
+        Raises CutReply if it never said that it is finished; ModelError if the body was no reply at all, or if its text
+        calls a tool of `offered` in a form that its server did not read.
         """
         assembly = self._assembly
         if self._shape is not _Shape.JSON:
@@ -162,7 +123,9 @@ class ReplyBody:
                 f"The provider broke the reply off (finish reason {assembly.broken_off!r}); {self._so_far()}",
                 fault=ModelFault.SERVER,
             )
-        return assembly.response(taken_ids)
+        reply = assembly.response()
+        refuse_unread(reply, offered)
+        return replace(reply, tool_calls=told_apart(reply.tool_calls, taken_ids))
 
     def cut(self, why: str, fault: ModelFault = ModelFault.REPLY) -> CutReply:
         """Return the error for a reply that broke off because of `why`."""
@@ -200,7 +163,7 @@ class ReplyBody:
                 return ""  # the end of the stream fell into this event; without a finish reason the reply is cut
             raise ModelError(f"The provider sent an event that is not valid JSON: {self._quote(data)}") from None
         if not isinstance(chunk, dict):
-            raise ModelError(f"The provider sent an event that is no completion chunk: {self._quote(data)}")
+            raise ModelError(f"The provider sent an event that is no JSON object: {self._quote(data)}")
         if name == "error" or _error_of(chunk):
             raise broken_off(_error_of(chunk) or chunk, self._secret)
         try:
@@ -226,7 +189,7 @@ class ReplyBody:
         except RecursionError:
             raise _too_deep() from None
         if not self._assembly.chosen:
-            raise ModelError(f"The answer is JSON, but no chat completion: {self._quote(data)}")
+            raise ModelError(f"The answer is JSON, but no reply: {self._quote(data)}")
         return text
 
     def _check_stream(self) -> None:
@@ -249,23 +212,12 @@ class ReplyBody:
 
     def _web_page(self) -> ModelError:
         return ModelError(
-            "The answer is a web page, not a chat completion; check the base URL (it usually ends in /v1): "
+            "The answer is a web page, not a reply; check the base URL (it usually ends in /v1): "
             + self._quote(self._head)
         )
 
     def _quote(self, data: bytes) -> str:
         return excerpt(data.decode(errors="replace"), self._secret)
-
-
-def out_of_bounds(bound: str, most: int) -> ModelError:
-    """Return the error for a reply that is more than the bound of that name (see ReplyBounds) allows."""
-    text = {
-        "bytes": "is longer than {} bytes",
-        "events": "has more than {} events",
-        "calls": "has more than {} tool calls",
-        "argument_characters": "has a tool call with more than {} characters of arguments",
-    }[bound].format(most)
-    return ModelError(f"The reply {text}; it was dropped. Raise `{bound}` under [bounds] if it should be taken.")
 
 
 def _too_deep() -> ModelError:

@@ -5,11 +5,11 @@ INVARIANT: a body depends on the messages alone, not on the requests before it.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from typing import TypeAlias
 
 from harness.actions import JsonValue
 from harness.messages import Message, Role
@@ -17,11 +17,14 @@ from harness.record import replace
 from harness.tool import ToolSpec
 
 MAX_NAME_CHARACTERS = 64
-"""Of a function's name, and of a call's id in the Responses API."""
+"""Of a function's name."""
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
 _encode_ascii = json.JSONEncoder(separators=(",", ":"), default=dict).encode
+
+Items: TypeAlias = Callable[[Message, bool], Iterable[JsonValue]]
+"""What a message becomes: one element or several, or none; the flag says whether its reasoning goes with it."""
 
 
 class EncodedMessages:
@@ -31,12 +34,15 @@ class EncodedMessages:
     Assistant messages with neither text nor calls are left out.
     """
 
-    def __init__(self, items: Callable[[Message], Iterable[JsonValue]]) -> None:
-        """Take what a message becomes: one element or several, or none."""
+    def __init__(self, items: Items) -> None:
+        """Take what a message becomes."""
         self._items = items
         self._messages: list[Message] = []
         self._encoded: list[bytes] = []
         """For each message its elements, each with a comma before it; of a joined run only the last has any."""
+        self._echoing: list[int] = []
+        """The places of the messages that may hold reasoning."""
+        self._reasoning_from = 0
         self._call_ids: set[str] = set()
 
     @property
@@ -44,16 +50,17 @@ class EncodedMessages:
         """The ids of all calls in the messages."""
         return self._call_ids
 
-    def update(self, messages: Sequence[Message]) -> None:
-        """Take the messages of the next request; only what differs from the ones before is encoded."""
+    def update(self, messages: Sequence[Message], *, reasoning_from: int) -> None:
+        """Take the messages of the next request; only what differs from the ones before is encoded.
+
+        Messages at the place `reasoning_from` and later ones go with their reasoning, earlier ones without.
+        """
         kept = self._common(messages)
-        if kept == len(self._messages) == len(messages):
-            return
-        while kept and _joins(self._messages[kept - 1]):
-            kept -= 1  # the run may go on, or have lost its end
-        if kept < len(self._messages):
-            del self._messages[kept:], self._encoded[kept:]
-            self._call_ids = {call.id for message in self._messages for call in message.tool_calls}
+        if not kept == len(self._messages) == len(messages):
+            while kept and _joins(self._messages[kept - 1]):
+                kept -= 1  # the run may go on, or have lost its end
+            self._keep(kept)
+        self._move_reasoning(reasoning_from)
         run: list[Message] = []
         for message in messages[kept:]:
             if _joins(message):
@@ -80,9 +87,28 @@ class EncodedMessages:
             count += 1
         return count
 
+    def _keep(self, count: int) -> None:
+        if count < len(self._messages):
+            del self._messages[count:], self._encoded[count:]
+            self._echoing = [place for place in self._echoing if place < count]
+            self._call_ids = {call.id for message in self._messages for call in message.tool_calls}
+
+    def _move_reasoning(self, start: int) -> None:
+        """Encode anew what was encoded with its reasoning and goes without it from now on, or the other way round."""
+        first, last = sorted((start, self._reasoning_from))
+        self._reasoning_from = start
+        if first == last:
+            return
+        for place in self._echoing:
+            if first <= place < last:
+                self._encoded[place] = self._pieces(self._messages[place], place)
+
     def _add(self, message: Message) -> None:
+        place = len(self._messages)
         self._messages.append(message)
-        self._encoded.append(b"".join(b"," + encoded(item) for item in self._items(message)))
+        self._encoded.append(self._pieces(message, place))
+        if message.echo:
+            self._echoing.append(place)
         self._call_ids.update(call.id for call in message.tool_calls)
 
     def _add_run(self, run: Sequence[Message]) -> None:
@@ -92,7 +118,11 @@ class EncodedMessages:
         self._encoded.extend(b"" for _ in run)
         if said:
             whole = replace(said[0], content="\n\n".join(message.content for message in said))
-            self._encoded[-1] = b"".join(b"," + encoded(item) for item in self._items(whole))
+            self._encoded[-1] = self._pieces(whole, len(self._messages) - 1)
+
+    def _pieces(self, message: Message, place: int) -> bytes:
+        items = self._items(message, place >= self._reasoning_from)
+        return b"".join(b"," + encoded(item) for item in items)
 
 
 class EncodedTools:
@@ -126,7 +156,7 @@ def sendable_name(name: str) -> str:
 
 
 def sendable_arguments(arguments: str) -> str:
-    """Return arguments that every server can read: some parse them, and fail for what is no JSON object.
+    """Return arguments that every server can read: vLLM and Ollama parse them, and fail for what is no JSON object.
 
     Text that is one goes back as it came.
     """
@@ -137,16 +167,6 @@ def sendable_arguments(arguments: str) -> str:
     if isinstance(value, dict):
         return arguments
     return _encode({"invalid_arguments": arguments}) if arguments.strip() else "{}"
-
-
-def sendable_id(call_id: str) -> str:
-    """Return a call's id, or one made from it where it is too long or holds what ids may not.
-
-    A conversation may have begun with another provider, whose ids have other rules.
-    """
-    if call_id and len(call_id) <= MAX_NAME_CHARACTERS and not _NOT_IN_NAMES.search(call_id):
-        return call_id
-    return "call_" + hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 def _refuse(constant: str) -> JsonValue:

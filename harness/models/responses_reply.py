@@ -6,19 +6,18 @@ a mixture of both; and what the server runs itself (searches, MCP, code) is neve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import assert_never
 
 from harness.actions import JsonValue
-from harness.errors import CutReply, ModelError, ModelFault
+from harness.errors import CutReply
 from harness.messages import FinishReason, ModelResponse, ToolCall, Usage
+from harness.models.assembly import ReplyText, usage_of
 from harness.models.endpoint import ReplyBounds
 from harness.models.failures import broken_off
 from harness.models.provider_text import join_pairs
-from harness.models.response_items import Item, ItemKind, Items, echo_text, echoed, index_of, texts_of, word
-from harness.models.unread_calls import unread_call
+from harness.models.responses_items import Item, ItemKind, Items, echo_text, echoed, index_of, texts_of, word
 
 
 class _End(Enum):
@@ -43,23 +42,19 @@ _UNPLACED = -1
 
 
 class ResponsesReply:
-    """The events of one reply, put together; an Assembly of reply_body."""
+    """The events of one reply, put together; an Assembly."""
 
-    def __init__(
-        self, secret: str = "", *, bounds: ReplyBounds | None = None, offered: AbstractSet[str] = frozenset()
-    ) -> None:
-        """Take the API key, so that no error text repeats it, how much is taken, and the tools that may be called."""
+    def __init__(self, secret: str = "", *, bounds: ReplyBounds | None = None) -> None:
+        """Take the API key, so that no error text repeats it, and how much is taken."""
         self.usage = Usage(unreported=1)
         self.chosen = False
         """Whether any event of a response came in."""
         self.broken_off = ""
         """Why the provider says that the reply broke off, or nothing."""
         self._secret = secret
-        self._offered = offered
         self._end: _End | None = None
         self._items = Items(bounds or ReplyBounds())
-        self._text: list[str] = []
-        self._held = ""
+        self._text = ReplyText()
         self._parts: dict[tuple[int, int], list[str]] = {}
         """What was shown of each part of each message."""
         self._told: set[int] = set()
@@ -74,7 +69,7 @@ class ResponsesReply:
     @property
     def text(self) -> str:
         """The text so far."""
-        return "".join(self._text)
+        return str(self._text)
 
     @property
     def call_count(self) -> int:
@@ -118,15 +113,12 @@ class ResponsesReply:
 
     def end_text(self) -> str:
         """Return what stands for half a character that the end of the reply left over."""
-        rest, self._held = "\ufffd" if self._held else "", ""
-        self._text.append(rest)
-        return rest
+        return self._text.end()
 
-    def response(self, taken_ids: AbstractSet[str]) -> ModelResponse:
-        """Return the reply, each of its calls with an id that is neither in `taken_ids` nor another call's.
+    def response(self) -> ModelResponse:
+        """Return the reply, its calls with the ids that came.
 
-        Raises CutReply where the response did not say that it ended, whatever else the body said; ModelError for a call
-        of an offered tool that the server left in the text.
+        Raises CutReply where the response did not say that it ended, whatever else the body said.
         """
         match self._end:
             case _End.COMPLETED:
@@ -142,17 +134,10 @@ class ResponsesReply:
                 )
             case _:
                 assert_never(self._end)
-        items, text = self._items.in_order(), self.text
-        calls = _tool_calls([item for item in items if item.kind is ItemKind.CALL], taken_ids)
-        if not calls and (name := unread_call(text, self._offered)):
-            raise ModelError(
-                f"The model called {name}, but its server left the call in the text instead of reading it; nothing was "
-                "run. Start the server with the parser for this model, or choose another model.",
-                fault=ModelFault.REPLY,
-            )
+        items = self._items.in_order()
         return ModelResponse(
-            text=text,
-            tool_calls=calls,
+            text=self.text,
+            tool_calls=tuple(_tool_calls(items)),
             finish_reason=reason,
             usage=self.usage,
             echo=echo_text(tuple(echoed(items))) if reason is FinishReason.DONE else "",
@@ -224,50 +209,23 @@ class ResponsesReply:
         return pieces[0] if pieces else ""
 
     def _show(self, place: tuple[int, int], text: str) -> str:
-        """Keep and return `text`; half a surrogate pair at its end waits for the other half.
-
-        A further message begins a paragraph of its own.
-        """
+        """Keep `text` and return what can be shown of it. A further message begins a paragraph of its own."""
         if not text:
             return ""
         gap = "\n\n" if self._told and place[0] not in self._told else ""
         self._told.add(place[0])
         self._last = place
         self._parts.setdefault(place, []).append(text)
-        text = self._held + gap + text
-        self._held = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
-        text = join_pairs(text.removesuffix(self._held), errors="replace")
-        self._text.append(text)
-        return text
+        return self._text.add(gap + text)
 
 
-def _tool_calls(items: Sequence[Item], taken_ids: AbstractSet[str]) -> tuple[ToolCall, ...]:
-    used, calls = set(taken_ids), []
+def _tool_calls(items: Sequence[Item]) -> Iterator[ToolCall]:
     for item in items:
-        if not (item.call_id or item.name or item.arguments):
-            continue
-        call_id = item.call_id if item.call_id and item.call_id not in used else _free_id(used)
-        used.add(call_id)
-        calls.append(ToolCall(id=call_id, name=item.name, arguments=join_pairs(item.arguments)))
-    return tuple(calls)
-
-
-def _free_id(used: AbstractSet[str]) -> str:
-    number = 1
-    while f"call_{number}" in used:
-        number += 1
-    return f"call_{number}"
+        if item.kind is ItemKind.CALL and (item.call_id or item.name or item.arguments):
+            yield ToolCall(id=item.call_id, name=item.name, arguments=join_pairs(item.arguments))
 
 
 def _usage(usage: dict[str, JsonValue]) -> Usage:
-    """Return what a usage field says; a field that says nothing of what it took is none."""
     details = usage.get("input_tokens_details")
-    cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else 0
-    taken, made = _count(usage.get("input_tokens")), _count(usage.get("output_tokens"))
-    if not taken and not made:
-        return Usage(unreported=1)
-    return Usage(input_tokens=taken, output_tokens=made, cached_tokens=min(cached, taken))
-
-
-def _count(value: JsonValue) -> int:
-    return index_of(value) or 0
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    return usage_of(usage.get("input_tokens"), usage.get("output_tokens"), cached)

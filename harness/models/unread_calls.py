@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Set as AbstractSet
 
+from harness.errors import ModelError, ModelFault
+from harness.messages import ModelResponse
+
 _MARKS = (
     "[TOOL_CALLS]",  # Mistral
     "<tool_call>",  # Qwen, Hermes, GLM
@@ -26,6 +29,17 @@ _NAMED = re.compile(
     r"\"(?:type|id)\"\s*:\s*\"[^\"]{0,80}\"\s*,|\"function\"\s*:|\"name\"\s*:|\")*+(?P<name>[A-Za-z0-9_.-]{1,64})"
     r"(?=\s*[\"\[({<>:,`])"
 )
+
+
+def refuse_unread(reply: ModelResponse, offered: AbstractSet[str]) -> None:
+    """Raise ModelError for a reply without calls whose text calls an offered tool."""
+    if not reply.tool_calls and (name := unread_call(reply.text, offered)):
+        raise ModelError(
+            f"The model called {name}, but its server left the call in the text instead of reading it; nothing was "
+            "run. Start the server with the parser for this model (vLLM: --enable-auto-tool-choice and "
+            "--tool-call-parser; SGLang: --tool-call-parser; llama-server: --jinja), or choose another model.",
+            fault=ModelFault.REPLY,
+        )
 
 
 def unread_call(text: str, offered: AbstractSet[str]) -> str:

@@ -1,4 +1,4 @@
-"""Call ids in the form that a server takes; pure.
+"""Call ids: one for each call of a reply, and each in the form that a server takes; pure.
 
 INVARIANT: within one conversation different ids stay different, and one id is always sent alike, in the call and in
 its result.
@@ -8,20 +8,33 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from enum import Enum
 
-MAX_ID_CHARACTERS = 40
-"""What OpenAI takes (its error `string_above_max_length` for `tool_calls[].id` names the number)."""
+from harness.messages import ToolCall
+from harness.record import replace
 
-_NINE = re.compile(r"[a-zA-Z0-9]{9}")
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+
+class IdForm(Enum):
+    """Which ids are taken back; the values are patterns of them."""
+
+    CHAT = r"(?s).{1,40}"
+    """OpenAI's chat completions (their error `string_above_max_length` for `tool_calls[].id` names the number)."""
+    RESPONSES = r"[a-zA-Z0-9_-]{1,64}"
+    """The Responses API."""
+    NINE = r"[a-zA-Z0-9]{9}"
+    """Mistral."""
 
 
 class WireIds:
     """The ids of one conversation, as they are sent."""
 
-    def __init__(self, *, nine_characters: bool) -> None:
-        """Say whether ids must be nine letters and digits, as Mistral wants them."""
-        self._nine = nine_characters
+    def __init__(self, form: IdForm) -> None:
+        """Say which ids the server takes. A conversation may have begun with another one, whose ids have other rules."""
+        self._form = form
         self._sent: dict[str, str] = {}
         self._taken: set[str] = set()
 
@@ -29,21 +42,37 @@ class WireIds:
         """Return what is sent for a call's id: the id itself where that will do."""
         if call_id not in self._sent:
             number = 0
-            while (sent := self._form(call_id, number)) in self._taken:
+            while (sent := self._candidate(call_id, number)) in self._taken:
                 number += 1
             self._sent[call_id] = sent
             self._taken.add(sent)
         return self._sent[call_id]
 
-    def _form(self, call_id: str, number: int) -> str:
-        fits = _NINE.fullmatch(call_id) if self._nine else len(call_id) <= MAX_ID_CHARACTERS
-        if fits and not number:
+    def _candidate(self, call_id: str, number: int) -> str:
+        if not number and re.fullmatch(self._form.value, call_id):
             return call_id
         digest = hashlib.sha256(f"{number} {call_id}".encode(errors="surrogatepass")).hexdigest()
-        if not self._nine:
+        if self._form is not IdForm.NINE:
             return f"call_{digest[:32]}"
         value, letters = int(digest, 16), []
         for _ in range(9):
             value, letter = divmod(value, len(_LETTERS))
             letters.append(_LETTERS[letter])
         return "".join(letters)
+
+
+def told_apart(calls: Sequence[ToolCall], taken: AbstractSet[str]) -> tuple[ToolCall, ...]:
+    """Return the calls of a reply, each with an id that is neither in `taken` nor another call's."""
+    used, told = set(taken), []
+    for call in calls:
+        call_id = call.id if call.id and call.id not in used else _free_id(used)
+        used.add(call_id)
+        told.append(call if call_id == call.id else replace(call, id=call_id))
+    return tuple(told)
+
+
+def _free_id(used: AbstractSet[str]) -> str:
+    number = 1
+    while f"call_{number}" in used:
+        number += 1
+    return f"call_{number}"

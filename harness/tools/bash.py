@@ -57,6 +57,8 @@ class BashRequest(Record):
     seconds: float
     unconfined: Unconfined | None = None
     """The wish to run without confinement."""
+    cut_by: str = ""
+    """Why it has less time than it asked for, where it has."""
 
 
 class BashTool:
@@ -159,9 +161,21 @@ class BashTool:
 
         Raises ToolError if what it names lies elsewhere than when it was judged, and if bash cannot be started.
         """
-        request = action.request
-        if not isinstance(request, BashRequest):
+        return self._run_request(action, self._request_of(action), effects)
+
+    def run_for(self, action: Action, effects: Effects, seconds: float) -> ToolOutput:
+        """Do as `run`, for `seconds` at most: the time that the run has left."""
+        request = self._request_of(action)
+        if seconds < request.seconds:
+            request = replace(request, seconds=round(seconds, 1), cut_by=", when the time of the run was over")
+        return self._run_request(action, request, effects)
+
+    def _request_of(self, action: Action) -> BashRequest:
+        if not isinstance(action.request, BashRequest):
             raise TypeError("the action was not prepared by bash")
+        return action.request
+
+    def _run_request(self, action: Action, request: BashRequest, effects: Effects) -> ToolOutput:
         self._check_unmoved(action, request)
         spill = self._outputs.spill() if self._outputs is not None else None
         capture = Capture(self._characters, spill)
@@ -346,7 +360,7 @@ def _last_line(request: BashRequest, ended: Ended) -> str:
         case Ending.SIGNALLED:
             return f"[killed by signal {ended.status}{_signal_name(ended.status)}, {ended.seconds:.1f} s]"
         case Ending.TIMED_OUT:
-            return f"[timed out after {request.seconds:g} s; process tree killed]"
+            return f"[timed out after {request.seconds:g} s{request.cut_by}; process tree killed]"
         case Ending.INTERRUPTED:
             return f"[interrupted by user after {ended.seconds:.0f} s]"
         case Ending.UNKNOWN:

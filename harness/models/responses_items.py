@@ -11,8 +11,8 @@ from enum import Enum
 from typing import assert_never
 
 from harness.actions import JsonValue
+from harness.models.assembly import argument_text, out_of_bounds
 from harness.models.endpoint import ReplyBounds
-from harness.models.reply_body import out_of_bounds
 from harness.record import Record
 
 _ECHOED_FIELDS = ("type", "id", "summary", "content", "encrypted_content")
@@ -268,13 +268,6 @@ def texts_of(value: dict[str, JsonValue]) -> list[str]:
         return [content]
     parts = content if isinstance(content, list) else []
     return [word(part.get("text")) or word(part.get("refusal")) if isinstance(part, dict) else "" for part in parts]
-
-
-def argument_text(value: JsonValue) -> str:
-    """Return the text of an arguments field; some servers send the object itself."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False) if value else ""
 
 
 def word(value: JsonValue) -> str:

@@ -1,0 +1,121 @@
+"""What the replies of every API are put together with: the protocol that a body feeds, and the parts that are alike; pure."""
+
+from __future__ import annotations
+
+import json
+from typing import Protocol
+
+from harness.actions import JsonValue
+from harness.errors import ModelError
+from harness.messages import ModelResponse, Usage
+from harness.models.provider_text import join_pairs
+
+
+class Assembly(Protocol):
+    """One reply of one API, put together; `ReplyBody` feeds it, and alone decides whether it may be used."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the reply said that it is finished."""
+        ...
+
+    @property
+    def broken_off(self) -> str:
+        """The finish reason by which the provider says that the reply broke off; empty where it says no such thing."""
+        ...
+
+    @property
+    def chosen(self) -> bool:
+        """Whether anything of a reply came in."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        ...
+
+    @property
+    def call_count(self) -> int:
+        """How many tool calls have begun."""
+        ...
+
+    def add(self, name: str, value: dict[str, JsonValue]) -> str:
+        """Take one event by its name; return the text that it adds. Raises ModelError for an error in it."""
+        ...
+
+    def add_document(self, value: dict[str, JsonValue]) -> str:
+        """Take the whole reply in one; return its text. Raises ModelError for an error in it."""
+        ...
+
+    def end_text(self) -> str:
+        """Return the text that the end of the body completes."""
+        ...
+
+    def response(self) -> ModelResponse:
+        """Return the reply, its calls with the ids that came: some may be empty, or there twice."""
+        ...
+
+
+class ReplyText:
+    """The text of a reply, whose pieces may part a character: half a surrogate pair waits for its other half."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._half = ""
+
+    def __str__(self) -> str:
+        """Return all of it so far."""
+        return "".join(self._pieces)
+
+    def __bool__(self) -> bool:
+        """Say whether any has come in."""
+        return bool(self._pieces)
+
+    def add(self, piece: str) -> str:
+        """Take a piece; return what can be shown of it."""
+        if not piece:
+            return ""
+        piece = self._half + piece
+        self._half = piece[-1] if "\ud800" <= piece[-1] <= "\udbff" else ""
+        whole = join_pairs(piece.removesuffix(self._half), errors="replace")
+        self._pieces.append(whole)
+        return whole
+
+    def end(self) -> str:
+        """Return what stands for half a character that the end left over."""
+        rest, self._half = "\ufffd" if self._half else "", ""
+        self._pieces.append(rest)
+        return rest
+
+
+def argument_text(value: JsonValue) -> str:
+    """Return the text of an arguments field; some servers send the object itself."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False) if value else ""
+
+
+def usage_of(taken: JsonValue, given: JsonValue, cached: JsonValue) -> Usage:
+    """Return what was reported: tokens in, tokens out, and how many of those in came from a cache.
+
+    A report that says nothing of what the reply took is none.
+    """
+    inward, outward = _count(taken), _count(given)
+    if not inward and not outward:
+        return Usage(unreported=1)
+    return Usage(input_tokens=inward, output_tokens=outward, cached_tokens=min(_count(cached), inward))
+
+
+def out_of_bounds(bound: str, most: int) -> ModelError:
+    """Return the error for a reply that is more than the bound of that name (see ReplyBounds) allows."""
+    text = {
+        "bytes": "is longer than {} bytes",
+        "events": "has more than {} events",
+        "calls": "has more than {} tool calls",
+        "argument_characters": "has a tool call with more than {} characters of arguments",
+    }[bound].format(most)
+    return ModelError(f"The reply {text}; it was dropped. Raise `{bound}` under [bounds] if it should be taken.")
+
+
+def _count(value: JsonValue) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
