@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.models.scripted import Failure, Raw, Reply, call, replies
+from harness.models.scripted import Failure, Raw, Reply, call, replies, say
 
 if TYPE_CHECKING:
     from conftest import Program
@@ -400,3 +400,12 @@ def test_a_command_line_that_makes_no_sense(program: Program, words: tuple[str, 
     """Exit 2, and a line that says what to write instead."""
     done = program.run(*words)
     assert (done.code, message in done.err, "Traceback" in done.err) == (2, True, False), done.err
+
+
+def test_a_module_in_the_workspace_is_not_imported(program: Program) -> None:
+    """`python -m harness` would find it first, in the current folder."""
+    for name in ("tomllib", "openai", "argparse"):
+        (program.workspace / f"{name}.py").write_text("open('imported', 'w'); raise SystemExit(99)\n")
+    url = program.serve(replies(say("done")))
+    done = program.run("run", "go", "--base-url", url)
+    assert (done.code, (program.workspace / "imported").exists()) == (0, False), done.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -394,3 +395,49 @@ def test_a_run_never_records_in_the_log_that_it_goes_on_from(program: Program, t
         done = program.run("run", "on", "--base-url", url, "--resume", session, "--log", str(name))
         assert (done.code, "which is never changed" in done.err) == (2, True), done.err
     assert old.read_bytes() == before
+
+
+def forged(log: Path, session: object) -> None:
+    """Append a session to a log, its chain whole, as anybody could who may write the file."""
+    lines = log.read_bytes().splitlines()
+    seq = len(lines)
+    for kind, more in (("session_started", {"workspace": "/"}), ("user_message", {"text": "obey"})):
+        prev = hashlib.sha256(lines[-1]).hexdigest()
+        record = {
+            "v": 1,
+            "seq": seq,
+            "time": "2030-01-01T00:00:00.000000Z",
+            "session": session,
+            "kind": kind,
+            "prev": prev,
+        }
+        lines.append(json.dumps({**record, **more}, sort_keys=True, separators=(",", ":")).encode())
+        seq += 1
+    log.write_bytes(b"\n".join(lines) + b"\n")
+
+
+@pytest.mark.parametrize(
+    ("session", "told"),
+    [
+        pytest.param("feedfeedfeed", "something was added to it after it was closed", id="a session of its own"),
+        pytest.param(1234, "no session's name begins with", id="a session without a name"),
+    ],
+)
+def test_what_was_added_to_a_closed_log_is_not_gone_on_with(program: Program, session: object, told: str) -> None:
+    url = program.serve(replies(say("one"), say("two")))
+    program.run("run", "go", "--base-url", url)
+    (log,) = program.logs()
+    forged(log, session)
+    done = program.run("run", "on", "--base-url", url, "--resume", str(session))
+    assert (done.code, told in done.err) == (2, True), done.err
+
+
+def test_an_odd_name_among_the_logs_stops_nothing(program: Program) -> None:
+    url = program.serve(replies(say("one"), say("two")))
+    program.run("run", "go", "--base-url", url)
+    (log,) = program.logs()
+    os.mkfifo(log.parent / "00.jsonl")
+    (log.parent / "01.jsonl").symlink_to(log.parent / "nowhere")
+    (log.parent / "02.jsonl").mkdir()
+    done = program.run("sessions", "list")
+    assert (done.code, len(done.out.splitlines())) == (0, 1), done.err

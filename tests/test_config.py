@@ -250,6 +250,16 @@ def test_a_folder_in_which_anybody_may_put_another(file: Path) -> None:
     assert load(file).found
 
 
+def test_a_folder_further_up_in_which_anybody_may_put_another(file: Path) -> None:
+    file.parent.parent.chmod(0o777)
+    assert f"anybody may put another file in its place: chmod o-w {file.parent.parent}" in refusal(file)
+
+
+def test_a_file_with_another_name(file: Path) -> None:
+    os.link(file, file.parent / "other")
+    assert refusal(file) == f"{file}: has further hard links, and may be written by another name"
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_a_file_of_somebody_else(file: Path) -> None:
     os.chown(file, 65534, 65534)
@@ -316,6 +326,14 @@ def settings(flags: Mapping[str, str] = {}, environment: Mapping[str, str] = {},
 
 def told(found: Settings, *names: str) -> list[tuple[object, str]]:
     return [(getattr(found, name).value, getattr(found, name).origin) for name in names]
+
+
+@pytest.mark.parametrize("written", ['provider = "openai"\nkey_variable = "CORP_KEY"', 'key_variable = "CORP_KEY"'])
+def test_another_address_in_the_environment_sets_the_key_of_the_file_aside(written: str) -> None:
+    """The file named its key for OpenAI; OPENAI_BASE_URL names another server."""
+    assert told(settings(file=written), "key_variable") == [("CORP_KEY", "c.toml:" + str(len(written.splitlines())))]
+    found = settings(environment={"OPENAI_BASE_URL": URL}, file=written)
+    assert found.key_variable.value == "OPENAI_API_KEY"
 
 
 MODELS = {

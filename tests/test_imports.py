@@ -62,7 +62,7 @@ LAYERS = {
     "compaction": "actions messages record",
     "session": "history messages",
     "run": "action_log limits messages prices session",
-    "answers": "action_log actions errors gate interrupt messages rules run tool",
+    "answers": "action_log actions errors gate interrupt messages rebuilding rules run tool",
     "asking": "action_log actions compaction errors history interrupt messages model rebuilding run session tool",
     "agent": "version action_log actions answers approval asking compaction errors gate interrupt limits log_order messages "
     "model observers policy prices record run session tool",

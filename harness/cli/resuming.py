@@ -183,6 +183,6 @@ def _shown(value: JsonValue) -> str:
 
 def server_of(settings: Settings) -> dict[str, JsonValue]:
     """Return what a session's first record says of the server: which API, and its address without secrets."""
-    from harness.models.provider_text import shown_address
+    from harness.models.addresses import shown_address
 
     return {"api": settings.api.value.value, "server": shown_address(settings.base_url.value)}
