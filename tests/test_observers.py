@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,10 +16,12 @@ from harness.agent import Agent
 from harness.approval import deny_all
 from harness.errors import ModelError
 from harness.log_order import LogRecord
-from harness.messages import FinishReason, Message, ModelResponse, RunResult, StopReason, Usage
+from harness.messages import FinishReason, Message, ModelResponse, RunResult, StopReason, ToolCall, Usage
 from harness.observers import MAX_WAITING, PARTING_SECONDS, Observer, Observers
 from harness.policy_file import parse_policy
 from harness.tool import ToolSpec
+from harness.tools import builtin_tools
+from harness.workspace import Workspace
 
 
 class Speaking:
@@ -227,3 +230,45 @@ def test_one_that_was_late_is_not_waited_for_again() -> None:
     hub.end(RunResult(stop=StopReason.COMPLETED, text=""))
     assert time.monotonic() - started < 1
     blocked.let.set()
+
+
+class Calling:
+    """A model that asks for one command, and is done."""
+
+    name = "calling"
+
+    def __init__(self, command: str) -> None:
+        call = ToolCall(id="c1", name="bash", arguments=json.dumps({"command": command}))
+        self._replies = [
+            ModelResponse(text="", tool_calls=(call,), finish_reason=FinishReason.DONE, usage=Usage()),
+            ModelResponse(text="done", tool_calls=(), finish_reason=FinishReason.DONE, usage=Usage()),
+        ]
+
+    def complete(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        *,
+        on_text: object,
+        on_retry: object,
+        seconds: float | None = None,
+    ) -> ModelResponse:
+        return self._replies.pop(0)
+
+
+def test_what_a_command_prints_is_heard_between_its_intent_and_its_outcome(tmp_path: Path) -> None:
+    hearing = Hearing()
+    hub = Observers([hearing])
+    (tmp_path / "w").mkdir()
+    Agent(
+        model=Calling("echo one; sleep 0.3; echo two"),
+        tools=builtin_tools(Workspace(str(tmp_path / "w")), on_output=hub.output),
+        policy=parse_policy(b'version = 1\nname = "p"\n[tools]\nbash = "auto"\n', "p.toml"),
+        approver=deny_all,
+        log=ActionLog.open(str(tmp_path / "log.jsonl")),
+        observers=hub,
+    ).run("go")
+    heard = "|".join(hearing.heard)
+    begun, ended = heard.index("record intent"), heard.index("record outcome")
+    assert begun < heard.index("output one") < heard.index("two") < ended
+    assert hearing.heard[-1] == "end completed"
