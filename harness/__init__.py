@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from harness.action_log import ActionLog
     from harness.agent import Agent
     from harness.approval import Answer, Approval, Approver, ScriptedAnswers, deny_all
-    from harness.errors import HarnessError, PolicyError, ToolError, UsageError
+    from harness.errors import HarnessError, ModelError, PolicyError, ToolError, UsageError
     from harness.limits import Limits
-    from harness.messages import RunResult, StopReason
+    from harness.messages import Message, Role, RunResult, StopReason, ToolCall
+    from harness.models.endpoint import Endpoint
     from harness.observers import Observer, Observers
     from harness.policy import Policy, Verdict, evaluate
     from harness.policy_file import combine, load_policy
@@ -29,9 +30,10 @@ _HOMES = {
     "harness.action_log": ("ActionLog",),
     "harness.agent": ("Agent",),
     "harness.approval": ("Answer", "Approval", "Approver", "ScriptedAnswers", "deny_all"),
-    "harness.errors": ("HarnessError", "PolicyError", "ToolError", "UsageError"),
+    "harness.errors": ("HarnessError", "ModelError", "PolicyError", "ToolError", "UsageError"),
     "harness.limits": ("Limits",),
-    "harness.messages": ("RunResult", "StopReason"),
+    "harness.messages": ("Message", "Role", "RunResult", "StopReason", "ToolCall"),
+    "harness.models.endpoint": ("Endpoint",),
     "harness.observers": ("Observer", "Observers"),
     "harness.policy": ("Policy", "Verdict", "evaluate"),
     "harness.policy_file": ("combine", "load_policy"),
@@ -51,18 +53,23 @@ __all__ = [
     "Approval",
     "Approver",
     "Decision",
+    "Endpoint",
     "HarnessError",
     "Limits",
+    "Message",
+    "ModelError",
     "Observer",
     "Observers",
     "Policy",
     "PolicyError",
     "Prices",
+    "Role",
     "RunResult",
     "ScriptedAnswers",
     "Session",
     "StopReason",
     "Tool",
+    "ToolCall",
     "ToolError",
     "ToolOutput",
     "ToolRegistry",

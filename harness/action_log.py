@@ -15,12 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.errors import LogError
-from harness.log_order import Ledger, LogRecord
+from harness.log_order import MASK, Ledger, LogRecord
 
 VERSION = 1
 NO_PREVIOUS = "0" * 64
 """`prev` of the first record."""
-MASK = "[masked]"
 MIN_SECRET_CHARACTERS = 8
 """Shorter values are not masked: they would blot out ordinary text."""
 

@@ -13,10 +13,11 @@ from harness.action_log import ActionLog
 from harness.actions import JsonValue
 from harness.answers import ENDED_HERE, Answers, unusable
 from harness.approval import Approver
-from harness.asking import Asking, change_history
+from harness.asking import Asking
 from harness.compaction import due
 from harness.errors import CutReply, GateError, LogError, ModelError, ModelFault
 from harness.gate import Gate
+from harness.history import History
 from harness.interrupt import Interrupt
 from harness.limits import Limits, strictest
 from harness.log_order import LogRecord
@@ -28,6 +29,7 @@ from harness.prices import Prices
 from harness.record import replace
 from harness.run import Run
 from harness.session import Session
+from harness.summarizing import summarize
 from harness.tool import LimitedTool, Tool, ToolRegistry
 from harness.version import __version__
 
@@ -68,7 +70,8 @@ class Agent:
         `limits` tighten those of the policy. `prices` are those of the model. `context_tokens` is how long a
         conversation the model takes: near that, the older part is summarized; None: only when the provider refuses.
         `about` is added to the log's first record. `on_text` hears the model's text at once and on the run's own time,
-        `observers` hear everything on theirs. `done_marker`: a command that succeeds and prints this first ends the run.
+        `observers` hear everything on theirs. `done_marker`: a command that succeeds and prints this
+        as its first line ends the run.
 
         Raises ValueError if two tools share a name, or if there is a limit on the cost and no price.
         """
@@ -97,11 +100,13 @@ class Agent:
         log.observers.append(self._tell_record)
 
     def start(self, *, carried: Sequence[Message] = (), origin: Mapping[str, JsonValue] | None = None) -> Session:
-        """Begin a session and record it. Raises LogError.
+        """Begin a session and record it. Raises LogError, and ValueError, before anything is recorded, for no conversation.
 
-        `carried` is a conversation to go on with, without its system message and whole (see history.rebuilt); `origin`
+        `carried` is a conversation to go on with, without its system message and whole (see rebuilding.rebuilt); `origin`
         says where it comes from: session, log, records, head, and `how`: resumed or forked.
         """
+        if carried:
+            History(self._system).splice(0, 0, carried)
         identity = self.log.begin_session()
         self._sessions.add(identity)
         sources: list[JsonValue] = [
@@ -128,7 +133,7 @@ class Agent:
         )
         session = Session(self._system, identity)
         if carried:
-            change_history(session, self.log, str((origin or {}).get("how") or "resumed"), 0, 0, carried)
+            session.change(self.log, str((origin or {}).get("how") or "resumed"), 0, 0, carried)
         return session
 
     def end(self, session: Session, result: RunResult | None = None) -> None:
@@ -156,7 +161,7 @@ class Agent:
         part a call from its result.
         """
         self.log.session = session.identity
-        change_history(session, self.log, why, start, stop, messages)
+        session.change(self.log, why, start, stop, messages)
 
     def compact(self, session: Session) -> str:
         """Let the model summarize the older part of the conversation, whatever its length; the log keeps all of it.
@@ -167,7 +172,7 @@ class Agent:
             raise ValueError("the session was ended; start another one")
         self.log.session = session.identity
         try:
-            return self._asking.compact(self._new_run(session), context_tokens=self._context_tokens, keep_nothing=True)
+            return self._summarize(self._new_run(session), keep_nothing=True)
         except KeyboardInterrupt:
             return "interrupted while the model was summarizing"
         except ModelError as error:
@@ -187,8 +192,8 @@ class Agent:
         conversation goes on, and its owner ends it.
         Raises nothing that is expected: provider, policy, log and interrupt are stop reasons. Whatever else passes
         through (a bug; KeyboardInterrupt where Python's own handler raises it between two steps) leaves every call of
-        the history with its result. Raises ValueError for a session that was ended. However it ends, the observers hear
-        of exactly one end.
+        the history with its result. However it ends, the observers hear of exactly one end; only a session that was
+        ended already raises ValueError before anything begins.
         """
         if session is not None and session.ended:
             raise ValueError("the session was ended; start another one")
@@ -243,12 +248,15 @@ class Agent:
             limit = run.limit_reached()
             if limit:
                 return run.stopped_at_limit(limit, self.log)
+            doing = "answering"
             try:
-                if self._compacted_in_time(run):
-                    continue
+                if self._is_long(run):
+                    doing = "summarizing"
+                    self._summarize(run)
+                    continue  # the limits are looked at anew before the next request
                 response = self._asking.ask(run, self.registry.specs)
             except KeyboardInterrupt:
-                return run.stopped(StopReason.INTERRUPTED, "interrupted while the model was answering")
+                return run.stopped(StopReason.INTERRUPTED, f"interrupted while the model was {doing}")
             except ModelError as error:
                 stopped = self._failed(run, error)
                 if stopped is not None:
@@ -265,19 +273,27 @@ class Agent:
                 return run.stopped(*unusable(response))
             return run.stopped(StopReason.COMPLETED)
 
-    def _compacted_in_time(self, run: Run) -> bool:
-        """Make the conversation shorter where it nears what the model takes; say whether that was done."""
+    def _summarize(self, run: Run, *, too_long: bool = False, keep_nothing: bool = False) -> str:
+        return summarize(
+            self._asking,
+            self.log,
+            run,
+            context_tokens=self._context_tokens,
+            too_long=too_long,
+            keep_nothing=keep_nothing,
+        )
+
+    def _is_long(self, run: Run) -> bool:
+        """Say, once for each reply, whether the conversation nears what the model takes."""
         near = due(run.session.last_usage, self._context_tokens)
-        run.session.last_usage = Usage()  # asked once for each reply, also where a summary could not be had
-        if near:
-            self._asking.compact(run, context_tokens=self._context_tokens)
-        return near  # the limits are looked at anew before the next request
+        run.session.last_usage = Usage()  # also where a summary cannot be had, which would be asked for again and again
+        return near
 
     def _failed(self, run: Run, error: ModelError) -> RunResult | None:
         """Record a request that failed for good, and return how the run ends; None where it can go on after all."""
         if error.fault is ModelFault.TIME:
             return run.stopped_at_limit(run.time_limit, self.log)
-        self._asking.log_error("model", str(error), error.fault)
+        self._asking.log_error("model", str(error), error.fault, error.usage)
         if isinstance(error, CutReply):
             return run.stopped(StopReason.CUT, str(error))
         if error.fault is ModelFault.CONTEXT and not run.compacted:
@@ -286,7 +302,7 @@ class Agent:
             if limit:
                 return run.stopped_at_limit(limit, self.log)
             try:
-                problem = self._asking.compact(run, context_tokens=self._context_tokens, too_long=True)
+                problem = self._summarize(run, too_long=True)
             except KeyboardInterrupt:
                 return run.stopped(StopReason.INTERRUPTED, "interrupted while the model was summarizing")
             except ModelError:

@@ -40,7 +40,7 @@ class Answers:
     ) -> None:
         """Take the run and the reply; nothing is judged yet.
 
-        A command that succeeds and whose output begins with `done_marker` ends the run; None: none does.
+        A command that succeeds and prints `done_marker` as its first line ends the run; None: none does.
         """
         self._run = run
         self._response = response
@@ -133,15 +133,15 @@ class Answers:
             )
 
     def _done(self, result: ToolResult) -> RunResult | None:
-        """Return the end of the run where a command said that it is done: it succeeded, and printed the marker first."""
-        marker = self._done_marker
+        """Return the end of the run where a command said that it is done: it succeeded, and its first line is the marker."""
         succeeded = result.status is ResultStatus.OK and result.exit_code == 0
-        if not marker or not succeeded or not result.content.startswith(marker):
+        marker = (self._done_marker or "").rstrip()
+        if not marker or not succeeded or result.printed is None:
             return None
-        printed = result.content.removeprefix(marker).splitlines()
-        if printed and printed[-1].startswith("[exit code 0, "):
-            printed.pop()  # the tool's own last line is no part of the answer
-        self._run.text = "\n".join(printed).strip()
+        first, _, rest = result.printed.partition("\n")
+        if first.rstrip() != marker:
+            return None
+        self._run.text = rest.strip()
         return self._run.stopped(StopReason.COMPLETED)
 
     def _refused(self, index: int, refusal: Refusal) -> RunResult | None:

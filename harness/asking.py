@@ -1,4 +1,4 @@
-"""Asking: requests to the model for a run, each recorded with what came of it, and the conversation made shorter by one."""
+"""Asking: requests to the model for a run, each recorded with what came of it and counted."""
 
 from __future__ import annotations
 
@@ -7,21 +7,13 @@ from collections.abc import Callable, Sequence
 
 from harness.action_log import ActionLog
 from harness.actions import JsonValue
-from harness.compaction import Plan, characters, plan
 from harness.errors import HarnessError, ModelError, ModelFault
-from harness.history import message_json
 from harness.interrupt import Interrupt
-from harness.messages import FinishReason, Message, ModelResponse, Usage
+from harness.log_order import SUMMARY
+from harness.messages import Message, ModelResponse, Usage
 from harness.model import Model, Retry
-from harness.rebuilding import SUMMARY
 from harness.run import Run
-from harness.session import Session
 from harness.tool import ToolSpec
-
-MAX_KEPT_CHARACTERS = 20_000
-"""Of the newest messages that stay word for word when the others are summarized."""
-MAX_REQUEST_CHARACTERS = 200_000
-"""Of a request for a summary: some 50,000 tokens."""
 
 
 def _ignore_text(text: str) -> None:
@@ -55,43 +47,14 @@ class Asking:
         run.session.last_usage = response.usage
         return response
 
-    def compact(
-        self, run: Run, *, context_tokens: int | None = None, too_long: bool = False, keep_nothing: bool = False
-    ) -> str:
-        """Let the model summarize the older part of the conversation, and put the summary in its place.
+    def ask_for_summary(self, run: Run, request: Sequence[Message]) -> ModelResponse:
+        """Return the reply to `request`, which is no part of the conversation: nobody is told of its text. Raises as `ask`."""
+        return self._ask(run, request, (), {"purpose": SUMMARY}, _ignore_text)
 
-        What is kept and what is sent is measured by `context_tokens`, how much the model takes; where the provider found
-        the conversation `too_long`, by its own length. `keep_nothing`: all of it is summarized.
-
-        Returns an empty text, or what stood in the way; then the conversation is as it was. Raises LogError, ModelError
-        where the time that the run had left is over, and KeyboardInterrupt where the person stopped it.
-        """
-        messages = run.session.messages
-        keep, request = _room(messages, context_tokens, too_long=too_long)
-        planned = plan(messages, keep_characters=0 if keep_nothing else keep, request_characters=request)
-        if planned is None:
-            return "there is nothing in the conversation that is worth a summary"
-        try:
-            response = self._ask(run, planned.request, (), {"purpose": SUMMARY}, _ignore_text)
-        except ModelError as error:
-            if error.fault is ModelFault.TIME:
-                raise
-            self.log_error("model", str(error), error.fault)
-            return str(error)
-        if response.finish_reason is not FinishReason.DONE:
-            return f"the summary is not whole ({response.finish_reason.value})"
-        if not response.text.strip():
-            return "the model gave no summary"
-        self._replace(run.session, planned, response.text)
-        return ""
-
-    def log_error(self, where: str, message: str, fault: ModelFault | None = None) -> None:
-        """Record an error. Raises LogError."""
+    def log_error(self, where: str, message: str, fault: ModelFault | None = None, usage: Usage | None = None) -> None:
+        """Record an error, and what the request used that it ended. Raises LogError."""
         kind: dict[str, JsonValue] = {} if fault is None else {"fault": fault.value}
-        self._log.append("error", {"where": where, "message": message, **kind})
-
-    def _replace(self, session: Session, planned: Plan, summary: str) -> None:
-        change_history(session, self._log, "compacted", planned.start, planned.stop, planned.replacement(summary))
+        self._log.append("error", {"where": where, "message": message, **kind, **_logged_usage(usage or Usage())})
 
     def _ask(
         self,
@@ -107,6 +70,7 @@ class Asking:
 
         def on_retry(retry: Retry) -> None:
             run.retries += 1
+            _count(run, retry.usage)
             self._log_retry(retry)
 
         try:
@@ -114,12 +78,14 @@ class Asking:
                 response = self._model.complete(
                     messages, tools, on_text=on_text, on_retry=on_retry, seconds=run.seconds_left
                 )
+        except ModelError as error:
+            _count(run, error.usage or Usage())
+            raise
         except HarnessError:
             raise
         except Exception as error:
             raise ModelError(f"the model adapter failed: {type(error).__name__}: {error}") from error
-        run.usage += response.usage
-        run.session.usage += response.usage
+        _count(run, response.usage)
         self._log.append(
             "model_response",
             {**about, **_logged(run, response), "ms": round((self._monotonic() - started) * 1000)},
@@ -142,35 +108,23 @@ class Asking:
                     "attempt": retry.attempt,
                     "attempts": retry.attempts,
                     "retry_seconds": round(retry.wait_seconds, 3),
+                    **_logged_usage(retry.usage),
                 },
             )
 
 
-def change_history(
-    session: Session, log: ActionLog, why: str, start: int, stop: int, messages: Sequence[Message] = ()
-) -> None:
-    """Record that a range of the conversation (counted without the system message) is replaced, and replace it.
-
-    Raises LogError, and ValueError for a range that would part a call from its result; then nothing is changed.
-    """
-    session.history.check_splice(start, stop, messages)
-    session.last_usage = Usage()  # how long it is now, the next reply will tell
-    changed: list[JsonValue] = [message_json(message) for message in messages]
-    log.append("history_changed", {"why": why, "start": start, "stop": stop, "messages": changed}, sync=True)
-    session.history.splice(start, stop, messages)
+def _count(run: Run, usage: Usage) -> None:
+    """Count what a request, or one try of it, has used."""
+    run.usage += usage
+    run.session.usage += usage
 
 
-def _room(messages: Sequence[Message], context_tokens: int | None, *, too_long: bool) -> tuple[int, int]:
-    """Return how many characters of the newest messages are kept, and how many a request for a summary may have.
-
-    A token is some four characters of English and code, two to three of other texts; two is on the safe side.
-    """
-    most = MAX_REQUEST_CHARACTERS
-    if context_tokens is not None:
-        most = min(most, context_tokens * 2)
-    if too_long:
-        most = min(most, characters(messages) // 3)
-    return min(MAX_KEPT_CHARACTERS, most // 4), most
+def _logged_usage(usage: Usage) -> dict[str, JsonValue]:
+    """Return what a try that failed has used, for the log; nothing where no reply had begun."""
+    if usage == Usage():
+        return {}
+    fields: dict[str, JsonValue] = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    return {**fields, "unreported": usage.unreported} if usage.unreported else fields
 
 
 def _logged(run: Run, response: ModelResponse) -> dict[str, JsonValue]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from harness.actions import JsonValue
 from harness.messages import Message, Role, Usage
@@ -46,15 +46,13 @@ class Plan(Record):
     nothing is kept, and nothing is left to answer."""
 
     def replacement(self, summary: str) -> tuple[Message, ...]:
-        """Return what takes the place of the range. An empty summary is none: the caller keeps the conversation."""
+        """Return what takes the place of the range. Not to be called with an empty summary."""
         text = _unmarked(summary).strip()[:MAX_SUMMARY_CHARACTERS]
         content = "\n\n".join(part for part in (_BEGIN, text, _END, self.prompt) if part)
         return (Message(role=Role.USER, content=content),)
 
 
-def plan(
-    messages: Sequence[Message], *, keep_characters: int = 20_000, request_characters: int = 200_000
-) -> Plan | None:
+def plan(messages: Sequence[Message], *, keep_characters: int, request_characters: int) -> Plan | None:
     """Return what of `messages` (the system message first) is to be summarized, or None if that is not worth it.
 
     Kept are the last turns that fit into `keep_characters`; where not even the last one does, the person's message and
@@ -97,9 +95,9 @@ def due(usage: Usage, context_tokens: int | None, *, share: float = 0.8) -> bool
 
 def split_summary(content: str) -> tuple[str, str]:
     """Return the summary that a message of the person begins with, if it does, and their own words."""
-    if not content.startswith(_BEGIN):
-        return "", content
     summary, end, words = content.partition(_END)
+    if not end or not content.startswith(_BEGIN):  # what only begins like one is theirs
+        return "", content
     return summary + end, words.lstrip("\n")
 
 
@@ -127,8 +125,8 @@ def _kept_from(spoken: Sequence[Message], keep: int) -> int:
     sizes = [0]
     for message in reversed(spoken):
         sizes.append(sizes[-1] + characters((message,)))
-    fits: Callable[[int], bool] = lambda index: sizes[len(spoken) - index] <= keep  # noqa: E731
-    return next(filter(fits, (*turns, *within)), len(spoken))
+    fitting = (index for index in (*turns, *within) if sizes[len(spoken) - index] <= keep)
+    return next(fitting, len(spoken))
 
 
 def _worth_it(summarized: Sequence[Message]) -> bool:

@@ -14,6 +14,10 @@ from __future__ import annotations
 
 from enum import Enum
 
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from harness.messages import Usage
+
 
 class HarnessError(Exception):
     """The root of every exception that this package raises on purpose."""
@@ -85,9 +89,11 @@ class ModelFault(Enum):
 class ModelError(HarnessError):
     """A request that failed for good; the text says what happened and what a person can do about it."""
 
-    def __init__(self, text: str, *, fault: ModelFault = ModelFault.REPLY) -> None:
+    def __init__(self, text: str, *, fault: ModelFault = ModelFault.REPLY, usage: Usage | None = None) -> None:
         super().__init__(text)
         self.fault = fault
+        self.usage = usage
+        """What the last try used, as far as the provider said so; None where nothing of a reply had come in."""
 
 
 class CutReply(ModelError):

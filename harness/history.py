@@ -1,4 +1,4 @@
-"""The conversation: the one place that adds to it, and the form in which a record holds it; pure, sends nothing.
+"""The conversation: the one place that adds to it; pure, sends nothing.
 
 INVARIANT: every call has exactly one result, with its id, in call order, and no two messages of the person, nor two
 replies, stand next to each other: servers that check refuse anything else.
@@ -6,12 +6,8 @@ replies, stand next to each other: servers that check refuse anything else.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from harness.action_log import MASK
-from harness.actions import JsonValue
-from harness.log_order import LogRecord
 from harness.messages import Message, Role, ToolCall
 from harness.record import replace
 
@@ -40,16 +36,19 @@ class History:
             return
         self._add(Message(role=Role.ASSISTANT, content=text, tool_calls=tuple(calls), echo=echo), *answers)
 
-    def splice(self, start: int, stop: int, messages: Sequence[Message] = ()) -> None:
+    def splice(
+        self, start: int, stop: int, messages: Sequence[Message] = (), *, before: Callable[[], object] | None = None
+    ) -> None:
         """Put `messages` in the place of those from `start` up to `stop`.
 
-        Raises ValueError, and changes nothing, for a range that is none, or if a call and its result would be parted.
+        `before` is called once it is certain that this can be done; what it raises passes through.
+        Raises ValueError for a range that is none, or if a call and its result would be parted. Whatever is raised, nothing
+        is changed.
         """
-        self.messages[:] = self._spliced(start, stop, messages)
-
-    def check_splice(self, start: int, stop: int, messages: Sequence[Message] = ()) -> None:
-        """Raise ValueError where `splice` would; change nothing."""
-        self._spliced(start, stop, messages)
+        changed = self._spliced(start, stop, messages)
+        if before is not None:
+            before()
+        self.messages[:] = changed
 
     def _spliced(self, start: int, stop: int, messages: Sequence[Message]) -> list[Message]:
         if not 0 <= start <= stop < len(self.messages):
@@ -105,58 +104,3 @@ def pairing_problem(messages: Sequence[Message]) -> str:
         if len({*awaited, ""}) != len(awaited) + 1 or (awaited and message.role is not Role.ASSISTANT):
             return f"message {number} has calls that cannot be told apart, or should have none"
     return f"the call {awaited[0]} has no result" if awaited else ""
-
-
-def message_json(message: Message) -> JsonValue:
-    """Return a message as a record holds it: what is empty is left out."""
-    value: dict[str, JsonValue] = {"role": message.role.value, "content": message.content}
-    if message.tool_calls:
-        value["tool_calls"] = [
-            {"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls
-        ]
-    if message.tool_call_id is not None:
-        value["tool_call_id"] = message.tool_call_id
-    if message.echo:
-        value["echo"] = message.echo
-    return value
-
-
-def message_of(value: JsonValue) -> Message:
-    """Return the message that a record holds. Raises ValueError if it is none."""
-    if not isinstance(value, dict):
-        raise ValueError("a message is not an object")  # noqa: TRY004 - of what was read, not of an argument
-    calls = value.get("tool_calls", [])
-    if not isinstance(calls, list):
-        raise ValueError("the calls of a message are not a list")  # noqa: TRY004 - of what was read, not of an argument
-    return Message(
-        role=Role(text_of(value, "role")),
-        content=text_of(value, "content"),
-        tool_calls=tuple(_call_of(call) for call in calls),
-        tool_call_id=None if value.get("tool_call_id") is None else text_of(value, "tool_call_id"),
-        echo=whole_echo(value.get("echo")),
-    )
-
-
-def _call_of(value: JsonValue) -> ToolCall:
-    if not isinstance(value, dict):
-        raise ValueError("a call is not an object")  # noqa: TRY004 - of what was read, not of an argument
-    return ToolCall(id=text_of(value, "id"), name=text_of(value, "name"), arguments=text_of(value, "arguments"))
-
-
-def text_of(value: LogRecord, name: str) -> str:
-    """Return a text out of a record. Raises ValueError if it is none."""
-    text = value.get(name)
-    if not isinstance(text, str):
-        raise ValueError(f"{name} is not a text")  # noqa: TRY004 - of what was read, not of an argument
-    return text
-
-
-def whole_echo(value: JsonValue) -> str:
-    """Return what a provider wants back, or nothing where the log does not have it as it came."""
-    if not isinstance(value, str) or MASK in value:
-        return ""
-    try:
-        json.loads(value)
-    except (ValueError, RecursionError):
-        return ""
-    return value

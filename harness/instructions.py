@@ -1,7 +1,7 @@
 """Instructions: the AGENTS.md files of a repository, read as context for the model; never as leave to do anything.
 
-Reads a few small files and nothing that a link leads to: a repository could otherwise have a file of the person's read
-and sent to a provider.
+Reads a few small files of the repository and nothing that a link leads to: it could otherwise have a file of the person's
+read and sent to a provider.
 """
 
 from __future__ import annotations
@@ -46,24 +46,32 @@ class Found(Record):
     skipped: tuple[Skipped, ...] = ()
 
 
-def find_instructions(root: str, *, own: str | None = None) -> Found:
+def find_instructions(root: str, *, own: Instructions | Skipped | None = None) -> Found:
     """Return the AGENTS.md of the workspace `root` (a physical path) and of the folders above it within its repository.
 
-    `own` is a further file, read first: the person's, for all their projects. Where the workspace lies in no
-    repository, its own file alone is read. A folder above the workspace, or a file in it, that belongs to neither the
-    person nor root is passed over: anybody may have laid it there.
+    `own` is a further file that was read already, and comes first: the person's, for all their projects. Where the
+    workspace lies in no repository, its own file alone is read. A folder above the workspace, or a file in it, that
+    belongs to neither the person nor root is passed over: anybody may have laid it there.
     """
-    files, skipped = [], []
-    for path, above in (*([(own, False)] if own else []), *_places(root)):
-        read = _read(path, foreign_is_skipped=above)
-        match read:
-            case Instructions():
-                files.append(read)
-            case Skipped():
-                skipped.append(read)
-            case None:
-                pass
-    return Found(files=tuple(files), skipped=tuple(skipped))
+    read = [own, *(_read(path, foreign_is_skipped=above) for path, above in _places(root))]
+    return Found(
+        files=tuple(one for one in read if isinstance(one, Instructions)),
+        skipped=tuple(one for one in read if isinstance(one, Skipped)),
+    )
+
+
+def instructions_of(path: str, data: bytes) -> Instructions | Skipped | None:
+    """Return what `data`, the content of the file at `path`, says; None where it says nothing. Of a long one the beginning."""
+    if b"\0" in data[: MAX_FILE_BYTES + 1]:
+        return Skipped(path=path, why="it is no text")
+    cut = len(data) > MAX_FILE_BYTES
+    data = data[:MAX_FILE_BYTES]
+    text = data.decode("utf-8-sig", "replace")
+    if not text.strip():
+        return None
+    if cut:
+        text += f"\n[cut: only the first {MAX_FILE_BYTES} bytes were read]"
+    return Instructions(path=path, text=text, sha256=hashlib.sha256(data).hexdigest())
 
 
 def as_context(found: Found) -> str:
@@ -111,16 +119,7 @@ def _read(path: str, *, foreign_is_skipped: bool) -> Instructions | Skipped | No
         return Skipped(path=path, why=str(error.strerror))
     finally:
         os.close(descriptor)
-    if b"\0" in data:
-        return Skipped(path=path, why="it is no text")
-    cut = len(data) > MAX_FILE_BYTES
-    data = data[:MAX_FILE_BYTES]
-    if not data.decode("utf-8-sig", "replace").strip():
-        return None
-    text = data.decode("utf-8-sig", "replace") + (
-        f"\n[cut: only the first {MAX_FILE_BYTES} bytes were read]" if cut else ""
-    )
-    return Instructions(path=path, text=text, sha256=hashlib.sha256(data).hexdigest())
+    return instructions_of(path, data)
 
 
 def _is_own(status: os.stat_result, folder: str) -> bool:

@@ -9,6 +9,11 @@ from harness.actions import JsonValue
 
 LogRecord: TypeAlias = Mapping[str, JsonValue]
 
+MASK = "[masked]"
+"""What stands in a record where a secret was."""
+SUMMARY = "summary"
+"""The `purpose` of a model_request and a model_response that are no part of the conversation."""
+
 _RAN = ("ok", "failed", "timeout", "interrupted", "crashed")
 _DID_NOT_RUN = ("invalid", "denied", "blocked", "not_run")
 _BEFORE: Mapping[str, tuple[str | None, ...]] = {

@@ -68,6 +68,8 @@ class ToolResult(Record):
     output_bytes: int = 0
     """How much the tool really produced, before anything was cut from `content`."""
     truncated: bool = False
+    printed: str | None = None
+    """What a command printed, as far as `content` holds it, and without the words that the tool itself adds there."""
     changed_path: str | None = None
     """The absolute path of the file that the call wrote, if it wrote one."""
     before_sha256: str | None = None

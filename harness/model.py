@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from harness.messages import Message, ModelResponse
+from harness.messages import Message, ModelResponse, Usage
 from harness.record import Record
 from harness.tool import ToolSpec
 
 
 class Retry(Record):
-    """A request that failed for a passing reason and is sent again."""
+    """A request that failed and is sent again: for a passing reason, or in the way that the server wants it."""
 
     attempt: int
     """Which try failed: 1 is the first."""
@@ -19,6 +19,8 @@ class Retry(Record):
     """How many tries there are at most."""
     wait_seconds: float
     reason: str
+    usage: Usage = Usage()
+    """What the try used that failed: a reply that broke off is paid for as well."""
 
 
 class Model(Protocol):
@@ -41,7 +43,8 @@ class Model(Protocol):
         """Return the whole reply to `messages`.
 
         `on_text` gets the text as it comes, `on_retry` every failed try before the wait. Transient failures are retried
-        in here, boundedly. `seconds` is what is left of the run: nothing in here, waits included, takes longer.
+        in here, as often as the adapter was told to: limits on turns, tokens and cost are looked at before a request, not
+        before each of its tries. `seconds` is what is left of the run: nothing in here, waits included, takes longer.
 
         Raises CutReply for a reply that was not finished, ModelError for everything else that failed (with the fault
         TIME where `seconds` have passed); KeyboardInterrupt passes through.

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterable
 
 from harness.actions import JsonValue
-from harness.history import History, message_of, text_of, whole_echo
-from harness.log_order import LogRecord
-from harness.messages import Message, ToolCall, Usage
+from harness.history import History
+from harness.log_order import SUMMARY, LogRecord
+from harness.message_records import echo_of, message_of, text_of
+from harness.messages import Message, ToolCall
 from harness.record import Record
 
 UNKNOWN = (
@@ -16,8 +17,6 @@ UNKNOWN = (
     "repeat it."
 )
 NOT_RUN = "Not run: the harness was stopped before this call's turn came."
-SUMMARY = "summary"
-"""The purpose of a request that is no part of the conversation."""
 _SHOWN_CHARACTERS = 200
 """How much is kept of the beginning of arguments that the log has cut."""
 
@@ -27,22 +26,10 @@ class Rebuilt(Record):
 
     messages: tuple[Message, ...] = ()
     """The conversation without its system message; every call has its result."""
-    usage: Usage = Usage()
-    """Of the whole session, summaries included."""
     unknown_calls: tuple[ToolCall, ...] = ()
     """Calls that ran when the harness was stopped; the conversation says that their end is unknown."""
     cut_arguments: int = 0
     """Calls of which the log has only the beginning of the arguments."""
-    model: str = ""
-    workspace: str = ""
-    mode: str = ""
-    ended: str = ""
-    """The stop reason; empty where the session never said that it ended."""
-
-    @property
-    def open_calls(self) -> int:
-        """How many calls were answered as unknown."""
-        return len(self.unknown_calls)
 
 
 def rebuilt(records: Iterable[LogRecord]) -> Rebuilt:
@@ -74,45 +61,32 @@ class _Rebuilding:
     def __init__(self) -> None:
         self._history = History("")
         self._reply: _Reply | None = None
-        self._usage = Usage()
         self._unknown: list[ToolCall] = []
         self._cut: set[int] = set()
-        self._first: LogRecord = {}
-        self._ended = ""
 
     def take(self, record: LogRecord) -> None:
         match record["kind"]:
-            case "session_started":
-                self._first = record
             case "user_message":
                 self._finish_reply()
                 self._history.ask(text_of(record, "text"))
             case "model_response":
-                self._usage += _usage_of(record)
                 if record.get("purpose") != SUMMARY:
                     self._finish_reply()
-                    self._reply = _Reply(text_of(record, "text"), whole_echo(record.get("echo")), record.get("calls"))
+                    self._reply = _Reply(text_of(record, "text"), echo_of(record.get("echo")), record.get("calls"))
             case "call_proposed" | "intent" | "outcome":
                 self._take_call(record)
             case "history_changed":
                 self._finish_reply()
                 self._change(record)
-            case "session_ended":
-                self._ended = str(record.get("stop") or "unknown")
             case _:
-                pass  # decisions, questions, errors: no part of the conversation
+                pass  # the beginning and the end, decisions, questions, errors: no part of the conversation
 
     def result(self) -> Rebuilt:
         self._finish_reply()
         return Rebuilt(
             messages=tuple(self._history.messages[1:]),
-            usage=self._usage,
             unknown_calls=tuple(self._unknown),
             cut_arguments=len(self._cut),
-            model=str(self._first.get("model") or ""),
-            workspace=str(self._first.get("workspace") or ""),
-            mode=str(self._first.get("mode") or ""),
-            ended=self._ended,
         )
 
     def _take_call(self, record: LogRecord) -> None:
@@ -165,16 +139,3 @@ class _Rebuilding:
         if not (isinstance(start, int) and isinstance(stop, int) and isinstance(messages, list)):
             raise ValueError(f"record {record.get('seq')} changes the conversation without sense")  # noqa: TRY004
         self._history.splice(start, stop, [message_of(message) for message in messages])
-
-
-def _usage_of(record: LogRecord) -> Usage:
-    def count(name: str) -> int:
-        value = record.get(name)
-        return value if isinstance(value, int) else 0
-
-    return Usage(
-        input_tokens=count("input_tokens"),
-        output_tokens=count("output_tokens"),
-        cached_tokens=count("cached_tokens"),
-        unreported=count("unreported"),
-    )

@@ -44,6 +44,8 @@ class ToolOutput(Record):
     output_bytes: int | None = None
     """None: the length of `content`."""
     truncated: bool = False
+    printed: str | None = None
+    """What a command printed, where `content` holds more than that; see ToolResult."""
     changed_path: str | None = None
     before_sha256: str | None = None
     after_sha256: str | None = None
@@ -193,6 +195,7 @@ class ToolRegistry:
             duration_ms=round((self._monotonic() - started) * 1000),
             output_bytes=len(output.content) if output.output_bytes is None else output.output_bytes,
             truncated=output.truncated,
+            printed=output.printed,
             changed_path=output.changed_path,
             before_sha256=output.before_sha256,
             after_sha256=output.after_sha256,

@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import TypeAlias
 
-from harness.action_log import MASK
 from harness.actions import Enforcement, JsonValue
-from harness.log_order import LogRecord
+from harness.log_order import MASK, LogRecord
 from harness.record import Record
 
 _FILE_TOOLS = ("read_file", "write_file", "edit_file")

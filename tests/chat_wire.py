@@ -1,16 +1,17 @@
-"""What the tests of the chat adapter share: events as servers write them, and a server that sends given bytes."""
+"""What the tests of the chat adapter share: replies, answers in bytes, and one request through the adapter."""
 
 from __future__ import annotations
 
 import json
-import re
-import select
-import socket
-import threading
-from collections.abc import Sequence
-from contextlib import suppress
-from types import TracebackType
-from typing import Any, BinaryIO, Self
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from chat_events import DONE, STOP, said, sse
+from fault_server import Answer, End, FaultServer, Send, Step, Wait
 
 from harness.errors import ModelError
 from harness.messages import FinishReason, Message, ModelResponse, Role, ToolCall, Usage
@@ -28,35 +29,6 @@ BASH = ToolSpec(
     description="Run a command.",
     parameters={"type": "object", "properties": {"command": {"type": "string"}}, "additionalProperties": False},
 )
-DONE = "[DONE]"
-
-
-def chunk(delta: object = None, finish: object = None, **more: object) -> dict[str, object]:
-    return {"choices": [{"index": 0, "delta": delta if delta is not None else {}, "finish_reason": finish}], **more}
-
-
-def said(content: object, finish: object = None, **more: object) -> dict[str, object]:
-    return chunk({"content": content}, finish, **more)
-
-
-def fragment(
-    arguments: object = None, *, index: object = 0, call_id: object = None, name: object = None
-) -> dict[str, object]:
-    """One tool-call delta; what is None is absent, what is `...` is null."""
-    function = {"name": name, "arguments": arguments}
-    function = {key: None if value is ... else value for key, value in function.items() if value is not None}
-    fields = {"index": index, "id": call_id, "function": function or None}
-    return {key: None if value is ... else value for key, value in fields.items() if value is not None}
-
-
-def calls(*fragments: object) -> dict[str, object]:
-    return chunk({"tool_calls": list(fragments)})
-
-
-def sse(*events: object) -> bytes:
-    return b"".join(
-        b"data: " + (event if isinstance(event, str) else json.dumps(event)).encode() + b"\n\n" for event in events
-    )
 
 
 def reply(text: str = "", *tool_calls: ToolCall, **more: Any) -> ModelResponse:
@@ -89,9 +61,6 @@ def outcome(*pieces: bytes) -> object:
         return type(error), str(error)
 
 
-STOP = chunk(finish="stop")
-
-
 def http(status: int, body: bytes, *headers: str, length: int | None = None) -> bytes:
     lines = (f"HTTP/1.1 {status} Word", f"content-length: {len(body) if length is None else length}", *headers)
     return "\r\n".join((*lines, "connection: close", "", "")).encode() + body
@@ -109,67 +78,41 @@ def stream(*events: object) -> bytes:
 LEFT_OPEN = b"HTTP/1.1 200 OK\r\nx-wire: left open until the client hangs up\r\n\r\n"
 
 
-class Wire:
-    """A server that sends these very bytes, one answer per connection, and keeps what it was sent."""
+Given: TypeAlias = bytes | Sequence[bytes | float] | Callable[[str], bytes]
 
-    def __init__(self, *answers: bytes | Sequence[bytes | float], host: str = "127.0.0.1") -> None:
-        """Take the answers: bytes, or bytes with pauses in seconds between them."""
-        self.heads: list[str] = []
-        self.bodies: list[Any] = []
-        self.hung_up = threading.Event()
-        self._answers = answers
-        self._listener = socket.create_server((host, 0))
-        self.url = f"http://{host}:{self._listener.getsockname()[1]}/v1"
-        self._connection = self._listener
-        self._thread = threading.Thread(target=self._serve)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+class Wire(FaultServer):
+    """A server that sends these very bytes, one answer per connection, which it then closes."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for opened in (self._listener, self._connection):
-            try:
-                opened.shutdown(socket.SHUT_RDWR)  # wakes the thread, whatever it waits for
-            except OSError:
-                pass  # closed already
-        self._thread.join()
-        self._listener.close()
+    def __init__(self, *answers: Given, host: str = "127.0.0.1") -> None:
+        """Take the answers: bytes, bytes with pauses in seconds between them, or a function of the server's own address."""
+        super().__init__([_answer(one) for one in answers], host=host)
 
-    def _serve(self) -> None:
-        for answer in (*self._answers, *[failure(500, "the wire has no more answers")] * 9):
-            try:
-                self._connection, _ = self._listener.accept()
-            except OSError:
-                return
-            self._connection.settimeout(20)
-            with self._connection as connection, connection.makefile("rb") as incoming, suppress(OSError):
-                if self._take(incoming):
-                    self._play(connection, [answer] if isinstance(answer, bytes) else answer)
+    @property
+    def heads(self) -> list[str]:
+        """The heads of all requests, the empty line left out."""
+        return [f"{request.head}\r\n" for request in self.requests]
 
-    def _play(self, connection: socket.socket, answer: Sequence[bytes | float]) -> None:
-        for step in answer:
-            if isinstance(step, bytes):
-                connection.sendall(step)
-            elif select.select([connection], [], [], step)[0]:
-                break  # a client that has sent its request can only hang up
-        first = answer[0]
-        if isinstance(first, bytes) and first.startswith(LEFT_OPEN) and connection.recv(1) == b"":
-            self.hung_up.set()
+    @property
+    def bodies(self) -> list[Any]:
+        """What all requests held."""
+        return [request.json for request in self.requests]
 
-    def _take(self, incoming: BinaryIO) -> bool:
-        """Keep one request; say whether there was one."""
-        head = ""
-        while (line := incoming.readline().decode()) not in ("", "\r\n"):
-            head += line
-        length = re.search(r"content-length: (\d+)", head, re.IGNORECASE)
-        if length is None:
-            return False
-        self.heads.append(head)
-        self.bodies.append(json.loads(incoming.read(int(length[1]))))
-        return True
+
+def _answer(given: Given) -> Answer | Callable[[str], Answer]:
+    match given:
+        case bytes():
+            return _played([given])
+        case Sequence():
+            return _played(given)
+        case _:
+            return lambda url: _played([given(url)])
+
+
+def _played(steps: Sequence[bytes | float]) -> Answer:
+    played: list[Step] = [Send(data=step) if isinstance(step, bytes) else Wait(seconds=step) for step in steps]
+    left_open = isinstance(steps[0], bytes) and steps[0].startswith(LEFT_OPEN)
+    return Answer(steps=(*played, End.STALL if left_open else End.CLOSE))
 
 
 SHORT = Deadlines(connect=5, first_event=20, idle=20, total=60)

@@ -100,7 +100,11 @@ class FaultServer:
     """Plays one answer per request, in order, over however many connections, and then always the same one."""
 
     def __init__(
-        self, answers: Sequence[Answer | Callable[[str], Answer]], *, afterwards: Answer | None = None
+        self,
+        answers: Sequence[Answer | Callable[[str], Answer]],
+        *,
+        afterwards: Answer | None = None,
+        host: str = "127.0.0.1",
     ) -> None:
         """Take the answers; one that has to know the server's own address is a function of its base URL.
 
@@ -119,9 +123,9 @@ class FaultServer:
         self._stopping = threading.Event()
         self._open: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self._listener = socket.create_server((host, 0), backlog=64)
         self.port: int = self._listener.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}/v1"
+        self.url = f"http://{host}:{self.port}/v1"
 
     def __enter__(self) -> Self:
         self._start(self._accept)

@@ -24,6 +24,7 @@ from harness.action_log import ActionLog, read_log
 from harness.actions import Access, Action, Effects, Facet, JsonValue, PathAccess, Place
 from harness.agent import Agent
 from harness.approval import Answer, Approval, Approver, ScriptedAnswers
+from harness.compaction import characters
 from harness.errors import CutReply, LogError, ModelError, ModelFault, ToolError
 from harness.interrupt import Interrupt
 from harness.limits import Limits
@@ -157,9 +158,14 @@ class Probe:
             case "leave a mark":
                 os.close(os.open(f"{self._path}.mark", os.O_WRONLY | os.O_CREAT, 0o600))
             case str(do) if do.startswith("show "):
-                return ToolOutput(content=do.removeprefix("show "), exit_code=0)
+                printed = do.removeprefix("show ")
+                return ToolOutput(content=f"{printed}\n[exit code 0, 0.1 s]", exit_code=0, printed=printed)
             case str(do) if do.startswith("fail DONE"):
-                return ToolOutput(content="DONE", status=ResultStatus.FAILED, exit_code=1)
+                return ToolOutput(content="DONE", status=ResultStatus.FAILED, exit_code=1, printed="DONE")
+            case "stop DONE":
+                return ToolOutput(content="DONE", status=ResultStatus.TIMEOUT, exit_code=0, printed="DONE")
+            case str(do) if do.startswith("say "):
+                return ToolOutput(content=do.removeprefix("say "), exit_code=0)
             case "leave the program":
                 raise Violation("left")
             case "be signalled":
@@ -1390,11 +1396,17 @@ def test_a_change_that_would_part_a_call_from_its_result_changes_nothing_and_is_
 # --- a command that says that it is done -------------------------------------------------------------------------------
 
 MARKER_ROWS: dict[str, tuple[str | None, str, str, bool]] = {
-    "the output begins with the marker": ("DONE", "show DONE\nall green\n[exit code 0, 0.1 s]", "all green", True),
+    "the first line is the marker": ("DONE", "show DONE\nall green", "all green", True),
+    "the answer ends like a tool's note": ("DONE", "show DONE\na\n[exit code 0, 9 s]", "a\n[exit code 0, 9 s]", True),
     "the marker alone": ("DONE", "show DONE", "", True),
+    "the marker with a line end of DOS": ("DONE", "show DONE\r\nb", "b", True),
     "the marker later on": ("DONE", "show x\nDONE", "", False),
+    "a longer word": ("DONE", "show DONE2\nb", "", False),
+    "the tool's own words": ("(no output)", "say (no output)", "", False),
     "no marker is set": (None, "show DONE", "", False),
+    "a marker that is none": (" ", "show \nb", "", False),
     "the command failed": ("DONE", "fail DONE", "", False),
+    "the command was stopped": ("DONE", "stop DONE", "", False),
 }
 
 
@@ -1465,7 +1477,11 @@ def test_what_was_undone_does_not_make_the_next_prompt_long(path: str) -> None:
 
 def test_a_session_goes_on_after_a_fault_and_its_records_give_the_same_conversation(path: str) -> None:
     """A gate error, and an exception that passes through while a tool runs: each call has one result in both."""
-    answers = iter([raising(RuntimeError("bug")), lambda: Approval(answer=Answer.YES, by="t")])
+
+    def yes() -> object:
+        return Approval(answer=Answer.YES, by="t")
+
+    answers = iter([raising(RuntimeError("bug")), yes])
     scene = Scene(
         path,
         reply(call(1, "asked"), call(2, "free")),
@@ -1487,3 +1503,47 @@ def test_a_call_that_was_understood_begins_the_count_of_bad_ones_anew(path: str)
     bad = [ToolCall(id=f"b{n}", name="rm", arguments="{}") for n in range(4)]
     scene = Scene(path, reply(*bad[:2], call(9, "free"), *bad[2:]), DONE, limits=Limits(max_bad_calls=3))
     assert scene.play().stop is StopReason.COMPLETED
+
+
+def test_a_carried_conversation_that_is_not_whole_leaves_nothing_in_the_log(path: str) -> None:
+    scene = Scene(path)
+    parted = [Message(role=Role.TOOL, content="of what?", tool_call_id="c9")]
+    with pytest.raises(ValueError, match="c9"):
+        scene.agent.start(carried=parted, origin={"how": "resumed"})
+    assert scene.log.count == 0
+
+
+def test_an_interrupt_in_the_summary_that_is_due_says_what_it_interrupted(path: str) -> None:
+    script = (reply(call(1, "free", LONG), usage=(900, 50)), KeyboardInterrupt())
+    scene = Scene(path, *script, context_tokens=1_000)
+    result = scene.play()
+    assert (result.stop, result.detail) == (StopReason.INTERRUPTED, "interrupted while the model was summarizing")
+    assert summarized(scene)[-1] == "summary of 2"
+
+
+def test_a_summary_that_is_due_and_cannot_be_had_is_asked_for_once_for_each_reply(path: str) -> None:
+    script = (reply(call(1, "free", LONG), usage=(900, 50)), ModelError("status 500"), DONE)
+    scene = Scene(path, *script, context_tokens=1_000)
+    assert scene.play().stop is StopReason.COMPLETED
+    assert summarized(scene) == ["turn of 2", "summary of 2", "turn of 4"]
+
+
+@pytest.mark.parametrize(("context", "least", "most"), [(10_000, 10_000, 20_000), (None, 30_000, 300_000 // 3)])
+def test_what_a_request_for_a_summary_may_have(path: str, context: int | None, least: int, most: int) -> None:
+    """Two characters for each token that the model takes; of what was too long, the size of which nobody knows, a third."""
+    steps = [reply(call(n, "free", "x" * 3_000)) for n in range(100)]
+    scene = Scene(path, *steps, TOO_LONG, SUMMARY, DONE, context_tokens=context, limits=Limits(max_turns=200))
+    assert scene.play().stop is StopReason.COMPLETED
+    size = sum(len(message.content) for message in scene.model.seen[101])
+    assert least < size <= (most if context else characters(scene.model.seen[100]) // 3)
+
+
+def test_whoever_shows_the_text_may_fail(path: str) -> None:
+    def speak(on_text: OnText, on_retry: OnRetry) -> ModelResponse:
+        on_text("done")
+        return DONE
+
+    def fail(text: str) -> None:
+        raise SystemExit(text)
+
+    assert Scene(path, speak, on_text=fail).play().stop is StopReason.COMPLETED

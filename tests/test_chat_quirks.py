@@ -5,32 +5,28 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from typing import Any
 
 import pytest
 
 from harness.errors import ModelError, ModelFault
 from harness.messages import Message, Role, Usage
+from harness.models.unread_calls import unread_call
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from chat_events import DONE, STOP, calls, chunk, fragment, said, sse
 from chat_wire import (
     BASH,
-    DONE,
     GOOD,
-    STOP,
     USER,
     Asked,
     Wire,
     bash,
-    calls,
-    chunk,
     failure,
-    fragment,
     http,
     reply,
-    said,
-    sse,
     stream,
 )
 
@@ -59,15 +55,16 @@ def test_what_a_server_refuses_is_left_out_from_then_on(
 ) -> None:
     with Wire(*answers) as wire:
         asked = Asked(wire.url, attempts=1)
-        assert [asked.complete(tools=(BASH,)) for _ in range(2)] == [reply("Hi")] * 2
+        learned = len(answers) - 2
+        assert [asked.complete(tools=(BASH,)) for _ in range(2)] == [reply("Hi", retries=learned), reply("Hi")]
     assert [(body["stream"], "stream_options" in body) for body in wire.bodies] == asked_for
-    assert asked.retries == []
+    assert [retry.wait_seconds for retry in asked.retries] == [0.0] * learned
 
 
 def test_what_is_refused_again_without_it_is_told() -> None:
     with (
         Wire(NO_USAGE, NO_USAGE) as wire,
-        pytest.raises(ModelError, match=r"^The provider refused .*stream_options\)\.$"),
+        pytest.raises(ModelError, match=r"^The provider refused .*stream_options\)\. \(tried 2 times\)$"),
     ):
         Asked(wire.url).complete()
     assert len(wire.bodies) == 2
@@ -149,6 +146,21 @@ def test_text_that_only_mentions_such_a_call_is_a_reply(text: str) -> None:
         assert Asked(wire.url).complete(tools=(BASH,)) == reply(text)
 
 
+def test_of_a_long_text_beginning_and_end_are_looked_at() -> None:
+    call, bash_only = UNREAD["Hermes"], frozenset(("bash",))
+    assert unread_call(call + "\n" + "x" * 1_000_000, bash_only) == "bash"
+    assert unread_call("x" * 1_000_000 + "\n" + call, bash_only) == "bash"
+    assert unread_call("x" * 1_000_000 + "\n" + call + "\n" + "x" * 1_000_000, bash_only) == ""
+    assert unread_call("```\n" + "x" * 1_000_000 + "\n" + call, bash_only) == ""
+
+
+def test_a_text_of_nothing_but_marks_is_looked_through_in_no_time() -> None:
+    text = "\n[TOOL_CALLS]" * 2_000_000
+    started = time.monotonic()
+    assert unread_call(text, frozenset(("bash",))) == ""
+    assert time.monotonic() - started < 1
+
+
 def test_a_real_call_beside_such_a_text_counts() -> None:
     with Wire(stream(said(UNREAD["Hermes"]), calls(fragment("{}", call_id="c1", name="bash")), DONE)) as wire:
         assert Asked(wire.url).complete(tools=(BASH,)) == reply(UNREAD["Hermes"], bash("{}"))
@@ -166,8 +178,8 @@ USAGES: dict[str, tuple[dict[str, Any], Usage]] = {
         Usage(input_tokens=9, output_tokens=2, cached_tokens=5),
     ),
     "more cached than there are": (
-        {"usage": {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 50}}},
-        Usage(input_tokens=9, cached_tokens=9),
+        {"usage": {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 50}}},
+        Usage(input_tokens=9, output_tokens=2, cached_tokens=9),
     ),
     "beside the reply, as Groq has it": (
         {"x_groq": {"usage": {"prompt_tokens": 9, "completion_tokens": 2}}},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -12,12 +13,22 @@ from hypothesis import strategies as st
 
 from harness.errors import CutReply, ModelError
 from harness.messages import FinishReason, ModelResponse, ToolCall, Usage
+from harness.models.chat_reply import ChatReply
 from harness.models.failures import FailedTry
 from harness.models.provider_text import excerpt, provider_message
+from harness.models.reply_body import ReplyBody
+from harness.models.wire_ids import told_apart
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from chat_wire import DONE, KEY, STOP, bash, calls, chunk, fragment, outcome, read, reply, said, sse
+from chat_events import DONE, STOP, calls, chunk, fragment, said, sse
+from chat_wire import (
+    KEY,
+    bash,
+    outcome,
+    read,
+    reply,
+)
 
 WHOLE = {
     "text in deltas": (
@@ -33,7 +44,20 @@ WHOLE = {
     "finish length": (sse(said("a"), chunk(finish="length")), reply("a", finish_reason=FinishReason.LENGTH)),
     "finish length by another name": (sse(said("a", "MAX_TOKENS")), reply("a", finish_reason=FinishReason.LENGTH)),
     "finish content_filter": (sse(chunk(finish="content_filter")), reply(finish_reason=FinishReason.CONTENT_FILTER)),
-    "an unknown finish reason is an end": (sse(said("a", "weird")), reply("a")),
+    "an unknown finish reason is an end of text": (sse(said("a", "weird")), reply("a")),
+    "a finish reason of another API": (sse(said("a", "FINISH_REASON_STOP")), reply("a")),
+    "finish length, then stop: the worse holds": (
+        sse(said("a", "length"), STOP, DONE),
+        reply("a", finish_reason=FinishReason.LENGTH),
+    ),
+    "finish content_filter, then stop": (
+        sse(said("a", "content_filter"), STOP),
+        reply("a", finish_reason=FinishReason.CONTENT_FILTER),
+    ),
+    "finish length, then content_filter": (
+        sse(said("a", "length"), chunk(finish="content_filter")),
+        reply("a", finish_reason=FinishReason.LENGTH),
+    ),
     "chunks without choices": (sse({"choices": []}, {"choices": None}, {}, said("a", "stop")), reply("a")),
     "null where a choice, delta or content should be": (
         sse({"choices": [None]}, {"choices": [{"delta": None}]}, said(None), STOP),
@@ -50,9 +74,37 @@ WHOLE = {
         ),
         reply("a", usage=Usage(input_tokens=7, output_tokens=2)),
     ),
-    "usage of wrong types is no usage": (
-        sse(chunk({}, "stop", usage={"prompt_tokens": "7", "completion_tokens": None, "total_tokens": -1})),
+    **{
+        f"usage that is none: {usage}": (sse(chunk({}, "stop", usage=usage)), reply())
+        for usage in (
+            {"prompt_tokens": "7", "completion_tokens": None, "total_tokens": -1},
+            {"prompt_tokens": 7},
+            {"completion_tokens": 7, "total_tokens": 9},
+            {"prompt_tokens": 7.5, "completion_tokens": 1},
+            {"prompt_tokens": 10**13, "completion_tokens": 1},
+            {"prompt_tokens": 10**400, "completion_tokens": 1},
+            {"prompt_tokens": "9" * 99, "completion_tokens": 1},
+            {"prompt_tokens": -7, "completion_tokens": 1},
+            {"prompt_tokens": True, "completion_tokens": 1},
+            {"prompt_tokens": "1e3", "completion_tokens": 1},
+            {"prompt_tokens": "\u0663", "completion_tokens": 1},
+        )
+    },
+    "usage that is no finite number": (
+        sse('{"choices":[{"finish_reason":"stop"}],"usage":{"prompt_tokens":Infinity,"completion_tokens":NaN}}'),
         reply(),
+    ),
+    "usage as text and as floats": (
+        sse(chunk({}, "stop", usage={"prompt_tokens": "1000000", "completion_tokens": 1000000.0})),
+        reply(usage=Usage(input_tokens=1_000_000, output_tokens=1_000_000)),
+    ),
+    "usage whose sum is larger than its parts": (
+        sse(chunk({}, "stop", usage={"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 50000})),
+        reply(usage=Usage(input_tokens=10, output_tokens=49990)),
+    ),
+    "usage whose sum is smaller than its parts": (
+        sse(chunk({}, "stop", usage={"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 2})),
+        reply(usage=Usage(input_tokens=10, output_tokens=5)),
     ),
     "reasoning is not text": (sse(chunk({"reasoning_content": "hm", "reasoning": "hm"}), said("a"), STOP), reply("a")),
     "a refusal is text": (sse(chunk({"refusal": "No."}), STOP), reply("No.")),
@@ -74,9 +126,16 @@ WHOLE = {
     "nothing counts after [DONE]": (sse(STOP, DONE, {"error": "late"}, "garbage"), reply()),
     "one JSON document where a stream was asked for": (
         json.dumps(
-            {"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 1}}
+            {
+                "choices": [{"message": {"content": "a"}, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 1, "completion_tokens": 2},
+            }
         ).encode(),
-        reply("a", usage=Usage(input_tokens=1)),
+        reply("a", usage=Usage(input_tokens=1, output_tokens=2)),
+    ),
+    "a document of text alone, without a finish reason": (
+        json.dumps({"choices": [{"message": {"content": "a"}, "finish_reason": None}]}).encode(),
+        reply("a"),
     ),
     "one JSON document with calls that have neither index nor id": (
         json.dumps(
@@ -90,7 +149,8 @@ WHOLE = {
                                 fragment("", index=None, name="bash"),
                                 fragment("{}", index=None, name="bash"),
                             ],
-                        }
+                        },
+                        "finish_reason": "tool_calls",
                     }
                 ]
             }
@@ -105,6 +165,32 @@ WHOLE = {
         sse(said("a"), {"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}]}),
         reply("a"),
     ),
+    "a whole message after its deltas, which alone has the calls": (
+        sse(
+            said("a"),
+            {"choices": [{"message": {"tool_calls": [fragment("{}", call_id="c1", name="bash")]}}]},
+            STOP,
+        ),
+        reply("a", bash("{}")),
+    ),
+    "chunks of other choices are left out": (
+        sse(
+            {"choices": [{"index": 1, "delta": {"content": "x"}}, {"index": 0, "delta": {"content": "a"}}]},
+            {"choices": [{"index": 1, "delta": {"content": "y"}, "finish_reason": "length"}]},
+            {"choices": [{"index": "0", "delta": {"content": "b"}, "finish_reason": "stop"}]},
+        ),
+        reply("ab"),
+    ),
+    "every chunk has an id of its own": (
+        sse(*(said(text, id=f"i{text}") for text in "abcd"), {**STOP, "id": "ie"}, DONE),
+        reply("abcd"),
+    ),
+    "an empty id before the real one": (sse(chunk({}, id=""), said("a", id="i"), {**STOP, "id": "i"}), reply("a")),
+    "what stands beside is no error": (
+        sse({"code": 0, "message": "success"}, {"type": "ping"}, {"status": "ok"}, said("a"), STOP),
+        reply("a"),
+    ),
+    "a key twice, saying the same": (b'data: {"id":"i","choices":[{"finish_reason":"stop"}],"id":"i"}\n\n', reply()),
 }
 
 
@@ -114,7 +200,7 @@ def test_a_stream_becomes_a_reply(wire: bytes, expected: ModelResponse) -> None:
 
 
 A, B = '{"a":', "1}"
-CALLS = {
+CALLS: dict[str, tuple[list[object], tuple[ToolCall, ...]]] = {
     "as the API does it": (
         [calls(fragment("", call_id="c1", name="bash")), calls(fragment(A)), calls(fragment(B))],
         (bash(),),
@@ -250,13 +336,49 @@ CALLS = {
         [calls(fragment(piece, call_id="c1", name="bash")) for piece in ('{"a":"\\', '"}', '"}')],
         (bash('{"a":"\\"}"}'),),
     ),
-    "two calls share an id: the second gets its own": (
+    "one call at two indexes is one": (
         [calls(fragment("{}", call_id="x", name="bash")), calls(fragment("{}", index=1, call_id="x", name="bash"))],
-        (bash("{}", call_id="x"), bash("{}", call_id="call_1")),
+        (bash("{}", call_id="x"),),
     ),
     "a call that is sent twice, with its id and its index, is one": (
         [calls(fragment(A, call_id="c1", name="bash")), calls(fragment(B))] * 2,
         (bash(),),
+    ),
+    "two calls of one id that differ: the second gets its own": (
+        [
+            calls(fragment("{}", call_id="x", name="bash")),
+            calls(fragment('{"a":1}', index=1, call_id="x", name="bash")),
+        ],
+        (bash("{}", call_id="x"), bash(call_id="call_1")),
+    ),
+    "a whole call in an event that comes twice is one": (
+        [calls(fragment('{"a":1}', call_id="c1", name="bash"))] * 2,
+        (bash(),),
+    ),
+    "a call that is sent twice without an index is one": (
+        [calls(fragment('{"a":1}', index=None, call_id="c1", name="bash"))] * 2,
+        (bash(),),
+    ),
+    "arguments that are no object are text": (
+        [
+            calls(fragment(value, index=index, call_id=f"c{index}", name="bash"))
+            for index, value in enumerate(([], 0, False))
+        ],
+        (bash("[]", call_id="c0"), bash("0", call_id="c1"), bash("false", call_id="c2")),
+    ),
+    "an object with a key twice stays one": (
+        [
+            '{"choices":[{"delta":{"tool_calls":[{"id":"c1","function":{"name":"bash","arguments":{"a":{"b":1,"b":2}}}}]}}]}'
+        ],
+        (bash('{"a": {"b": 1, "b": 2}}'),),
+    ),
+    "an object with numbers that are none stays one": (
+        ['{"choices":[{"delta":{"tool_calls":[{"id":"c1","function":{"name":"bash","arguments":{"a":NaN}}}]}}]}'],
+        (bash('{"a": NaN}'),),
+    ),
+    "an id with a signature in it, as LiteLLM has it, is kept short": (
+        [calls(fragment("{}", call_id="call_1__thought__" + "s" * 9000, name="bash"))],
+        (bash("{}", call_id="call_51cdfeb171c9067bb5c929f48d6bb942"),),
     ),
     "a made-up id is never one that is there": (
         [calls(fragment("{}", call_id="call_1", name="bash")), calls(fragment("{}", index=1, call_id="", name="bash"))],
@@ -281,7 +403,17 @@ def test_an_id_that_an_earlier_turn_used_is_replaced() -> None:
     assert read(wire, taken=frozenset({"call_0", "call_1"})) == ("", reply("", bash("{}", call_id="call_2")))
 
 
+def test_many_calls_without_ids_after_a_long_history_cost_little() -> None:
+    taken = frozenset(f"call_{number}" for number in range(1, 200_001))
+    started = time.monotonic()
+    found = told_apart([bash(call_id="")] * 128, taken)
+    assert time.monotonic() - started < 1
+    assert [call.id for call in found] == [f"call_{number}" for number in range(200_001, 200_129)]
+
+
 CUT = "The reply was cut off: the stream ended without a finish reason or [DONE]; nothing of it was used"
+DOUBT = "The reply cannot be told for certain:"
+ONE_CALL = "; nothing of it was used (0 characters of text, 1 tool calls)."
 BROKEN = {
     "a stream that just ends": (sse(said("abc")), CutReply, f"{CUT} (3 characters of text, 0 tool calls begun)."),
     "a stream that ends within arguments": (
@@ -295,13 +427,153 @@ BROKEN = {
         f"{CUT} (3 characters of text, 0 tool calls begun).",
     ),
     "comments alone": (b": nothing but comments\n\n", CutReply, f"{CUT} (0 characters of text, 0 tool calls begun)."),
-    "finish reason error": (
-        sse(said("a", "error")),
+    **{
+        f"finish reason {word}": (
+            sse(calls(fragment("{}", call_id="c1", name="bash")), chunk(finish=word), STOP, DONE),
+            CutReply,
+            (
+                f"The provider broke the reply off (finish reason {word!r}); nothing of it was used (0 characters of text, "
+                "1 tool calls begun)."
+            ),
+        )
+        for word in ("error", "insufficient_system_resource", "network_error", "cancel", "pause_turn", "timeout")
+    },
+    "a finish reason that nobody knows, with calls": (
+        sse(calls(fragment("{}", call_id="c1", name="bash")), chunk(finish="odd " + "x" * 999), DONE),
         CutReply,
-        (
-            "The provider broke the reply off (finish reason 'error'); nothing of it was used (1 characters "
-            "of text, 0 tool calls begun)."
+        f"{DOUBT} it has tool calls, and nobody knows its finish reason 'odd {'x' * 196}...'{ONE_CALL}",
+    ),
+    "a finish reason that is no text, with calls": (
+        sse(calls(fragment("{}", call_id="c1", name="bash")), chunk(finish=["stop"])),
+        CutReply,
+        f"""{DOUBT} it has tool calls, and nobody knows its finish reason "['stop']"{ONE_CALL}""",
+    ),
+    "a call goes on after the finish reason": (
+        sse(calls(fragment("{", call_id="c1", name="bash")), STOP, calls(fragment("}")), DONE),
+        CutReply,
+        f"{DOUBT} pieces of a call came after the finish reason, and none after those{ONE_CALL}",
+    ),
+    "a call goes on after the finish reason, and the stream ends": (
+        sse(calls(fragment("{", call_id="c1", name="bash")), STOP, calls(fragment("}"))),
+        CutReply,
+        f"{CUT} (0 characters of text, 1 tool calls begun).",
+    ),
+    "a whole message whose calls are others than the deltas": (
+        sse(
+            calls(fragment("{}", call_id="c1", name="bash")),
+            {"choices": [{"message": {"tool_calls": [fragment('{"a":1}', call_id="c1", name="bash")]}}]},
+            STOP,
         ),
+        CutReply,
+        f"{DOUBT} the calls came in pieces and then as a whole, and the two differ{ONE_CALL}",
+    ),
+    "a stream in which another begins": (
+        sse(
+            {**calls(fragment("{}", call_id="c1", name="bash")), "id": "i"},
+            {**calls(fragment("{}", call_id="c2", name="bash")), "id": "j"},
+            {**STOP, "id": "j"},
+        ),
+        CutReply,
+        f"{DOUBT} chunks of different ids were mixed{ONE_CALL.replace('1', '2')}",
+    ),
+    "another choice is finished, ours is not": (
+        sse(
+            calls(fragment('{"a":', call_id="c1", name="bash")),
+            {"choices": [{"index": 1, "delta": {"tool_calls": [fragment("1}")]}, "finish_reason": "stop"}]},
+            DONE,
+        ),
+        CutReply,
+        f"{DOUBT} it has more than one choice, and the first has no finish reason{ONE_CALL}",
+    ),
+    "a document with calls and no finish reason": (
+        json.dumps({"choices": [{"message": {"tool_calls": [fragment("{}", name="bash")]}}]}).encode(),
+        CutReply,
+        f"{DOUBT} it has tool calls and no finish reason{ONE_CALL}",
+    ),
+    "one chunk in place of a stream": (
+        json.dumps(calls(1)).encode(),
+        ModelError,
+        'The answer is JSON, but no reply: {"choices": [{"index": 0, "delta": {"tool_calls": [1]}, "finish_reason": null}]}',
+    ),
+    "a list of chunks in place of a stream": (
+        json.dumps([STOP, STOP]).encode(),
+        ModelError,
+        (
+            'The answer is JSON, but no reply: [{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}, {"choices": '
+            '[{"index": 0, "delta": {}, "finish_reason": "stop"}]}]'
+        ),
+    ),
+    "a list of one reply": (
+        b'[{"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}]}]',
+        ModelError,
+        'The answer is JSON, but no reply: [{"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}]}]',
+    ),
+    "a document of another choice": (
+        b'{"choices": [{"index": 1, "message": {"content": "a"}, "finish_reason": "stop"}]}',
+        ModelError,
+        'The answer is JSON, but no reply: {"choices": [{"index": 1, "message": {"content": "a"}, "finish_reason": "stop"}]}',
+    ),
+    **{
+        f"a document that ends early: {text}": (
+            text.encode(),
+            CutReply,
+            (
+                f"The reply was cut off: its JSON ends early, after {len(text)} bytes; nothing of it was used "
+                "(0 characters of text, 0 tool calls begun)."
+            ),
+        )
+        for text in (
+            '{"choices": [{"mess',
+            '{"a": 1',
+            '{"a": ',
+            '{"a": tr',
+            '{"a": -',
+            '{"a": 1e',
+            "{",
+            '{"a": "\\u00',
+            "[{}",
+        )
+    },
+    **{
+        f"an error of another form: {value}": (
+            sse(calls(fragment("{}", call_id="c1", name="bash")), value, DONE),
+            FailedTry,
+            f"The provider broke the reply off: {said_by}",
+        )
+        for value, said_by in (
+            ({"type": "error", "message": "boom", "code": 500}, "boom"),
+            ({"code": 500, "message": "boom"}, "boom"),
+            ({"message": "boom"}, "boom"),
+            ({"detail": "boom"}, "boom"),
+            ({"code": 1302}, '{"code": 1302}'),
+            ({"errors": ["boom"], "choices": []}, '{"errors": ["boom"], "choices": []}'),
+        )
+    },
+    "a key twice, saying otherwise": (
+        b'data: {"choices":[{"delta":{},"finish_reason":"length","finish_reason":"stop"}]}\n\n',
+        ModelError,
+        (
+            "The provider sent JSON in which 'finish_reason' stands twice and differs: "
+            '{"choices":[{"delta":{},"finish_reason":"length","finish_reason":"stop"}]}'
+        ),
+    ),
+    "arguments twice": (
+        b'data: {"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"{}","arguments":"{1}"}}]}}]}\n\n',
+        ModelError,
+        (
+            "The provider sent JSON in which 'arguments' stands twice and differs: "
+            '{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"{}","arguments":"{1}"}}]}}]}'
+        ),
+    ),
+    "a name that is none for its length": (
+        sse(calls(fragment("{}", call_id="c1", name="x" * 257)), STOP),
+        CutReply,
+        "The provider sent a tool call whose name is longer than 256 characters; nothing of the reply was used.",
+    ),
+    "an id that is none for its length": (
+        sse(*[calls(fragment(call_id=f"{number}" * 30_000, name="bash")) for number in range(3)], STOP),
+        CutReply,
+        "The provider sent a tool call whose id is longer than 65536 characters; nothing of the reply was used.",
     ),
     "[DONE] and nothing else": (
         sse(DONE),
@@ -389,6 +661,14 @@ BROKEN = {
 @pytest.mark.parametrize(("wire", "kind", "text"), BROKEN.values(), ids=BROKEN)
 def test_what_is_no_whole_reply_is_an_error(wire: bytes, kind: type[ModelError], text: str) -> None:
     assert outcome(wire) == (kind, text)
+
+
+def test_a_finish_reason_does_not_repeat_the_key() -> None:
+    body = ReplyBody(ChatReply(KEY), secret=KEY)
+    body.feed(sse(calls(fragment("{}", call_id="c1", name="bash")), chunk(finish=f"no {KEY}"), DONE))
+    body.end()
+    with pytest.raises(CutReply, match=r"finish reason 'no \[key\]'"):
+        body.response()
 
 
 def test_arguments_nested_about_as_deep_as_the_parser_allows_end_well() -> None:

@@ -161,6 +161,7 @@ def test_nothing_of_openai_goes_to_another_provider(program: Program) -> None:
     }  # fmt: skip
     head = heard(program, "--provider", "vllm")
     assert ("of-openai" in head, "authorization: bearer none" in head) == (False, True)
+    assert ("of-openai" in heard(program), "of-openai-3" in heard(program)) == (True, True)  # a proxy of one's own
     own = heard(program, "--provider", "openai")
     assert ("bearer of-openai-1" in own, "of-openai-3" in own, "of-openai-2" in own) == (True, True, False)
 
@@ -233,14 +234,14 @@ def test_show_is_toml_that_says_the_same_again(program: Program) -> None:
     path = write_config(
         program,
         'base_url = "https://llm.example.org/v1"\nkey_variable = "CORP_KEY"\nmodel = "a\\"b"\n'
-        '[prices."a\\"b"]\ninput = 1\noutput = 2\n[deadlines]\nidle = 3\n',
+        '[prices."a\\"b"]\ninput = 1\noutput = 2\n[prices.other]\ninput = 3\noutput = 4\n[deadlines]\nidle = 3\n',
     )
     first = program.run("config", "show")
     assert (first.code, first.err, "sk-" in first.out) == (0, "", False)
     assert "# key: CORP_KEY is set" in first.out.splitlines()
     table = tomllib.loads(first.out)
     assert (table["model"], table["deadlines"]["idle"]) == ('a"b', 3.0)
-    assert table["prices"] == {'a"b': {"input": 1.0, "output": 2.0}}
+    assert table["prices"] == {'a"b': {"input": 1.0, "output": 2.0}, "other": {"input": 3.0, "output": 4.0}}
     path.write_text(first.out)
     again = program.run("config", "show")
     assert (again.code, again.out) == (0, first.out)

@@ -147,6 +147,16 @@ def test_a_marker_ends_the_run(program: Program) -> None:
     assert (done.code, done.out, len(program.players[0].requests)) == (0, "the rest\n", 1), done.err
 
 
+def test_the_persons_own_instructions_may_be_behind_a_link(program: Program) -> None:
+    """As their configuration may: it is they who made it. What a repository links to is never read."""
+    config = program.home.parent / "config" / "harness"
+    config.mkdir(parents=True)
+    (program.home / "dotfiles.md").write_text("Answer in rhyme.")
+    (config / "AGENTS.md").symlink_to(program.home / "dotfiles.md")
+    run(program, "go")
+    assert "\nAnswer in rhyme.\n--- end of " in first_messages(program)[0]
+
+
 @pytest.mark.parametrize("why", ["others than you may write it", "lies inside the workspace"])
 def test_what_the_configuration_names_is_held_to_what_holds_for_it(program: Program, why: str) -> None:
     """The template that config.toml names, and the person's own AGENTS.md."""

@@ -102,6 +102,16 @@ def killed_in_a_call(program: Program, policy: str, *calls: str) -> Path:
 
 
 class TestList:
+    def test_only_the_folder_of_the_workspace_is_read(self, program: Program, policy: str) -> None:
+        """Whoever has many projects waits for the logs of one."""
+        session = run(program, policy, "look", Reply(text="one"))
+        (log,) = program.logs()
+        elsewhere = log.parent.parent / "other-00000000"
+        elsewhere.mkdir()
+        (elsewhere / log.name).write_bytes(log.read_bytes())
+        counts = [program.run("sessions", "list", *words).out.count(session) for words in ((), ("--all",))]
+        assert counts == [1, 2]
+
     def test_one_line_a_session_the_newest_last(self, program: Program, policy: str) -> None:
         first = run(program, policy, "\n  look around \x1b[2J\nand more", Reply(text="one"))
         second = run(program, policy, "again", Reply(text="two"))
@@ -377,9 +387,7 @@ def test_a_run_goes_on_with_a_session(program: Program) -> None:
     session = program.records()[0]["session"]
     done = program.run("run", "say it again", "--base-url", url, "--resume", str(session)[:6])
     assert (done.code, done.out) == (0, "as I said\n"), done.err
-    messages = program.players[0].requests[1]["messages"]
-    assert isinstance(messages, list)
-    assert [one["content"] for one in messages[1:]] == ["which colour?", "it is blue", "say it again"]
+    assert [text for _, text in messages(program)] == ["which colour?", "it is blue", "say it again"]
     assert old.read_bytes() == before
     assert f"resumed session {session}" in done.err
     assert program.run("run", "go", "--base-url", url, "--resume", "nothing-like-it").code == 2

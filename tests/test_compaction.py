@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.compaction import Plan, characters, due, plan, split_summary, without_turn
+from harness.compaction import MAX_SUMMARY_CHARACTERS, Plan, characters, due, plan, split_summary, without_turn
 from harness.history import History, pairing_problem
 from harness.messages import Message, Role, ToolCall, Usage
 
@@ -27,8 +27,12 @@ def conversation(*turns: tuple[str, Sequence[str]]) -> History:
     return history
 
 
+def looked(history: History, *, keep: int = 20_000, request: int = 200_000) -> Plan | None:
+    return plan(history.messages, keep_characters=keep, request_characters=request)
+
+
 def planned(history: History, *, keep: int = 20_000, request: int = 200_000) -> Plan:
-    found = plan(history.messages, keep_characters=keep, request_characters=request)
+    found = looked(history, keep=keep, request=request)
     assert found is not None
     return found
 
@@ -85,12 +89,12 @@ def test_the_prompt_of_a_turn_that_is_done_does_not_wait_for_an_answer() -> None
 def test_what_is_not_worth_a_request(history: History) -> None:
     if len(history.messages) == 3:
         del history.messages[2]
-    assert plan(history.messages) is None
+    assert looked(history) is None
 
 
 def test_a_short_past_is_not_worth_a_request_however_little_is_kept() -> None:
     history = conversation(("one", []), ("two", ["x" * 100]))
-    assert plan(history.messages, keep_characters=150) is None
+    assert looked(history, keep=150) is None
 
 
 def test_an_earlier_summary_is_summarized_too_and_stands_once() -> None:
@@ -112,7 +116,7 @@ def test_an_earlier_summary_is_summarized_too_and_stands_once() -> None:
 def test_a_summary_alone_is_not_summarized_again() -> None:
     history = conversation(("one", ["x" * 5_000]), ("two", ["y"]))
     after(history, planned(history, keep=100), "s" * 10_000)
-    assert plan(history.messages, keep_characters=100) is None
+    assert looked(history, keep=100) is None
 
 
 def test_the_summary_cannot_end_itself_early() -> None:
@@ -233,6 +237,20 @@ def test_a_long_prompt_of_the_person_stays_word_for_word() -> None:
         Message(role=Role.ASSISTANT, content="", tool_calls=(ToolCall(id="c1", name="t", arguments="{}"),)),
         Message(role=Role.TOOL, content="z" * 50_000, tool_call_id="c1"),
     ]
-    made = plan(messages)
+    made = plan(messages, keep_characters=20_000, request_characters=200_000)
     assert made is not None
     assert split_summary(made.replacement("done so far")[0].content)[1] == prompt
+
+
+def test_of_a_long_summary_the_beginning_is_kept() -> None:
+    made = Plan(start=0, stop=2, request=(), prompt="my own words").replacement("s" * (MAX_SUMMARY_CHARACTERS + 999))
+    assert made[0].content.count("s" * 1_000) == MAX_SUMMARY_CHARACTERS // 1_000
+    assert split_summary(made[0].content)[1] == "my own words"
+
+
+def test_what_only_begins_like_a_summary_is_the_persons_own() -> None:
+    """Without the mark of its end it is none: nothing of theirs may be lost at the next one."""
+    (made,) = Plan(start=0, stop=2, request=(), prompt="").replacement("a summary")
+    pasted = made.content.removesuffix("[End of the summary.]") + "and what do you make of this?"
+    assert split_summary(pasted) == ("", pasted)
+    assert without_turn(Message(role=Role.USER, content=pasted)) == ()

@@ -44,6 +44,7 @@ bytes = 1000
 events = 2000
 calls = 3
 argument_characters = 4000
+event_bytes = 900
 
 [prices."some-model"]
 input = 1.25
@@ -89,10 +90,11 @@ def test_every_key_is_taken_with_its_line() -> None:
         "bounds.events": (2000, "c.toml:22"),
         "bounds.calls": (3, "c.toml:23"),
         "bounds.argument_characters": (4000, "c.toml:24"),
+        "bounds.event_bytes": (900, "c.toml:25"),
     }
     assert file.prices == {
-        "some-model": Setting(value=Prices(input=1.25, output=10.0, cached_input=0.0), origin="c.toml:26"),
-        "other": Setting(value=Prices(input=1.0, output=2.0), origin="c.toml:31"),
+        "some-model": Setting(value=Prices(input=1.25, output=10.0, cached_input=0.0), origin="c.toml:27"),
+        "other": Setting(value=Prices(input=1.0, output=2.0), origin="c.toml:32"),
     }
 
 
@@ -465,7 +467,7 @@ def test_defaults_are_those_of_the_endpoint() -> None:
         name: (getattr(Deadlines(), name), "default") for name in ("connect", "first_event", "idle", "total")
     }
     assert {name: whole.value for name, whole in found.bounds.items()} == {
-        name: getattr(ReplyBounds(), name) for name in ("bytes", "events", "calls", "argument_characters")
+        name: getattr(ReplyBounds(), name) for name in ("bytes", "event_bytes", "events", "calls", "argument_characters")
     }
     assert told(found, "attempts", "retry_seconds", "context_tokens", "prices", "system", "instructions") == [
         (Endpoint().attempts, "default"),
@@ -483,7 +485,7 @@ def test_what_only_the_file_says() -> None:
         (3, "/conf/c.toml:8"),
         (60.0, "/conf/c.toml:9"),
         (128_000, "/conf/c.toml:10"),
-        (Prices(input=1.25, output=10.0, cached_input=0.0), "/conf/c.toml:26"),
+        (Prices(input=1.25, output=10.0, cached_input=0.0), "/conf/c.toml:27"),
         ("/conf/prompt.md", "/conf/c.toml:11"),
         (False, "/conf/c.toml:12"),
     ]

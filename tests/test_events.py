@@ -25,6 +25,24 @@ EVENTS = {
 }
 
 
+LONGEST = {
+    "a line": (b"data: 1234567890", 16),
+    "an event of many lines": (b"data: 12345\n" * 10, 60),
+    "events one by one": (b"data: 12345\n\n" * 10, 11),
+    "a comment": (b":123456789\n", 10),
+    "a byte-order mark, and nothing": (b"\xef\xbb\xbf", 3),
+}
+
+
+@pytest.mark.parametrize(("wire", "expected"), LONGEST.values(), ids=LONGEST)
+def test_the_longest_line_or_event_is_known_while_it_comes(wire: bytes, expected: int) -> None:
+    for size in range(1, len(wire) + 1):
+        decoder = EventDecoder()
+        for start in range(0, len(wire), size):
+            decoder.feed(wire[start : start + size])
+        assert decoder.longest == expected
+
+
 @pytest.mark.parametrize(("wire", "expected"), EVENTS.values(), ids=EVENTS)
 def test_bytes_become_events_wherever_they_are_cut(wire: bytes, expected: list[tuple[str, bytes]]) -> None:
     def events(*pieces: bytes) -> list[tuple[str, bytes]]:

@@ -29,11 +29,31 @@ def started(send: Callable[[], Iterator[bytes]], hang_up: Callable[[], None] = n
     return exchange
 
 
+def wait_until(true: Callable[[], bool]) -> None:
+    until = time.monotonic() + 5
+    while not true():
+        assert time.monotonic() < until
+        time.sleep(0.001)
+
+
 def test_pieces_come_in_order_and_then_the_end() -> None:
     exchange = started(lambda: iter([b"a", b"", b"b" * 3 * CREDIT_BYTES]))
-    assert [exchange.take(5) for _ in range(4)] == [b"a", b"", b"b" * 3 * CREDIT_BYTES, None]
+    assert [exchange.take(5) for _ in range(3)] == [b"a", b"b" * 3 * CREDIT_BYTES, None]
     assert exchange.close() is True
     assert exchanges() == []
+
+
+def test_an_empty_piece_is_a_moment_to_stop() -> None:
+    begun = threading.Event()
+
+    def send() -> Iterator[bytes]:
+        while True:
+            begun.set()
+            yield b""
+
+    exchange = started(send)
+    assert begun.wait(5)
+    assert (exchange.close(), exchanges()) == (False, [])
 
 
 def test_what_the_sending_raises_is_raised_where_it_is_waited_for() -> None:
@@ -88,12 +108,12 @@ def test_who_does_not_take_holds_up_the_sending() -> None:
             yield b"x"
 
     exchange = started(send)
-    time.sleep(0.1)
-    assert sent == CREDITS + 1
-    assert exchange.take(5) == b"x"
-    time.sleep(0.05)
-    assert sent == CREDITS + 2
+    for taken in range(3):
+        wait_until(lambda taken=taken: sent >= CREDITS + 1 + taken)  # type: ignore[misc]  # bound at once
+        assert sent == CREDITS + 1 + taken
+        assert exchange.take(5) == b"x"
     assert (exchange.close(), exchanges()) == (False, [])
+    assert sent <= CREDITS + 4
 
 
 def test_big_pieces_take_many_places() -> None:
@@ -106,7 +126,7 @@ def test_big_pieces_take_many_places() -> None:
             yield bytes(CREDITS * CREDIT_BYTES * 3)
 
     exchange = started(send)
-    time.sleep(0.1)
+    wait_until(lambda: sent >= 2)
     assert sent == 2  # one in the queue, one that waits for a place
     assert [len(exchange.take(5) or b"") for _ in range(20)] == [CREDITS * CREDIT_BYTES * 3] * 20  # type: ignore[arg-type]
     assert exchange.take(5) is None

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from harness.action_log import ActionLog, read_log
 from harness.actions import JsonValue
-from harness.history import History, message_json, message_of, pairing_problem
+from harness.history import History, pairing_problem
 from harness.log_order import LogRecord
+from harness.message_records import message_json, message_of
 from harness.messages import Message, Role, ToolCall
 from harness.models.openai_chat import Conversation
 from harness.models.scripted import request_problem
-from harness.rebuilding import NOT_RUN, UNKNOWN, rebuilt
+from harness.rebuilding import NOT_RUN, UNKNOWN, Rebuilt, rebuilt
 
 
 def call(identity: str, name: str = "bash", arguments: str = "{}") -> ToolCall:
@@ -316,31 +317,13 @@ class TestRebuilt:
         return {**common, "arguments": "{}", **fields}
 
     def test_nothing(self) -> None:
-        found = rebuilt([])
-        assert (found.messages, found.ended, found.model) == ((), "", "")
-
-    def test_what_the_first_and_the_last_record_say(self) -> None:
-        end: LogRecord = {"kind": "session_ended", "stop": "completed"}
-        found = rebuilt(self.records(self.response(0, "hi"), end))
-        assert (found.model, found.workspace, found.mode, found.ended) == ("m1", "/w", "run", "completed")
-
-    def test_the_usage_of_every_request(self) -> None:
-        found = rebuilt(
-            self.records(
-                self.response(0, "hi", input_tokens=10, output_tokens=2, cached_tokens=4),
-                self.response(0, "s", purpose="summary", input_tokens=3, output_tokens=1, unreported=1),
-                self.response(0, "hi", input_tokens=None),
-            )
-        )
-        usage = found.usage
-        assert (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.unreported) == (13, 3, 4, 1)
+        assert rebuilt([]) == Rebuilt()
 
     def test_the_calls_whose_end_is_unknown_are_named(self) -> None:
         found = rebuilt(
             self.records(self.response(2), self.proposed(1), self.proposed(2), {"kind": "intent", "call": 1})
         )
         assert found.unknown_calls == (call("c1"),)
-        assert found.open_calls == 1
         assert [message.content for message in found.messages[2:]] == [UNKNOWN, NOT_RUN]
 
     def test_arguments_that_the_log_cut_are_json_that_says_so(self) -> None:

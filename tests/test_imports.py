@@ -21,13 +21,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # that nothing imports upward. DESIGN.md of the project says why the layers are these.
 LAYERS = {
     "version": "",
-    "errors": "",
     "record": "",
+    "messages": "record",
+    "errors": "messages",
     "visible": "",
     "paths": "",
     "toml_lines": "",
     "interrupt": "",
-    "messages": "record",
     "limits": "record",
     "actions": "messages record",
     "matchers": "record",
@@ -57,22 +57,24 @@ LAYERS = {
     "model": "messages record tool",
     "prices": "messages record",
     "observers": "log_order messages",
-    "history": "action_log actions log_order messages record",
-    "rebuilding": "actions history log_order messages record",
+    "message_records": "actions log_order messages",
+    "history": "messages record",
+    "rebuilding": "actions history log_order message_records messages record",
     "compaction": "actions messages record",
-    "session": "history messages",
+    "session": "action_log actions history message_records messages",
     "run": "action_log limits messages prices session",
     "answers": "action_log actions errors gate interrupt messages rebuilding rules run tool",
-    "asking": "action_log actions compaction errors history interrupt messages model rebuilding run session tool",
-    "agent": "version action_log actions answers approval asking compaction errors gate interrupt limits log_order messages "
-    "model observers policy prices record run session tool",
+    "asking": "action_log actions errors interrupt log_order messages model run tool",
+    "summarizing": "action_log asking compaction errors messages run",
+    "agent": "version action_log actions answers approval asking compaction errors gate history interrupt limits log_order "
+    "messages model observers policy prices record run session summarizing tool",
     "before_images": "",
     "procfs": "record",
     "guard": "procfs",
     "sandbox": "paths record",
     "tools": "actions before_images errors guard limits matchers messages paths procfs programs record sandbox shell "
     "small_files tool visible workspace",
-    "undo": "action_log actions log_order record",
+    "undo": "actions log_order record",
     "restoring": "actions before_images errors record tools undo visible workspace",
     "models": "actions errors messages model record tool",
 }
@@ -86,9 +88,10 @@ SHARED = {
         "pages processes reach replacing spill start survivors temporary wall_notes".split()
     ),
     "models": frozenset(
-        "addresses assembly chat_body chat_calls chat_echo chat_reply connections deadline endpoint events exchange "
-        "failures lessons openai_client openai_wire provider_text reading reply_body request_body "
-        "responses_body responses_items responses_reply retries scripted scripted_responses unread_calls wire_ids".split()
+        "addresses answer_body answer_check assembly chat_body chat_calls chat_echo chat_reply connections deadline endpoint "
+        "events exchange failures lessons openai_client openai_wire provider_text reading reply_body request_body "
+        "responses_body responses_echo responses_items responses_reply retries scripted scripted_responses unread_calls "
+        "wire_ids wire_json".split()
     ),
     # What models are written in, and what several of them say alike; git's tables are four files for their length.
     "programs": frozenset(
@@ -110,11 +113,12 @@ POWERS = {
     "observers": "queue threading time",
     "run": "time",
     "gate": "time",
+    "models.answer_body": "zlib",
+    "models.answer_check": "time",
     "models.connections": "socket",
     "models.exchange": "queue signal threading",
     "models.loopback": "socket threading",
     "models.openai_chat": "time",
-    "models.openai_client": "time",
     "models.openai_responses": "time",
     "models.openai_wire": "random threading time",
     "models.reading": "time",
@@ -166,10 +170,11 @@ PURE = (
     "models.addresses", "models.assembly", "models.chat_body", "models.chat_calls", "models.chat_echo",
     "models.chat_reply", "models.deadline", "models.endpoint", "models.events", "models.failures", "models.lessons",
     "models.presets", "models.provider_text", "models.reply_body", "models.request_body", "models.responses_body",
-    "models.responses_items", "models.responses_reply", "models.retries", "models.scripted", "models.scripted_responses",
-    "models.unread_calls", "models.wire_ids",
+    "models.responses_echo", "models.responses_items", "models.responses_reply", "models.retries", "models.scripted",
+    "models.scripted_responses",
+    "models.unread_calls", "models.wire_ids", "models.wire_json",
     "paths", "policy", "record", "rule_examples", "rules", "toml_lines",
-    "compaction", "history", "rebuilding", "visible",
+    "compaction", "history", "message_records", "rebuilding", "visible",
     "sandbox.attempts", "sandbox.capabilities", "sandbox.system_calls", "sandbox.walls", "undo",
     *(f"shell.{name}" for name in SHELL),
 )  # fmt: skip

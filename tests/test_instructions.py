@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.instructions import MAX_FILE_BYTES, as_context, find_instructions
+from harness.instructions import MAX_FILE_BYTES, as_context, find_instructions, instructions_of
 
 
 def lay(folder: Path, text: str = "", name: str = "AGENTS.md") -> Path:
@@ -27,7 +27,8 @@ def repository(tmp_path: Path) -> Path:
 
 
 def texts(root: Path, own: Path | None = None) -> list[str]:
-    return [file.text for file in find_instructions(str(root), own=str(own) if own else None).files]
+    read = instructions_of(str(own), own.read_bytes()) if own else None
+    return [file.text for file in find_instructions(str(root), own=read).files]
 
 
 def skipped(root: Path) -> list[tuple[str, str]]:
@@ -50,7 +51,9 @@ def test_outside_every_repository_the_own_file_alone(tmp_path: Path) -> None:
 def test_the_persons_own_file_comes_first(repository: Path, tmp_path: Path) -> None:
     lay(repository)
     assert texts(repository, lay(tmp_path / "config")) == ["of config", "of repo"]
-    assert texts(repository, tmp_path / "nowhere" / "AGENTS.md") == ["of repo"]
+    none = tmp_path / "blank"
+    none.write_text(" \n")
+    assert texts(repository, none) == ["of repo"]
 
 
 def test_a_link_is_never_followed(repository: Path, tmp_path: Path) -> None:
@@ -122,3 +125,11 @@ def test_a_further_hard_link_is_passed_over(repository: Path, tmp_path: Path) ->
 def test_a_blank_file_a_mark_and_odd_bytes(repository: Path, data: bytes, expected: list[str]) -> None:
     (repository / "AGENTS.md").write_bytes(data)
     assert texts(repository) == expected
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to another")
+def test_a_file_of_ones_own_in_a_folder_of_somebody_elses_above_the_workspace_is_passed_over(repository: Path) -> None:
+    """Whoever owns the folder can put any file of the person's there by a rename."""
+    lay(repository)
+    os.chown(repository, 65534, 65534)
+    assert (texts(repository / "a"), [path for path, _ in skipped(repository / "a")]) == ([], ["../AGENTS.md"])

@@ -272,3 +272,14 @@ def test_what_a_command_prints_is_heard_between_its_intent_and_its_outcome(tmp_p
     begun, ended = heard.index("record intent"), heard.index("record outcome")
     assert begun < heard.index("output one") < heard.index("two") < ended
     assert hearing.heard[-1] == "end completed"
+
+
+def test_the_wait_at_the_end_is_for_all_of_them_together() -> None:
+    stuck = [Blocked(), Blocked(), Blocked()]
+    hub = Observers(stuck)
+    hub.text("x")
+    started = time.monotonic()
+    hub.end(RunResult(stop=StopReason.COMPLETED, text=""))
+    assert PARTING_SECONDS <= time.monotonic() - started < 2 * PARTING_SECONDS
+    for one in stuck:
+        one.let.set()

@@ -331,7 +331,58 @@ CALLS: dict[str, tuple[bytes, ModelResponse]] = {
         sse(completed(function(None), function("", "{}"))),
         reply("", bash(call_id="call_1"), bash("{}", "call_2")),
     ),
-    "the same id twice": (sse(completed(function(), function())), reply("", bash(), bash(call_id="call_1"))),
+    "the same call twice": (sse(completed(function(), function())), reply("", bash())),
+    "the same call twice, at two places": (sse(done(function()), done(function(), 1), completed()), reply("", bash())),
+    "a beginning that comes again without an id": (
+        sse(added(function(None, "")), added(function(None, "")), piece('{"a":1}'), completed()),
+        reply("", bash(call_id="call_1")),
+    ),
+    "no id in the end of all, and a call of each name": (
+        sse(
+            added(function(None, "", id="f1")),
+            piece('{"a":1}'),
+            added(function(None, "", "two", id="f2"), 1),
+            piece('{"b":2}', 1),
+            completed(function(None, "", id="f1"), function(None, "", "two", id="f2")),
+        ),
+        reply("", bash(call_id="call_1"), bash('{"b":2}', "call_2", "two")),
+    ),
+    "two calls at one place, of which the second has no arguments yet": (
+        sse(
+            added(function(None, "", id="f1")),
+            piece('{"a":1}', item_id="f1"),
+            added(function(None, "", "two", id="f2")),
+            completed(),
+        ),
+        reply("", bash(call_id="call_1"), bash("", "call_2", "two")),
+    ),
+    "two calls without places and ids": (
+        sse(
+            added(function(None, ""), None),
+            piece('{"a":1}', None),
+            added(function(None, "", "two"), None),
+            piece('{"b":2}', None),
+            completed(),
+        ),
+        reply("", bash(call_id="call_1"), bash('{"b":2}', "call_2", "two")),
+    ),
+    "a status that says nothing": (
+        sse(completed(function(status=None), function("c2", status=""))),
+        reply("", bash(), bash(call_id="c2")),
+    ),
+    "a call that began and was not said to end": (
+        sse(added(function(arguments="", status="in_progress")), piece('{"a":1}'), completed()),
+        reply("", bash()),
+    ),
+    "no reason why it should be incomplete": (
+        sse(completed(function(), incomplete_details={"reason": None})),
+        reply("", bash()),
+    ),
+    "completed again after the end": (sse(completed(function()), completed(function())), reply("", bash())),
+    "the response begins twice under one id": (
+        sse(*[event("created", response={"id": "r1"})] * 2, completed(function(), id="other")),
+        reply("", bash()),
+    ),
     "arguments of a call that never began": (
         sse(piece('{"a":1}'), completed()),
         reply("", bash(call_id="call_1", name="")),
@@ -425,6 +476,102 @@ FAILED = {
         ModelFault.SERVER,
         "it gave no reason",
     ),
+    **{
+        f"completed by the event, {state} by the response": (
+            sse(event("completed", response=document(function(), state=state))),
+            CutReply,
+            ModelFault.SERVER,
+            f"'{state}'",
+        )
+        for state in ("in_progress", "queued", "expired", "cancelled")
+    },
+    **{
+        f"a call that is {state} in a reply that is completed": (
+            sse(completed(function(status=state))),
+            CutReply,
+            ModelFault.SERVER,
+            "a call that is",
+        )
+        for state in ("in_progress", "failed", "expired")
+    },
+    "a call that ended incomplete, and an output without it": (
+        sse(done(function(status="incomplete")), completed()),
+        CutReply,
+        ModelFault.SERVER,
+        "a call that is incomplete",
+    ),
+    "completed, with a reason why it is incomplete": (
+        sse(completed(function(), incomplete_details={"reason": "odd"})),
+        CutReply,
+        ModelFault.SERVER,
+        "'odd'",
+    ),
+    "incomplete after it was completed": (
+        sse(completed(function()), incomplete("max_output_tokens", function())),
+        CutReply,
+        ModelFault.SERVER,
+        "'incomplete'",
+    ),
+    "failed after it was completed": (
+        sse(completed(function()), event("failed", response={})),
+        CutReply,
+        ModelFault.SERVER,
+        "'failed'",
+    ),
+    "an error after it was completed": (
+        sse(completed(function()), {"type": "error", "message": "boom"}),
+        CutReply,
+        ModelFault.SERVER,
+        "'error'",
+    ),
+    "a call goes on after the end": (
+        sse(added(function(arguments="")), piece('{"a":1}'), completed(), piece(" ")),
+        CutReply,
+        ModelFault.SERVER,
+        "went on",
+    ),
+    "a call begins after the end": (
+        sse(completed(), added(function())),
+        CutReply,
+        ModelFault.SERVER,
+        "went on",
+    ),
+    "one call id for two calls": (
+        sse(completed(function(), function(arguments='{"a":2}'))),
+        CutReply,
+        ModelFault.SERVER,
+        "two calls with one id",
+    ),
+    "one call id under two names": (
+        sse(added(function(arguments="")), piece('{"a":1}'), done(function(arguments="", name="two")), completed()),
+        CutReply,
+        ModelFault.SERVER,
+        "two calls with one id",
+    ),
+    "two responses in one stream": (
+        sse(
+            event("created", response={"id": "r1"}),
+            done(function()),
+            event("created", response={"id": "r2"}),
+            done(function("c2"), 1),
+            completed(),
+        ),
+        CutReply,
+        ModelFault.SERVER,
+        "two responses",
+    ),
+    "an end that states no arguments of a call that nobody knows": (
+        sse(added(function(None, "")), piece('{"a":1}'), completed(message("x"), function("c7", ""))),
+        CutReply,
+        ModelFault.SERVER,
+        "arguments",
+    ),
+    "a long reason with the key in it": (
+        sse(incomplete(f"{KEY[:9]}\u200b{KEY[9:]} {KEY} " + "A" * 100_000)),
+        CutReply,
+        ModelFault.SERVER,
+        "[key] [key] AAA",
+    ),
     "an error event": (
         sse(delta("a"), {"type": "error", "code": "rate_limit_exceeded", "message": "slow", "param": None}),
         ModelError,
@@ -440,6 +587,7 @@ def test_what_did_not_end_is_no_reply(wire: bytes, kind: type[ModelError], fault
         read(wire)
     assert (isinstance(raised.value, CutReply), raised.value.fault) == (kind is CutReply, fault)
     assert said in str(raised.value)
+    assert len(str(raised.value)) < 500
 
 
 THREE = [function(f"c{number}") for number in range(3)]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -13,41 +15,43 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 
 import pytest
 
 from harness.errors import CutReply, ModelError, ModelFault
+from harness.messages import Usage
 from harness.models.endpoint import Deadlines, Endpoint, Quirks, ReplyBounds
 from harness.models.openai_chat import OpenAIChat
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from chat_events import DONE, STOP, calls, chunk, fragment, said, sse
 from chat_wire import (
-    DONE,
     GOOD,
     KEY,
     LEFT_OPEN,
-    STOP,
     USER,
     Asked,
     Wire,
     busy,
-    calls,
-    chunk,
     failure,
-    fragment,
     http,
     reply,
-    said,
-    sse,
     stream,
 )
+from fault_server import Answer, FaultServer, Send, chunks, head, whole
 
 
 def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
+
+
+def resident_pages() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1])
 
 
 def exchanges() -> list[threading.Thread]:
@@ -93,12 +97,6 @@ LATE: dict[str, tuple[Sequence[bytes | float], Deadlines, type[ModelError], str]
         ModelError,
         "{url} sent nothing for 0.5 s.",
     ),
-    "a dribble in the body of an error": (
-        [b"HTTP/1.1 503 Busy\r\n\r\n", *paused(b"x", 0.05, 100)],
-        Deadlines(first_event=0.5),
-        ModelError,
-        "{url} sent nothing for 0.5 s.",
-    ),
     "silence after an event": (
         [LEFT_OPEN + FIRST, 9.0],
         Deadlines(first_event=9, idle=0.5),
@@ -140,6 +138,179 @@ def test_deadlines_are_kept_and_leave_nothing_behind(
         assert descriptors() <= before + 1  # the server's end
     assert (type(raised.value), str(raised.value)) == (kind, text.replace("{url}", wire.url))
     assert raised.value.fault is ModelFault.TIMEOUT
+
+
+STATUS_ALONE: dict[str, tuple[Sequence[bytes | float], ModelFault]] = {
+    "a dribble": ([b"HTTP/1.1 503 Busy\r\n\r\n", *paused(b"x", 0.05, 100)], ModelFault.SERVER),
+    "silence": ([b"HTTP/1.1 401 No\r\ncontent-length: 9\r\n\r\n", 9.0], ModelFault.AUTHENTICATION),
+    "nothing but the head of gzip": (
+        [b"HTTP/1.1 404 No\r\ncontent-encoding: gzip\r\n\r\n" + gzip.compress(b"")[:10], 9.0],
+        ModelFault.NOT_FOUND,
+    ),
+    "an encoding that nobody asked for": (
+        [b"HTTP/1.1 401 No\r\ncontent-encoding: br\r\n\r\n" + b"x" * 9],
+        ModelFault.AUTHENTICATION,
+    ),
+    "what calls itself gzip": (
+        [b"HTTP/1.1 401 No\r\ncontent-encoding: gzip\r\n\r\n" + b"x" * 9],
+        ModelFault.AUTHENTICATION,
+    ),
+    "a body that breaks": ([b"HTTP/1.1 401 No\r\ncontent-length: 99\r\n\r\nx"], ModelFault.AUTHENTICATION),
+}
+
+
+@pytest.mark.parametrize(("steps", "fault"), STATUS_ALONE.values(), ids=STATUS_ALONE)
+def test_an_error_status_holds_however_its_body_ends(steps: Sequence[bytes | float], fault: ModelFault) -> None:
+    status = bytes(steps[0] if isinstance(steps[0], bytes) else b"").split(b" ")[1].decode()
+    with Wire(steps) as wire:
+        asked = Asked(wire.url, attempts=1, deadlines=Deadlines(first_event=0.5))
+        asked.model.warm_up()
+        with taking(0, 3), pytest.raises(ModelError) as raised:
+            asked.complete()
+        assert exchanges() == []
+    assert (raised.value.fault, f"(HTTP {status}" in str(raised.value)) == (fault, True), raised.value
+
+
+def test_all_that_moves_a_request_is_bound_by_one_deadline() -> None:
+    moved: Sequence[bytes | float] = [b"", 0.3, redirect(307, "/v1/again")]
+    with Wire(*[moved] * 5) as wire:
+        asked = Asked(wire.url, attempts=1, deadlines=Deadlines(first_event=0.5))
+        asked.model.warm_up()
+        with taking(0.49, 1.0), pytest.raises(ModelError, match=r" sent nothing for 0\.5 s\.$"):
+            asked.complete()
+
+
+PACKED = gzip.compress(sse(said("Hi"), STOP, DONE))
+UNREADABLE = {
+    "another encoding": (PACKED, "content-encoding: br"),
+    "two layers": (gzip.compress(PACKED), "content-encoding: gzip, gzip"),
+    "two layers in two lines": (gzip.compress(PACKED), "content-encoding: gzip\r\nContent-Encoding: gzip"),
+    "a word that nobody knows": (b"x", f"content-encoding: {KEY}"),
+}
+
+
+@pytest.mark.parametrize(("body", "header"), UNREADABLE.values(), ids=UNREADABLE)
+def test_an_encoding_that_was_not_asked_for_is_not_read(body: bytes, header: str) -> None:
+    with Wire(http(200, body, header)) as wire, pytest.raises(ModelError, match=" was not asked for ") as raised:
+        Asked(wire.url).complete()
+    assert (raised.value.fault, KEY in str(raised.value)) == (ModelFault.REPLY, False)
+
+
+@pytest.mark.parametrize("header", ["gzip", "GZIP, identity", "x-gzip"])
+def test_gzip_is_asked_for_and_read(header: str) -> None:
+    with Wire(http(200, PACKED, f"content-encoding: {header}")) as wire:
+        assert Asked(wire.url).complete() == reply("Hi")
+    assert re.findall("(?im)^accept-encoding: (.*)\r$", wire.heads[0]) == ["gzip"]
+
+
+def test_what_unpacks_to_nothing_is_let_go_at_once() -> None:
+    """Empty blocks of deflate: the thread that unpacks them has nothing to hand on, and stops all the same."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    empty = packer.compress(b"") + packer.flush(zlib.Z_FULL_FLUSH) + b"\x00\x00\x00\xff\xff" * 20_000_000
+    with Wire([LEFT_OPEN.replace(b"x-wire: ", b"content-encoding: gzip\r\nx-wire: "), empty, 9.0]) as wire:
+        asked = Asked(wire.url, attempts=1, deadlines=Deadlines(first_event=0.2))
+        asked.model.warm_up()
+        with taking(0.19, 1.0), pytest.raises(ModelError):
+            asked.complete()
+        assert exchanges() == []
+
+
+def test_a_bomb_of_gzip_meets_the_bounds_step_by_step() -> None:
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    bomb = b"".join(packer.compress(b" " * 1_000_000) for _ in range(300)) + packer.flush()
+    before = resident_pages()
+    with Wire(http(200, bomb, "content-encoding: gzip")) as wire:
+        asked = Asked(wire.url, attempts=1, bounds=ReplyBounds(bytes=20_000_000))
+        with pytest.raises(ModelError, match="20000000 bytes"):
+            asked.complete()
+    assert resident_pages() - before < 100_000_000 // os.sysconf("SC_PAGE_SIZE")
+
+
+EARLY = {
+    "by its length": lambda body: head(200, f"content-length: {len(body)}") + body,
+    "in chunks": lambda body: head(200, "transfer-encoding: chunked") + chunks(body),
+}
+
+
+@pytest.mark.parametrize("form", EARLY.values(), ids=EARLY)
+def test_an_answer_that_came_too_early_is_not_that_to_the_next_request(form: Callable[[bytes], bytes]) -> None:
+    first, second = (form(sse(said(text), STOP, DONE)) for text in ("one", "two"))
+    with FaultServer([Answer(steps=(Send(data=first + first),)), Answer(steps=(Send(data=second),))]) as server:
+        with closing(Asked(server.url, attempts=1).model) as model:
+            texts = [model.complete(USER, (), on_text=lambda _: None, on_retry=print).text for _ in range(2)]
+        assert (texts, len(server.requests), server.connections) == (["one", "two"], 2, 2)
+
+
+def test_an_error_that_came_too_early_is_not_the_next_answer() -> None:
+    twice = (head(500, "content-length: 2") + b"no") * 2
+    with FaultServer([Answer(steps=(Send(data=twice),)), whole(sse(said("two"), STOP, DONE))]) as server:
+        asked = Asked(server.url, attempts=2)
+        assert asked.complete().text == "two"
+        asked.model.close()
+        assert (len(server.requests), server.connections) == (2, 2)
+
+
+def test_a_previous_reply_is_not_the_next_one() -> None:
+    """What comes only when the next request is on its way cannot be told by the connection."""
+    first, second = (
+        stream(said(text, None, id=name), chunk(finish="stop", id=name), DONE)
+        for text, name in (("one", "a"), ("two", "b"))
+    )
+    with Wire(first, first, second) as wire:
+        asked = Asked(wire.url, attempts=2)
+        assert [asked.complete().text for _ in range(2)] == ["one", "two"]
+    assert [retry.reason for retry in asked.retries] == [
+        "The server answered with its previous reply; nothing of it was used. The reply begins again."
+    ]
+
+
+def test_a_server_that_gives_one_id_to_all_is_believed_unless_it_repeats_itself() -> None:
+    answers = [
+        stream(said(text, None, id="same"), chunk(finish="stop", id="same"), DONE) for text in ("one", "two", "one")
+    ]
+    with Wire(*answers) as wire:
+        asked = Asked(wire.url, attempts=1)
+        assert [asked.complete().text for _ in range(3)] == ["one", "two", "one"]
+
+
+USED = {"prompt_tokens": 7, "completion_tokens": 3}
+USAGE = Usage(input_tokens=7, output_tokens=3)
+SPENT: dict[str, tuple[bytes, Usage]] = {
+    "broken off, and reported": (stream(said("a"), chunk(finish="error", usage=USED)), USAGE),
+    "cut off, and reported": (stream(said("a", usage=USED)), USAGE),
+    "cut off, and not reported": (stream(said("a")), Usage(unreported=1)),
+    "a status": (busy(), Usage()),
+    "an error before anything": (stream({"error": {"code": 502, "message": "x"}}), Usage()),
+    "no connection": (b"", Usage()),
+}
+
+
+@pytest.mark.parametrize(("answer", "used"), SPENT.values(), ids=SPENT)
+def test_what_a_failed_try_used_is_told(answer: bytes, used: Usage) -> None:
+    with Wire(*[answer] * 2) as wire:
+        asked = Asked(wire.url, attempts=2)
+        with pytest.raises(ModelError) as raised:
+            asked.complete()
+    assert ([retry.usage for retry in asked.retries], raised.value.usage or Usage()) == ([used], used)
+
+
+def test_what_a_dropped_reply_used_is_told() -> None:
+    with Wire(stream(chunk(usage=USED), said("x" * 100), STOP)) as wire, pytest.raises(ModelError) as raised:
+        Asked(wire.url, bounds=ReplyBounds(events=2)).complete()
+    assert raised.value.usage == USAGE
+
+
+def test_a_request_that_is_sent_otherwise_is_told_and_counted() -> None:
+    taught = [failure(400, "stream_options is not known"), failure(400, "streaming is not supported with tools")]
+    with Wire(*taught, GOOD) as wire:
+        asked = Asked(wire.url, attempts=1)
+        assert asked.complete() == reply("Hi", retries=2)
+    assert asked.slept == []
+    assert [(retry.attempt, retry.attempts, retry.wait_seconds) for retry in asked.retries] == [(1, 2, 0), (2, 3, 0)]
+    assert asked.retries[0].reason == (
+        "The provider refused the request (HTTP 400: stream_options is not known). It is asked again in the way that the "
+        "server takes."
+    )
 
 
 def test_events_that_come_in_time_are_waited_for() -> None:
@@ -471,10 +642,11 @@ ELSEWHERE = ["https://127.0.0.1:{port}/v1", "//localhost:{port}/v1", "http://127
 
 @pytest.mark.parametrize("location", ELSEWHERE)
 def test_another_scheme_host_or_port_is_another_origin(location: str) -> None:
-    wire = Wire()
-    wire._answers = (redirect(307, location.replace("{port}", wire.url.split(":")[2].removesuffix("/v1"))),)
+    def answer(url: str) -> bytes:
+        return redirect(307, location.replace("{port}", url.split(":")[2].removesuffix("/v1")))
+
     refused = r" redirects the request to .* nothing was sent there\."
-    with wire, pytest.raises(ModelError, match=refused) as raised:
+    with Wire(answer) as wire, pytest.raises(ModelError, match=refused) as raised:
         Asked(wire.url).complete()
     assert (raised.value.fault, len(wire.bodies)) == (ModelFault.REQUEST, 1)
 

@@ -330,13 +330,20 @@ def test_an_error_of_the_litellm_proxy(litellm: str, model: str, key: str, fault
 # --- both majors of openai -----------------------------------------------------------------------------------------
 
 
+MAJOR_TESTS = [
+    f"tests/test_{name}.py"
+    for name in ("openai_chat", "openai_responses", "openai_wire", "azure", "wire_contract", "wire_cases")
+]
+"""As `.ci/run` plays them on the oldest version that is supported."""
+
+
 @pytest.mark.parametrize("major", MAJORS)
 def test_the_wire_cases_on_a_major_of_openai(major: str) -> None:
     name = "openai-" + "".join(c for c in major if c.isdigit())
     needs = ("pytest>=8.3", "hypothesis>=6.100", "pathspec>=1,<2", "prompt-toolkit>=3.0.47,<4", "rich>=13.9,<16")
     python = _venv(name, (major, *needs))
     done = subprocess.run(
-        [python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "tests/test_wire_cases.py"],
+        [python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *MAJOR_TESTS],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": ROOT},
         capture_output=True,

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from harness.models.endpoint import Quirks
-from harness.models.presets import PRESETS, Api, Preset, preset_of
+from harness.models.presets import PRESETS, Preset, preset_of
 
 ROWS = [pytest.param(preset, id=name) for name, preset in PRESETS.items()]
 NAMED = (
@@ -30,7 +30,6 @@ def test_a_row_is_fit_for_use(preset: Preset) -> None:
         assert re.fullmatch(r"[A-Z][A-Z0-9_]*|", variable)
     assert preset.base_url is None or preset.base_url.startswith(("https://", "http://localhost:"))
     assert preset.documentation.startswith("https://")
-    assert preset.api in preset.apis
     assert all(host == host.lower() and "/" not in host for host in preset.hosts)
 
 
@@ -89,4 +88,3 @@ def test_what_is_known_of_some_servers() -> None:
     assert PRESETS["deepseek"].quirks.echo == ("reasoning_content",)
     assert PRESETS["openai"].quirks.echo == ()
     assert PRESETS["azure"].api_version_variable == "OPENAI_API_VERSION"
-    assert Api.RESPONSES not in PRESETS["anthropic"].apis

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness.cli.config import OPENAI_URL, Settings, resolve
 from harness.cli.config_file import ConfigFile, parse_config
-from harness.cli.provider import NO_KEY, NO_PROVIDER, endpoint_of, model_from, secrets_of
+from harness.cli.provider import NO_KEY, NO_PROVIDER, OPENAI_ONLY, endpoint_of, model_from, not_for, secrets_of
 from harness.errors import UsageError
 from harness.models.addresses import shown_address
 from harness.models.endpoint import Deadlines, Endpoint, ReplyBounds
@@ -270,3 +270,28 @@ def test_secrets_are_known_by_their_name_and_by_what_the_configuration_calls_the
 )
 def test_an_address_is_shown_without_what_may_be_secret(url: str, shown: str) -> None:
     assert shown_address(url) == shown
+
+
+GROQ = "https://api.groq.com/openai/v1"
+# What is given (flags, variables, file), and whether what the SDK reads of OpenAI's own goes there.
+OPENAI_S: dict[str, tuple[dict[str, str], dict[str, str], str, bool]] = {
+    "OpenAI": ({}, {}, "", True),
+    "OpenAI by name": ({"provider": "openai"}, {}, "", True),
+    "OpenAI by name, behind a proxy of one's own": ({"provider": "openai", "base_url": URL}, {}, "", True),
+    "an address that nobody knows, with OpenAI's key": ({"base_url": URL}, {}, "", True),
+    "the same by a variable": ({}, {"OPENAI_BASE_URL": URL}, "", True),
+    "on this machine": ({"base_url": "http://localhost:4000/v1"}, {}, "", True),
+    "another provider by name": ({"provider": "groq"}, {}, "", False),
+    "a local one by name": ({"provider": "vllm"}, {}, "", False),
+    "another provider by its address": ({"base_url": GROQ}, {}, "", False),
+    "the same by a variable of OpenAI's": ({}, {"OPENAI_BASE_URL": GROQ}, "", False),
+    "an address with a key of its own": ({}, {}, f'base_url = "{URL}"\nkey_variable = "CORP_KEY"\n', False),
+}
+
+
+@pytest.mark.parametrize(("flags", "environment", "file", "sent"), OPENAI_S.values(), ids=OPENAI_S)
+def test_what_is_openai_s_goes_to_openai_alone(
+    flags: dict[str, str], environment: dict[str, str], file: str, sent: bool
+) -> None:
+    found = settings({"model": "m", **flags}, {**KEYS, **environment}, file)
+    assert not_for(found) == (() if sent else OPENAI_ONLY)

@@ -20,20 +20,17 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import wire_rows_faults as faults
 import wire_rows_replies as replies
+from chat_events import CALLED, calls, said, sse
 from fault_server import Answer, End, FaultServer, FullListener, Repeat, Send, chunked, chunks, head
 from wire_cases import (
-    CALLED,
     ENDPOINT,
     FINE,
     Case,
     Given,
     Stage,
-    calls,
     failure,
     one,
     play,
-    said,
-    sse,
     wait_for_threads,
 )
 
@@ -85,7 +82,8 @@ def test_a_fault_by_the_responses_api(case: Case, tmp_path: Path) -> None:
 
 
 def test_there_are_enough_cases() -> None:
-    assert sum(len(rows) for rows in TABLES.values()) >= 165
+    """As many as there were, so that no table can fall out of sight."""
+    assert sum(len(rows) for rows in TABLES.values()) >= 340
 
 
 # --- redirects -----------------------------------------------------------------------------------------------------
@@ -129,21 +127,25 @@ INTERRUPTED: dict[str, tuple[Given, ...]] = {
     "after text": (chunked(Send(data=PAR), End.STALL),),
     "in text for ever": (chunked(Repeat(data=PAR, pause=0.001)),),
     "after a call": (chunked(Send(data=chunks(sse(calls(one())), last=b"")), End.STALL),),
-    "after the finish reason": (chunked(Send(data=chunks(sse(calls(one())), last=b"")), End.STALL),),
+    "after the finish reason": (chunked(Send(data=chunks(sse(calls(one()), CALLED), last=b"")), End.STALL),),
     "in the wait before a retry": (failure(503, "busy", "retry-after: 30"),),
-    "in a long body": (chunked(Send(data=chunks(sse(said("x" * 50_000_000)), last=b"")), End.STALL),),
+    "in a long body": (chunked(Send(data=chunks(sse(said("x" * 30_000_000)), last=b"")), End.STALL),),
 }
 
 
 def interrupted(stage: Stage, after: float) -> tuple[StopReason, float]:
-    """Run a prompt; a real signal strikes `after` seconds. Return the end, and how long the signal took to have effect."""
-    struck: list[float] = []
+    """Run a prompt; a real signal strikes `after` seconds. Return the end, and how long after that it came.
+
+    The function of a signal runs late where the main thread is inside C: the time is taken from when the signal was due.
+    """
+    struck: list[int] = []
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        struck.append(time.monotonic())
+        struck.append(number)
         stage.interrupt.request()
 
     before = signal.signal(signal.SIGALRM, on_signal)
+    due = time.monotonic() + after
     signal.setitimer(signal.ITIMER_REAL, after)
     try:
         result = stage.agent.run("go", stage.session)
@@ -152,9 +154,8 @@ def interrupted(stage: Stage, after: float) -> tuple[StopReason, float]:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     stage.close(result)
-    # The function of a signal runs late where the main thread is inside C; so the time is taken from when it was due.
     assert struck
-    return result.stop, ended - struck[0]
+    return result.stop, ended - due
 
 
 @pytest.mark.parametrize("answers", INTERRUPTED.values(), ids=INTERRUPTED)
@@ -163,12 +164,9 @@ def test_an_interrupt_takes_effect_at_once(answers: tuple[Given, ...], tmp_path:
     with FaultServer(answers, afterwards=FINE) as server:
         stage = Stage(str(tmp_path), replace(ENDPOINT, base_url=server.url), sleep=time.sleep)
         stage.chat.warm_up()
-        started = time.monotonic()
         stop, took = interrupted(stage, 0.3)
-        whole = time.monotonic() - started
         assert (stop, stage.reached) == (StopReason.INTERRUPTED, [])
-        assert took < 0.3
-        assert whole < 0.6 + 0.3
+        assert 0 < took < 0.3
         assert len(server.requests) == 1
     wait_for_threads(threads)
 
@@ -178,11 +176,9 @@ def test_an_interrupt_takes_effect_while_connecting(tmp_path: Path) -> None:
         endpoint = replace(ENDPOINT, base_url=listener.url, deadlines=Deadlines(connect=3))
         stage = Stage(str(tmp_path), endpoint)
         stage.chat.warm_up()
-        started = time.monotonic()
         stop, took = interrupted(stage, 0.3)
         assert stop is StopReason.INTERRUPTED
-        assert took < 0.3
-        assert time.monotonic() - started < 0.9
+        assert 0 < took < 0.3
 
 
 def test_a_connection_that_nobody_takes_has_a_deadline(tmp_path: Path) -> None:
@@ -203,14 +199,13 @@ def test_a_text_that_blocks_the_screen_does_not_lose_the_reply(tmp_path: Path) -
     """A slow observer: the reply is the same, and the call of it runs once."""
     answer = chunked(Send(data=chunks(sse(*[said("x")] * 20, calls(one()), CALLED))))
     with FaultServer([answer], afterwards=FINE) as server:
-        stage = Stage(str(tmp_path), replace(ENDPOINT, base_url=server.url))
         seen: list[str] = []
 
         def slowly(text: str) -> None:
             time.sleep(0.01)
             seen.append(text)
 
-        stage.agent._on_text = slowly
+        stage = Stage(str(tmp_path), replace(ENDPOINT, base_url=server.url), on_text=slowly)
         result = stage.agent.run("go", stage.session)
         stage.close(result)
     assert (result.stop, len(stage.reached), "".join(seen)) == (StopReason.COMPLETED, 1, "x" * 20 + "ok")

@@ -34,7 +34,7 @@ from wire_contract import (
 )
 
 GO = (Message(role=Role.USER, content="go"),)
-LEAST_ROWS = 70
+LEAST_ROWS = 75
 
 
 def endpoint(url: str) -> Endpoint:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from chat_events import CALLED, DONE, STOP, calls, fragment, said, sse
 from fault_server import Answer, End, FaultServer, Send, Step, chunked, status, until_close, whole
 
 from harness.action_log import ActionLog, read_log
@@ -49,38 +50,6 @@ Given: TypeAlias = Answer | Callable[[str], Answer]
 
 # --- bytes ---------------------------------------------------------------------------------------------------------
 
-DONE = "[DONE]"
-
-
-def chunk(delta: object = None, finish: object = None, **more: object) -> dict[str, object]:
-    """Return one completion chunk."""
-    return {"choices": [{"index": 0, "delta": delta if delta is not None else {}, "finish_reason": finish}], **more}
-
-
-def said(content: object, finish: object = None, **more: object) -> dict[str, object]:
-    return chunk({"content": content}, finish, **more)
-
-
-def fragment(
-    arguments: object = None, *, index: object = 0, call_id: object = None, name: object = None
-) -> dict[str, object]:
-    """Return one tool-call delta; what is None is absent, what is `...` is null."""
-    function = {"name": name, "arguments": arguments}
-    function = {key: None if value is ... else value for key, value in function.items() if value is not None}
-    fields = {"index": index, "id": call_id, "type": "function", "function": function or None}
-    return {key: None if value is ... else value for key, value in fields.items() if value is not None}
-
-
-def calls(*fragments: object, finish: object = None) -> dict[str, object]:
-    return chunk({"tool_calls": list(fragments)}, finish)
-
-
-def sse(*events: object) -> bytes:
-    """Return events as a stream; texts are data as they are."""
-    return b"".join(
-        b"data: " + (event if isinstance(event, str) else json.dumps(event)).encode() + b"\n\n" for event in events
-    )
-
 
 def stream(*events: object) -> Answer:
     """Return an answer that streams `events` and leaves the connection open."""
@@ -105,7 +74,6 @@ def one(
     return fragment(do("a") if arguments is ... else arguments, index=index, call_id=call_id, name=name)
 
 
-STOP, CALLED = chunk(finish="stop"), chunk(finish="tool_calls")
 FINE, FINE_DOCUMENT = stream(said("ok"), STOP, DONE), document({"content": "ok"})
 FINE_RESPONSE = stream(
     {
@@ -287,6 +255,7 @@ class Stage:
         limits: Limits | None = None,
         sleep: Callable[[float], None] | None = None,
         api: Api = Api.CHAT,
+        on_text: Callable[[str], None] | None = None,
     ) -> None:
         self.path = os.path.join(folder, "log.jsonl")
         self.reached: list[tuple[ToolCall, Mapping[str, JsonValue]]] = []
@@ -305,7 +274,7 @@ class Stage:
             log=self.log,
             limits=limits,
             system="be careful",
-            on_text=self.shown.append,
+            on_text=on_text or self.shown.append,
             interrupt=self.interrupt,
         )
         self.session = self.agent.start()

@@ -6,6 +6,7 @@ import json
 import time
 from email.utils import formatdate
 
+from chat_events import CALLED, DONE, STOP, calls, chunk, fragment, said, sse
 from fault_server import (
     Answer,
     End,
@@ -23,27 +24,19 @@ from fault_server import (
 )
 from wire_cases import (
     CALL,
-    CALLED,
-    DONE,
     ENDPOINT,
     FINE,
     KEY,
-    STOP,
     Case,
     broken,
     calling,
-    calls,
-    chunk,
     cut,
     do,
     document,
     failing,
     failure,
     fine,
-    fragment,
     one,
-    said,
-    sse,
     stream,
 )
 
@@ -145,9 +138,9 @@ CUTS |= {
             )
         ]
         * 2,
-        requests=1,
-        least=True,
-        stop=CUT_OR_ERROR,
+        requests=2,
+        waits=(0.5,),
+        stop=(StopReason.CUT,),
         fault=REPLY,
         document=(
             until_close(Send(data=b'{"choices": [{"message": {"tool_calls"'), End.CLOSE, kind="application/json"),
@@ -339,6 +332,15 @@ IN_BAND: dict[str, Case] = {
         "long",
         least=True,
     ),
+    **{
+        f"an error of another form, after a call: {value}": _passing(whole(sse(calls(one()), value, DONE)))
+        for value in (
+            {"type": "error", "message": "boom", "code": 500},
+            {"code": 503, "message": "busy"},
+            {"detail": "internal error"},
+            {"message": "Service temporarily unavailable"},
+        )
+    },
     "an error that is a text": failing(
         whole(_error("it broke")),
         fault=(*BROKEN, ModelFault.REQUEST),
@@ -483,6 +485,24 @@ DEADLINES: dict[str, Case] = {
         endpoint=replace(ENDPOINT, deadlines=_within(idle=0.5)),
         seconds=(0.5, 2),
     ),
+    "slow, with a finish reason on every chunk": fine(
+        chunked(
+            *(Send(data=chunks(sse(said("par", "stop")), last=b"")), Wait(seconds=0.25)) * 4, Send(data=b"0\r\n\r\n")
+        ),
+        shown="parparparpar",
+        endpoint=replace(ENDPOINT, deadlines=_within(idle=0.5)),
+        seconds=(0.7, 2),
+    ),
+    "a call that goes on long after the finish reason, and stops": _late(
+        chunked(
+            Send(data=chunks(sse(calls(fragment("", call_id="c1", name="work")), CALLED), last=b"")),
+            Wait(seconds=0.25),
+            Send(data=chunks(sse(calls(fragment('{"do":'))), last=b"")),
+            End.STALL,
+        ),
+        _within(idle=0.5),
+        0.75,
+    ),
     "nothing at first, then a reply": fine(
         Answer(steps=(End.STALL,)),
         requests=2,
@@ -526,6 +546,14 @@ BOUNDS: dict[str, Case] = {
     "more bytes than are taken": _bounded(whole(MANY + sse(STOP)), "bytes|KiB|MiB|long", bytes=5000),
     "more bytes than are taken, unpacked": _bounded(
         zipped(b":" * 1_000_000 + b"\n" + sse(STOP)), "bytes|KiB|MiB|long", bytes=50_000
+    ),
+    "one event that is too long": _bounded(whole(sse(said("x" * 5000), STOP)), "event_bytes", event_bytes=4000),
+    "one line that is too long": _bounded(whole(b":" * 5000 + b"\n" + sse(STOP)), "event_bytes", event_bytes=4000),
+    "one event in many lines": _bounded(whole(b"data: 123\n" * 1500 + sse(STOP)), "event_bytes", event_bytes=4000),
+    "a document that is too long": _bounded(document({"content": "x" * 5000}), "event_bytes", event_bytes=4000),
+    "an event as long as is taken": replace(
+        fine(whole(sse(*[said("x" * 3000)] * 3, STOP)), shown="x" * 9000),
+        endpoint=replace(ENDPOINT, bounds=ReplyBounds(event_bytes=4000)),
     ),
     "more events than are taken": _bounded(whole(MANY + sse(STOP)), "events", events=100),
     "more calls than are taken": _bounded(

@@ -5,28 +5,22 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from chat_events import CALLED, DONE, STOP, calls, chunk, fragment, said, sse
 from fault_server import Answer, End, Send, Wait, chunked, chunks, head, until_close, whole, zipped
 from wire_cases import (
     CALL,
     CALL_DOCUMENT,
-    CALLED,
-    DONE,
     ENDPOINT,
-    STOP,
     Case,
     calling,
-    calls,
-    chunk,
+    cut,
     do,
     document,
     failing,
     failure,
     fine,
-    fragment,
     one,
     refused,
-    said,
-    sse,
     stream,
 )
 
@@ -67,7 +61,11 @@ BYTES: dict[str, Case] = {
         until_close(Send(data=WORK), End.CLOSE, version="1.0"),
         document=(
             until_close(
-                Send(data=json.dumps({"choices": [{"message": {"tool_calls": [one()]}}]}).encode()),
+                Send(
+                    data=json.dumps(
+                        {"choices": [{"message": {"tool_calls": [one()]}, "finish_reason": "stop"}]}
+                    ).encode()
+                ),
                 End.CLOSE,
                 version="1.0",
             ),
@@ -149,6 +147,96 @@ FINISH: dict[str, Case] = {
     "calls with finish `function_call`": calling(_finished("function_call")),
     "finish `tool_calls` without calls": fine(
         stream(said("ok"), CALLED), document=(document({"content": "ok"}, "tool_calls"),)
+    ),
+    "finish length, then stop": calling(stream(calls(one()), chunk(finish="length"), STOP, DONE), **LENGTH_CALL),
+    "finish content_filter, then tool_calls": calling(
+        stream(calls(one()), chunk(finish="content_filter"), CALLED, DONE),
+        **{**LENGTH_CALL, "stop": (StopReason.CONTENT_FILTER,), "detail": "content filter"},
+    ),
+    "finish error, then stop": cut(stream(calls(one()), chunk(finish="error"), STOP, DONE), fault=(ModelFault.SERVER,)),
+    **{
+        f"finish {word} with a call": cut(
+            _finished(word, DONE),
+            document=(document({"tool_calls": [one()]}, word),) * 2,
+            fault=(ModelFault.SERVER, ModelFault.REPLY),
+            detail=word,
+        )
+        for word in (
+            "insufficient_system_resource",
+            "network_error",
+            "malformed_function_call",
+            "pause_turn",
+            "timeout",
+            "other",
+            "cancel",
+            "failed",
+            "incomplete",
+            "interrupted",
+            "unheard_of",
+        )
+    },
+    **{
+        f"finish {word} with a call": calling(_finished(word), **LENGTH_CALL)
+        for word in ("max_output_tokens", "model_context_window_exceeded")
+    },
+    **{
+        f"finish {word} with a call": calling(
+            _finished(word), **{**LENGTH_CALL, "stop": (StopReason.CONTENT_FILTER,), "detail": "content filter"}
+        )
+        for word in ("sensitive", "recitation", "refusal")
+    },
+    **{f"finish {word} with a call": calling(_finished(word)) for word in ("eos", "tool_use", "end", "TOOL_CALL")},
+    "text with a finish reason that nobody knows": fine(stream(said("ok"), chunk(finish="unheard_of"))),
+    "a call goes on after the finish reason": cut(
+        stream(calls(fragment('{"do":', call_id="c1", name="work")), CALLED, calls(fragment('"a"}')), DONE)
+    ),
+    "another call after the finish reason, cut": cut(
+        until_close(
+            Send(data=sse(calls(one()), CALLED) + sse(calls(one(do("b"), index=1, call_id="c2")))[:-2]), End.CLOSE
+        )
+    ),
+    "the finish reason comes again after the last call": calling(
+        stream(calls(one(), finish="tool_calls"), calls(one(do("b"), index=1, call_id="c2")), CALLED), ran=("a", "b")
+    ),
+    "a document with a call and no finish reason": cut(
+        document({"tool_calls": [one()]}, None), document=(document({"tool_calls": [one()]}, None),) * 2
+    ),
+    "one chunk in place of a stream": failing(
+        whole(json.dumps(calls(one())).encode(), kind="application/json"),
+        document=(whole(json.dumps(calls(one())).encode(), kind="application/json"),),
+        fault=(ModelFault.REPLY,),
+    ),
+    "a list of chunks in place of a stream": failing(
+        whole(json.dumps([calls(one()), chunk(finish="length")]).encode(), kind="application/json"),
+        fault=(ModelFault.REPLY,),
+    ),
+    "another choice finishes the first one's call": cut(
+        stream(
+            calls(fragment('{"do":', call_id="c1", name="work")),
+            {"choices": [{"index": 1, "delta": {"tool_calls": [fragment('"a"}')]}, "finish_reason": "stop"}]},
+            DONE,
+        )
+    ),
+    "the first choice is too long, another is whole": calling(
+        stream(
+            calls(one()),
+            chunk(finish="length"),
+            {"choices": [{"index": 1, "delta": {"content": "b"}, "finish_reason": "stop"}]},
+        ),
+        **LENGTH_CALL,
+    ),
+    "a second message begins in the same stream": cut(
+        stream({**calls(one()), "id": "m1"}, {**calls(one(do("b"), call_id="c2")), "id": "m2"}, {**CALLED, "id": "m2"})
+    ),
+    "every chunk has an id of its own": calling(
+        stream(
+            *(
+                {**event, "id": f"m{number}"}
+                for number, event in enumerate((said("ok "), calls(one()), calls(one(do("b"), call_id="c2")), CALLED))
+            )
+        ),
+        ran=("a", "b"),
+        shown="ok ok",
     ),
     "finish length with a whole call": calling(
         _finished("length"), document=(document({"tool_calls": [one()]}, "length"),), **LENGTH_CALL
@@ -310,7 +398,12 @@ WRITTEN: dict[str, Case] = {
     "a name with a prefix": refused(_calls(calls(one(name="functions.work")))),
     "a name with a blank": refused(_calls(calls(one(name="work ")))),
     "a name in look-alike letters": refused(_calls(calls(one(name="w\u043erk")))),
-    "a name of 500 characters": refused(_calls(calls(one(name="x" * 500)))),
+    "a name of 200 characters": refused(_calls(calls(one(name="x" * 200)))),
+    "a name of 500 characters": cut(
+        _calls(calls(one(name="x" * 500))), document=(document({"tool_calls": [one(name="x" * 500)]}),) * 2
+    ),
+    "an id of a million characters": cut(_calls(calls(one(call_id="x" * 1_000_000)))),
+    "an id with a signature in it": calling(_calls(calls(one(call_id="call_1__thought__" + "s" * 5000))), sees=_ids(1)),
     "one call of two is unknown": calling(
         _calls(calls(one(name="nope")), calls(one(B, index=1, call_id="c2"))),
         ran=("b",),
@@ -347,6 +440,13 @@ WRITTEN: dict[str, Case] = {
     ),
     "a whole message in one event": calling(
         stream({"choices": [{"message": {"tool_calls": [one()]}, "finish_reason": "stop"}]})
+    ),
+    "a whole message after its deltas, which differs": cut(
+        stream(calls(one()), {"choices": [{"index": 0, "message": {"tool_calls": [one(B)]}, "finish_reason": "stop"}]})
+    ),
+    "one call at two indexes is one call": calling(_calls(calls(one()), calls(one(index=1)))),
+    "two equal calls without ids are two": calling(
+        _calls(calls(one(call_id=None)), calls(one(call_id=None))), ran=("a", "a")
     ),
     "a whole message after its deltas": calling(
         stream(calls(one()), {"choices": [{"message": {"tool_calls": [one()]}, "finish_reason": "stop"}]})
@@ -385,6 +485,12 @@ def _invalid(arguments: object, **more: object) -> Case:
     return refused(streamed, document=(documented,), **more)
 
 
+def _raw(arguments: str) -> Answer:
+    """Return a call whose arguments field holds this very text."""
+    call = '{"index":0,"id":"c1","function":{"name":"work","arguments":' + arguments + "}}"
+    return stream('{"choices":[{"index":0,"delta":{"tool_calls":[' + call + ']},"finish_reason":"tool_calls"}]}', DONE)
+
+
 DEEP = '{"do": "a", "more": ' + "[" * 100_000 + "]" * 100_000 + "}"
 ARGUMENTS: dict[str, Case] = {
     "an object in place of text": _taken({"do": "a"}, "a"),
@@ -399,6 +505,15 @@ ARGUMENTS: dict[str, Case] = {
     "empty": _invalid(""),
     "absent": refused(_calls(calls(fragment(call_id="c1", name="work")))),
     "null": refused(_calls(calls(fragment(..., call_id="c1", name="work")))),
+    "an object with a key twice": refused(_raw('{"do": "a", "do": "b"}')),
+    "an object with a key twice that says the same": refused(_raw('{"do": "a", "do": "a"}')),
+    "an object with NaN": refused(_raw('{"do": "a", "n": NaN}')),
+    "a list in place of text": _invalid([]),
+    "a number in place of text": _invalid(0),
+    "a truth value in place of text": _invalid(False),
+    "arguments twice in one fragment": failing(
+        _raw(json.dumps(PLAIN) + ',"arguments":' + json.dumps(B)), fault=(ModelFault.REPLY,), detail="stands twice"
+    ),
     "the text null": _invalid("null"),
     "an empty object": _invalid("{}"),
     "encoded twice": _invalid(json.dumps(PLAIN)),
@@ -477,7 +592,18 @@ PECULIAR: dict[str, Case] = {
         usage=Usage(input_tokens=7, output_tokens=3, cached_tokens=5),
     ),
     "no usage": fine(usage=Usage(unreported=1)),
-    "usage of wrong types": fine(stream(said("ok"), chunk(finish="stop", usage={"prompt_tokens": "7"}))),
+    "usage of wrong types": fine(
+        stream(said("ok"), chunk(finish="stop", usage={"prompt_tokens": [7], "completion_tokens": 1})),
+        usage=Usage(unreported=1),
+    ),
+    "usage beyond all bounds": fine(
+        stream(said("ok"), chunk(finish="stop", usage={"prompt_tokens": 10**400, "completion_tokens": 1})),
+        usage=Usage(unreported=1),
+    ),
+    "usage that leaves out the thoughts": fine(
+        stream(said("ok"), chunk(finish="stop", usage={**USAGE, "total_tokens": 5000})),
+        usage=Usage(input_tokens=7, output_tokens=4993),
+    ),
     "reasoning goes back within the turn": calling(
         stream(chunk({"reasoning_content": "h"}), chunk({"reasoning_content": "m"}), calls(one()), CALLED),
         document=(document({"reasoning_content": "hm", "tool_calls": [one()]}),),
@@ -497,12 +623,14 @@ PECULIAR: dict[str, Case] = {
         failure(400, "Unrecognized request argument supplied: stream_options", param="stream_options"),
         CALL,
         requests=3,
+        waits=(0.0,),
         sees=_no_stream_options,
     ),
     "a server that takes no stream with tools": calling(
         failure(400, "Cannot use tools with stream"),
         CALL_DOCUMENT,
         requests=3,
+        waits=(0.0,),
         sees=_no_stream,
     ),
     "a call that the server could not parse": calling(

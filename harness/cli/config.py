@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from enum import IntEnum
+from typing import TypeVar
 
 from harness.cli.config_file import ConfigFile, load_config
 from harness.cli.config_values import Setting, Value, address_problem
@@ -22,6 +23,8 @@ from harness.record import Record, field_names
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
+
+ValueT = TypeVar("ValueT")
 
 DEFAULT_MODEL = "gpt-5"
 """Asked for where nobody names a model, nor a provider whose models have other names."""
@@ -255,34 +258,23 @@ class _Layers:
     def instructions(self) -> Setting[bool]:
         if self.flags.get(NO_INSTRUCTIONS):
             return Setting(value=False, origin="flag --no-instructions")
-        written = self.file.values.get("instructions")
-        return (
-            Setting(value=bool(written.value), origin=written.origin)
-            if written
-            else Setting(value=True, origin=DEFAULT)
-        )
+        return self.written("instructions", bool, default=True)
 
     def context_tokens(self) -> Setting[int | None]:
-        written = self.file.values.get("context_tokens")
-        return (
-            Setting(value=int(written.value), origin=written.origin) if written else Setting(value=None, origin=DEFAULT)
-        )
+        return self.written("context_tokens", int, default=None)
 
     def whole(self, name: str, default: int) -> Setting[int]:
-        written = self.file.values.get(name)
-        return (
-            Setting(value=int(written.value), origin=written.origin)
-            if written
-            else Setting(value=default, origin=DEFAULT)
-        )
+        return self.written(name, int, default)
 
     def number(self, name: str, default: float) -> Setting[float]:
-        written = self.file.values.get(name)
-        return (
-            Setting(value=float(written.value), origin=written.origin)
-            if written
-            else Setting(value=default, origin=DEFAULT)
-        )
+        return self.written(name, float, default)
+
+    def written(self, name: str, convert: Callable[[Value], ValueT], default: ValueT) -> Setting[ValueT]:
+        """Return what the file alone can say, or the default."""
+        found = self.file.values.get(name)
+        if found is None:
+            return Setting(value=default, origin=DEFAULT)
+        return Setting(value=convert(found.value), origin=found.origin)
 
 
 def _setting(said: _Said | None, default: str) -> Setting[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -12,6 +11,7 @@ from harness.actions import JsonValue
 from harness.cli.config import Settings, config_path, settings_from
 from harness.cli.config_values import Setting
 from harness.cli.exits import Exit
+from harness.cli.state import here
 from harness.models.addresses import shown_address
 from harness.models.presets import Api
 from harness.prices import Prices
@@ -31,7 +31,7 @@ def config_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if arguments.action == "path":
         sys.stdout.write(visible(config_path(environment)) + "\n")
         return Exit.DONE
-    settings = settings_from(arguments, environment, os.path.realpath(arguments.cwd or os.getcwd()))
+    settings = settings_from(arguments, environment, here(arguments.cwd))
     if arguments.json:
         sys.stdout.write(json.dumps(_fields(settings), indent=2) + "\n")
     else:
@@ -50,14 +50,9 @@ def _listed(settings: Settings) -> Iterator[tuple[str, str, Setting[JsonValue]]]
         yield "deadlines", name, number
     for name, whole in settings.bounds.items():
         yield "bounds", name, whole
-    prices = settings.prices.value
-    if prices is not None:
+    for model, prices in settings.file.prices.items():
         for name in field_names(Prices):
-            yield (
-                f"prices.{_quoted(settings.model.value)}",
-                name,
-                Setting(value=getattr(prices, name), origin=settings.prices.origin),
-            )
+            yield f"prices.{_quoted(model)}", name, Setting(value=getattr(prices.value, name), origin=prices.origin)
 
 
 def _shown(name: str, value: object) -> JsonValue:

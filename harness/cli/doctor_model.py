@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -13,8 +12,9 @@ from harness.cli.config import DEFAULT, Settings, settings_from
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit
 from harness.cli.model_findings import REPORT, Asked, Finding, findings
-from harness.cli.provider import model_from
+from harness.cli.provider import model_from, not_for, withhold
 from harness.cli.rows import paragraph, row
+from harness.cli.state import here
 from harness.cli.trace import Line, Tone
 from harness.errors import ModelError, ModelFault
 from harness.messages import Message, Role
@@ -61,8 +61,9 @@ def doctor_model(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
     Raises UsageError for settings that do not make sense; then nothing was sent.
     """
-    settings = settings_from(arguments, environment, os.path.realpath(arguments.cwd or os.getcwd()))
+    settings = settings_from(arguments, environment, here(arguments.cwd))
     once = replace(settings, attempts=replace(settings.attempts, value=ASKED_ONCE))
+    withhold(not_for(once))
     model = model_from(once, environment)
     try:
         model.warm_up()  # what the import of the SDK takes is no time of the server's

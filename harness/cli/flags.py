@@ -55,11 +55,7 @@ def parser_for(command: str, action: str) -> ArgumentParser:
             parser.description = "Run one prompt; never asks, never reads the terminal."
             _run_flags(parser)
         case "demo", _:
-            parser.description = "Play a bundled scenario with a scripted model."
-            parser.add_argument("name", nargs="?", default="fix", help="which one (--list names them)")
-            parser.add_argument("--answers", metavar="y,y,n", help="answers to the questions, in order")
-            parser.add_argument("--list", action="store_true", help="name the scenarios")
-            parser.add_argument("--keep", action="store_true", help="keep the scratch folder")
+            _demo_flags(parser)
         case "policy", _:
             _policy_flags(parser, action)
         case "audit", _:
@@ -68,14 +64,8 @@ def parser_for(command: str, action: str) -> ArgumentParser:
             _undo_flags(parser)
         case "sessions", _:
             _sessions_flags(parser, action)
-        case "config", "path":
-            parser.description = "Say where the user's configuration is, or would be."
         case "config", _:
-            parser.description = "Say which settings hold, as TOML; nothing is sent, and no key is shown."
-            parser.add_argument("--origin", action="store_true", help="who said each of them")
-            parser.add_argument("--json", action="store_true", help="one object, origins included")
-            _model_flags(parser)
-            parser.add_argument("--cwd", type=_filled, metavar="DIR", help="the workspace (else the current folder)")
+            _config_flags(parser, action)
         case "doctor", _:
             parser.description = "Say what this machine can enforce, by trying it in a temporary folder."
             parser.epilog = "Exit code: 0 commands can be confined, 2 they cannot; policies that require it do not run."
@@ -100,6 +90,25 @@ def parser_for(command: str, action: str) -> ArgumentParser:
     return parser
 
 
+def _demo_flags(parser: ArgumentParser) -> None:
+    parser.description = "Play a bundled scenario with a scripted model."
+    parser.add_argument("name", nargs="?", default="fix", help="which one (--list names them)")
+    parser.add_argument("--answers", metavar="y,y,n", help="answers to the questions, in order")
+    parser.add_argument("--list", action="store_true", help="name the scenarios")
+    parser.add_argument("--keep", action="store_true", help="keep the scratch folder")
+
+
+def _config_flags(parser: ArgumentParser, action: str) -> None:
+    if action == "path":
+        parser.description = "Say where the user's configuration is, or would be."
+        return
+    parser.description = "Say which settings hold, as TOML; nothing is sent, and no key is shown."
+    parser.add_argument("--origin", action="store_true", help="who said each of them")
+    parser.add_argument("--json", action="store_true", help="one object, origins included")
+    _model_flags(parser)
+    parser.add_argument("--cwd", type=_filled, metavar="DIR", help="the workspace (else the current folder)")
+
+
 def _run_flags(parser: ArgumentParser) -> None:
     parser.add_argument("prompt", nargs="?", help="what to do; - reads it from stdin")
     parser.add_argument(
@@ -108,7 +117,7 @@ def _run_flags(parser: ArgumentParser) -> None:
     parser.add_argument("--var", action="append", default=[], metavar="NAME=VALUE", help="the value of a {{variable}}")
     parser.add_argument("--resume", type=_filled, metavar="ID", help="go on with a session: how its name begins")
     parser.add_argument(
-        "--done-marker", type=_filled, metavar="TEXT", help="end when a command that succeeds prints this first"
+        "--done-marker", type=_filled, metavar="TEXT", help="end when a command that succeeds prints this line first"
     )
     _session_flags(parser)
     parser.add_argument("--output", choices=("text", "json", "jsonl"), default="text", help="form of stdout")

@@ -19,11 +19,6 @@ UNDO = "undo"
 """The mode of a session that undid another's changes."""
 
 
-def here(cwd: str | None) -> str:
-    """Return the folder that the person means, links followed."""
-    return os.path.realpath(cwd or os.getcwd())
-
-
 class LoggedSession(Record):
     """A session, as its first record tells of it."""
 
@@ -60,10 +55,10 @@ def chosen_session(
     Raises UsageError if there is none, or more than one; `flag` is what named it.
     """
     if named is None:
-        here = [one for one in sessions if one.workspace == workspace]
-        if not here:
+        of_it = [one for one in sessions if one.workspace == workspace]
+        if not of_it:
             raise UsageError(f"no session in {visible_line(workspace, 1000)} is in the state folder's logs")
-        return here[-1]
+        return of_it[-1]
     fitting = [one for one in sessions if named and one.session.startswith(named)]
     if len(fitting) != 1:
         what = f"{len(fitting)} sessions' names begin" if fitting else "no session's name begins"

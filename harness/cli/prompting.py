@@ -13,7 +13,7 @@ from harness.agent import DEFAULT_SYSTEM
 from harness.cli.config import Settings
 from harness.cli.config_file import read_own
 from harness.errors import UsageError
-from harness.instructions import NAME, Found, Skipped, as_context, find_instructions
+from harness.instructions import NAME, Found, Skipped, as_context, find_instructions, instructions_of
 from harness.record import Record
 from harness.small_files import read_small
 from harness.template import fill, variables
@@ -76,15 +76,17 @@ def system_prompt(
 
 
 def _instructions(workspace: str, own: str) -> Found:
-    """Return what there is; the person's own file only where nobody else could have written it."""
+    """Return what there is; the person's own file only where nobody else could have written it.
+
+    That one may be a link, as the configuration may: it is the person who made it.
+    """
+    if not os.path.lexists(own):
+        return find_instructions(workspace)
     try:
-        if os.path.lexists(own):
-            read_own(own, workspace)
+        return find_instructions(workspace, own=instructions_of(own, read_own(own, workspace)))
     except UsageError as error:
-        found = find_instructions(workspace)
         why = str(error).removeprefix(f"{own}: ")
-        return Found(files=found.files, skipped=(Skipped(path=own, why=why), *found.skipped))
-    return find_instructions(workspace, own=own)
+        return find_instructions(workspace, own=Skipped(path=own, why=why))
 
 
 def prompt_of(arguments: Namespace) -> str:

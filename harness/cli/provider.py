@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import assert_never
 
 from harness.cli.config import DEFAULT, OPENAI, Settings
 from harness.errors import UsageError
 from harness.models.addresses import is_local, shown_address
 from harness.models.endpoint import Deadlines, Endpoint, Quirks, ReplyBounds
-from harness.models.presets import PRESETS, Api, preset_of
+from harness.models.presets import PRESETS, Api, Preset, preset_of
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
@@ -39,13 +39,9 @@ def model_from(
 ) -> OpenAIChat | OpenAIResponses:
     """Return the adapter for the model that `settings` name; `sleep` waits before a request is sent again.
 
-    Nothing is sent. Takes OPENAI_ONLY out of this process's environment where another provider is named: the SDK would send
-    what they hold there, too. Raises UsageError if an address, a key or a model is missing, or if they do not belong together.
+    Nothing is sent. Raises UsageError if an address, a key or a model is missing, or if they do not belong together.
     """
     endpoint = endpoint_of(settings, environment)
-    if settings.provider.value not in ("", OPENAI):
-        for name in OPENAI_ONLY:
-            os.environ.pop(name, None)
     match settings.api.value:
         case Api.CHAT:
             from harness.models.openai_chat import OpenAIChat
@@ -82,6 +78,22 @@ def endpoint_of(settings: Settings, environment: Mapping[str, str]) -> Endpoint:
     )
 
 
+def not_for(settings: Settings) -> tuple[str, ...]:
+    """Return the variables whose values must not go to the server that `settings` name.
+
+    OpenAI's go to OpenAI, and to an address that nobody knows and that gets OpenAI's key: a proxy of one's own.
+    """
+    server = _server_of(settings)
+    own = settings.key_variable.value == PRESETS[OPENAI].key_variable if server is None else server.name == OPENAI
+    return () if own else OPENAI_ONLY
+
+
+def withhold(names: Iterable[str]) -> None:
+    """Take variables out of this process's environment, where the SDK would find them."""
+    for name in names:
+        os.environ.pop(name, None)
+
+
 def secrets_of(environment: Mapping[str, str], key_variable: str = "", address: str = "") -> list[str]:
     """Return what the log masks: the values of variables that look secret by their name, of that which holds the key, and
     what an address may hold of secrets: a password, the values of its query."""
@@ -96,6 +108,12 @@ def secrets_of(environment: Mapping[str, str], key_variable: str = "", address: 
         pass  # what is no address is refused elsewhere
     found.append(environment.get(key_variable, ""))
     return list(dict.fromkeys(value for value in found if value))
+
+
+def _server_of(settings: Settings) -> Preset | None:
+    """Return which server is at the address, else which was named. On this machine, anybody's proxy may answer."""
+    address = settings.base_url.value
+    return (None if is_local(address) else preset_of(address)) or settings.named
 
 
 def _missing(settings: Settings) -> str:
@@ -147,8 +165,7 @@ def _foreign_key(settings: Settings) -> str:
     if settings.named is None and variable == PRESETS[OPENAI].key_variable:
         return ""
     address = settings.base_url.value
-    # On this machine, anybody's proxy may answer.
-    there = (None if is_local(address) else preset_of(address)) or settings.named
+    there = _server_of(settings)
     owners = [preset for preset in PRESETS.values() if preset.key_variable == variable]
     if not settings.key_set or there is None or not owners or there in owners:
         return ""

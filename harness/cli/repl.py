@@ -12,17 +12,15 @@ from collections.abc import Callable, Mapping
 from prompt_toolkit import PromptSession
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
-from harness.actions import Effects, JsonValue
-from harness.agent import Agent
+from harness.actions import Effects
 from harness.cli.approvals import terminal_approver, terminal_is_there
 from harness.cli.console import wants_colour
 from harness.cli.exits import Exit
-from harness.cli.logged_sessions import here
 from harness.cli.policies import describe
-from harness.cli.resuming import FORKED, RESUMED, Carried, carried_from, named, newest, refuse_its_log, server_of, told
+from harness.cli.resuming import FORKED, RESUMED, Carried, carried_from, named, newest, refuse_its_log, told
 from harness.cli.rich_console import RichConsole
-from harness.cli.setup import Parts, close_log
-from harness.cli.state import State
+from harness.cli.setup import Parts, about_of, agent_of, close_log
+from harness.cli.state import State, here
 from harness.cli.trace import Line, Tone
 from harness.cli.turns import Turns, take_back
 from harness.compaction import characters
@@ -87,27 +85,8 @@ class Repl:
         parts.log.observers.append(self._turns.record)
         parts.on_output, parts.on_wait = self._console.live, self._console.countdown
         self._approver = terminal_approver(self._console, parts.interrupt, _confinement(ToolRegistry(parts.tools)))
-        self._about: dict[str, JsonValue] = {
-            "mode": "repl",
-            "argv": list(sys.argv),
-            "workspace": parts.workspace.root,
-            **server_of(parts.settings),
-            **parts.system.about,
-        }
-        self._agent = Agent(
-            model=parts.model,
-            tools=parts.tools,
-            policy=parts.policy,
-            approver=self._approver,
-            log=parts.log,
-            limits=parts.limits,
-            prices=parts.prices,
-            context_tokens=parts.context_tokens,
-            system=parts.system.text,
-            about=self._about,
-            on_text=self._console.text,
-            interrupt=parts.interrupt,
-        )
+        self._about = about_of(parts, "repl")
+        self._agent = agent_of(parts, approver=self._approver, about=self._about, on_text=self._console.text)
         self._last_interrupt = 0.0
         self._notes: tuple[Line, ...] = tuple(Line(tone=Tone.QUIET, text=note) for note in parts.system.notes)
         self._last: RunResult | None = None
@@ -139,12 +118,11 @@ class Repl:
 
     def _start(self) -> Session:
         """Begin the session, with the conversation that it goes on with. Raises LogError."""
-        carried, policy = self._carried, self._parts.policy
+        carried = self._carried
         if carried is None:
             return self._agent.start()
-        now = {**self._about, "model": self._parts.model.name, "policy": policy.name, "policy_sha256": policy.sha256}
-        self._notes += told(carried, now)
-        return self._agent.start(carried=carried.messages(now), origin=carried.origin)
+        self._notes += told(carried, self._about)
+        return self._agent.start(carried=carried.messages(self._about), origin=carried.origin)
 
     def _ending(self) -> RunResult:
         """Return how the session ends: as its last turn did, unless the person simply left."""

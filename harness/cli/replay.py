@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from harness.action_log import MASK, read_log
+from harness.action_log import read_log
 from harness.actions import Access, Action, JsonValue, PathAccess
 from harness.built_in import is_entry_point
 from harness.cli.calls import CallReader, PolicyInForce, tool_use, workspace_at
@@ -16,7 +16,7 @@ from harness.cli.exits import Exit
 from harness.cli.explain import short_by
 from harness.errors import LogError, ToolError, UsageError
 from harness.log_check import verify
-from harness.log_order import LogRecord
+from harness.log_order import MASK, LogRecord
 from harness.policy import evaluate
 from harness.policy_file import DECISION_WORDS, TOOL_NAMES
 from harness.record import Record, replace

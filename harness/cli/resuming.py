@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from itertools import islice, takewhile
 
-from harness.action_log import MASK
 from harness.actions import JsonValue
 from harness.cli.logged_sessions import (
     LoggedSession,
@@ -21,15 +20,11 @@ from harness.cli.state import State
 from harness.cli.trace import Line, Tone
 from harness.compaction import split_summary
 from harness.errors import UsageError
-from harness.log_order import LogRecord
+from harness.log_order import MASK, LogRecord
 from harness.messages import Message, Role
 from harness.rebuilding import Rebuilt, rebuilt
 from harness.record import Record, replace
 from harness.visible import visible_line
-
-TYPE_CHECKING = False  # as in harness/__init__.py
-if TYPE_CHECKING:
-    from harness.cli.config import Settings
 
 RESUMED, FORKED = "resumed", "forked"
 _SAME_PROVIDER = ("model", "api", "server")
@@ -76,7 +71,7 @@ def newest(state: State, workspace: str) -> LoggedSession:
     One that goes on from another counts also where nothing was said in it: its conversation may have been cleared since.
     Raises UsageError, LogError.
     """
-    sessions = [one for one in logged_sessions(state.log_paths()) if one.workspace == workspace]
+    sessions = [one for one in logged_sessions(state.log_paths(workspace)) if one.workspace == workspace]
     talks = (one for one in reversed(sessions) if any(outline.turns or outline.origin for outline in outlines((one,))))
     return chosen_session([*islice(talks, 1)], workspace, None)
 
@@ -179,10 +174,3 @@ def _is_masked(message: Message) -> bool:
 def _shown(value: JsonValue) -> str:
     text = str(value)
     return text[:12] if len(text) == 64 and text.isalnum() else text
-
-
-def server_of(settings: Settings) -> dict[str, JsonValue]:
-    """Return what a session's first record says of the server: which API, and its address without secrets."""
-    from harness.models.addresses import shown_address
-
-    return {"api": settings.api.value.value, "server": shown_address(settings.base_url.value)}

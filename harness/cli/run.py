@@ -6,17 +6,15 @@ import json
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from harness.actions import JsonValue
-from harness.agent import Agent
 from harness.approval import deny_all
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit, exit_code
 from harness.cli.policies import describe
-from harness.cli.prompting import SystemPrompt, prompt_of
-from harness.cli.resuming import RESUMED, carried_from, named, refuse_its_log, server_of, told
-from harness.cli.setup import Parts, close_log
+from harness.cli.prompting import prompt_of
+from harness.cli.resuming import RESUMED, carried_from, named, refuse_its_log, told
+from harness.cli.setup import Parts, about_of, agent_of, close_log
 from harness.cli.state import State
 from harness.cli.trace import Tone
 from harness.errors import LogError
@@ -34,38 +32,24 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if carried is not None:
         refuse_its_log(carried, arguments.log)
     parts = Parts(arguments, environment, fallback="readonly")
-    system = parts.system
-    about: dict[str, JsonValue] = {"mode": "run", "argv": list(sys.argv), "workspace": parts.workspace.root}
-    about |= {**server_of(parts.settings), **system.about}
-    now = {**about, "model": parts.model.name, "policy": parts.policy.name, "policy_sha256": parts.policy.sha256}
+    about = about_of(parts, "run")
     console = Console(sys.stderr, colour=wants_colour(sys.stderr, environment))
     if arguments.policy is None:
         console.line("harness: no --policy was given; the shipped readonly policy holds (reading only)", Tone.WARNING)
-    output = _Output(arguments.output)
+    output = _Output(arguments.output, parts.interrupt.request_later)
     if not arguments.quiet:
-        _trace(console, parts, system)
-    for line in told(carried, now) if carried else ():
+        _trace(console, parts)
+    for line in told(carried, about) if carried else ():
         if line.tone is Tone.WARNING or not arguments.quiet:
             console.line(line.text, line.tone)
     parts.log.observers.append(output.record)
     parts.signals.install()
-    agent = Agent(
-        model=parts.model,
-        tools=parts.tools,
-        policy=parts.policy,
-        approver=deny_all,
-        log=parts.log,
-        limits=parts.limits,
-        prices=parts.prices,
-        context_tokens=parts.context_tokens,
-        system=system.text,
-        about=about,
-        interrupt=parts.interrupt,
-        done_marker=arguments.done_marker,
+    agent = agent_of(parts, approver=deny_all, about=about, done_marker=arguments.done_marker)
+    result = agent.run(
+        prompt,
+        carried=carried.messages(about) if carried else (),
+        origin=carried.origin if carried else None,
     )
-    output.on_broken = parts.interrupt.request_later
-    history = carried.messages(now) if carried else ()
-    result = agent.run(prompt, carried=history, origin=carried.origin if carried else None)
     code = exit_code(
         result.stop,
         refusals=result.refusals,
@@ -81,10 +65,10 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     return Exit.BROKEN_PIPE if output.broken else code
 
 
-def _trace(console: Console, parts: Parts, system: SystemPrompt) -> None:
+def _trace(console: Console, parts: Parts) -> None:
     """Say what holds, and from here on what happens."""
     console.line(f"policy: {describe(parts.policy)}; confinement: {parts.level}", Tone.QUIET)
-    for note in system.notes:
+    for note in parts.system.notes:
         console.line(note, Tone.QUIET)
     parts.log.observers.append(console.record)
     parts.on_output = console.live
@@ -123,9 +107,10 @@ def _summary(result: RunResult, code: Exit, parts: Parts) -> dict[str, object]:
 class _Output:
     """Stdout, in one of three forms: the answer, one JSON object, or the log's records as they happen."""
 
-    def __init__(self, form: str) -> None:
+    def __init__(self, form: str, on_broken: Callable[[], None]) -> None:
+        """`on_broken` is called once, when nobody reads any more."""
         self.broken = False
-        self.on_broken = _nothing
+        self._on_broken = on_broken
         self._form = form
 
     def record(self, record: LogRecord) -> None:
@@ -146,10 +131,6 @@ class _Output:
             sys.stdout.flush()
         except (OSError, ValueError):
             self.broken = True
-            self.on_broken()
+            self._on_broken()
             # What is still buffered must not raise again when Python exits.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-
-
-def _nothing() -> None:
-    pass

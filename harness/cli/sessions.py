@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from harness.actions import JsonValue
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit
-from harness.cli.logged_sessions import Outline, here, logged_sessions, outlines
-from harness.cli.state import State
+from harness.cli.logged_sessions import Outline, logged_sessions, outlines
+from harness.cli.state import State, here
 from harness.cli.trace import Tone
 from harness.visible import visible_line
 
@@ -28,7 +28,7 @@ def sessions_command(arguments: Namespace, environment: Mapping[str, str]) -> in
 def _list(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Write one line a session, the newest last."""
     workspace = here(arguments.cwd)
-    found = logged_sessions(State.of(environment).log_paths())
+    found = logged_sessions(State.of(environment).log_paths(None if arguments.all else workspace))
     told = outlines(one for one in found if arguments.all or one.workspace == workspace)
     if arguments.json:
         for one in told:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 
 from harness.action_log import ActionLog
+from harness.actions import JsonValue
+from harness.agent import Agent
+from harness.approval import Approver
 from harness.before_images import BeforeImages
 from harness.cli.config import Settings, settings_from
 from harness.cli.policies import assemble
 from harness.cli.prompting import system_prompt
-from harness.cli.provider import model_from, secrets_of
+from harness.cli.provider import model_from, not_for, secrets_of, withhold
 from harness.cli.signals import Signals
 from harness.cli.state import State
 from harness.errors import UsageError
 from harness.interrupt import Interrupt
 from harness.limits import Limits, strictest
+from harness.models.addresses import shown_address
 from harness.paths import is_within
 from harness.policy import Policy
 from harness.tool import ConfinedTool, Tool
@@ -49,13 +54,9 @@ class Parts:
         self.context_tokens = self.settings.context_tokens.value
         self.on_wait: Callable[[float], None] = time.sleep
         """Waits for some seconds before a request is sent again; set by whoever can show that."""
+        withhold(not_for(self.settings))
         self.model = model_from(self.settings, environment, sleep=self._wait)
-        self.limits = Limits(
-            max_turns=arguments.max_turns,
-            max_seconds=arguments.max_seconds,
-            max_tokens=arguments.max_tokens,
-            max_cost=arguments.max_cost,
-        )
+        self.limits = _limits_of(arguments)
         check_prices(self.settings, strictest((self.limits, self.policy.limits)))
         self.system = system_prompt(
             self.settings,
@@ -81,6 +82,56 @@ class Parts:
 
 def _ignore(printed: str) -> None:
     pass
+
+
+def _limits_of(arguments: Namespace) -> Limits:
+    return Limits(
+        max_turns=arguments.max_turns,
+        max_seconds=arguments.max_seconds,
+        max_tokens=arguments.max_tokens,
+        max_cost=arguments.max_cost,
+    )
+
+
+def about_of(parts: Parts, mode: str) -> dict[str, JsonValue]:
+    """Return what a session's first record says of how it was begun; `mode` is `run` or `repl`. No secret is in it."""
+    return {
+        "mode": mode,
+        "argv": list(sys.argv),
+        "workspace": parts.workspace.root,
+        "api": parts.settings.api.value.value,
+        "server": shown_address(parts.settings.base_url.value),
+        "model": parts.model.name,
+        "policy": parts.policy.name,
+        "policy_sha256": parts.policy.sha256,
+        **parts.system.about,
+    }
+
+
+def agent_of(
+    parts: Parts,
+    *,
+    approver: Approver,
+    about: Mapping[str, JsonValue],
+    on_text: Callable[[str], None] | None = None,
+    done_marker: str | None = None,
+) -> Agent:
+    """Return the agent of these parts. Raises ValueError as Agent does."""
+    return Agent(
+        model=parts.model,
+        tools=parts.tools,
+        policy=parts.policy,
+        approver=approver,
+        log=parts.log,
+        limits=parts.limits,
+        prices=parts.prices,
+        context_tokens=parts.context_tokens,
+        system=parts.system.text,
+        about=about,
+        on_text=on_text,
+        interrupt=parts.interrupt,
+        done_marker=done_marker,
+    )
 
 
 def tools_in(

@@ -18,6 +18,11 @@ OUTPUT_SECONDS = 7 * 24 * 3600
 PROJECT_POLICY = os.path.join(".harness", "policy.toml")
 
 
+def here(cwd: str | None) -> str:
+    """Return the folder that the person means, links followed; `cwd` is what `--cwd` says."""
+    return os.path.realpath(cwd or os.getcwd())
+
+
 class KnownHead(Record):
     """The size and head that a log had when it was closed, or when it was opened to go on."""
 
@@ -99,17 +104,22 @@ class State(Record):
         """The file that lists the digests of project policies that the user trusts."""
         return os.path.join(self.state, "trusted_policies")
 
+    def log_folder(self, workspace: str) -> str:
+        """Return the folder of the logs of sessions in `workspace`."""
+        import hashlib
+
+        slug = "".join(c if c.isalnum() or c in "-_" else "-" for c in os.path.basename(workspace))[:40] or "root"
+        digest = hashlib.sha256(workspace.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+        return os.path.join(self.sessions, f"{slug}-{digest}")
+
     def new_log_path(self, workspace: str) -> str:
         """Return the path of a new log for a session in `workspace`, its folder made (mode 0700).
 
         Raises LogError if the folder cannot be made, or would lie inside the workspace.
         """
-        import hashlib
         import time
 
-        slug = "".join(c if c.isalnum() or c in "-_" else "-" for c in os.path.basename(workspace))[:40] or "root"
-        digest = hashlib.sha256(workspace.encode("utf-8", "surrogateescape")).hexdigest()[:8]
-        folder = os.path.join(self.sessions, f"{slug}-{digest}")
+        folder = self.log_folder(workspace)
         if os.path.realpath(folder).startswith(workspace.rstrip("/") + "/") and workspace != os.path.expanduser("~"):
             raise LogError(f"the log folder lies inside the workspace: {folder}; set XDG_STATE_HOME elsewhere")
         try:
@@ -155,10 +165,10 @@ class State(Record):
                 continue  # a line that is none of ours; what it should have said is missed below
         return found
 
-    def log_paths(self) -> list[str]:
-        """Return every log, oldest first."""
+    def log_paths(self, workspace: str | None = None) -> list[str]:
+        """Return every log, oldest first; with `workspace` those of its folder alone."""
         paths = []
-        for folder, _, files in os.walk(self.sessions):
+        for folder, _, files in os.walk(self.sessions if workspace is None else self.log_folder(workspace)):
             found = [os.path.join(folder, name) for name in files if name.endswith(".jsonl")]
             paths += [path for path in found if os.path.isfile(path)]  # no pipe, no link that leads nowhere
         return sorted(paths, key=lambda path: (os.path.basename(path), path))

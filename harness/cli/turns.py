@@ -75,7 +75,7 @@ def take_back(turns: Turns, agent: Agent, session: Session, parts: Parts, approv
             f"it is of an earlier session: `harness undo --session {turns.origin}` puts files back", Tone.WARNING
         )
         return
-    _Files(agent, session, parts, console).put_back(calls, approver)
+    _Files(agent, session, parts, console).offer(calls, approver)
 
 
 class _Files:
@@ -88,7 +88,8 @@ class _Files:
         self._console = console
         self._images = BeforeImages(parts.state.before_images)
 
-    def put_back(self, calls: list[int], approver: Approver) -> None:
+    def offer(self, calls: list[int], approver: Approver) -> None:
+        """Say what can be put back, ask, and do it. Raises LogError."""
         steps = self._steps(calls)
         rehearsal = Rehearsal(self._parts.workspace, self._images)
         foreseen = list(unwind(steps, rehearsal, all_of_them=True))

@@ -24,7 +24,7 @@ from harness.cli.logged_sessions import (
 )
 from harness.cli.provider import secrets_of
 from harness.cli.signals import Signals
-from harness.cli.state import State
+from harness.cli.state import State, here
 from harness.cli.trace import Line, Tone
 from harness.errors import UsageError
 from harness.interrupt import Interrupt
@@ -51,12 +51,11 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     interrupt = Interrupt()
     signals = Signals(interrupt)
     state = State.of(environment)
+    folder = here(arguments.cwd)
     found = chosen_session(
-        logged_sessions([arguments.log] if arguments.log else state.log_paths()),
-        os.path.realpath(arguments.cwd or os.getcwd()),
-        arguments.session,
+        logged_sessions([arguments.log] if arguments.log else state.log_paths()), folder, arguments.session
     )
-    steps = _steps(found, state, arguments.to, os.path.realpath(arguments.cwd or os.getcwd()))
+    steps = _steps(found, state, arguments.to, folder)
     workspace, images = Workspace(found.workspace, environment.get("HOME")), BeforeImages(state.before_images)
     every = arguments.to is not None
     foreseen = list(unwind(steps, Rehearsal(workspace, images), all_of_them=every))
@@ -94,8 +93,8 @@ def put_back(log: ActionLog, session: str, doing: Iterator[Ended], interrupt: In
     return ended
 
 
-def _steps(found: LoggedSession, state: State, to: int | None, here: str) -> tuple[Step, ...]:
-    """Return what is to be undone, the newest first. `here` is the folder that the person means.
+def _steps(found: LoggedSession, state: State, to: int | None, folder: str) -> tuple[Step, ...]:
+    """Return what is to be undone, the newest first. `folder` is the one that the person means.
 
     Raises UsageError if the session has no call `to`.
     """
@@ -106,7 +105,7 @@ def _steps(found: LoggedSession, state: State, to: int | None, here: str) -> tup
         )
     steps = plan(records, found.session, undone_calls(state.log_paths(), found.session))
     foreign = not is_within(os.path.realpath(found.path), os.path.realpath(state.sessions))
-    bounds = here if foreign and state.known_head(found.path) is None else None
+    bounds = folder if foreign and state.known_head(found.path) is None else None
     return tuple(unless_forged(step, state.guarded, bounds) for step in steps if to is None or step.call >= to)
 
 

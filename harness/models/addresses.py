@@ -12,7 +12,7 @@ _LOOPBACK = re.compile(r"https?://(localhost|127(?:\.\d+){3}|\[::1\])(?::|/|$)",
 
 def shown_address(url: str) -> str:
     """Return an address without what may be secret in it: user, password, query."""
-    return re.sub(r"//[^/@]*@", "//", url.partition("?")[0]).rstrip("/")
+    return re.sub(r"//[^/]*@", "//", url.partition("?")[0]).rstrip("/")
 
 
 def loopback_host(url: str) -> str:

@@ -10,6 +10,9 @@ from harness.errors import ModelError
 from harness.messages import ModelResponse, Usage
 from harness.models.provider_text import join_pairs
 
+MOST_TOKENS = 10**12
+"""A larger number is no count: no request takes as many, and what is added up with it would be of no use."""
+
 
 class Assembly(Protocol):
     """One reply of one API, put together; `ReplyBody` feeds it, and alone decides whether it may be used."""
@@ -37,6 +40,16 @@ class Assembly(Protocol):
     @property
     def call_count(self) -> int:
         """How many tool calls have begun."""
+        ...
+
+    @property
+    def reply_id(self) -> str:
+        """The provider's id of the reply; empty where it gives none."""
+        ...
+
+    @property
+    def usage(self) -> Usage:
+        """What the reply took, as far as it was reported."""
         ...
 
     def add(self, name: str, value: dict[str, JsonValue]) -> str:
@@ -89,27 +102,33 @@ class ReplyText:
 
 
 def argument_text(value: JsonValue) -> str:
-    """Return the text of an arguments field; some servers send the object itself."""
+    """Return the text of an arguments field; some servers send the object itself.
+
+    Whatever else stands there is text too, so that who reads it strictly refuses it. Null and an empty object are none.
+    """
     if isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False) if value else ""
+    return "" if value is None or value == {} else json.dumps(value, ensure_ascii=False)
 
 
-def usage_of(taken: JsonValue, given: JsonValue, cached: JsonValue) -> Usage:
-    """Return what was reported: tokens in, tokens out, and how many of those in came from a cache.
+def usage_of(taken: JsonValue, given: JsonValue, cached: JsonValue, total: JsonValue = None) -> Usage:
+    """Return what was reported: tokens in, tokens out, how many of those in came from a cache, and all together.
 
-    A report that says nothing of what the reply took is none.
+    A report that leaves out what went in or came out, or says neither in numbers that can be, is none. What `total` has
+    beyond both was put out: Gemini leaves its thoughts out of the other numbers.
     """
     inward, outward = _count(taken), _count(given)
-    if not inward and not outward:
+    if inward is None or outward is None or not (inward or outward):
         return Usage(unreported=1)
-    return Usage(input_tokens=inward, output_tokens=outward, cached_tokens=min(_count(cached), inward))
+    outward = max(outward, (_count(total) or 0) - inward)
+    return Usage(input_tokens=inward, output_tokens=outward, cached_tokens=min(_count(cached) or 0, inward))
 
 
 def out_of_bounds(bound: str, most: int) -> ModelError:
     """Return the error for a reply that is more than the bound of that name (see ReplyBounds) allows."""
     text = {
         "bytes": "is longer than {} bytes",
+        "event_bytes": "has an event, or is a document, of more than {} bytes",
         "events": "has more than {} events",
         "calls": "has more than {} tool calls",
         "argument_characters": "has a tool call with more than {} characters of arguments",
@@ -117,5 +136,10 @@ def out_of_bounds(bound: str, most: int) -> ModelError:
     return ModelError(f"The reply {text}; it was dropped. Raise `{bound}` under [bounds] if it should be taken.")
 
 
-def _count(value: JsonValue) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+def _count(value: JsonValue) -> int | None:
+    """Return a number of tokens, however it is written; None for what is none."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= len(str(MOST_TOKENS)):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
+        return None
+    return int(value) if value == int(value) else None

@@ -5,13 +5,22 @@ What cannot be told apart for certain is never guessed into a call that nobody m
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 from harness.actions import JsonValue
+from harness.errors import CutReply
 from harness.messages import ToolCall
 from harness.models.assembly import argument_text, out_of_bounds
 from harness.models.endpoint import ReplyBounds
 from harness.models.provider_text import join_pairs
+
+NAME_CHARACTERS = 256
+"""A longer name is no tool's: functions have at most 64 characters."""
+ID_CHARACTERS = 65_536
+"""A longer id is none. LiteLLM writes Gemini's thought signatures into ids, which makes them some thousand characters."""
+KEPT_ID_CHARACTERS = 256
+"""A longer id is kept as its digest: it stands in the log, and in the history."""
 
 _MARKS = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
 
@@ -26,15 +35,18 @@ class _PartialCall:
         self.length = 0
         """Of the arguments, in characters."""
         self.extra: JsonValue = None
-        self.index: int | None = None
         self._scanned = 0
         self._held = ""
         self._in_text = False
         self._depth = 0
         self._opened = False
 
-    def absorb(self, call_id: str, name: str, arguments: str) -> None:
-        """Add a fragment: id and name may be whole, resent, growing or in pieces, until the arguments begin."""
+    def absorb(self, call_id: str, name: str, arguments: str) -> bool:
+        """Add a fragment: id and name may be whole, resent, growing or in pieces, until the arguments begin.
+
+        Says whether it told anything new. Raises CutReply for a name or an id that is none for its length.
+        """
+        before = self.id, self.name
         if not self.arguments:
             self.id = _grown(self.id, call_id)
         if not self.arguments or not self.name:
@@ -43,6 +55,17 @@ class _PartialCall:
         if arguments:
             self.arguments.append(arguments)
             self.length += len(arguments)
+        if len(self.name) > NAME_CHARACTERS:
+            raise _no_call("name", NAME_CHARACTERS)
+        if len(self.id) > ID_CHARACTERS:
+            raise _no_call("id", ID_CHARACTERS)
+        return bool(arguments) or (self.id, self.name) != before
+
+    def is_repeated_by(self, call_id: str, name: str, arguments: str) -> bool:
+        """Say whether a fragment is the whole call over again, under its own id: an event that came twice."""
+        if not call_id or len(arguments) != self.length or (call_id, name) != (self.id, self.name):
+            return False
+        return arguments == "".join(self.arguments) and self._closed()
 
     def is_over(self, call_id: str, name: str, arguments: str) -> bool:
         """Say whether a fragment that points here begins another call: some servers give every call the index 0."""
@@ -81,16 +104,22 @@ class ChatCalls:
         """How many calls have begun."""
         return len(self._calls)
 
-    def add(self, fragments: JsonValue, *, whole: bool) -> None:
-        """Take the `tool_calls` of a delta, or of a `whole` message. Raises ModelError for more than the bounds."""
+    def add(self, fragments: JsonValue, *, whole: bool) -> bool:
+        """Take the `tool_calls` of a delta, or of a `whole` message; say whether they told anything new.
+
+        Raises ModelError for more than the bounds, CutReply for what is no call.
+        """
+        told = False
         for position, fragment in enumerate(fragments if isinstance(fragments, list) else [fragments]):
             if isinstance(fragment, dict):
-                self._add(fragment, position if whole else _index(fragment.get("index")))
+                told |= self._add(fragment, position if whole else place_of(fragment.get("index")))
+        return told
 
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """Return the calls, with the ids that came."""
         return tuple(
-            ToolCall(id=call.id, name=call.name, arguments=join_pairs("".join(call.arguments))) for call in self._made()
+            ToolCall(id=_kept(call.id), name=call.name, arguments=join_pairs("".join(call.arguments)))
+            for call in self._made()
         )
 
     def extras(self) -> list[JsonValue]:
@@ -98,28 +127,32 @@ class ChatCalls:
         return [call.extra for call in self._made()]
 
     def _made(self) -> list[_PartialCall]:
-        """Return the calls that hold anything; one that came twice, id and index included, was only sent again."""
+        """Return the calls that hold anything; one that came twice, its id included, was only sent again.
+
+        Different calls of one id are two: some models number theirs anew.
+        """
         made, seen = [], set()
         for call in self._calls:
-            key = (call.id, call.index, call.name, "".join(call.arguments))
+            key = (call.id, call.name, "".join(call.arguments))
             if (call.id or call.name or call.arguments) and not (call.id and key in seen):
                 made.append(call)
                 seen.add(key)
         return made
 
-    def _add(self, fragment: dict[str, JsonValue], index: int | None) -> None:
+    def _add(self, fragment: dict[str, JsonValue], index: int | None) -> bool:
         function = fragment.get("function")
         function = function if isinstance(function, dict) else {}
         call_id, name = _word(fragment.get("id")), _word(function.get("name"))
         arguments = argument_text(function.get("arguments"))
         call = self._find(index, call_id, name)
+        if call is not None and call.is_repeated_by(call_id, name, arguments):
+            return False
         if call is None or call.is_over(call_id, name, arguments):
             call = _PartialCall()
-            call.index = index
             self._calls.append(call)
             if len(self._calls) > self._bounds.calls:
                 raise out_of_bounds("calls", self._bounds.calls)
-        call.absorb(call_id, name, arguments)
+        told = call.absorb(call_id, name, arguments)
         if call.length > self._bounds.argument_characters:
             raise out_of_bounds("argument_characters", self._bounds.argument_characters)
         call.extra = fragment.get("extra_content") or call.extra
@@ -127,6 +160,7 @@ class ChatCalls:
             self._by_index[index] = call
         if call_id:
             self._by_id[call_id] = call
+        return told
 
     def _find(self, index: int | None, call_id: str, name: str) -> _PartialCall | None:
         """Return the call that a fragment points to: by index, else by id, else the last one."""
@@ -150,7 +184,20 @@ def _word(value: JsonValue) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _index(value: JsonValue) -> int | None:
+def _kept(call_id: str) -> str:
+    if len(call_id) <= KEPT_ID_CHARACTERS:
+        return call_id
+    return "call_" + hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def _no_call(what: str, most: int) -> CutReply:
+    return CutReply(
+        f"The provider sent a tool call whose {what} is longer than {most} characters; nothing of the reply was used."
+    )
+
+
+def place_of(value: JsonValue) -> int | None:
+    """Return the number that an `index` is; None for what is none."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -2,26 +2,61 @@
 
 Servers that call themselves compatible differ in many small ways: indexes, ids, names and finish reasons are taken as
 they come, and what cannot be told apart for certain is never guessed into a call that nobody made.
+
+INVARIANT: calls are handed out only of a reply whose every finish reason says that it is whole, or that has none and ended
+with `[DONE]`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
+from typing import assert_never
 
 from harness.actions import JsonValue
+from harness.errors import CutReply
 from harness.messages import FinishReason, ModelResponse, Usage
 from harness.models.assembly import ReplyText, usage_of
 from harness.models.chat_calls import ChatCalls
 from harness.models.chat_echo import Echo
 from harness.models.endpoint import ReplyBounds
 from harness.models.failures import broken_off
+from harness.models.provider_text import excerpt
 
-# `model_length` is Mistral's, `max_tokens` and `safety` come from proxies that hand through other APIs' words.
+
+class _End(Enum):
+    """What a finish reason says of a reply; of several, the last one in this order holds."""
+
+    WHOLE = "whole"
+    UNKNOWN = "unknown"
+    """A word that nobody knows: its text counts, its calls do not."""
+    FILTER = "filter"
+    LENGTH = "length"
+    BROKEN = "broken"
+
+
+_SEVERITY = list(_End)
 _NO_REASONS = frozenset(("", "null", "none"))
-_LENGTH_REASONS = frozenset(("length", "max_tokens", "model_length"))
-_FILTER_REASONS = frozenset(("content_filter", "safety"))
-# OpenRouter ends a reply that its provider dropped with `error`, vLLM one that was cancelled with `abort`.
-_BROKEN_REASONS = frozenset(("error", "abort", "aborted", "cancelled"))
+# Beside the words of the API those of other APIs, which proxies hand through. Anthropic: end_turn, tool_use,
+# stop_sequence, max_tokens, refusal, pause_turn, model_context_window_exceeded. Gemini: recitation, safety, spii,
+# malformed_function_call. Mistral: model_length. Bedrock: content_filtered, guardrail_intervened. Together: eos. Ollama,
+# LM Studio: end. TGI: eos_token. Cohere: complete, tool_call. DeepSeek: insufficient_system_resource. Zhipu: sensitive,
+# network_error. OpenRouter ends a reply that its provider dropped with error, vLLM one that was cancelled with abort.
+_ENDS = {
+    _End.WHOLE: "stop tool_calls tool_call tool_use function_call function_calls end_turn end eos eos_token stop_sequence "
+    "complete completed done finish finished",
+    _End.FILTER: "content_filter content_filtered safety sensitive recitation refusal prohibited_content blocklist spii "
+    "guardrail_intervened image_safety",
+    _End.LENGTH: "length max_tokens max_output_tokens max_length max_new_tokens model_length token_limit "
+    "model_context_window_exceeded context_window_exceeded context_length_exceeded",
+    _End.BROKEN: "error abort aborted cancel canceled cancelled fail failed failure timeout interrupted incomplete "
+    "insufficient_system_resource network_error server_error malformed_function_call unexpected_tool_call "
+    "too_many_tool_calls pause_turn other",
+}
+_WORDS = {word: end for end, words in _ENDS.items() for word in words.split()}
+_FINE_CODES = (0, 200, "", "0", "200", "ok", "success")
+_MANY_IDS = 1000
+"""So many chunks with an id of their own are enough to say that a server numbers its chunks."""
 
 
 class ChatReply:
@@ -32,24 +67,35 @@ class ChatReply:
 
         `echo` names the fields of the message that are to be given back.
         """
-        self.finish_reason = ""
         self.usage = Usage(unreported=1)
         self.chosen = False
         """Whether any choice came in."""
         self._secret = secret
+        self._bounds = bounds or ReplyBounds()
         self._text = ReplyText()
-        self._calls = ChatCalls(bounds or ReplyBounds())
+        self._calls = ChatCalls(self._bounds)
         self._echo = Echo(echo)
+        self._ids = _ChunkIds()
+        self._end: _End | None = None
+        self._reason = ""
+        """The finish reason, fit to be shown."""
+        self._reopened = False
+        """Whether a piece of a call came after the finish reason."""
+        self._document = False
+        self._others = False
+        """Whether another choice than the first came in: none was asked for."""
+        self._contradicted = False
+        """Whether the calls came once more as a whole, and were others."""
 
     @property
     def finished(self) -> bool:
-        """Whether a finish reason came in."""
-        return bool(self.finish_reason)
+        """Whether a finish reason came in, and no piece of a call after it."""
+        return self._end is not None and not self._reopened
 
     @property
     def broken_off(self) -> str:
         """The finish reason by which the provider says that the reply broke off, or nothing."""
-        return self.finish_reason if self.finish_reason in _BROKEN_REASONS else ""
+        return self._reason if self._end is _End.BROKEN else ""
 
     @property
     def text(self) -> str:
@@ -61,64 +107,168 @@ class ChatReply:
         """How many tool calls have begun."""
         return self._calls.count
 
+    @property
+    def reply_id(self) -> str:
+        """The id of the first chunk that has one; empty where none has."""
+        return self._ids.first
+
     def add(self, name: str, chunk: dict[str, JsonValue]) -> str:  # noqa: ARG002 - chat completions name no events
         """Take one chunk; return the text that it adds. Raises ModelError for an error in it."""
-        return self.add_document(chunk)
+        if not chunk.get("choices") and _is_error(chunk):
+            raise broken_off(chunk, self._secret)
+        return self._take(chunk)
 
-    def add_document(self, chunk: dict[str, JsonValue]) -> str:
-        """Take a chunk or a whole completion; return the text that it adds. Raises ModelError for an error in it."""
-        beside = chunk.get("x_groq")
-        for usage in (chunk.get("usage"), beside.get("usage") if isinstance(beside, dict) else None):
-            if isinstance(usage, dict) and not (reported := _usage(usage)).unreported:
-                self.usage = reported
-        choices = chunk.get("choices")
-        choice = choices[0] if isinstance(choices, list) and choices else None
-        if not isinstance(choice, dict):
-            return ""
-        if choice.get("error"):
-            raise broken_off(choice["error"], self._secret)
-        self.chosen = True
-        reason = choice.get("finish_reason")
-        if isinstance(reason, str) and reason.lower() not in _NO_REASONS:
-            self.finish_reason = reason.lower()
-        return self._add_delta(choice)
+    def add_document(self, value: dict[str, JsonValue]) -> str:
+        """Take a whole completion; return its text. Raises ModelError for an error in it."""
+        self._document = True
+        return self._take(value)
 
     def end_text(self) -> str:
         """Return what stands for half a character that the end of the reply left over."""
         return self._text.end()
 
     def response(self) -> ModelResponse:
-        """Return the reply, its calls with the ids that came."""
+        """Return the reply, its calls with the ids that came. Raises CutReply where it cannot be told for certain."""
+        calls = self._calls.tool_calls()
+        if doubt := self._doubt(has_calls=bool(calls)):
+            raise CutReply(
+                f"The reply cannot be told for certain: {doubt}; nothing of it was used "
+                f"({len(self.text)} characters of text, {len(calls)} tool calls)."
+            )
         return ModelResponse(
             text=self.text,
-            tool_calls=self._calls.tool_calls(),
-            finish_reason=_finish_reason(self.finish_reason),
+            tool_calls=calls,
+            finish_reason=_finish_reason(self._end),
             usage=self.usage,
             echo=self._echo.text(self._calls.extras()),
         )
 
-    def _add_delta(self, choice: dict[str, JsonValue]) -> str:
-        delta, whole = choice.get("delta"), choice.get("message")
-        if not isinstance(delta, dict):
-            if not isinstance(whole, dict) or self._text or self._calls.count:
-                return ""  # a whole message after its own deltas says nothing new
-            delta = whole
-        self._echo.add(delta)
-        self._calls.add(delta.get("tool_calls"), whole=delta is whole)
-        return self._text.add(_content(delta.get("content")) or _content(delta.get("refusal")))
+    def _doubt(self, *, has_calls: bool) -> str:
+        """Return why the reply may be another one than it seems, or nothing."""
+        if self._reopened:
+            return "pieces of a call came after the finish reason, and none after those"
+        if self._contradicted:
+            return "the calls came in pieces and then as a whole, and the two differ"
+        if self._ids.are_mixed:
+            return "chunks of different ids were mixed"
+        if self._others and not self.finished:
+            return "it has more than one choice, and the first has no finish reason"
+        if has_calls and self._end is _End.UNKNOWN:
+            return f"it has tool calls, and nobody knows its finish reason {self._reason!r}"
+        if has_calls and self._document and self._end is None:
+            return "it has tool calls and no finish reason"
+        return ""
+
+    def _take(self, chunk: dict[str, JsonValue]) -> str:
+        beside = chunk.get("x_groq")
+        for usage in (chunk.get("usage"), beside.get("usage") if isinstance(beside, dict) else None):
+            if isinstance(usage, dict) and not (reported := _usage(usage)).unreported:
+                self.usage = reported
+        choice = self._choice(chunk.get("choices"))
+        if choice is None:
+            return ""
+        if choice.get("error"):
+            raise broken_off(choice["error"], self._secret)
+        delta, message = choice.get("delta"), choice.get("message")
+        whole = self._document or not isinstance(delta, dict)
+        said = message if whole else delta
+        said = said if isinstance(said, dict) else None
+        self.chosen = self.chosen or not self._document or said is not None
+        self._ids.add(chunk.get("id"), tells=any(value for key, value in (said or {}).items() if key != "role"))
+        text = self._add(said, whole=whole) if said is not None else ""
+        self._finish(choice.get("finish_reason"))
+        return text
+
+    def _choice(self, choices: JsonValue) -> dict[str, JsonValue] | None:
+        """Return the first choice, which is the only one that was asked for."""
+        ours = None
+        for choice in choices if isinstance(choices, list) else ():
+            if not isinstance(choice, dict):
+                continue
+            if choice.get("index") in (None, 0, "0"):
+                ours = ours or choice
+            else:
+                self._others = True
+        return ours
+
+    def _add(self, said: dict[str, JsonValue], *, whole: bool) -> str:
+        """Take a delta, or a `whole` message: after deltas that says nothing new, but for calls that it alone holds."""
+        fragments = said.get("tool_calls")
+        if not whole or not (self._text or self._calls.count):
+            self._echo.add(said)
+            self._reopened |= self._calls.add(fragments, whole=whole) and self._end is not None
+            return self._text.add(_content(said.get("content")) or _content(said.get("refusal")))
+        again = ChatCalls(self._bounds)
+        if again.add(fragments, whole=True) and not self._calls.count:
+            self._reopened |= self._calls.add(fragments, whole=True) and self._end is not None
+        made = ([(call.name, call.arguments) for call in calls.tool_calls()] for calls in (self._calls, again))
+        self._contradicted |= bool(again.count) and next(made) != next(made)
+        return ""
+
+    def _finish(self, reason: JsonValue) -> None:
+        """Take a finish reason. The worst of several holds."""
+        said = str(reason).strip() if reason else ""
+        word = said.lower().replace("-", "_")
+        if word in _NO_REASONS:
+            return
+        end = _WORDS.get(word.removeprefix("finish_reason_"), _End.UNKNOWN)
+        if self._end is None or _SEVERITY.index(end) > _SEVERITY.index(self._end):
+            self._end, self._reason = end, excerpt(said, self._secret)
+        self._reopened = False
 
 
-def _finish_reason(reason: str) -> FinishReason:
-    if reason in _LENGTH_REASONS:
-        return FinishReason.LENGTH
-    return FinishReason.CONTENT_FILTER if reason in _FILTER_REASONS else FinishReason.DONE
+class _ChunkIds:
+    """The ids of a stream's chunks: one, where they belong to one message. Some servers give every chunk another."""
+
+    def __init__(self) -> None:
+        self.first = ""
+        self._all: set[str] = set()
+        self._telling: set[str] = set()
+        """Those of chunks that say anything."""
+        self._came_again = False
+
+    @property
+    def are_mixed(self) -> bool:
+        """Whether chunks of more than one message came in, as far as ids tell."""
+        return len(self._telling) > 1 and (self._came_again or len(self._all) < 3)
+
+    def add(self, chunk_id: JsonValue, *, tells: bool) -> None:
+        """Take the id of a chunk."""
+        if not isinstance(chunk_id, str) or not chunk_id or len(self._all) >= _MANY_IDS:
+            return
+        self.first = self.first or chunk_id
+        self._came_again |= chunk_id in self._all
+        self._all.add(chunk_id)
+        if tells:
+            self._telling.add(chunk_id)
+
+
+def _is_error(chunk: dict[str, JsonValue]) -> bool:
+    """Say whether a chunk without choices is an error, though it does not call itself one as the API does."""
+    codes = [code for name in ("code", "status", "status_code", "error_code") if (code := chunk.get(name)) is not None]
+    if any(code not in _FINE_CODES for code in codes) or chunk.get("detail") or chunk.get("errors"):
+        return True
+    says = any(isinstance(text := chunk.get(name), str) and text for name in ("message", "msg", "error_message"))
+    return str(chunk.get("type")).endswith("error") or (says and not codes)
+
+
+def _finish_reason(end: _End | None) -> FinishReason:
+    match end:
+        case _End.LENGTH:
+            return FinishReason.LENGTH
+        case _End.FILTER:
+            return FinishReason.CONTENT_FILTER
+        case _End.WHOLE | _End.UNKNOWN | _End.BROKEN | None:
+            return FinishReason.DONE
+        case _:
+            assert_never(end)
 
 
 def _usage(usage: dict[str, JsonValue]) -> Usage:
     details = usage.get("prompt_tokens_details")
     # `prompt_cache_hit_tokens` is DeepSeek's name for it.
     cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
-    return usage_of(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached)
+    return usage_of(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached, usage.get("total_tokens"))
 
 
 def _content(value: JsonValue) -> str:

@@ -14,6 +14,8 @@ class Phase(Enum):
 
     CONNECTED = "connected"
     SENT = "sent"
+    REFUSED = "refused"
+    """The answer is an error, whose words are still to come."""
 
 
 class Request(Protocol):
@@ -34,6 +36,8 @@ class Connections:
     def __init__(self) -> None:
         self.report: Callable[[Phase], None] = _nobody
         """Whom the phases of the request are told; called in the thread that sends it."""
+        self.reusable = True
+        """Whether the next request may go over one of them."""
         self._sockets: tuple[weakref.ref[socket.socket], ...] = ()
         self._over = False
 
@@ -43,6 +47,7 @@ class Connections:
 
     def hang_up(self) -> None:
         """Shut all sockets down, for good: whoever waits on one of them is woken. May be called in any thread."""
+        self.reusable = False
         self._over = True  # before the sockets are looked at; a new one is kept before this is looked at
         for kept in self._sockets:
             _shut_down(kept())

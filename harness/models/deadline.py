@@ -10,6 +10,8 @@ from harness.record import Record
 
 CONNECT_SLACK = 1.1
 """The SDK keeps to the deadline of a connect for each address and for TLS; this one is for all of it, names included."""
+ERROR_SECONDS = 10.0
+"""From an error status to the end of what the server says about it."""
 TAIL_SECONDS = 10.0
 """From the finish reason to the end of the answer: nothing is due but the usage."""
 END_SECONDS = 0.25
@@ -44,6 +46,7 @@ class TryClock:
         self._run_ends = run_ends
         self._started = started
         self._connected: float | None = None
+        self._sent = False
         self._first_event: float | None = None
         self._total_ends = started + deadlines.total
         self._next = Limit.CONNECT
@@ -55,11 +58,20 @@ class TryClock:
         return Timing(connected=self._connected, first_event=self._first_event)
 
     def reached(self, phase: Phase, now: float) -> None:
-        """The request is connected, or sent: the first event is waited for from now on."""
-        if phase is Phase.CONNECTED and self._connected is None:
-            self._connected = now - self._started
-        if self._next in {Limit.CONNECT, Limit.FIRST_EVENT}:
-            self._set(Limit.FIRST_EVENT, now + self._deadlines.first_event)
+        """The request came so far. From when it was sent the first event is waited for; where the server moves it, no
+        longer for that."""
+        match phase:
+            case Phase.CONNECTED if self._connected is None:
+                self._connected = now - self._started
+                self._set(Limit.FIRST_EVENT, now + self._deadlines.first_event)
+            case Phase.SENT if not self._sent and self._first_event is None:
+                self._sent = True
+                self._set(Limit.FIRST_EVENT, now + self._deadlines.first_event)
+            case Phase.REFUSED:
+                ends = now + min(ERROR_SECONDS, self._deadlines.first_event)
+                self._set(Limit.FIRST_EVENT, min(ends, self._next_ends))
+            case _:
+                pass
 
     def event(self, now: float) -> None:
         """An event with data came in."""

@@ -22,6 +22,8 @@ class ReplyBounds(Record):
 
     bytes: int = 256 * 1024 * 1024
     """Of the body, after decompression: a bound on memory, far above what a model writes."""
+    event_bytes: int = 32 * 1024 * 1024
+    """Of one event, or of a reply that is one document: it is decoded at once, and takes many times its size then."""
     events: int = 4_000_000
     calls: int = 128
     argument_characters: int = 12_000_000

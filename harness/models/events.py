@@ -21,11 +21,16 @@ class EventDecoder:
     def __init__(self) -> None:
         self.recognised = False
         """Whether any line so far was one of an event stream."""
+        self.longest = 0
+        """The bytes of the longest line or event so far; of one that is still coming, those that are there."""
         self._pieces: list[bytes] = []
+        self._pending = 0
+        """The bytes of a line whose end has not come in."""
         self._after_cr = False
         self._first_line = True
         self._name = ""
         self._data: list[bytes] = []
+        self._data_bytes = 0
 
     def feed(self, data: bytes) -> list[Event]:
         """Return the events that `data` completes."""
@@ -36,10 +41,14 @@ class EventDecoder:
             return []
         self._after_cr = data.endswith(b"\r")
         self._pieces.append(data)
+        self._pending += len(data)
         if b"\n" not in data and b"\r" not in data:
+            self.longest = max(self.longest, self._pending)
             return []  # joining only at line ends keeps one huge line linear in its length
         lines = b"".join(self._pieces).splitlines(keepends=True)
         self._pieces = [] if lines[-1].endswith((b"\n", b"\r")) else [lines.pop()]
+        self._pending = sum(map(len, self._pieces))
+        self.longest = max(self.longest, self._pending)
         events: list[Event] = []
         for line in lines:
             self._take_line(line.rstrip(b"\r\n"), events)
@@ -55,6 +64,7 @@ class EventDecoder:
         return events
 
     def _take_line(self, line: bytes, events: list[Event]) -> None:
+        self.longest = max(self.longest, len(line))
         if self._first_line:
             self._first_line = False
             line = line.removeprefix(BOM)
@@ -64,6 +74,8 @@ class EventDecoder:
         field, _, value = line.partition(b":")
         if field == b"data":
             self._data.append(value.removeprefix(b" "))
+            self._data_bytes += len(value)
+            self.longest = max(self.longest, self._data_bytes)
         elif field == b"event":
             self._name = value.removeprefix(b" ").decode(errors="replace")
         elif field not in (b"", b"id", b"retry"):
@@ -76,3 +88,4 @@ class EventDecoder:
             events.append((self._name, data))
         self._name = ""
         self._data.clear()
+        self._data_bytes = 0

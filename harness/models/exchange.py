@@ -39,7 +39,8 @@ class Exchange:
     def __init__(self, send: Callable[[], Iterator[bytes]], *, hang_up: Callable[[], None]) -> None:
         """Take what sends the request and yields the body of its answer, and what wakes it by closing the connection.
 
-        Both run in other threads than each other. `send` may raise whatever it likes; `take` hands it on.
+        Each piece, an empty one too, is a moment at which the sending may be stopped. Both run in other threads than each
+        other. `send` may raise whatever it likes; `take` hands it on.
         """
         self._send = send
         self._hang_up = hang_up
@@ -106,11 +107,13 @@ class Exchange:
 
     def _pass_on(self) -> None:
         for piece in self._send():
-            for _ in range(_places(piece)):
-                self._credits.get()
+            if piece:
+                for _ in range(_places(piece)):
+                    self._credits.get()
             if self._unwanted:
                 return
-            self._arrived.put(piece)
+            if piece:
+                self._arrived.put(piece)
 
 
 def _places(piece: bytes) -> int:

@@ -106,7 +106,7 @@ class FailedTry(ModelError):
 
     def lasting(self, more: str = "") -> ModelError:
         """Return the error that is raised when there is no further try."""
-        return (CutReply if self.cut else ModelError)(str(self) + more, fault=self.fault)
+        return (CutReply if self.cut else ModelError)(str(self) + more, fault=self.fault, usage=self.usage)
 
 
 class _Kind(NamedTuple):

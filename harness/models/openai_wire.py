@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from typing import Protocol, assert_never
 
 from harness.errors import CutReply, ModelError, ModelFault
-from harness.messages import Message, ModelResponse
+from harness.messages import Message, ModelResponse, Usage
 from harness.model import Retry
 from harness.models.assembly import Assembly
 from harness.models.deadline import Limit, Timing, TryClock
@@ -90,6 +90,8 @@ class OpenAIWire:
         self._jitter = jitter
         self._lock = threading.Lock()
         self._client: OpenAIClient | None = None
+        self._answered: tuple[object, ...] = ()
+        """The id of the last reply, and what it said."""
 
     @property
     def quirks(self) -> Quirks:
@@ -124,8 +126,8 @@ class OpenAIWire:
     ) -> ModelResponse:
         """Return the whole reply to `messages`; see Model.complete.
 
-        Sent again is what failed for a passing reason (see retries.py), and, at once and uncounted, what was refused for
-        a reason that the dialect learns from.
+        Sent again is what failed for a passing reason (see retries.py), and, at once, what was refused for a reason that
+        the dialect learns from.
 
         Raises CutReply and ModelError as `Model.complete` does; exceptions of `on_text`, `on_retry` and `sleep` pass
         through, KeyboardInterrupt at any moment.
@@ -137,16 +139,24 @@ class OpenAIWire:
         secret = self._connected().secret
         retries = Retries(attempts=self._endpoint.attempts, seconds=self._endpoint.retry_seconds)
         while True:
-            reply = ReplyBody(self._dialect.assembly(secret), secret=secret, bounds=self._endpoint.bounds)
+            assembly = self._dialect.assembly(secret)
+            reply = ReplyBody(assembly, secret=secret, bounds=self._endpoint.bounds)
             try:
                 self._try(body, reply, on_text, run_ends)
-                return replace(reply.response(self._dialect.call_ids, offered), retries=retries.failed)
+                response = reply.response(self._dialect.call_ids, offered)
+                self._check_new(assembly.reply_id, response)
+                return replace(response, retries=retries.failed)
             except CutReply as cut:
                 failure = FailedTry(str(cut), fault=cut.fault, passing=True, cut=True)
             except FailedTry as failed:
                 failure = failed
+            except ModelError as error:
+                error.usage = _used(assembly, reply)
+                raise
+            failure.usage = _used(assembly, reply)
             if failure.refusal is not None and self._dialect.learn(failure.refusal, messages):
                 body = self._dialect.request(messages, tools)
+                on_retry(retries.differently(failure))
                 continue
             now = time.monotonic()
             retry = retries.after(
@@ -169,6 +179,8 @@ class OpenAIWire:
             exchange.start()
             read_reply(exchange, clock, reply, on_text)
         except OutOfTime as late:
+            if client.refusal is not None and late.limit is not Limit.RUN:
+                raise client.refusal from None  # what it says about its status did not come to an end
             if not reply.finished:
                 raise self._late(late.limit, reply, client.address) from None
         except FailedTry as failure:
@@ -180,10 +192,22 @@ class OpenAIWire:
                 raise
         finally:
             self.timing = clock.timing
-            if not exchange.close():
-                self.close()  # the sockets of this client were shut down; the next request begins with new ones
+            if not exchange.close() or not client.connections.reusable:
+                self.close()  # the next request begins with new sockets
         for text in reply.end():
             on_text(text)
+
+    def _check_new(self, reply_id: str, response: ModelResponse) -> None:
+        """Keep what was answered. Raises CutReply for what was answered to the last request already: the server is one
+        answer ahead on its connection, and would be taken at another request's word from then on.
+
+        There are servers that give every reply the same id, so that the id alone proves nothing.
+        """
+        made = tuple((call.name, call.arguments) for call in response.tool_calls)
+        before, self._answered = self._answered, (reply_id, response.text, made)
+        if reply_id and self._answered == before:
+            self.close()
+            raise CutReply("The server answered with its previous reply; nothing of it was used.")
 
     def _late(self, limit: Limit, reply: ReplyBody, address: str) -> ModelError:
         """Return the error for a deadline that passed."""
@@ -221,3 +245,8 @@ class OpenAIWire:
         import random
 
         return random.random()  # noqa: S311 - spreads retries, protects nothing
+
+
+def _used(assembly: Assembly, reply: ReplyBody) -> Usage | None:
+    """Return what a try used that failed: what was reported, or that nothing was; None where no reply had begun."""
+    return assembly.usage if reply.shown or not assembly.usage.unreported else None

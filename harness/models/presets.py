@@ -44,14 +44,11 @@ class Preset(Record):
     """The environment variable that holds the API version (Azure), as the SDK reads it."""
     hosts: tuple[str, ...] = ()
     """Hosts by which the server is recognised, those below them included. Empty for servers of one's own."""
-    apis: tuple[Api, ...] = (Api.CHAT,)
-    """What it is documented to speak."""
     api: Api = Api.CHAT
     """What is spoken unless the configuration says otherwise."""
     quirks: Quirks = Quirks()
 
 
-_BOTH = (Api.CHAT, Api.RESPONSES)
 # OpenAI's own API returns no reasoning in chat completions, and refuses message fields that it does not know: what
 # another server gave a resumed conversation is not for it.
 _STRICT = Quirks(echo=())
@@ -66,7 +63,6 @@ PRESETS: Mapping[str, Preset] = {
             key_variable="OPENAI_API_KEY",
             documentation="https://platform.openai.com/docs/api-reference",
             hosts=("api.openai.com",),
-            apis=_BOTH,
             quirks=_STRICT,
         ),
         # With an API version: by deployment. Without: the address ends in /openai/v1, and is like OpenAI's own.
@@ -79,7 +75,6 @@ PRESETS: Mapping[str, Preset] = {
             base_url_variable="AZURE_OPENAI_ENDPOINT",
             api_version_variable="OPENAI_API_VERSION",
             hosts=("openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com"),
-            apis=_BOTH,
             quirks=_STRICT,
         ),
         # Reasoning goes back as `reasoning_details`, unchanged: openrouter.ai/docs/use-cases/reasoning-tokens. Usage
@@ -100,7 +95,6 @@ PRESETS: Mapping[str, Preset] = {
             key_variable="GROQ_API_KEY",
             documentation="https://console.groq.com/docs/openai",
             hosts=("api.groq.com",),
-            apis=_BOTH,
         ),
         # Thinking is on by default, and `reasoning_content` must go back within a turn that calls tools.
         Preset(
@@ -110,7 +104,6 @@ PRESETS: Mapping[str, Preset] = {
             key_variable="DEEPSEEK_API_KEY",
             documentation="https://api-docs.deepseek.com/guides/thinking_mode",
             hosts=("api.deepseek.com",),
-            apis=_BOTH,
             quirks=Quirks(echo=("reasoning_content",)),
         ),
         # Call ids of nine letters and digits: mistral-common, protocol/instruct/validator.py, and anomalyco/opencode#1680.
@@ -141,7 +134,6 @@ PRESETS: Mapping[str, Preset] = {
             key_variable="XAI_API_KEY",
             documentation="https://docs.x.ai/docs/api-reference",
             hosts=("api.x.ai",),
-            apis=_BOTH,
         ),
         # Names of models are those of their makers, with a slash; others get 404.
         Preset(
@@ -185,7 +177,6 @@ PRESETS: Mapping[str, Preset] = {
             key_variable="LITELLM_PROXY_API_KEY",
             documentation="https://docs.litellm.ai/docs/providers/litellm_proxy",
             base_url_variable="LITELLM_PROXY_API_BASE",
-            apis=_BOTH,
         ),
         Preset(
             name="ollama",
@@ -193,7 +184,6 @@ PRESETS: Mapping[str, Preset] = {
             base_url="http://localhost:11434/v1",
             key_variable="",
             documentation="https://docs.ollama.com/api/openai-compatibility",
-            apis=_BOTH,
         ),
         Preset(
             name="lmstudio",
@@ -201,7 +191,6 @@ PRESETS: Mapping[str, Preset] = {
             base_url="http://localhost:1234/v1",
             key_variable="",
             documentation="https://lmstudio.ai/docs/developer/openai-compat",
-            apis=_BOTH,
         ),
         # Reads calls only when started with --enable-auto-tool-choice and --tool-call-parser.
         Preset(
@@ -210,7 +199,6 @@ PRESETS: Mapping[str, Preset] = {
             base_url="http://localhost:8000/v1",
             key_variable="",
             documentation="https://docs.vllm.ai/en/stable/serving/openai_compatible_server.html",
-            apis=_BOTH,
         ),
         # Reads calls only when started with --jinja.
         Preset(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 EXCERPT_CHARACTERS = 200
 """How much of a provider's own text an error message holds."""
@@ -12,11 +13,21 @@ MIN_SECRET_CHARACTERS = 6
 
 def excerpt(text: str, secret: str = "") -> str:
     """Return `text` on one line, the secret masked, cut to EXCERPT_CHARACTERS."""
-    if len(secret) >= MIN_SECRET_CHARACTERS:
-        text = text.replace(secret, "[key]")
-    start = text[: 20 * EXCERPT_CHARACTERS]  # a page may begin with much white space; all of it would be too slow
+    masked = _masked(text, secret.strip())
+    start = masked[: 20 * EXCERPT_CHARACTERS]  # a page may begin with much white space; all of it would be too slow
     line = " ".join("".join(c if c.isprintable() else " " for c in start).split())
     return line if len(line) <= EXCERPT_CHARACTERS else line[:EXCERPT_CHARACTERS] + "..."
+
+
+def _masked(text: str, secret: str) -> str:
+    """Return `text` without the secret: as it is, escaped, or with characters in it that nobody would see."""
+    if len(secret) < MIN_SECRET_CHARACTERS:
+        return text
+    for form in (secret, repr(secret)[1:-1], json.dumps(secret)[1:-1]):
+        text = text.replace(form, "[key]")
+    hidden = "[^!-~]*".join(re.escape(character) for character in secret)
+    start = text[: 20 * EXCERPT_CHARACTERS + 2 * len(secret)]
+    return re.sub(hidden, "[key]", start)
 
 
 def provider_message(value: object, secret: str = "") -> str:

@@ -25,7 +25,7 @@ def read_reply(exchange: Exchange, clock: TryClock, reply: ReplyBody, on_text: C
 
     Raises OutOfTime at the deadline, and what sending, reading and `on_text` raise.
     """
-    events, finished = 0, False
+    events = 0
     while True:
         ends, limit = clock.next()
         now = time.monotonic()
@@ -42,16 +42,15 @@ def read_reply(exchange: Exchange, clock: TryClock, reply: ReplyBody, on_text: C
             continue
         for text in reply.feed(piece):
             on_text(text)
-        if not finished and reply.events > events:
+        if reply.events > events:
             clock.event(time.monotonic())
+            if reply.finished:
+                clock.finished(time.monotonic())
         events = reply.events
         if reply.over:
             clock.over(time.monotonic())
             _drain(exchange, clock)
             return
-        if reply.finished and not finished:
-            finished = True
-            clock.finished(time.monotonic())
 
 
 def _drain(exchange: Exchange, clock: TryClock) -> None:

@@ -6,7 +6,6 @@ is ever handed out as one.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Set as AbstractSet
 from enum import Enum
 
@@ -20,6 +19,7 @@ from harness.models.failures import FailedTry, broken_off
 from harness.models.provider_text import EXCERPT_CHARACTERS, excerpt
 from harness.models.unread_calls import refuse_unread
 from harness.models.wire_ids import told_apart
+from harness.models.wire_json import AmbiguousKey, ends_early, read_json
 from harness.record import replace
 
 _HEAD_BYTES = 4 * EXCERPT_CHARACTERS
@@ -49,6 +49,7 @@ class ReplyBody:
         self._head = b""
         self._waiting: bytes | None = b""
         self._document: list[bytes] = []
+        self._document_bytes = 0
         self._decoder = EventDecoder()
         self._assembly = assembly
         self._done = False
@@ -92,11 +93,17 @@ class ReplyBody:
             data = self._look(data)
         if self._shape is _Shape.JSON:
             self._document.append(data)
+            self._document_bytes += len(data)
+            if self._document_bytes > self._bounds.event_bytes:
+                raise out_of_bounds("event_bytes", self._bounds.event_bytes)
         if self._shape is _Shape.HTML and len(self._head) == _HEAD_BYTES:
             raise self._web_page()
         if self._shape is not _Shape.EVENTS:
             return []
-        return [text for event in self._decoder.feed(data) if (text := self._take(event))]
+        events = self._decoder.feed(data)
+        if self._decoder.longest > self._bounds.event_bytes:
+            raise out_of_bounds("event_bytes", self._bounds.event_bytes)
+        return [text for event in events if (text := self._take(event))]
 
     def end(self) -> list[str]:
         """Return the last pieces of text, after the end of the body. Raises ModelError as `feed` does."""
@@ -157,7 +164,9 @@ class ReplyBody:
             self._done = True
             return ""
         try:
-            chunk = json.loads(data.decode())
+            chunk = read_json(data)
+        except AmbiguousKey as twice:
+            raise self._ambiguous(twice, data) from None
         except (ValueError, RecursionError):
             if last:
                 return ""  # the end of the stream fell into this event; without a finish reason the reply is cut
@@ -176,12 +185,15 @@ class ReplyBody:
     def _take_document(self) -> str:
         data = b"".join(self._document)
         try:
-            document = json.loads(data.decode())
+            document = read_json(data)
+        except AmbiguousKey as twice:
+            raise self._ambiguous(twice, data) from None
         except (ValueError, RecursionError):
+            if ends_early(data):
+                raise self.cut(f"its JSON ends early, after {len(data)} bytes") from None
             raise ModelError(f"The answer is neither an event stream nor valid JSON: {self._quote(data)}") from None
-        if isinstance(document, list) and document:
-            document = document[0]  # Gemini's compatible endpoint wraps its errors in a list
-        error = _error_of(document) if isinstance(document, dict) else None
+        first = document[0] if isinstance(document, list) and len(document) == 1 else document
+        error = _error_of(first) if isinstance(first, dict) else None  # Gemini's compatible endpoint lists its errors
         if error:
             raise broken_off(error, self._secret, said="The provider reports an error")
         try:
@@ -215,6 +227,10 @@ class ReplyBody:
             "The answer is a web page, not a reply; check the base URL (it usually ends in /v1): "
             + self._quote(self._head)
         )
+
+    def _ambiguous(self, twice: AmbiguousKey, data: bytes) -> ModelError:
+        key = excerpt(twice.key, self._secret)
+        return ModelError(f"The provider sent JSON in which {key!r} stands twice and differs: {self._quote(data)}")
 
     def _quote(self, data: bytes) -> str:
         return excerpt(data.decode(errors="replace"), self._secret)

@@ -14,7 +14,7 @@ from harness.messages import Message, Role
 from harness.models.endpoint import Quirks
 from harness.models.provider_text import join_pairs
 from harness.models.request_body import EncodedMessages, EncodedTools, encoded, sendable_arguments, sendable_name
-from harness.models.responses_items import read_echo
+from harness.models.responses_echo import read_echo
 from harness.models.wire_ids import IdForm, WireIds
 from harness.tool import ToolSpec
 

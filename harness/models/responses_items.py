@@ -1,22 +1,18 @@
-"""The output items of one response while they come in, and those that the provider wants back; pure.
+"""The output items of one response while they come in; pure.
 
 INVARIANT: the arguments of a call are those of one statement, the most final one that was made; never a mixture.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import Enum
-from typing import assert_never
 
 from harness.actions import JsonValue
 from harness.models.assembly import argument_text, out_of_bounds
 from harness.models.endpoint import ReplyBounds
-from harness.record import Record
 
-_ECHOED_FIELDS = ("type", "id", "summary", "content", "encrypted_content")
-"""Of a reasoning item; `status` is of replies only, servers refuse it in a request."""
+TWO_CALLS = "two calls with one id"
 
 
 class ItemKind(Enum):
@@ -57,8 +53,9 @@ class Item:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the provider says that the item is not all there."""
-        return self.value.get("status") == "incomplete"
+        """Whether the provider says that the item is not all there. How it began says nothing about its end."""
+        state = self.value.get("status")
+        return not (state in (None, "", "completed") or (state == "in_progress" and not self.ended))
 
     def begin(self, value: dict[str, JsonValue]) -> None:
         """Take the item as it begins."""
@@ -88,7 +85,10 @@ class Items:
     def __init__(self, bounds: ReplyBounds) -> None:
         """Take how many calls there may be, and how long the arguments of each."""
         self.all: list[Item] = []
+        self.doubt = ""
+        """Why it cannot be told for certain which calls were made; empty where it can."""
         self._bounds = bounds
+        self._last_index = -1
         self._calls: set[Item] = set()
         self._at: dict[int, Item] = {}
         self._by_id: dict[str, Item] = {}
@@ -107,9 +107,9 @@ class Items:
         """Take an item that begins; one that was begun already is the same, if nothing speaks against it."""
         if not isinstance(value, dict):
             return
-        item = self.find(index, word(value.get("id")))
-        if item is None or _is_another(item, value):
-            item = self._new(index, word(value.get("id")))
+        item = self._item_of(value, index)
+        if item.value and item.pieces and not _has_its_id(item, value):
+            item = self._new(index, word(value.get("id")))  # the pieces are those of another call, begun at this place
         if not item.ended:
             item.begin(value)
             self._check(item, len(item.arguments))
@@ -118,9 +118,7 @@ class Items:
         """Take and return an item that ends; None where the event holds none."""
         if not isinstance(value, dict):
             return None
-        item = self.find(index, word(value.get("id")))
-        if item is None or _is_another(item, value):
-            item = self._new(index, word(value.get("id")))
+        item = self._item_of(value, index)
         item.end(value)
         self._check(item, len(item.arguments))
         return item
@@ -150,16 +148,31 @@ class Items:
                 item = Item(place, word(value.get("id")))
                 item.end(value)
                 whole.append(item)
-        streamed = {item.call_id: item for item in self._calls}
+        streamed = [item for item in self.all if item in self._calls]
         if streamed and not any(item.kind is ItemKind.CALL for item in whole):
             return whole
         self.all, self._calls = whole or self.all, set()
         for item in whole:
-            same = streamed.get(item.call_id)
-            if same is not None and same.name == item.name and not item.arguments:
-                item.state_arguments(same.arguments)
+            if item.kind is ItemKind.CALL and not item.arguments:
+                self._take_streamed(item, streamed)
             self._check(item, len(item.arguments))
         return whole
+
+    def drop_repeats(self) -> None:
+        """Leave one of each call that was made twice, known by its id; where the two differ, there is a doubt."""
+        once: dict[str, Item] = {}
+        kept: list[Item] = []
+        for item in self.in_order():
+            first = once.setdefault(item.call_id, item) if item.kind is ItemKind.CALL and item.call_id else item
+            if first is item:
+                kept.append(item)
+            elif (first.name, first.arguments) != (item.name, item.arguments):
+                self.doubt = self.doubt or TWO_CALLS
+        self.all = kept
+
+    def knows(self, call_id: JsonValue) -> bool:
+        """Say whether a call with this id was made."""
+        return bool(call_id) and any(item.call_id == call_id for item in self._calls)
 
     def find(self, index: int | None, item_id: str) -> Item | None:
         """Return the item that an event points to: by place and id, else by place, else by id, else the last one.
@@ -172,6 +185,24 @@ class Items:
         if item_id:
             return self._by_id.get(item_id)
         return self.all[-1] if self.all else None
+
+    def _item_of(self, value: dict[str, JsonValue], index: int | None) -> Item:
+        """Return the item whose beginning or end `value` is, a new one where no other can be meant."""
+        item = self.find(index, word(value.get("id")))
+        if item is None or _is_another(item, value):
+            return self._new(index, word(value.get("id")))
+        name = word(value.get("name"))
+        if item.kind is ItemKind.CALL and name and item.name and name != item.name:
+            self.doubt = self.doubt or TWO_CALLS
+        return item
+
+    def _take_streamed(self, item: Item, streamed: Sequence[Item]) -> None:
+        """Give a call that is stated without arguments those that were streamed for it."""
+        same = next((call for call in streamed if _is_same_call(call, item)), None)
+        if same is not None:
+            item.state_arguments(same.arguments)
+        elif any(call.name == item.name and call.arguments for call in streamed):
+            self.doubt = self.doubt or "a call whose arguments cannot be told"
 
     def _call_at(self, event: dict[str, JsonValue]) -> Item:
         """Return the call that an event about arguments points to; one that never began has no name, and cannot run."""
@@ -190,69 +221,13 @@ class Items:
             raise out_of_bounds("argument_characters", self._bounds.argument_characters)
 
     def _new(self, index: int | None, item_id: str) -> Item:
-        item = Item(index if index is not None else max((item.index for item in self.all), default=-1) + 1, item_id)
+        item = Item(index if index is not None else self._last_index + 1, item_id)
+        self._last_index = max(self._last_index, item.index)
         self.all.append(item)
         self._at[item.index] = item
         if item_id:
             self._by_id[item_id] = self._by_both[item.index, item_id] = item
         return item
-
-
-class EchoedItem(Record):
-    """A reasoning item that goes back to the provider."""
-
-    before: int
-    """What it belongs to: 0 is the message's text, n its n-th call."""
-    value: dict[str, JsonValue]
-
-
-def echoed(items: Sequence[Item]) -> Iterator[EchoedItem]:
-    """Yield the reasoning of a reply that can be sent back: all but what nothing follows, which the API refuses.
-
-    Without encrypted or plain content an item is only a reference to what the server stored, and it stores nothing.
-    """
-    held: list[Item] = []
-    calls = 0
-    for item in items:
-        match item.kind:
-            case ItemKind.REASONING:
-                held.append(item)
-            case ItemKind.CALL:
-                calls += 1
-                yield from _echoed_before(calls, held)
-                held = []
-            case ItemKind.MESSAGE if calls == 0:
-                yield from _echoed_before(0, held)
-                held = []
-            case ItemKind.MESSAGE | ItemKind.OTHER:
-                pass  # a message goes back before the calls, so that its reasoning waits for the next of those
-            case _:
-                assert_never(item.kind)
-
-
-def _echoed_before(place: int, items: Sequence[Item]) -> Iterator[EchoedItem]:
-    for item in items:
-        value = {key: item.value[key] for key in _ECHOED_FIELDS if item.value.get(key) is not None}
-        if value.get("encrypted_content") or value.get("content"):
-            yield EchoedItem(before=place, value={"summary": [], **value})
-
-
-def echo_text(items: Sequence[EchoedItem]) -> str:
-    """Return the items as Message.echo; empty where there are none."""
-    return json.dumps([[item.before, item.value] for item in items]) if items else ""
-
-
-def read_echo(echo: str) -> list[EchoedItem]:
-    """Return the items of Message.echo; none where another adapter made it, or it is no JSON."""
-    try:
-        pairs = json.loads(echo) if echo.startswith("[[") else []
-    except (ValueError, RecursionError):
-        return []
-    return [
-        EchoedItem(before=pair[0], value=pair[1])
-        for pair in pairs
-        if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], int) and isinstance(pair[1], dict)
-    ]
 
 
 def kind_of(value: dict[str, JsonValue]) -> ItemKind:
@@ -286,7 +261,26 @@ def _is_another(item: Item, value: dict[str, JsonValue]) -> bool:
         return False  # only its deltas were seen
     if kind_of(value) is not item.kind:
         return True
-    if item.kind is ItemKind.CALL:
-        call_id = word(value.get("call_id"))
-        return bool(call_id and item.call_id and call_id != item.call_id)
-    return item.ended and word(value.get("id")) != item.item_id
+    if item.kind is not ItemKind.CALL:
+        return item.ended and word(value.get("id")) != item.item_id
+    call_id, name = word(value.get("call_id")), word(value.get("name"))
+    if call_id and item.call_id:
+        return call_id != item.call_id
+    if name and item.name and name != item.name:
+        return True
+    return item.ended and value != item.value and not _has_its_id(item, value)
+
+
+def _has_its_id(item: Item, value: dict[str, JsonValue]) -> bool:
+    """Say whether an id of `value` is the item's."""
+    call_id, item_id = word(value.get("call_id")), word(value.get("id"))
+    return bool((call_id and call_id == item.call_id) or (item_id and item_id == item.item_id))
+
+
+def _is_same_call(streamed: Item, stated: Item) -> bool:
+    """Say whether both are one call: by its id, else by the item's id or place, and in either case by its name."""
+    if streamed.name != stated.name:
+        return False
+    if streamed.call_id and stated.call_id:
+        return streamed.call_id == stated.call_id
+    return streamed.index == stated.index or bool(stated.item_id and streamed.item_id == stated.item_id)

@@ -16,8 +16,9 @@ from harness.messages import FinishReason, ModelResponse, ToolCall, Usage
 from harness.models.assembly import ReplyText, usage_of
 from harness.models.endpoint import ReplyBounds
 from harness.models.failures import broken_off
-from harness.models.provider_text import join_pairs
-from harness.models.responses_items import Item, ItemKind, Items, echo_text, echoed, index_of, texts_of, word
+from harness.models.provider_text import excerpt, join_pairs
+from harness.models.responses_echo import echo_text, echoed
+from harness.models.responses_items import Item, ItemKind, Items, index_of, kind_of, texts_of, word
 
 
 class _End(Enum):
@@ -41,6 +42,29 @@ _UNPLACED = -1
 """The place of text that no item is known for."""
 
 
+class _Part:
+    """What was shown of one part of a message. Joined only to be compared with a text that may be longer, or as long."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._length = 0
+
+    def add(self, text: str) -> None:
+        self._pieces.append(text)
+        self._length += len(text)
+
+    def says(self, whole: str) -> bool:
+        return len(whole) == self._length and self._joined() == whole
+
+    def rest_of(self, whole: str) -> str:
+        """Return what of `whole` was not shown; nothing where it does not go on what was."""
+        return whole[self._length :] if len(whole) > self._length and whole.startswith(self._joined()) else ""
+
+    def _joined(self) -> str:
+        self._pieces[:] = ["".join(self._pieces)]
+        return self._pieces[0]
+
+
 class ResponsesReply:
     """The events of one reply, put together; an Assembly."""
 
@@ -49,13 +73,14 @@ class ResponsesReply:
         self.usage = Usage(unreported=1)
         self.chosen = False
         """Whether any event of a response came in."""
-        self.broken_off = ""
-        """Why the provider says that the reply broke off, or nothing."""
+        self.reply_id = ""
+        """The provider's id of the response, or nothing."""
         self._secret = secret
+        self._broken_off = ""
         self._end: _End | None = None
         self._items = Items(bounds or ReplyBounds())
         self._text = ReplyText()
-        self._parts: dict[tuple[int, int], list[str]] = {}
+        self._parts: dict[tuple[int, int], _Part] = {}
         """What was shown of each part of each message."""
         self._told: set[int] = set()
         """The places of the messages of which anything was shown."""
@@ -67,6 +92,11 @@ class ResponsesReply:
         return self._end is not None
 
     @property
+    def broken_off(self) -> str:
+        """Why the provider says that the reply broke off, or what nobody can tell for certain of it; or nothing."""
+        return excerpt(self._broken_off or self._items.doubt, self._secret)
+
+    @property
     def text(self) -> str:
         """The text so far."""
         return str(self._text)
@@ -76,13 +106,18 @@ class ResponsesReply:
         """How many tool calls have begun."""
         return self._items.call_count
 
-    def add(self, name: str, event: dict[str, JsonValue]) -> str:
+    def add(self, name: str, event: dict[str, JsonValue]) -> str:  # noqa: C901 - a table
         """Take one event; return the text that it adds. Raises ModelError for an error in it."""
         kind = word(event.get("type")) or name
-        if self._end is not None or not (kind.startswith("response.") or kind == "error"):
+        if not (kind.startswith("response.") or kind == "error"):
+            return ""
+        if self._end is not None:
+            self._check_end(kind.removeprefix("response."), event)
             return ""
         self.chosen = True
         match kind.removeprefix("response."):
+            case "created":
+                self._begin(event.get("response"))
             case "output_text.delta" | "refusal.delta":
                 return self._show(self._place(event), word(event.get("delta")))
             case "output_text.done" | "refusal.done":
@@ -120,7 +155,7 @@ class ResponsesReply:
 
         Raises CutReply where the response did not say that it ended, whatever else the body said.
         """
-        match self._end:
+        match _End.BROKEN if self.broken_off else self._end:
             case _End.COMPLETED:
                 reason = FinishReason.DONE
             case _End.LENGTH:
@@ -143,6 +178,31 @@ class ResponsesReply:
             echo=echo_text(tuple(echoed(items))) if reason is FinishReason.DONE else "",
         )
 
+    def _begin(self, response: JsonValue) -> None:
+        """Take the response as it begins. A second one is another try behind a proxy: both have calls."""
+        reply_id = word(response.get("id")) if isinstance(response, dict) else ""
+        if reply_id and self.reply_id and reply_id != self.reply_id:
+            self._broken_off = self._broken_off or "two responses in one stream"
+        self.reply_id = self.reply_id or reply_id
+
+    def _check_end(self, kind: str, event: dict[str, JsonValue]) -> None:
+        """Take an event that comes after the end: it may be said again, but neither unsaid nor gone on with."""
+        match kind:
+            case "incomplete" | "failed" | "cancelled" | "error":
+                self._break(kind)
+            case "function_call_arguments.delta":
+                self._break("a call that went on after the end")
+            case "output_item.added" | "output_item.done":
+                match event.get("item"):
+                    case dict(item) if kind_of(item) is ItemKind.CALL and not self._items.knows(item.get("call_id")):
+                        self._break("calls went on after the end")
+            case _:
+                pass
+
+    def _break(self, why: str) -> None:
+        self._end = _End.BROKEN
+        self._broken_off = self._broken_off or why
+
     def _end_item(self, event: dict[str, JsonValue]) -> str:
         index = index_of(event.get("output_index"))
         item = self._items.end(event.get("item"), index)
@@ -152,16 +212,18 @@ class ResponsesReply:
 
     def _finish(self, status: str, response: dict[str, JsonValue]) -> str:
         """Take the response as it stands at its end; `status` is that of the event, empty for a document."""
-        said = word(response.get("status"))
-        if not status or said in ("incomplete", "failed", "cancelled"):
+        said, by_event = word(response.get("status")), bool(status)
+        if not status or said not in ("", "completed"):
             status = said  # the worse of both, where they differ
-        if status == "failed" or response.get("error"):
-            raise broken_off(response.get("error") or _NO_REASON, self._secret)
+        self.reply_id = self.reply_id or word(response.get("id"))
         if isinstance(usage := response.get("usage"), dict):
             self.usage = _usage(usage)
+        if status == "failed" or response.get("error"):
+            raise broken_off(response.get("error") or _NO_REASON, self._secret)
         output = response.get("output")
         whole = self._items.replace_by(output) if isinstance(output, list) else ()
-        self._conclude(status, response)
+        self._items.drop_repeats()
+        self._conclude(status, response, by_event=by_event)
         if self._parts:
             return ""  # places may have moved, so that no text could be said to be missing
         return "".join(
@@ -171,21 +233,22 @@ class ResponsesReply:
             for place, text in enumerate(texts_of(item.value))
         )
 
-    def _conclude(self, status: str, response: dict[str, JsonValue]) -> None:
-        match status:
-            case "completed":
-                cut = any(item.kind is ItemKind.CALL and item.is_cut for item in self._items.all)
-                self._end = _End.BROKEN if cut else _End.COMPLETED
-                self.broken_off = "a call that is incomplete" if cut else ""
-            case "incomplete":
-                details = response.get("incomplete_details")
-                reason = word(details.get("reason")) if isinstance(details, dict) else ""
-                self._end = _INCOMPLETE.get(reason, _End.BROKEN)
-                self.broken_off = (reason or "incomplete") if self._end is _End.BROKEN else ""
-            case "cancelled":
-                self._end, self.broken_off = _End.BROKEN, status
-            case _:
-                pass  # `queued` or `in_progress`: no end
+    def _conclude(self, status: str, response: dict[str, JsonValue], *, by_event: bool) -> None:
+        """Take how the response ended; `by_event`: that it did is sure, whatever its own status says."""
+        details = response.get("incomplete_details")
+        reason = word(details.get("reason")) if isinstance(details, dict) else ""
+        if status == "completed" and not reason:
+            cut = next((item for item in self._items.all if item.kind is ItemKind.CALL and item.is_cut), None)
+            if cut is not None:
+                self._break(f"a call that is {word(cut.value.get('status')) or 'of no known status'}")
+            self._end = self._end or _End.COMPLETED
+        elif status in ("completed", "incomplete"):
+            self._end = _INCOMPLETE.get(reason)
+            if self._end is None:
+                self._break(reason or status)
+        elif by_event or status == "cancelled":
+            self._break(status)
+        # else a document that is `queued` or `in_progress`: no end
 
     def _place(self, event: dict[str, JsonValue]) -> tuple[int, int]:
         """Return where an event's text belongs: which item, and which part of it."""
@@ -197,16 +260,10 @@ class ResponsesReply:
 
     def _show_rest(self, place: tuple[int, int], whole: str) -> str:
         """Show what the deltas left out of a part; where they differ, what was shown stands."""
-        if _UNPLACED in self._told or (whole and whole == self._shown(self._last)):
+        last, part = self._parts.get(self._last), self._parts.get(place, _Part())
+        if _UNPLACED in self._told or (whole and last is not None and last.says(whole)):
             return ""  # shown already, at a place that the deltas did not name rightly
-        shown = self._shown(place)
-        return self._show(place, whole[len(shown) :]) if whole.startswith(shown) else ""
-
-    def _shown(self, place: tuple[int, int]) -> str:
-        pieces = self._parts.get(place, [])
-        if len(pieces) > 1:
-            pieces[:] = ["".join(pieces)]
-        return pieces[0] if pieces else ""
+        return self._show(place, part.rest_of(whole))
 
     def _show(self, place: tuple[int, int], text: str) -> str:
         """Keep `text` and return what can be shown of it. A further message begins a paragraph of its own."""
@@ -215,7 +272,7 @@ class ResponsesReply:
         gap = "\n\n" if self._told and place[0] not in self._told else ""
         self._told.add(place[0])
         self._last = place
-        self._parts.setdefault(place, []).append(text)
+        self._parts.setdefault(place, _Part()).add(text)
         return self._text.add(gap + text)
 
 

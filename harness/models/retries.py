@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable
 
 from harness.errors import ModelError, ModelFault
+from harness.messages import Usage
 from harness.model import Retry
 from harness.models.failures import FailedTry
 
@@ -23,6 +24,7 @@ FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.5, 8.0
 MAX_BEGUN_AGAIN = 1
 """How often a reply that showed something is asked for again."""
 BEGINS_AGAIN = "The reply begins again."
+ASKS_DIFFERENTLY = "It is asked again in the way that the server takes."
 
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 
@@ -60,9 +62,25 @@ class Retries:
             raise ModelError(
                 f"{failure} The time that the run has left, {max(left, 0.0):.1f} s, is over before the next try.",
                 fault=ModelFault.TIME,
+                usage=failure.usage,
             )
         reason = f"{failure} {BEGINS_AGAIN}" if shown else str(failure)
-        return Retry(attempt=self.failed, attempts=self._attempts, wait_seconds=wait, reason=reason)
+        return self._retry(failure, wait, reason)
+
+    def differently(self, failure: FailedTry) -> Retry:
+        """Return the try that follows at once on a refusal that taught how to ask; it is one more than there would be."""
+        self.failed += 1
+        self._attempts += 1
+        return self._retry(failure, 0.0, f"{failure} {ASKS_DIFFERENTLY}")
+
+    def _retry(self, failure: FailedTry, wait: float, reason: str) -> Retry:
+        return Retry(
+            attempt=self.failed,
+            attempts=self._attempts,
+            wait_seconds=wait,
+            reason=reason,
+            usage=failure.usage or Usage(),
+        )
 
     def _wait(self, failure: FailedTry, jitter: float) -> float:
         wait = failure.retry_after

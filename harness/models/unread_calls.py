@@ -21,6 +21,8 @@ _MARKS = (
     "<\uff5ctool\u2581calls\u2581begin\uff5c>",  # DeepSeek
     "<\uff5ctool\u2581call\u2581begin\uff5c>",
 )
+_LOOKED_AT = 65_536
+"""How many characters of a text are looked at, from its beginning and from its end: calls stand there."""
 _WINDOW = 400
 """How many characters after a mark are looked at."""
 # What stands between the mark and the tool's name: JSON with a name in it, other marks, or nothing.
@@ -46,9 +48,12 @@ def unread_call(text: str, offered: AbstractSet[str]) -> str:
     """Return the name of an offered tool that `text` calls in some model's own format; empty if it calls none.
 
     A call begins a line and names its tool right there. Text that only talks about such marks, or quotes them in a
-    code block, is none.
+    code block, is none. Of a long text the middle is not looked at.
     """
-    found = sorted(position for mark in _MARKS if mark in text for position in _positions(text, mark))
+    parts = [(0, len(text))]
+    if len(text) > 2 * _LOOKED_AT:
+        parts = [(0, _LOOKED_AT), (len(text) - _LOOKED_AT, len(text))]
+    found = sorted(position for mark in _MARKS for part in parts for position in _positions(text, mark, *part))
     fences, seen = 0, 0
     for position in found:
         fences += text.count("```", seen, position)
@@ -63,11 +68,11 @@ def unread_call(text: str, offered: AbstractSet[str]) -> str:
     return ""
 
 
-def _positions(text: str, mark: str) -> list[int]:
-    positions, position = [], text.find(mark)
+def _positions(text: str, mark: str, start: int, end: int) -> list[int]:
+    positions, position = [], text.find(mark, start, end)
     while position >= 0:
         positions.append(position)
-        position = text.find(mark, position + len(mark))
+        position = text.find(mark, position + len(mark), end)
     return positions
 
 

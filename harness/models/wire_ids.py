@@ -63,16 +63,12 @@ class WireIds:
 
 def told_apart(calls: Sequence[ToolCall], taken: AbstractSet[str]) -> tuple[ToolCall, ...]:
     """Return the calls of a reply, each with an id that is neither in `taken` nor another call's."""
-    used, told = set(taken), []
+    used, told, number = set(taken), [], 0
     for call in calls:
-        call_id = call.id if call.id and call.id not in used else _free_id(used)
+        call_id = call.id
+        while not call_id or call_id in used:
+            number += 1
+            call_id = f"call_{number}"
         used.add(call_id)
         told.append(call if call_id == call.id else replace(call, id=call_id))
     return tuple(told)
-
-
-def _free_id(used: AbstractSet[str]) -> str:
-    number = 1
-    while f"call_{number}" in used:
-        number += 1
-    return f"call_{number}"

@@ -330,6 +330,7 @@ def _output(request: BashRequest, capture: Capture, ended: Ended, held: Held | N
         exit_code=_exit_code(ended),
         output_bytes=capture.total,
         truncated=printed.truncated,
+        printed=printed.text,
     )
 
 

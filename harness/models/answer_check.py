@@ -1,0 +1,196 @@
+"""What one server's answers and errors become that are no success: a try that failed, with its class and its words.
+
+It looks at an answer before the SDK reads it, and knows neither the SDK nor a client of it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, KeysView
+from typing import Protocol, Self, TypeVar
+
+from harness.errors import ModelFault
+from harness.models.addresses import shown_address
+from harness.models.answer_body import AnswerBody
+from harness.models.connections import Connections, Phase
+from harness.models.endpoint import Endpoint
+from harness.models.failures import FailedTry, refusal_of, refused
+from harness.models.provider_text import excerpt
+from harness.models.retries import retry_after
+
+ERROR_BYTES = 64 * 1024
+"""How much of the body of an error status is read; in time, ERROR_SECONDS of deadline.py is the bound."""
+
+_Cause = TypeVar("_Cause", bound=Exception)
+
+
+class _URL(Protocol):
+    """What is used of a URL of httpx and httpx2; `netloc` leaves out a port that the scheme implies."""
+
+    scheme: str
+    netloc: bytes
+
+    def join(self, url: str) -> Self: ...
+
+
+class _Headers(Protocol):
+    """What is used of the headers of httpx and httpx2: a mapping of names in lower case."""
+
+    def keys(self) -> KeysView[str]: ...
+
+    def __getitem__(self, name: str) -> str: ...
+
+    def multi_items(self) -> list[tuple[str, str]]: ...
+
+
+class Answer(Protocol):
+    """What is used of a response of httpx and httpx2, whose body is not yet read."""
+
+    status_code: int
+    has_redirect_location: bool
+    url: _URL
+
+    @property
+    def headers(self) -> _Headers:
+        """All of its head but the status."""
+        ...
+
+    @property
+    def stream(self) -> object:
+        """Where its body comes from."""
+        ...
+
+    def iter_raw(self) -> Iterator[bytes]:
+        """Yield its body as it was sent."""
+        ...
+
+
+class Moved(Exception):
+    """The server wants the request elsewhere at its own origin; caught where it was sent."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.url = url
+
+
+class AnswerCheck:
+    """What one server's errors and answers become that are no success. INVARIANT: holds neither a client nor its SDK's,
+    which holds this: the one that nobody holds any longer is closed.
+    """
+
+    def __init__(self, model: str, endpoint: Endpoint, connections: Connections) -> None:
+        self.address = ""
+        """Where the server is, fit to be shown; known once the SDK's client is there."""
+        self.refusal: FailedTry | None = None
+        """What an error status says without the words that go with it."""
+        self.secret = endpoint.api_key or ""
+        """The API key, as far as it is known."""
+        self._model = model
+        self._endpoint = endpoint
+        self._connections = connections
+
+    def check(self, answer: Answer) -> None:
+        """Stop at everything but success, before the SDK reads all of its body, or httpx follows it."""
+        body = AnswerBody(answer)
+        if 200 <= answer.status_code < 300:
+            if body.unknown_encoding:
+                raise self._unreadable(body.unknown_encoding)
+            return
+        if answer.has_redirect_location:
+            self._redirect(answer)
+        self.refusal = self._refused(answer, "")
+        self._connections.report(Phase.REFUSED)
+        raise self._refused(answer, "" if body.unknown_encoding else self._error_value(body))
+
+    def _refused(self, answer: Answer, value: object) -> FailedTry:
+        refusal = refusal_of(value, status=answer.status_code, secret=self.secret)
+        failure = refused(
+            refusal,
+            model=self._model,
+            address=self.address,
+            key_variable=self._endpoint.key_variable,
+            headers=dict(answer.headers),
+        )
+        failure.retry_after = retry_after(answer.headers.multi_items(), time.time())
+        return failure
+
+    def _error_value(self, body: AnswerBody) -> object:
+        """Return what the body of an error status says: the value of its error field, its JSON, or its text."""
+        data = bytearray()
+        pieces = iter(body)
+        try:
+            while len(data) < ERROR_BYTES:
+                data += next(pieces)
+        except StopIteration as end:
+            self._connections.reusable = self._connections.reusable and bool(end.value)
+        except Exception:  # noqa: BLE001, S110 - torn, or packed wrongly: the status holds
+            pass
+        return _error_value(bytes(data[:ERROR_BYTES]))
+
+    def _unreadable(self, encoding: str) -> FailedTry:
+        named = excerpt(encoding, self.secret)
+        return FailedTry(
+            f"{self.address} sent its answer in an encoding that was not asked for ({named}); it was not read.",
+            fault=ModelFault.REPLY,
+        )
+
+    def _redirect(self, answer: Answer) -> None:
+        """Raise Moved for a redirect within the origin; another one must not get the key, nor the conversation.
+
+        A 303 asks for a GET, which would drop the request.
+        """
+        target = answer.url.join(answer.headers["location"])
+        if (target.scheme, target.netloc) == (answer.url.scheme, answer.url.netloc) and answer.status_code != 303:
+            raise Moved(str(target))
+        to = excerpt(shown_address(str(target)), self.secret)
+        raise FailedTry(
+            f"{self.address} redirects the request to {to} (HTTP {answer.status_code}); nothing was sent there. If the "
+            "provider is there, name that address with --base-url.",
+            fault=ModelFault.REQUEST,
+        )
+
+    def of(self, error: Exception) -> FailedTry:
+        """Return `error` as one of ours, with a text that says what to do."""
+        if (known := cause_of(error, FailedTry)) is not None:
+            return known
+        causes = list(_causes(error))
+        names = {cls.__name__ for cause in causes for cls in type(cause).__mro__}
+        told = next((text for cause in reversed(causes) if (text := str(cause).strip())), "")
+        what = excerpt(f"{type(causes[-1]).__name__}: {told}", self.secret)
+        if "SSLCertVerificationError" in names or "CERTIFICATE_VERIFY_FAILED" in told:
+            text = f"The certificate of {self.address} cannot be verified: {what}"
+            return FailedTry(text, fault=ModelFault.CONNECTION)
+        if "ConnectTimeout" in names:
+            text = f"{self.address} did not take the connection within {self._endpoint.deadlines.connect:g} s."
+            return FailedTry(text, fault=ModelFault.TIMEOUT, passing=True)
+        # LocalProtocolError and UnsupportedProtocol are ours: they would fail in the same way again.
+        if names & {"TransportError", "OSError"} and not names & {"LocalProtocolError", "UnsupportedProtocol"}:
+            text = f"The connection to {self.address} failed: {what}."
+            return FailedTry(text, fault=ModelFault.CONNECTION, passing=True)
+        fault = ModelFault.REPLY if "DecodingError" in names else ModelFault.REQUEST
+        return FailedTry(f"The request to {self.address} failed: {what}", fault=fault)
+
+
+def _error_value(body: bytes) -> object:
+    text = body.decode(errors="replace").strip()
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value.get("error", value) if isinstance(value, dict) else value
+
+
+def cause_of(error: Exception, kind: type[_Cause]) -> _Cause | None:
+    """Return `error`, or what caused it, if that is of this kind."""
+    return next((cause for cause in _causes(error) if isinstance(cause, kind)), None)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield `error` and what caused it, the first cause last; a chain longer than ten is cut."""
+    cause: BaseException | None = error
+    for _ in range(10):
+        if cause is None:
+            return
+        yield cause
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
