@@ -1528,14 +1528,15 @@ def test_a_summary_that_is_due_and_cannot_be_had_is_asked_for_once_for_each_repl
     assert summarized(scene) == ["turn of 2", "summary of 2", "turn of 4"]
 
 
-@pytest.mark.parametrize(("context", "least", "most"), [(10_000, 10_000, 20_000), (None, 30_000, 300_000 // 3)])
-def test_what_a_request_for_a_summary_may_have(path: str, context: int | None, least: int, most: int) -> None:
-    """Two characters for each token that the model takes; of what was too long, the size of which nobody knows, a third."""
-    steps = [reply(call(n, "free", "x" * 3_000)) for n in range(100)]
-    scene = Scene(path, *steps, TOO_LONG, SUMMARY, DONE, context_tokens=context, limits=Limits(max_turns=200))
+@pytest.mark.parametrize("context", [10_000, None])
+def test_what_a_request_for_a_summary_may_have(path: str, context: int | None) -> None:
+    """Two characters for each token that the model takes; where nobody knows how many, a third of what was too long."""
+    steps = [reply(call(n, "free", "x" * 3_000)) for n in range(30)]
+    scene = Scene(path, *steps, TOO_LONG, SUMMARY, DONE, context_tokens=context)
     assert scene.play().stop is StopReason.COMPLETED
-    size = sum(len(message.content) for message in scene.model.seen[101])
-    assert least < size <= (most if context else characters(scene.model.seen[100]) // 3)
+    too_long, request = scene.model.seen[30:32]
+    most = 2 * context if context else characters(too_long) // 3
+    assert most // 2 < characters(request) <= most
 
 
 def test_whoever_shows_the_text_may_fail(path: str) -> None:
@@ -1547,3 +1548,30 @@ def test_whoever_shows_the_text_may_fail(path: str) -> None:
         raise SystemExit(text)
 
     assert Scene(path, speak, on_text=fail).play().stop is StopReason.COMPLETED
+
+
+USED = Usage(input_tokens=40, output_tokens=2)
+
+
+def test_what_failed_tries_used_is_counted_and_logged(path: str) -> None:
+    """Of those that were tried again, and of the one that ended the request; it counts against the limits."""
+
+    def stumble(on_text: OnText, on_retry: OnRetry) -> ModelResponse:
+        on_retry(Retry(attempt=1, attempts=2, wait_seconds=0, reason="cut", usage=USED))
+        raise ModelError("status 500", usage=Usage(unreported=1))
+
+    scene = Scene(path, stumble)
+    result = scene.play()
+    assert (result.stop, result.usage) == (StopReason.MODEL_ERROR, USED + Usage(unreported=1))
+    fields = ("input_tokens", "output_tokens", "unreported")
+    told = [[record.get(name) for name in fields] for record in read_log(path) if record["kind"] == "error"]
+    assert told == [[40, 2, None], [0, 0, 1]]
+
+
+def test_what_a_failed_try_used_counts_against_the_limits(path: str) -> None:
+    def stumble(on_text: OnText, on_retry: OnRetry) -> ModelResponse:
+        on_retry(Retry(attempt=1, attempts=2, wait_seconds=0, reason="cut", usage=USED))
+        return reply(call(1, "free"))
+
+    scene = Scene(path, stumble, DONE, limits=Limits(max_tokens=42))
+    assert (scene.play().stop, len(scene.model.seen)) == (StopReason.LIMIT, 1)

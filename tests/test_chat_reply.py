@@ -190,6 +190,8 @@ WHOLE = {
         sse({"code": 0, "message": "success"}, {"type": "ping"}, {"status": "ok"}, said("a"), STOP),
         reply("a"),
     ),
+    "an event that is cut after the finish reason of text": (sse(said("a"), STOP, chunk())[:-9], reply("a")),
+    "[DONE] is cut": (sse(said("a"), STOP, DONE)[:-5], reply("a")),
     "a key twice, saying the same": (b'data: {"id":"i","choices":[{"finish_reason":"stop"}],"id":"i"}\n\n', reply()),
 }
 
@@ -457,6 +459,11 @@ BROKEN = {
         sse(calls(fragment("{", call_id="c1", name="bash")), STOP, calls(fragment("}"))),
         CutReply,
         f"{CUT} (0 characters of text, 1 tool calls begun).",
+    ),
+    "an event that is cut after the finish reason of a call": (
+        sse(calls(fragment("{}", call_id="c1", name="bash")), STOP, calls(fragment("{}", index=1, name="bash")))[:-9],
+        CutReply,
+        f"{DOUBT} it has tool calls, and after the finish reason it ended within an event{ONE_CALL}",
     ),
     "a whole message whose calls are others than the deltas": (
         sse(

@@ -243,7 +243,7 @@ def test_a_long_prompt_of_the_person_stays_word_for_word() -> None:
 
 
 def test_of_a_long_summary_the_beginning_is_kept() -> None:
-    made = Plan(start=0, stop=2, request=(), prompt="my own words").replacement("s" * (MAX_SUMMARY_CHARACTERS + 999))
+    made = Plan(start=0, stop=2, request=(), prompt="my own words").replacement("s" * (MAX_SUMMARY_CHARACTERS + 5_000))
     assert made[0].content.count("s" * 1_000) == MAX_SUMMARY_CHARACTERS // 1_000
     assert split_summary(made[0].content)[1] == "my own words"
 

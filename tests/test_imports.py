@@ -88,7 +88,7 @@ SHARED = {
         "pages processes reach replacing spill start survivors temporary wall_notes".split()
     ),
     "models": frozenset(
-        "addresses answer_body answer_check assembly chat_body chat_calls chat_echo chat_reply connections deadline endpoint "
+        "addresses answer_body answer_check assembly chat_body chat_calls chat_echo chat_finish chat_reply connections deadline endpoint "
         "events exchange failures lessons openai_client openai_wire provider_text reading reply_body request_body "
         "responses_body responses_echo responses_items responses_reply retries scripted scripted_responses unread_calls "
         "wire_ids wire_json".split()
@@ -167,7 +167,7 @@ HARMLESS = frozenset(
 PURE = (
     "actions", "approval", "auto_rules", "built_in", "errors", "grants", "interrupt", "limits", "log_order", "matchers",
     "messages", "lint", "model",
-    "models.addresses", "models.assembly", "models.chat_body", "models.chat_calls", "models.chat_echo",
+    "models.addresses", "models.assembly", "models.chat_body", "models.chat_calls", "models.chat_echo", "models.chat_finish",
     "models.chat_reply", "models.deadline", "models.endpoint", "models.events", "models.failures", "models.lessons",
     "models.presets", "models.provider_text", "models.reply_body", "models.request_body", "models.responses_body",
     "models.responses_echo", "models.responses_items", "models.responses_reply", "models.retries", "models.scripted",

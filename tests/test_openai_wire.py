@@ -250,27 +250,35 @@ def test_an_error_that_came_too_early_is_not_the_next_answer() -> None:
         assert (len(server.requests), server.connections) == (2, 2)
 
 
+def answered(reply_id: str, call_id: str = "c1") -> bytes:
+    made = calls(fragment("{}", call_id=call_id, name="bash"))
+    return stream({**made, "id": reply_id}, chunk(finish="tool_calls", id=reply_id), DONE)
+
+
 def test_a_previous_reply_is_not_the_next_one() -> None:
     """What comes only when the next request is on its way cannot be told by the connection."""
-    first, second = (
-        stream(said(text, None, id=name), chunk(finish="stop", id=name), DONE)
-        for text, name in (("one", "a"), ("two", "b"))
-    )
-    with Wire(first, first, second) as wire:
+    with Wire(answered("a"), answered("a"), answered("b")) as wire:
         asked = Asked(wire.url, attempts=2)
-        assert [asked.complete().text for _ in range(2)] == ["one", "two"]
+        assert [len(asked.complete().tool_calls) for _ in range(2)] == [1, 1]
     assert [retry.reason for retry in asked.retries] == [
         "The server answered with its previous reply; nothing of it was used. The reply begins again."
     ]
 
 
-def test_a_server_that_gives_one_id_to_all_is_believed_unless_it_repeats_itself() -> None:
-    answers = [
-        stream(said(text, None, id="same"), chunk(finish="stop", id="same"), DONE) for text in ("one", "two", "one")
-    ]
+LIKE = {
+    "the same call under another id": (answered("a"), answered("a", "c2")),
+    "ids of calls that are always the same": (answered("a"), answered("b")),
+    "no ids at all": (answered("", ""), answered("", "")),
+    "the same text": (stream(said("Hi", id="a"), STOP, DONE),) * 2,
+}
+
+
+@pytest.mark.parametrize("answers", LIKE.values(), ids=LIKE)
+def test_a_reply_that_is_like_the_one_before_is_believed(answers: Sequence[bytes]) -> None:
     with Wire(*answers) as wire:
         asked = Asked(wire.url, attempts=1)
-        assert [asked.complete().text for _ in range(3)] == ["one", "two", "one"]
+        first, second = asked.complete(), asked.complete()
+    assert (first.text, len(first.tool_calls)) == (second.text, len(second.tool_calls))
 
 
 USED = {"prompt_tokens": 7, "completion_tokens": 3}

@@ -265,6 +265,8 @@ def test_secrets_are_known_by_their_name_and_by_what_the_configuration_calls_the
     [
         ("https://u:p@h/v1/", "https://h/v1"),
         ("https://h/v1?api-key=k", "https://h/v1"),
+        ("https://u:p@ss@h/v1", "https://h/v1"),
+        ("htps://u:p@h/v1", "htps://h/v1"),
         ("http://[::1]:8/v1", "http://[::1]:8/v1"),
     ],
 )

@@ -191,7 +191,7 @@ CUTS |= {
 
 
 def _early(*steps: Send | End, take: Take = Take.WHOLE) -> Case:
-    return cut(Answer(steps=steps, take=take), stop=(StopReason.MODEL_ERROR,), fault=CONNECTION, detail="connection")
+    return cut(Answer(steps=steps, take=take), stop=(StopReason.MODEL_ERROR,), fault=CONNECTION, detail=r"connection.*[^.]\. \(tried 2")
 
 
 EARLY: dict[str, Case] = {

@@ -195,6 +195,11 @@ FINISH: dict[str, Case] = {
             Send(data=sse(calls(one()), CALLED) + sse(calls(one(do("b"), index=1, call_id="c2")))[:-2]), End.CLOSE
         )
     ),
+    "another call within the event after the finish reason": cut(
+        until_close(
+            Send(data=sse(calls(one()), CALLED) + sse(calls(one(do("b"), index=1, call_id="c2")))[:-20]), End.CLOSE
+        )
+    ),
     "the finish reason comes again after the last call": calling(
         stream(calls(one(), finish="tool_calls"), calls(one(do("b"), index=1, call_id="c2")), CALLED), ran=("a", "b")
     ),

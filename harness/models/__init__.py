@@ -6,8 +6,8 @@
 - openai_wire: tries, and tries again (retries), within deadlines (deadline, reading)
 - openai_client, exchange, connections: the SDK, in a thread that can be left at any moment
 - answer_check, answer_body: what is no success, and the bytes of a body
-- events, reply_body: bytes to one whole reply; assembly, chat_reply (chat_calls, chat_echo) or responses_reply
-  (responses_items, responses_echo) put it together; unread_calls: calls that stayed in the text
+- events, wire_json, reply_body: bytes to one whole reply; assembly, chat_reply (chat_calls, chat_finish, chat_echo) or
+  responses_reply (responses_items, responses_echo) put it together; unread_calls: calls that stayed in the text
 - failures, provider_text: what went wrong instead, in words that say what to do
 - scripted, loopback, scripted_responses: a model out of a script, for demos and tests
 """

@@ -166,7 +166,7 @@ class AnswerCheck:
             return FailedTry(text, fault=ModelFault.TIMEOUT, passing=True)
         # LocalProtocolError and UnsupportedProtocol are ours: they would fail in the same way again.
         if names & {"TransportError", "OSError"} and not names & {"LocalProtocolError", "UnsupportedProtocol"}:
-            text = f"The connection to {self.address} failed: {what}."
+            text = f"The connection to {self.address} failed: {what.removesuffix('.')}."
             return FailedTry(text, fault=ModelFault.CONNECTION, passing=True)
         fault = ModelFault.REPLY if "DecodingError" in names else ModelFault.REQUEST
         return FailedTry(f"The request to {self.address} failed: {what}", fault=fault)

@@ -64,6 +64,10 @@ class Assembly(Protocol):
         """Return the text that the end of the body completes."""
         ...
 
+    def tear(self) -> None:
+        """Take note that the body ended within an event; what that said is not known."""
+        ...
+
     def response(self) -> ModelResponse:
         """Return the reply, its calls with the ids that came: some may be empty, or there twice."""
         ...

@@ -10,50 +10,18 @@ with `[DONE]`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
-from typing import assert_never
 
 from harness.actions import JsonValue
 from harness.errors import CutReply
-from harness.messages import FinishReason, ModelResponse, Usage
+from harness.messages import ModelResponse, Usage
 from harness.models.assembly import ReplyText, usage_of
 from harness.models.chat_calls import ChatCalls
 from harness.models.chat_echo import Echo
+from harness.models.chat_finish import Finish, finish_of, finish_reason
 from harness.models.endpoint import ReplyBounds
 from harness.models.failures import broken_off
 from harness.models.provider_text import excerpt
 
-
-class _End(Enum):
-    """What a finish reason says of a reply; of several, the last one in this order holds."""
-
-    WHOLE = "whole"
-    UNKNOWN = "unknown"
-    """A word that nobody knows: its text counts, its calls do not."""
-    FILTER = "filter"
-    LENGTH = "length"
-    BROKEN = "broken"
-
-
-_SEVERITY = list(_End)
-_NO_REASONS = frozenset(("", "null", "none"))
-# Beside the words of the API those of other APIs, which proxies hand through. Anthropic: end_turn, tool_use,
-# stop_sequence, max_tokens, refusal, pause_turn, model_context_window_exceeded. Gemini: recitation, safety, spii,
-# malformed_function_call. Mistral: model_length. Bedrock: content_filtered, guardrail_intervened. Together: eos. Ollama,
-# LM Studio: end. TGI: eos_token. Cohere: complete, tool_call. DeepSeek: insufficient_system_resource. Zhipu: sensitive,
-# network_error. OpenRouter ends a reply that its provider dropped with error, vLLM one that was cancelled with abort.
-_ENDS = {
-    _End.WHOLE: "stop tool_calls tool_call tool_use function_call function_calls end_turn end eos eos_token stop_sequence "
-    "complete completed done finish finished",
-    _End.FILTER: "content_filter content_filtered safety sensitive recitation refusal prohibited_content blocklist spii "
-    "guardrail_intervened image_safety",
-    _End.LENGTH: "length max_tokens max_output_tokens max_length max_new_tokens model_length token_limit "
-    "model_context_window_exceeded context_window_exceeded context_length_exceeded",
-    _End.BROKEN: "error abort aborted cancel canceled cancelled fail failed failure timeout interrupted incomplete "
-    "insufficient_system_resource network_error server_error malformed_function_call unexpected_tool_call "
-    "too_many_tool_calls pause_turn other",
-}
-_WORDS = {word: end for end, words in _ENDS.items() for word in words.split()}
 _FINE_CODES = (0, 200, "", "0", "200", "ok", "success")
 _MANY_IDS = 1000
 """So many chunks with an id of their own are enough to say that a server numbers its chunks."""
@@ -76,7 +44,7 @@ class ChatReply:
         self._calls = ChatCalls(self._bounds)
         self._echo = Echo(echo)
         self._ids = _ChunkIds()
-        self._end: _End | None = None
+        self._end: Finish | None = None
         self._reason = ""
         """The finish reason, fit to be shown."""
         self._reopened = False
@@ -84,6 +52,8 @@ class ChatReply:
         self._document = False
         self._others = False
         """Whether another choice than the first came in: none was asked for."""
+        self._torn = False
+        """Whether the body ended within an event."""
         self._contradicted = False
         """Whether the calls came once more as a whole, and were others."""
 
@@ -95,7 +65,7 @@ class ChatReply:
     @property
     def broken_off(self) -> str:
         """The finish reason by which the provider says that the reply broke off, or nothing."""
-        return self._reason if self._end is _End.BROKEN else ""
+        return self._reason if self._end is Finish.BROKEN else ""
 
     @property
     def text(self) -> str:
@@ -127,6 +97,10 @@ class ChatReply:
         """Return what stands for half a character that the end of the reply left over."""
         return self._text.end()
 
+    def tear(self) -> None:
+        """Take note that the body ended within an event."""
+        self._torn = True
+
     def response(self) -> ModelResponse:
         """Return the reply, its calls with the ids that came. Raises CutReply where it cannot be told for certain."""
         calls = self._calls.tool_calls()
@@ -138,7 +112,7 @@ class ChatReply:
         return ModelResponse(
             text=self.text,
             tool_calls=calls,
-            finish_reason=_finish_reason(self._end),
+            finish_reason=finish_reason(self._end),
             usage=self.usage,
             echo=self._echo.text(self._calls.extras()),
         )
@@ -153,8 +127,10 @@ class ChatReply:
             return "chunks of different ids were mixed"
         if self._others and not self.finished:
             return "it has more than one choice, and the first has no finish reason"
-        if has_calls and self._end is _End.UNKNOWN:
+        if has_calls and self._end is Finish.UNKNOWN:
             return f"it has tool calls, and nobody knows its finish reason {self._reason!r}"
+        if has_calls and self._torn:
+            return "it has tool calls, and after the finish reason it ended within an event"
         if has_calls and self._document and self._end is None:
             return "it has tool calls and no finish reason"
         return ""
@@ -207,13 +183,11 @@ class ChatReply:
 
     def _finish(self, reason: JsonValue) -> None:
         """Take a finish reason. The worst of several holds."""
-        said = str(reason).strip() if reason else ""
-        word = said.lower().replace("-", "_")
-        if word in _NO_REASONS:
+        finish = finish_of(reason)
+        if finish is None:
             return
-        end = _WORDS.get(word.removeprefix("finish_reason_"), _End.UNKNOWN)
-        if self._end is None or _SEVERITY.index(end) > _SEVERITY.index(self._end):
-            self._end, self._reason = end, excerpt(said, self._secret)
+        if self._end is None or finish.is_worse_than(self._end):
+            self._end, self._reason = finish, excerpt(str(reason).strip(), self._secret)
         self._reopened = False
 
 
@@ -250,18 +224,6 @@ def _is_error(chunk: dict[str, JsonValue]) -> bool:
         return True
     says = any(isinstance(text := chunk.get(name), str) and text for name in ("message", "msg", "error_message"))
     return str(chunk.get("type")).endswith("error") or (says and not codes)
-
-
-def _finish_reason(end: _End | None) -> FinishReason:
-    match end:
-        case _End.LENGTH:
-            return FinishReason.LENGTH
-        case _End.FILTER:
-            return FinishReason.CONTENT_FILTER
-        case _End.WHOLE | _End.UNKNOWN | _End.BROKEN | None:
-            return FinishReason.DONE
-        case _:
-            assert_never(end)
 
 
 def _usage(usage: dict[str, JsonValue]) -> Usage:

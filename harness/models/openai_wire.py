@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from typing import Protocol, assert_never
 
 from harness.errors import CutReply, ModelError, ModelFault
-from harness.messages import Message, ModelResponse, Usage
+from harness.messages import Message, ModelResponse, ToolCall, Usage
 from harness.model import Retry
 from harness.models.assembly import Assembly
 from harness.models.deadline import Limit, Timing, TryClock
@@ -90,8 +90,8 @@ class OpenAIWire:
         self._jitter = jitter
         self._lock = threading.Lock()
         self._client: OpenAIClient | None = None
-        self._answered: tuple[object, ...] = ()
-        """The id of the last reply, and what it said."""
+        self._made: tuple[str, tuple[ToolCall, ...]] = ("", ())
+        """The id of the last reply, and its calls."""
 
     @property
     def quirks(self) -> Quirks:
@@ -144,7 +144,7 @@ class OpenAIWire:
             try:
                 self._try(body, reply, on_text, run_ends)
                 response = reply.response(self._dialect.call_ids, offered)
-                self._check_new(assembly.reply_id, response)
+                self._check_new(assembly)
                 return replace(response, retries=retries.failed)
             except CutReply as cut:
                 failure = FailedTry(str(cut), fault=cut.fault, passing=True, cut=True)
@@ -197,15 +197,15 @@ class OpenAIWire:
         for text in reply.end():
             on_text(text)
 
-    def _check_new(self, reply_id: str, response: ModelResponse) -> None:
-        """Keep what was answered. Raises CutReply for what was answered to the last request already: the server is one
-        answer ahead on its connection, and would be taken at another request's word from then on.
+    def _check_new(self, assembly: Assembly) -> None:
+        """Keep which calls were made. Raises CutReply for calls that the last reply made already, with their ids and its own:
+        the server is one answer ahead on its connection, and what it says is the answer to another request.
 
-        There are servers that give every reply the same id, so that the id alone proves nothing.
+        There are servers that give every reply the same id, or its calls, so that neither alone proves anything.
         """
-        made = tuple((call.name, call.arguments) for call in response.tool_calls)
-        before, self._answered = self._answered, (reply_id, response.text, made)
-        if reply_id and self._answered == before:
+        made = assembly.response().tool_calls
+        before, self._made = self._made, (assembly.reply_id, made)
+        if assembly.reply_id and made and self._made == before:
             self.close()
             raise CutReply("The server answered with its previous reply; nothing of it was used.")
 

@@ -163,16 +163,9 @@ class ReplyBody:
         if data.strip() == b"[DONE]":
             self._done = True
             return ""
-        try:
-            chunk = read_json(data)
-        except AmbiguousKey as twice:
-            raise self._ambiguous(twice, data) from None
-        except (ValueError, RecursionError):
-            if last:
-                return ""  # the end of the stream fell into this event; without a finish reason the reply is cut
-            raise ModelError(f"The provider sent an event that is not valid JSON: {self._quote(data)}") from None
-        if not isinstance(chunk, dict):
-            raise ModelError(f"The provider sent an event that is no JSON object: {self._quote(data)}")
+        chunk = self._event_value(data, last=last)
+        if chunk is None:
+            return ""
         if name == "error" or _error_of(chunk):
             raise broken_off(_error_of(chunk) or chunk, self._secret)
         try:
@@ -181,6 +174,22 @@ class ReplyBody:
             raise _too_deep() from None
         self._told = self._told or bool(text)
         return text
+
+    def _event_value(self, data: bytes, *, last: bool) -> dict[str, JsonValue] | None:
+        """Return what an event holds; None for the `last` one, if the end of the stream fell into it."""
+        try:
+            chunk = read_json(data)
+        except AmbiguousKey as twice:
+            raise self._ambiguous(twice, data) from None
+        except (ValueError, RecursionError):
+            if not last:
+                raise ModelError(f"The provider sent an event that is not valid JSON: {self._quote(data)}") from None
+            if not b"[DONE]".startswith(data.strip()):
+                self._assembly.tear()  # and without a finish reason the reply is cut
+            return None
+        if not isinstance(chunk, dict):
+            raise ModelError(f"The provider sent an event that is no JSON object: {self._quote(data)}")
+        return chunk
 
     def _take_document(self) -> str:
         data = b"".join(self._document)

@@ -150,6 +150,9 @@ class ResponsesReply:
         """Return what stands for half a character that the end of the reply left over."""
         return self._text.end()
 
+    def tear(self) -> None:
+        """Pass over an event in which the body ended: the one that counts states the whole reply."""
+
     def response(self) -> ModelResponse:
         """Return the reply, its calls with the ids that came.
 
