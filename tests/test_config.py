@@ -467,7 +467,8 @@ def test_defaults_are_those_of_the_endpoint() -> None:
         name: (getattr(Deadlines(), name), "default") for name in ("connect", "first_event", "idle", "total")
     }
     assert {name: whole.value for name, whole in found.bounds.items()} == {
-        name: getattr(ReplyBounds(), name) for name in ("bytes", "event_bytes", "events", "calls", "argument_characters")
+        name: getattr(ReplyBounds(), name)
+        for name in ("bytes", "event_bytes", "events", "calls", "argument_characters")
     }
     assert told(found, "attempts", "retry_seconds", "context_tokens", "prices", "system", "instructions") == [
         (Endpoint().attempts, "default"),

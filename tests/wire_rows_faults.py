@@ -191,7 +191,8 @@ CUTS |= {
 
 
 def _early(*steps: Send | End, take: Take = Take.WHOLE) -> Case:
-    return cut(Answer(steps=steps, take=take), stop=(StopReason.MODEL_ERROR,), fault=CONNECTION, detail=r"connection.*[^.]\. \(tried 2")
+    detail = r"connection.*[^.]\. \(tried 2"
+    return cut(Answer(steps=steps, take=take), stop=(StopReason.MODEL_ERROR,), fault=CONNECTION, detail=detail)
 
 
 EARLY: dict[str, Case] = {
