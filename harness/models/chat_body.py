@@ -40,7 +40,7 @@ class Conversation:
 
     def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bytes:
         """Return the body of a request. Reasoning goes back within the turn that it belongs to."""
-        self._messages.update(messages, reasoning_from=_turn_start(messages))
+        self._messages.update(messages)
         return b"".join((self._start, b',"messages":', *self._messages.array(), self._tools.field(tools), b"}"))
 
     def _items(self, message: Message, with_reasoning: bool) -> Iterator[JsonValue]:
@@ -62,14 +62,6 @@ class Conversation:
         function: JsonValue = {"name": sendable_name(call.name), "arguments": sendable_arguments(call.arguments)}
         value: dict[str, JsonValue] = {"id": self._ids.of(call.id), "type": "function", "function": function}
         return value | {EXTRA: extra} if extra else value
-
-
-def _turn_start(messages: Sequence[Message]) -> int:
-    """Return the place after the last user message."""
-    start = len(messages)
-    while start and messages[start - 1].role is not Role.USER:
-        start -= 1
-    return start
 
 
 def _tool_json(tool: ToolSpec) -> JsonValue:

@@ -43,6 +43,7 @@ class EncodedMessages:
         self._echoing: list[int] = []
         """The places of the messages that may hold reasoning."""
         self._reasoning_from = 0
+        self._turn_start = 0
         self._call_ids: set[str] = set()
 
     @property
@@ -50,17 +51,19 @@ class EncodedMessages:
         """The ids of all calls in the messages."""
         return self._call_ids
 
-    def update(self, messages: Sequence[Message], *, reasoning_from: int) -> None:
+    def update(self, messages: Sequence[Message], *, reasoning_from: int | None = None) -> None:
         """Take the messages of the next request; only what differs from the ones before is encoded.
 
-        Messages at the place `reasoning_from` and later ones go with their reasoning, earlier ones without.
+        Messages at the place `reasoning_from` and later ones go with their reasoning, earlier ones without; None: those
+        after the last user message.
         """
         kept = self._common(messages)
+        self._turn_start = self._turn_of(messages, kept)
         if not kept == len(self._messages) == len(messages):
             while kept and _joins(self._messages[kept - 1]):
                 kept -= 1  # the run may go on, or have lost its end
             self._keep(kept)
-        self._move_reasoning(reasoning_from)
+        self._move_reasoning(self._turn_start if reasoning_from is None else reasoning_from)
         run: list[Message] = []
         for message in messages[kept:]:
             if _joins(message):
@@ -80,12 +83,23 @@ class EncodedMessages:
 
     def _common(self, messages: Sequence[Message]) -> int:
         """Return how many messages at the start are those of the request before."""
+        known = len(self._messages)
+        if list(messages[:known]) == self._messages:  # as good as always; compared in C, by identity first
+            return known
         count = 0
         for old, new in zip(self._messages, messages, strict=False):
             if old is not new and old != new:
                 break
             count += 1
         return count
+
+    def _turn_of(self, messages: Sequence[Message], kept: int) -> int:
+        """Return the place after the last user message; the `kept` messages at the start were looked through before."""
+        known = self._turn_start <= kept
+        for place in range(len(messages) - 1, kept - 1 if known else -1, -1):
+            if messages[place].role is Role.USER:
+                return place + 1
+        return self._turn_start if known else 0
 
     def _keep(self, count: int) -> None:
         if count < len(self._messages):
