@@ -25,7 +25,7 @@ from harness.limits import Limits
 from harness.log_order import LogRecord
 from harness.messages import Message, Role, ToolCall
 from harness.models.chat_reply import ChatReply
-from harness.models.endpoint import Endpoint
+from harness.models.endpoint import Endpoint, ReplyBounds
 from harness.models.openai_chat import OpenAIChat
 from harness.models.reply_body import ReplyBody
 from harness.policy_file import parse_policy
@@ -33,6 +33,8 @@ from harness.tool import ToolOutput, ToolSpec
 
 POLICY = b'version = 1\nname = "wire"\n[tools]\nwork = "auto"\n'
 MB = 1_000_000
+WIDE = ReplyBounds(event_bytes=256 * MB)
+"""The standard bound refuses one event of 64 MB; what is measured is how the time grows."""
 
 
 class Work:
@@ -55,7 +57,7 @@ class Work:
 
 def agent_for(url: str, log: ActionLog, turns: int) -> Agent:
     """Return an agent with the real adapter that talks to `url`."""
-    model = OpenAIChat("bench", Endpoint(base_url=url, api_key="none"))
+    model = OpenAIChat("bench", Endpoint(base_url=url, api_key="none", bounds=WIDE))
     return Agent(
         model=model, tools=[Work()], policy=parse_policy(POLICY, "wire.toml", extra_tools=("work",)), approver=deny_all,
         log=log, limits=Limits(max_turns=turns + 1),
@@ -102,7 +104,7 @@ def long_replies(sizes: Sequence[int]) -> None:
         found = []
         for size in sizes if form != "tiny" else [size // 8 for size in sizes]:
             with server(form, size, 0) as (url, _):
-                model = OpenAIChat("bench", Endpoint(base_url=url, api_key="none"))
+                model = OpenAIChat("bench", Endpoint(base_url=url, api_key="none", bounds=WIDE))
                 model.warm_up()
                 texts: list[str] = []
                 started = time.perf_counter()
