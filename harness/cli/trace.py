@@ -63,7 +63,7 @@ class Tracer:
         elif kind == "error":
             return Line(tone=Tone.BAD, text=visible_line(f"! {record.get('where')}: {record.get('message')}", 1_000))
         elif kind == "history_changed" and record.get("why") == "compacted":
-            text = "~ the conversation grew long: its older part was summarized (the log keeps all of it)"
+            text = "~ the older part of the conversation was summarized (the log keeps all of it)"
             return Line(tone=Tone.WARNING, text=text)
         elif kind == "limit":
             return Line(tone=Tone.BAD, text=visible_line(f"! limit: {record.get('limit')}"))
