@@ -6,7 +6,6 @@ Whatever is not understood refuses to load: PolicyError names file, line, key an
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn, TypeAlias
 
@@ -20,7 +19,7 @@ from harness.policy import Policy, PolicySource
 from harness.record import replace
 from harness.rule_examples import example_matches
 from harness.rules import Decision, Layer, Origin, Readers, Rule, ToolDefault
-from harness.toml_lines import key_lines
+from harness.toml_lines import key_lines, read_toml
 
 Table: TypeAlias = Mapping[str, object]
 
@@ -69,13 +68,9 @@ def parse_policy(data: bytes, file: str, *, layer: Layer = Layer.FILE, extra_too
     Raises PolicyError as `load_policy` does.
     """
     try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise PolicyError(f"{file}: is not UTF-8: byte {error.start}") from None
-    try:
-        table = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # a bare ValueError: a number of thousands of digits
-        raise PolicyError(f"{file}: is not TOML: {error}") from None
+        text, table = read_toml(data)
+    except ValueError as error:
+        raise PolicyError(f"{file}: {error}") from None
     source = PolicySource(layer=layer, path=file, content=data)
     return _Loader(file, key_lines(text), layer, (*TOOL_NAMES, *extra_tools)).policy(table, source)
 

@@ -1,9 +1,10 @@
-"""Where each key of a TOML text stands; tomllib parses but does not tell. Pure; only for text that tomllib accepts."""
+"""A TOML text: its table, and where each key stands, which tomllib does not tell. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 _HEADER = re.compile(r"\s*(\[\[?)\s*([^\]]*?)\s*\]\]?")
 _KEY = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)\s*[.=]""")
@@ -12,10 +13,26 @@ _STRING_OR_MARK = re.compile(
 )
 
 
+def read_toml(data: bytes) -> tuple[str, dict[str, Any]]:
+    """Return the text of `data`, TOML in UTF-8, and its table. Raises ValueError, which says what it is not."""
+    import tomllib
+
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"is not UTF-8: byte {error.start}") from None
+    try:
+        return text, tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # a bare ValueError: a number of thousands of digits
+        raise ValueError(f"is not TOML: {error}") from None
+
+
 def key_lines(text: str) -> dict[tuple[str, int, str], int]:
     """Return the line (from 1) of every key: (table, index, key) -> line; key "" is the table's own header.
 
     A key that is written several times (`[[rule]]`, `tools.bash` and `tools.default`) stands where it stands first.
+
+    Only for text that tomllib accepts.
 
     `index` counts the elements of an array of tables from 0; it is 0 for plain tables and for the top, which is table "".
     """

@@ -89,7 +89,7 @@ SHARED = {
     ),
     "models": frozenset(
         "addresses answer_body answer_check assembly chat_body chat_calls chat_echo chat_finish chat_reply "
-        "connections deadline endpoint "
+        "connections deadline dialect endpoint "
         "events exchange failures lessons openai_client openai_wire provider_text reading reply_body request_body "
         "responses_body responses_echo responses_items responses_reply retries scripted scripted_responses unread_calls "
         "wire_ids wire_json".split()

@@ -13,7 +13,7 @@ from harness.errors import UsageError
 from harness.paths import is_within
 from harness.prices import Prices
 from harness.record import Record
-from harness.toml_lines import key_lines
+from harness.toml_lines import key_lines, read_toml
 
 MAX_CONFIG_BYTES = 100_000
 MAX_LINKS = 40
@@ -70,16 +70,10 @@ def parse_config(data: bytes, file: str) -> ConfigFile:
 
     Raises UsageError as `load_config` does.
     """
-    import tomllib
-
     try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file}: is not UTF-8: byte {error.start}") from None
-    try:
-        table = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # a bare ValueError: a number of thousands of digits
-        raise UsageError(f"{file}: is not TOML: {error}") from None
+        text, table = read_toml(data)
+    except ValueError as error:
+        raise UsageError(f"{file}: {error}") from None
     return _Loader(file, text).config(table)
 
 

@@ -1,7 +1,7 @@
 """Adapters behind the protocol in model.py. One request goes through these modules in this order:
 
 - endpoint, presets, addresses: where a server is, and what it wants otherwise than the API says
-- openai_chat, openai_responses: the adapters, one for each API; lessons: what refusals teach them
+- openai_chat, openai_responses: the adapters, one for each API; dialect: what they share; lessons: what refusals teach
 - request_body, with chat_body or responses_body, and wire_ids: the conversation as bytes
 - openai_wire: tries, and tries again (retries), within deadlines (deadline, reading)
 - openai_client, exchange, connections: the SDK, in a thread that can be left at any moment

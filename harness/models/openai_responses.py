@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
 
 from harness.messages import Message
+from harness.models.dialect import Dialect
 from harness.models.endpoint import Endpoint
 from harness.models.failures import Refusal
-from harness.models.lessons import learned, no_encrypted_reasoning, no_streams
+from harness.models.lessons import no_encrypted_reasoning, no_streams
 from harness.models.openai_wire import OpenAIWire
 from harness.models.responses_body import Conversation
 from harness.models.responses_reply import ResponsesReply
-from harness.tool import ToolSpec
 
 # "The encrypted content ... could not be verified" (openai/codex#9045; also in the middle of an answer), "Item with id
 # 'rs_1' not found", an item type that is not known.
@@ -37,25 +36,18 @@ class OpenAIResponses(OpenAIWire):
         super().__init__(model, endpoint, _Responses(model, endpoint), sleep=sleep, jitter=jitter)
 
 
-class _Responses:
-    """The Dialect of the Responses API."""
+class _Responses(Dialect):
+    """The Responses API."""
 
     path = "/responses"
+    lessons = (no_encrypted_reasoning, no_streams)
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
-        self.quirks = endpoint.quirks
-        self._bounds = endpoint.bounds
         self._conversation = Conversation(model, endpoint.quirks)
-
-    @property
-    def call_ids(self) -> AbstractSet[str]:
-        return self._conversation.call_ids
-
-    def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bytes:
-        return self._conversation.request(messages, tools)
+        super().__init__(endpoint, self._conversation)
 
     def assembly(self, secret: str) -> ResponsesReply:
-        return ResponsesReply(secret, bounds=self._bounds)
+        return ResponsesReply(secret, bounds=self.bounds)
 
     def learn(self, refusal: Refusal, messages: Sequence[Message]) -> bool:
         """A server that refuses the reasoning of earlier replies (of another model or account, in a resumed session) gets
@@ -64,9 +56,4 @@ class _Responses:
         about_reasoning = refusal.status in {0, 400, 404, 422} and _REASONING_REFUSED.search(refusal.words)
         if about_reasoning and self._conversation.forget_reasoning(messages):
             return True
-        quirks = learned(self.quirks, refusal, (no_encrypted_reasoning, no_streams))
-        if quirks == self.quirks:
-            return False
-        self.quirks = quirks
-        self._conversation.adapt(quirks)
-        return True
+        return super().learn(refusal, messages)

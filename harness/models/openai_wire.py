@@ -8,57 +8,23 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from harness.errors import CutReply, ModelError, ModelFault
 from harness.messages import Message, ModelResponse, ToolCall, Usage
 from harness.model import Retry
 from harness.models.assembly import Assembly
 from harness.models.deadline import Limit, Timing, TryClock
+from harness.models.dialect import Dialect
 from harness.models.endpoint import Endpoint, Quirks
 from harness.models.exchange import Exchange
-from harness.models.failures import FailedTry, Refusal
+from harness.models.failures import FailedTry
 from harness.models.openai_client import OpenAIClient
 from harness.models.reading import OutOfTime, read_reply
 from harness.models.reply_body import ReplyBody
 from harness.models.retries import Retries
 from harness.record import replace
 from harness.tool import ToolSpec
-
-
-class Dialect(Protocol):
-    """One of the APIs, as one server speaks it: what a conversation is in it, and what a reply."""
-
-    @property
-    def path(self) -> str:
-        """Where requests go, below the base URL."""
-        ...
-
-    @property
-    def quirks(self) -> Quirks:
-        """What the server wants otherwise, with what its refusals taught."""
-        ...
-
-    @property
-    def call_ids(self) -> AbstractSet[str]:
-        """The ids of all calls in the messages of the last request."""
-        ...
-
-    def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bytes:
-        """Return the body of a request."""
-        ...
-
-    def assembly(self, secret: str) -> Assembly:
-        """Return what puts the next reply together, and repeats the secret in no error text."""
-        ...
-
-    def learn(self, refusal: Refusal, messages: Sequence[Message]) -> bool:
-        """Take what was said instead of a reply to `messages`; say whether their request is another one now.
-
-        INVARIANT: there is an end to what can be learned, so that the request is not sent for ever.
-        """
-        ...
 
 
 class OpenAIWire:
@@ -144,7 +110,7 @@ class OpenAIWire:
             try:
                 self._try(body, reply, on_text, run_ends)
                 response = reply.response(self._dialect.call_ids, offered)
-                self._check_new(assembly)
+                self._check_new(assembly.reply_id, reply.calls_sent)
                 return replace(response, retries=retries.failed)
             except CutReply as cut:
                 failure = FailedTry(str(cut), fault=cut.fault, passing=True, cut=True)
@@ -197,15 +163,14 @@ class OpenAIWire:
         for text in reply.end():
             on_text(text)
 
-    def _check_new(self, assembly: Assembly) -> None:
+    def _check_new(self, reply_id: str, made: tuple[ToolCall, ...]) -> None:
         """Keep which calls were made. Raises CutReply for calls that the last reply made already, with their ids and its own:
         the server is one answer ahead on its connection, and what it says is the answer to another request.
 
         There are servers that give every reply the same id, or its calls, so that neither alone proves anything.
         """
-        made = assembly.response().tool_calls
-        before, self._made = self._made, (assembly.reply_id, made)
-        if assembly.reply_id and made and self._made == before:
+        before, self._made = self._made, (reply_id, made)
+        if reply_id and made and self._made == before:
             self.close()
             raise CutReply("The server answered with its previous reply; nothing of it was used.")
 
