@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,8 +16,6 @@ _STRING_OR_MARK = re.compile(
 
 def read_toml(data: bytes) -> tuple[str, dict[str, Any]]:
     """Return the text of `data`, TOML in UTF-8, and its table. Raises ValueError, which says what it is not."""
-    import tomllib
-
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
