@@ -6,36 +6,35 @@ appended any more, so that nothing runs unrecorded.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.errors import LogError
-from harness.log_order import MASK, Ledger, LogRecord
+from harness.log_order import Ledger, LogRecord
+from harness.log_schema import RECORDS, VERSION
 
-VERSION = 1
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from harness.redaction import Redactor
+
 NO_PREVIOUS = "0" * 64
 """`prev` of the first record."""
-MIN_SECRET_CHARACTERS = 8
-"""Shorter values are not masked: they would blot out ordinary text."""
+KINDS = tuple(RECORDS)
 
-KINDS = (
-    "session_started", "user_message", "model_request", "model_response", "call_proposed", "decision", "approval_asked",
-    "approval_answered", "intent", "outcome", "history_changed", "restored", "limit", "error", "session_ended",
-)  # fmt: skip
-
-_COMMON_FIELDS = frozenset(("v", "seq", "time", "session", "kind", "prev"))
+_COMMON_FIELDS = frozenset(("v", "seq", "time", "mono_ns", "session", "kind", "prev"))
 _encode = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 class ActionLog:
     """The open end of one log file. One writer per file, held by a lock for as long as it is open."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one caller
         self,
         *,
         path: str,
@@ -43,28 +42,44 @@ class ActionLog:
         seq: int,
         previous: str,
         size: int,
-        secrets: Iterable[str] = (),
-        clock: Callable[[], float] = time.time,
+        redactor: Redactor,
+        clock: Callable[[], float],
+        monotonic_ns: Callable[[], int],
+        write: Callable[[int, bytes], int],
+        sync: Callable[[int], None],
     ) -> None:
         """Use `ActionLog.open`."""
         self.path = path
         self.session = os.urandom(6).hex()
         self.observers: list[Callable[[LogRecord], None]] = []
+        self.redactor = redactor
         self._descriptor = descriptor
         self._seq = seq
         self._previous = previous
         self._size = size
-        self._masks = _masks(secrets)
         self._clock = clock
+        self._monotonic_ns = monotonic_ns
+        self._write_some = write
+        self._sync = sync
         self._whole = True
         self._ledger = Ledger()
 
     @classmethod
-    def open(cls, path: str, *, secrets: Iterable[str] = (), clock: Callable[[], float] = time.time) -> ActionLog:
+    def open(
+        cls,
+        path: str,
+        *,
+        secrets: Iterable[str] = (),
+        redactor: Redactor | None = None,
+        clock: Callable[[], float] = time.time,
+        monotonic_ns: Callable[[], int] = time.monotonic_ns,
+        write: Callable[[int, bytes], int] = os.write,
+        sync: Callable[[int], None] = os.fdatasync,
+    ) -> ActionLog:
         """Open the log at `path`, made with mode 0600 if it is not there; an existing whole log is continued.
 
-        `secrets` are values (of 8 characters or more) that are replaced by `[masked]` wherever they occur in a text of a
-        record, also as JSON writes them. Not found: a secret that was cut in two, or encoded in any other way.
+        Every text of a record goes through `redactor` before it is written; None: one that knows the values `secrets`
+        and the usual shapes. `write` and `sync` are as in write(2) and fdatasync(2).
 
         Raises LogError if it cannot be opened, is no regular file, is in use, or does not end in a whole record.
         """
@@ -80,14 +95,21 @@ class ActionLog:
         except BaseException:
             os.close(descriptor)
             raise
+        if redactor is None:
+            from harness.redaction import Redactor  # when first needed: whoever only reads logs has no use for it
+
+            redactor = Redactor(secrets)
         return cls(
             path=path,
             descriptor=descriptor,
             seq=seq,
             previous=previous,
             size=os.fstat(descriptor).st_size,
-            secrets=secrets,
+            redactor=redactor,
             clock=clock,
+            monotonic_ns=monotonic_ns,
+            write=write,
+            sync=sync,
         )
 
     @property
@@ -100,14 +122,24 @@ class ActionLog:
         """How many records the file holds."""
         return self._seq
 
+    @property
+    def size(self) -> int:
+        """How many bytes the file holds."""
+        return self._size
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What the calls of the session that is written now were so far: how many had which decision, answer and status."""
+        return self._ledger.counts(self.session)
+
     def begin_session(self) -> str:
         """Give the records that follow a session of their own, and return its name."""
         self.session = os.urandom(6).hex()
         return self.session
 
     def last_step(self, call: int) -> str | None:
-        """Return the kind of the last record about a call of the session that is written now, or None."""
-        return self._ledger.steps.get(f"{self.session}:{call}")
+        """Return the kind of the last record about a call, without an end, of the session that is written now, or None."""
+        return self._ledger.last_step(self.session, call)
 
     def append(self, kind: str, fields: Mapping[str, JsonValue], *, sync: bool = False) -> LogRecord:
         """Append one record and show it to the observers; return it as it was written.
@@ -118,18 +150,13 @@ class ActionLog:
         """
         if not self._whole:
             raise LogError(f"the action log is closed after an error: {self.path}")
-        record: dict[str, JsonValue] = {
-            **(_masked_fields(fields, self._masks) if self._masks else fields),
-            "v": VERSION,
-            "seq": self._seq,
-            "time": _timestamp(self._clock()),
-            "session": self.session,
-            "kind": kind,
-            "prev": self._previous,
-        }
         # INVARIANT: from here until the state is updated the log counts as broken, so that an exception of any kind
         # (a signal's included) can leave a closed log behind but never one whose chain goes on wrongly.
         self._whole = False
+        record = self._record(kind, fields)
+        problem = self._ledger.enter(record)
+        if problem and kind == "intent":
+            raise LogError(f"the action log refuses a record that {problem}: {self.path}")
         self._check_untouched()
         try:
             line = _encode(record).encode("ascii")
@@ -139,13 +166,27 @@ class ActionLog:
         self._previous = hashlib.sha256(line).hexdigest()
         self._seq += 1
         self._size += len(line) + 1
-        self._ledger.enter(record)
         self._whole = True
         for observer in self.observers:
             try:
                 observer(record)
             except (Exception, SystemExit):  # noqa: BLE001, S110 - an observer that fails harms nothing (design: the loop)
                 pass
+        return record
+
+    def _record(self, kind: str, fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        record, masked = self.redactor.fields(fields)
+        record |= {
+            "v": VERSION,
+            "seq": self._seq,
+            "time": _timestamp(self._clock()),
+            "mono_ns": self._monotonic_ns(),
+            "session": self.session,
+            "kind": kind,
+            "prev": self._previous,
+        }
+        if masked:
+            record["masked"] = dict(masked)
         return record
 
     def _check_untouched(self) -> None:
@@ -158,12 +199,6 @@ class ActionLog:
         if status.st_size != self._size or status.st_nlink == 0:
             raise LogError(f"the action log was changed by another program: {self.path}")
 
-    def masked(self, text: str) -> str:
-        """Return `text` with secrets masked: for text that is cut before it is appended, or shown elsewhere."""
-        for mask in self._masks:
-            text = text.replace(mask, MASK)
-        return text
-
     def close(self) -> None:
         """Close the file; nothing can be appended afterwards. May be called again."""
         self._whole = False
@@ -175,9 +210,12 @@ class ActionLog:
         try:
             written = 0
             while written < len(data):
-                written += os.write(self._descriptor, data[written:])
+                count = self._write_some(self._descriptor, data[written:])
+                if count <= 0:
+                    raise OSError(errno.EIO, os.strerror(errno.EIO))
+                written += count
             if sync:
-                os.fdatasync(self._descriptor)
+                self._sync(self._descriptor)
         except BaseException as error:
             self._take_back()
             if isinstance(error, OSError):
@@ -190,33 +228,6 @@ class ActionLog:
             os.ftruncate(self._descriptor, self._size)
         except OSError:
             pass  # verify reports the torn tail
-
-
-def _masks(secrets: Iterable[str]) -> tuple[str, ...]:
-    """Return what is masked, the longest first: each secret as it is, and as JSON writes it (in raw arguments)."""
-    masks: set[str] = set()
-    for secret in secrets:
-        if len(secret) >= MIN_SECRET_CHARACTERS:
-            masks |= {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
-    return tuple(sorted(masks, key=lambda mask: (-len(mask), mask)))
-
-
-def _masked_fields(fields: Mapping[str, JsonValue], masks: Sequence[str]) -> dict[str, JsonValue]:
-    """Mask the texts in `fields`; never names of fields, numbers or the encoded line, whose form would break."""
-    return {name: _masked(value, masks) for name, value in fields.items()}
-
-
-def _masked(value: JsonValue, masks: Sequence[str]) -> JsonValue:
-    if isinstance(value, str):
-        for mask in masks:
-            if mask in value:
-                value = value.replace(mask, MASK)
-        return value
-    if isinstance(value, dict):
-        return _masked_fields(value, masks)
-    if isinstance(value, list | tuple):
-        return [_masked(item, masks) for item in value]
-    return value
 
 
 def _timestamp(seconds: float) -> str:

@@ -164,6 +164,10 @@ class Action(Record):
     """The raw command, for rules with `text`; empty for tools that have none."""
     change: FileChange | None = None
     """Of a call that changes one file: from what to what."""
+    cwd: str = ""
+    """Of a call that starts a program: the folder that it starts in, links followed."""
+    seconds: float | None = None
+    """How long it may take, where that is limited."""
 
     def all_facets(self) -> Iterator[Facet]:
         """Yield every facet, operands of commands included; at least one, so that nothing is judged by its absence."""

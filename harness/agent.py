@@ -24,7 +24,7 @@ from harness.log_order import LogRecord
 from harness.messages import FinishReason, Message, ModelResponse, RunResult, StopReason, Usage
 from harness.model import Model
 from harness.observers import Observers
-from harness.policy import Policy
+from harness.policy import Policy, PolicySource
 from harness.prices import Prices
 from harness.record import replace
 from harness.run import Run
@@ -107,12 +107,11 @@ class Agent:
         """
         if carried:
             History(self._system).splice(0, 0, carried)
+            for message in carried:
+                self.log.redactor.note(message.content)
         identity = self.log.begin_session()
         self._sessions.add(identity)
-        sources: list[JsonValue] = [
-            {"layer": s.layer.value, "path": s.path, "sha256": s.sha256, "trusted": s.trusted}
-            for s in self.gate.policy.sources
-        ]
+        sources: list[JsonValue] = [_source_fields(source) for source in self.gate.policy.sources]
         begun_from: dict[str, JsonValue] = {} if origin is None else {"origin": dict(origin)}
         self.log.append(
             "session_started",
@@ -148,6 +147,7 @@ class Agent:
                 "detail": result.detail if result else "",
                 "input_tokens": session.usage.input_tokens,
                 "output_tokens": session.usage.output_tokens,
+                "counts": dict(self.log.counts),
             },
             sync=True,
         )
@@ -200,6 +200,8 @@ class Agent:
         result = RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail="an unexpected exception passed through")
         try:
             result = self._run(prompt, session, carried, origin)
+            redact = self.log.redactor.redact
+            result = replace(result, text=redact(result.text), detail=redact(result.detail))
         finally:
             self._observers.end(result)
         return result
@@ -331,3 +333,14 @@ class Agent:
     def _tell_record(self, record: LogRecord) -> None:
         if record["session"] in self._sessions:  # another agent may write to the same log
             self._observers.record(record)
+
+
+def _source_fields(source: PolicySource) -> dict[str, JsonValue]:
+    """Return what the log keeps of a policy's file: all of it, so that a rule can be read when the file is gone."""
+    return {
+        "layer": source.layer.value,
+        "path": source.path,
+        "sha256": source.sha256,
+        "trusted": source.trusted,
+        "text": source.content.decode("utf-8", "replace"),
+    }

@@ -16,12 +16,15 @@ from harness.messages import (
     ToolCall,
     ToolResult,
 )
-from harness.rebuilding import UNKNOWN
+from harness.rebuilding import UNKNOWN, edited_text
+from harness.record import replace
 from harness.rules import Decision
 from harness.run import Run
 from harness.tool import ToolRegistry
 
 ENDED_HERE = "the run ended here."
+MAX_EDITS = 50
+"""Of the calls of one reply: an approver that never comes to an end stops the run."""
 
 
 class Answers:
@@ -52,6 +55,7 @@ class Answers:
         self._proposals: list[Proposal] = []
         self._results: dict[int, ToolResult] = {}
         self._running: int | None = None
+        self._edits = 0
 
     def give(self) -> RunResult | None:
         """Run what may run, and give every call its result, even if something in here raises.
@@ -62,7 +66,10 @@ class Answers:
         """
         response = self._response
         try:
-            self._proposals = [self._gate.propose(call) for call in response.tool_calls]
+            self._proposals = [
+                self._gate.propose(call, turn=self._run.turns, step=step)
+                for step, call in enumerate(response.tool_calls, start=1)
+            ]
             if response.finish_reason is not FinishReason.DONE:
                 stopped = self._run.stopped(*unusable(response))
                 self._skip_rest(stopped.detail)
@@ -95,6 +102,12 @@ class Answers:
         return None
 
     def _prepare(self, call: ToolCall) -> Action | ToolError:
+        mark = self._log.redactor.issued(call.arguments)
+        if mark:
+            return ToolError(
+                f"The arguments hold {mark}, which stands for a secret that was not shown to you; it would be written in "
+                "the secret's place. Leave that part of the file as it is: change the lines around it with edit_file."
+            )
         try:
             return self._registry.prepare(call)
         except ToolError as error:
@@ -105,13 +118,14 @@ class Answers:
         if run.time_is_over:
             return run.stopped_at_limit(run.time_limit, self._log)
         if isinstance(action, ToolError):
-            self._results[index] = self._gate.refuse_invalid(proposal, f"Error: {action}")
+            code = action.code.value if action.code else ""
+            self._results[index] = self._gate.refuse_invalid(proposal, f"Error: {action}", code)
             limit = run.misunderstood()
             return run.stopped_at_limit(limit, self._log) if limit else None
         run.bad_calls = 0
         ruling = self._gate.authorize(proposal, action)
         if isinstance(ruling, Refusal):
-            return self._refused(index, ruling)
+            return self._refused(index, ruling) if ruling.wanted is None else self._run_edited(index, ruling)
         run.last_action = f"{action.tool}: {action.summary}"
         self._running = index
         result = self._results[index] = self._run_permitted(ruling)
@@ -120,17 +134,38 @@ class Answers:
             return run.stopped(StopReason.INTERRUPTED, f"interrupted during {run.last_action}")
         return self._done(result)
 
+    def _run_edited(self, index: int, refusal: Refusal) -> RunResult | None:
+        """Put the call that is wanted in the place of the model's through the gate; the model is told of both."""
+        wanted = refusal.wanted
+        self._edits += 1
+        if wanted is None or self._edits > MAX_EDITS:
+            raise GateError(f"the approver changed the calls of one reply more than {MAX_EDITS} times")
+        proposal = self._gate.propose(wanted, turn=self._run.turns, step=index + 1, edited_from=refusal.proposal)
+        try:
+            return self._run_call(index, proposal, self._prepare(wanted))
+        finally:
+            if index in self._results:
+                result, arguments = self._results[index], self._log.redactor.redact(wanted.arguments)
+                self._results[index] = replace(result, content=edited_text(arguments, result.content))
+
     def _run_permitted(self, permit: Permit) -> ToolResult:
         try:
             with self._interrupt:
                 # Where the time ran out at the question, the yes that came late holds; the next call is stopped.
-                return self._registry.run(permit, seconds=self._run.seconds_left or None)
+                result = self._registry.run(permit, seconds=self._run.seconds_left or None)
+            return self._redacted(result)
         except KeyboardInterrupt:
             return ToolResult(
                 call_id=permit.action.call.id,
                 status=ResultStatus.INTERRUPTED,
                 content="Interrupted by the person; what it had begun may be done in part.",
             )
+
+    def _redacted(self, result: ToolResult) -> ToolResult:
+        """Return the result as the model, the log and the terminal may have it."""
+        redact = self._log.redactor.redact
+        printed = None if result.printed is None else redact(result.printed)
+        return replace(result, content=redact(result.content), printed=printed)
 
     def _done(self, result: ToolResult) -> RunResult | None:
         """Return the end of the run where a command said that it is done: it succeeded, and its first line is the marker."""

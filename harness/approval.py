@@ -18,6 +18,8 @@ class Answer(Enum):
     NO = "no"
     STOP = "stop"
     """No, and the turn ends here: Ctrl-C at the question."""
+    EDIT = "edit"
+    """Not this call, but another in its place, with `arguments`: it is judged like every call."""
     NOBODY = "nobody"
     """There is nobody to ask; the policy's `[unattended]` says what that means."""
 
@@ -30,6 +32,8 @@ class Approval(Record):
     """`person`, `script` or `nobody`; a refusal never claims a person where there was none."""
     words: str = ""
     """Why not, in the person's words; they reach the model."""
+    arguments: str = ""
+    """With EDIT: the arguments of the call as it is wanted, as JSON text."""
 
 
 class Approver(Protocol):
@@ -55,7 +59,10 @@ class ScriptedAnswers:
     """An approver that gives prepared answers in order, and says no when they are used up: for demos and tests."""
 
     def __init__(self, answers: Iterable[str]) -> None:
-        """Take answers: `y`, or `n`, or `n: words for the model`. Raises ValueError for anything else."""
+        """Take answers: `y`, `n`, `n: words for the model`, or `e: arguments`, as JSON, of the call that is wanted instead.
+
+        Raises ValueError for anything else.
+        """
         self._answers = [_parse_answer(answer) for answer in answers]
         self.asked: list[tuple[Action, Verdict]] = []
 
@@ -78,4 +85,6 @@ def _parse_answer(text: str) -> Approval:
         return Approval(answer=Answer.YES, by="script")
     if word.strip().lower() in ("n", "no"):
         return Approval(answer=Answer.NO, by="script", words=words.strip())
-    raise ValueError(f"an answer is y, n, or n: and words for the model; not {text!r}")
+    if word.strip().lower() == "e" and words.strip():
+        return Approval(answer=Answer.EDIT, by="script", arguments=words.strip())
+    raise ValueError(f"an answer is y, n, n: and words for the model, or e: and arguments; not {text!r}")

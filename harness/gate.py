@@ -46,6 +46,8 @@ class Proposal(Record):
 
     number: int
     call: ToolCall
+    arguments_sha256: str = ""
+    """Of the whole arguments as they came: decision and intent name it, so that none can be about another call."""
 
 
 class _Seal:
@@ -90,6 +92,13 @@ class Refusal(Record):
     """DENY or BLOCK."""
     text: str
     """For the model: who refused, what, why, and what to do instead."""
+
+    @property
+    def wanted(self) -> ToolCall | None:
+        """The call that is wanted in the place of this one, if there is one."""
+        if self.approval is None or self.approval.answer is not Answer.EDIT:
+            return None
+        return replace(self.proposal.call, arguments=self.approval.arguments)
 
     @property
     def ends_turn(self) -> bool:
@@ -142,6 +151,8 @@ def refusal_text(verdict: Verdict, approval: Approval | None, decision: Decision
         text = f"{word} by {facet.by}: {about}{hint}"
     elif approval.answer is Answer.NOBODY:
         text = f"{word}: this needs a person's yes ({facet.by}) and nobody is there to ask. {about}{hint}"
+    elif approval.answer is Answer.EDIT:
+        return f"Not run: the {approval.by} put another call in its place."
     else:
         who = "the person" if approval.by == "person" else f"the {approval.by}"
         words = f': "{approval.words}"' if approval.words else ", without a reason."
@@ -176,14 +187,27 @@ class Gate:
         self._unseen: list[tuple[str, str]] = []
         """Changes of entry points that no person has seen: what was done, and the diff."""
 
-    def propose(self, call: ToolCall) -> Proposal:
-        """Record that the model asked for `call`. Raises LogError."""
+    def propose(self, call: ToolCall, *, turn: int = 0, step: int = 0, edited_from: Proposal | None = None) -> Proposal:
+        """Record that the model asked for `call`, as its `step`th (from 1) of this turn. Raises LogError.
+
+        `edited_from` is the call in whose place whoever was asked about that wants this one.
+        """
         self._proposed += 1
-        proposal = Proposal(number=self._proposed, call=call)
+        proposal = Proposal(number=self._proposed, call=call, arguments_sha256=_sha256(call.arguments))
         self._open[proposal.number] = proposal
+        edited: dict[str, JsonValue] = {} if edited_from is None else {"edited_from": edited_from.number}
         self._log.append(
             "call_proposed",
-            {"call": proposal.number, "id": call.id, "tool": call.name, **self._logged_arguments(call.arguments)},
+            {
+                "call": proposal.number,
+                "turn": turn,
+                "step": step,
+                "id": call.id,
+                "tool": call.name,
+                "arguments_sha256": proposal.arguments_sha256,
+                **self._logged_arguments(call.arguments),
+                **edited,
+            },
         )
         return proposal
 
@@ -224,9 +248,9 @@ class Gate:
             self._unseen.append((permit.action.summary, permit.action.preview))
         self._log_outcome(permit.proposal, result, sync=True)
 
-    def refuse_invalid(self, proposal: Proposal, problem: str) -> ToolResult:
+    def refuse_invalid(self, proposal: Proposal, problem: str, error_code: str = "") -> ToolResult:
         """Record a call that could not be prepared, and return its result. Raises LogError."""
-        return self._end_unjudged(proposal, ResultStatus.INVALID, problem, "not a valid call")
+        return self._end_unjudged(proposal, ResultStatus.INVALID, problem, "not a valid call", error_code)
 
     def skip(self, proposal: Proposal, why: str) -> ToolResult:
         """Record a call whose turn never came, and return its result. Raises LogError."""
@@ -250,18 +274,24 @@ class Gate:
     def _logged_arguments(self, arguments: str) -> Mapping[str, JsonValue]:
         if len(arguments) <= MAX_LOGGED_ARGUMENTS:
             return {"arguments": arguments}
-        return {
-            "arguments": self._log.masked(arguments)[:1000],  # masked first: half a secret is not found
-            "arguments_characters": len(arguments),
-            "arguments_sha256": _sha256(arguments),
-        }
+        redacted = self._log.redactor.redact(arguments)  # before it is cut: half a secret is not found
+        return {"arguments": redacted[:1000], "arguments_characters": len(arguments)}
 
-    def _end_unjudged(self, proposal: Proposal, status: ResultStatus, content: str, reason: str) -> ToolResult:
+    def _end_unjudged(
+        self, proposal: Proposal, status: ResultStatus, content: str, reason: str, error_code: str = ""
+    ) -> ToolResult:
         self._log.append(
             "decision",
-            {"call": proposal.number, "tool": proposal.call.name, "decision": "none", "by": "", "reason": reason},
+            {
+                "call": proposal.number,
+                "tool": proposal.call.name,
+                "arguments_sha256": proposal.arguments_sha256,
+                "decision": "none",
+                "by": "",
+                "reason": reason,
+            },
         )
-        result = ToolResult(call_id=proposal.call.id, status=status, content=content)
+        result = ToolResult(call_id=proposal.call.id, status=status, content=content, error_code=error_code)
         self._log_outcome(proposal, result)
         return result
 
@@ -291,6 +321,7 @@ class Gate:
         except Exception as error:
             raise GateError(f"the approver failed: {error!r}") from error
         _check_approval(approval)
+        edited: dict[str, JsonValue] = {"edited_to": self._proposed + 1} if approval.answer is Answer.EDIT else {}
         self._log.append(
             "approval_answered",
             {
@@ -299,6 +330,7 @@ class Gate:
                 "by": approval.by,
                 "words": approval.words,
                 "seconds": round(self._monotonic() - started, 3),
+                **edited,
             },
         )
         return approval
@@ -312,10 +344,15 @@ class Gate:
             {
                 "call": proposal.number,
                 "tool": action.tool,
+                "arguments_sha256": proposal.arguments_sha256,
                 "summary": action.summary,
                 "decision": verdict.decision.word,
                 "source": deciding.source.value,
                 "by": deciding.by,
+                "rule": deciding.rule,
+                "file": None if deciding.origin is None else deciding.origin.file,
+                "line": None if deciding.origin is None else deciding.origin.line,
+                "layer": deciding.layer.value,
                 "reason": deciding.reason,
                 "facets": facets,
                 "facet_count": len(verdict.facets),
@@ -330,10 +367,16 @@ class Gate:
         fields: dict[str, JsonValue] = {
             "call": proposal.number,
             "tool": action.tool,
+            "arguments_sha256": proposal.arguments_sha256,
+            "policy_sha256": self._policy_sha256,
             "preview_sha256": _sha256(action.preview),
             "effects": _logged_effects(verdict.effects),
             "confinement": self._confinement_of(action.tool, verdict.effects),
         }
+        if action.cwd:
+            fields["cwd"] = action.cwd
+        if action.seconds is not None:
+            fields["timeout_seconds"] = action.seconds
         if action.change is not None:
             change = action.change
             fields["change"] = {name: getattr(change, name) for name in field_names(type(change))}
@@ -346,6 +389,8 @@ class Gate:
             "status": result.status.value,
             "content": result.content,
         }
+        if result.error_code:
+            fields["error_code"] = result.error_code
         if sync:
             fields |= {
                 "duration_ms": result.duration_ms,
@@ -368,7 +413,8 @@ def _check_approval(approval: object) -> None:
     if not isinstance(approval, Approval):
         raise GateError(f"the approver returned {type(approval).__name__}, not an Approval")
     answer: object = approval.answer
-    if not (isinstance(answer, Answer) and all(isinstance(text, str) for text in (approval.by, approval.words))):
+    texts = (approval.by, approval.words, approval.arguments)
+    if not (isinstance(answer, Answer) and all(isinstance(text, str) for text in texts)):
         raise GateError(f"the approver returned no valid Approval: {approval!r}")
 
 

@@ -9,15 +9,15 @@ from harness.actions import JsonValue
 
 LogRecord: TypeAlias = Mapping[str, JsonValue]
 
-MASK = "[masked]"
-"""What stands in a record where a secret was."""
 SUMMARY = "summary"
 """The `purpose` of a model_request and a model_response that are no part of the conversation."""
 
-_RAN = ("ok", "failed", "timeout", "interrupted", "crashed")
-_DID_NOT_RUN = ("invalid", "denied", "blocked", "not_run")
-_BEFORE: Mapping[str, tuple[str | None, ...]] = {
-    "call_proposed": (None,),
+RAN = ("ok", "failed", "timeout", "interrupted", "crashed")
+"""Statuses of calls that were begun."""
+DID_NOT_RUN = ("invalid", "denied", "blocked", "not_run")
+"""Statuses of calls that were not."""
+_BEFORE: Mapping[str, tuple[str, ...]] = {
+    "call_proposed": ("",),
     "decision": ("call_proposed",),
     "approval_asked": ("decision",),
     "approval_answered": ("approval_asked",),
@@ -27,83 +27,168 @@ _BEFORE: Mapping[str, tuple[str | None, ...]] = {
 """What may stand before a record about a call. An outcome follows a question where the question failed."""
 
 
-class Ledger:
-    """Which calls were proposed, decided, begun and ended: the order that the gate promises."""
+class _Call:
+    """How far a call has come, and what the records so far say of it."""
+
+    __slots__ = ("answer", "arguments", "decision", "permitted", "step")
 
     def __init__(self) -> None:
-        self.sessions: dict[str, bool] = {}
-        self.steps: dict[str, str] = {}
-        self.decisions: dict[str, JsonValue] = {}
-        self.permitted: dict[str, bool] = {}
+        self.step = ""
+        self.arguments: JsonValue = None
+        self.decision: JsonValue = None
+        self.answer: JsonValue = None
+        self.permitted = False
+
+
+class _Session:
+    """An open session: its policy, its calls, and how many there were of what."""
+
+    __slots__ = ("calls", "counts", "ended", "policy")
+
+    def __init__(self, policy: JsonValue) -> None:
+        self.policy = policy
+        self.calls: dict[str, _Call] = {}
+        self.ended: set[str] = set()
+        self.counts: dict[str, int] = {}
+
+    def count(self, what: str) -> None:
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+
+class Ledger:
+    """Which calls were proposed, decided, begun and ended: the order that the gate promises.
+
+    Of a call that has its end only the number is kept, and that until its session ends.
+    """
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, _Session | None] = {}
+        """None: the session has ended."""
+        self._unknown: list[str] = []
+        """Calls of ended sessions that have an intent and no outcome."""
 
     def enter(self, record: LogRecord) -> str:
         """Take in one record; return what is wrong with its place in the order, or nothing."""
-        session, kind = str(record["session"]), str(record["kind"])
+        name, kind = str(record["session"]), str(record["kind"])
         if kind == "session_started":
-            if session in self.sessions:
+            if name in self._sessions:
                 return "starts a session that was started before"
-            self.sessions[session] = True
+            self._sessions[name] = _Session(record.get("policy_sha256"))
             return ""
-        if not self.sessions.get(session):
+        session = self._sessions.get(name)
+        if session is None:
             return f"is a {kind} of a session that is not open"
         if kind == "session_ended":
-            self.sessions[session] = False
-            return self._close(session)
+            self._sessions[name] = None
+            return self._close(name, session, record)
         if kind not in _BEFORE:
             return ""
-        return self._enter_call(kind, f"{session}:{record.get('call')}", record)
+        return _enter_call(session, kind, str(record.get("call")), record)
 
-    def _close(self, session: str) -> str:
-        """Forget the calls of a session that have an end; return what is wrong with the others, or nothing.
+    def _close(self, name: str, session: _Session, record: LogRecord) -> str:
+        """Return what is wrong with the end of a session, or nothing.
 
         A call whose intent was the last is no breach: it may have run, and `unknown_calls` says so.
         """
-        of_session = [call for call in self.steps if call.startswith(f"{session}:")]
-        for call in of_session:
-            if self.steps[call] == "outcome":
-                del self.steps[call]
-            elif self.steps[call] != "intent":
-                return f"ends a session in which call {call.partition(':')[2]} has no end"
-        return ""
+        for number, call in session.calls.items():
+            if call.step != "intent":
+                return f"ends a session in which call {number} has no end"
+            self._unknown.append(f"{name}:{number}")
+        counts = record.get("counts", session.counts)
+        return (
+            "" if counts == session.counts else f"counts {counts}, and the session's records are {session.counts}"[:500]
+        )
 
-    def _enter_call(self, kind: str, call: str, record: LogRecord) -> str:
-        step = self.steps.get(call)
-        if step not in _BEFORE[kind]:
-            return f"is a {kind} of call {record.get('call')} after {step or 'nothing'}"
-        problem = self._breach(kind, call, record, step)
-        if kind == "decision":
-            self.decisions[call] = record.get("decision")
-            self.permitted[call] = record.get("decision") == "auto"
-        elif kind == "approval_answered":
-            self.permitted[call] = record.get("answer") == "yes"
-        elif kind == "outcome":
-            # Nothing is asked about them any more; a run of many thousand calls would keep them all.
-            self.decisions.pop(call, None)
-            self.permitted.pop(call, None)
-        self.steps[call] = kind
-        return problem
+    def last_step(self, session: str, call: int) -> str | None:
+        """Return the kind of the last record about a call that has no end yet; None for any other."""
+        found = self._sessions.get(session)
+        step = None if found is None else found.calls.get(str(call))
+        return None if step is None else step.step
 
-    def _breach(self, kind: str, call: str, record: LogRecord, step: str | None) -> str:
-        """Return what the gate would never do although the kinds are in order, or nothing."""
-        number, status = record.get("call"), record.get("status")
-        if kind == "outcome" and status not in (*_RAN, *_DID_NOT_RUN):
-            return f"says that call {number} ended in no known way ({status})"
-        if kind == "approval_asked" and self.decisions[call] != "confirm":
-            return f"asks about call {number}, whose decision was {self.decisions[call]}"
-        if kind == "intent" and not self.permitted[call]:
-            return f"is an intent of call {number}, which nothing before it permits"
-        if kind == "outcome" and step != "intent" and status in _RAN:
-            return f"says that call {number} ran ({status}), and there is no intent"
-        if kind == "outcome" and step == "intent" and status in _DID_NOT_RUN:
-            return f"says that call {number} did not run ({status}) after its intent"
-        return ""
+    def counts(self, session: str) -> dict[str, int]:
+        """Return what the calls of an open session were so far: `calls`, and how many had which decision, answer and status."""
+        found = self._sessions.get(session)
+        return {} if found is None else dict(found.counts)
 
     @property
     def unknown_calls(self) -> tuple[str, ...]:
-        """Calls with an intent and no outcome."""
-        return tuple(call.partition(":")[2] for call, step in self.steps.items() if step == "intent")
+        """Calls with an intent and no outcome, as `session:call`."""
+        begun = (
+            f"{name}:{number}"
+            for name, session in self._sessions.items()
+            if session is not None
+            for number, call in session.calls.items()
+            if call.step == "intent"
+        )
+        return (*self._unknown, *begun)
 
     @property
     def open_sessions(self) -> tuple[str, ...]:
         """Sessions that began and did not end."""
-        return tuple(session for session, is_open in self.sessions.items() if is_open)
+        return tuple(name for name, session in self._sessions.items() if session is not None)
+
+
+def _enter_call(session: _Session, kind: str, number: str, record: LogRecord) -> str:
+    call = session.calls.get(number) or _Call()
+    step = "outcome" if number in session.ended else call.step
+    if step not in _BEFORE[kind]:
+        return f"is a {kind} of call {number} after {step or 'nothing'}"
+    problem = _breach(session, kind, number, call, record)
+    session.calls[number] = call
+    call.step = kind
+    match kind:
+        case "call_proposed":
+            call.arguments = record.get("arguments_sha256")
+            session.count("calls")
+        case "decision":
+            call.decision = record.get("decision")
+            call.permitted = call.decision == "auto"
+            session.count(f"decision_{call.decision}")
+        case "approval_answered":
+            call.answer = record.get("answer")
+            call.permitted = call.answer == "yes"
+            session.count(f"answer_{call.answer}")
+        case "outcome":
+            session.count(f"status_{record.get('status')}")
+            del session.calls[number]
+            session.ended.add(number)
+        case _:
+            pass
+    return problem
+
+
+def _breach(session: _Session, kind: str, number: str, call: _Call, record: LogRecord) -> str:
+    """Return what the gate would never do although the kinds are in order, or nothing."""
+    match kind:
+        case "decision":
+            return _other_digest(session, number, call, record, judged=record.get("decision") != "none")
+        case "approval_asked" if call.decision != "confirm":
+            return f"asks about call {number}, whose decision was {call.decision}"
+        case "intent" if not call.permitted:
+            return f"is an intent of call {number}, which nothing before it permits"
+        case "intent":
+            return _other_digest(session, number, call, record, judged=True)
+        case "outcome":
+            return _wrong_end(number, call, record.get("status"))
+        case _:
+            return ""
+
+
+def _other_digest(session: _Session, number: str, call: _Call, record: LogRecord, *, judged: bool) -> str:
+    """Return what is wrong where a record is about other arguments than were proposed, or of another policy, or nothing."""
+    if record.get("arguments_sha256") != call.arguments:
+        return f"is about other arguments than call {number} was proposed with"
+    if judged and record.get("policy_sha256") != session.policy:
+        return f"judges call {number} by another policy than its session began with"
+    return ""
+
+
+def _wrong_end(number: str, call: _Call, status: JsonValue) -> str:
+    begun = call.step == "intent"
+    if status not in (*RAN, *DID_NOT_RUN):
+        return f"says that call {number} ended in no known way ({status})"
+    if not begun and status in RAN:
+        return f"says that call {number} ran ({status}), and there is no intent"
+    if begun and status in DID_NOT_RUN:
+        return f"says that call {number} did not run ({status}) after its intent"
+    return ""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 from harness.actions import JsonValue
-from harness.log_order import MASK, LogRecord
+from harness.log_order import LogRecord
 from harness.messages import Message, Role, ToolCall
+from harness.redaction import is_redacted
 
 
 def message_json(message: Message) -> JsonValue:
@@ -55,7 +56,7 @@ def text_of(value: LogRecord, name: str) -> str:
 
 def echo_of(value: JsonValue) -> str:
     """Return what a provider wants back, or nothing where the log does not have it as it came."""
-    if not isinstance(value, str) or MASK in value:
+    if not isinstance(value, str) or is_redacted(value):
         return ""
     try:
         json.loads(value)

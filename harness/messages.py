@@ -75,6 +75,8 @@ class ToolResult(Record):
     before_sha256: str | None = None
     """Of the file before the call; None where there was none."""
     after_sha256: str | None = None
+    error_code: str = ""
+    """What kind of thing went wrong with a file, where a tool says so; see errors.ErrorCode."""
 
 
 class Usage(Record):

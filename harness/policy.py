@@ -99,6 +99,15 @@ class FacetVerdict(Record):
     hint: str = ""
     by: str = ""
     """What decided, for people: a rule's id and place, or a default's place."""
+    layer: Layer = Layer.BUILT_IN
+    """Whose word it was."""
+    origin: Origin | None = None
+    """Where that stands; None for what stands in no policy."""
+
+    @property
+    def rule(self) -> str | None:
+        """The id of the rule that decided, if one did."""
+        return self.rules[0].id if self.rules else None
 
 
 class Verdict(Record):
@@ -213,7 +222,7 @@ def _judge(
     if isinstance(facet, Opaque):
         candidates.append(_from_opaque(facet))
     if isinstance(facet, Unconfined) and (origin := policy.grants.required) is not None:
-        candidates.append(_from_required(facet, origin))
+        candidates.append(_from_required(policy, facet, origin))
     # Where they are equally strict, a default says the least about why.
     strictest = max(candidates, key=lambda verdict: (verdict.decision, verdict.source is not Source.DEFAULT))
     if isinstance(facet, Opaque) and strictest.source is Source.DEFAULT:
@@ -275,6 +284,8 @@ def _by_model(policy: Policy, command: Command, floor: ToolDefault | None) -> Fa
         source=Source.READER,
         reason="it only reads",
         by=f"model of {command.model}, readers ({readers.origin})",
+        layer=readers.layer,
+        origin=readers.origin,
     )
 
 
@@ -289,6 +300,8 @@ def _by_reading(policy: Policy, path: Facet, floor: ToolDefault | None) -> Facet
         source=Source.READER,
         reason="it is only read",
         by=f"readers ({readers.origin})",
+        layer=readers.layer,
+        origin=readers.origin,
     )
 
 
@@ -316,6 +329,8 @@ def _by_strict_rules(
         hint=rules[0].hint,
         rules=rules,
         by=f"rule {rules[0].label}",
+        layer=rules[0].layer,
+        origin=rules[0].origin,
     )
 
 
@@ -335,6 +350,8 @@ def _by_auto_rules(facet: Facet, autos: tuple[Rule, ...], suspended: tuple[str, 
             reason=f"{', '.join(suspended)} changed in this session and nobody has looked at it yet",
             rules=autos,
             by=f"rule {autos[0].label}, suspended",
+            layer=autos[0].layer,
+            origin=autos[0].origin,
         )
     return FacetVerdict(
         facet=facet,
@@ -343,6 +360,8 @@ def _by_auto_rules(facet: Facet, autos: tuple[Rule, ...], suspended: tuple[str, 
         reason=autos[0].reason,
         rules=autos,
         by=f"rule {autos[0].label}",
+        layer=autos[0].layer,
+        origin=autos[0].origin,
     )
 
 
@@ -398,6 +417,8 @@ def _by_default(policy: Policy, tool: str, facet: Facet, unlifted: tuple[Rule, .
         source=Source.DEFAULT,
         reason=f"{why}, and {tool} is {strictest.decision.word} by default",
         by=f"default for {strictest.tool} ({strictest.origin})",
+        layer=strictest.layer,
+        origin=strictest.origin,
     )
 
 
@@ -422,7 +443,7 @@ def _from_finding(facet: Facet, finding: Finding) -> FacetVerdict:
     )
 
 
-def _from_required(facet: Unconfined, origin: Origin) -> FacetVerdict:
+def _from_required(policy: Policy, facet: Unconfined, origin: Origin) -> FacetVerdict:
     return FacetVerdict(
         facet=facet,
         decision=Decision.DENY,
@@ -430,6 +451,8 @@ def _from_required(facet: Unconfined, origin: Origin) -> FacetVerdict:
         reason="the policy requires that every command is confined",
         hint="Send the call again without `unconfined`.",
         by=f"[sandbox] required ({origin})",
+        layer=next((source.layer for source in policy.sources if source.path == origin.file), Layer.FILE),
+        origin=origin,
     )
 
 

@@ -17,8 +17,18 @@ UNKNOWN = (
     "repeat it."
 )
 NOT_RUN = "Not run: the harness was stopped before this call's turn came."
+_EDITED = "[At the question this call was changed into: {}]\n{}"
+_MAX_EDITED_CHARACTERS = 1000
 _SHOWN_CHARACTERS = 200
 """How much is kept of the beginning of arguments that the log has cut."""
+
+
+def edited_text(arguments: str, result: str) -> str:
+    """Return what the model reads of a call that was changed at the question: the arguments that counted, and what came of
+    them. `arguments` are redacted.
+    """
+    cut = " ..." if len(arguments) > _MAX_EDITED_CHARACTERS else ""
+    return _EDITED.format(arguments[:_MAX_EDITED_CHARACTERS] + cut, result)
 
 
 class Rebuilt(Record):
@@ -53,6 +63,27 @@ class _Reply:
         self.calls: dict[int, ToolCall] = {}
         self.begun: set[int] = set()
         self.results: dict[int, str] = {}
+        self.edits: dict[int, tuple[int, str]] = {}
+        """Calls that were put in the place of others: of which, and with which arguments."""
+
+    def edit(self, number: int, edited_from: int, arguments: str) -> None:
+        """Take note of a call that takes the place of another, which has its end."""
+        self.edits[number] = edited_from, arguments
+        self.results.pop(self._proposed_as(number), None)
+
+    def begin(self, number: int) -> None:
+        self.begun.add(self._proposed_as(number))
+
+    def end(self, number: int, content: str) -> None:
+        while number in self.edits:
+            number, arguments = self.edits[number]
+            content = edited_text(arguments, content)
+        self.results[number] = content
+
+    def _proposed_as(self, number: int) -> int:
+        while number in self.edits:
+            number = self.edits[number][0]
+        return number
 
 
 class _Rebuilding:
@@ -93,14 +124,20 @@ class _Rebuilding:
         number, reply = record.get("call"), self._reply
         if not isinstance(number, int) or reply is None:
             raise ValueError(f"record {record.get('seq')} is of a call that no reply made")
-        if record["kind"] == "call_proposed":
+        known = reply.calls.keys() | reply.edits.keys()
+        edited_from = record.get("edited_from")
+        if record["kind"] == "call_proposed" and isinstance(edited_from, int) and edited_from in known:
+            if number in known:
+                raise ValueError(f"record {record.get('seq')} proposes call {number} once more")
+            reply.edit(number, edited_from, text_of(record, "arguments"))
+        elif record["kind"] == "call_proposed":
             reply.calls[number] = self._call(record, number, {call.id for call in reply.calls.values()})
-        elif number not in reply.calls:
+        elif number not in known:
             raise ValueError(f"record {record.get('seq')} is of call {number}, which the last reply did not make")
         elif record["kind"] == "intent":
-            reply.begun.add(number)
+            reply.begin(number)
         else:
-            reply.results[number] = text_of(record, "content")
+            reply.end(number, text_of(record, "content"))
 
     def _call(self, record: LogRecord, number: int, taken: set[str]) -> ToolCall:
         identity, arguments = text_of(record, "id"), text_of(record, "arguments")

@@ -49,6 +49,7 @@ class ToolOutput(Record):
     changed_path: str | None = None
     before_sha256: str | None = None
     after_sha256: str | None = None
+    error_code: str = ""
 
 
 class Tool(Protocol):
@@ -176,7 +177,8 @@ class ToolRegistry:
             else:
                 output = _checked_output(tool.run(action, effects))
         except ToolError as error:
-            output = ToolOutput(content=f"Error: {error}", status=ResultStatus.FAILED)
+            code = error.code.value if error.code else ""
+            output = ToolOutput(content=f"Error: {error}", status=ResultStatus.FAILED, error_code=code)
         except KeyboardInterrupt:
             output = ToolOutput(
                 content="Interrupted by the person; what it had begun may be done in part.",
@@ -199,6 +201,7 @@ class ToolRegistry:
             changed_path=output.changed_path,
             before_sha256=output.before_sha256,
             after_sha256=output.after_sha256,
+            error_code=output.error_code,
         )
 
 

@@ -7,8 +7,9 @@ from enum import Enum
 from typing import TypeAlias
 
 from harness.actions import Enforcement, JsonValue
-from harness.log_order import MASK, LogRecord
+from harness.log_order import LogRecord
 from harness.record import Record
+from harness.redaction import is_redacted
 
 _FILE_TOOLS = ("read_file", "write_file", "edit_file")
 """Tools that change nothing but the file that their intent names."""
@@ -141,7 +142,7 @@ def _change(
     before, after = change.get("before_sha256"), change.get("after_sha256")
     if not isinstance(path, str) or not _is_plain(path):
         return _file(call, tool, path, "the log does not hold a plain absolute path")
-    if MASK in path:
+    if is_redacted(path):
         return _file(call, tool, path, "a secret in its path was masked in the log")
     if not isinstance(after, str) or not _is_digest(after) or not (before is None or _is_digest(before)):
         return _file(call, tool, path, "the log does not hold the digests of the file")

@@ -18,6 +18,7 @@ from harness.tools.baselines import Baselines
 from harness.tools.edit_file import EditFileTool
 from harness.tools.read_file import ReadFileTool
 from harness.tools.write_file import WriteFileTool
+from tests.log_scene import begun
 
 EFFECTS = Effects(read=None, write=None, network=False, unasked=False)
 
@@ -54,10 +55,11 @@ class Road:
             EditFileTool(self.workspace, baselines=self.baselines, images=self.images),
         )
         self.registry = ToolRegistry(self.tools)
-        self.log = ActionLog.open(str(folder / "log.jsonl"))
+        parsed = parse_policy(policy, "test.toml")
+        self.log = begun(ActionLog.open(str(folder / "log.jsonl")), parsed)
         self.gate = Gate(
             confinement_of=lambda _tool, _effects: "none",
-            policy=parse_policy(policy, "test.toml"),
+            policy=parsed,
             approver=say_yes,
             log=self.log,
         )

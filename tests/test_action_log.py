@@ -23,6 +23,7 @@ from harness.actions import JsonValue
 from harness.errors import LogError
 from harness.log_check import Verification, verify
 from harness.log_order import LogRecord
+from tests.log_scene import proved
 
 Step = tuple[str, Mapping[str, JsonValue]]
 
@@ -109,7 +110,7 @@ def test_records_are_chained_numbered_and_stamped(path: Path) -> None:
     assert path.read_bytes() == first + b"\n" + second + b"\n"
     assert (log.count, log.head) == (2, digest(second))
     log.close()
-    assert verify(str(path)) == Verification(records=2, head=digest(second))
+    assert proved(str(path)) == Verification(records=2, head=digest(second))
 
 
 def test_append_returns_and_shows_what_it_wrote(path: Path) -> None:
@@ -159,7 +160,7 @@ def test_an_observer_that_raises_harms_neither_the_log_nor_the_others(path: Path
         log.append(kind, fields)
     log.close()
     assert [record["kind"] for record in seen] == [kind for kind, _ in WHOLE_RUN]
-    assert verify(str(path)) == Verification(records=6, head=log.head)
+    assert proved(str(path)) == Verification(records=6, head=log.head)
 
 
 def test_an_observer_that_is_interrupted_leaves_a_log_that_goes_on(path: Path) -> None:
@@ -176,7 +177,7 @@ def test_an_observer_that_is_interrupted_leaves_a_log_that_goes_on(path: Path) -
     log.observers.clear()
     log.append("session_ended", {})
     log.close()
-    assert verify(str(path)) == Verification(records=3, head=log.head)
+    assert proved(str(path)) == Verification(records=3, head=log.head)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +240,7 @@ def test_a_second_log_continues_the_file(path: Path) -> None:
     assert first != second
     log = ActionLog.open(str(path))
     assert log.count == 12
-    assert verify(str(path)) == Verification(records=12, head=log.head)
+    assert proved(str(path)) == Verification(records=12, head=log.head)
     log.close()
 
 
@@ -248,7 +249,7 @@ def test_a_log_that_a_crash_left_open_is_continued(path: Path) -> None:
     crashed = write_log(path, (START, PROPOSED, AUTO, INTENT))
     write_log(path)
     head = digest(path.read_bytes().splitlines()[-1])
-    assert verify(str(path)) == Verification(records=10, head=head, unknown_calls=("1",), open_sessions=(crashed,))
+    assert proved(str(path)) == Verification(records=10, head=head, unknown_calls=("1",), open_sessions=(crashed,))
 
 
 def test_a_second_writer_is_refused_in_this_process_and_in_another(path: Path) -> None:
@@ -403,7 +404,7 @@ def test_a_last_record_torn_at_any_byte_is_reported_and_costs_no_other(path: Pat
             ActionLog.open(str(path))
         assert path.read_bytes() == whole + last[:length]
     path.write_bytes(whole)
-    assert verify(str(path)) == Verification(records=5, head=expected.head, open_sessions=(session,))
+    assert proved(str(path)) == Verification(records=5, head=expected.head, open_sessions=(session,))
 
 
 def _swap(lines: list[bytes], first: int, second: int) -> list[bytes]:
@@ -502,7 +503,7 @@ def test_a_log_cannot_be_verified_through_what_is_no_file(tmp_path: Path) -> Non
 def test_an_empty_log_is_whole(path: Path) -> None:
     """Nothing was recorded, and nothing is claimed."""
     path.touch()
-    assert verify(str(path)) == Verification(records=0, head=NO_PREVIOUS)
+    assert proved(str(path)) == Verification(records=0, head=NO_PREVIOUS)
 
 
 # --- order ---------------------------------------------------------------------------------------------------------
@@ -636,7 +637,7 @@ def test_secrets_are_masked_in_texts_and_nothing_else_changes(path: Path, secret
     log.close()
     assert record["text"] == shown
     assert json.loads(json.dumps(record["deep"])) == [{"x": [shown]}, [shown]]
-    assert verify(str(path)) == Verification(records=2, head=log.head)
+    assert proved(str(path)) == Verification(records=2, head=log.head)
 
 
 @pytest.mark.parametrize(
@@ -653,7 +654,7 @@ def test_no_secret_can_break_a_record(path: Path, secret: str) -> None:
     log.close()
     assert (record["output_bytes"], record["truncated"], record["text"]) == (12345678, True, "[masked]")
     assert next(read_log(str(path))) == record
-    assert verify(str(path)) == Verification(records=2, head=log.head)
+    assert proved(str(path)) == Verification(records=2, head=log.head)
 
 
 @pytest.mark.parametrize("ascii_only", [True, False], ids=["escaped letters", "plain letters"])
@@ -694,7 +695,7 @@ def test_no_secret_and_no_text_can_break_a_log(secrets: list[str], before: str, 
         )
         log.append("session_ended", {}, sync=True)
         log.close()
-        assert verify(path) == Verification(records=2, head=log.head)
+        assert proved(path) == Verification(records=2, head=log.head)
         record = next(read_log(path))
         assert record["bytes"] == number
         assert record["deep"] == {"x": ["[masked]"]}

@@ -47,6 +47,7 @@ from harness.policy_file import parse_policy
 from harness.rebuilding import UNKNOWN, rebuilt
 from harness.session import Session
 from harness.tool import ToolOutput, ToolSpec
+from tests.log_scene import proved
 
 POLICY = b"""
 version = 1
@@ -248,7 +249,7 @@ class Scene:
         """The history is paired, and the log is whole: no session open, every call ended."""
         assert self.session is not None
         assert unpaired(self.session.messages) == ""
-        assert verify(self.path) == Verification(records=self.log.count, head=self.log.head)
+        assert proved(self.path) == Verification(records=self.log.count, head=self.log.head)
 
     def results(self) -> list[str]:
         """Return what the model reads of its calls."""
@@ -381,7 +382,9 @@ def test_the_first_record_says_what_the_session_was_made_of(path: str) -> None:
     names = ("mode", "model", "tools", "policy", "policy_sha256", "confinement", "session")
     digest = parse_policy(POLICY, "table.toml", extra_tools=TOOLS).sha256
     assert [first[name] for name in names] == ["test", "playing", [], "table", digest, "in process", log.session]
-    assert first["policy_files"] == [{"layer": "file", "path": "table.toml", "sha256": digest, "trusted": True}]
+    assert first["policy_files"] == [
+        {"layer": "file", "path": "table.toml", "sha256": digest, "trusted": True, "text": POLICY.decode()}
+    ]
 
 
 def test_a_call_is_prepared_anew_when_its_turn_comes(path: str) -> None:
@@ -468,7 +471,7 @@ def test_two_runs_without_a_session_are_two_sessions_of_a_whole_log(path: str) -
     """Each is begun and ended; the second is not the first again."""
     scene = Scene(path, reply(call(1, "free")), DONE, reply(call(1, "free")), DONE)
     assert [scene.agent.run(prompt).stop for prompt in ("a", "b")] == [StopReason.COMPLETED] * 2
-    assert verify(path) == Verification(records=scene.log.count, head=scene.log.head)
+    assert proved(path) == Verification(records=scene.log.count, head=scene.log.head)
     assert len({record["session"] for record in read_log(path)}) == 2
 
 
@@ -480,7 +483,7 @@ def test_two_sessions_of_one_agent_can_alternate(path: str) -> None:
         assert scene.agent.run("go", session).stop is StopReason.COMPLETED
     scene.agent.end(second)
     scene.agent.end(first)
-    assert verify(path) == Verification(records=scene.log.count, head=scene.log.head)
+    assert proved(path) == Verification(records=scene.log.count, head=scene.log.head)
     asked = [record["session"] for record in read_log(path) if record["kind"] == "user_message"]
     assert asked == [first.identity, second.identity, first.identity]
     assert [len(first.messages), len(second.messages)] == [5, 5]
@@ -1014,7 +1017,7 @@ def killed_outcomes(folder: str) -> list[list[object]]:
         _, status = os.waitpid(child, 0)
         found = verify(path)
         last = list(read_log(path))[-1]
-        unknown = [str(last["call"])] if last["kind"] == "intent" else []
+        unknown = [f"{last['session']}:{last['call']}"] if last["kind"] == "intent" else []
         outcomes.append([
             os.waitstatus_to_exitcode(status), found.records - number - 1, found.torn, found.problem,
             list(found.unknown_calls) == unknown, len(found.open_sessions) - (last["kind"] != "session_ended"),

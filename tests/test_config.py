@@ -32,6 +32,7 @@ retry_seconds = 60
 context_tokens = 128_000
 system = "prompt.md"
 instructions = false
+sign_key = "/home/me/.ssh/logs"
 
 [deadlines]
 connect = 5
@@ -82,19 +83,20 @@ def test_every_key_is_taken_with_its_line() -> None:
         "context_tokens": (128_000, "c.toml:10"),
         "system": ("prompt.md", "c.toml:11"),
         "instructions": (False, "c.toml:12"),
-        "deadlines.connect": (5, "c.toml:15"),
-        "deadlines.first_event": (60.5, "c.toml:16"),
-        "deadlines.idle": (30, "c.toml:17"),
-        "deadlines.total": (600, "c.toml:18"),
-        "bounds.bytes": (1000, "c.toml:21"),
-        "bounds.events": (2000, "c.toml:22"),
-        "bounds.calls": (3, "c.toml:23"),
-        "bounds.argument_characters": (4000, "c.toml:24"),
-        "bounds.event_bytes": (900, "c.toml:25"),
+        "sign_key": ("/home/me/.ssh/logs", "c.toml:13"),
+        "deadlines.connect": (5, "c.toml:16"),
+        "deadlines.first_event": (60.5, "c.toml:17"),
+        "deadlines.idle": (30, "c.toml:18"),
+        "deadlines.total": (600, "c.toml:19"),
+        "bounds.bytes": (1000, "c.toml:22"),
+        "bounds.events": (2000, "c.toml:23"),
+        "bounds.calls": (3, "c.toml:24"),
+        "bounds.argument_characters": (4000, "c.toml:25"),
+        "bounds.event_bytes": (900, "c.toml:26"),
     }
     assert file.prices == {
-        "some-model": Setting(value=Prices(input=1.25, output=10.0, cached_input=0.0), origin="c.toml:27"),
-        "other": Setting(value=Prices(input=1.0, output=2.0), origin="c.toml:32"),
+        "some-model": Setting(value=Prices(input=1.25, output=10.0, cached_input=0.0), origin="c.toml:28"),
+        "other": Setting(value=Prices(input=1.0, output=2.0), origin="c.toml:33"),
     }
 
 
@@ -482,18 +484,31 @@ def test_defaults_are_those_of_the_endpoint() -> None:
 
 def test_what_only_the_file_says() -> None:
     found = resolve({"base_url": URL}, {}, parse_config(FULL.encode(), "/conf/c.toml"))
-    assert told(found, "attempts", "retry_seconds", "context_tokens", "prices", "system", "instructions") == [
+    assert told(
+        found, "attempts", "retry_seconds", "context_tokens", "prices", "system", "instructions", "sign_key"
+    ) == [
         (3, "/conf/c.toml:8"),
         (60.0, "/conf/c.toml:9"),
         (128_000, "/conf/c.toml:10"),
-        (Prices(input=1.25, output=10.0, cached_input=0.0), "/conf/c.toml:27"),
+        (Prices(input=1.25, output=10.0, cached_input=0.0), "/conf/c.toml:28"),
         ("/conf/prompt.md", "/conf/c.toml:11"),
         (False, "/conf/c.toml:12"),
+        ("/home/me/.ssh/logs", "/conf/c.toml:13"),
     ]
     assert (found.deadlines["idle"], found.bounds["calls"]) == (
-        Setting(value=30.0, origin="/conf/c.toml:17"),
-        Setting(value=3, origin="/conf/c.toml:23"),
+        Setting(value=30.0, origin="/conf/c.toml:18"),
+        Setting(value=3, origin="/conf/c.toml:24"),
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("/keys/k", "/keys/k"), ("keys/k", "/conf/keys/k"), ("~/.ssh/k", "/home/me/.ssh/k"), ("~you/k", "/conf/~you/k")],
+)
+def test_the_key_for_signing_lies_beside_the_file_or_at_home(written: str, meant: str) -> None:
+    file = parse_config(f'sign_key = "{written}"\n'.encode(), "/conf/c.toml")
+    assert resolve({}, {"HOME": "/home/me"}, file).sign_key == Setting(value=meant, origin="/conf/c.toml:1")
+    assert resolve({}, {}, ConfigFile(path="/conf/c.toml")).sign_key == Setting(value="", origin="default")
 
 
 def test_instructions_are_switched_off_by_a_flag_too() -> None:

@@ -23,6 +23,7 @@ from harness.policy import FacetVerdict, Policy, Source, Verdict
 from harness.policy_file import parse_policy
 from harness.record import replace
 from harness.rules import Decision
+from tests.log_scene import begun, proved
 
 POLICY = b"""
 version = 1
@@ -127,8 +128,7 @@ def desk(tmp_path: Path) -> MakeDesk:
 
     def make(answer: Callable[[], object] = YES, *, unattended: str = "deny", room: int = 1000) -> Desk:
         path = tmp_path / "log.jsonl"
-        log = ActionLog.open(str(path))
-        log.append("session_started", {})
+        log = begun(ActionLog.open(str(path)), policy(unattended=unattended))
         asked = Asked(answer)
         left = iter(range(room))
 
@@ -356,7 +356,7 @@ def test_an_outcome_that_cannot_be_written_is_a_log_error(desk: MakeDesk) -> Non
     ruling.redeem()
     with pytest.raises(LogError):
         here.gate.settle(ruling, ToolResult(call_id="c1", status=ResultStatus.OK, content="done"))
-    assert verify(str(here.path)).unknown_calls == ("1",)
+    assert verify(str(here.path)).unknown_calls == (f"{here.log.session}:1",)
 
 
 def test_an_interrupt_while_the_intent_is_shown_arms_nothing(desk: MakeDesk) -> None:
@@ -526,8 +526,8 @@ def test_a_permit_is_frozen_and_final(desk: MakeDesk) -> None:
 
 
 def _bare(record: LogRecord) -> dict[str, object]:
-    common = ("v", "seq", "time", "session", "prev", "policy_sha256", "preview_sha256", "shown_sha256", "seconds")
-    return {name: value for name, value in record.items() if name not in common}
+    common = ("v", "seq", "time", "mono_ns", "session", "prev", "seconds")
+    return {name: value for name, value in record.items() if name not in common and not name.endswith("_sha256")}
 
 
 def test_the_records_of_a_call_that_was_asked_about_and_ran(desk: MakeDesk) -> None:
@@ -543,10 +543,14 @@ def test_the_records_of_a_call_that_was_asked_about_and_ran(desk: MakeDesk) -> N
         "network": True, "read": None, "write": None, "granted": ["."], "enforcement": "where possible", "unasked": False
     }  # fmt: skip
     assert [_bare(record) for record in here.records()] == [
-        {"kind": "call_proposed", "call": 1, "id": "c1", "tool": "bash", "arguments": '{"x": 1}'},
+        {
+            "kind": "call_proposed", "call": 1, "turn": 0, "step": 0, "id": "c1", "tool": "bash",
+            "arguments": '{"x": 1}',
+        },
         {
             "kind": "decision", "call": 1, "tool": "bash", "summary": "mkdir x", "decision": "confirm",
             "source": "default", "by": "default for bash (table.toml:9)",
+            "rule": None, "file": "table.toml", "line": 9, "layer": "file",
             "reason": "no rule matches, and bash is confirm by default",
             "effects": effects, "facet_count": 1,
             "facets": [{"facet": "mkdir x", "kind": "Command", "decision": "confirm",
@@ -560,8 +564,8 @@ def test_the_records_of_a_call_that_was_asked_about_and_ran(desk: MakeDesk) -> N
             "output_bytes": 2, "truncated": False, "exit_code": 1,
         },
     ]  # fmt: skip
-    here.log.append("session_ended", {})
-    assert verify(str(here.path)) == Verification(records=8, head=here.log.head)
+    here.log.append("session_ended", {"stop": "completed", "detail": ""})
+    assert proved(str(here.path)) == Verification(records=8, head=here.log.head)
 
 
 def test_a_written_file_is_recorded_with_its_digests(desk: MakeDesk) -> None:
@@ -578,7 +582,7 @@ def test_a_written_file_is_recorded_with_its_digests(desk: MakeDesk) -> None:
 def test_the_wait_for_an_answer_is_recorded(tmp_path: Path) -> None:
     """In seconds, by the gate's own clock."""
     times = iter((10.0, 12.5))
-    log = ActionLog.open(str(tmp_path / "log.jsonl"))
+    log = begun(ActionLog.open(str(tmp_path / "log.jsonl")), policy())
     gate = Gate(
         confinement_of=lambda _tool, _effects: "none",
         policy=policy(),
@@ -637,9 +641,9 @@ def test_invalid_calls_and_calls_whose_turn_never_came_have_a_decision_and_an_en
     assert here.gate.skip(second, "the run ended") == ToolResult(
         call_id="b", status=ResultStatus.NOT_RUN, content="Not run: the run ended"
     )
-    here.log.append("session_ended", {})
+    here.log.append("session_ended", {"stop": "completed", "detail": ""})
     assert here.kinds() == ["call_proposed"] * 2 + ["decision", "outcome"] * 2 + ["session_ended"]
-    assert verify(str(here.path)) == Verification(records=8, head=here.log.head)
+    assert proved(str(here.path)) == Verification(records=8, head=here.log.head)
 
 
 @pytest.mark.parametrize(
@@ -672,9 +676,9 @@ def test_calls_that_something_cut_short_are_ended_but_not_those_that_may_have_ru
     here.gate.end_open_calls("the run ended")
     here.gate.end_open_calls("the run ended")
     assert here.kinds() == before + added
-    here.log.append("session_ended", {})
+    here.log.append("session_ended", {"stop": "completed", "detail": ""})
     found = verify(str(here.path))
-    assert (found.broken_line, found.unknown_calls) == (None, () if added else ("1",))
+    assert (found.broken_line, found.unknown_calls) == (None, () if added else (f"{here.log.session}:1",))
 
 
 # --- what the model is told ----------------------------------------------------------------------------------------
@@ -878,8 +882,7 @@ def test_notes_are_shown_also_where_another_part_decides(desk: MakeDesk) -> None
 
 def test_unattended_a_suspended_rule_refuses(desk: MakeDesk, tmp_path: Path) -> None:
     """Nobody can have seen the change."""
-    log = ActionLog.open(str(tmp_path / "unattended.jsonl"))
-    log.append("session_started", {})
+    log = begun(ActionLog.open(str(tmp_path / "unattended.jsonl")), policy())
     approver: Approver = deny_all
     gate = Gate(confinement_of=lambda _tool, _effects: "none", policy=policy(), approver=approver, log=log)
     here = Desk(gate, log, Asked(returns(None)), tmp_path / "unattended.jsonl")

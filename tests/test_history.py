@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.action_log import ActionLog, read_log
+from harness.action_log import read_log
 from harness.actions import JsonValue
 from harness.history import History, pairing_problem
 from harness.log_order import LogRecord
@@ -20,6 +20,8 @@ from harness.messages import Message, Role, ToolCall
 from harness.models.openai_chat import Conversation
 from harness.models.scripted import request_problem
 from harness.rebuilding import NOT_RUN, UNKNOWN, Rebuilt, rebuilt
+
+MARK = "[redacted:known:00000000]"
 
 
 def call(identity: str, name: str = "bash", arguments: str = "{}") -> ToolCall:
@@ -161,7 +163,7 @@ class TestJson:
     def test_there_and_back(self, message: Message) -> None:
         assert message_of(json.loads(json.dumps(message_json(message)))) == message
 
-    @pytest.mark.parametrize("echo", ["{broken", '{"signature":"[masked]"}', "[" * 100_000])
+    @pytest.mark.parametrize("echo", ["{broken", f'{{"signature":"{MARK}"}}', "[" * 100_000])
     def test_what_is_not_as_the_provider_sent_it_is_left_out(self, echo: str) -> None:
         assert message_of({"role": "assistant", "content": "x", "echo": echo}) == said("x")
 
@@ -297,10 +299,9 @@ def test_every_prefix_of_the_records_comes_to_what_the_session_held(steps: list[
 def test_the_same_after_a_way_through_a_log_on_disk(tmp_path: object) -> None:
     live = lived([("ask", "a"), ("reply", "\u2028 \x1b", ["one", "refused"], '{"e":1}'), ("ask", "b"), ("undo",)])
     path = os.path.join(str(tmp_path), "log.jsonl")
-    log = ActionLog.open(path)
-    for record in live.records:
-        log.append(str(record["kind"]), {name: record[name] for name in record.keys() - {"kind", "seq"}})
-    log.close()
+    common = {"v": 1, "time": "", "mono_ns": 0, "session": "s", "prev": ""}
+    with open(path, "w", encoding="ascii") as file:
+        file.writelines(json.dumps({**common, "seq": n, **record}) + "\n" for n, record in enumerate(live.records))
     assert list(rebuilt(read_log(path)).messages) == live.history.messages[1:]
 
 
@@ -343,9 +344,13 @@ class TestRebuilt:
         assert (part.messages[1].echo, whole.messages[1].echo) == ("", "{}")
 
     def test_ids_that_masking_made_equal_are_told_apart(self) -> None:
-        masked = (self.proposed(1, id="[masked]"), self.proposed(2, id="[masked]"), self.proposed(3, id=""))
+        masked = (
+            self.proposed(1, id=MARK),
+            self.proposed(2, id=MARK),
+            self.proposed(3, id=""),
+        )
         found = rebuilt(self.records(self.response(3), *masked))
-        assert [one.id for one in found.messages[1].tool_calls] == ["[masked]", "call_2", "call_3"]
+        assert [one.id for one in found.messages[1].tool_calls] == [MARK, "call_2", "call_3"]
         assert strict_problem(found.messages) == ""
 
     def test_a_reply_without_text_that_was_stopped_before_its_first_call_leaves_nothing(self) -> None:

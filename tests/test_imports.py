@@ -49,6 +49,12 @@ LAYERS = {
     "template": "errors",
     "workspace": "actions errors paths record repository trees",
     "approval": "actions policy record",
+    "redaction_forms": "",
+    "redaction_checks": "",
+    "redaction_keys": "",
+    "redaction_shapes": "record redaction_checks redaction_keys",
+    "redaction": "actions record redaction_forms redaction_shapes",
+    "redaction_stream": "redaction redaction_shapes",
     "log_order": "actions",
     "action_log": "actions errors log_order",
     "log_check": "action_log log_order record",
@@ -112,6 +118,7 @@ POWERS = {
     "agent": "platform time",
     "asking": "time",
     "observers": "queue threading time",
+    "redaction": "hmac os",
     "run": "time",
     "gate": "time",
     "models.answer_body": "zlib",
@@ -162,7 +169,7 @@ POWERS = {
     "workspace": "os stat",
 }
 HARMLESS = frozenset(
-    "__future__ abc array bisect collections contextlib difflib email enum errno functools hashlib heapq itertools json "
+    "__future__ abc array base64 bisect collections contextlib difflib email enum errno functools hashlib heapq itertools json "
     "math posixpath re struct tomllib types typing unicodedata weakref".split()
 )
 PURE = (
@@ -176,6 +183,7 @@ PURE = (
     "models.unread_calls", "models.wire_ids", "models.wire_json",
     "paths", "policy", "record", "rule_examples", "rules", "toml_lines",
     "compaction", "history", "message_records", "rebuilding", "visible",
+    "redaction_checks", "redaction_forms", "redaction_keys", "redaction_shapes",
     "sandbox.attempts", "sandbox.capabilities", "sandbox.system_calls", "sandbox.walls", "undo",
     *(f"shell.{name}" for name in SHELL),
 )  # fmt: skip

@@ -23,6 +23,7 @@ from harness.policy_file import parse_policy
 from harness.record import Record, replace
 from harness.tools import BUILTIN
 from harness.tools.bash import BashRequest, BashTool
+from tests.log_scene import begun
 
 SECONDS = re.compile(r"(?<=, )\d+\.\d(?= s\]$)|(?<=user after )\d+(?= s\]$)")
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -44,7 +45,7 @@ class Road:
         self.workspace = Workspace(str(self.root), home=str(folder))
         self.registry = ToolRegistry((BashTool(self.workspace, limits=limits, environment=environment),))
         policy = parse_policy(b'version = 1\n[tools]\ndefault = "auto"\n', "test.toml")
-        self.log = ActionLog.open(str(folder / "log.jsonl"))
+        self.log = begun(ActionLog.open(str(folder / "log.jsonl")), policy)
         self.gate = Gate(confinement_of=lambda _tool, _effects: "none", policy=policy, approver=say_yes, log=self.log)
 
     def prepare(self, **arguments: object) -> Action:

@@ -19,6 +19,7 @@ from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy_file import parse_policy
 from harness.record import replace
 from harness.tool import MAX_ARGUMENT_CHARACTERS, ToolOutput, ToolRegistry, ToolSpec, parse_arguments
+from tests.log_scene import begun
 
 SPEC = ToolSpec(
     name="probe",
@@ -85,7 +86,7 @@ def permit(tmp_path: Path) -> Callable[[Action], Permit]:
             confinement_of=lambda _tool, _effects: "none",
             policy=policy,
             approver=deny_all,
-            log=ActionLog.open(str(tmp_path / "log.jsonl")),
+            log=begun(ActionLog.open(str(tmp_path / "log.jsonl")), policy),
         )
         ruling = gate.authorize(gate.propose(action.call), action)
         assert isinstance(ruling, Permit)

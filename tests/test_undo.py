@@ -197,7 +197,7 @@ NONSENSE = [
         pytest.param(intent_with(path=path), PATH, id=f"the path {path!r}")
         for path in (None, 7, "", "a", "../a", "/w/../etc/passwd", "/w//a", "/w/./a", "/w/a/", "/", "/w/a\0b")
     ),
-    pytest.param(intent_with(path="/w/[masked]/a"), "was masked", id="a masked path"),
+    pytest.param(intent_with(path="/w/[redacted:known:00000000]/a"), "was masked", id="a masked path"),
     *(
         pytest.param(intent_with(after_sha256=digest), DIGESTS, id=f"the digest {digest!r}")
         for digest in (None, 7, "", A[:-1], A + "0", A.upper(), "../" + A[3:], A[:-1] + "\n")

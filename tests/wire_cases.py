@@ -25,7 +25,7 @@ from harness.approval import deny_all
 from harness.errors import ModelError, ModelFault
 from harness.interrupt import Interrupt
 from harness.limits import Limits
-from harness.log_check import Verification, verify
+from harness.log_check import Verification
 from harness.log_order import LogRecord
 from harness.messages import Message, ModelResponse, RunResult, StopReason, ToolCall, Usage
 from harness.model import Retry
@@ -38,6 +38,7 @@ from harness.models.scripted_responses import chat_request
 from harness.policy_file import parse_policy
 from harness.record import Record, replace
 from harness.tool import ToolOutput, ToolSpec
+from tests.log_scene import proved
 
 KEY = "sk-wire-0123456789"
 TOOLS = ("work", "ask")
@@ -286,7 +287,7 @@ class Stage:
         """End the session; the log must then be whole, with nothing open."""
         self.agent.end(self.session, result)
         self.chat.close()
-        assert verify(self.path) == Verification(records=self.log.count, head=self.log.head)
+        assert proved(self.path) == Verification(records=self.log.count, head=self.log.head)
         self.log.close()
 
 

@@ -73,6 +73,8 @@ class Settings(Record):
     """The path of a system prompt's template; empty where none is named."""
     instructions: Setting[bool]
     """Whether AGENTS.md is read."""
+    sign_key: Setting[str]
+    """The path of the SSH key with which the heads of logs are signed; empty where they are not."""
 
     @property
     def named(self) -> Preset | None:
@@ -206,6 +208,7 @@ class _Layers:
             prices=self.file.prices.get(model.value) or Setting[Prices | None](value=None, origin=DEFAULT),
             system=self.system(),
             instructions=self.instructions(),
+            sign_key=self.sign_key(),
         )
 
     def address(self) -> Setting[str]:
@@ -259,6 +262,15 @@ class _Layers:
         if self.flags.get(NO_INSTRUCTIONS):
             return Setting(value=False, origin="flag --no-instructions")
         return self.written("instructions", bool, default=True)
+
+    def sign_key(self) -> Setting[str]:
+        """Return the path of the key; `~/` is the home folder, and what is relative lies beside the file."""
+        written = self.written("sign_key", str, default="")
+        path, home = written.value, self.environment.get("HOME", "")
+        if not path or (path.startswith("~/") and not home):
+            return written
+        path = os.path.join(home, path[2:]) if path.startswith("~/") else path
+        return Setting(value=os.path.join(os.path.dirname(self.file.path), path), origin=written.origin)
 
     def context_tokens(self) -> Setting[int | None]:
         return self.written("context_tokens", int, default=None)

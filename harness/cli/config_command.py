@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 _PLAIN = ("provider", "model", "base_url", "api", "azure_api_version", "key_variable", "attempts", "retry_seconds",
-          "context_tokens", "system", "instructions")  # fmt: skip
+          "context_tokens", "system", "instructions", "sign_key")  # fmt: skip
 
 
 def config_command(arguments: Namespace, environment: Mapping[str, str]) -> int:

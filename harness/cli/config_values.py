@@ -134,6 +134,7 @@ TOP_CHECKS: Mapping[str, Check] = {
     "context_tokens": _whole(1_000, 10**9),
     "system": _text,
     "instructions": _switch,
+    "sign_key": _text,
 }
 TABLE_CHECKS: Mapping[str, Mapping[str, Check]] = {
     "deadlines": dict.fromkeys(field_names(Deadlines), _number(1e6)),

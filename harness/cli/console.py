@@ -12,8 +12,15 @@ from harness.cli.trace import Line, Tone, Tracer
 from harness.log_order import LogRecord
 from harness.visible import visible, visible_line
 
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from harness.redaction import Redactor
+    from harness.redaction_stream import RedactedStream
+
 LIVE_SECONDS = 2.0
 """Between two lines of a running command; what ends sooner shows none."""
+LIVE_CONTEXT = 8_192
+"""Characters of a running command that tell what its next ones are: a key is many lines."""
 
 COUNTDOWN, COUNTDOWN_WIDTH = "again in {} s (Ctrl-C stops)", 40
 """Written over itself, with blanks for what was longer: also on a terminal that knows no escapes."""
@@ -27,9 +34,15 @@ def wants_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:
 
 
 class Console:
-    """Writes streamed text and trace lines in order, each beginning on a line of its own."""
+    """Writes streamed text and trace lines in order, each beginning on a line of its own.
 
-    def __init__(self, stream: TextIO, *, colour: bool) -> None:
+    With a redactor, no secret is in the text of the model and of running commands, even where it comes in pieces. Trace
+    lines show the records of the log, which are redacted already; what a person is asked to approve is shown as it is.
+    """
+
+    def __init__(self, stream: TextIO, *, colour: bool, redactor: Redactor | None = None) -> None:
+        self._redactor = redactor
+        self._text = _stream_of(redactor) if redactor else None
         self._stream = stream
         self._colour = colour
         self._at_line_start = True
@@ -38,17 +51,16 @@ class Console:
         """Whether nobody reads any more."""
         self._tracer = Tracer()
         self._live_at = 0.0
+        self._printed = ""
 
     def text(self, delta: str) -> None:
-        """Write a piece of the model's text as it comes."""
-        if delta:
-            if not self._in_text:
-                self._write("\n")
-            self._in_text = True
-            self._write(visible(delta))
+        """Write a piece of the model's text as it comes: word by word, if secrets are to be found in it."""
+        self._write_text(self._text.feed(delta) if self._text else delta)
 
     def end_text(self) -> None:
-        """Finish the line that streamed text left open, if it did."""
+        """Write what was held back, and finish the line that streamed text left open, if it did."""
+        if self._text:
+            self._write_text(self._text.finish())
         self._in_text = False
         if not self._at_line_start:
             self._write("\n")
@@ -69,10 +81,13 @@ class Console:
     def live(self, printed: str) -> None:
         """Show the last line that a running command printed, every two seconds, so that its silence means something."""
         now = time.monotonic()
-        last = next((line for line in reversed(printed.splitlines()) if line.strip()), "")
-        if last and now >= self._live_at:
-            self._live_at = now + LIVE_SECONDS
-            self.line(f"  | {visible_line(last, 100)}", Tone.QUIET)
+        before, self._printed = self._printed, (self._printed + printed)[-LIVE_CONTEXT:]
+        if now < self._live_at or not printed.strip():
+            return
+        shown = self._redactor.redact(before + printed) if self._redactor else printed
+        last = next((line for line in reversed(shown.splitlines()) if line.strip()), "")
+        self._live_at = now + LIVE_SECONDS
+        self.line(f"  | {visible_line(last, 100)}", Tone.QUIET)
 
     def countdown(self, seconds: float) -> None:
         """Wait for some seconds before a request is sent again; on a terminal, one line counts down and goes again.
@@ -98,6 +113,7 @@ class Console:
         """Write the trace line for a record of the log, if it has one."""
         if record["kind"] == "intent":
             self._live_at = time.monotonic() + LIVE_SECONDS
+            self._printed = ""
         line: Line | None = self._tracer.line(record)
         if line is not None:
             self.line(line.text, line.tone)
@@ -107,6 +123,13 @@ class Console:
         self._stream = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the life of the process
         self.broken = True
 
+    def _write_text(self, text: str) -> None:
+        if text:
+            if not self._in_text:
+                self._write("\n")
+            self._in_text = True
+            self._write(visible(text))
+
     def _write(self, text: str) -> None:
         try:
             self._stream.write(text)
@@ -114,3 +137,9 @@ class Console:
         except (OSError, ValueError):
             self.give_up()
         self._at_line_start = text.endswith("\n")
+
+
+def _stream_of(redactor: Redactor) -> RedactedStream:
+    from harness.redaction_stream import RedactedStream  # commands without a model have no use for it
+
+    return RedactedStream(redactor)

@@ -16,7 +16,11 @@ from harness.approval import Approval, Approver, ScriptedAnswers, deny_all
 from harness.cli.approvals import show_question, terminal_approver, terminal_is_there
 from harness.cli.console import wants_colour
 from harness.cli.exits import Exit, exit_code
+from harness.cli.heads import HeadNotes
+from harness.cli.identity import who_and_where
 from harness.cli.policies import shipped_policy_path
+from harness.cli.provider import secrets_of
+from harness.cli.redacting import redactor_for
 from harness.cli.rich_console import RichConsole
 from harness.cli.scenarios import SCENARIOS, Scenario
 from harness.cli.setup import close_log, tools_in
@@ -78,7 +82,9 @@ def _play(
     workspace = Workspace(folder, environment.get("HOME"), outputs=state.new_outputs())
     tools = tools_in(workspace, state, environment, interrupt)
     policy = load_policy(shipped_policy_path("demo"), layer=Layer.SHIPPED).guarding(*state.guarded)
-    log = ActionLog.open(state.new_log_path(workspace.root))
+    redactor = redactor_for(state, environment, secrets_of(environment))
+    log = ActionLog.open(state.new_log_path(workspace.root), redactor=redactor)
+    log.observers.append(HeadNotes(state, log).record)
     log.observers.append(console.record)
     player = Player(scenario.script)
     console.line(f"harness demo {scenario.name}: {scenario.title}")
@@ -95,7 +101,13 @@ def _play(
             policy=policy,
             approver=_approver(console, answers, interrupt, ToolRegistry(tools).confinement),
             log=log,
-            about={"mode": "demo", "scenario": scenario.name, "argv": list(sys.argv), "workspace": folder},
+            about={
+                "mode": "demo",
+                "scenario": scenario.name,
+                "argv": list(sys.argv),
+                **who_and_where(),
+                "workspace": folder,
+            },
             on_text=console.text,
             interrupt=interrupt,
         )

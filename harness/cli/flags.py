@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, HelpFormatter, RawDescriptionHelpFormatter
 
+from harness.cli.audit_flags import ACTIONS as AUDIT_ACTIONS
+from harness.cli.audit_flags import add_flags as add_audit_flags
 from harness.version import __version__
 
 ACTIONS = {
     "policy": ("check", "explain", "test", "replay", "trust"),
-    "audit": ("list", "show", "verify"),
+    "audit": AUDIT_ACTIONS,
+    "schema": ("log",),
     "config": ("show", "path"),
     "sessions": ("list", "resume", "fork"),
 }
@@ -27,6 +30,11 @@ commands:
   harness audit list               name the logs in the state folder
   harness audit show [FILE...]     a readable timeline (the latest log without FILE)
   harness audit verify [FILE...]   check chain and order: 0 whole, 1 broken, 3 open, 4 no head kept
+  harness audit QUESTION [LOG...]  approvals, denied, unknown, files, stats; diff A B; redecide --policy FILE
+  harness audit report -o FILE     one page of HTML; export --to csv, jsonl, ocsf, otlp
+  harness audit sign, prune, recover
+                                   sign heads with an SSH key; remove old logs; mend a torn one
+  harness schema log               the JSON Schema of the log's records
   harness -c                       go on with the newest session of this folder
   harness sessions list            what was said here, and how it ended (--all: in every folder)
   harness sessions resume [ID]     go on with a session, in a new log; fork ID --turn N: from its turn N
@@ -59,13 +67,15 @@ def parser_for(command: str, action: str) -> ArgumentParser:
         case "policy", _:
             _policy_flags(parser, action)
         case "audit", _:
-            _audit_flags(parser, action)
+            add_audit_flags(parser, action, _filled)
         case "undo", _:
             _undo_flags(parser)
         case "sessions", _:
             _sessions_flags(parser, action)
         case "config", _:
             _config_flags(parser, action)
+        case "schema", _:
+            parser.description = "Print the JSON Schema (draft 2020-12) of a record of the action log."
         case "doctor", _:
             parser.description = "Say what this machine can enforce, by trying it in a temporary folder."
             parser.epilog = "Exit code: 0 commands can be confined, 2 they cannot; policies that require it do not run."
@@ -197,20 +207,6 @@ def _policy_flags(parser: ArgumentParser, action: str) -> None:
             parser.add_argument("--cwd", type=_filled, metavar="DIR", help="the workspace (else the current folder)")
             parser.add_argument("--json", action="store_true", help="one object, with every operand")
             parser.add_argument("what", nargs="+", help="the command line in one word, or the path")
-
-
-def _audit_flags(parser: ArgumentParser, action: str) -> None:
-    match action:
-        case "list":
-            parser.description = "Name the logs in the state folder."
-        case "show":
-            parser.description = "Write a readable timeline; of the latest log without FILE."
-            parser.add_argument("files", nargs="*", metavar="FILE")
-            parser.add_argument("--json", action="store_true", help="the whole records, one a line")
-        case _:
-            parser.description = "Check chain and order; exit 0 whole, 1 broken, 3 open, 4 no head to compare with."
-            parser.add_argument("files", nargs="*", metavar="FILE")
-            parser.add_argument("--head", help="the head hash that was noted elsewhere")
 
 
 def _sessions_flags(parser: ArgumentParser, action: str) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
 
-COMMANDS = ("run", "demo", "policy", "audit", "undo", "doctor", "config", "sessions")
+COMMANDS = ("run", "demo", "policy", "audit", "undo", "doctor", "config", "sessions", "schema")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -120,6 +120,8 @@ def _function_of(command: str) -> Callable[[Namespace, Mapping[str, str]], int]:
             from harness.cli.doctor import doctor_command as run
         case "sessions":
             from harness.cli.sessions import sessions_command as run
+        case "schema":
+            from harness.cli.schema import schema_command as run
         case "config":
             from harness.cli.config_command import config_command as run
         case _:

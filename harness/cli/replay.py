@@ -16,10 +16,11 @@ from harness.cli.exits import Exit
 from harness.cli.explain import short_by
 from harness.errors import LogError, ToolError, UsageError
 from harness.log_check import verify
-from harness.log_order import MASK, LogRecord
+from harness.log_order import LogRecord
 from harness.policy import evaluate
 from harness.policy_file import DECISION_WORDS, TOOL_NAMES
 from harness.record import Record, replace
+from harness.redaction import is_redacted
 from harness.rules import Decision
 from harness.visible import visible_line
 from harness.workspace import Workspace
@@ -113,7 +114,7 @@ class Replay:
 
     def _begin(self, record: LogRecord) -> _Session:
         folder, name = record.get("workspace"), str(record["session"])
-        if not isinstance(folder, str) or MASK in folder:
+        if not isinstance(folder, str) or is_redacted(folder):
             folder = os.getcwd()
             self.notes.append(f"session {name} names no workspace; its paths are taken from {folder}")
         elif not os.path.isdir(folder):
@@ -168,7 +169,7 @@ class Replay:
         arguments = proposed.get("arguments")
         if "arguments_characters" in proposed or not isinstance(arguments, str):
             raise ToolError("the log holds its arguments only in part")
-        if MASK in arguments:
+        if is_redacted(arguments):
             raise ToolError("a secret was masked in its arguments")
         # A call that would change nothing was judged as a read; older logs show that of an edit by its facets.
         old_edit = judged.tool == "edit_file" and not any(str(f.get("facet")).startswith("write ") for f in facets)

@@ -20,10 +20,11 @@ from harness.cli.state import State
 from harness.cli.trace import Line, Tone
 from harness.compaction import split_summary
 from harness.errors import UsageError
-from harness.log_order import MASK, LogRecord
+from harness.log_order import LogRecord
 from harness.messages import Message, Role
 from harness.rebuilding import Rebuilt, rebuilt
 from harness.record import Record, replace
+from harness.redaction import is_redacted
 from harness.visible import visible_line
 
 RESUMED, FORKED = "resumed", "forked"
@@ -156,7 +157,7 @@ def told(carried: Carried, about: Mapping[str, JsonValue]) -> tuple[Line, ...]:
         text = f"{held.cut_arguments} calls had arguments too long for the log; the model is told that they are cut"
         lines.append(Line(tone=Tone.QUIET, text=text))
     if any(_is_masked(message) for message in held.messages):
-        lines.append(Line(tone=Tone.QUIET, text=f"secrets that the log has masked stay {MASK} in the conversation"))
+        lines.append(Line(tone=Tone.QUIET, text="secrets that the log has masked stay masked in the conversation"))
     different = [
         f"{name} {_shown(carried.first.get(name))} then, {_shown(about.get(name))} now"
         for name in ("workspace", "model", "policy", "policy_sha256")
@@ -168,7 +169,7 @@ def told(carried: Carried, about: Mapping[str, JsonValue]) -> tuple[Line, ...]:
 
 
 def _is_masked(message: Message) -> bool:
-    return MASK in message.content or any(MASK in call.arguments for call in message.tool_calls)
+    return is_redacted(message.content) or any(is_redacted(call.arguments) for call in message.tool_calls)
 
 
 def _shown(value: JsonValue) -> str:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from harness.cli.console import Console
 from harness.cli.trace import Tone
+from harness.redaction import Redactor
 from harness.visible import visible, visible_line
 
 _STYLES = {Tone.PLAIN: "", Tone.QUIET: "dim", Tone.GOOD: "green", Tone.WARNING: "yellow", Tone.BAD: "bold red"}
@@ -24,8 +25,8 @@ class _Renderer(Renderer):
 class RichConsole(Console):
     """A console on a terminal."""
 
-    def __init__(self, stream: TextIO, *, colour: bool) -> None:
-        super().__init__(stream, colour=colour)
+    def __init__(self, stream: TextIO, *, colour: bool, redactor: Redactor | None = None) -> None:
+        super().__init__(stream, colour=colour, redactor=redactor)
         self._renderer = _Renderer(file=stream, no_color=not colour, highlight=False, markup=False, emoji=False)
 
     def line(self, text: str, tone: Tone = Tone.PLAIN) -> None:

@@ -14,9 +14,12 @@ from harness.agent import Agent
 from harness.approval import Approver
 from harness.before_images import BeforeImages
 from harness.cli.config import Settings, settings_from
+from harness.cli.heads import HeadNotes
+from harness.cli.identity import who_and_where
 from harness.cli.policies import assemble
 from harness.cli.prompting import system_prompt
 from harness.cli.provider import model_from, not_for, secrets_of, withhold
+from harness.cli.redacting import redactor_for
 from harness.cli.signals import Signals
 from harness.cli.state import State
 from harness.errors import UsageError
@@ -25,8 +28,11 @@ from harness.limits import Limits, strictest
 from harness.models.addresses import shown_address
 from harness.paths import is_within
 from harness.policy import Policy
+from harness.record import replace
+from harness.revision import checked_out
 from harness.tool import ConfinedTool, Tool
 from harness.tools import builtin_tools
+from harness.tools.environment import child_environment
 from harness.tools.hardening import undumpable
 from harness.tools.reach import CONTAINER_HINT
 from harness.workspace import Workspace
@@ -58,20 +64,23 @@ class Parts:
         self.model = model_from(self.settings, environment, sleep=self._wait)
         self.limits = _limits_of(arguments)
         check_prices(self.settings, strictest((self.limits, self.policy.limits)))
-        self.system = system_prompt(
+        secrets = secrets_of(environment, self.settings.key_variable.value, self.settings.base_url.value)
+        self.redactor = redactor_for(self.state, environment, secrets)
+        system = system_prompt(
             self.settings,
             workspace=self.workspace.root,
             config=self.state.config,
             tools=[tool.spec.name for tool in self.tools],
             policy=self.policy.name,
         )
+        self.system = replace(system, text=self.redactor.redact(system.text))
         self.signals = Signals(self.interrupt)
         self.log = ActionLog.open(
-            arguments.log or self.state.new_log_path(self.workspace.root),
-            secrets=secrets_of(environment, self.settings.key_variable.value, self.settings.base_url.value),
+            arguments.log or self.state.new_log_path(self.workspace.root), redactor=self.redactor
         )
         if self.log.count:
             self.state.record_head(self.log, closed=False)
+        self.log.observers.append(HeadNotes(self.state, self.log).record)
 
     def _tell_output(self, printed: str) -> None:
         self.on_output(printed)
@@ -98,7 +107,10 @@ def about_of(parts: Parts, mode: str) -> dict[str, JsonValue]:
     return {
         "mode": mode,
         "argv": list(sys.argv),
+        **who_and_where(),
         "workspace": parts.workspace.root,
+        "git_head": checked_out(parts.workspace.root),
+        "environment": sorted(child_environment(parts.environment)),
         "api": parts.settings.api.value.value,
         "server": shown_address(parts.settings.base_url.value),
         "model": parts.model.name,
@@ -208,9 +220,17 @@ def check_prices(settings: Settings, limits: Limits) -> None:
     )
 
 
-def close_log(state: State, log: ActionLog) -> None:
-    """Close a log and keep its size and head outside it. Raises LogError if the head cannot be kept."""
+def close_log(state: State, log: ActionLog, *, sign_key: str = "") -> None:
+    """Close a log and keep its size and head outside it; with `sign_key`, an SSH key's path, sign them as well.
+
+    Raises LogError if the head cannot be kept. A signature that cannot be made is a line on stderr: the run is done, and
+    its record whole; `audit verify --signers` is what misses a signature.
+    """
     try:
         state.record_head(log)
     finally:
         log.close()
+    if sign_key:
+        from harness.cli.signing import sign_at_end
+
+        sign_at_end(log, sign_key, os.environ)

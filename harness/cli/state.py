@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
+from harness.cli.heads import HeadsFile, KnownHead, note_head
 from harness.errors import LogError, PolicyError, UsageError
 from harness.record import Record
 
@@ -21,14 +22,6 @@ PROJECT_POLICY = os.path.join(".harness", "policy.toml")
 def here(cwd: str | None) -> str:
     """Return the folder that the person means, links followed; `cwd` is what `--cwd` says."""
     return os.path.realpath(cwd or os.getcwd())
-
-
-class KnownHead(Record):
-    """The size and head that a log had when it was closed, or when it was opened to go on."""
-
-    records: int
-    head: str
-    closed: bool = True
 
 
 class State(Record):
@@ -73,7 +66,7 @@ class State(Record):
 
     @property
     def heads(self) -> str:
-        """The file that holds the size and head of every log that was closed, outside the logs themselves."""
+        """The file that holds the size and head of every log, outside the logs themselves."""
         return os.path.join(self.state, "heads.jsonl")
 
     @property
@@ -131,39 +124,19 @@ class State(Record):
         return os.path.join(folder, f"{stamp}-{os.urandom(3).hex()}.jsonl")
 
     def record_head(self, log: ActionLog, *, closed: bool = True) -> None:
-        """Note the size and head of a log that is being closed, or that is opened to go on.
+        """Note the size and head of a log that is being closed, or (not `closed`) that goes on.
 
         Raises LogError if that cannot be written.
         """
-        import json
-
-        entry = {"file": log.path, "session": log.session, "records": log.count, "head": log.head, "closed": closed}
         try:
             _make_private(self.state)
-            descriptor = os.open(self.heads, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                os.write(descriptor, json.dumps(entry).encode() + b"\n")
-            finally:
-                os.close(descriptor)
         except OSError as error:
             raise LogError(f"the heads file cannot be written: {self.heads}: {error.strerror}") from None
+        note_head(self.heads, log, closed=closed)
 
     def known_head(self, path: str) -> KnownHead | None:
-        """Return what was noted last of the log at `path`, or None."""
-        import json
-
-        found = None
-        for line in _lines(self.heads):
-            try:
-                entry = json.loads(line)
-                if entry["file"] == os.path.abspath(path):
-                    head = KnownHead(
-                        records=int(entry["records"]), head=str(entry["head"]), closed=bool(entry["closed"])
-                    )
-                    found = head
-            except (ValueError, TypeError, KeyError):
-                continue  # a line that is none of ours; what it should have said is missed below
-        return found
+        """Return what was noted of the log at `path`, or None. Raises UsageError if the heads file cannot be read."""
+        return HeadsFile(self.heads).of_path(path)
 
     def log_paths(self, workspace: str | None = None) -> list[str]:
         """Return every log, oldest first; with `workspace` those of its folder alone."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
+from harness.audit.calls import number, word
 from harness.log_order import LogRecord
 from harness.record import Record
 from harness.visible import visible_line
@@ -41,68 +42,80 @@ _STATUS_TONES: Mapping[str, Tone] = {
 
 
 class Tracer:
-    """Turns the records of one session, in order, into one line per call and one for whatever else matters."""
+    """Turns the records of sessions, in order, into one line per call and one for whatever else matters."""
 
     def __init__(self) -> None:
-        self._decisions: dict[object, LogRecord] = {}
-        self._answers: dict[object, LogRecord] = {}
+        self._decisions: dict[tuple[str, str], LogRecord] = {}
+        self._answers: dict[tuple[str, str], LogRecord] = {}
 
     def line(self, record: LogRecord) -> Line | None:
         """Return the line for `record`, or None where nothing needs to be said yet."""
-        kind = record["kind"]
+        kind, key = record["kind"], (word(record.get("session")), word(record.get("call")))
         if kind == "decision":
-            self._decisions[record.get("call")] = record
+            self._decisions[key] = record
         elif kind == "approval_answered":
-            self._answers[record.get("call")] = record
+            self._answers[key] = record
         elif kind == "outcome":
-            return self._outcome(record)
-        elif kind == "error" and "retry_seconds" in record:
-            tries = f"try {record.get('attempt')} of {record.get('attempts')} failed"
-            text = f"~ {tries}, again in {record['retry_seconds']} s: {record.get('message')}"
-            return Line(tone=Tone.WARNING, text=visible_line(text, 500))
-        elif kind == "error":
-            return Line(tone=Tone.BAD, text=visible_line(f"! {record.get('where')}: {record.get('message')}", 1_000))
-        elif kind == "history_changed" and record.get("why") == "compacted":
-            text = "~ the older part of the conversation was summarized (the log keeps all of it)"
-            return Line(tone=Tone.WARNING, text=text)
-        elif kind == "limit":
-            return Line(tone=Tone.BAD, text=visible_line(f"! limit: {record.get('limit')}"))
+            return ended_line(record, self._decisions.pop(key, {}), self._answers.pop(key, {}))
+        else:
+            return event_line(record)
         return None
 
-    def _outcome(self, record: LogRecord) -> Line:
-        status = str(record.get("status"))
-        decision = self._decisions.pop(record.get("call"), {})
-        answer = self._answers.pop(record.get("call"), None)
-        summary = str(decision.get("summary") or record.get("content") or "")
-        parts = [f"{_mark(status)} {record.get('tool')}  {visible_line(summary, 100)}", _how_decided(decision, answer)]
-        parts.append(_how_ended(status, record))
-        tone = _STATUS_TONES.get(status, Tone.BAD)
-        return Line(tone=tone, text=visible_line("  ".join(part for part in parts if part), 400))
+
+def event_line(record: LogRecord) -> Line | None:
+    """Return the line for a record that is about no call and says that something went otherwise, or None."""
+    match record["kind"]:
+        case "error" if "retry_seconds" in record:
+            tries = f"try {word(record.get('attempt'))} of {word(record.get('attempts'))} failed"
+            text = f"~ {tries}, again in {word(record['retry_seconds'])} s: {word(record.get('message'))}"
+            return Line(tone=Tone.WARNING, text=visible_line(text, 500))
+        case "error":
+            text = f"! {word(record.get('where'))}: {word(record.get('message'))}"
+            return Line(tone=Tone.BAD, text=visible_line(text, 1_000))
+        case "history_changed" if record.get("why") == "compacted":
+            text = "~ the older part of the conversation was summarized (the log keeps all of it)"
+            return Line(tone=Tone.WARNING, text=text)
+        case "limit":
+            return Line(tone=Tone.BAD, text=visible_line(f"! limit: {word(record.get('limit'))}"))
+        case _:
+            return None
+
+
+def ended_line(outcome: LogRecord, decision: LogRecord, answered: LogRecord) -> Line:
+    """Return the line for a call that has ended; `decision` and `answered` are empty where it has none."""
+    status = word(outcome.get("status"))
+    summary = word(decision.get("summary")) or word(outcome.get("content"))
+    parts = [f"{_mark(status)} {word(outcome.get('tool'))}  {visible_line(summary, 100)}"]
+    parts += [how_decided(decision, answered), _how_ended(status, outcome)]
+    tone = _STATUS_TONES.get(status, Tone.BAD)
+    return Line(tone=tone, text=visible_line("  ".join(part for part in parts if part), 400))
 
 
 def _mark(status: str) -> str:
     return {"ok": "+", "denied": "x", "blocked": "#", "not_run": "-"}.get(status, "!")
 
 
-def _how_decided(decision: LogRecord, answer: LogRecord | None) -> str:
+def how_decided(decision: LogRecord, answered: LogRecord) -> str:
+    """Return in brackets what decided a call: an answer with its time, or a rule; empty where nothing did."""
     if not decision or decision.get("decision") == "none":
         return ""
-    if answer is not None:
-        words = f': "{answer["words"]}"' if answer.get("words") else ""
-        return f"[asked: {answer.get('answer')} by {answer.get('by')}, {answer.get('seconds')} s{words}]"
-    return f"[{decision['decision']}: {_short_place(str(decision.get('by')))}]"
+    if answered:
+        words = f': "{word(answered.get("words"))}"' if answered.get("words") else ""
+        answer, by, seconds = (word(answered.get(name)) for name in ("answer", "by", "seconds"))
+        return f"[asked: {answer} by {by}, {seconds} s{words}]"
+    return f"[{word(decision.get('decision'))}: {short_place(word(decision.get('by')))}]"
 
 
-def _short_place(by: str) -> str:
+def short_place(by: str) -> str:
     """Shorten `rule look (/long/way/default.toml:58)` to `rule look (default.toml:58)`: the log has the whole path."""
     before, bracket, place = by.rpartition("(")
     return f"{before}{bracket}{place.rpartition('/')[2]}" if bracket else by
 
 
-def _how_ended(status: str, record: LogRecord) -> str:
-    if status in ("ok", "failed") and "duration_ms" in record:
-        duration = record["duration_ms"]
-        seconds = f"{duration / 1000:.1f} s" if isinstance(duration, int) else ""
-        code = record.get("exit_code")
-        return f"exit {code}, {seconds}" if code is not None else f"{status}, {seconds}"
+def _how_ended(status: str, outcome: LogRecord) -> str:
+    if status in ("ok", "failed") and "duration_ms" in outcome:
+        duration = number(outcome, "duration_ms")
+        seconds = f"{duration / 1000:.1f} s" if duration is not None else ""
+        code = outcome.get("exit_code")
+        return f"exit {word(code)}, {seconds}" if code is not None else f"{status}, {seconds}"
     return "" if status == "not_run" else status  # its result begins with the words

@@ -14,6 +14,8 @@ from harness.actions import JsonValue
 from harness.before_images import BeforeImages
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit
+from harness.cli.heads import HeadNotes
+from harness.cli.identity import who_and_where
 from harness.cli.logged_sessions import (
     UNDO,
     LoggedSession,
@@ -23,6 +25,7 @@ from harness.cli.logged_sessions import (
     verified_records,
 )
 from harness.cli.provider import secrets_of
+from harness.cli.redacting import redactor_for
 from harness.cli.signals import Signals
 from harness.cli.state import State, here
 from harness.cli.trace import Line, Tone
@@ -64,7 +67,9 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         return _tell(foreseen, found, workspace, arguments, environment)
     undo_one = partial(restore, workspace=workspace, images=images)
     signals.install()
-    log = ActionLog.open(state.new_log_path(workspace.root), secrets=secrets_of(environment))
+    redactor = redactor_for(state, environment, secrets_of(environment))
+    log = ActionLog.open(state.new_log_path(workspace.root), redactor=redactor)
+    log.observers.append(HeadNotes(state, log).record)
     try:
         _begin(log, found, calls)
         ended = put_back(log, found.session, unwind(steps, undo_one, all_of_them=every), interrupt)
@@ -134,6 +139,7 @@ def _begin(log: ActionLog, found: LoggedSession, calls: list[int]) -> None:
             "mode": UNDO,
             "harness": __version__,
             "argv": list(sys.argv),
+            **who_and_where(),
             "workspace": found.workspace,
             "of_session": found.session,
             "of_log": found.path,

@@ -152,6 +152,8 @@ class BashTool:
             preview=_preview(request),
             request=request,
             text=command,
+            cwd=cwd.real,
+            seconds=request.seconds,
         )
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:

@@ -1,0 +1,239 @@
+"""The files that calls changed, path by path, and the commands of which that is not known; it looks at no file itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+
+from harness.actions import JsonValue
+from harness.audit.calls import LoggedCall, text, word
+from harness.audit.disk import Look
+from harness.audit.rows import about_call, about_decision, call_number, edited_from
+from harness.log_order import LogRecord
+from harness.record import Record
+from harness.undo import Ending, Undoable, Unrestorable, plan
+
+
+class OnDisk(Enum):
+    """How a file stands to the last change of it that the logs know."""
+
+    AS_LEFT = "as left"
+    """It is what the last call left."""
+    AS_BEFORE = "as before"
+    """It is what it was before one of these calls: an undo, or somebody, put it back."""
+    CHANGED = "changed since"
+    GONE = "gone"
+    NOT_LOOKED_AT = "not looked at"
+
+
+class Image(Enum):
+    """Whether what a file was before is still there."""
+
+    KEPT = "kept"
+    MISSING = "missing"
+    NONE = "none"
+    """There was no file."""
+
+
+class Change(Record):
+    """What one call changed, or may have changed, of one file."""
+
+    path: str
+    time: str
+    place: tuple[str, str]
+    """Session, and call as the log writes it."""
+    before_sha256: str | None
+    after_sha256: str | None
+    sure: bool
+    """False: the call has no end that says so; only the file itself can tell."""
+    image: Image
+    why_not: str
+    """Why it cannot be undone; empty where it can."""
+    undone: bool
+    """Whether an undoing says that it put back what this call did."""
+    permitted_by: str
+    """`policy`, `person` or `script`."""
+    fields: Mapping[str, JsonValue]
+    """What is written of the call as JSON."""
+
+    @property
+    def created(self) -> bool | None:
+        """Whether the call made the file; None where the log does not say what was there before."""
+        return None if self.after_sha256 is None else self.before_sha256 is None
+
+
+class Command(Record):
+    """A call that could write, without a record of what it wrote."""
+
+    what: str
+    why: str
+    fields: Mapping[str, JsonValue]
+
+
+class ChangedFile(Record):
+    """A path with its changes in order, and what is there now."""
+
+    path: str
+    changes: tuple[Change, ...]
+    on_disk: OnDisk
+    problem: str
+    """Why it was not looked at."""
+
+    def rows(self) -> Iterator[dict[str, JsonValue]]:
+        """Yield what is written of it as JSON: the file, then each change."""
+        about: dict[str, JsonValue] = {"path": self.path, "changes": len(self.changes)}
+        yield {"row": "file", **about, "on_disk": _snake(self.on_disk), "not_looked_at": self.problem or None}
+        for change in self.changes:
+            yield {
+                **change.fields,
+                "row": "change",
+                "path": change.path,
+                "changed_at": change.time,
+                "before_sha256": change.before_sha256,
+                "after_sha256": change.after_sha256,
+                "created": change.created,
+                "sure": change.sure,
+                "permitted_by": change.permitted_by,
+                "before_image": _snake(change.image),
+                "undoable": not change.why_not,
+                "why_not_undoable": change.why_not or None,
+                "undone": change.undone,
+            }
+
+
+class Found(Record):
+    """What is known of the changes of some logs."""
+
+    changes: tuple[Change, ...]
+    commands: tuple[Command, ...]
+
+
+def found_changes(
+    calls: Iterable[LoggedCall], *, is_kept: Callable[[str], bool], undone: Iterable[tuple[str, str]]
+) -> Found:
+    """Return what these calls changed, in the order in which they come.
+
+    `is_kept` says whether the content with a digest is kept; `undone` are session and call of what was put back. Keeps one
+    entry a change, and none of the records.
+    """
+    put_back = frozenset(undone)
+    changes: list[Change] = []
+    commands: list[Command] = []
+    for call in calls:
+        for step in plan(_plain_records(call), call.session):
+            match step:
+                case Unrestorable(is_command=True):
+                    fields = {**about_call(call), **about_decision(call), "row": "command"}
+                    commands.append(Command(what=call.summary, why=step.why, fields=fields))
+                case _:
+                    changes.append(_change(call, step, is_kept, (call.session, call.number) in put_back))
+    return Found(changes=tuple(changes), commands=tuple(commands))
+
+
+def changed_files(changes: Iterable[Change], look: Callable[[str], Look]) -> Iterator[ChangedFile]:
+    """Yield the changes path by path, paths in the order of their names, changes in that of their times.
+
+    Within a session the order of the log holds, whatever its clock did.
+    """
+    by_path: dict[str, list[tuple[str, Change]]] = {}
+    latest: dict[str, str] = {}
+    for change in changes:
+        session = change.place[0]
+        latest[session] = max(latest.get(session, ""), change.time)
+        by_path.setdefault(change.path, []).append((latest[session], change))
+    for path in sorted(by_path):
+        ordered = tuple(change for _, change in sorted(by_path[path], key=lambda pair: pair[0]))
+        found = look(path)
+        yield ChangedFile(path=path, changes=ordered, on_disk=_on_disk(ordered, found), problem=found.problem)
+
+
+def undone_calls(records: Iterable[LogRecord]) -> Iterator[tuple[str, str]]:
+    """Yield session and call of each change that these records say was put back."""
+    for record in records:
+        if record["kind"] == "restored" and text(record, "result") in ("restored", "removed"):
+            yield text(record, "of_session"), word(record.get("call"))
+
+
+def _change(call: LoggedCall, step: Undoable | Unrestorable, is_kept: Callable[[str], bool], undone: bool) -> Change:
+    fields = {**about_call(call), **about_decision(call), "edited_from": edited_from(call)}
+    time = text(call.outcome or call.intent, "time")
+    permitted_by = "policy" if call.decided == "auto" else text(call.answered, "by") or "unknown"
+    place = call.session, call.number
+    match step:
+        case Undoable():
+            image = Image.NONE
+            if step.before_sha256 is not None:
+                image = Image.KEPT if is_kept(step.before_sha256) else Image.MISSING
+            return Change(
+                path=step.path,
+                time=time,
+                place=place,
+                before_sha256=step.before_sha256,
+                after_sha256=step.after_sha256,
+                sure=step.ending is Ending.DONE,
+                image=image,
+                why_not="what the file was before is not kept" if image is Image.MISSING else "",
+                undone=undone,
+                permitted_by=permitted_by,
+                fields=fields,
+            )
+        case Unrestorable():
+            before, after = (text(call.outcome, name) or None for name in ("before_sha256", "after_sha256"))
+            return Change(
+                path=step.what,
+                time=time,
+                place=place,
+                before_sha256=before,
+                after_sha256=after,
+                sure=text(call.outcome, "changed_path") != "",
+                image=Image.MISSING,
+                why_not=step.why,
+                undone=undone,
+                permitted_by=permitted_by,
+                fields=fields,
+            )
+
+
+def _on_disk(changes: tuple[Change, ...], found: Look) -> OnDisk:
+    if found.problem:
+        return OnDisk.NOT_LOOKED_AT
+    last = changes[-1]
+    if found.sha256 is not None and found.sha256 == last.after_sha256:
+        return OnDisk.AS_LEFT
+    told = [change for change in changes if change.after_sha256 is not None]
+    if found.sha256 is not None and found.sha256 in {change.before_sha256 for change in told}:
+        return OnDisk.AS_BEFORE
+    if found.sha256 is not None:
+        return OnDisk.CHANGED
+    put_back = any(change.undone or not change.sure for change in told if change.before_sha256 is None)
+    return OnDisk.AS_BEFORE if put_back else OnDisk.GONE
+
+
+def _plain_records(call: LoggedCall) -> list[LogRecord]:
+    """Return what `plan` reads of a call, its values in words: one of another make could be of any depth and size."""
+    number = call_number(call)
+    plain: list[LogRecord] = []
+    for kind, record in (("decision", call.decision), ("intent", call.intent), ("outcome", call.outcome)):
+        if record:
+            fields = {name: _plain(value) for name, value in record.items() if name in _READ}
+            plain.append(
+                {**fields, "kind": kind, "session": call.session, "call": number if number != call.number else 0}
+            )
+    return plain
+
+
+_READ = ("tool", "summary", "change", "effects", "changed_path", "before_sha256", "after_sha256", "status")
+
+
+def _plain(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {name: inner if name in ("write", "granted") else _scalar(inner) for name, inner in value.items()}
+    return _scalar(value)
+
+
+def _scalar(value: JsonValue) -> JsonValue:
+    return word(value) if isinstance(value, dict | list) else value
+
+
+def _snake(value: OnDisk | Image) -> str:
+    return value.value.replace(" ", "_")

@@ -1,0 +1,124 @@
+"""Counts of what rules decided and tools did, of bounded size however long the log; counts what it is told, reads nothing."""
+
+from __future__ import annotations
+
+from math import ceil, isfinite
+
+from harness.actions import JsonValue
+
+QUICK_SECONDS = 1.0
+"""A yes in less time than this was hardly read."""
+DECISIONS = ("auto", "confirm", "deny", "block")
+ANSWERS = ("yes", "no", "stop", "edit", "nobody")
+STATUSES = ("ok", "failed", "timeout", "interrupted", "crashed", "invalid", "denied", "blocked", "not_run")
+
+_DIGITS = 1_000
+_MOST_SECONDS = 1e9
+
+
+class Waits:
+    """How long answers took, to three digits: the space does not grow with how many there are."""
+
+    __slots__ = ("counts", "total")
+
+    def __init__(self) -> None:
+        self.counts: dict[int, int] = {}
+        """Milliseconds, rounded down to three digits, and how often."""
+        self.total = 0
+
+    def add(self, seconds: float, times: int = 1) -> None:
+        """Take in an answer; a time that is none (negative, not finite) is left out."""
+        if not isfinite(seconds) or not 0 <= seconds < _MOST_SECONDS:
+            return
+        milliseconds = round(seconds * 1000)
+        step = 1
+        while milliseconds // step >= _DIGITS:
+            step *= 10
+        key = milliseconds // step * step
+        self.counts[key] = self.counts.get(key, 0) + times
+        self.total += times
+
+    def quantile(self, share: float) -> float | None:
+        """Return the time, in seconds, that this share of the answers did not exceed (nearest rank); None without any."""
+        left = ceil(share * self.total)
+        for key in sorted(self.counts):
+            left -= self.counts[key]
+            if left <= 0:
+                return key / 1000
+        return None
+
+
+class RuleCount:
+    """What one rule, default, built-in or model decided, and what people answered where it asked."""
+
+    __slots__ = ("answers", "calls", "decisions", "facets", "origin", "quick", "waits")
+
+    def __init__(self) -> None:
+        self.facets = 0
+        """Parts of calls that it decided, as far as the log lists them."""
+        self.calls = 0
+        """Calls whose decision was its."""
+        self.decisions = dict.fromkeys(DECISIONS, 0)
+        """Of the calls."""
+        self.answers = dict.fromkeys(ANSWERS, 0)
+        self.quick = 0
+        """A person's yes in under a second."""
+        self.waits = Waits()
+        """Of persons' answers."""
+        self.origin: dict[str, JsonValue] = dict.fromkeys(("source", "rule", "file", "line", "layer"))
+        """Where it stands, as the decisions say; null for what never decided a whole call."""
+
+    def told(self, by: str) -> dict[str, JsonValue]:
+        """Return its row; `by` is what the log calls it."""
+        count, answers = self.decisions, self.answers
+        return {
+            "type": "rule",
+            "by": by,
+            **self.origin,
+            "facets": self.facets,
+            "calls": self.calls,
+            "auto": count["auto"],
+            "asked": count["confirm"],
+            "denied": count["deny"],
+            "blocked": count["block"],
+            **answers,
+            "open": max(0, count["confirm"] - sum(answers.values())),
+            "wait_median": self.waits.quantile(0.5),
+            "wait_p90": self.waits.quantile(0.9),
+            "quick_yes": self.quick,
+        }
+
+
+class ToolCount:
+    """What became of the calls of one tool."""
+
+    __slots__ = ("calls", "duration_ms", "output_bytes", "statuses", "unknown")
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.statuses = dict.fromkeys(STATUSES, 0)
+        self.unknown = 0
+        """Begun, and the end is not known."""
+        self.duration_ms = 0
+        self.output_bytes = 0
+
+    def told(self, tool: str) -> dict[str, JsonValue]:
+        """Return its row; `tool` is its name."""
+        return {
+            "type": "tool",
+            "tool": tool,
+            "calls": self.calls,
+            **self.statuses,
+            "unknown": self.unknown,
+            "duration_ms": self.duration_ms,
+            "output_bytes": self.output_bytes,
+        }
+
+
+TOTALS = (
+    "logs", "records", "left_out", "sessions", "prompts", "turns", "requests", "retries", "errors", "input_tokens",
+    "output_tokens", "calls", "undecided", "unknown", "masked", "cut_facets",
+)  # fmt: skip
+"""Sums over all logs. `left_out`: lines that are no records. `turns`: replies of the model in conversations. `requests`:
+those for summaries too. `undecided`: calls that nothing judged. `masked`: places where a secret stood. `cut_facets`: calls of
+which the log lists not every part."""

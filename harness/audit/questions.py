@@ -1,0 +1,115 @@
+"""The questions that were put before calls, with their answers, and what is to be noticed about them; pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from harness.actions import JsonValue
+from harness.audit.calls import LoggedCall, number, text
+from harness.audit.instants import seconds_between
+from harness.audit.rows import about_call, about_decision, edited_from, edited_to
+from harness.record import Record
+
+QUICK_SECONDS = 1.0
+"""Who answers sooner has hardly read what was asked."""
+BURST_SECONDS, BURST = 10.0, 3
+"""So many times yes within so many seconds are a burst."""
+_NO_PEOPLE = ("script", "nobody", "")
+
+
+class Question(Record):
+    """A question that the gate asked."""
+
+    call: LoggedCall
+    in_burst: bool
+    """Whether the person said yes at least BURST times within BURST_SECONDS, this among them."""
+
+    @property
+    def answer(self) -> str:
+        """`yes`, `no`, `stop`, `nobody` or `edit`; empty where the log has no answer."""
+        return text(self.call.answered, "answer")
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the answer took."""
+        return number(self.call.answered, "seconds")
+
+    @property
+    def by_person(self) -> bool:
+        """Whether somebody answered who can be quick or slow: no script, and not nobody."""
+        return text(self.call.answered, "by") not in _NO_PEOPLE
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether a person answered in under QUICK_SECONDS."""
+        return self.by_person and self.seconds is not None and self.seconds < QUICK_SECONDS
+
+    def fields(self) -> dict[str, JsonValue]:
+        """Return what is written of it as JSON."""
+        answered = self.call.answered
+        return {
+            "row": "question",
+            **about_call(self.call),
+            **about_decision(self.call),
+            "time": text(self.call.asked, "time"),
+            "shown_sha256": text(self.call.asked, "shown_sha256") or None,
+            "answer": self.answer or None,
+            "answered_at": text(answered, "time") or None,
+            "answered_by": text(answered, "by") or None,
+            "words": text(answered, "words"),
+            "seconds": self.seconds,
+            "under_one_second": self.is_quick,
+            "in_burst": self.in_burst,
+            "edited_to": edited_to(self.call),
+            "edited_from": edited_from(self.call),
+            "fate": self.call.fate.value,
+            "status": text(self.call.outcome, "status") or None,
+        }
+
+
+def questions(calls: Iterable[LoggedCall]) -> Iterator[Question]:
+    """Yield the questions among these calls, in their order; keeps those of the last BURST_SECONDS.
+
+    Whether a yes is in a burst is told within one log: the answers of one person at one terminal.
+    """
+    waiting: deque[_Waiting] = deque()
+    yeses: deque[_Waiting] = deque(maxlen=BURST)
+    for call in calls:
+        if not call.asked:
+            continue
+        if waiting and waiting[-1].call.log != call.log:
+            yield from _released(waiting)
+            yeses.clear()
+        one = _Waiting(call)
+        waiting.append(one)
+        if one.is_yes:
+            yeses.append(one)
+            if len(yeses) == BURST and _within(yeses[0], one):
+                for yes in yeses:
+                    yes.in_burst = True
+        while waiting and not (waiting[0] in list(yeses)[-BURST + 1 :] and _within(waiting[0], one)):
+            yield waiting.popleft().question()
+    yield from _released(waiting)
+
+
+class _Waiting:
+    """A question of which it is not known yet whether two more times yes follow soon."""
+
+    def __init__(self, call: LoggedCall) -> None:
+        self.call = call
+        self.in_burst = False
+        self.is_yes = text(call.answered, "answer") == "yes" and text(call.answered, "by") not in _NO_PEOPLE
+
+    def question(self) -> Question:
+        return Question(call=self.call, in_burst=self.in_burst)
+
+
+def _within(first: _Waiting, last: _Waiting) -> bool:
+    between = seconds_between(first.call.answered, last.call.answered or last.call.asked)
+    return between is not None and abs(between) <= BURST_SECONDS
+
+
+def _released(waiting: deque[_Waiting]) -> Iterator[Question]:
+    while waiting:
+        yield waiting.popleft().question()

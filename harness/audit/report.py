@@ -1,0 +1,135 @@
+"""A report: one page of HTML about logs, for somebody who was not there; reads records, judges and writes nothing.
+
+The page holds no script, refers to nothing outside itself and says the same whenever it is made of the same logs: its
+time is that of the last record. It is yielded in pieces, and several passes are made over the logs, so that memory does
+not grow with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from harness.audit.calls import LoggedCall
+from harness.audit.report_calls import (
+    ASKED_HEADS,
+    CHANGED_HEADS,
+    REFUSED_HEADS,
+    UNKNOWN_HEADS,
+    Shown,
+    asked_row,
+    changed_row,
+    refused_row,
+    unknown_row,
+)
+from harness.audit.report_charts import RULE_ROWS, bar_table, histogram, legend, patterns, strips
+from harness.audit.report_figures import Figures, Source, figures_of
+from harness.audit.report_logs import LogStanding, standing_words
+from harness.audit.report_page import alarms, figure_cards, page_end, page_start, policies, session_rows
+from harness.audit.report_standing import Standing, standing_of
+from harness.audit.report_text import line, number
+from harness.audit.report_timeline import Timeline
+
+TIMELINE_CALLS = 2_000
+"""So many calls are shown whole, unless all are asked for."""
+CHARACTERS = 4_000
+"""So much of one text is shown, unless all of it is asked for."""
+
+
+def report(
+    source: Source,
+    standing: Sequence[LogStanding],
+    *,
+    title: str = "",
+    full: bool = False,
+    grown: Callable[[], Sequence[str]] = lambda: (),
+) -> Iterator[str]:
+    """Yield the page about `source`, whose logs were verified with `standing` as the result.
+
+    With `full` nothing is cut. `grown` is asked at the end for the logs that were written to in the meantime.
+
+    Raises LogError if a log cannot be read.
+    """
+    figures = figures_of(source)
+    most = None if full else TIMELINE_CALLS
+    show = Shown(figures, characters=None if full else CHARACTERS, is_whole=most is None or figures.calls <= most)
+    yield from page_start(title, figures, standing)
+    yield patterns()
+    yield from alarms(figures, standing)
+    yield from _unknown(source, show)
+    yield from standing_words(standing)
+    yield from session_rows(figures)
+    yield from figure_cards(figures)
+    yield from _charts(source, figures)
+    yield from policies(source, show)
+    yield from _lists(source, show)
+    yield '<h2 id="timeline">Time line</h2>\n'
+    yield "<p>Everything in the order of the log. <code>+</code> ran well, <code>!</code> ran and failed, <code>x</code> refused, "
+    yield "<code>#</code> blocked, <code>-</code> not run, <code>?</code> unknown.</p>\n"
+    yield from Timeline(show, most).written(source.records())
+    yield from page_end(grown())
+
+
+def _unknown(source: Source, show: Shown) -> Iterator[str]:
+    count = show.figures.standings[Standing.UNKNOWN]
+    yield '<h2 id="unknown">Unknown calls</h2>\n'
+    if not count:
+        yield '<p class="whole">None: every call that was begun has an end in the log.</p>\n'
+        return
+    yield f'<p class="alarm"><strong>? {number(count)} begun, end not known.</strong> They may have run, wholly or in part: '
+    yield "look at what they would have changed.</p>\n"
+    chosen = (call for call in source.calls() if standing_of(call) is Standing.UNKNOWN)
+    yield from _table("calls whose end is not known", UNKNOWN_HEADS, (unknown_row(call, show) for call in chosen))
+
+
+def _charts(source: Source, figures: Figures) -> Iterator[str]:
+    yield '<h2 id="charts">Pictures</h2>\n'
+    yield legend()
+    yield "<h3>Calls over time</h3>\n"
+    drawn = strips(source.calls(), figures)
+    for strip in drawn:
+        session = strip.session
+        yield f"<p>Session {session.place}: {number(session.calls)} calls</p>{strip.svg()}\n"
+    left_out = sum(1 for one in figures.sessions.values() if one.calls) - len(drawn)
+    if left_out:
+        yield f'<p class="cut">{number(left_out)} more sessions with calls are not drawn.</p>\n'
+    if not drawn:
+        yield '<p class="quiet">There is no call.</p>\n'
+    yield f"<h3>Decisions by tool</h3>\n{bar_table('calls by tool', 'tool', figures.by_tool, RULE_ROWS)}\n"
+    yield f"<h3>How long answers took</h3>\n{histogram(figures)}\n"
+    if figures.unreadable_waits:
+        yield f'<p class="cut">{number(figures.unreadable_waits)} answers without a readable waiting time are not drawn.</p>\n'
+    yield f"<h3>What decided, rule by rule</h3>\n{bar_table('calls by what decided', 'rule', figures.by_rule, RULE_ROWS)}\n"
+
+
+def _lists(source: Source, show: Shown) -> Iterator[str]:
+    """Yield the lists of refusals, questions and changes: each complete."""
+    figures = show.figures
+    refused = figures.standings[Standing.REFUSED] + figures.standings[Standing.BLOCKED]
+    yield f'<h2 id="refused">Refused ({number(refused)})</h2>\n'
+    if refused:
+        chosen = (c for c in source.calls() if standing_of(c) in (Standing.REFUSED, Standing.BLOCKED))
+        yield from _table("calls that were refused", REFUSED_HEADS, (refused_row(call, show) for call in chosen))
+    yield f'<h2 id="asked">Questions and approvals ({number(figures.asked)})</h2>\n'
+    if figures.asked:
+        asked = (call for call in source.calls() if call.asked or call.answered)
+        yield from _table("calls about which was asked", ASKED_HEADS, (asked_row(call, show) for call in asked))
+    yield f'<h2 id="changed">Files changed ({number(figures.changes)})</h2>\n'
+    yield "<p>What the file tools wrote. What commands changed is not recorded file by file.</p>\n"
+    if figures.changes:
+        changed = (call for call in source.calls() if _changed(call))
+        yield from _table("files that calls changed", CHANGED_HEADS, (changed_row(call, show) for call in changed))
+    if figures.kinds["restored"]:
+        yield f"<p>{number(figures.kinds['restored'])} changes were undone, or the attempt was recorded: see the time line.</p>\n"
+
+
+def _changed(call: LoggedCall) -> bool:
+    return isinstance(call.outcome.get("changed_path"), str) and call.outcome["changed_path"] != ""
+
+
+def _table(caption: str, heads: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
+    yield f'<div class="scroll" tabindex="0" role="region" aria-label="{line(caption)}"><table><caption>{line(caption)}</caption><thead><tr>'
+    yield "".join(f'<th scope="col">{line(head)}</th>' for head in heads)
+    yield "</tr></thead><tbody>\n"
+    for row in rows:
+        yield row + "\n"
+    yield "</tbody></table></div>\n"

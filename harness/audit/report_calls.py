@@ -1,0 +1,262 @@
+"""Calls of a report as HTML: the rows of its lists and the whole of one call; writes text that report_text made safe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.actions import JsonValue
+from harness.audit.calls import LoggedCall, text
+from harness.audit.instants import finite, in_words, whole
+from harness.audit.report_charts import waited_in_words
+from harness.audit.report_figures import Figures
+from harness.audit.report_standing import NAMES, Standing, did_fail, rule_of, standing_of
+from harness.audit.report_text import block, digest, line, number
+from harness.log_order import LogRecord
+
+
+class Shown:
+    """How much of a text is shown, and whether the time line holds every call, so that a list can point into it."""
+
+    def __init__(self, figures: Figures, *, characters: int | None, is_whole: bool) -> None:
+        """`characters`: of one text, None for all of it."""
+        self.figures = figures
+        self.characters = characters
+        self.is_whole = is_whole
+
+    def anchor(self, call: LoggedCall) -> str:
+        """Return the name of a call's place on the page; empty where it can have none."""
+        session = self.figures.sessions.get((call.log, call.session))
+        is_plain = call.number.isascii() and call.number.isdigit() and len(call.number) < 12
+        return f"s{session.place}c{call.number}" if session is not None and is_plain else ""
+
+    def name(self, call: LoggedCall) -> str:
+        """Return `session 1, call 5`, as a link where there is something to point at."""
+        session = self.figures.sessions.get((call.log, call.session))
+        words = f"session {session.place if session else '?'}, call {line(call.number, 20)}"
+        anchor = self.anchor(call)
+        return f'<a href="#{anchor}">{words}</a>' if anchor and self.is_whole else words
+
+
+def unknown_row(call: LoggedCall, show: Shown) -> str:
+    """Return the row of a call whose end is not known."""
+    begun = line(call.intent.get("time"), 40)
+    return _row(
+        f'<td class="t">{begun}</td>',
+        _call_cell(call, show),
+        f"<td>{line(call.tool, 60)}</td>",
+        what_cell(call),
+        _rule_cell(call),
+    )
+
+
+UNKNOWN_HEADS = ("begun", "call", "tool", "what", "allowed by")
+
+
+def refused_row(call: LoggedCall, show: Shown) -> str:
+    """Return the row of a call that was refused or blocked."""
+    return _row(
+        _time_cell(call),
+        _call_cell(call, show),
+        f"<td>{line(call.tool, 60)}</td>",
+        what_cell(call),
+        f'<td class="why">{refused_by(call)}</td>',
+        _rule_cell(call),
+        f'<td class="why">{line(_reason(call), 400)}</td>',
+    )
+
+
+REFUSED_HEADS = ("time (UTC)", "call", "tool", "what", "who refused", "rule", "reason")
+
+
+def refused_by(call: LoggedCall) -> str:
+    """Return in words who or what refused; HTML."""
+    if text(call.outcome, "status") == "blocked":
+        halted = ' <span class="mark"># the run halted</span>'
+    else:
+        halted = ""
+    answer = text(call.answered, "answer")
+    if answer == "nobody":
+        return f"nobody was there to ask{halted}"
+    if answer == "edit":
+        return f"replaced by an edited call ({line(call.answered.get('edited_to'), 20)}){halted}"
+    if call.answered:
+        return f"{line(call.answered.get('by'), 60)}, after {waited_in_words(call)}{halted}"
+    return f"the policy{halted}"
+
+
+def asked_row(call: LoggedCall, show: Shown) -> str:
+    """Return the row of a call about which somebody was asked."""
+    answer = line(call.answered.get("answer"), 20) or "no answer in the log"
+    words = line(call.answered.get("words"), 400)
+    edited = f"<br>became call {line(call.answered['edited_to'], 20)}" if "edited_to" in call.answered else ""
+    return _row(
+        _time_cell(call),
+        _call_cell(call, show),
+        what_cell(call),
+        _rule_cell(call),
+        f'<td><span class="word">{answer}</span>{edited}</td>',
+        f"<td>{line(call.answered.get('by'), 60)}</td>",
+        f'<td class="t">{waited_in_words(call) if call.answered else ""}</td>',
+        f'<td class="why">{words}</td>',
+    )
+
+
+ASKED_HEADS = ("time (UTC)", "call", "what", "asked by rule", "answer", "who", "after", "words")
+
+
+def changed_row(call: LoggedCall, show: Shown) -> str:
+    """Return the row of a call that changed a file."""
+    return _row(
+        f'<th scope="row" class="what"><code>{line(call.outcome.get("changed_path"), 1000)}</code></th>',
+        _call_cell(call, show),
+        f"<td>{digest(call.outcome.get('before_sha256'))}</td>",
+        f"<td>{digest(call.outcome.get('after_sha256'))}</td>",
+    )
+
+
+CHANGED_HEADS = ("file", "call", "SHA-256 before", "SHA-256 after")
+
+
+def _row(*cells: str) -> str:
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _time_cell(call: LoggedCall) -> str:
+    return f'<td class="t">{line(call.time, 40)}</td>'
+
+
+def _call_cell(call: LoggedCall, show: Shown) -> str:
+    return f'<td class="t">{show.name(call)}</td>'
+
+
+def what_cell(call: LoggedCall) -> str:
+    """Return the cell that says in a line what the call was."""
+    return f'<td class="what"><code>{line(call.summary, 400)}</code></td>'
+
+
+def _rule_cell(call: LoggedCall) -> str:
+    return f'<td class="why">{line(rule_of(call), 400)}</td>'
+
+
+def _reason(call: LoggedCall) -> str:
+    words = text(call.answered, "words")
+    return f'"{words}"' if words else text(call.decision, "reason")
+
+
+def whole_call(call: LoggedCall, show: Shown) -> Iterator[str]:
+    """Yield all about one call, folded: its arguments, decision, question, run and result."""
+    standing = standing_of(call)
+    anchor = show.anchor(call)
+    named = f' id="{anchor}"' if anchor else ""
+    yield f'<details class="call"{named}><summary>{_mark(standing, call)} <span class="word">call {line(call.number, 20)}</span> '
+    yield f"{line(call.tool, 60)} <code>{line(call.summary, 160)}</code> {_ending(standing, call)}</summary>"
+    yield f"<p>Arguments{_edited_from(call)}:</p>{block(_arguments(call), show.characters)}"
+    yield _facts(_about_decision(call))
+    yield from _facets(call.decision.get("facets"))
+    if call.asked or call.answered:
+        yield f'<p>Asked; answer: <span class="word">{line(call.answered.get("answer"), 20) or "none in the log"}</span>'
+        yield f", by {line(call.answered.get('by'), 60) or 'nobody that the log tells of'}, after {waited_in_words(call)}."
+        words = call.answered.get("words")
+        yield f" Words: &ldquo;{line(words, 1000)}&rdquo;</p>" if words else "</p>"
+        yield _facts([("what was shown, SHA-256", digest(call.asked.get("shown_sha256")))])
+    yield _facts(_about_run(call))
+    if standing is Standing.UNKNOWN:
+        yield '<p class="alarm"><strong>? Unknown.</strong> It was begun and the log has no end of it: it may have run, wholly or in part.</p>'
+    elif not call.outcome:
+        yield '<p class="note">The log ends before this call was begun; it did not run.</p>'
+    else:
+        yield f"<p>What the model was told:</p>{block(call.outcome.get('content'), show.characters)}"
+    yield "</details>\n"
+
+
+def _mark(standing: Standing, call: LoggedCall) -> str:
+    """Return the sign that the terminal's time line has for it."""
+    if did_fail(call):
+        return "!"
+    signs = {
+        Standing.REFUSED: "x",
+        Standing.BLOCKED: "#",
+        Standing.NEVER: "-",
+        Standing.UNKNOWN: "?",
+        Standing.UNACCOUNTED: "??",
+    }
+    return signs.get(standing, "+")
+
+
+def _ending(standing: Standing, call: LoggedCall) -> str:
+    told = [NAMES[standing]]
+    if call.outcome and (standing in (Standing.UNASKED, Standing.APPROVED) or did_fail(call)):
+        told.append(line(call.outcome.get("status"), 30))
+        milliseconds = whole(call.outcome.get("duration_ms"))
+        told += [in_words(milliseconds / 1000)] if milliseconds is not None else []
+    return f'<span class="quiet">&mdash; {", ".join(told)}</span>'
+
+
+def _edited_from(call: LoggedCall) -> str:
+    return (
+        f" (edited by a person from call {line(call.proposed['edited_from'], 20)})"
+        if "edited_from" in call.proposed
+        else ""
+    )
+
+
+def _arguments(call: LoggedCall) -> JsonValue:
+    """Return the arguments as they came; of long ones the log itself holds the beginning only, and says so here."""
+    raw = call.proposed.get("arguments")
+    total = whole(call.proposed.get("arguments_characters"))
+    if total is None or not isinstance(raw, str):
+        return raw
+    return f"{raw}\n... (the log holds the beginning only, of {number(total)} characters)"
+
+
+def _about_decision(call: LoggedCall) -> list[tuple[str, str]]:
+    decision = call.decision
+    if not decision:
+        return [("decision", '<span class="mark">none in the log</span>')]
+    told = [
+        ("decision", f'<span class="word">{line(decision.get("decision"), 20)}</span>'),
+        ("by", line(rule_of(call), 400)),
+        ("layer", line(decision.get("layer"), 60)),
+        ("reason", line(decision.get("reason"), 1000)),
+        ("policy", digest(decision.get("policy_sha256")) if "policy_sha256" in decision else ""),
+    ]
+    return [(name, value) for name, value in told if value]
+
+
+def _facets(facets: JsonValue) -> Iterator[str]:
+    """Yield the table of what was judged, part by part."""
+    if not isinstance(facets, list) or not facets:
+        return
+    yield '<div class="scroll" tabindex="0" role="region" aria-label="what was judged"><table><thead><tr>'
+    yield '<th scope="col">part</th><th scope="col">kind</th><th scope="col">decision</th><th scope="col">by</th></tr></thead><tbody>'
+    for facet in facets:
+        told: LogRecord = facet if isinstance(facet, dict) else {"facet": facet}
+        yield f'<tr><td class="what"><code>{line(told.get("facet"), 400)}</code></td><td>{line(told.get("kind"), 40)}</td>'
+        yield f'<td>{line(told.get("decision"), 20)}</td><td class="why">{line(told.get("by"), 300)}</td></tr>'
+    yield "</tbody></table></div>"
+
+
+def _about_run(call: LoggedCall) -> list[tuple[str, str]]:
+    intent, outcome = call.intent, call.outcome
+    milliseconds = finite(outcome.get("duration_ms"))
+    effects = intent.get("effects") or call.decision.get("effects")
+    told = [
+        ("held by", line(intent.get("confinement"), 200)),
+        ("permitted effects", f"<code>{line(effects, 1500)}</code>" if effects else ""),
+        ("folder", line(intent.get("cwd"), 500)),
+        ("ended", line(outcome.get("status"), 30)),
+        ("exit code", line(outcome.get("exit_code"), 20)),
+        ("error", line(outcome.get("error_code"), 60)),
+        ("took", in_words(milliseconds / 1000) if milliseconds is not None else ""),
+        ("output", f"{line(outcome['output_bytes'], 20)} bytes" if "output_bytes" in outcome else ""),
+        ("output was cut for the model", line(outcome.get("truncated"), 10)),
+        ("changed", f"<code>{line(outcome['changed_path'], 1000)}</code>" if "changed_path" in outcome else ""),
+        ("before", digest(outcome.get("before_sha256")) if "changed_path" in outcome else ""),
+        ("after", digest(outcome.get("after_sha256")) if "changed_path" in outcome else ""),
+    ]
+    return [(name, value) for name, value in told if value]
+
+
+def _facts(told: list[tuple[str, str]]) -> str:
+    rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in told)
+    return f'<dl class="facts">{rows}</dl>' if rows else ""

@@ -1,0 +1,205 @@
+"""Figures of a report: what one pass over the logs counts before the page can begin; keeps counts, not records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from harness.actions import JsonValue
+from harness.audit.calls import LoggedCall, text
+from harness.audit.instants import finite, seconds_between, whole
+from harness.audit.report_standing import Standing, did_fail, rule_of, standing_of
+from harness.audit.report_text import shown
+from harness.log_order import LogRecord
+
+FAST_SECONDS = 1.0
+"""An answer that came sooner was hardly read."""
+WAITS = (FAST_SECONDS, 2.0, 5.0, 15.0, 60.0, 300.0)
+"""Upper bounds of the bins of waiting times, in seconds; what is longer is the last bin."""
+MOST_NAMES = 1_000
+"""So many tools and rules are counted each by itself; a forged log may name any number of them."""
+MOST_PATHS = 100_000
+OTHERS = "(all others)"
+
+_OTHER_KINDS = (
+    "session_started", "user_message", "model_request", "model_response", "error", "limit", "restored", "session_ended",
+)  # fmt: skip
+_WIDTH = 300
+"""Characters kept of a text that is shown in a table."""
+
+
+class Source(Protocol):
+    """The logs that a page is about. May be read any number of times."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files."""
+
+    def records(self, kinds: Iterable[str] | None = None) -> Iterator[tuple[str, LogRecord]]:
+        """Every record of these kinds (None: all) with its log's path, in order."""
+
+    def calls(self) -> Iterator[LoggedCall]:
+        """Every call, each when its end is known."""
+
+
+class SessionFigures:
+    """What is counted of one session."""
+
+    def __init__(self, log: str, session: str, started: LogRecord, place: int) -> None:
+        self.log = log
+        self.name = session
+        self.place = place
+        """Its number on the page, from 1."""
+        self.began = {name: started[name] for name in ("time", "mono_ns") if name in started}
+        self.about = {
+            name: shown(started.get(name))[:_WIDTH] for name in ("mode", "model", "harness", "workspace", "policy")
+        }
+        self.who = _who(started)
+        self.policy_sha256 = shown(started.get("policy_sha256"))[:_WIDTH]
+        self.confinement = shown(started.get("confinement"))[:_WIDTH]
+        self.seconds = 0.0
+        self.calls = 0
+        self.stop = ""
+
+    def reach(self, record: LogRecord) -> None:
+        """Take a record as one of the session's: it lasted at least as long as that."""
+        self.seconds = max(self.seconds, seconds_between(self.began, record) or 0.0)
+
+
+class Figures:
+    """Everything that a page counts."""
+
+    def __init__(self) -> None:
+        self.sessions: dict[tuple[str, str], SessionFigures] = {}
+        self.last_time = ""
+        self.standings: Counter[Standing] = Counter()
+        self.by_tool: dict[str, Counter[Standing]] = {}
+        self.by_rule: dict[str, Counter[Standing]] = {}
+        self.waits = [0] * (len(WAITS) + 1)
+        self.answers: Counter[tuple[str, str]] = Counter()
+        """How often who answered what."""
+        self.unreadable_waits = 0
+        self.fast_yes = 0
+        """Yeses under FAST_SECONDS that a person gave."""
+        self.asked = 0
+        self.failed = 0
+        self.changes = 0
+        self.paths: set[int] = set()
+        self.kinds: Counter[str] = Counter()
+        self.input_tokens = 0
+        self.output_tokens = 0
+        self.cached_tokens = 0
+        self.prompts = 0
+
+    @property
+    def calls(self) -> int:
+        """How many calls there are."""
+        return sum(self.standings.values())
+
+    @property
+    def seconds(self) -> float:
+        """How long all sessions lasted together."""
+        return sum(one.seconds for one in self.sessions.values())
+
+    def take_call(self, call: LoggedCall) -> None:
+        """Count a call."""
+        standing = standing_of(call)
+        self.standings[standing] += 1
+        _counter(self.by_tool, call.tool)[standing] += 1
+        if call.decided not in ("", "none"):
+            _counter(self.by_rule, rule_of(call) or "(the log does not say)")[standing] += 1
+        self.failed += did_fail(call)
+        if call.asked or call.answered:
+            self._take_question(call)
+        if text(call.outcome, "changed_path"):
+            self.changes += 1
+            if len(self.paths) < MOST_PATHS:
+                self.paths.add(hash(text(call.outcome, "changed_path")))
+        session = self._session(call.log, call.session, call.started or call.proposed)
+        session.calls += 1
+        for record in (call.proposed, call.decision, call.answered, call.intent, call.outcome):
+            if record:
+                session.reach(record)
+                self._reach(record)
+
+    def take_record(self, log: str, record: LogRecord) -> None:
+        """Count a record that is not about a call."""
+        kind = str(record["kind"])
+        self.kinds[kind] += 1
+        session = self._session(log, str(record["session"]), record)
+        session.reach(record)
+        self._reach(record)
+        if kind == "session_ended":
+            session.stop = shown(record.get("stop"))[:_WIDTH] or "ended"
+        elif kind in ("model_response", "error"):
+            self.input_tokens += _count(record.get("input_tokens"))
+            self.output_tokens += _count(record.get("output_tokens"))
+            self.cached_tokens += _count(record.get("cached_tokens"))
+
+    def _session(self, log: str, session: str, first: LogRecord) -> SessionFigures:
+        key = log, session
+        if key not in self.sessions:
+            self.sessions[key] = SessionFigures(log, session, first, len(self.sessions) + 1)
+        return self.sessions[key]
+
+    def _reach(self, record: LogRecord) -> None:
+        self.last_time = max(self.last_time, shown(record.get("time"))[:40])
+
+    def _take_question(self, call: LoggedCall) -> None:
+        self.asked += 1
+        if not call.answered:
+            self.answers["no answer in the log", ""] += 1
+            return
+        answer, by = shown(call.answered.get("answer"))[:40], shown(call.answered.get("by"))[:40]
+        key = answer, by
+        self.answers[key if key in self.answers or len(self.answers) < MOST_NAMES else (OTHERS, "")] += 1
+        if answer == "nobody":
+            return
+        waited = finite(call.answered.get("seconds"))
+        if waited is None:
+            self.unreadable_waits += 1
+            return
+        self.waits[wait_bin(waited)] += 1
+        self.fast_yes += is_fast(call)
+
+
+def is_fast(call: LoggedCall) -> bool:
+    """Say whether a person said yes in under a second."""
+    waited = finite(call.answered.get("seconds"))
+    is_yes = text(call.answered, "answer") == "yes" and text(call.answered, "by") == "person"
+    return is_yes and waited is not None and waited < FAST_SECONDS
+
+
+def wait_bin(seconds: float) -> int:
+    """Return the bin of a waiting time."""
+    return next((place for place, bound in enumerate(WAITS) if seconds < bound), len(WAITS))
+
+
+def figures_of(source: Source) -> Figures:
+    """Count everything. Raises LogError."""
+    figures = Figures()
+    for log, record in source.records(_OTHER_KINDS):
+        figures.take_record(log, record)
+    for call in source.calls():
+        figures.take_call(call)
+    return figures
+
+
+def _counter(counters: dict[str, Counter[Standing]], name: str) -> Counter[Standing]:
+    """Return the counter of a name; one for all names beyond the first thousand."""
+    name = name[:_WIDTH]
+    if name not in counters and len(counters) >= MOST_NAMES:
+        name = OTHERS
+    return counters.setdefault(name, Counter())
+
+
+def _count(value: JsonValue) -> int:
+    found = whole(value)
+    return found if found is not None and found > 0 else 0
+
+
+def _who(started: LogRecord) -> str:
+    """Return the account and machine, as far as they are told."""
+    user, host = shown(started.get("user"))[:100], shown(started.get("host"))[:100]
+    return f"{user}@{host}" if user and host else user or host

@@ -1,0 +1,212 @@
+"""The frame of a report and what it says in short: head, alarms, sessions, figures, policies; HTML in pieces."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+from harness.actions import JsonValue
+from harness.audit.instants import in_words
+from harness.audit.report_calls import Shown
+from harness.audit.report_charts import bar
+from harness.audit.report_figures import MOST_PATHS, Figures, SessionFigures, Source
+from harness.audit.report_logs import LogStanding, Soundness, soundness
+from harness.audit.report_standing import Standing
+from harness.audit.report_style import STYLE, content_policy
+from harness.audit.report_text import block, digest, line, number
+from harness.log_order import LogRecord
+from harness.version import __version__
+
+_CONTENTS = (
+    ("unknown", "unknown calls"),
+    ("looked-at", "what was looked at"),
+    ("sessions", "sessions"),
+    ("figures", "figures"),
+    ("charts", "pictures"),
+    ("policies", "policies"),
+    ("refused", "refused"),
+    ("asked", "questions and approvals"),
+    ("changed", "files changed"),
+    ("timeline", "time line"),
+)
+TITLE = "What the harness did"
+
+
+def page_start(title: str, figures: Figures, logs: Sequence[LogStanding]) -> Iterator[str]:
+    """Yield the page up to its first heading. `title` is hostile like all else: empty for the usual one."""
+    name = line(title or TITLE, 300)
+    yield f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{name}</title>\n'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{content_policy()}">\n'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
+    yield '<meta name="robots" content="noindex">\n<meta name="referrer" content="no-referrer">\n'
+    yield f"<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{name}</h1>\n"
+    records = sum(log.found.records for log in logs)
+    yield f"<p>A report on {_many(len(logs), 'action log')} with {_many(len(figures.sessions), 'session')}, {_many(figures.calls, 'call')} "
+    yield f"and {_many(records, 'verified record')}; the last record is of <strong>{line(figures.last_time, 40) or 'no known time'}</strong>. "
+    yield "The log is the record, this page a view of it. What stands below in a monospaced face was written by a model, a person or "
+    yield "a program, and is shown as it was logged: characters that could hide or move text are written as escapes.</p>\n"
+    links = "".join(f'<li><a href="#{anchor}">{words}</a></li>' for anchor, words in _CONTENTS)
+    yield f'<nav aria-label="Contents"><ul>{links}</ul></nav>\n'
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{number(count)} {noun}{'' if count == 1 else 's'}"
+
+
+def alarms(figures: Figures, logs: Sequence[LogStanding]) -> Iterator[str]:
+    """Yield what an auditor must see before all else."""
+    told = []
+    broken = [log for log in logs if soundness(log)[0] is Soundness.BROKEN]
+    if broken:
+        told.append(
+            f"<strong>BROKEN:</strong> {_many(len(broken), 'log')} of {len(logs)} did not verify. Do not rely on what follows."
+        )
+    unknown, unaccounted = figures.standings[Standing.UNKNOWN], figures.standings[Standing.UNACCOUNTED]
+    if unaccounted:
+        told.append(f"<strong>?? {_many(unaccounted, 'call')}</strong> ran, and nothing in the log allows it.")
+    if unknown:
+        told.append(
+            f'<strong>? {_many(unknown, "call")}</strong> begun, end not known: may have run. See <a href="#unknown">unknown calls</a>.'
+        )
+    blocked = figures.standings[Standing.BLOCKED]
+    if blocked:
+        told.append(
+            f'<strong># {_many(blocked, "call")}</strong> blocked: the run halted. See <a href="#refused">refused</a>.'
+        )
+    if figures.fast_yes:
+        told.append(
+            f"<strong>! {_many(figures.fast_yes, 'yes').replace('yess', 'yeses')}</strong> of a person came in under a second: hardly read. "
+            'See <a href="#asked">questions and approvals</a>.'
+        )
+    ended = {key for key, one in figures.sessions.items() if one.stop}
+    unended = len(figures.sessions) - len(ended)
+    if unended:
+        told.append(f"<strong>! {_many(unended, 'session')}</strong> never said that it ended.")
+    if told:
+        yield f'<div class="alarm"><ul>{"".join(f"<li>{one}</li>" for one in told)}</ul></div>\n'
+    else:
+        yield '<p class="whole"><strong>Nothing stands out:</strong> no call is unknown, none was blocked, no yes came in under a second.</p>\n'
+
+
+def session_rows(figures: Figures) -> Iterator[str]:
+    """Yield the table of sessions."""
+    yield '<h2 id="sessions">Sessions</h2>\n<div class="scroll" tabindex="0" role="region" aria-label="sessions"><table>'
+    yield "<caption>every session, in the order of the logs</caption><thead><tr>"
+    heads = (
+        "session",
+        "began (UTC)",
+        "took",
+        "how it ended",
+        "calls",
+        "mode, place",
+        "model, harness",
+        "account",
+        "policy",
+        "commands held by",
+    )
+    yield "".join(f'<th scope="col">{head}</th>' for head in heads)
+    yield "</tr></thead><tbody>\n"
+    for one in figures.sessions.values():
+        yield _session_row(one)
+    yield "</tbody></table></div>\n"
+
+
+def _session_row(one: SessionFigures) -> str:
+    about = one.about
+    stop = line(one.stop, 60) or '<span class="mark">! never said</span>'
+    return (
+        f'<tr><th scope="row">{one.place}: <a href="#s{one.place}"><code>{line(one.name, 40)}</code></a></th>'
+        f'<td class="t">{line(one.began.get("time"), 40)}</td><td class="t">{in_words(one.seconds)}</td><td>{stop}</td>'
+        f'<td class="n">{number(one.calls)}</td><td class="why">{line(about["mode"], 40)} {line(about["workspace"], 200)}</td>'
+        f'<td class="why">{line(about["model"], 100)}<br>{line(about["harness"], 40)}</td><td>{line(one.who, 200)}</td>'
+        f'<td class="why">{line(about["policy"], 100)} {digest(one.policy_sha256[:16])}</td>'
+        f'<td class="why">{line(one.confinement, 200)}</td></tr>\n'
+    )
+
+
+def figure_cards(figures: Figures) -> Iterator[str]:
+    """Yield the summary figures."""
+    stands = figures.standings
+    by_person = sum(count for (answer, by), count in figures.answers.items() if answer == "yes" and by == "person")
+    yes = sum(count for (answer, _), count in figures.answers.items() if answer == "yes")
+    nobody = sum(count for (answer, _), count in figures.answers.items() if answer == "nobody")
+    at_least = "at least " if len(figures.paths) >= MOST_PATHS else ""
+    cards = [
+        (
+            "calls",
+            number(figures.calls),
+            f"{_many(figures.kinds['user_message'], 'prompt')}, {_many(figures.kinds['model_request'], 'request')}",
+        ),
+        ("ran without a human", number(stands[Standing.UNASKED]), "the policy said auto"),
+        ("asked", number(figures.asked), f"nobody was there for {number(nobody)}"),
+        ("approved", number(yes), f"{number(by_person)} by a person, {number(yes - by_person)} otherwise"),
+        ("refused", number(stands[Standing.REFUSED]), "the run went on"),
+        ("blocked", number(stands[Standing.BLOCKED]), "the run halted"),
+        ("unknown", number(stands[Standing.UNKNOWN]), "begun, end not known"),
+        ("not run", number(stands[Standing.NEVER]), "invalid, or its turn never came"),
+        ("ran and failed", number(figures.failed), "exit code, timeout, interrupt or crash"),
+        (
+            "files changed",
+            f"{at_least}{number(len(figures.paths))}",
+            f"{_many(figures.changes, 'change')} by file tools",
+        ),
+        ("tokens in", number(figures.input_tokens), f"{number(figures.cached_tokens)} from a cache"),
+        ("tokens out", number(figures.output_tokens), "as the provider counted"),
+        ("time", in_words(figures.seconds), "all sessions together"),
+        ("errors, limits", number(figures.kinds["error"] + figures.kinds["limit"]), "told in the time line"),
+    ]
+    yield '<h2 id="figures">Figures</h2>\n<dl class="figures">'
+    yield "".join(f"<div><dt>{name}</dt><dd>{value}<small>{note}</small></dd></div>" for name, value, note in cards)
+    yield f"</dl>\n{bar(stands, figures.calls) if figures.calls else ''}\n"
+
+
+def policies(source: Source, show: Shown) -> Iterator[str]:
+    """Yield every policy that was in force, with its files and their texts, each once. Raises LogError."""
+    yield '<h2 id="policies">Policies in force</h2>\n'
+    seen: set[str] = set()
+    texts: set[str] = set()
+    for _, record in source.records(("session_started",)):
+        if "policy_sha256" not in record or str(record["policy_sha256"]) in seen:
+            continue
+        seen.add(str(record["policy_sha256"]))
+        yield f"<h3>{line(record.get('policy'), 200) or '(without a name)'}</h3><p>digest {digest(record['policy_sha256'])}, "
+        used = sum(
+            1 for one in show.figures.sessions.values() if one.policy_sha256 == str(record["policy_sha256"])[:300]
+        )
+        yield f"in force in {_many(used, 'session')}</p>\n"
+        files = record.get("policy_files")
+        for file in files if isinstance(files, list) else ():
+            yield from _policy_file(file, texts, show)
+    if not seen:
+        yield '<p class="quiet">The logs name none.</p>\n'
+
+
+def _policy_file(file: JsonValue, texts: set[str], show: Shown) -> Iterator[str]:
+    told: LogRecord = file if isinstance(file, dict) else {"path": file}
+    trusted = (
+        "" if told.get("trusted") is True else ', <span class="mark">! not trusted: its auto rules did not count</span>'
+    )
+    yield f"<p>{line(told.get('layer'), 60)}: <code>{line(told.get('path'), 1000)}</code> {digest(told.get('sha256'))}{trusted}</p>"
+    text, sha256 = told.get("text"), str(told.get("sha256"))
+    if not isinstance(text, str):
+        yield '<p class="cut">The log does not hold its text.</p>\n'
+    elif sha256 in texts:
+        yield '<p class="quiet">Its text stands above.</p>\n'
+    else:
+        texts.add(sha256)
+        has_digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == sha256
+        note = (
+            "the text has this digest"
+            if has_digest
+            else "the text does NOT have this digest (secrets in it may be masked)"
+        )
+        yield f"<details><summary>the text ({note})</summary>{block(text, show.characters)}</details>\n"
+
+
+def page_end(grown: Sequence[str]) -> Iterator[str]:
+    """Yield the end of the page. `grown` are logs that were written to while it was made."""
+    if grown:
+        names = ", ".join(f"<code>{line(path, 1000)}</code>" for path in grown)
+        yield f'<p class="alarm"><strong>Written to in the meantime:</strong> {names}. Its figures and lists may differ by that.</p>\n'
+    yield f'<p class="quiet">Made by harness {line(__version__, 40)} from the logs alone. It holds no script and refers to nothing outside '
+    yield "itself; made again from the same logs, it is the same page.</p>\n</main>\n</body>\n</html>\n"

@@ -1,0 +1,104 @@
+"""How a report looks: one style sheet without references, for light and dark, paper and telephones; no script exists.
+
+Every colour of text is at 4.5:1 or more against its ground, every other at 3:1 (WCAG 2.2, 1.4.3 and 1.4.11); a test
+reckons it. Nothing is told by colour alone: each standing has a name, and a pattern of its own in the bars.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+
+STYLE = """
+:root{color-scheme:light dark;--paper:#fff;--panel:#f6f8fa;--ink:#1b1f24;--quiet:#57606a;--line:#8c959f;--link:#0550ae;
+--unasked:#1a7f37;--approved:#0969da;--refused:#9a6700;--blocked:#cf222e;--never:#57606a;--unknown:#8250df;
+--unaccounted:#cf222e;--alarm:#a40e26;--alarm-panel:#fff1f1;--good-panel:#f0fbf2}
+@media (prefers-color-scheme:dark){:root{--paper:#0d1117;--panel:#161b22;--ink:#e6edf3;--quiet:#9da7b3;--line:#6e7681;
+--link:#79c0ff;--unasked:#3fb950;--approved:#58a6ff;--refused:#d29922;--blocked:#ff7b72;--never:#9da7b3;--unknown:#bc8cff;
+--unaccounted:#ff7b72;--alarm:#ff9c94;--alarm-panel:#2c1416;--good-panel:#10231a}}
+*{box-sizing:border-box}
+html{scroll-behavior:auto;-webkit-text-size-adjust:100%}
+body{margin:0 auto;max-width:72rem;padding:1rem 1.25rem 4rem;background:var(--paper);color:var(--ink);
+font:1rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
+h1{font-size:1.7rem;line-height:1.2;margin:.5rem 0}
+h2{font-size:1.3rem;margin:2.5rem 0 .5rem;padding-top:.75rem;border-top:1px solid var(--line)}
+h3{font-size:1.05rem;margin:1.25rem 0 .4rem}
+summary h3{display:inline;margin:0}
+p{margin:.4rem 0;max-width:48rem}
+a{color:var(--link)}
+a:focus-visible,summary:focus-visible,[tabindex]:focus-visible{outline:3px solid var(--link);outline-offset:2px}
+nav ul{display:flex;flex-wrap:wrap;gap:.25rem 1rem;padding:0;margin:.5rem 0;list-style:none}
+code,pre{font:.86rem/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace}
+code{overflow-wrap:anywhere}
+pre{margin:.3rem 0;padding:.6rem .75rem;background:var(--panel);border:1px solid var(--line);border-radius:.3rem;
+white-space:pre-wrap;overflow-wrap:anywhere}
+.digest{color:var(--quiet);font-size:.78rem}
+.quiet,.cut{color:var(--quiet)}
+.cut{font-style:italic}
+.alarm,.whole,.note{padding:.5rem .9rem;border:1px solid var(--line);border-left:.4rem solid var(--line);margin:.6rem 0;border-radius:.2rem}
+.alarm{background:var(--alarm-panel);border-color:var(--alarm);color:var(--ink)}
+.alarm strong,.mark{color:var(--alarm)}
+.mark{font-weight:700;white-space:nowrap}
+.whole{background:var(--good-panel);border-left-color:var(--unasked)}
+.note{background:var(--panel)}
+.scroll{overflow-x:auto;margin:.4rem 0}
+table{border-collapse:collapse;width:100%;font-size:.92rem}
+caption{text-align:left;color:var(--quiet);padding:.2rem 0}
+th,td{text-align:left;vertical-align:top;padding:.35rem .6rem .35rem 0;border-bottom:1px solid var(--line)}
+thead th{border-bottom:2px solid var(--line)}
+th{font-weight:600}
+td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+td.bar{min-width:9rem;width:40%}
+td.what{min-width:14rem;overflow-wrap:anywhere}
+td.why{min-width:10rem;overflow-wrap:anywhere}
+td.t{white-space:nowrap}
+.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(11rem,1fr));gap:.6rem;padding:0;margin:.6rem 0}
+.figures div{background:var(--panel);border:1px solid var(--line);border-radius:.3rem;padding:.5rem .75rem}
+.figures dt{color:var(--quiet);font-size:.85rem}
+.figures dd{margin:0;font-size:1.35rem;font-weight:600;font-variant-numeric:tabular-nums}
+.figures small{display:block;font-size:.8rem;font-weight:400;color:var(--quiet)}
+dl.facts{display:grid;grid-template-columns:max-content 1fr;gap:.15rem .9rem;margin:.4rem 0}
+dl.facts dt{color:var(--quiet)}
+dl.facts dd{margin:0;overflow-wrap:anywhere}
+ul.legend{display:flex;flex-wrap:wrap;gap:.3rem 1.1rem;list-style:none;padding:0;margin:.4rem 0;font-size:.9rem}
+ul.legend svg{width:1.6rem;height:.9rem;vertical-align:-.1rem;margin-right:.35rem}
+details{margin:.3rem 0}
+summary{cursor:pointer;padding:.2rem 0;overflow-wrap:anywhere}
+details details{margin-left:.9rem;padding-left:.6rem;border-left:2px solid var(--line)}
+details.session{border:1px solid var(--line);border-radius:.3rem;padding:.3rem .8rem}
+.said{border-left:.25rem solid var(--link);padding-left:.7rem;margin:.5rem 0}
+.word{font-weight:600}
+svg{display:block}
+svg.chart{width:100%;min-width:44rem;height:auto}
+svg.bar{width:100%;height:1.15rem}
+svg text{fill:var(--ink);font:13px system-ui,sans-serif}
+svg .soft{fill:var(--quiet)}
+svg .grid{stroke:var(--line);stroke-width:1}
+svg .hollow{fill:var(--paper);stroke-width:2}
+svg .fast{stroke:var(--ink);stroke-width:2}
+.f-unasked{fill:var(--unasked);stroke:var(--unasked)}
+.f-approved{fill:var(--approved);stroke:var(--approved)}
+.f-refused{fill:var(--refused);stroke:var(--refused)}
+.f-blocked{fill:var(--blocked);stroke:var(--blocked)}
+.f-never{fill:var(--never);stroke:var(--never)}
+.f-unknown{fill:var(--unknown);stroke:var(--unknown)}
+.f-unaccounted{fill:var(--unaccounted);stroke:var(--unaccounted)}
+.f-wait{fill:var(--ink);stroke:none}
+.p{stroke:var(--paper);stroke-width:2;fill:none}
+.i{stroke:var(--ink);stroke-width:1.5;fill:none}
+.defs{position:absolute;width:0;height:0}
+@media (max-width:40rem){body{padding:.5rem .7rem 3rem}dl.facts{grid-template-columns:1fr}dl.facts dd{margin-bottom:.4rem}
+details details{margin-left:.25rem;padding-left:.5rem}}
+@media print{body{max-width:none;font-size:10pt;padding:0}nav{display:none}.scroll{overflow:visible}svg.chart{min-width:0}
+h2,h3{break-after:avoid}tr,.figures div{break-inside:avoid}details::details-content{content-visibility:visible;block-size:auto}}
+"""
+"""The style sheet. Holds no text of a log, no address and no import."""
+
+
+def content_policy() -> str:
+    """Return the Content-Security-Policy of the page: nothing may be loaded or run, and only this style holds.
+
+    The style is named by its hash (CSP Level 3, 6.7.3), so that not even a style that slipped in would be applied.
+    """
+    sha256 = binascii.b2a_base64(hashlib.sha256(STYLE.encode()).digest(), newline=False).decode()
+    return f"default-src 'none'; style-src 'sha256-{sha256}'; base-uri 'none'; form-action 'none'"

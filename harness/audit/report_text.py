@@ -1,0 +1,59 @@
+"""Text of a log on a page: whatever it holds becomes characters that are only read; the one door into the HTML.
+
+INVARIANT: nothing of a log reaches the page but through `line`, `block` or `number` of this module.
+"""
+
+from __future__ import annotations
+
+import json
+from html import escape
+
+from harness.visible import visible
+
+
+def shown(value: object) -> str:
+    """Return any value of a record as text, not yet safe to show."""
+    match value:
+        case str():
+            return value
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return str(value)
+        case _:
+            try:
+                return json.dumps(value, sort_keys=True)
+            except (RecursionError, TypeError, ValueError):
+                return "(nested too deeply to be shown)"
+
+
+def line(value: object, width: int = 300) -> str:
+    """Return HTML of one line that holds at most `width` characters of `value`, and says how many are missing."""
+    text = shown(value)
+    left_out = len(text) - width
+    more = f"...(+{left_out:,} characters)" if left_out > 0 else ""
+    return escape(visible(text[:width]).replace("\n", "\\n").replace("\t", "\\t") + more, quote=True)
+
+
+def block(value: object, limit: int | None) -> str:
+    """Return HTML of a text with its line breaks; of more than `limit` characters the beginning, and how many follow."""
+    text = shown(value)
+    left_out = 0 if limit is None else len(text) - limit
+    cut = text if left_out <= 0 else text[:limit]
+    # HTML drops the first newline of a <pre>: the one that is put here, never one of the text.
+    html = f"<pre>\n{escape(visible(cut), quote=True)}</pre>"
+    if left_out > 0:
+        html += f'<p class="cut">{left_out:,} more characters are left out here. The log has them, and so has a page made with --full.</p>'
+    return html
+
+
+def number(value: int) -> str:
+    """Return a count with its thousands apart."""
+    return f"{value:,}"
+
+
+def digest(value: object) -> str:
+    """Return HTML of a digest, which may break anywhere."""
+    return f'<code class="digest">{line(value, 80)}</code>' if value else '<span class="quiet">none</span>'

@@ -1,0 +1,282 @@
+"""Statistics of logs, record by record: by rule, by tool and in all; keeps the calls in flight, and verifies nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from harness.action_log import log_lines
+from harness.actions import JsonValue
+from harness.audit.counts import DECISIONS, QUICK_SECONDS, TOTALS, RuleCount, ToolCount
+from harness.log_order import LogRecord
+
+MOST_ROWS = 10_000
+"""Rules, and tools, that have a row of their own; further names, which only a strange log holds, are counted in one."""
+OTHERS = "(others)"
+MAX_FACETS = 50
+"""How many parts of a call the gate lists in its decision (harness/gate.py)."""
+
+
+class Statistics:
+    """Counts that grow with every record; make one for all logs together."""
+
+    def __init__(self) -> None:
+        self.rules: dict[str, RuleCount] = {}
+        self.tools: dict[str, ToolCount] = {}
+        self.totals = dict.fromkeys(TOTALS, 0)
+        self.wall_seconds = 0.0
+        """From the first to the last record of each session, added up."""
+        self._flying: dict[tuple[str, str], _Flight] = {}
+        self._spans: dict[str, _Span] = {}
+
+    def enter_log(self, path: str, session: str = "") -> None:
+        """Count the records of a log, or of one session in it. Raises LogError if it cannot be read.
+
+        A line that is no record is counted as left out; what comes after it is counted all the same.
+        """
+        self.totals["logs"] += 1
+        scan = json.JSONDecoder().scan_once
+        for line, whole in log_lines(path):
+            try:
+                record, end = scan(line.decode("ascii"), 0)
+                good = whole and end == len(line)
+            except (ValueError, RecursionError, StopIteration):
+                record, good = None, False
+            if not good:
+                record = _slowly(line) if whole else None
+            if not isinstance(record, dict) or not _is_record(record):
+                self.totals["left_out"] += 1
+            elif not session or record["session"] == session:
+                self.enter(record)
+        self.end_log()
+
+    def enter(self, record: LogRecord) -> None:
+        """Count one record, whose kind, session and time are texts."""
+        self.totals["records"] += 1
+        session = str(record["session"])
+        span = self._spans.get(session)
+        if span is None:
+            span = self._spans[session] = _Span()
+        span.enter(record)
+        masked = record.get("masked")
+        if masked and isinstance(masked, dict):
+            self.totals["masked"] += sum(map(whole_number, masked.values()))
+        match record["kind"]:
+            case "call_proposed" | "decision" | "approval_answered" | "intent" | "outcome":
+                self._enter_call(session, record)
+            case "model_response":
+                self._use(record)
+                self.totals["turns"] += "purpose" not in record
+            case "model_request":
+                self.totals["requests"] += 1
+            case "error":
+                self._use(record)
+                self.totals["retries" if number(record.get("retry_seconds")) is not None else "errors"] += 1
+            case "user_message":
+                self.totals["prompts"] += 1
+            case "session_started":
+                self.totals["sessions"] += 1
+            case _:
+                pass
+
+    def end_log(self) -> None:
+        """Count what is open where a log ends."""
+        for flight in self._flying.values():
+            if flight.begun:
+                flight.tool.unknown += 1
+                self.totals["unknown"] += 1
+        self._flying.clear()
+        for span in self._spans.values():
+            self.wall_seconds += span.seconds
+        self._spans.clear()
+
+    def rows(self) -> Iterator[dict[str, JsonValue]]:
+        """Yield a row a rule, the busiest first, then a row a tool, then the total."""
+        rules = sorted(self.rules.items(), key=lambda item: (-item[1].calls, -item[1].facets, item[0]))
+        yield from (count.told(by) for by, count in rules)
+        tools = sorted(self.tools.items(), key=lambda item: (-item[1].calls, item[0]))
+        yield from (count.told(tool) for tool, count in tools)
+        yield {"type": "total", **self.totals, "wall_seconds": round(self.wall_seconds, 3)}
+
+    def rule(self, by: str) -> RuleCount:
+        """Return the row of what the log calls `by`."""
+        found = self.rules.get(by)
+        if found is None:
+            by = by if len(self.rules) < MOST_ROWS else OTHERS
+            found = self.rules.setdefault(by, RuleCount())
+        return found
+
+    def tool(self, name: str) -> ToolCount:
+        """Return the row of a tool."""
+        found = self.tools.get(name)
+        if found is None:
+            name = name if len(self.tools) < MOST_ROWS else OTHERS
+            found = self.tools.setdefault(name, ToolCount())
+        return found
+
+    def _use(self, record: LogRecord) -> None:
+        self.totals["input_tokens"] += whole_number(record.get("input_tokens"))
+        self.totals["output_tokens"] += whole_number(record.get("output_tokens"))
+
+    def _enter_call(self, session: str, record: LogRecord) -> None:
+        key = session, str(record.get("call"))
+        flight = self._flying.get(key)
+        if flight is None:
+            flight = self._flying[key] = _Flight(self.tool(text(record.get("tool"))))
+            flight.tool.calls += 1
+            self.totals["calls"] += 1
+        match record["kind"]:
+            case "decision":
+                self._decide(flight, record)
+            case "approval_answered":
+                _answer(flight.rule, record)
+            case "intent":
+                flight.begun = True
+            case "outcome":
+                _end(flight.tool, record)
+                del self._flying[key]
+            case _:
+                pass
+
+    def _decide(self, flight: _Flight, record: LogRecord) -> None:
+        decision = record.get("decision")
+        if decision not in DECISIONS or not isinstance(decision, str):
+            self.totals["undecided"] += 1
+            return
+        flight.rule = rule = self.rule(text(record.get("by")))
+        rule.calls += 1
+        rule.decisions[decision] += 1
+        for name, known in rule.origin.items():
+            value = record.get(name)
+            if value != known and isinstance(value, str | int) and (known is None or str(value) < str(known)):
+                rule.origin[name] = value
+        facets = record.get("facets")
+        if not isinstance(facets, list):
+            return
+        for facet in facets:
+            if isinstance(facet, dict):
+                by = facet.get("by")
+                if isinstance(by, str) and by:
+                    self.rule(by).facets += 1
+        if len(facets) >= MAX_FACETS and whole_number(record.get("facet_count")) > len(facets):
+            self.totals["cut_facets"] += 1
+
+
+class _Flight:
+    """A call that has no end yet."""
+
+    __slots__ = ("begun", "rule", "tool")
+
+    def __init__(self, tool: ToolCount) -> None:
+        self.tool = tool
+        self.rule: RuleCount | None = None
+        self.begun = False
+
+
+class _Span:
+    """The first and the last moment of a session: by the monotonic clock, else as the records are dated."""
+
+    __slots__ = ("dates", "first", "last")
+
+    def __init__(self) -> None:
+        self.first: int | None = None
+        self.last = 0
+        self.dates: tuple[str, str] | None = None
+
+    def enter(self, record: LogRecord) -> None:
+        moment = record.get("mono_ns")
+        if type(moment) is int:
+            if self.first is None:
+                self.first = self.last = moment
+            elif moment > self.last:
+                self.last = moment
+            elif moment < self.first:
+                self.first = moment
+        elif self.first is None:
+            date = str(record["time"])
+            first, last = self.dates or (date, date)
+            self.dates = min(first, date), max(last, date)
+
+    @property
+    def seconds(self) -> float:
+        if self.first is not None:
+            return (self.last - self.first) / 1e9
+        return seconds_between(*self.dates) if self.dates is not None else 0.0
+
+
+def seconds_between(first: str, last: str) -> float:
+    """Return the seconds from one date to another (RFC 3339); 0 where one of them is none."""
+    try:
+        return (datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds()
+    except (ValueError, TypeError, OverflowError):  # TypeError: only one of them names its zone
+        return 0.0
+
+
+def _answer(rule: RuleCount | None, record: LogRecord) -> None:
+    answer = record.get("answer")
+    if rule is None or not isinstance(answer, str) or answer not in rule.answers:
+        return
+    add_answers(rule, answer, text(record.get("by")), number(record.get("seconds")))
+
+
+def add_answers(rule: RuleCount, answer: str, by: str, seconds: float | None, times: int = 1) -> None:
+    """Count answers of one kind to a rule's questions, that took the same time."""
+    rule.answers[answer] += times
+    if by == "person" and seconds is not None:
+        rule.waits.add(seconds, times)
+        if answer == "yes" and seconds < QUICK_SECONDS:
+            rule.quick += times
+
+
+def _end(tool: ToolCount, record: LogRecord) -> None:
+    status = record.get("status")
+    if isinstance(status, str) and status in tool.statuses:
+        tool.statuses[status] += 1
+    tool.duration_ms += whole_number(record.get("duration_ms"))
+    tool.output_bytes += whole_number(record.get("output_bytes"))
+
+
+def _slowly(line: bytes) -> JsonValue:
+    """Return what a line holds that is not laid out as the writer does it: with blanks around, or no JSON at all."""
+    try:
+        value: JsonValue = json.loads(line.decode("ascii"))
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def _is_record(record: LogRecord) -> bool:
+    return (
+        isinstance(record.get("kind"), str)
+        and isinstance(record.get("session"), str)
+        and isinstance(record.get("time"), str)
+    )
+
+
+def text(value: JsonValue) -> str:
+    """Return a text, or nothing."""
+    return value if isinstance(value, str) else ""
+
+
+def number(value: JsonValue) -> float | None:
+    """Return a number, or None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+def whole_number(value: JsonValue) -> int:
+    """Return a whole number from 0 to what 63 bits hold, or 0 for anything else."""
+    return value if type(value) is int and 0 <= value < 1 << 63 else 0
+
+
+def statistics_of(logs: Iterable[str], session: str = "") -> Statistics:
+    """Return the statistics of these logs, or of one session in them. Raises LogError."""
+    found = Statistics()
+    for path in logs:
+        found.enter_log(path, session)
+    return found

@@ -1,0 +1,107 @@
+"""`harness audit stats`: what rules decided, what people answered and what tools took, in tables; changes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterable, Mapping, Sequence
+
+from harness.actions import JsonValue
+from harness.audit.stats import Statistics, statistics_of
+from harness.cli.audit_logs import chosen_logs
+from harness.cli.columns import short_count, table
+from harness.cli.explain import short_by
+from harness.errors import UsageError
+
+_RULES = ("decided by", "parts", "calls", "auto", "ask", "deny", "block", "yes", "no", "none", "wait", "p90", "<1s")
+_TOOLS = ("tool", "calls", "ok", "failed", "timeout", "cut off", "refused", "not run", "unknown", "seconds", "bytes out")
+_NOTES = (
+    "parts: of calls, such as a command or a file; a call is counted where its decision was made",
+    "yes, no, none: answers to its questions, and nobody to ask; wait, p90: seconds until a person answered (median, 9 of 10)",
+    "often yes: a candidate for auto (`harness policy suggest`); often no: one for deny; <1s: a yes that was hardly read",
+)
+
+
+def stats_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Count, write the tables or the objects, and return the exit code. Raises HarnessError."""
+    if arguments.sql and not arguments.sql.isspace() and os.path.exists(arguments.sql):
+        raise UsageError(f"--sql takes a query, and {arguments.sql} is a file: name the logs before --sql")
+    chosen = chosen_logs(arguments, environment)
+    code = chosen.tell_standing()
+    if arguments.sql:
+        from harness.cli.audit_sql import answer_query
+
+        answer_query(chosen.paths, chosen.session, arguments.sql, as_json=arguments.json)
+        return code
+    if arguments.sql is None:
+        found = statistics_of(chosen.paths, chosen.session)
+    else:
+        from harness.cli.audit_sql import sql_statistics
+
+        found = sql_statistics(chosen.paths, chosen.session)
+    rows = tuple(found.rows())
+    lines: Iterable[str] = map(json.dumps, rows) if arguments.json else _tables(found, rows)
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return code
+
+
+def _tables(found: Statistics, rows: Sequence[Mapping[str, JsonValue]]) -> list[str]:
+    rules = [_rule_cells(row) for row in rows if row["type"] == "rule"]
+    tools = [_tool_cells(row) for row in rows if row["type"] == "tool"]
+    lines = [*table(_RULES, rules, least=24), "", *_NOTES, ""] if rules else ["Nothing was decided.", ""]
+    if tools:
+        lines += [*table(_TOOLS, tools, least=12), ""]
+    return [*lines, *_total_lines(found)]
+
+
+def _rule_cells(row: Mapping[str, JsonValue]) -> list[str]:
+    counts = ("facets", "calls", "auto", "asked", "denied", "blocked", "yes", "no", "nobody")
+    by = short_by(str(row["by"])) or "(nothing)"
+    waits = [_seconds(row[name]) for name in ("wait_median", "wait_p90")]
+    return [by, *(_count(row[name]) for name in counts), *waits, _count(row["quick_yes"])]
+
+
+def _tool_cells(row: Mapping[str, JsonValue]) -> list[str]:
+    cut_off = _whole(row["interrupted"]) + _whole(row["crashed"])
+    refused = _whole(row["denied"]) + _whole(row["blocked"])
+    not_run = _whole(row["invalid"]) + _whole(row["not_run"])
+    return [
+        str(row["tool"]) or "(nameless)",
+        *(_count(row[name]) for name in ("calls", "ok", "failed", "timeout")),
+        *map(short_count, (cut_off, refused, not_run)),
+        _count(row["unknown"]),
+        _seconds(_whole(row["duration_ms"]) / 1000),
+        short_count(_whole(row["output_bytes"])),
+    ]
+
+
+def _total_lines(found: Statistics) -> list[str]:
+    total = found.totals
+    words = [
+        f"{total['logs']} logs, {total['records']} records, {total['sessions']} sessions, {total['prompts']} prompts, "
+        f"{total['turns']} turns, {found.wall_seconds:.0f} s from first to last record of each session",
+        f"{total['calls']} calls, {total['undecided']} never judged, {total['unknown']} unknown (begun, and the end is not known)",
+        f"{total['requests']} requests, {total['retries']} tried again, {total['errors']} errors, "
+        f"{total['input_tokens']} tokens in, {total['output_tokens']} out, {total['masked']} secrets masked",
+    ]
+    if total["left_out"]:
+        words.append(f"LEFT OUT: {total['left_out']} lines that are no whole records; `harness audit verify` says which")
+    if total["cut_facets"]:
+        words.append(f"LEFT OUT: parts of {total['cut_facets']} calls that have more of them than the log lists")
+    return words
+
+
+def _count(value: JsonValue) -> str:
+    return short_count(_whole(value))
+
+
+def _whole(value: JsonValue) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _seconds(value: JsonValue) -> str:
+    if not isinstance(value, int | float):
+        return "-"
+    return f"{value:.1f}" if value < 100 else short_count(round(value))

@@ -1,0 +1,301 @@
+"""The heads file: the size and head of every log, noted outside the logs while they grow; it never changes a log.
+
+One line a note, {file, session, records, head, closed, time, size}, and one a tombstone, which says that a log was
+removed on purpose. INVARIANT: what a note says of a log was on disk before the note was.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from harness.actions import JsonValue
+from harness.errors import LogError, UsageError
+from harness.record import Record
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from harness.action_log import ActionLog
+    from harness.cli.state import State
+
+NOTE_RECORDS = 256
+"""A head is noted at least once in so many records."""
+NOTE_SECONDS = 60.0
+"""And once in so many seconds, while records come."""
+LOCK_SECONDS = 5.0
+"""How long another writer of the heads file is waited for. Then the line is appended without the lock: one write with
+O_APPEND lands whole (write(2)), and a writer that was stopped must not stop all others."""
+
+
+class Note(Record):
+    """One line of the heads file."""
+
+    file: str
+    """The log, as an absolute path."""
+    session: str
+    """The session that was being written; of a tombstone, the first of the log."""
+    records: int
+    head: str
+    closed: bool = False
+    time: str = ""
+    size: int | None = None
+    """In bytes; None in notes of older versions."""
+    tombstone: str = ""
+    """Why the log was removed; empty: it was not."""
+    by: str = ""
+    """Who removed it."""
+
+
+class KnownHead(Record):
+    """What the notes of one log come to: its last size and head, and the ones before, which it must pass through."""
+
+    records: int
+    head: str
+    closed: bool = True
+    """Whether the last note was made when the log was closed."""
+    file: str = ""
+    """Under which path it was noted."""
+    time: str = ""
+    """When it was noted last."""
+    removed: str = ""
+    """Why it was removed, where a tombstone is the last that is known of it."""
+    noted: Mapping[int, frozenset[str]] = {}
+    """Every head that was noted, by the number of records."""
+
+
+class HeadNotes:
+    """Notes the head of a log that is being written: an observer of its records, so that a kill leaves a recent head.
+
+    What cannot be noted is left out: a run does not fail for it before its end, when `State.record_head` raises.
+    """
+
+    def __init__(self, state: State, log: ActionLog, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock` gives seconds, and is never set back."""
+        self._state = state
+        self._log = log
+        self._clock = clock
+        self._next_count = 0
+        """The first record is noted at once."""
+        self._next_at = 0.0
+
+    def record(self, record: object) -> None:  # noqa: ARG002 - an observer's one argument; the log knows more
+        """Note the head if it is time to."""
+        if self._log.count < self._next_count and self._clock() < self._next_at:
+            return
+        self._next_count = self._log.count + NOTE_RECORDS
+        self._next_at = self._clock() + NOTE_SECONDS
+        try:
+            self._state.record_head(self._log, closed=False)
+        except LogError:
+            pass  # see above
+
+
+def note_head(heads: str, log: ActionLog, *, closed: bool) -> None:
+    """Append the size and head of `log` to the heads file, on disk when this returns. Raises LogError."""
+    size = _synced_size(log.path)
+    entry: dict[str, JsonValue] = {
+        "file": log.path,
+        "session": log.session,
+        "records": log.count,
+        "head": log.head,
+        "closed": closed,
+        "time": timestamp(time.time()),
+        "size": size,
+    }
+    append_note(heads, entry)
+
+
+def _synced_size(path: str) -> int | None:
+    """Bring what was written to a log to the disk, and return how long it is; None where it has lost its name.
+
+    After a power cut, a note of records that were lost would look like a tail that somebody cut off. fdatasync(2) is
+    about the file, whichever descriptor it is given. Raises LogError.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        os.fdatasync(descriptor)
+        return os.fstat(descriptor).st_size
+    except OSError as error:
+        raise LogError(f"the action log cannot be synced: {path}: {error.strerror}") from None
+    finally:
+        os.close(descriptor)
+
+
+def append_note(heads: str, entry: Mapping[str, JsonValue]) -> None:
+    """Append one line to the heads file in one write, and sync it. Raises LogError if that fails."""
+    line = json.dumps(entry, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+    try:
+        descriptor = os.open(heads, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise LogError(f"the heads file cannot be written: {heads}: not a regular file")
+            _lock(descriptor)
+            _append(descriptor, line)
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise LogError(f"the heads file cannot be written: {heads}: {error.strerror}") from None
+
+
+def _lock(descriptor: int) -> None:
+    end = time.monotonic() + LOCK_SECONDS
+    while time.monotonic() < end:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.005)
+        else:
+            return
+
+
+def _append(descriptor: int, line: bytes) -> None:
+    """Write a line that begins on a line of its own, also after one that a crash tore. Raises OSError."""
+    size = os.fstat(descriptor).st_size
+    if size and os.pread(descriptor, 1, size - 1) != b"\n":
+        line = b"\n" + line
+    while line:  # a disk that fills up takes a part first, and then says why (write(2))
+        line = line[os.write(descriptor, line) :]
+
+
+def notes_in(heads: str, *, of: Iterable[str] = ()) -> Iterator[Note]:
+    """Yield the notes of the heads file, in order; with `of`, those of lines that hold one of these texts as JSON.
+
+    A line that is none of ours is passed over; what it should have said is missed where it matters. A file that is not
+    there holds no notes. Raises UsageError if it cannot be read.
+    """
+    marks = [json.dumps(text).encode() for text in of]
+    try:
+        with open(heads, "rb") as file:
+            for line in file:
+                if not marks or any(mark in line for mark in marks):
+                    note = _note_of(line)
+                    if note is not None:
+                        yield note
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UsageError(f"{heads} cannot be read: {error.strerror}") from None
+
+
+def _note_of(line: bytes) -> Note | None:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(entry, dict):
+        return None
+    file, records, head, size = (entry.get(name) for name in ("file", "records", "head", "size"))
+    if not isinstance(file, str) or type(records) is not int or not isinstance(head, str):
+        return None
+    is_tombstone = entry.get("tombstone") is True
+    return Note(
+        file=file,
+        session=str(entry.get("session") or ""),
+        records=records,
+        head=head,
+        closed=entry.get("closed") is True,
+        time=str(entry.get("time") or ""),
+        size=size if type(size) is int else None,
+        tombstone=str(entry.get("reason") or "removed") if is_tombstone else "",
+        by=str(entry.get("by") or "") if is_tombstone else "",
+    )
+
+
+class NotedLogs:
+    """What a heads file says, log by log."""
+
+    def __init__(self, notes: Iterable[Note]) -> None:
+        """INVARIANT: a tombstone ends what was noted before it; a log that comes under that name later is another one."""
+        self._notes: dict[str, list[Note]] = {}
+        for note in notes:
+            if note.tombstone:
+                self._notes[note.file] = [note]
+                continue
+            of_file = self._notes.setdefault(note.file, [])
+            if of_file and of_file[-1].tombstone:
+                of_file.clear()
+            of_file.append(note)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Every log that was noted."""
+        return tuple(self._notes)
+
+    def of_file(self, path: str) -> KnownHead | None:
+        """Return what is known of the log at `path` (absolute), or None."""
+        notes = self._notes.get(path)
+        return _known(notes) if notes else None
+
+    def of_session(self, session: str) -> KnownHead | None:
+        """Return what is known of the log that holds this session, whatever its path was, or None."""
+        found = [notes for notes in self._notes.values() if any(note.session == session for note in notes)]
+        return _known(found[-1]) if found else None
+
+
+def _known(notes: list[Note]) -> KnownHead:
+    last, noted = notes[-1], dict[int, frozenset[str]]()
+    for note in notes:
+        noted[note.records] = noted.get(note.records, frozenset()) | {note.head}
+    return KnownHead(
+        records=last.records,
+        head=last.head,
+        closed=last.closed or bool(last.tombstone),
+        file=last.file,
+        time=last.time,
+        removed=last.tombstone,
+        noted=noted,
+    )
+
+
+class HeadsFile:
+    """The heads file, asked about one log after another: the first few are looked for, then the file is read as a whole."""
+
+    FEW = 3
+
+    def __init__(self, path: str) -> None:
+        """Take the file's path. Its methods raise UsageError if it cannot be read."""
+        self.path = path
+        self._asked = 0
+        self._all: NotedLogs | None = None
+
+    def of_path(self, path: str) -> KnownHead | None:
+        """Return what is known of the log at `path`, or None."""
+        names = names_of(path)
+        logs = self._holding(names)
+        return next((found for name in names if (found := logs.of_file(name)) is not None), None)
+
+    def of_session(self, session: str) -> KnownHead | None:
+        """Return what is known of the log that holds a session, or None: for a log that lies under another name now."""
+        files = self._holding((session,)).files
+        return self._holding(files).of_session(session) if files else None
+
+    def every(self) -> Iterator[KnownHead]:
+        """Yield what is known of every log that was noted."""
+        self._asked = self.FEW
+        logs = self._holding(())
+        return (known for file in logs.files if (known := logs.of_file(file)) is not None)
+
+    def _holding(self, texts: Iterable[str]) -> NotedLogs:
+        """Return the logs in whose notes one of these texts stands, and perhaps others."""
+        self._asked += 1
+        if self._all is None and self._asked > self.FEW:
+            self._all = NotedLogs(notes_in(self.path))
+        return self._all if self._all is not None else NotedLogs(notes_in(self.path, of=texts))
+
+
+def names_of(path: str) -> tuple[str, ...]:
+    """Return the paths under which a log may have been noted."""
+    return tuple(dict.fromkeys((os.path.abspath(path), os.path.realpath(path))))
+
+
+def timestamp(seconds: float) -> str:
+    """Return RFC 3339 in UTC, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

@@ -1,0 +1,17 @@
+"""`harness schema`: print the schema of what the program writes for other programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+
+from harness.cli.exits import Exit
+from harness.log_schema import json_schema
+
+
+def schema_command(arguments: Namespace, environment: Mapping[str, str]) -> int:  # noqa: ARG001 - as all commands
+    """Write the JSON Schema of one record of the action log, and return the exit code."""
+    sys.stdout.write(json.dumps(json_schema(), indent=2) + "\n")
+    return Exit.DONE

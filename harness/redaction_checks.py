@@ -1,0 +1,144 @@
+"""What tells a secret from what only looks like one: chance, decoded headers, placeholders; pure."""
+
+from __future__ import annotations
+
+import binascii
+import json
+import math
+import re
+from itertools import pairwise
+
+MIN_BITS = 3.0
+"""Bits per character (Shannon) that a value made by chance has at least, at 12 to 20 characters; words have less."""
+
+_FILLER = r"[xX]{6}|\*{3}|\.{3}|[-_#]{6}|…"
+_PLACEHOLDER = (
+    r"(?i:^[<{\[(%$]|[>})\]]$|\$\{|\{\{|%s|%\(|example|sample|dummy|placeholder|change.?me|replace|redacted|insert|"
+    r"your|(?:^|[-_])(?:my|the|some|fake|test|todo)[-_]|^(?:fake|test)|not.?a.?real|null$|none$|undefined)"
+)
+_WORD_PASSWORDS = frozenset(
+    "password passwd passwort pass passw pwd pw secret token key user username name login admin root guest foo bar baz "
+    "abc test pass1 pass2 password1 1234 12345 123456 p w x a b".split()
+)
+_NOT_CHANCE = (
+    r"(?s:[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"  # a UUID (RFC 9562)
+    r"|[A-Za-z][A-Za-z0-9+.-]*://.*"
+    r"|(?:sha(?:1|224|256|384|512)|md5|blake[23][a-z]?)[-:=].*"  # Subresource Integrity, lock files
+    r"|v?[0-9]+(?:\.[0-9]+)+.*"
+    r"|[0-9]{4}-[0-9]{2}-[0-9]{2}.*"
+    r"|~?/.*|\.{1,2}/.*"
+    r"|[0-9a-fA-F]{1,31})"  # a number, the beginning of a digest
+)
+
+
+_DOTTED = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)+"
+_ESCAPE_BEFORE = (
+    r"(?:\\[abfnrtv0]|\\[xX][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}|&[a-z]{2,5};|\[[0-9;]{0,8}m)\Z"
+)
+
+
+def is_filler(value: str) -> bool:
+    """Say whether somebody wrote `xxxxxx`, stars or dots where the secret goes."""
+    return re.search(_FILLER, value) is not None
+
+
+def is_placeholder(value: str) -> bool:
+    """Say whether a value stands for one: `<your-key>`, `${TOKEN}`, `changeme`."""
+    return is_filler(value) or re.search(_PLACEHOLDER, value) is not None
+
+
+def is_password(value: str) -> bool:
+    """Say whether what stands at a password's place in a URL may be one: no placeholder, and not the word itself."""
+    return not is_placeholder(value) and value.lower() not in _WORD_PASSWORDS
+
+
+def is_chance(value: str, least: int = 12) -> bool:
+    """Say whether a value looks as if chance had made it: letters and digits mixed as words and names never mix them.
+
+    A UUID, an address, a digest that says so, a version, a date and a path are none.
+    """
+    if len(value) < least or is_placeholder(value) or re.fullmatch(_NOT_CHANCE, value):
+        return False
+    digits = sum(character.isdigit() for character in value)
+    letters = sum(character.isalpha() for character in value)
+    if digits < 2 or letters < 2:
+        return False
+    return bits(value) >= MIN_BITS and _changes(value) >= 0.2
+
+
+def is_long_chance(value: str) -> bool:
+    """Say whether a value of 20 characters or more looks as if chance had made it."""
+    return is_chance(value, 20)
+
+
+def is_bare_chance(value: str) -> bool:
+    """Say the same of a value without quotes: in code, `a25519.B25519Key` is a name."""
+    return is_chance(value, 20) and re.fullmatch(_DOTTED, value) is None
+
+
+def has_digit(value: str) -> bool:
+    """Say whether there is a digit in a value: words that are joined by hyphens have none."""
+    return any(character.isdigit() for character in value)
+
+
+def bits(value: str) -> float:
+    """Return the Shannon entropy in bits per character."""
+    count = len(value)
+    return -sum(n / count * math.log2(n / count) for n in map(value.count, set(value)))
+
+
+def _changes(value: str) -> float:
+    """Return how often, of all neighbours, a letter meets a digit or a small letter a capital: 0.4 in what chance makes."""
+    kinds = ["d" if c.isdigit() else "u" if c.isupper() else "l" if c.isalpha() else "" for c in value]
+    pairs = [pair for pair in pairwise(kinds) if all(pair)]
+    changes = sum(a != b and (a, b) != ("u", "l") for a, b in pairs)
+    return changes / len(pairs) if pairs else 0.0
+
+
+def has_token_header(value: str) -> bool:
+    """Say whether this begins as a JSON Web Token does: base64url of an object that names its `alg` (RFC 7515, section 4)."""
+    segment, point, _ = value[:8192].partition(".")
+    try:
+        header = json.loads(_decoded(segment.replace("-", "+").replace("_", "/")))
+    except (ValueError, RecursionError):
+        return False
+    return bool(point) and isinstance(header, dict) and isinstance(header.get("alg"), str)
+
+
+def is_basic_pair(value: str) -> bool:
+    """Say whether this is base64 of `user:password` (RFC 7617, section 2)."""
+    try:
+        pair = _decoded(value).decode("utf-8")
+    except ValueError:
+        return False
+    name, colon, password = pair.partition(":")
+    return bool(colon) and pair.isprintable() and bool(password) and " " not in name
+
+
+def stands_for_number(segment: str) -> bool:
+    """Say whether this is base64 of a number, as the first part of a Discord token is (its developer documentation)."""
+    try:
+        return _decoded(segment.replace("-", "+").replace("_", "/")).isdigit()
+    except ValueError:
+        return False
+
+
+def _decoded(segment: str) -> bytes:
+    """Return what base64 without its padding stands for. Raises ValueError."""
+    return binascii.a2b_base64(segment.rstrip("=") + "=" * (-len(segment.rstrip("=")) % 4), strict_mode=True)
+
+
+def segment_before(text: str, end: int) -> str:
+    """Return the letters, digits, `_` and `-` that end at `end`, at most 28 of them."""
+    found = re.search(r"[A-Za-z0-9_-]*\Z", text[max(0, end - 28) : end])
+    return found[0] if found else ""
+
+
+def is_apart(text: str, start: int) -> bool:
+    """Say whether a word begins at `start`: no letter or digit stands before it that is not the end of an escape.
+
+    In JSON a line's end is `\\n`, in an address `=` is `%3D`, and a terminal's colours end in `m`.
+    """
+    if start == 0 or not (text[start - 1].isalnum() and text[start - 1].isascii()):
+        return True
+    return re.search(_ESCAPE_BEFORE, text[max(0, start - 12) : start]) is not None

@@ -1,0 +1,61 @@
+"""Private keys in their textual encoding (RFC 7468, OpenSSH, OpenPGP), whole, escaped or cut off; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+WORD = "PRIVATE KEY"
+"""Stands in every text that holds one."""
+LONGEST = 65_536
+"""Characters of one block; RSA with 16,384 bits takes 13,000, and what quotes it adds some."""
+FEWEST = 24
+"""Characters of base64 that make a block one with a key in it: code names the first line alone."""
+
+_BEGIN = r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+_END = "-----END "
+# What stands between lines of a block when it is quoted: blanks, quotes, `+` and `,` of code, `>` of mail, `|` and numbers of
+# listings, escapes of JSON. All of it is kept (possessive), so that no text is gone through twice.
+_LINES = (
+    r"""(?:(?:\\+[nrtu]|[\s"'`+,>|.:()\\-])*+(?:(?:Proc-Type|DEK-Info|Comment|Version|Hash): [^\n\\]{0,80}+|[0-9]{1,6}[\t|:]"""
+    r"""|[A-Za-z0-9+/=]{32,}+))*+(?:(?:\\+[nrt]|[\s"'`+,>|\\-])*+[A-Za-z0-9+/]{4,}+={0,2}+(?=\s*\Z|[\s\\"']*-----END|\s*\n))?+"""
+)
+_EDGE = r"""(?:\\+[nr]|[\s"'+,])*+"""
+_RUN = rf"[A-Za-z0-9+/]{{{FEWEST}}}"
+_NO_KEY = r"\\+[nrt]|\\u[0-9a-fA-F]{4}|(?:Proc-Type|DEK-Info): [^\n\\]*|[^A-Za-z0-9+/=]"
+
+
+def key_blocks(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield start, end and base64 of each key in `text`: what stands between its first and its last line.
+
+    A block without its last line, or one that another block interrupts, ends where its lines end to look like one.
+    """
+    if WORD not in text:
+        return
+    begins = list(re.finditer(_BEGIN, text))
+    limits = [*(found.start() for found in begins), len(text)][1:]
+    end = 0
+    for begin, limit in zip(begins, limits, strict=True):
+        start = begin.end()
+        if end >= 0 and end < start:
+            end = text.find(_END, start)
+        if 0 <= end < limit and end - start <= LONGEST:
+            stop = end
+        else:
+            lines = re.compile(_LINES).match(text, start, limit)
+            stop = lines.end() if lines else start
+        start, stop = _trimmed(text, start, stop)
+        plain = re.sub(_NO_KEY, "", text[start:stop])
+        if len(plain) >= FEWEST and re.search(_RUN, text[start:stop]):
+            yield start, stop, plain
+
+
+def _trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
+    """Leave the line ends and quotes at both edges where they are."""
+    head = re.compile(_EDGE).match(text, start, stop)
+    start = head.end() if head else start
+    while stop > start and text[stop - 1] in " \t\r\n\"'+,":
+        stop -= 1
+    if text[start:stop].endswith(("\\n", "\\r")):
+        stop -= 2
+    return start, stop

@@ -1,0 +1,292 @@
+"""The shapes of secrets: what a credential looks like by its vendor's own prefix, or by where it stands; pure.
+
+INVARIANT: each pattern goes through a text in linear time. What it repeats is bounded, or is taken whole and kept
+(possessive) with nothing required after it; a test runs each of them over a megabyte that is made against it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+
+from harness.record import Record
+from harness.redaction_checks import (
+    has_digit,
+    has_token_header,
+    is_apart,
+    is_bare_chance,
+    is_basic_pair,
+    is_chance,
+    is_filler,
+    is_long_chance,
+    is_password,
+    segment_before,
+    stands_for_number,
+)
+from harness.redaction_keys import WORD, key_blocks
+
+Check = Callable[[str], bool]
+
+
+class Span(Record):
+    """A secret in a text."""
+
+    start: int
+    end: int
+    rule: str
+    plain: str
+    """What its mark is computed from: the secret without the encoding that it stands in."""
+
+
+class Shape(Record):
+    """One rule: a text that holds none of its words is not looked at any closer."""
+
+    rule: str
+    words: tuple[str, ...]
+    """One of them is in every text that the pattern finds; in small letters if it is `folded`."""
+    pattern: str
+    """Its first group is the secret, else all of it."""
+    folded: bool = False
+    """Whether capitals count as small letters."""
+    apart: bool = False
+    """Whether no letter or digit may stand right before it."""
+    check: Check | None = None
+    """Says of the secret whether it is one."""
+    before: Check | None = None
+    """Says of the word right before the match whether that fits."""
+
+
+KEY_BLOCK = "key_block"
+"""The rule of private keys in text, which code finds."""
+
+_BREAK = r"""[\s"'\\:=,>]"""
+_HEX = "[0-9a-f]"
+_IN_WORD = "[A-Za-z0-9_-]"
+# The name of what is assigned. It begins with a letter of few, so that most of a text is passed over at once; what a word
+# must follow, or must not (the token of a page of results is no secret), is looked at once it is found.
+_PAGE_TOKENS = "".join(
+    rf"(?<!{word}token)" for word in ("next", "next[_-]", "page", "page[_-]", "continuation", "publickey")
+)
+_SECRET_KEYS = "|".join(
+    rf"(?<={kind}key)|(?<={kind}[_-]key)"
+    for kind in "api access private auth encryption signing master admin account shared service".split()
+)
+_NAME = (
+    rf"(?:secret|token{_PAGE_TOKENS}|passw(?:or)?d|passphrase|pwd|credential|key(?:{_SECRET_KEYS}))"
+    r"[a-z0-9_-]{0,24}"
+)
+
+SHAPES: tuple[Shape, ...] = (
+    # The vendors' documented prefixes; where a vendor documents a length, that length.
+    # docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html
+    Shape(rule="aws_access_key", words=("AKIA", "ASIA"), pattern=r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])", apart=True),
+    Shape(
+        rule="aws_secret_key",
+        words=("secret",),
+        pattern=rf"secret[_-]?(?:access[_-]?)?key(?:{_BREAK}{{1,12}})([a-z0-9/+]{{40}})(?![a-z0-9/+=])",
+        folded=True,
+        check=is_long_chance,
+    ),
+    # github.blog/2021-04-05-behind-githubs-new-authentication-token-formats
+    Shape(rule="github", words=("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), pattern=r"gh[pousr]_[A-Za-z0-9_]{36,255}"),
+    Shape(rule="github", words=("github_pat_",), pattern=r"github_pat_[A-Za-z0-9_]{22,255}"),
+    # docs.gitlab.com/security/tokens (token prefixes)
+    Shape(
+        rule="gitlab",
+        words=(
+            "glpat-",
+            "gldt-",
+            "glrt-",
+            "glrtr-",
+            "glcbt-",
+            "glptt-",
+            "glft-",
+            "glsoat-",
+            "glimt-",
+            "glagent-",
+            "gloas-",
+        ),
+        pattern=r"gl(?:pat|dt|rtr?|cbt|ptt|ft|soat|imt|agent|oas)-(?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9])){20,320}",
+    ),
+    # The prefixes of the keys that these vendors hand out.
+    Shape(rule="anthropic", words=("sk-ant-",), pattern=rf"sk-ant-{_IN_WORD}{{20,256}}"),
+    Shape(
+        rule="openai",
+        words=("sk-",),
+        pattern=rf"sk-(?:(?:proj|svcacct|admin|None|or-v1)-{_IN_WORD}{{20,256}}|(?!ant-)[A-Za-z0-9]{{20,128}})",
+        apart=True,
+        check=has_digit,
+    ),
+    Shape(rule="groq", words=("gsk_",), pattern=r"gsk_[A-Za-z0-9]{40,64}(?![A-Za-z0-9])", apart=True),
+    Shape(rule="xai", words=("xai-",), pattern=r"xai-[A-Za-z0-9]{60,100}(?![A-Za-z0-9])", apart=True),
+    Shape(rule="perplexity", words=("pplx-",), pattern=r"pplx-[A-Za-z0-9]{40,64}(?![A-Za-z0-9])", apart=True),
+    Shape(rule="replicate", words=("r8_",), pattern=r"r8_[A-Za-z0-9]{37,40}(?![A-Za-z0-9])", apart=True),
+    # huggingface.co/docs/hub/security-tokens
+    Shape(rule="hugging_face", words=("hf_",), pattern=r"hf_[A-Za-z0-9]{34,40}(?![A-Za-z0-9])", apart=True),
+    # cloud.google.com/docs/authentication/api-keys, and Google's OAuth 2.0 pages
+    Shape(rule="google_api_key", words=("AIza",), pattern=rf"AIza{_IN_WORD}{{35}}(?!{_IN_WORD})", apart=True),
+    Shape(rule="google_oauth", words=("ya29.",), pattern=r"ya29\.[A-Za-z0-9_-]{20,2048}", apart=True),
+    Shape(rule="google_oauth", words=("GOCSPX-",), pattern=rf"GOCSPX-{_IN_WORD}{{28}}(?!{_IN_WORD})"),
+    # docs.slack.dev/authentication/tokens; docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
+    Shape(
+        rule="slack",
+        words=("xox", "xapp-"),
+        pattern=r"x(?:ox[abceoprs](?:\.xox[bp])?|app)-(?=[A-Za-z0-9-]{0,20}[0-9])[A-Za-z0-9-]{10,255}",
+        apart=True,
+    ),
+    Shape(
+        rule="slack_webhook",
+        words=("hooks.slack.com",),
+        pattern=r"hooks\.slack\.com(?:\\?/)(?:services|workflows|triggers)(?:\\?/)([A-Za-z0-9+/\\_-]{20,128})",
+    ),
+    # docs.stripe.com/keys; docs.stripe.com/webhooks
+    Shape(
+        rule="stripe",
+        words=("k_live_", "k_test_"),
+        pattern=r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,255}",
+        apart=True,
+    ),
+    Shape(rule="stripe", words=("whsec_",), pattern=r"whsec_[A-Za-z0-9+/]{32,64}", apart=True),
+    # github.blog/2021-09-23-announcing-npms-new-access-token-format
+    Shape(rule="npm", words=("npm_",), pattern=r"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])", apart=True),
+    # pypi.org/help/#apitoken: `pypi-` and a macaroon, whose first bytes are always the same
+    Shape(rule="pypi", words=("pypi-AgE",), pattern=rf"pypi-AgE{_IN_WORD}{{30,512}}"),
+    Shape(rule="rubygems", words=("rubygems_",), pattern=rf"rubygems_{_HEX}{{48}}(?![A-Za-z0-9])"),
+    # docs.docker.com/security/access-tokens
+    Shape(rule="docker", words=("dckr_",), pattern=rf"dckr_[po]at_{_IN_WORD}{{20,64}}"),
+    # docs.sendgrid.com (API keys): `SG.`, 22 and 43 characters
+    Shape(rule="sendgrid", words=("SG.",), pattern=rf"SG\.{_IN_WORD}{{16,32}}\.{_IN_WORD}{{32,64}}", apart=True),
+    # twilio.com/docs/glossary/what-is-a-sid: `SK` and 32 hexadecimal digits
+    Shape(rule="twilio", words=("SK",), pattern=rf"SK{_HEX}{{32}}(?![A-Za-z0-9])", apart=True),
+    # core.telegram.org/bots/api#authorizing-your-bot; the number before the colon is the bot's name
+    Shape(rule="telegram", words=(":AA",), pattern=rf":(AA{_IN_WORD}{{33}})(?!{_IN_WORD})(?<=[0-9]{{8}}:.{{35}})"),
+    # docs.discord.com/developers/reference#authentication; the part before the first point is the bot's number
+    Shape(
+        rule="discord",
+        words=(".",),
+        pattern=rf"\.(?<={_IN_WORD}{{24}}\.)({_IN_WORD}{{6}}\.{_IN_WORD}{{27,40}})",
+        before=stands_for_number,
+    ),
+    Shape(
+        rule="discord_webhook",
+        words=("/webhooks/",),
+        pattern=rf"/webhooks/[0-9]{{17,20}}/({_IN_WORD}{{60,80}})",
+    ),
+    # learn.microsoft.com/azure/storage/common/storage-configure-connection-string; .../storage-sas-overview
+    Shape(
+        rule="azure_key",
+        words=("AccountKey=", "SharedAccessKey="),
+        pattern=r"(?:Account|SharedAccess)Key=([A-Za-z0-9+/]{43,86}={1,2})",
+    ),
+    Shape(rule="azure_sas", words=("sig=",), pattern=r"sig=((?:[A-Za-z0-9/+_-]|%2[BFbf]){43}(?:=|%3[Dd]))", apart=True),
+    Shape(rule="digitalocean", words=("_v1_",), pattern=rf"do[oprt]_v1_{_HEX}{{64}}(?![A-Za-z0-9])"),
+    # docs.databricks.com/dev-tools/auth/pat
+    Shape(rule="databricks", words=("dapi",), pattern=rf"dapi{_HEX}{{32}}(?:-[0-9])?(?![A-Za-z0-9])", apart=True),
+    # shopify.dev/docs/apps/auth (access tokens)
+    Shape(rule="shopify", words=("shp",), pattern=r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}(?![A-Za-z0-9])"),
+    Shape(rule="mailgun", words=("key-",), pattern=rf"key-(?<![_-]key-){_HEX}{{32}}(?![A-Za-z0-9])", apart=True),
+    # developer.hashicorp.com/vault/docs/concepts/tokens
+    Shape(rule="vault", words=("hvs.", "hvb.", "hvr."), pattern=rf"hv[sbr]\.{_IN_WORD}{{24,512}}", apart=True),
+    # C2SP.org/age
+    Shape(rule="age", words=("AGE-SECRET-KEY-",), pattern=r"AGE-SECRET-KEY-(?:PQ-)?1[A-Z0-9]{50,80}"),
+    Shape(rule="linear", words=("lin_api_",), pattern=r"lin_api_[A-Za-z0-9]{40}(?![A-Za-z0-9])"),
+    Shape(rule="tailscale", words=("tskey-",), pattern=r"tskey-[a-z]{2,10}-[A-Za-z0-9]{6,40}-[A-Za-z0-9]{16,64}"),
+    Shape(rule="grafana", words=("glsa_",), pattern=r"glsa_[A-Za-z0-9]{32}_[0-9a-fA-F]{8}"),
+    Shape(rule="atlassian", words=("ATATT3",), pattern=r"ATATT3[A-Za-z0-9_=-]{40,320}"),
+    # Where it stands.
+    # RFC 7519; RFC 7515: the header says how it is signed
+    Shape(
+        rule="jwt",
+        words=("eyJ",),
+        pattern=rf"eyJ{_IN_WORD}*+(?:\.{_IN_WORD}++){{0,4}}+",
+        check=has_token_header,
+    ),
+    # RFC 6750, section 2.1; RFC 7617, section 2
+    Shape(
+        rule="bearer",
+        words=("bearer",),
+        pattern=r"bearer(?:\s|\\u0020|%20|\+){1,4}([a-z0-9._~+/-]{16,4096}={0,2})",
+        folded=True,
+        check=is_chance,
+    ),
+    Shape(
+        rule="basic",
+        words=("basic",),
+        pattern=r"basic(?:\s|\\u0020|%20|\+){1,4}([a-z0-9+/]{8,1024}={0,2})(?![a-z0-9+/=])",
+        folded=True,
+        check=is_basic_pair,
+    ),
+    # RFC 3986, section 3.2.1
+    Shape(
+        rule="url_password",
+        words=(":/", ":\\/"),
+        pattern=r""":(?:\\?/){2}[^\s/:@"'<>\\|]{0,128}:([^\s/@"'<>\\|]{1,256})@[A-Za-z0-9\[$%{]""",
+        check=is_password,
+    ),
+    # ftp(1), of netrc
+    Shape(
+        rule="netrc",
+        words=("machine",),
+        pattern=r"machine\s{1,8}\S{1,253}\s{1,8}login\s{1,8}\S{1,128}\s{1,8}password\s{1,8}([^\s\\\"']{4,256})",
+        folded=True,
+        check=is_password,
+    ),
+    Shape(
+        rule="assigned",
+        words=("secret", "token", "passw", "passphrase", "pwd", "credential", "key"),
+        pattern=_NAME
+        + r"""(?:\\{0,4}["'])?\s{0,8}(?:=>|:=|=|:)\s{0,8}(?:\\{0,4}["'])([^\s"'\\]{12,4096})(?:\\{0,4}["'])""",
+        folded=True,
+        check=is_chance,
+    ),
+    Shape(
+        rule="assigned",
+        words=("secret", "token", "passw", "passphrase", "pwd", "credential", "key"),
+        pattern=_NAME + r"""(?:=|:\s{1,4})([a-z0-9_+/.~!@#%^*-]{20,4096}={0,2})(?=[\s"'\\,;&]|$)""",
+        folded=True,
+        check=is_bare_chance,
+    ),
+    Shape(rule=KEY_BLOCK, words=(WORD,), pattern=""),
+)
+
+
+def shapes_for(text: str) -> tuple[Shape, ...]:
+    """Return the shapes that may find something in `text`, or in a part of it."""
+    folded = _folded(text)
+    return tuple(shape for shape in SHAPES if any(word in (folded if shape.folded else text) for word in shape.words))
+
+
+def shape_spans(text: str, shapes: Sequence[Shape]) -> Iterator[Span]:
+    """Yield the secrets in `text` that these shapes find; they may overlap."""
+    folded = _folded(text)
+    for shape in shapes:
+        looked_at = folded if shape.folded else text
+        if shape.rule == KEY_BLOCK:
+            yield from (Span(start=a, end=b, rule=KEY_BLOCK, plain=plain) for a, b, plain in key_blocks(text))
+        elif any(word in looked_at for word in shape.words):
+            yield from _found(shape, text, looked_at)
+
+
+def _found(shape: Shape, text: str, looked_at: str) -> Iterator[Span]:
+    for found in _compiled(shape.pattern).finditer(looked_at):
+        start, end = found.span(1 if found.re.groups else 0)
+        secret = text[start:end]
+        if is_filler(secret) or (shape.apart and not is_apart(text, found.start())):
+            continue
+        if shape.before is not None and not shape.before(segment_before(text, found.start())):
+            continue
+        if shape.check is None or shape.check(secret):
+            yield Span(start=start, end=end, rule=shape.rule, plain=secret)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Only now: compiling all of them takes longer than many a command."""
+    return re.compile(pattern)
+
+
+def _folded(text: str) -> str:
+    """Return `text` in small letters, each at its place: one capital of Unicode becomes two (SpecialCasing.txt)."""
+    low = text.lower()
+    return low if len(low) == len(text) else text.replace("\u0130", "i").lower()
