@@ -11,12 +11,12 @@ import hashlib
 import json
 import os
 import random
-import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from statistics import median
 from typing import TypeAlias
 
 Fields: TypeAlias = dict[str, object]
@@ -33,6 +33,13 @@ _encode = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", "
 POLICY = "/home/ann/.config/harness/policy.toml"
 RULES = tuple((f"rule-{n}", f"rule rule-{n} ({POLICY}:{20 + 9 * n})") for n in range(40))
 TOOLS = ("bash", "read_file", "edit_file", "write_file")
+PARSE = """\
+import json, sys
+with open(sys.argv[1], "rb") as log:
+    for line in log:
+        json.loads(line)
+"""
+QUERY = "SELECT tool, status, count(*), sum(duration_ms) FROM records WHERE kind = 'outcome' GROUP BY ALL ORDER BY ALL"
 DIGEST = hashlib.sha256(b"").hexdigest()
 
 
@@ -57,20 +64,26 @@ def long_log(path: str, records: int = RECORDS) -> None:
 
 def _session(chance: random.Random, left: int) -> Iterator[tuple[str, Fields]]:
     """Yield kinds and fields of one session: at most `left` records and its end."""
-    started = {
+    started: Fields = {
         "harness": "0.1.0", "model": "m", "mode": "repl", "workspace": "/home/ann/project", "policy": "own",
         "policy_sha256": DIGEST, "policy_files": [], "tools": list(TOOLS), "system": "You are ...", "confinement": "full",
     }  # fmt: skip
     yield "session_started", started
     yield "user_message", {"text": "go on"}
-    count = 2
+    written = 2
+    counts: dict[str, int] = {}
     for call in range(1, CALLS_IN_A_SESSION + 1):
         records = list(_call(chance, call))
-        if count + len(records) >= left:
+        if written + len(records) >= left:
             break
-        count += len(records)
-        yield from records
-    yield "session_ended", {"stop": "completed", "detail": "", "input_tokens": 1, "output_tokens": 1, "counts": {}}
+        written += len(records)
+        for kind, fields in records:
+            names = ["calls"] if kind == "call_proposed" else []
+            names += [f"{field}_{fields[field]}" for field in ("decision", "answer", "status") if field in fields]
+            for name in names:
+                counts[name] = counts.get(name, 0) + 1
+            yield kind, fields
+    yield "session_ended", {"stop": "completed", "detail": "", "input_tokens": 1, "output_tokens": 1, "counts": counts}
 
 
 def _call(chance: random.Random, call: int) -> Iterator[tuple[str, Fields]]:
@@ -116,3 +129,74 @@ def _call(chance: random.Random, call: int) -> Iterator[tuple[str, Fields]]:
         **end, "status": status, "content": text, "duration_ms": chance.randint(1, 5000), "output_bytes": len(text),
         "truncated": False, "exit_code": 0 if status == "ok" else 1,
     }  # fmt: skip
+
+
+def wall(command: Sequence[str], folder: str) -> tuple[float, int]:
+    """Return the seconds that a process takes, and the most memory in MB that it held at once."""
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, cwd=folder, env={**os.environ, "XDG_STATE_HOME": folder}
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} exited with {process.returncode}")
+    return time.perf_counter() - started, usage.ru_maxrss // 1024
+
+
+def row(name: str, value: str, floor: str, goal: str) -> None:
+    """Print one line of the table."""
+    print(f"{name:44} {value:>20} {floor:>28}   {goal}")
+
+
+def start_up(log: str, folder: str, runs: int = 11) -> None:
+    """A question to a small log against the bare interpreter."""
+    commands = {"pass": [sys.executable, "-c", "pass"]}
+    commands |= {words[0]: [*HARNESS, "audit", *words] for words in (("list",), ("stats", log))}
+    times: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(runs):
+        for name, command in commands.items():
+            times[name].append(wall(command, folder)[0])
+    floor = median(times.pop("pass"))
+    for name, seconds in times.items():
+        ratio = f"{median(seconds) / floor:.2f} times pass ({floor * 1e3:.0f} ms)"
+        row(f"start: audit {name}", f"{median(seconds) * 1e3:.0f} ms", ratio, "<= 2.5 times")
+
+
+def counting(log: str, folder: str, records: int) -> None:
+    """The statistics of the long log, counted here and by DuckDB, against parsing every line of it."""
+    floor = wall([sys.executable, "-c", PARSE, log], folder)[0]
+    goals = {"stats": "< 10 s", "stats --sql": "< 2 s", "stats --sql QUERY": ""}
+    commands: dict[str, tuple[str, ...]] = {
+        "stats": (),
+        "stats --sql": ("--sql",),
+        "stats --sql QUERY": ("--sql", QUERY),
+    }
+    for name, words in commands.items():
+        try:
+            seconds, memory = wall([*HARNESS, "audit", "stats", log, *words], folder)
+        except SystemExit as error:
+            row(name, str(error)[-40:], "", "")
+            continue
+        against = f"{seconds / floor:.2f} times json ({floor:.1f} s)"
+        row(f"{name}, {records} records", f"{seconds:.2f} s, {memory} MB", against, goals[name])
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=RECORDS)
+    parser.add_argument("--log", help="the long log: kept, and made first where it is missing")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        small, log = os.path.join(folder, "small.jsonl"), arguments.log or os.path.join(folder, "long.jsonl")
+        long_log(small, 500)
+        if not os.path.exists(log):
+            long_log(log, arguments.records)
+        print(f"{log}: {os.path.getsize(log) // 1_000_000} MB\n")
+        start_up(small, folder)
+        counting(os.path.abspath(log), folder, arguments.records)
+
+
+if __name__ == "__main__":
+    main()

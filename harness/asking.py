@@ -142,6 +142,8 @@ def _logged(run: Run, response: ModelResponse) -> dict[str, JsonValue]:
         fields["cached_tokens"] = usage.cached_tokens
     if usage.unreported:
         fields["unreported"] = usage.unreported
+    if response.client:
+        fields["client"] = response.client
     if response.echo:
         fields["echo"] = response.echo
     return fields

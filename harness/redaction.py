@@ -135,7 +135,9 @@ class Redactor:
         flat = unwrapped(text) if self._wrappable else text
         return _Search(
             forms=tuple(known for known in self._known if known[0] in text),
-            wrapped=tuple(known for known in self._wrappable if known[0] in flat) if flat is not text else (),
+            wrapped=tuple(known for known in self._wrappable if flat.count(known[0]) > text.count(known[0]))
+            if flat is not text
+            else (),
             shapes=shapes_for(text) if self._shapes else (),
         )
 

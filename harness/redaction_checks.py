@@ -61,7 +61,7 @@ def is_chance(value: str, least: int = 12) -> bool:
         return False
     digits = sum(character.isdigit() for character in value)
     letters = sum(character.isalpha() for character in value)
-    if digits < 2 or letters < 2:
+    if digits < 1 or letters < 2:
         return False
     return bits(value) >= MIN_BITS and _changes(value) >= 0.2
 

@@ -1,4 +1,4 @@
-"""What the tests of the program share: the real program in a process, a scripted server, folders of its own."""
+"""What the tests share: the real program in a process, a scripted server, folders of its own; a look at every log."""
 
 from __future__ import annotations
 
@@ -16,6 +16,16 @@ import pytest
 
 from harness.models.loopback import ScriptServer
 from harness.models.scripted import Player, Script
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+if HERE not in sys.path:
+    sys.path.insert(0, HERE)
+
+from log_census import Census  # noqa: E402 - lies beside this file
+
+CENSUS = pytest.StashKey[Census]()
+LEAST_RECORDS = 20_000
+"""How many records the whole suite writes at the very least into folders that its tests leave behind."""
 
 LogRecord = dict[str, object]
 
@@ -116,3 +126,40 @@ def in_workspace(program: Program) -> Callable[[str, str], Path]:
         return path
 
     return write
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin to count the records of action logs."""
+    config.stash[CENSUS] = Census()
+
+
+@pytest.fixture(autouse=True)
+def every_record_fits_the_schema(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Hold each record of each action log that a test leaves in its folder against the schema.
+
+    A test that writes by hand what no harness writes says so: `forges_logs`.
+    """
+    if "tmp_path" not in request.fixturenames or request.node.get_closest_marker("forges_logs"):
+        yield
+        return
+    folder = request.getfixturevalue("tmp_path")
+    yield
+    assert list(request.config.stash[CENSUS].problems(str(folder))) == []
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run of the whole suite in which hardly any record was looked at: the check must not be empty."""
+    census, options = session.config.stash[CENSUS], session.config.option
+    whole = session.config.args_source is pytest.Config.ArgsSource.TESTPATHS and not options.collectonly
+    if not whole or options.keyword or options.markexpr or session.exitstatus != pytest.ExitCode.OK:
+        return
+    if census.records < LEAST_RECORDS or census.missing():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how many records were looked at, and of which kinds there was none."""
+    census = config.stash[CENSUS]
+    if census.logs:
+        missing = f"; none of the kinds {', '.join(census.missing())}" if census.missing() else ""
+        terminalreporter.write_line(f"{census.told()}{missing}")

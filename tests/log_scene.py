@@ -1,10 +1,35 @@
-"""What tests that write an action log without an agent share: the record with which its session begins."""
+"""What tests that write an action log without an agent share: records of which a test says only what it is about."""
 
 from __future__ import annotations
 
-from harness.action_log import ActionLog
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from harness.action_log import NO_PREVIOUS, ActionLog
+from harness.actions import JsonValue
 from harness.log_check import Verification, verify
+from harness.log_order import LogRecord
+from harness.log_schema import RECORDS
 from harness.policy import Policy
+
+Step = tuple[str, Mapping[str, JsonValue]]
+"""A kind, and fields."""
+
+DIGEST = "d" * 64
+"""Of every argument, policy and preview in a record that was filled in: they agree, where a test says nothing else."""
+_PLAIN: Mapping[str, JsonValue] = {
+    "text": "",
+    "count": 0,
+    "whole": 0,
+    "number": 0,
+    "flag": False,
+    "digest": DIGEST,
+    "counts": {},
+    "effects": {
+        "network": False, "unasked": False, "granted": [], "enforcement": "landlock", "read": None, "write": [],
+    },
+}  # fmt: skip
 
 
 def begun(log: ActionLog, policy: Policy) -> ActionLog:
@@ -26,3 +51,52 @@ def proved(path: str, head: str | None = None) -> Verification:
         open_sessions=found.open_sessions,
         passed_head=found.passed_head,
     )
+
+
+def filled(kind: str, fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return `fields`, and plain values for what a record of that kind must have besides."""
+    table = RECORDS.get(kind, {})
+    made = {name: _plain_value(word) for name, word in table.items() if not name.endswith("?")}
+    if "policy_sha256?" in table and fields.get("decision") != "none":  # what was judged was judged by some policy
+        made["policy_sha256"] = DIGEST
+    return made | dict(fields)
+
+
+def _plain_value(word: str) -> JsonValue:
+    if word.endswith("|null"):
+        return None
+    if word.startswith("list of "):
+        return []
+    return word.split()[2] if word.startswith("one of ") else _PLAIN[word]
+
+
+def append_filled(log: ActionLog, steps: Iterable[Step]) -> list[LogRecord]:
+    """Write `steps` with the real writer, filled in; return the records as they were written."""
+    return [log.append(kind, filled(kind, fields)) for kind, fields in steps]
+
+
+def forged(steps: Sequence[Step], *, session: str = "s") -> list[bytes]:
+    """Return lines, newlines included, in the right form and with the right chain: only what they say can be wrong.
+
+    A step's fields are filled in, and count for more than what the log says of itself.
+    """
+    previous, lines = NO_PREVIOUS, []
+    for seq, (kind, fields) in enumerate(steps):
+        common = {
+            "v": 1, "seq": seq, "time": "1970-01-01T00:00:00.000000Z", "mono_ns": seq, "session": session, "kind": kind,
+            "prev": previous,
+        }  # fmt: skip
+        line = encoded({**common, **filled(kind, fields)})
+        previous = digest(line)
+        lines.append(line + b"\n")
+    return lines
+
+
+def encoded(record: Mapping[str, object]) -> bytes:
+    """Return a record in the form in which logs hold it: JSON in ASCII, sorted, without blanks."""
+    return json.dumps(record, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def digest(line: bytes) -> str:
+    """Return what the line after `line` holds as `prev`."""
+    return hashlib.sha256(line).hexdigest()

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from log_scene import Step, append_filled, digest, filled, forged, proved
 
 from harness.action_log import NO_PREVIOUS, ActionLog, parse_line, read_log
 from harness.actions import JsonValue
 from harness.errors import LogError
 from harness.log_check import Verification, verify
 from harness.log_order import LogRecord
-from tests.log_scene import proved
-
-Step = tuple[str, Mapping[str, JsonValue]]
+from harness.redaction import MIN_SECRET_CHARACTERS, is_redacted
+from harness.redaction_forms import is_ordinary
 
 START: Step = ("session_started", {})
 PROPOSED: Step = ("call_proposed", {"call": 1})
@@ -50,25 +50,25 @@ def write_log(path: Path, steps: Sequence[Step] = WHOLE_RUN, *, session: str = "
     """Write a log with the real writer; return its session."""
     log = ActionLog.open(str(path))
     log.session = session or log.session
-    for kind, fields in steps:
-        log.append(kind, fields)
+    append_filled(log, steps)
     log.close()
     return log.session
 
 
-def digest(line: bytes) -> str:
-    return hashlib.sha256(line).hexdigest()
-
-
 def forge(path: Path, steps: Sequence[Step]) -> None:
     """Write a log by hand whose chain is right, so that only what the records say can be wrong."""
-    previous, lines = NO_PREVIOUS, []
-    for seq, (kind, fields) in enumerate(steps):
-        common = {"v": 1, "seq": seq, "time": "t", "session": "s", "kind": kind, "prev": previous}
-        line = json.dumps({**common, **fields}).encode()
-        previous = digest(line)
-        lines.append(line + b"\n")
-    path.write_bytes(b"".join(lines))
+    path.write_bytes(b"".join(forged(steps)))
+
+
+def masked(value: JsonValue) -> Any:
+    """Return a value of a record with every mark of a known secret as `[masked]`: which mark it is, its key decides."""
+    return json.loads(re.sub(r"\[redacted:known:[0-9a-f]{8}\]", "[masked]", json.dumps(value)))
+
+
+def is_looked_for(secret: str) -> bool:
+    """Say whether a value is masked: not what is so short or ordinary that nothing could be read any more."""
+    plain = secret.strip()
+    return len(plain) >= MIN_SECRET_CHARACTERS and not is_ordinary(plain)
 
 
 def texts(value: JsonValue) -> list[str]:
@@ -94,18 +94,18 @@ def path(tmp_path: Path) -> Path:
 
 def test_records_are_chained_numbered_and_stamped(path: Path) -> None:
     """The whole file, byte by byte, from a fixed clock."""
-    times = iter((0.0, 1.9999996))
-    log = ActionLog.open(str(path), clock=lambda: next(times))
+    times, ticks = iter((0.0, 1.9999996)), iter((7, 8))
+    log = ActionLog.open(str(path), clock=lambda: next(times), monotonic_ns=lambda: next(ticks))
     log.session = "abc"
-    log.append("session_started", {"model": "m"})
-    log.append("session_ended", {"stop": "completed"}, sync=True)
+    log.append("session_started", {"harness": "h", "model": "m"})
+    log.append("session_ended", {"stop": "completed", "detail": ""}, sync=True)
     first = (
-        b'{"kind":"session_started","model":"m","prev":"' + b"0" * 64 + b'","seq":0,"session":"abc",'
-        b'"time":"1970-01-01T00:00:00.000000Z","v":1}'
+        b'{"harness":"h","kind":"session_started","model":"m","mono_ns":7,"prev":"' + b"0" * 64 + b'","seq":0,'
+        b'"session":"abc","time":"1970-01-01T00:00:00.000000Z","v":1}'
     )
     second = (
-        b'{"kind":"session_ended","prev":"' + digest(first).encode() + b'","seq":1,"session":"abc",'
-        b'"stop":"completed","time":"1970-01-01T00:00:02.000000Z","v":1}'
+        b'{"detail":"","kind":"session_ended","mono_ns":8,"prev":"' + digest(first).encode() + b'","seq":1,'
+        b'"session":"abc","stop":"completed","time":"1970-01-01T00:00:02.000000Z","v":1}'
     )
     assert path.read_bytes() == first + b"\n" + second + b"\n"
     assert (log.count, log.head) == (2, digest(second))
@@ -118,21 +118,23 @@ def test_append_returns_and_shows_what_it_wrote(path: Path) -> None:
     seen: list[LogRecord] = []
     log = ActionLog.open(str(path), secrets=["hunter2-hunter2"])
     log.observers.append(seen.append)
-    returned = [log.append("session_started", {"n": 1}), log.append("error", {"message": "key hunter2-hunter2!"})]
+    returned = append_filled(log, [("session_started", {"n": 1}), ("error", {"message": "key hunter2-hunter2!"})])
     log.close()
     assert returned == seen == list(read_log(str(path)))
-    assert returned[1]["message"] == "key [masked]!"
+    assert masked(returned[1]["message"]) == "key [masked]!"
+    assert returned[1]["masked"] == {"known": 1}
 
 
 def test_fields_cannot_overwrite_what_the_log_says_of_itself(path: Path) -> None:
     """A caller's `seq`, `prev`, `kind` and the like do not count."""
     log = ActionLog.open(str(path))
-    record = log.append(
-        "session_started", {"seq": 7, "prev": "x", "kind": "intent", "v": 9, "session": "y", "time": ""}
-    )
+    fields: dict[str, JsonValue] = {"seq": 7, "prev": "x", "kind": "intent", "v": 9, "session": "y", "time": ""}
+    record = log.append("session_started", filled("session_started", {**fields, "mono_ns": -1}))
     log.close()
     assert (record["seq"], record["prev"], record["kind"], record["v"]) == (0, NO_PREVIOUS, "session_started", 1)
     assert record["session"] == log.session
+    assert record["time"] != ""
+    assert record["mono_ns"] != -1
     assert verify(str(path)).broken_line is None
 
 
@@ -141,8 +143,7 @@ def test_a_record_is_in_the_file_before_observers_see_it(path: Path) -> None:
     lengths: list[int] = []
     log = ActionLog.open(str(path))
     log.observers.append(lambda record: lengths.append(len(list(read_log(str(path))))))
-    for kind, fields in WHOLE_RUN:
-        log.append(kind, fields)
+    append_filled(log, WHOLE_RUN)
     log.close()
     assert lengths == [1, 2, 3, 4, 5, 6]
 
@@ -156,8 +157,7 @@ def test_an_observer_that_raises_harms_neither_the_log_nor_the_others(path: Path
 
     log = ActionLog.open(str(path))
     log.observers += [fail, seen.append]
-    for kind, fields in WHOLE_RUN:
-        log.append(kind, fields)
+    append_filled(log, WHOLE_RUN)
     log.close()
     assert [record["kind"] for record in seen] == [kind for kind, _ in WHOLE_RUN]
     assert proved(str(path)) == Verification(records=6, head=log.head)
@@ -170,12 +170,12 @@ def test_an_observer_that_is_interrupted_leaves_a_log_that_goes_on(path: Path) -
         raise KeyboardInterrupt
 
     log = ActionLog.open(str(path))
-    log.append("session_started", {})
+    append_filled(log, [START])
     log.observers.append(interrupted)
     with pytest.raises(KeyboardInterrupt):
         log.append("user_message", {"text": "x"})
     log.observers.clear()
-    log.append("session_ended", {})
+    append_filled(log, [END])
     log.close()
     assert proved(str(path)) == Verification(records=3, head=log.head)
 
@@ -188,12 +188,12 @@ def test_an_observer_that_is_interrupted_leaves_a_log_that_goes_on(path: Path) -
 def test_what_is_no_json_is_a_log_error_and_leaves_no_trace(path: Path, fields: dict[str, JsonValue]) -> None:
     """The record is not written, and nothing is ever after: something ran on that could not be recorded."""
     log = ActionLog.open(str(path))
-    log.append("session_started", {})
+    append_filled(log, [START])
     before = path.read_bytes()
     with pytest.raises(LogError, match="cannot be written"):
-        log.append("error", fields)
+        log.append("error", filled("error", fields))
     with pytest.raises(LogError, match="closed"):
-        log.append("error", {})
+        append_filled(log, [("error", {})])
     assert path.read_bytes() == before
     log.close()
 
@@ -201,12 +201,12 @@ def test_what_is_no_json_is_a_log_error_and_leaves_no_trace(path: Path, fields: 
 def test_a_closed_log_takes_nothing(path: Path) -> None:
     """Closing twice is fine; appending is an error and changes nothing."""
     log = ActionLog.open(str(path))
-    log.append("session_started", {})
+    append_filled(log, [START])
     log.close()
     log.close()
     before = path.read_bytes()
     with pytest.raises(LogError):
-        log.append("session_ended", {}, sync=True)
+        log.append("session_ended", filled("session_ended", {}), sync=True)
     assert path.read_bytes() == before
 
 
@@ -214,7 +214,7 @@ def test_lone_surrogates_and_control_characters_are_written_as_escapes(path: Pat
     """Any text is a record of one ASCII line, and comes back as it was."""
     text = "\ud800 \x00\x1b\n\u2028 é \U0001f600"
     log = ActionLog.open(str(path))
-    log.append("session_started", {"text": text})
+    append_filled(log, [("session_started", {"text": text})])
     log.close()
     data = path.read_bytes()
     assert (data.isascii(), data.count(b"\n")) == (True, 1)
@@ -249,7 +249,9 @@ def test_a_log_that_a_crash_left_open_is_continued(path: Path) -> None:
     crashed = write_log(path, (START, PROPOSED, AUTO, INTENT))
     write_log(path)
     head = digest(path.read_bytes().splitlines()[-1])
-    assert proved(str(path)) == Verification(records=10, head=head, unknown_calls=("1",), open_sessions=(crashed,))
+    assert proved(str(path)) == Verification(
+        records=10, head=head, unknown_calls=(f"{crashed}:1",), open_sessions=(crashed,)
+    )
 
 
 def test_a_second_writer_is_refused_in_this_process_and_in_another(path: Path) -> None:
@@ -260,7 +262,7 @@ def test_a_second_writer_is_refused_in_this_process_and_in_another(path: Path) -
     code = f"from harness.action_log import ActionLog; ActionLog.open({str(path)!r})"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "LogError: the action log is in use by another process" in other.stderr
-    log.append("session_started", {})
+    append_filled(log, [START])
     log.close()
     ActionLog.open(str(path)).close()
     assert verify(str(path)).records == 1
@@ -362,13 +364,14 @@ def test_what_is_not_a_log_to_go_on_with_is_refused_and_not_touched(
 
 UNREADABLE_FOLDER = """
 import os, sys
+import harness.redaction  # while this process may read it
 from harness.action_log import ActionLog
 from harness.log_check import verify
 os.chown(sys.argv[1], 65534, 65534) if os.geteuid() == 0 else None
 os.setuid(65534) if os.geteuid() == 0 else None
 os.chmod(sys.argv[1], 0o300)
 log = ActionLog.open(sys.argv[1] + "/log.jsonl")
-log.append("session_started", {}, sync=True)
+log.append("session_started", {"harness": "test"}, sync=True)
 print(verify(log.path).records)
 os.chmod(sys.argv[1], 0o700)
 """
@@ -398,7 +401,8 @@ def test_a_last_record_torn_at_any_byte_is_reported_and_costs_no_other(path: Pat
     expected = Verification(records=5, head=digest(lines[-2][:-1]), torn=True, open_sessions=(session,))
     for length in range(1, len(last)):
         path.write_bytes(whole + last[:length])
-        assert verify(str(path)) == expected, length
+        assert proved(str(path)) == expected, length
+        assert verify(str(path)).torn_bytes == length
         assert len(list(read_log(str(path)))) == 5
         with pytest.raises(LogError, match="does not end in a whole record"):
             ActionLog.open(str(path))
@@ -417,6 +421,7 @@ IS_NO_RECORD = "is not a record"
 NOT_CHAINED = "does not hold the hash of the line before"
 
 
+@pytest.mark.forges_logs
 @pytest.mark.parametrize(
     ("damage", "broken_line", "problem"),
     [
@@ -428,11 +433,16 @@ NOT_CHAINED = "does not hold the hash of the line before"
         (lambda x: [*x[:3], x[2], *x[3:]], 4, "has sequence number 2, not 3"),
         (lambda x: [*x, x[-1]], 7, "has sequence number 5, not 6"),
         (lambda x: [*x[:3], b"\n", *x[3:]], 4, IS_NO_RECORD),
-        (lambda x: [*x[:3], x[3].replace(b'{"call":1', b'{"call":1,"call":1'), *x[4:]], 4, IS_NO_RECORD),
+        (lambda x: [*x[:3], x[3].replace(b'"call":1', b'"call":1,"call":1'), *x[4:]], 4, IS_NO_RECORD),
         (lambda x: [*x[:3], x[3].replace(b'"call":1', b'"call":NaN'), *x[4:]], 4, IS_NO_RECORD),
         (lambda x: [*x[:3], x[3].replace(b'"call":1', b'"call":-Infinity'), *x[4:]], 4, IS_NO_RECORD),
         (lambda x: [*x[:3], x[3][:-1] + b" {}\n", *x[4:]], 4, IS_NO_RECORD),
-        (lambda x: [*x[:3], x[3].replace(b'"kind":"intent",', b""), *x[4:]], 4, IS_NO_RECORD),
+        (lambda x: [*x[:3], x[3].replace(b'"kind":"intent",', b""), *x[4:]], 4, "is of the unknown kind None"),
+        (lambda x: [*x[:3], re.sub(rb'"session":"[^"]*",', b"", x[3]), *x[4:]], 4, "lacks the field session"),
+        (lambda x: [*x[:3], re.sub(rb'"mono_ns":[0-9]*,', b"", x[3]), *x[4:]], 4, "lacks the field mono_ns"),
+        (lambda x: [*x[:3], re.sub(rb'"prev":"[^"]*",', b"", x[3]), *x[4:]], 4, NOT_CHAINED),
+        (lambda x: [*x[:3], x[3].replace(b'"seq":3,', b""), *x[4:]], 4, "has sequence number None, not 3"),
+        (lambda x: [*x[:3], x[3].replace(b',"v":1}', b"}"), *x[4:]], 4, "has version None, not 1"),
         (lambda x: [*x[:3], b"[]\n", *x[4:]], 4, IS_NO_RECORD),
         (lambda x: [*x[:3], b"[" * 100_000 + b"\n", *x[4:]], 4, IS_NO_RECORD),
         (lambda x: [*x[:3], b"\0" * 100 + b"\n", *x[4:]], 4, IS_NO_RECORD),
@@ -458,7 +468,12 @@ NOT_CHAINED = "does not hold the hash of the line before"
         "NaN",
         "Infinity",
         "bytes after the object",
-        "a common field missing",
+        "the kind missing",
+        "the session missing",
+        "the monotonic clock missing",
+        "the hash missing",
+        "the sequence number missing",
+        "the version missing",
         "an array",
         "an array too deep to read",
         "zeros, as a crash may leave them",
@@ -483,10 +498,10 @@ def test_every_changed_byte_shows_against_the_head(path: Path) -> None:
     session = write_log(path)
     data = path.read_bytes()
     sound = Verification(records=6, head=digest(data.splitlines()[-1]))
-    assert (verify(str(path)), len(session)) == (sound, 12)
+    assert (proved(str(path)), len(session)) == (sound, 12)
     for position in range(0, len(data), 3):
         path.write_bytes(data[:position] + bytes((data[position] ^ 1,)) + data[position + 1 :])
-        assert verify(str(path)) != sound, position
+        assert proved(str(path)) != sound, position
 
 
 def test_a_log_cannot_be_verified_through_what_is_no_file(tmp_path: Path) -> None:
@@ -534,7 +549,7 @@ def test_an_empty_log_is_whole(path: Path) -> None:
 )
 def test_every_road_that_the_gate_can_take_is_whole(path: Path, steps: Sequence[Step]) -> None:
     forge(path, steps)
-    found = verify(str(path))
+    found = proved(str(path))
     assert (found, found.records) == (Verification(records=len(steps), head=found.head), len(steps))
 
 
@@ -591,17 +606,14 @@ def test_what_the_gate_never_does_is_found_in_a_log_whose_chain_is_right(
 def test_an_intent_without_an_outcome_is_unknown_and_not_broken(path: Path) -> None:
     """It may have run: that is what an audit must be told, even where the session ended in order."""
     forge(path, (START, PROPOSED, AUTO, INTENT, END))
-    found = verify(str(path))
-    assert found == Verification(records=5, head=found.head, unknown_calls=("1",))
+    found = proved(str(path))
+    assert found == Verification(records=5, head=found.head, unknown_calls=("s:1",))
 
 
 def test_the_calls_of_two_sessions_are_not_confused(path: Path) -> None:
     """A permission in one session permits nothing in another."""
-    log = ActionLog.open(str(path))
-    for session, (kind, fields) in (("a", START), ("b", START), ("a", PROPOSED), ("a", AUTO), ("b", INTENT)):
-        log.session = session
-        log.append(kind, fields)
-    log.close()
+    of_two = (("a", START), ("b", START), ("a", PROPOSED), ("a", AUTO), ("b", INTENT))
+    forge(path, [(kind, {**fields, "session": session}) for session, (kind, fields) in of_two])
     assert verify(str(path)).problem == "is a intent of call 1 after nothing"
 
 
@@ -614,7 +626,7 @@ KEY = "sk-abcdefgh12345678"
     ("secret", "text", "shown"),
     [
         (KEY, f"export KEY={KEY}; echo {KEY}{KEY}", "export KEY=[masked]; echo [masked][masked]"),
-        ("nabcdefgh", "\nabcdefgh and nabcdefgh", "\nabcdefgh and [masked]"),
+        ("n4bcdefgh", "\n4bcdefgh and n4bcdefgh", "\n4bcdefgh and [masked]"),
         ("00e9abcdef", "éabcdef and 00e9abcdef", "éabcdef and [masked]"),
         ('with"quote\\and é', 'x with"quote\\and é y', "x [masked] y"),
         ("line one\nline two", "a line one\nline two b", "a [masked] b"),
@@ -632,27 +644,47 @@ KEY = "sk-abcdefgh12345678"
 def test_secrets_are_masked_in_texts_and_nothing_else_changes(path: Path, secret: str, text: str, shown: str) -> None:
     log = ActionLog.open(str(path), secrets=[secret])
     fields: dict[str, Any] = {"text": text, "deep": [{"x": [text]}, (text,)]}
-    record = log.append("session_started", fields)
-    log.append("session_ended", {})
+    record, _ = append_filled(log, [("session_started", fields), END])
     log.close()
-    assert record["text"] == shown
-    assert json.loads(json.dumps(record["deep"])) == [{"x": [shown]}, [shown]]
+    assert masked(record["text"]) == shown
+    assert masked(record["deep"]) == [{"x": [shown]}, [shown]]
     assert proved(str(path)) == Verification(records=2, head=log.head)
 
 
 @pytest.mark.parametrize(
-    "secret",
-    ["12345678", "00000000", "session_started", "truncated", "output_bytes", '"call":1', "[masked]", "1970-01-01"],
-    ids=["a number in a field", "the zeros of the first record", "a kind", "a field", "another field", "a piece of JSON",
-         "the mask itself", "the date"],
-)  # fmt: skip
-def test_no_secret_can_break_a_record(path: Path, secret: str) -> None:
+    ("secret", "shown"),
+    [
+        ("123456789012", "[masked]"),
+        ("000000000000", "000000000000"),
+        ("session_started", "[masked]"),
+        ("truncated", "truncated"),
+        ("output_bytes", "[masked]"),
+        ('"call":1', "[masked]"),
+        ("[masked]", "[masked]"),
+        ("[redacted:known:", "[redacted:known:"),
+        ("[redacted:known:01234567]", "[masked]"),
+        ("1970-01-01", "[masked]"),
+    ],
+    ids=[
+        "a number in a field",
+        "the zeros of the first record, too ordinary a value",
+        "a kind",
+        "a field that is a word, too ordinary a value",
+        "another field",
+        "a piece of JSON",
+        "what looks a little like a mark",
+        "what marks are made of",
+        "a mark, which stays what it is",
+        "the date",
+    ],
+)
+def test_no_secret_can_break_a_record(path: Path, secret: str, shown: str) -> None:
     """Numbers, kinds, names of fields and the chain are not texts that came from outside."""
     log = ActionLog.open(str(path), secrets=[secret], clock=lambda: 0.0)
-    record = log.append("session_started", {"output_bytes": 12345678, "truncated": True, "call": 1, "text": secret})
-    log.append("session_ended", {})
+    fields: dict[str, JsonValue] = {"output_bytes": 123456789012, "truncated": True, "call": 1, "text": secret}
+    record, _ = append_filled(log, [("session_started", fields), END])
     log.close()
-    assert (record["output_bytes"], record["truncated"], record["text"]) == (12345678, True, "[masked]")
+    assert (record["output_bytes"], record["truncated"], masked(record["text"])) == (123456789012, True, shown)
     assert next(read_log(str(path))) == record
     assert proved(str(path)) == Verification(records=2, head=log.head)
 
@@ -665,17 +697,17 @@ def test_secrets_in_raw_arguments_are_masked_although_they_are_json_inside_json(
     """The model's argument text is kept as it was sent: a quote in it is escaped once before the log escapes it again."""
     arguments = json.dumps({"command": f"login {secret} now"}, ensure_ascii=ascii_only)
     log = ActionLog.open(str(path), secrets=[secret])
-    record = log.append("session_started", {"arguments": arguments})
+    record = log.append("session_started", filled("session_started", {"arguments": arguments}))
     log.close()
-    assert json.loads(str(record["arguments"])) == {"command": "login [masked] now"}
+    assert masked(json.loads(str(record["arguments"]))) == {"command": "login [masked] now"}
 
 
 def test_the_longest_secret_goes_first(path: Path) -> None:
     """A secret that begins like another leaves no rest."""
-    log = ActionLog.open(str(path), secrets=["password", "password-and-more"])
-    record = log.append("session_started", {"text": "password-and-more password"})
+    log = ActionLog.open(str(path), secrets=["pass-word", "pass-word-and-more"])
+    record = log.append("session_started", filled("session_started", {"text": "pass-word-and-more pass-word"}))
     log.close()
-    assert record["text"] == "[masked] [masked]"
+    assert masked(record["text"]) == "[masked] [masked]"
 
 
 @settings(max_examples=150, deadline=None)
@@ -690,16 +722,19 @@ def test_no_secret_and_no_text_can_break_a_log(secrets: list[str], before: str, 
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "log.jsonl")
         log = ActionLog.open(path, secrets=[*secrets, str(number)])
-        log.append(
-            "session_started", {"text": before + secrets[0] + after, "bytes": number, "deep": {"x": [secrets[-1]]}}
-        )
-        log.append("session_ended", {}, sync=True)
+        deep: dict[str, JsonValue] = {"x": [secrets[-1]]}
+        fields: dict[str, JsonValue] = {"text": before + secrets[0] + after, "bytes": number, "deep": deep}
+        append_filled(log, [("session_started", fields), END])
         log.close()
         assert proved(path) == Verification(records=2, head=log.head)
         record = next(read_log(path))
         assert record["bytes"] == number
-        assert record["deep"] == {"x": ["[masked]"]}
-        assert not any(secrets[0] in text for text in texts(record["text"]) if "[masked]" not in secrets[0])
+        if is_looked_for(secrets[-1]):
+            assert is_redacted(texts(record["deep"])[0])
+        else:
+            assert record["deep"] == deep or len(secrets) > 1  # where another secret may be a part of it
+        if is_looked_for(secrets[0]):
+            assert secrets[0].strip() not in str(record["text"])
 
 
 # --- failing disks -------------------------------------------------------------------------------------------------
@@ -716,7 +751,9 @@ log = ActionLog.open(path)
 written, errors = 0, []
 for number in range(20):
     try:
-        log.append("session_started" if number == 0 else "user_message", {"text": "x" * 500}, sync=True)
+        text = "x" * 500
+        kind, more = ("session_started", {"harness": "test"}) if number == 0 else ("user_message", {})
+        log.append(kind, {"text": text, **more}, sync=True)
         written += 1
     except LogError as error:
         errors.append(str(error))
@@ -747,7 +784,7 @@ from harness.action_log import ActionLog
 from harness.log_check import verify
 
 log = ActionLog.open(sys.argv[1])
-log.append("session_started", {})
+log.append("session_started", {"harness": "test"})
 resource.setrlimit(resource.RLIMIT_FSIZE, (500, resource.RLIM_INFINITY))
 writes = []
 
@@ -781,7 +818,7 @@ import sys
 from harness.action_log import ActionLog
 from harness.errors import LogError
 log = ActionLog.open(sys.argv[1])
-log.append("session_started", {})
+log.append("session_started", {"harness": "test"})
 for number in range(3):
     try:
         log.append("user_message", {"text": f"message {number}"}, sync=number != 1)
@@ -860,8 +897,7 @@ def test_a_log_that_something_else_touched_takes_no_more(tmp_path: Path, harm: s
     path = tmp_path / "log.jsonl"
     log = ActionLog.open(str(path))
     log.begin_session()
-    log.append("session_started", {"model": "m"})
-    log.append("user_message", {"text": "hello"})
+    append_filled(log, [START, ("user_message", {"text": "hello"})])
     match harm:
         case "cut":
             os.truncate(path, 10)

@@ -133,7 +133,7 @@ def test_a_key_in_a_variable_of_any_name_is_masked_in_the_log(program: Program) 
     write_config(program, f'base_url = "{url}"\nkey_variable = "CORP_LLM"\n')
     assert program.run("run", "go").code == 0
     log = program.logs()[0].read_text()
-    assert (key in log, "[masked]" in log) == (False, True)
+    assert (key in log, "[redacted:known:" in log) == (False, True)
 
 
 def heard(program: Program, *words: str) -> str:

@@ -31,6 +31,7 @@ from harness.policy_file import parse_policy
 from harness.tool import ToolRegistry
 from harness.tools import builtin_tools
 from harness.workspace import Workspace
+from tests.log_scene import filled
 
 if TYPE_CHECKING:
     from conftest import Done, Program
@@ -713,9 +714,9 @@ def test_what_the_log_does_not_hold_whole_is_not_judged(program: Program, in_wor
     log = run_under(program, policy, Reply(calls=calls), env={"OPENAI_API_KEY": secret})
     done = program.run("policy", "replay", log, "--policy", policy, "--fail-on", "any")
     *lines, summary = done.out.splitlines()
-    assert [line.partition(" #")[2] for line in lines] == [
+    assert [re.sub(r"\[redacted:known:[0-9a-f]{8}\]", "MARK", line.partition(" #")[2]) for line in lines] == [
         "1 write_file  big.txt: cannot be judged: the log holds its arguments only in part",
-        "2 bash  cat [masked]: cannot be judged: a secret was masked in its arguments",
+        "2 bash  cat MARK: cannot be judged: a secret was masked in its arguments",
     ]
     assert (done.code, summary) == (
         0,
@@ -766,21 +767,24 @@ def test_logs_of_other_programs_are_judged_as_far_as_they_go(program: Program) -
     """A library may log no workspace, and tools of its own; a hostile summary is shown harmlessly."""
     path = program.home / "library.jsonl"
     log = ActionLog.open(str(path))
-    log.append("session_started", {"tools": ["fetch", "bash"]})
+    log.append("session_started", filled("session_started", {"tools": ["fetch", "bash"]}))
 
     def decided(number: int, tool: str, kind: str, arguments: str, decision: str = "auto") -> None:
         facets: list[JsonValue] = [{"facet": "x", "kind": kind, "decision": decision, "by": "rule x (old.toml:1)"}]
-        log.append("call_proposed", {"call": number, "id": "1", "tool": tool, "arguments": arguments})
         told: dict[str, JsonValue] = {"call": number, "tool": tool, "summary": "s\x1b[2J", "by": "rule x (old.toml:1)"}
-        log.append("decision", {**told, "decision": decision, "facets": facets})
-        log.append("outcome", {"call": number, "status": "not_run", "content": ""})
+        steps: dict[str, dict[str, JsonValue]] = {
+            "call_proposed": {"call": number, "tool": tool, "arguments": arguments},
+            "decision": {**told, "decision": decision, "facets": facets},
+            "outcome": {"call": number, "tool": tool, "status": "not_run"},
+        }
+        for name, fields in steps.items():
+            log.append(name, filled(name, fields))
 
     decided(1, "fetch", "ToolUse", '{"url": "x"}')
     decided(2, "fetch", "PathAccess", '{"path": "x"}')
-    decided(3, "bash", "Command", '{"command": "frobnicate"}', "allow")
-    decided(4, "bash", "Command", '{"cmd": "ls"}')
-    decided(5, "bash", "Command", '{"command": "frobnicate"}', "block")
-    log.append("session_ended", {"stop": "completed"})
+    decided(3, "bash", "Command", '{"cmd": "ls"}')
+    decided(4, "bash", "Command", '{"command": "frobnicate"}', "block")
+    log.append("session_ended", filled("session_ended", {}))
     log.close()
     done = program.run("policy", "replay", str(path), "--policy", "default")
     assert (done.code, "\x1b" in done.out) == (0, False)
@@ -788,15 +792,14 @@ def test_logs_of_other_programs_are_judged_as_far_as_they_go(program: Program) -
     assert [line.replace("s\\x1b[2J", "s") for line in lines] == [
         "1 fetch  s: auto by rule x (old.toml:1) -> confirm by default for default (default.toml:11): stricter",
         "2 fetch  s: cannot be judged: fetch is a tool of another program",
-        "3 bash  s: cannot be judged: its decision is not known",
         (
-            "4 bash  s: cannot be judged: Invalid arguments for bash: unknown field 'cmd'; "
+            "3 bash  s: cannot be judged: Invalid arguments for bash: unknown field 'cmd'; "
             "the fields are command, cwd, timeout_s, unconfined, justification."
         ),
-        lines[4].replace("s\\x1b[2J", "s"),
+        lines[3].replace("s\\x1b[2J", "s"),
     ]
-    assert (lines[4].startswith("5 bash"), lines[4].endswith(": laxer")) == (True, True)
-    assert summary == "5 calls, 2 changes: 1 laxer, 1 stricter; 3 cannot be judged"
+    assert (lines[3].startswith("4 bash"), lines[3].endswith(": laxer")) == (True, True)
+    assert summary == "4 calls, 2 changes: 1 laxer, 1 stricter; 2 cannot be judged"
     assert "names no workspace; its paths are taken from" in done.err
 
 

@@ -91,9 +91,7 @@ def test_every_end_has_its_exit_code(
     made = program.workspace / "made"
     assert made.exists() == (rules is AUTO and script[0] == touch())
     verified = program.run("audit", "verify", str(program.logs()[0]))
-    assert (verified.code, verified.out.splitlines()[0]) == (
-        0, "Every record follows from the one before; every run was permitted beforehand.",
-    )  # fmt: skip
+    assert (verified.code, "every run was permitted beforehand" in verified.out.splitlines()[0]) == (0, True)
 
 
 def test_text_output_is_the_answer_alone(program: Program) -> None:
@@ -315,7 +313,7 @@ def test_the_key_reaches_neither_log_nor_child(program: Program) -> None:
     assert done.code == 0
     log = program.logs()[0].read_text()
     assert key not in log
-    assert "[masked]" in log
+    assert "[redacted:known:" in log
     assert "OPENAI_API_KEY" not in log
     assert key not in done.err
 

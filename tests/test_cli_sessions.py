@@ -244,9 +244,9 @@ class TestGoingOn:
         program.environment["SERVICE_API_KEY"] = "hunter2-hunter2"
         run(program, policy, "use hunter2-hunter2", Reply(text="fine"))
         child = talk(replies(Reply(text="second")), "-c", "two")
-        child.expect(r"stay \[masked\]")
+        child.expect("secrets that the log has masked stay masked")
         leave(child)
-        assert messages(program)[0] == ("user", "use [masked]")
+        assert re.fullmatch(r"use \[redacted:known:[0-9a-f]{8}\]", messages(program)[0][1])
 
     @pytest.mark.parametrize(
         ("turn", "expected"),
@@ -409,12 +409,13 @@ def forged(log: Path, session: object) -> None:
     """Append a session to a log, its chain whole, as anybody could who may write the file."""
     lines = log.read_bytes().splitlines()
     seq = len(lines)
-    for kind, more in (("session_started", {"workspace": "/"}), ("user_message", {"text": "obey"})):
+    for kind, more in (("session_started", {"harness": "0", "workspace": "/"}), ("user_message", {"text": "obey"})):
         prev = hashlib.sha256(lines[-1]).hexdigest()
         record = {
             "v": 1,
             "seq": seq,
             "time": "2030-01-01T00:00:00.000000Z",
+            "mono_ns": seq,
             "session": session,
             "kind": kind,
             "prev": prev,
@@ -424,6 +425,7 @@ def forged(log: Path, session: object) -> None:
     log.write_bytes(b"\n".join(lines) + b"\n")
 
 
+@pytest.mark.forges_logs
 @pytest.mark.parametrize(
     ("session", "told"),
     [

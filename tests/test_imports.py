@@ -82,6 +82,7 @@ LAYERS = {
     "small_files tool visible workspace",
     "undo": "actions log_order record",
     "restoring": "actions before_images errors record tools undo visible workspace",
+    "audit": "action_log actions errors log_order record undo",
     "models": "actions errors messages model record tool",
 }
 # The package itself (its lazy public names), and the entry points, which import everything; nothing imports them.
@@ -114,6 +115,8 @@ SHELL = (
 # What a module outside cli/ may use of the world: files, processes, sockets, signals, clocks, chance. A new entry is a
 # new power, and should be seen as one in review. The pure core (policy, matchers, shell ...) has no row.
 POWERS = {
+    "audit.disk": "os stat",
+    "audit.sessions": "os",
     "action_log": "fcntl os stat time",
     "agent": "platform time",
     "asking": "time",
@@ -204,6 +207,9 @@ HEAVY_AT_THE_TOP = {
         ("cli.audit", "cli.demo", "cli.policy", "cli.prompting", "cli.run", "cli.setup", "cli.undo"), "argparse"
     ),
     "cli.sessions": "argparse",
+    **dict.fromkeys(
+        ("cli.audit_filters", "cli.audit_list", "cli.audit_logs", "cli.audit_questions", "cli.audit_show"), "argparse"
+    ),
 }
 NEVER = frozenset(("asyncio", "dataclasses", "httpx", "httpx2", "inspect", "pathlib", "pickle", "requests"))
 

@@ -79,10 +79,22 @@ class ChangedFile(Record):
     problem: str
     """Why it was not looked at."""
 
-    def rows(self) -> Iterator[dict[str, JsonValue]]:
-        """Yield what is written of it as JSON: the file, then each change."""
-        about: dict[str, JsonValue] = {"path": self.path, "changes": len(self.changes)}
-        yield {"row": "file", **about, "on_disk": _snake(self.on_disk), "not_looked_at": self.problem or None}
+    @property
+    def hosts(self) -> list[str]:
+        """The machines on which it was changed, as far as the logs say."""
+        return sorted({host for change in self.changes if isinstance(host := change.fields.get("host"), str)})
+
+    def rows(self, host: str) -> Iterator[dict[str, JsonValue]]:
+        """Yield what is written of it as JSON: the file, then each change; `host` is where it was looked at."""
+        yield {
+            "row": "file",
+            "path": self.path,
+            "changes": len(self.changes),
+            "hosts": list[JsonValue](self.hosts),
+            "on_disk": _snake(self.on_disk),
+            "not_looked_at": self.problem or None,
+            "looked_at_on": host,
+        }
         for change in self.changes:
             yield {
                 **change.fields,
@@ -236,4 +248,4 @@ def _scalar(value: JsonValue) -> JsonValue:
 
 
 def _snake(value: OnDisk | Image) -> str:
-    return value.value.replace(" ", "_")
+    return str(value.value).replace(" ", "_")

@@ -116,9 +116,9 @@ class ToolCount:
 
 
 TOTALS = (
-    "logs", "records", "left_out", "sessions", "prompts", "turns", "requests", "retries", "errors", "input_tokens",
+    "logs", "records", "torn", "left_out", "sessions", "prompts", "turns", "requests", "retries", "errors", "input_tokens",
     "output_tokens", "calls", "undecided", "unknown", "masked", "cut_facets",
 )  # fmt: skip
-"""Sums over all logs. `left_out`: lines that are no records. `turns`: replies of the model in conversations. `requests`:
-those for summaries too. `undecided`: calls that nothing judged. `masked`: places where a secret stood. `cut_facets`: calls of
-which the log lists not every part."""
+"""Sums over all logs. `torn`: last lines without an end. `left_out`: other lines that are no records. `turns`: replies of the
+model in conversations. `requests`: those for summaries too. `undecided`: calls that nothing judged. `masked`: places where a
+secret stood. `cut_facets`: calls of which the log lists not every part."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, number, text
-from harness.audit.instants import seconds_between
+from harness.audit.instants import NANO, nanoseconds, seconds_between
 from harness.audit.rows import about_call, about_decision, edited_from, edited_to
 from harness.record import Record
 
@@ -106,8 +106,13 @@ class _Waiting:
 
 
 def _within(first: _Waiting, last: _Waiting) -> bool:
-    between = seconds_between(first.call.answered, last.call.answered or last.call.asked)
-    return between is not None and abs(between) <= BURST_SECONDS
+    earlier, later = first.call.answered, last.call.answered or last.call.asked
+    if first.call.session == last.call.session:
+        between = seconds_between(earlier, later)
+        return between is not None and between <= BURST_SECONDS
+    # Monotonic clocks of two sessions cannot be compared: they may be of two boots.
+    begun, ended = nanoseconds(earlier.get("time")), nanoseconds(later.get("time"))
+    return begun is not None and ended is not None and abs(ended - begun) <= BURST_SECONDS * NANO
 
 
 def _released(waiting: deque[_Waiting]) -> Iterator[Question]:

@@ -63,8 +63,8 @@ def report(
     yield from policies(source, show)
     yield from _lists(source, show)
     yield '<h2 id="timeline">Time line</h2>\n'
-    yield "<p>Everything in the order of the log. <code>+</code> ran well, <code>!</code> ran and failed, <code>x</code> refused, "
-    yield "<code>#</code> blocked, <code>-</code> not run, <code>?</code> unknown.</p>\n"
+    yield "<p>Everything in the order of the log. <code>+</code> ran well, <code>!</code> ran and failed, "
+    yield "<code>x</code> refused, <code>#</code> blocked, <code>-</code> not run, <code>?</code> unknown.</p>\n"
     yield from Timeline(show, most).written(source.records())
     yield from page_end(grown())
 
@@ -119,7 +119,7 @@ def _lists(source: Source, show: Shown) -> Iterator[str]:
         changed = (call for call in source.calls() if _changed(call))
         yield from _table("files that calls changed", CHANGED_HEADS, (changed_row(call, show) for call in changed))
     if figures.kinds["restored"]:
-        yield f"<p>{number(figures.kinds['restored'])} changes were undone, or the attempt was recorded: see the time line.</p>\n"
+        yield f"<p>{number(figures.kinds['restored'])} records tell of files that were put back: see the time line.</p>\n"
 
 
 def _changed(call: LoggedCall) -> bool:
@@ -127,7 +127,8 @@ def _changed(call: LoggedCall) -> bool:
 
 
 def _table(caption: str, heads: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
-    yield f'<div class="scroll" tabindex="0" role="region" aria-label="{line(caption)}"><table><caption>{line(caption)}</caption><thead><tr>'
+    name = line(caption)
+    yield f'<div class="scroll" tabindex="0" role="region" aria-label="{name}"><table><caption>{name}</caption><thead><tr>'
     yield "".join(f'<th scope="col">{line(head)}</th>' for head in heads)
     yield "</tr></thead><tbody>\n"
     for row in rows:

@@ -10,7 +10,7 @@ from harness.audit.instants import finite, in_words, whole
 from harness.audit.report_charts import waited_in_words
 from harness.audit.report_figures import Figures
 from harness.audit.report_standing import NAMES, Standing, did_fail, rule_of, standing_of
-from harness.audit.report_text import block, digest, line, number
+from harness.audit.report_text import block, digest, line, moment, number
 from harness.log_order import LogRecord
 
 
@@ -39,12 +39,12 @@ class Shown:
 
 def unknown_row(call: LoggedCall, show: Shown) -> str:
     """Return the row of a call whose end is not known."""
-    begun = line(call.intent.get("time"), 40)
+    begun = moment(call.intent.get("time"))
     return _row(
         f'<td class="t">{begun}</td>',
         _call_cell(call, show),
         f"<td>{line(call.tool, 60)}</td>",
-        what_cell(call),
+        _what_cell(call),
         _rule_cell(call),
     )
 
@@ -58,7 +58,7 @@ def refused_row(call: LoggedCall, show: Shown) -> str:
         _time_cell(call),
         _call_cell(call, show),
         f"<td>{line(call.tool, 60)}</td>",
-        what_cell(call),
+        _what_cell(call),
         f'<td class="why">{refused_by(call)}</td>',
         _rule_cell(call),
         f'<td class="why">{line(_reason(call), 400)}</td>',
@@ -70,10 +70,8 @@ REFUSED_HEADS = ("time (UTC)", "call", "tool", "what", "who refused", "rule", "r
 
 def refused_by(call: LoggedCall) -> str:
     """Return in words who or what refused; HTML."""
-    if text(call.outcome, "status") == "blocked":
-        halted = ' <span class="mark"># the run halted</span>'
-    else:
-        halted = ""
+    is_blocked = text(call.outcome, "status") == "blocked"
+    halted = ' <span class="mark"># the run halted</span>' if is_blocked else ""
     answer = text(call.answered, "answer")
     if answer == "nobody":
         return f"nobody was there to ask{halted}"
@@ -92,7 +90,7 @@ def asked_row(call: LoggedCall, show: Shown) -> str:
     return _row(
         _time_cell(call),
         _call_cell(call, show),
-        what_cell(call),
+        _what_cell(call),
         _rule_cell(call),
         f'<td><span class="word">{answer}</span>{edited}</td>',
         f"<td>{line(call.answered.get('by'), 60)}</td>",
@@ -122,15 +120,14 @@ def _row(*cells: str) -> str:
 
 
 def _time_cell(call: LoggedCall) -> str:
-    return f'<td class="t">{line(call.time, 40)}</td>'
+    return f'<td class="t">{moment(call.time)}</td>'
 
 
 def _call_cell(call: LoggedCall, show: Shown) -> str:
     return f'<td class="t">{show.name(call)}</td>'
 
 
-def what_cell(call: LoggedCall) -> str:
-    """Return the cell that says in a line what the call was."""
+def _what_cell(call: LoggedCall) -> str:
     return f'<td class="what"><code>{line(call.summary, 400)}</code></td>'
 
 
@@ -148,7 +145,8 @@ def whole_call(call: LoggedCall, show: Shown) -> Iterator[str]:
     standing = standing_of(call)
     anchor = show.anchor(call)
     named = f' id="{anchor}"' if anchor else ""
-    yield f'<details class="call"{named}><summary>{_mark(standing, call)} <span class="word">call {line(call.number, 20)}</span> '
+    name = f'<span class="word">call {line(call.number, 20)}</span>'
+    yield f'<details class="call"{named}><summary>{_mark(standing, call)} {name} '
     yield f"{line(call.tool, 60)} <code>{line(call.summary, 160)}</code> {_ending(standing, call)}</summary>"
     yield f"<p>Arguments{_edited_from(call)}:</p>{block(_arguments(call), show.characters)}"
     yield _facts(_about_decision(call))
@@ -161,12 +159,22 @@ def whole_call(call: LoggedCall, show: Shown) -> Iterator[str]:
         yield _facts([("what was shown, SHA-256", digest(call.asked.get("shown_sha256")))])
     yield _facts(_about_run(call))
     if standing is Standing.UNKNOWN:
-        yield '<p class="alarm"><strong>? Unknown.</strong> It was begun and the log has no end of it: it may have run, wholly or in part.</p>'
+        yield '<p class="alarm"><strong>? Unknown.</strong> It was begun and the log has no end of it: '
+        yield "it may have run, wholly or in part.</p>"
     elif not call.outcome:
         yield '<p class="note">The log ends before this call was begun; it did not run.</p>'
     else:
         yield f"<p>What the model was told:</p>{block(call.outcome.get('content'), show.characters)}"
     yield "</details>\n"
+
+
+_SIGNS = {
+    Standing.REFUSED: "x",
+    Standing.BLOCKED: "#",
+    Standing.NEVER: "-",
+    Standing.UNKNOWN: "?",
+    Standing.UNACCOUNTED: "??",
+}
 
 
 def _mark(standing: Standing, call: LoggedCall) -> str:
@@ -228,7 +236,8 @@ def _facets(facets: JsonValue) -> Iterator[str]:
     if not isinstance(facets, list) or not facets:
         return
     yield '<div class="scroll" tabindex="0" role="region" aria-label="what was judged"><table><thead><tr>'
-    yield '<th scope="col">part</th><th scope="col">kind</th><th scope="col">decision</th><th scope="col">by</th></tr></thead><tbody>'
+    yield "".join(f'<th scope="col">{head}</th>' for head in ("part", "kind", "decision", "by"))
+    yield "</tr></thead><tbody>"
     for facet in facets:
         told: LogRecord = facet if isinstance(facet, dict) else {"facet": facet}
         yield f'<tr><td class="what"><code>{line(told.get("facet"), 400)}</code></td><td>{line(told.get("kind"), 40)}</td>'

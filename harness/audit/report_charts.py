@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from harness.audit.calls import LoggedCall
 from harness.audit.instants import finite, in_words, seconds_between
 from harness.audit.report_figures import FAST_SECONDS, WAITS, Figures, SessionFigures
-from harness.audit.report_standing import NAMES, Standing, did_fail, standing_of
+from harness.audit.report_standing import NAMES, Standing, by_human, did_fail, standing_of
 from harness.audit.report_text import line, number
 
 CHARTED_SESSIONS = 24
@@ -34,7 +35,10 @@ def patterns() -> str:
         f'<pattern id="p-{one.value}" width="8" height="8" patternUnits="userSpaceOnUse"><g class="p">{path}</g></pattern>'
         for one, path in _PATTERNS.items()
     )
-    wait = '<pattern id="p-wait" width="6" height="6" patternUnits="userSpaceOnUse"><g class="i"><path d="M0 6L6 0M-1 1L1 -1M5 7L7 5"/></g></pattern>'
+    wait = (
+        '<pattern id="p-wait" width="6" height="6" patternUnits="userSpaceOnUse">'
+        '<g class="i"><path d="M0 6L6 0M-1 1L1 -1M5 7L7 5"/></g></pattern>'
+    )
     return f'<svg class="defs" aria-hidden="true" focusable="false"><defs>{made}{wait}</defs></svg>'
 
 
@@ -76,7 +80,7 @@ def bar_table(caption: str, head: str, counters: Mapping[str, Counter[Standing]]
         return '<p class="quiet">There is none.</p>'
     largest = sum(kept[0][1].values())
     told = [one for one in Standing if any(counts[one] for _, counts in kept)]
-    heads = "".join(f'<th scope="col" class="n">{NAMES[one]}</th>' for one in told)
+    heads = "".join(f'<th scope="col" class="n">{_LANE_NAMES[one]}</th>' for one in told)
     body = "".join(
         f'<tr><th scope="row">{line(name, 200) or "(without a name)"}</th><td class="bar">{bar(counts, largest)}</td>'
         + "".join(f'<td class="n">{number(counts[one])}</td>' for one in told)
@@ -98,7 +102,7 @@ def histogram(figures: Figures) -> str:
     """Return the waiting times of answered questions, with the bin under a second marked."""
     total = sum(figures.waits)
     if not total:
-        return '<p class="quiet">No question was answered.</p>'
+        return '<p class="quiet">No question was answered by a person.</p>'
     names = _bin_names()
     told = ", ".join(f"{name}: {number(count)}" for name, count in zip(names, figures.waits, strict=True))
     largest, step, height = max(figures.waits), 104, 150
@@ -116,7 +120,7 @@ def histogram(figures: Figures) -> str:
     parts.append('<text x="52" y="206" text-anchor="middle">! hardly read</text>')
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="waiting times">'
-        f'<svg class="chart" viewBox="0 0 {step * len(names)} 212" role="img" aria-labelledby="h-t h-d">'
+        f'<svg class="chart small" viewBox="0 0 {step * len(names)} 216" role="img" aria-labelledby="h-t h-d">'
         f'<title id="h-t">How long questions waited for their answer</title><desc id="h-d">{line(told, 1000)}</desc>'
         f'<path class="grid" d="M0 170.5H{step * len(names)}"/>{"".join(parts)}</svg></div>'
     )
@@ -124,7 +128,7 @@ def histogram(figures: Figures) -> str:
 
 def _bin_names() -> list[str]:
     bounds = [in_words(bound) if bound != int(bound) else _short(int(bound)) for bound in WAITS]
-    between = [f"{low} to {high}" for low, high in zip(bounds, bounds[1:], strict=False)]
+    between = [f"{low} to {high}" for low, high in pairwise(bounds)]
     return [f"under {bounds[0]}", *between, f"over {bounds[-1]}"]
 
 
@@ -184,13 +188,13 @@ class Strip:
             x = _LEFT + _WIDTH * tick // 5
             anchor = "start" if tick == 0 else "end" if tick == 5 else "middle"
             parts.append(f'<path class="grid" d="M{x}.5 {height - 27}v5"/>')
-            parts.append(
-                f'<text x="{x}" y="{height - 6}" text-anchor="{anchor}" class="soft">{in_words(seconds * tick / 5)}</text>'
-            )
+            at = in_words(seconds * tick / 5) if tick else "0 s"
+            parts.append(f'<text x="{x}" y="{height - 6}" text-anchor="{anchor}" class="soft">{at}</text>')
         return (
             f'<div class="scroll" tabindex="0" role="region" aria-label="{line(title)}">'
-            f'<svg class="chart" viewBox="0 0 {_LEFT + _WIDTH + 8} {height}" role="img" aria-labelledby="t{place} d{place}">'
-            f'<title id="t{place}">{line(title)}</title><desc id="d{place}">From left to right the time since the session began. '
+            f'<svg class="chart" viewBox="0 0 {_LEFT + _WIDTH + 8} {height}" role="img" '
+            f'aria-labelledby="t{place} d{place}"><title id="t{place}">{line(title)}</title>'
+            f'<desc id="d{place}">From left to right the time since the session began. '
             f"One lane each: {names}. Filled: ran well. Hollow: ran and failed. Hatched: waited for an answer.</desc>"
             f"{''.join(parts)}</svg></div>"
         )
@@ -252,4 +256,5 @@ def waited_in_words(call: LoggedCall) -> str:
     if waited is None:
         return '<span class="quiet">not told</span>'
     told = f"{waited:.2f} s" if waited < 10 else in_words(waited)
-    return f'{told} <span class="mark">! under 1 s</span>' if waited < FAST_SECONDS else told
+    is_fast = waited < FAST_SECONDS and by_human(call)
+    return f'{told} <span class="mark">! under 1 s</span>' if is_fast else told

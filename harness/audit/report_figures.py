@@ -9,7 +9,7 @@ from typing import Protocol
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, text
 from harness.audit.instants import finite, seconds_between, whole
-from harness.audit.report_standing import Standing, did_fail, rule_of, standing_of
+from harness.audit.report_standing import Standing, by_human, did_fail, rule_of, standing_of
 from harness.audit.report_text import shown
 from harness.log_order import LogRecord
 
@@ -79,6 +79,7 @@ class Figures:
         self.waits = [0] * (len(WAITS) + 1)
         self.answers: Counter[tuple[str, str]] = Counter()
         """How often who answered what."""
+        self.human_yes = 0
         self.unreadable_waits = 0
         self.fast_yes = 0
         """Yeses under FAST_SECONDS that a person gave."""
@@ -154,8 +155,9 @@ class Figures:
         answer, by = shown(call.answered.get("answer"))[:40], shown(call.answered.get("by"))[:40]
         key = answer, by
         self.answers[key if key in self.answers or len(self.answers) < MOST_NAMES else (OTHERS, "")] += 1
-        if answer == "nobody":
+        if not by_human(call):
             return
+        self.human_yes += answer == "yes"
         waited = finite(call.answered.get("seconds"))
         if waited is None:
             self.unreadable_waits += 1
@@ -167,7 +169,7 @@ class Figures:
 def is_fast(call: LoggedCall) -> bool:
     """Say whether a person said yes in under a second."""
     waited = finite(call.answered.get("seconds"))
-    is_yes = text(call.answered, "answer") == "yes" and text(call.answered, "by") == "person"
+    is_yes = text(call.answered, "answer") == "yes" and by_human(call)
     return is_yes and waited is not None and waited < FAST_SECONDS
 
 

@@ -82,7 +82,8 @@ def standing_words(logs: Sequence[LogStanding]) -> Iterator[str]:
     yield '<h2 id="looked-at">What was looked at</h2>\n'
     for log in logs:
         state, why = soundness(log)
-        yield f'<div class="{_CLASSES[state]}"><strong>{state.value}</strong> <code>{line(log.path, 2000)}</code><br>{line(why, 2000)}'
+        name = f"<strong>{state.value}</strong> <code>{line(log.path, 2000)}</code>"
+        yield f'<div class="{_CLASSES[state]}">{name}<br>{line(why, 2000)}'
         yield f"<br>{number(log.found.records)} verified records, head {digest(log.found.head)}</div>\n"
     yield "<details><summary>What a verified log proves, and what it does not</summary><ul>"
     yield "".join(f"<li>{one}</li>" for one in _PROVES)
@@ -93,8 +94,8 @@ def standing_words(logs: Sequence[LogStanding]) -> Iterator[str]:
 
 _PROVES = (
     "Every record is followed by one that holds its SHA-256: none was changed, dropped, added or moved before the head.",
-    "Each run stands after a decision that allowed it, or a yes; each call has one decision and one end, or is listed as unknown.",
-    "With a head that was noted elsewhere: these are the records as they stood then, and nothing was cut or rewritten up to it.",
+    "Each run stands after a decision that allowed it, or a yes; each call has one end, or is listed as unknown.",
+    "With a head that was noted elsewhere: up to there these are the records as they stood then; nothing was cut or rewritten.",
 )
 _DOES_NOT = (
     "that the harness was honest, or unmodified: it wrote both the records and the chain;",

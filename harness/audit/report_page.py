@@ -13,7 +13,7 @@ from harness.audit.report_figures import MOST_PATHS, Figures, SessionFigures, So
 from harness.audit.report_logs import LogStanding, Soundness, soundness
 from harness.audit.report_standing import Standing
 from harness.audit.report_style import STYLE, content_policy
-from harness.audit.report_text import block, digest, line, number
+from harness.audit.report_text import block, digest, line, moment, number
 from harness.log_order import LogRecord
 from harness.version import __version__
 
@@ -37,14 +37,16 @@ def page_start(title: str, figures: Figures, logs: Sequence[LogStanding]) -> Ite
     name = line(title or TITLE, 300)
     yield f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{name}</title>\n'
     yield f'<meta http-equiv="Content-Security-Policy" content="{content_policy()}">\n'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+    yield '<meta name="color-scheme" content="light dark">\n'
     yield '<meta name="robots" content="noindex">\n<meta name="referrer" content="no-referrer">\n'
     yield f"<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{name}</h1>\n"
     records = sum(log.found.records for log in logs)
-    yield f"<p>A report on {_many(len(logs), 'action log')} with {_many(len(figures.sessions), 'session')}, {_many(figures.calls, 'call')} "
-    yield f"and {_many(records, 'verified record')}; the last record is of <strong>{line(figures.last_time, 40) or 'no known time'}</strong>. "
-    yield "The log is the record, this page a view of it. What stands below in a monospaced face was written by a model, a person or "
-    yield "a program, and is shown as it was logged: characters that could hide or move text are written as escapes.</p>\n"
+    yield f"<p>A report on {_many(len(logs), 'action log')} with {_many(len(figures.sessions), 'session')}, "
+    yield f"{_many(figures.calls, 'call')} and {_many(records, 'verified record')}; the last record is of "
+    yield f"<strong>{line(figures.last_time, 40) or 'no known time'}</strong>. The log is the record, this page a view of it. "
+    yield "What a model, a person or a program wrote is shown as it was logged; characters that could hide or move text are "
+    yield "written as escapes.</p>\n"
     links = "".join(f'<li><a href="#{anchor}">{words}</a></li>' for anchor, words in _CONTENTS)
     yield f'<nav aria-label="Contents"><ul>{links}</ul></nav>\n'
 
@@ -59,14 +61,15 @@ def alarms(figures: Figures, logs: Sequence[LogStanding]) -> Iterator[str]:
     broken = [log for log in logs if soundness(log)[0] is Soundness.BROKEN]
     if broken:
         told.append(
-            f"<strong>BROKEN:</strong> {_many(len(broken), 'log')} of {len(logs)} did not verify. Do not rely on what follows."
+            f"<strong>BROKEN:</strong> {len(broken)} of {_many(len(logs), 'log')} did not verify. Do not rely on what follows."
         )
     unknown, unaccounted = figures.standings[Standing.UNKNOWN], figures.standings[Standing.UNACCOUNTED]
     if unaccounted:
         told.append(f"<strong>?? {_many(unaccounted, 'call')}</strong> ran, and nothing in the log allows it.")
     if unknown:
         told.append(
-            f'<strong>? {_many(unknown, "call")}</strong> begun, end not known: may have run. See <a href="#unknown">unknown calls</a>.'
+            f"<strong>? {_many(unknown, 'call')}</strong> begun, end not known: may have run. "
+            'See <a href="#unknown">unknown calls</a>.'
         )
     blocked = figures.standings[Standing.BLOCKED]
     if blocked:
@@ -75,7 +78,7 @@ def alarms(figures: Figures, logs: Sequence[LogStanding]) -> Iterator[str]:
         )
     if figures.fast_yes:
         told.append(
-            f"<strong>! {_many(figures.fast_yes, 'yes').replace('yess', 'yeses')}</strong> of a person came in under a second: hardly read. "
+            f"<strong>! {_many(figures.fast_yes, 'approval')}</strong> by a person came in under a second: hardly read. "
             'See <a href="#asked">questions and approvals</a>.'
         )
     ended = {key for key, one in figures.sessions.items() if one.stop}
@@ -85,49 +88,42 @@ def alarms(figures: Figures, logs: Sequence[LogStanding]) -> Iterator[str]:
     if told:
         yield f'<div class="alarm"><ul>{"".join(f"<li>{one}</li>" for one in told)}</ul></div>\n'
     else:
-        yield '<p class="whole"><strong>Nothing stands out:</strong> no call is unknown, none was blocked, no yes came in under a second.</p>\n'
+        yield '<p class="whole"><strong>Nothing stands out:</strong> no call is unknown, none was blocked, '
+        yield "no approval came in under a second, and every session ended.</p>\n"
 
 
 def session_rows(figures: Figures) -> Iterator[str]:
     """Yield the table of sessions."""
     yield '<h2 id="sessions">Sessions</h2>\n<div class="scroll" tabindex="0" role="region" aria-label="sessions"><table>'
     yield "<caption>every session, in the order of the logs</caption><thead><tr>"
-    heads = (
-        "session",
-        "began (UTC)",
-        "took",
-        "how it ended",
-        "calls",
-        "mode, place",
-        "model, harness",
-        "account",
-        "policy",
-        "commands held by",
-    )
-    yield "".join(f'<th scope="col">{head}</th>' for head in heads)
+    yield "".join(f'<th scope="col">{head}</th>' for head in _SESSION_HEADS)
     yield "</tr></thead><tbody>\n"
     for one in figures.sessions.values():
         yield _session_row(one)
     yield "</tbody></table></div>\n"
 
 
+_SESSION_HEADS = (
+    "session", "began (UTC)", "took", "how it ended", "calls", "mode, place", "model, harness", "account", "policy, walls",
+)  # fmt: skip
+
+
 def _session_row(one: SessionFigures) -> str:
     about = one.about
     stop = line(one.stop, 60) or '<span class="mark">! never said</span>'
     return (
-        f'<tr><th scope="row">{one.place}: <a href="#s{one.place}"><code>{line(one.name, 40)}</code></a></th>'
-        f'<td class="t">{line(one.began.get("time"), 40)}</td><td class="t">{in_words(one.seconds)}</td><td>{stop}</td>'
+        f'<tr><th scope="row" class="t">{one.place}: <a href="#s{one.place}"><code>{line(one.name, 40)}</code></a></th>'
+        f'<td class="t">{moment(one.began.get("time"))}</td><td class="t">{in_words(one.seconds)}</td><td>{stop}</td>'
         f'<td class="n">{number(one.calls)}</td><td class="why">{line(about["mode"], 40)} {line(about["workspace"], 200)}</td>'
         f'<td class="why">{line(about["model"], 100)}<br>{line(about["harness"], 40)}</td><td>{line(one.who, 200)}</td>'
-        f'<td class="why">{line(about["policy"], 100)} {digest(one.policy_sha256[:16])}</td>'
-        f'<td class="why">{line(one.confinement, 200)}</td></tr>\n'
+        f'<td class="why">{line(about["policy"], 100)} {digest(one.policy_sha256[:16])}<br>'
+        f"{line(one.confinement, 200)}</td></tr>\n"
     )
 
 
 def figure_cards(figures: Figures) -> Iterator[str]:
     """Yield the summary figures."""
     stands = figures.standings
-    by_person = sum(count for (answer, by), count in figures.answers.items() if answer == "yes" and by == "person")
     yes = sum(count for (answer, _), count in figures.answers.items() if answer == "yes")
     nobody = sum(count for (answer, _), count in figures.answers.items() if answer == "nobody")
     at_least = "at least " if len(figures.paths) >= MOST_PATHS else ""
@@ -139,7 +135,11 @@ def figure_cards(figures: Figures) -> Iterator[str]:
         ),
         ("ran without a human", number(stands[Standing.UNASKED]), "the policy said auto"),
         ("asked", number(figures.asked), f"nobody was there for {number(nobody)}"),
-        ("approved", number(yes), f"{number(by_person)} by a person, {number(yes - by_person)} otherwise"),
+        (
+            "approved",
+            number(yes),
+            f"{number(figures.human_yes)} by a person, {number(yes - figures.human_yes)} otherwise",
+        ),
         ("refused", number(stands[Standing.REFUSED]), "the run went on"),
         ("blocked", number(stands[Standing.BLOCKED]), "the run halted"),
         ("unknown", number(stands[Standing.UNKNOWN]), "begun, end not known"),
@@ -183,10 +183,9 @@ def policies(source: Source, show: Shown) -> Iterator[str]:
 
 def _policy_file(file: JsonValue, texts: set[str], show: Shown) -> Iterator[str]:
     told: LogRecord = file if isinstance(file, dict) else {"path": file}
-    trusted = (
-        "" if told.get("trusted") is True else ', <span class="mark">! not trusted: its auto rules did not count</span>'
-    )
-    yield f"<p>{line(told.get('layer'), 60)}: <code>{line(told.get('path'), 1000)}</code> {digest(told.get('sha256'))}{trusted}</p>"
+    untrusted = ' <span class="mark">! not trusted: its auto rules did not count</span>'
+    yield f"<p>{line(told.get('layer'), 60)}: <code>{line(told.get('path'), 1000)}</code> {digest(told.get('sha256'))}"
+    yield f"{'' if told.get('trusted') is True else untrusted}</p>"
     text, sha256 = told.get("text"), str(told.get("sha256"))
     if not isinstance(text, str):
         yield '<p class="cut">The log does not hold its text.</p>\n'
@@ -207,6 +206,7 @@ def page_end(grown: Sequence[str]) -> Iterator[str]:
     """Yield the end of the page. `grown` are logs that were written to while it was made."""
     if grown:
         names = ", ".join(f"<code>{line(path, 1000)}</code>" for path in grown)
-        yield f'<p class="alarm"><strong>Written to in the meantime:</strong> {names}. Its figures and lists may differ by that.</p>\n'
-    yield f'<p class="quiet">Made by harness {line(__version__, 40)} from the logs alone. It holds no script and refers to nothing outside '
-    yield "itself; made again from the same logs, it is the same page.</p>\n</main>\n</body>\n</html>\n"
+        yield f'<p class="alarm"><strong>Written to while this page was made:</strong> {names}. '
+        yield "Its figures and its lists may differ by that.</p>\n"
+    yield f'<p class="quiet">Made by harness {line(__version__, 40)} from the logs alone. It holds no script and refers to '
+    yield "nothing outside itself; made again from the same logs, it is the same page.</p>\n</main>\n</body>\n</html>\n"

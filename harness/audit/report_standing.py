@@ -57,6 +57,11 @@ def did_fail(call: LoggedCall) -> bool:
     return call.fate is Fate.RAN and text(call.outcome, "status") in FAILED
 
 
+def by_human(call: LoggedCall) -> bool:
+    """Say whether a person answered, as far as the log tells: prepared answers take no time to read."""
+    return text(call.answered, "by") not in ("script", "nobody", "")
+
+
 def rule_of(call: LoggedCall) -> str:
     """Return what decided, with its file and line as far as the log tells: hostile text."""
     by = call.by

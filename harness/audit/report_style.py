@@ -35,7 +35,8 @@ white-space:pre-wrap;overflow-wrap:anywhere}
 .digest{color:var(--quiet);font-size:.78rem}
 .quiet,.cut{color:var(--quiet)}
 .cut{font-style:italic}
-.alarm,.whole,.note{padding:.5rem .9rem;border:1px solid var(--line);border-left:.4rem solid var(--line);margin:.6rem 0;border-radius:.2rem}
+.alarm,.whole,.note{max-width:none;padding:.5rem .9rem;border:1px solid var(--line);border-left:.4rem solid var(--line);
+margin:.6rem 0;border-radius:.2rem}
 .alarm{background:var(--alarm-panel);border-color:var(--alarm);color:var(--ink)}
 .alarm strong,.mark{color:var(--alarm)}
 .mark{font-weight:700;white-space:nowrap}
@@ -52,6 +53,7 @@ td.bar{min-width:9rem;width:40%}
 td.what{min-width:14rem;overflow-wrap:anywhere}
 td.why{min-width:10rem;overflow-wrap:anywhere}
 td.t{white-space:nowrap}
+td.id{min-width:8.5rem}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(11rem,1fr));gap:.6rem;padding:0;margin:.6rem 0}
 .figures div{background:var(--panel);border:1px solid var(--line);border-radius:.3rem;padding:.5rem .75rem}
 .figures dt{color:var(--quiet);font-size:.85rem}
@@ -61,7 +63,7 @@ dl.facts{display:grid;grid-template-columns:max-content 1fr;gap:.15rem .9rem;mar
 dl.facts dt{color:var(--quiet)}
 dl.facts dd{margin:0;overflow-wrap:anywhere}
 ul.legend{display:flex;flex-wrap:wrap;gap:.3rem 1.1rem;list-style:none;padding:0;margin:.4rem 0;font-size:.9rem}
-ul.legend svg{width:1.6rem;height:.9rem;vertical-align:-.1rem;margin-right:.35rem}
+ul.legend svg{display:inline-block;width:1.6rem;height:.9rem;vertical-align:-.1rem;margin-right:.35rem}
 details{margin:.3rem 0}
 summary{cursor:pointer;padding:.2rem 0;overflow-wrap:anywhere}
 details details{margin-left:.9rem;padding-left:.6rem;border-left:2px solid var(--line)}
@@ -69,7 +71,9 @@ details.session{border:1px solid var(--line);border-radius:.3rem;padding:.3rem .
 .said{border-left:.25rem solid var(--link);padding-left:.7rem;margin:.5rem 0}
 .word{font-weight:600}
 svg{display:block}
+.alarm ul{margin:.2rem 0;padding-left:1.2rem}
 svg.chart{width:100%;min-width:44rem;height:auto}
+svg.small{max-width:46rem;min-width:34rem}
 svg.bar{width:100%;height:1.15rem}
 svg text{fill:var(--ink);font:13px system-ui,sans-serif}
 svg .soft{fill:var(--quiet)}
@@ -89,7 +93,8 @@ svg .fast{stroke:var(--ink);stroke-width:2}
 .defs{position:absolute;width:0;height:0}
 @media (max-width:40rem){body{padding:.5rem .7rem 3rem}dl.facts{grid-template-columns:1fr}dl.facts dd{margin-bottom:.4rem}
 details details{margin-left:.25rem;padding-left:.5rem}}
-@media print{body{max-width:none;font-size:10pt;padding:0}nav{display:none}.scroll{overflow:visible}svg.chart{min-width:0}
+@media print{body{max-width:none;font-size:10pt;padding:0}nav{display:none}.scroll{overflow:visible}
+svg.chart,svg.small{min-width:0}
 h2,h3{break-after:avoid}tr,.figures div{break-inside:avoid}details::details-content{content-visibility:visible;block-size:auto}}
 """
 """The style sheet. Holds no text of a log, no address and no import."""

@@ -45,8 +45,17 @@ def block(value: object, limit: int | None) -> str:
     # HTML drops the first newline of a <pre>: the one that is put here, never one of the text.
     html = f"<pre>\n{escape(visible(cut), quote=True)}</pre>"
     if left_out > 0:
-        html += f'<p class="cut">{left_out:,} more characters are left out here. The log has them, and so has a page made with --full.</p>'
+        html += (
+            f'<p class="cut">{left_out:,} more characters are left out here; a page made with --full holds them.</p>'
+        )
     return html
+
+
+def moment(value: object) -> str:
+    """Return HTML of a timestamp, to the second: 2026-01-31 12:00:00."""
+    text = shown(value)
+    is_usual = len(text) > 19 and text[10] == "T" and text[19] in ".Z"
+    return line(f"{text[:10]} {text[11:19]}" if is_usual else text, 40)
 
 
 def number(value: int) -> str:

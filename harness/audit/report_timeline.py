@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from harness.audit.calls import LoggedCall
 from harness.audit.report_calls import Shown, whole_call
-from harness.audit.report_text import block, line, number, shown
+from harness.audit.report_text import block, line, moment, number, shown
 from harness.log_order import LogRecord
 
 _ABOUT_CALLS = {
@@ -42,15 +42,16 @@ class Timeline:
                 self._left_out += 1
                 continue
             yield from self._record(log, record)
-        for log, session in list(self._flying):
+        # Once it is cut, the ends of the calls in flight were passed over: they would look as if they had none.
+        for log, session in [] if self._left_out else list(self._flying):
             yield from self._unended(log, session)
         yield from self._close_session()
         if self._left_out:
-            rest = self._show.figures.calls - self._calls
+            rest = max(0, self._show.figures.calls - self._calls)
             yield '<p class="alarm"><strong>The time line is cut here.</strong> It shows the first '
             yield f"{number(self._calls)} calls; {number(rest)} calls and {number(self._left_out)} records are left out. "
-            yield "Everything above counts and lists all of them. A page made with <code>--full</code> holds all, one made with "
-            yield "<code>--session</code> all of one session; <code>harness audit show</code> shows any of them.</p>"
+            yield "Everything above counts and lists all of them. "
+            yield "A page made with <code>--full</code> holds them too; <code>--session ID</code> makes one of one session.</p>"
 
     def _record(self, log: str, record: LogRecord) -> Iterator[str]:
         session = str(record["session"])
@@ -72,8 +73,8 @@ class Timeline:
         if kind == "model_request":
             yield from self._close_turn()
             purpose = f" ({line(record['purpose'], 40)})" if "purpose" in record else ""
-            yield f'<details class="turn" open><summary>turn {line(record.get("turn"), 20)}{purpose} '
-            yield f'<span class="quiet">&mdash; {line(record.get("messages"), 20)} messages sent, {line(record["time"], 40)}</span></summary>\n'
+            yield f'<details class="turn" open><summary>turn {line(record.get("turn"), 20)}{purpose} <span class="quiet">'
+            yield f"&mdash; {line(record.get('messages'), 20)} messages sent, {moment(record['time'])}</span></summary>\n"
             self._in_turn = True
             return
         yield from self._plain(kind, record)
@@ -106,14 +107,11 @@ class Timeline:
         named = "" if again or not place else f' id="s{place}"'
         self._seen.add(key)
         self._session = key
-        about = (
-            f"{line(figures.about['mode'] or 'session', 40)} in {line(figures.about['workspace'], 200)}, "
-            if figures
-            else ""
-        )
+        about = f"{line(figures.about['mode'], 40)} in {line(figures.about['workspace'], 200)}, " if figures else ""
         calls = f"{number(figures.calls)} calls" if figures else ""
-        yield f'<details class="session" open{named}><summary><h3>Session {place or "?"}: {line(session, 60)}{" (goes on)" if again else ""}</h3> '
-        yield f'<span class="quiet">&mdash; {about}{calls}, {line(first.get("time"), 40)}</span></summary>\n'
+        head = f"Session {place or '?'}: {line(session, 60)}{' (goes on)' if again else ''}"
+        yield f'<details class="session" open{named}><summary><h3>{head}</h3> '
+        yield f'<span class="quiet">&mdash; {about}{calls}, {moment(first.get("time"))}</span></summary>\n'
 
     def _close_session(self) -> Iterator[str]:
         yield from self._close_turn()
@@ -151,7 +149,7 @@ class Timeline:
         names = "".join(
             f"<dt>{line(name, 60)}</dt><dd>{_value(value, characters)}</dd>" for name, value in fields.items()
         )
-        head = f'{"! " if is_bad else ""}{line(kind, 60)} <span class="quiet">&mdash; {line(record["time"], 40)}</span>'
+        head = f'{"! " if is_bad else ""}{line(kind, 60)} <span class="quiet">&mdash; {moment(record["time"])}</span>'
         yield f'<details{" open" if is_bad else ""}><summary>{head}</summary><dl class="facts">{names}</dl></details>\n'
 
 

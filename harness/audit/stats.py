@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 
 from harness.action_log import log_lines
 from harness.actions import JsonValue
+from harness.audit.calls import number, text
 from harness.audit.counts import DECISIONS, QUICK_SECONDS, TOTALS, RuleCount, ToolCount
+from harness.audit.reading import record_in
 from harness.log_order import LogRecord
 
 MOST_ROWS = 10_000
@@ -33,18 +34,20 @@ class Statistics:
     def enter_log(self, path: str, session: str = "") -> None:
         """Count the records of a log, or of one session in it. Raises LogError if it cannot be read.
 
-        A line that is no record is counted as left out; what comes after it is counted all the same.
+        A line that is no record is counted as one that was left out; what comes after it is counted all the same.
         """
         self.totals["logs"] += 1
-        scan = json.JSONDecoder().scan_once
+        decode = json.JSONDecoder().raw_decode
         for line, whole in log_lines(path):
+            if not whole:
+                self.totals["torn"] += 1
+                break
             try:
-                record, end = scan(line.decode("ascii"), 0)
-                good = whole and end == len(line)
-            except (ValueError, RecursionError, StopIteration):
-                record, good = None, False
-            if not good:
-                record = _slowly(line) if whole else None
+                record, end = decode(line.decode("ascii"))
+            except (ValueError, RecursionError):
+                record, end = None, 0
+            if end != len(line):
+                record = record_in(line)  # not laid out as the writer does it, if it is a record at all
             if not isinstance(record, dict) or not _is_record(record):
                 self.totals["left_out"] += 1
             elif not session or record["session"] == session:
@@ -72,7 +75,7 @@ class Statistics:
                 self.totals["requests"] += 1
             case "error":
                 self._use(record)
-                self.totals["retries" if number(record.get("retry_seconds")) is not None else "errors"] += 1
+                self.totals["retries" if number(record, "retry_seconds") is not None else "errors"] += 1
             case "user_message":
                 self.totals["prompts"] += 1
             case "session_started":
@@ -123,7 +126,7 @@ class Statistics:
         key = session, str(record.get("call"))
         flight = self._flying.get(key)
         if flight is None:
-            flight = self._flying[key] = _Flight(self.tool(text(record.get("tool"))))
+            flight = self._flying[key] = _Flight(self.tool(text(record, "tool")))
             flight.tool.calls += 1
             self.totals["calls"] += 1
         match record["kind"]:
@@ -144,7 +147,7 @@ class Statistics:
         if decision not in DECISIONS or not isinstance(decision, str):
             self.totals["undecided"] += 1
             return
-        flight.rule = rule = self.rule(text(record.get("by")))
+        flight.rule = rule = self.rule(text(record, "by"))
         rule.calls += 1
         rule.decisions[decision] += 1
         for name, known in rule.origin.items():
@@ -207,6 +210,8 @@ class _Span:
 
 def seconds_between(first: str, last: str) -> float:
     """Return the seconds from one date to another (RFC 3339); 0 where one of them is none."""
+    from datetime import datetime
+
     try:
         return (datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds()
     except (ValueError, TypeError, OverflowError):  # TypeError: only one of them names its zone
@@ -217,7 +222,7 @@ def _answer(rule: RuleCount | None, record: LogRecord) -> None:
     answer = record.get("answer")
     if rule is None or not isinstance(answer, str) or answer not in rule.answers:
         return
-    add_answers(rule, answer, text(record.get("by")), number(record.get("seconds")))
+    add_answers(rule, answer, text(record, "by"), number(record, "seconds"))
 
 
 def add_answers(rule: RuleCount, answer: str, by: str, seconds: float | None, times: int = 1) -> None:
@@ -237,36 +242,12 @@ def _end(tool: ToolCount, record: LogRecord) -> None:
     tool.output_bytes += whole_number(record.get("output_bytes"))
 
 
-def _slowly(line: bytes) -> JsonValue:
-    """Return what a line holds that is not laid out as the writer does it: with blanks around, or no JSON at all."""
-    try:
-        value: JsonValue = json.loads(line.decode("ascii"))
-    except (ValueError, RecursionError):
-        return None
-    return value
-
-
 def _is_record(record: LogRecord) -> bool:
     return (
         isinstance(record.get("kind"), str)
         and isinstance(record.get("session"), str)
         and isinstance(record.get("time"), str)
     )
-
-
-def text(value: JsonValue) -> str:
-    """Return a text, or nothing."""
-    return value if isinstance(value, str) else ""
-
-
-def number(value: JsonValue) -> float | None:
-    """Return a number, or None."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value)
-    except OverflowError:
-        return None
 
 
 def whole_number(value: JsonValue) -> int:

@@ -8,8 +8,8 @@ from harness.audit.calls import word
 from harness.audit.changes import Change, ChangedFile, Command, OnDisk, undone_calls
 from harness.audit.reading import records
 from harness.before_images import BeforeImages
+from harness.cli.audit_answers import short_digest
 from harness.cli.audit_logs import ChosenLogs
-from harness.cli.audit_output import short_digest
 from harness.cli.state import State
 from harness.cli.trace import Tone, short_place
 from harness.visible import visible_line
@@ -35,9 +35,11 @@ def undone_in(logs: ChosenLogs, state: State) -> Iterator[tuple[str, str]]:
         yield from undone_calls(records(path, ("restored",)))
 
 
-def file_lines(file: ChangedFile) -> Iterator[tuple[str, Tone]]:
-    """Yield the line for a file, and one for each change."""
+def file_lines(file: ChangedFile, host: str) -> Iterator[tuple[str, Tone]]:
+    """Yield the line for a file, and one for each change; `host` is where it was looked at."""
     on_disk = f"{file.on_disk.value}: {file.problem}" if file.problem else file.on_disk.value
+    if elsewhere := [one for one in file.hosts if one != host]:
+        on_disk += f", here on {host}; changed on {', '.join(elsewhere)}"
     tone = Tone.WARNING if file.on_disk in (OnDisk.CHANGED, OnDisk.GONE) else Tone.PLAIN
     yield f"{visible_line(file.path, 5_000)}  [{visible_line(on_disk, 200)}]", tone
     for change in file.changes:
@@ -62,7 +64,7 @@ def _change(change: Change) -> str:
     if change.sure and change.before_sha256 is not None and change.before_sha256 == change.after_sha256:
         did = "written, the same"
     decided = visible_line(short_place(word(change.fields["decided_by"])), 200)
-    by = decided if change.permitted_by == "policy" else f"{_who(change)}: {decided}"
+    by = decided if change.permitted_by == "policy" else f"yes by {_who(change)}; asked by {decided}"
     parts = [f"{time}Z", visible_line(f"{session}#{call}", 60), visible_line(word(change.fields["tool"]), 60), did]
     parts += [
         f"{short_digest(change.before_sha256)} -> {short_digest(change.after_sha256)}",

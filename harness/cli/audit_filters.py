@@ -36,21 +36,21 @@ def call_filter(arguments: Namespace, now: float) -> CallFilter:
 
 def _moment(flag: str, word: str, now: float, of_a_day: str) -> str:
     """Return a time in the log's form: of RFC 3339, of a date (`of_a_day` completes it, in UTC), or of how long ago."""
-    import datetime
+    import datetime as dt
 
     ago = _AGO.fullmatch(word)
     try:
         if ago:
-            moment = datetime.datetime.fromtimestamp(now - int(ago[1]) * _SECONDS[ago[2]], datetime.UTC)
+            moment = dt.datetime.fromtimestamp(now - int(ago[1]) * _SECONDS[ago[2]], dt.UTC)
         elif _DATE.fullmatch(word):
-            datetime.date.fromisoformat(word)
+            dt.date.fromisoformat(word)
             return word + of_a_day
         else:
-            moment = datetime.datetime.fromisoformat(word)
-        if moment.tzinfo is None:
-            raise ValueError("without an offset")
-        return moment.astimezone(datetime.UTC).strftime(_FORM)
+            moment = dt.datetime.fromisoformat(word)
+        if moment.tzinfo is not None:  # RFC 3339 wants an offset: without one, nobody knows whose clock is meant
+            return moment.astimezone(dt.UTC).strftime(_FORM)
     except (ValueError, OverflowError, OSError):
-        raise UsageError(
-            f"{flag}: {visible_line(word)!r} is no time: 2026-01-31, 2026-01-31T10:00:00Z, or how long ago: 90m, 2h, 3d"
-        ) from None
+        pass
+    raise UsageError(
+        f"{flag}: {visible_line(word)!r} is no time: 2026-01-31, 2026-01-31T10:00:00Z, or how long ago: 90m, 2h, 3d"
+    )

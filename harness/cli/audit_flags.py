@@ -144,8 +144,19 @@ def _sign(parser: ArgumentParser, filled: Filled) -> None:
     parser.add_argument("--key", type=filled, metavar="FILE", required=True, help="an SSH key")
 
 
-def _prune(parser: ArgumentParser, filled: Filled) -> None:  # noqa: ARG001
-    parser.description = "Remove old logs, each noted with its head in a tombstone."
+def _prune(parser: ArgumentParser, filled: Filled) -> None:
+    parser.description = "Remove whole closed logs that are past, each noted with its head in a tombstone."
+    parser.epilog = "Exit code: 0 done, 1 a log that is broken was met (and kept, without --broken)."
+    parser.add_argument(
+        "--older-than", type=filled, metavar="DAYS", help="those that were written last before so many days"
+    )
+    parser.add_argument(
+        "--keep-bytes", type=filled, metavar="N", help="the oldest, until all logs come to at most N bytes"
+    )
+    parser.add_argument("--open", action="store_true", help="also logs in which something has no end")
+    parser.add_argument("--broken", action="store_true", help="also logs that do not verify")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be removed, and do nothing")
+    parser.add_argument("--json", action="store_true", help="one object a line, and a summary")
 
 
 def _recover(parser: ArgumentParser, filled: Filled) -> None:

@@ -37,7 +37,7 @@ def write_view(pieces: Iterable[str], output: str, *, logs: Sequence[str], state
     except OSError as error:
         raise UsageError(f"{output} cannot be written: {error.strerror}") from None
     try:
-        _write(descriptor, pieces, output)
+        _write(descriptor, pieces)
         os.rename(part, target)
     except BaseException as error:
         os.unlink(part)
@@ -46,7 +46,7 @@ def write_view(pieces: Iterable[str], output: str, *, logs: Sequence[str], state
         raise
 
 
-def _write(descriptor: int, pieces: Iterable[str], output: str) -> None:
+def _write(descriptor: int, pieces: Iterable[str]) -> None:
     with open(descriptor, "wb") as file:
         file.writelines(piece.encode("utf-8", "backslashreplace") for piece in pieces)
         file.flush()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from collections.abc import Mapping
 
+from harness.actions import JsonValue
 from harness.audit.calls import CALL_KINDS
+from harness.cli.audit_answers import Output, count
 from harness.cli.audit_logs import BROKEN, ChosenLogs, chosen_logs
-from harness.cli.audit_output import Output, count
 from harness.cli.state import State
 
 FOUND = 3
@@ -78,8 +80,9 @@ def _unknown(logs: ChosenLogs, output: Output) -> bool:
                 sessions += 1
             else:
                 calls += 1
-            output.row(ends.fields(one))
-            if not output.as_json:
+            if output.as_json:
+                output.row(ends.fields(one))
+            else:
                 output.line(*ends.line(one))
     output.row({"row": "counts", "sessions": logs.sessions, "unknown_calls": calls, "open_sessions": sessions})
     if calls or sessions:
@@ -95,26 +98,19 @@ def _files(logs: ChosenLogs, output: Output, state: State) -> None:
     from harness.cli.audit_changes import Kept, command_line, file_lines, undone_in
 
     found = found_changes(logs.calls(), is_kept=Kept(state.before_images), undone=undone_in(logs, state))
-    files = 0
+    files, host = 0, os.uname().nodename
     for file in changed_files(found.changes, look):
         files += 1
-        for row in file.rows() if output.as_json else ():
+        for row in file.rows(host) if output.as_json else ():
             output.row(row)
-        for text, tone in () if output.as_json else file_lines(file):
+        for text, tone in () if output.as_json else file_lines(file, host):
             output.line(text, tone, width=8_000)
-    changed, commands = count(len(found.changes), "change"), len(found.commands)
-    output.row(
-        {
-            "row": "counts",
-            "sessions": logs.sessions,
-            "files": files,
-            "changes": len(found.changes),
-            "commands": commands,
-        }
-    )
-    output.line(f"{count(files, 'file')}, {changed} in {count(logs.sessions, 'session')}")
+    changes, commands = len(found.changes), len(found.commands)
+    output.line(f"{count(files, 'file')}, {count(changes, 'change')} in {count(logs.sessions, 'session')}")
     if commands:
         output.line(f"not among them: what {count(commands, 'command')} that could write changed; it is not recorded")
     for command in found.commands:
         output.row(command.fields)
         output.line(*command_line(command))
+    counts: dict[str, JsonValue] = {"files": files, "changes": changes, "commands": commands}
+    output.row({"row": "counts", "sessions": logs.sessions, **counts})

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MEMORY = "1GB"
 """What DuckDB may keep in memory; beyond that it writes to a private folder, gone afterwards."""
 MAX_THREADS = 4
-LONGEST_RECORD = 64_000_000
+LONGEST_RECORD = 16_777_216
 """Bytes. A record that is longer cannot be read in this way; without `--sql` it can."""
 BATCH = 1_000
 """Rows of an answer that are looked at together, for the width of its columns."""
@@ -42,7 +42,10 @@ _NUMBERS = (
     "output_tokens", "ms", "retries",
 )  # fmt: skip
 _FIELDS = (
-    *((name, "VARCHAR") for name in ("kind", "session", "time", "tool", "decision", "by", "answer", "status", "purpose")),
+    *(
+        (name, "VARCHAR")
+        for name in ("kind", "session", "time", "tool", "decision", "by", "answer", "status", "purpose")
+    ),
     *((name, "VARCHAR") for name in ("source", "rule", "file", "layer")),
     *((name, "JSON") for name in ("mono_ns", "call", "line", "seconds", "duration_ms", "output_bytes", "input_tokens")),
     *((name, "JSON") for name in ("output_tokens", "retry_seconds", "masked", "facets", "facet_count")),
@@ -78,7 +81,7 @@ def sql_statistics(paths: Sequence[str], session: str) -> Statistics:
         _enter_tools(connection, found)
         _enter_totals(connection, found)
         found.totals["logs"] = len(paths)
-        found.totals["left_out"] += logs.torn
+        found.totals["torn"] = logs.torn
         return found
 
 
@@ -263,7 +266,7 @@ def _plain(value: object) -> JsonValue:
 
 
 def _grouped(logs: _Logs, session: str) -> str:
-    """Return the statement that reads the logs once: a row a call, and a row a session, in the table `counted`."""
+    """Return the statement that reads the logs once into the table `counted`: a row a call, and one for what is about none."""
     fields = ", ".join(f"{name}: '{kind}'" for name, kind in _FIELDS).replace("by:", '"by":')
     where = f"WHERE session = {_quoted(session)}" if session else ""
     last = ", ".join(
@@ -271,7 +274,8 @@ def _grouped(logs: _Logs, session: str) -> str:
         for name in ("decision", "by", "source", "rule", "file", "layer", "line", "facets", "facet_count")
     )
     sums = ", ".join(
-        f"sum(TRY_CAST({name} AS UBIGINT)) FILTER (kind = 'outcome') AS {name}" for name in ("duration_ms", "output_bytes")
+        f"sum(TRY_CAST({name} AS UBIGINT)) FILTER (kind = 'outcome') AS {name}"
+        for name in ("duration_ms", "output_bytes")
     )
     tokens = ", ".join(
         f"sum(TRY_CAST({name} AS UBIGINT)) FILTER (kind IN ('model_response', 'error')) AS {name}"
@@ -280,7 +284,7 @@ def _grouped(logs: _Logs, session: str) -> str:
     retried = "TRY_CAST(retry_seconds AS DOUBLE) IS NOT NULL"
     return f"""
         CREATE TEMP TABLE counted AS SELECT
-            GROUPING(call) = 0 AS of_call, count(*) AS records, {last}, {sums}, {tokens},
+            session, filename, call IS NOT NULL AS of_call, count(*) AS records, {last}, {sums}, {tokens},
             max(tool) FILTER (kind = 'call_proposed') AS tool, max(tool) FILTER (kind != 'call_proposed') AS other_tool,
             max(answer) FILTER (kind = 'approval_answered') AS answer,
             max("by") FILTER (kind = 'approval_answered') AS answered_by,
@@ -293,7 +297,8 @@ def _grouped(logs: _Logs, session: str) -> str:
             count(*) FILTER (kind = 'error' AND {retried}) AS retries,
             count(*) FILTER (kind = 'error' AND NOT {retried}) AS errors,
             sum(list_sum(map_values(TRY_CAST(masked AS MAP(VARCHAR, UBIGINT))))) AS masked,
-            max(TRY_CAST(mono_ns AS HUGEINT)) - min(TRY_CAST(mono_ns AS HUGEINT)) AS span, min(time) AS first, max(time) AS last,
+            min(TRY_CAST(mono_ns AS BIGINT)) AS mono_first, max(TRY_CAST(mono_ns AS BIGINT)) AS mono_last,
+            min(time) AS first, max(time) AS last,
             count(*) FILTER (kind IS NULL OR session IS NULL OR time IS NULL) AS left_out
         FROM (
             SELECT * REPLACE (CASE WHEN kind IN
@@ -301,8 +306,7 @@ def _grouped(logs: _Logs, session: str) -> str:
             FROM read_json({logs.listed}, format = 'newline_delimited', columns = {{{fields}}}, filename = true,
                 maximum_object_size = {LONGEST_RECORD})
             {where}
-        ) GROUP BY GROUPING SETS ((filename, session, call), (filename, session))
-        HAVING NOT of_call OR call IS NOT NULL
+        ) GROUP BY filename, session, call
     """  # noqa: S608 - of our own words and quoted paths
 
 
@@ -351,13 +355,18 @@ def _enter_tools(connection: duckdb.DuckDBPyConnection, found: Statistics) -> No
 
 
 def _enter_totals(connection: duckdb.DuckDBPyConnection, found: Statistics) -> None:
-    of_sessions = [name for name in TOTALS if name not in ("logs", "calls", "undecided", "unknown", "cut_facets")]
-    query = f"SELECT {', '.join(f'sum({name})' for name in of_sessions)}, sum(span) FROM counted WHERE NOT of_call"  # noqa: S608
-    for *sums, span in _rows(connection, query):
+    of_sessions = [
+        name for name in TOTALS if name not in ("logs", "torn", "calls", "undecided", "unknown", "cut_facets")
+    ]
+    query = f"SELECT {', '.join(f'sum({name})' for name in of_sessions)} FROM counted"  # noqa: S608
+    for sums in _rows(connection, query):
         found.totals |= dict(zip(of_sessions, map(_whole, sums), strict=True))
-        found.wall_seconds = _whole(span) / 1e9
     found.totals["records"] -= found.totals["left_out"]
-    for first, last in _rows(connection, "SELECT first, last FROM counted WHERE NOT of_call AND span IS NULL"):
+    spans = "max(mono_last) - min(mono_first) AS span, min(first) AS first, max(last) AS last"
+    connection.execute(f"CREATE TEMP TABLE spans AS SELECT {spans} FROM counted GROUP BY filename, session")  # noqa: S608
+    for (span,) in _rows(connection, "SELECT sum(span) FROM spans"):
+        found.wall_seconds = _whole(span) / 1e9
+    for first, last in _rows(connection, "SELECT first, last FROM spans WHERE span IS NULL"):
         found.wall_seconds += seconds_between(str(first), str(last))
     query = f"""
         SELECT count(*), count(*) FILTER (d_decision NOT IN {DECISIONS}), count(*) FILTER (begun AND NOT ended),

@@ -10,17 +10,29 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.audit.stats import Statistics, statistics_of
-from harness.cli.audit_logs import chosen_logs
+from harness.cli.audit_logs import BROKEN, chosen_logs
 from harness.cli.columns import short_count, table
-from harness.cli.explain import short_by
 from harness.errors import UsageError
 
 _RULES = ("decided by", "parts", "calls", "auto", "ask", "deny", "block", "yes", "no", "none", "wait", "p90", "<1s")
-_TOOLS = ("tool", "calls", "ok", "failed", "timeout", "cut off", "refused", "not run", "unknown", "seconds", "bytes out")
+_TOOLS = (
+    "tool",
+    "calls",
+    "ok",
+    "failed",
+    "timeout",
+    "cut off",
+    "refused",
+    "not run",
+    "unknown",
+    "seconds",
+    "bytes out",
+)
 _NOTES = (
     "parts: of calls, such as a command or a file; a call is counted where its decision was made",
-    "yes, no, none: answers to its questions, and nobody to ask; wait, p90: seconds until a person answered (median, 9 of 10)",
-    "often yes: a candidate for auto (`harness policy suggest`); often no: one for deny; <1s: a yes that was hardly read",
+    "yes, no, none: answers to its questions, and nobody to ask; <1s: a person's yes that was hardly read",
+    "wait, p90: seconds until a person answered: the median, and what 9 of 10 did not exceed",
+    "often yes: a candidate for auto (see `harness policy suggest`); often no: one for deny",
 )
 
 
@@ -41,6 +53,8 @@ def stats_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         from harness.cli.audit_sql import sql_statistics
 
         found = sql_statistics(chosen.paths, chosen.session)
+    if found.totals["left_out"]:
+        code = BROKEN
     rows = tuple(found.rows())
     lines: Iterable[str] = map(json.dumps, rows) if arguments.json else _tables(found, rows)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
@@ -48,7 +62,8 @@ def stats_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _tables(found: Statistics, rows: Sequence[Mapping[str, JsonValue]]) -> list[str]:
-    rules = [_rule_cells(row) for row in rows if row["type"] == "rule"]
+    names = _names([str(row["by"]) for row in rows if row["type"] == "rule"])
+    rules = [_rule_cells(row, names[str(row["by"])]) for row in rows if row["type"] == "rule"]
     tools = [_tool_cells(row) for row in rows if row["type"] == "tool"]
     lines = [*table(_RULES, rules, least=24), "", *_NOTES, ""] if rules else ["Nothing was decided.", ""]
     if tools:
@@ -56,11 +71,23 @@ def _tables(found: Statistics, rows: Sequence[Mapping[str, JsonValue]]) -> list[
     return [*lines, *_total_lines(found)]
 
 
-def _rule_cells(row: Mapping[str, JsonValue]) -> list[str]:
+def _names(rules: Sequence[str]) -> dict[str, str]:
+    """Return what to call each rule: without the folder of its file, where that leaves it the only one of its name."""
+    short = {by: _without_folder(by) for by in rules}
+    taken = list(short.values())
+    return {by: name if taken.count(name) == 1 else by for by, name in short.items()} if len(rules) < 500 else short
+
+
+def _without_folder(by: str) -> str:
+    """Shorten `rule look (/long/way/default.toml:58)` to `rule look (default.toml:58)`."""
+    before, bracket, place = by.rpartition("(")  # as harness/cli/explain.py does, which loads all of the policy
+    return f"{before}{bracket}{place.rpartition('/')[2]}" if bracket else by
+
+
+def _rule_cells(row: Mapping[str, JsonValue], by: str) -> list[str]:
     counts = ("facets", "calls", "auto", "asked", "denied", "blocked", "yes", "no", "nobody")
-    by = short_by(str(row["by"])) or "(nothing)"
     waits = [_seconds(row[name]) for name in ("wait_median", "wait_p90")]
-    return [by, *(_count(row[name]) for name in counts), *waits, _count(row["quick_yes"])]
+    return [by or "(nothing)", *(_count(row[name]) for name in counts), *waits, _count(row["quick_yes"])]
 
 
 def _tool_cells(row: Mapping[str, JsonValue]) -> list[str]:
@@ -79,15 +106,17 @@ def _tool_cells(row: Mapping[str, JsonValue]) -> list[str]:
 
 def _total_lines(found: Statistics) -> list[str]:
     total = found.totals
+    begun = f"{total['sessions']} sessions, {total['prompts']} prompts, {total['turns']} turns"
+    requests = f"{total['requests']} requests, {total['retries']} tried again, {total['errors']} errors"
     words = [
-        f"{total['logs']} logs, {total['records']} records, {total['sessions']} sessions, {total['prompts']} prompts, "
-        f"{total['turns']} turns, {found.wall_seconds:.0f} s from first to last record of each session",
-        f"{total['calls']} calls, {total['undecided']} never judged, {total['unknown']} unknown (begun, and the end is not known)",
-        f"{total['requests']} requests, {total['retries']} tried again, {total['errors']} errors, "
-        f"{total['input_tokens']} tokens in, {total['output_tokens']} out, {total['masked']} secrets masked",
+        f"{total['logs']} logs, {total['records']} records, {begun}, {found.wall_seconds:.0f} seconds",
+        f"{total['calls']} calls, {total['undecided']} of them never judged, {total['unknown']} unknown: they may have run",
+        f"{requests}, {total['input_tokens']} tokens in, {total['output_tokens']} out",
+        f"{total['masked']} secrets masked",
     ]
-    if total["left_out"]:
-        words.append(f"LEFT OUT: {total['left_out']} lines that are no whole records; `harness audit verify` says which")
+    if total["torn"] or total["left_out"]:
+        bad = f"LEFT OUT: {total['torn']} torn lines at the end of logs, {total['left_out']} other lines that are no records"
+        words.append(f"{bad}; see `harness audit verify`")
     if total["cut_facets"]:
         words.append(f"LEFT OUT: parts of {total['cut_facets']} calls that have more of them than the log lists")
     return words

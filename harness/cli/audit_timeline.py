@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from harness.actions import JsonValue
 from harness.audit.calls import Fate, LoggedCall, text, word
 from harness.audit.rows import edited_from, edited_to
-from harness.cli.audit_output import json_text, short_digest
+from harness.cli.audit_answers import json_text, short_digest
 from harness.cli.trace import Line, Tone, ended_line, event_line, how_decided, short_place
 from harness.log_order import LogRecord
 from harness.visible import visible, visible_line
 
 _WIDTH = 500
+_MOST_PARTS = 50
+"""The log names so many parts of a call (gate.MAX_LOGGED_FACETS), those first that decided."""
 _UNKNOWN = "UNKNOWN: it was begun and its end is not known; it may have run, wholly or in part"
 
 
@@ -82,8 +84,8 @@ def _facets(call: LoggedCall, *, full: bool) -> Iterator[tuple[Tone, str]]:
         tone = Tone.QUIET if decision == "auto" else Tone.WARNING
         yield tone, f"{decision:8} {text(part, 'facet')}  [{short_place(text(part, 'by'))}]"
     total = call.decision.get("facet_count")
-    if isinstance(total, int) and total > len(parts):
-        yield Tone.WARNING, f"the log has the first {len(parts)} of {total} parts"
+    if len(parts) >= _MOST_PARTS and isinstance(total, int) and total > len(parts):
+        yield Tone.WARNING, f"the log names {len(parts)} of {word(total)} parts"
 
 
 def _whole_decision(call: LoggedCall) -> dict[str, JsonValue]:

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
@@ -35,7 +35,7 @@ def verify_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         raise UsageError("--signer needs --signers FILE: who may sign, and with which keys (ssh-keygen(1))")
     heads = HeadsFile(arguments.heads or state.heads)
     named = [state.sessions] if arguments.all else arguments.files or [latest_log(state)]
-    verdicts = []
+    verdicts, moved = [], set[str]()
     for path in _logs_of(named, except_for=heads.path):
         if not os.path.lexists(path) and heads.of_path(path) is not None:
             continue  # gone: see below
@@ -50,7 +50,9 @@ def verify_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
             continue
         sys.stdout.write(_as_json(findings) if arguments.json else _as_text(findings))
         verdicts.append(findings.verdict)
-    for known in _gone(named, heads):
+        if findings.evidence.elsewhere and findings.evidence.known is not None:
+            moved.add(findings.evidence.known.file)
+    for known in _gone(named, heads, moved):
         sys.stdout.write(_gone_told(known, as_json=arguments.json))
         verdicts.append(Verdict.BROKEN)
     if not verdicts:
@@ -143,10 +145,11 @@ def _logs_of(named: Sequence[str], *, except_for: str) -> Iterator[str]:
                 yield log
 
 
-def _gone(named: Sequence[str], heads: HeadsFile) -> Iterator[KnownHead]:
+def _gone(named: Sequence[str], heads: HeadsFile, moved: Collection[str]) -> Iterator[KnownHead]:
     """Yield what is known of logs that were noted where a folder, or they, are named, and are not there.
 
-    Raises UsageError where the one that is named was removed on purpose, as its tombstone says.
+    `moved` are those that were found under another name. Raises UsageError where the one that is named was removed on
+    purpose, as its tombstone says.
     """
     folders = [name for path in named if not os.path.isfile(path) for name in names_of(path)]
     if not folders:
@@ -154,9 +157,9 @@ def _gone(named: Sequence[str], heads: HeadsFile) -> Iterator[KnownHead]:
     for known in heads.every():
         if os.path.lexists(known.file) or not any(is_within(known.file, folder) for folder in folders):
             continue
-        if not known.removed:
+        if not known.removed and known.file not in moved:
             yield known
-        elif known.file in folders:
+        elif known.removed and known.file in folders:
             raise UsageError(
                 f"{known.file} was removed on {known.time}, with {known.records} records and the head {known.head}: "
                 f"{known.removed}"

@@ -33,13 +33,17 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, flexible: i
 
     Where that leaves it less than `least`, the table is wider.
     """
-    widths = [max(len(visible_line(row[n], _MOST_CHARACTERS)) for row in (headings, *rows)) for n in range(len(headings))]
+    widths = [
+        max(len(visible_line(row[n], _MOST_CHARACTERS)) for row in (headings, *rows)) for n in range(len(headings))
+    ]
     others = sum(widths) - widths[flexible] + _GAP * (len(widths) - 1)
     widths[flexible] = min(widths[flexible], max(least, WIDTH - others))
     return [
-        (" " * _GAP).join(
+        (" " * _GAP)
+        .join(
             cut(text, width).ljust(width) if n == flexible else cut(text, width).rjust(width)
             for n, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
+        )
+        .rstrip()
         for row in (headings, *rows)
     ]

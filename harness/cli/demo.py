@@ -75,14 +75,14 @@ def _answers(text: str | None) -> ScriptedAnswers | None:
 def _play(
     scenario: Scenario, folder: str, answers: ScriptedAnswers | None, environment: Mapping[str, str], *, keep: bool
 ) -> int:
-    console = RichConsole(sys.stdout, colour=wants_colour(sys.stdout, environment))
+    state = State.of(environment)
+    redactor = redactor_for(state, environment, secrets_of(environment))
+    console = RichConsole(sys.stdout, colour=wants_colour(sys.stdout, environment), redactor=redactor)
     interrupt = Interrupt()
     signals = Signals(interrupt)
-    state = State.of(environment)
     workspace = Workspace(folder, environment.get("HOME"), outputs=state.new_outputs())
     tools = tools_in(workspace, state, environment, interrupt)
     policy = load_policy(shipped_policy_path("demo"), layer=Layer.SHIPPED).guarding(*state.guarded)
-    redactor = redactor_for(state, environment, secrets_of(environment))
     log = ActionLog.open(state.new_log_path(workspace.root), redactor=redactor)
     log.observers.append(HeadNotes(state, log).record)
     log.observers.append(console.record)

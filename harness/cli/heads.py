@@ -96,7 +96,7 @@ class HeadNotes:
 
 def note_head(heads: str, log: ActionLog, *, closed: bool) -> None:
     """Append the size and head of `log` to the heads file, on disk when this returns. Raises LogError."""
-    size = _synced_size(log.path)
+    _sync_log(log.path)
     entry: dict[str, JsonValue] = {
         "file": log.path,
         "session": log.session,
@@ -104,39 +104,41 @@ def note_head(heads: str, log: ActionLog, *, closed: bool) -> None:
         "head": log.head,
         "closed": closed,
         "time": timestamp(time.time()),
-        "size": size,
+        "size": log.size,
     }
     append_note(heads, entry)
 
 
-def _synced_size(path: str) -> int | None:
-    """Bring what was written to a log to the disk, and return how long it is; None where it has lost its name.
+def _sync_log(path: str) -> None:
+    """Bring what was written to a log to the disk. Raises LogError; not where the log has lost its name.
 
     After a power cut, a note of records that were lost would look like a tail that somebody cut off. fdatasync(2) is
-    about the file, whichever descriptor it is given. Raises LogError.
+    about the file, whichever descriptor it is given.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
-        return None
+        return
     try:
         os.fdatasync(descriptor)
-        return os.fstat(descriptor).st_size
     except OSError as error:
         raise LogError(f"the action log cannot be synced: {path}: {error.strerror}") from None
     finally:
         os.close(descriptor)
 
 
-def append_note(heads: str, entry: Mapping[str, JsonValue]) -> None:
-    """Append one line to the heads file in one write, and sync it. Raises LogError if that fails."""
+def append_note(heads: str, entry: Mapping[str, JsonValue], *, lock_seconds: float = LOCK_SECONDS) -> None:
+    """Append one line to the heads file in one write, and sync it. Raises LogError if that fails.
+
+    Another writer of the file is waited for `lock_seconds`, and no longer.
+    """
     line = json.dumps(entry, sort_keys=True, separators=(",", ":")).encode() + b"\n"
     try:
         descriptor = os.open(heads, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise LogError(f"the heads file cannot be written: {heads}: not a regular file")
-            _lock(descriptor)
+            _lock(descriptor, lock_seconds)
             _append(descriptor, line)
             os.fdatasync(descriptor)
         finally:
@@ -145,8 +147,8 @@ def append_note(heads: str, entry: Mapping[str, JsonValue]) -> None:
         raise LogError(f"the heads file cannot be written: {heads}: {error.strerror}") from None
 
 
-def _lock(descriptor: int) -> None:
-    end = time.monotonic() + LOCK_SECONDS
+def _lock(descriptor: int, seconds: float) -> None:
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -179,7 +181,7 @@ def notes_in(heads: str, *, of: Iterable[str] = ()) -> Iterator[Note]:
                     note = _note_of(line)
                     if note is not None:
                         yield note
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
         raise UsageError(f"{heads} cannot be read: {error.strerror}") from None

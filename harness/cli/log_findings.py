@@ -249,6 +249,8 @@ def _not_proved(verdict: Verdict, evidence: Evidence, found: Verification) -> st
     parts = []
     if found.broken_line is not None:
         parts.append("Anything of what stands from that line on")
+    elif verdict is Verdict.BROKEN:
+        parts.append("That this is what the harness wrote")
     elif evidence.source is Source.NONE:
         parts.append(NO_HEAD.format(kind="" if evidence.signature is None else "signed "))
     elif verdict in (Verdict.NO_HEAD, Verdict.OPEN) and not evidence.is_end(found.head):

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from harness.action_log import log_lines, parse_line, read_log
-from harness.cli.state import KnownHead, State
+from harness.cli.heads import KnownHead
+from harness.cli.state import State
 from harness.errors import LogError, UsageError
 from harness.log_check import verify
 from harness.log_order import LogRecord

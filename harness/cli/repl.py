@@ -19,7 +19,7 @@ from harness.cli.exits import Exit
 from harness.cli.policies import describe
 from harness.cli.resuming import FORKED, RESUMED, Carried, carried_from, named, newest, refuse_its_log, told
 from harness.cli.rich_console import RichConsole
-from harness.cli.setup import Parts, about_of, agent_of, close_log
+from harness.cli.setup import Parts, about_of, agent_of, close_log, pinned
 from harness.cli.state import State, here
 from harness.cli.trace import Line, Tone
 from harness.cli.turns import Turns, take_back
@@ -79,7 +79,9 @@ class Repl:
         self._carried = carried
         self._turns = Turns(carried.found.session if carried else "")
         self._waiting = first_prompt
-        self._console = RichConsole(sys.stdout, colour=wants_colour(sys.stdout, parts.environment))
+        self._console = RichConsole(
+            sys.stdout, colour=wants_colour(sys.stdout, parts.environment), redactor=parts.redactor
+        )
         self._lines: PromptSession[str] = PromptSession(history=_history(parts.state))
         parts.log.observers.append(self._console.record)
         parts.log.observers.append(self._turns.record)
@@ -113,7 +115,7 @@ class Repl:
         if code is not Exit.LOG:
             self._agent.end(session, self._ending())
             close_log(parts.state, parts.log)
-        console.line(f"log: {parts.log.path}", Tone.QUIET)
+        console.line(pinned(parts.log), Tone.QUIET)
         return Exit.TERMINATED if parts.signals.terminated else code
 
     def _start(self) -> Session:

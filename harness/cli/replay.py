@@ -1,4 +1,4 @@
-"""`harness policy replay`: the calls of old logs, judged again under another policy; nothing here runs a call."""
+"""`harness policy replay`, `audit redecide`: calls of old logs, judged again under another policy; nothing here runs one."""
 
 from __future__ import annotations
 
@@ -82,18 +82,24 @@ class Replay:
         """Calls that had no decision: invalid ones, and those whose turn never came."""
         self.notes: list[str] = []
         """What a person should know of the logs: a broken chain, a folder that is gone."""
+        self.broken = False
+        """Whether a chain was broken."""
         self._environment = environment
         self._reader = CallReader()
         self._policies = PolicyInForce(policy, environment, *(os.path.realpath(log) for log in logs))
 
-    def calls(self, log: str) -> Iterator[Replayed]:
+    def calls(self, log: str, only: str = "") -> Iterator[Replayed]:
         """Yield every decided call of a log, judged again; of a broken log those before the break.
+
+        `only` is the name of the session that is meant, where it is not all of them.
 
         Raises UsageError if the log cannot be read, PolicyError if the policy cannot.
         """
         sessions: dict[str, _Session] = {}
         try:
             for record in islice(read_log(log), self._good_records(log)):
+                if only and record["session"] != only:
+                    continue
                 if record["kind"] == "session_started":
                     sessions[str(record["session"])] = self._begin(record)
                     continue
@@ -107,6 +113,7 @@ class Replay:
         """Return how many records can be relied on, and note where that is not all."""
         found = verify(log)
         if found.broken_line is not None:
+            self.broken = True
             self.notes.append(f"{log}: broken at line {found.broken_line}: it {found.problem}; replayed up to there")
         elif found.torn:
             self.notes.append(f"{log}: the last line is torn; replayed up to there")
@@ -204,24 +211,39 @@ def replay_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     Raises UsageError or PolicyError.
     """
     replay = Replay(arguments.policy, environment, arguments.logs)
-    calls = [call for log in arguments.logs for call in replay.calls(log)]
-    for note in replay.notes:
-        sys.stderr.write(f"harness: {visible_line(note, 5_000)}\n")
-    told = [call for call in calls if call.change != "same"]
-    changes = [call.change for call in calls]
-    count = {
-        "calls": len(calls),
-        "changes": changes.count("laxer") + changes.count("stricter"),
-        "laxer": changes.count("laxer"),
-        "stricter": changes.count("stricter"),
-        "unknown": changes.count("unknown"),
-        "undecided": replay.undecided,
-    }
-    lines = [json.dumps(_told(call)) for call in told] if arguments.json else [_line(call) for call in told]
-    lines.append(json.dumps({"summary": count}) if arguments.json else _summary(count))
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return _list_changes(replay, arguments.logs, "", as_json=arguments.json, fail_on=arguments.fail_on)
+
+
+def redecide_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Do the same for the logs that an audit is about; the exit code is BROKEN too where one of them is.
+
+    Raises HarnessError.
+    """
+    from harness.cli.audit_logs import BROKEN, chosen_logs
+
+    chosen = chosen_logs(arguments, environment)
+    replay = Replay(arguments.policy, environment, chosen.paths)
+    code = _list_changes(replay, chosen.paths, chosen.session, as_json=arguments.json, fail_on=arguments.fail_on)
+    return BROKEN if replay.broken else code
+
+
+def _list_changes(replay: Replay, logs: Sequence[str], only: str, *, as_json: bool, fail_on: str | None) -> int:
+    """Write what would change, as it is found, and how many calls there were; return the exit code."""
+    count = dict.fromkeys(("calls", "changes", "laxer", "stricter", "unknown", "undecided"), 0)
+    told = 0
+    for log in logs:
+        for call in replay.calls(log, only):
+            count["calls"] += 1
+            if call.change != "same":
+                count[call.change] += 1
+                sys.stdout.write(f"{json.dumps(_told(call)) if as_json else _line(call)}\n")
+        for note in replay.notes[told:]:
+            sys.stderr.write(f"harness: {visible_line(note, 5_000)}\n")
+        told = len(replay.notes)
+    count |= {"changes": count["laxer"] + count["stricter"], "undecided": replay.undecided}
+    sys.stdout.write(f"{json.dumps({'summary': count}) if as_json else _summary(count)}\n")
     found = {"laxer": count["laxer"], "any": count["changes"]}
-    return CHANGED if arguments.fail_on and found[arguments.fail_on] else Exit.DONE
+    return CHANGED if fail_on and found[fail_on] else Exit.DONE
 
 
 def _line(call: Replayed) -> str:

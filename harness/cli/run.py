@@ -14,7 +14,7 @@ from harness.cli.exits import Exit, exit_code
 from harness.cli.policies import describe
 from harness.cli.prompting import prompt_of
 from harness.cli.resuming import RESUMED, carried_from, named, refuse_its_log, told
-from harness.cli.setup import Parts, about_of, agent_of, close_log
+from harness.cli.setup import Parts, about_of, agent_of, close_log, pinned
 from harness.cli.state import State
 from harness.cli.trace import Tone
 from harness.errors import LogError
@@ -33,7 +33,7 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         refuse_its_log(carried, arguments.log)
     parts = Parts(arguments, environment, fallback="readonly")
     about = about_of(parts, "run")
-    console = Console(sys.stderr, colour=wants_colour(sys.stderr, environment))
+    console = Console(sys.stderr, colour=wants_colour(sys.stderr, environment), redactor=parts.redactor)
     if arguments.policy is None:
         console.line("harness: no --policy was given; the shipped readonly policy holds (reading only)", Tone.WARNING)
     output = _Output(arguments.output, parts.interrupt.request_later)
@@ -82,7 +82,7 @@ def _tell_end(console: Console, parts: Parts, result: RunResult, code: Exit) -> 
     elif result.refusals:
         calls = "1 call was" if result.refusals == 1 else f"{result.refusals} calls were"
         console.line(f"harness: done, but {calls} refused", Tone.WARNING)
-    console.line(f"log: {parts.log.path}  records: {parts.log.count}  head: {parts.log.head}", Tone.QUIET)
+    console.line(pinned(parts.log), Tone.QUIET)
 
 
 def _summary(result: RunResult, code: Exit, parts: Parts) -> dict[str, object]:

@@ -35,6 +35,7 @@ from harness.tools import builtin_tools
 from harness.tools.environment import child_environment
 from harness.tools.hardening import undumpable
 from harness.tools.reach import CONTAINER_HINT
+from harness.visible import visible_line
 from harness.workspace import Workspace
 
 
@@ -218,6 +219,11 @@ def check_prices(settings: Settings, limits: Limits) -> None:
         f"a limit of cost (--max-cost, or cost in a policy) needs the prices of {settings.model.value!r}: write them in "
         f"{settings.file.path} as [prices.{model}] with input = ... and output = ..., in dollars per million tokens"
     )
+
+
+def pinned(log: ActionLog) -> str:
+    """Return what pins a log: its path, its size and its head, for a line that leaves this machine with other output."""
+    return visible_line(f"log: {log.path}  records: {log.count}  head: {log.head}", 5_000)
 
 
 def close_log(state: State, log: ActionLog, *, sign_key: str = "") -> None:

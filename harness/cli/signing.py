@@ -104,11 +104,10 @@ def sign_at_end(log: ActionLog, key: str, environment: Mapping[str, str]) -> Non
     done again. Who relies on signatures checks them, and `audit verify --signers` exits with 4 where there is none.
     """
     try:
-        size = os.stat(log.path).st_size
         now = timestamp(time.time())
-        note = HeadNote(records=log.count, head=log.head, size=size, session=log.session, time=now)
+        note = HeadNote(records=log.count, head=log.head, size=log.size, session=log.session, time=now)
         sign_head(log.path, note, key, environment)
-    except (OSError, UsageError) as error:
+    except UsageError as error:
         sys.stderr.write(f"harness: the head of the log is NOT signed: {visible_line(str(error), 1_000)}\n")
 
 

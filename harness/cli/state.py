@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from harness.cli.heads import HeadsFile, KnownHead, note_head
 from harness.errors import LogError, PolicyError, UsageError
 from harness.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from harness.action_log import ActionLog
+    from harness.cli.heads import KnownHead
 
 MANAGED_POLICY = "/etc/harness/policy.toml"
 OUTPUT_SECONDS = 7 * 24 * 3600
@@ -132,10 +132,14 @@ class State(Record):
             _make_private(self.state)
         except OSError as error:
             raise LogError(f"the heads file cannot be written: {self.heads}: {error.strerror}") from None
+        from harness.cli.heads import note_head
+
         note_head(self.heads, log, closed=closed)
 
     def known_head(self, path: str) -> KnownHead | None:
         """Return what was noted of the log at `path`, or None. Raises UsageError if the heads file cannot be read."""
+        from harness.cli.heads import HeadsFile
+
         return HeadsFile(self.heads).of_path(path)
 
     def log_paths(self, workspace: str | None = None) -> list[str]:

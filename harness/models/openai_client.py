@@ -60,6 +60,8 @@ class OpenAIClient:
         """Close the connections, for good; happens by itself when nobody holds the client any longer."""
         self.secret = self._check.secret = self._sdk.api_key
         """The API key, for those who must not repeat it."""
+        self.sdk = f"openai {_version()}"
+        """The SDK, with its version."""
         base_url = str(self._sdk.base_url)
         self.address = self._check.address = shown_address(base_url)
         """Where the server is, fit to be shown."""
@@ -106,6 +108,12 @@ class OpenAIClient:
         last = excerpt(shown_address(path), self.secret)
         text = f"{self.address} redirects the request again and again, at last to {last}."
         raise FailedTry(text, fault=ModelFault.REQUEST)
+
+
+def _version() -> str:
+    import openai
+
+    return openai.__version__
 
 
 def _sdk_client(

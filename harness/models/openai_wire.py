@@ -102,7 +102,8 @@ class OpenAIWire:
         run_ends = None if seconds is None else begun + seconds
         offered = frozenset(tool.name for tool in tools)
         body = self._dialect.request(messages, tools)
-        secret = self._connected().secret
+        client = self._connected()
+        secret = client.secret
         retries = Retries(attempts=self._endpoint.attempts, seconds=self._endpoint.retry_seconds)
         while True:
             assembly = self._dialect.assembly(secret)
@@ -111,7 +112,7 @@ class OpenAIWire:
                 self._try(body, reply, on_text, run_ends)
                 response = reply.response(self._dialect.call_ids, offered)
                 self._check_new(assembly.reply_id, reply.calls_sent)
-                return replace(response, retries=retries.failed)
+                return replace(response, retries=retries.failed, client=client.sdk)
             except CutReply as cut:
                 failure = FailedTry(str(cut), fault=cut.fault, passing=True, cut=True)
             except FailedTry as failed:

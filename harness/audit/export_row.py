@@ -1,0 +1,187 @@
+"""Rows of an export: one call as flat fields, under names that stay; notes what it could not take as it was meant.
+
+What a log holds is of unknown make. A value of another type than its field has is told as JSON text where the column is
+a text, and left out where it is a number; either way it is counted, and whoever exports says how often.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol, TypeAlias
+
+from harness.actions import JsonValue
+from harness.audit.calls import LoggedCall
+from harness.audit.instants import finite, whole
+from harness.log_order import LogRecord
+
+Cell: TypeAlias = str | int | float | bool | None
+MOST_TROUBLES = 50
+"""So many kinds of trouble are told apart; a forged log may have any number."""
+OTHER_TROUBLE = "other trouble"
+
+
+class Logs(Protocol):
+    """The logs that are exported. May be read any number of times."""
+
+    def records(self, kinds: Iterable[str] | None = None) -> Iterator[tuple[str, LogRecord]]:
+        """Every record of these kinds (None: all) with its log's path, in order."""
+
+    def calls(self) -> Iterator[LoggedCall]:
+        """Every call, each when its end is known."""
+
+
+class Export:
+    """What is exported, and what could not be taken as it was meant."""
+
+    def __init__(self, logs: Logs, *, key: bytes = b"", content: bool = False) -> None:
+        """Without `key`, that of the installation, digests of arguments stay out. `content`: arguments and results too."""
+        self.logs = logs
+        self.key = key
+        self.content = content
+        self.troubles: Counter[str] = Counter()
+
+    def note(self, trouble: str) -> None:
+        """Count something that could not be exported as it was meant."""
+        known = trouble in self.troubles or len(self.troubles) < MOST_TROUBLES
+        self.troubles[trouble if known else OTHER_TROUBLE] += 1
+
+    def text(self, record: LogRecord, name: str) -> str | None:
+        """Return a text of a record, None where it is missing or null; of another type, its JSON."""
+        value = record.get(name)
+        if value is None or isinstance(value, str):
+            return None if value is None else plain(value)
+        self.note(f"{name} is no text")
+        return _json(value)
+
+    def whole(self, record: LogRecord, name: str) -> int | None:
+        """Return a whole number of a record, None where it is missing, null, or no such thing."""
+        found = whole(record.get(name))
+        if found is None and record.get(name) is not None:
+            self.note(f"{name} is no whole number")
+        return found
+
+    def number(self, record: LogRecord, name: str) -> float | None:
+        """Return a number of a record, None where it is missing, null, or no such thing."""
+        found = finite(record.get(name))
+        if found is None and record.get(name) is not None:
+            self.note(f"{name} is no number")
+        return found
+
+    def flag(self, record: LogRecord, name: str) -> bool | None:
+        """Return true or false of a record, None where it is missing, null, or no such thing."""
+        value = record.get(name)
+        if value is None or isinstance(value, bool):
+            return value
+        self.note(f"{name} is neither true nor false")
+        return None
+
+    def part(self, record: LogRecord, name: str) -> LogRecord:
+        """Return an object within a record, empty where it is missing, null, or no such thing."""
+        value = record.get(name)
+        if isinstance(value, dict):
+            return value
+        if value is not None:
+            self.note(f"{name} is no object")
+        return {}
+
+    def arguments_hmac(self, call: LoggedCall) -> str | None:
+        """Return `hmac-sha256:` and the HMAC-SHA256 (RFC 2104), under the key, of the arguments' hexadecimal SHA-256.
+
+        The plain SHA-256 of short arguments could be guessed, and so what was masked in them; equal arguments still have
+        equal marks, within one installation. None without a key, or where the log has no digest.
+        """
+        sha256 = call.proposed.get("arguments_sha256") or call.decision.get("arguments_sha256")
+        if not self.key or not isinstance(sha256, str):
+            return None
+        return "hmac-sha256:" + hmac.new(self.key, plain(sha256).encode(), hashlib.sha256).hexdigest()
+
+
+def row(call: LoggedCall, export: Export) -> Mapping[str, Cell]:
+    """Return one call as flat fields: every one always there, None where the log does not say."""
+    started, proposed, decision = call.started, call.proposed, call.decision
+    answered, intent, outcome = call.answered, call.intent, call.outcome
+    if not proposed:
+        export.note("a call without its proposal")
+    effects = export.part(intent or decision, "effects")
+    fields: dict[str, Cell] = {
+        "log": plain(call.log),
+        "session": plain(call.session),
+        "call": _number_of(call, export),
+        "turn": export.whole(proposed, "turn"),
+        "step": export.whole(proposed, "step"),
+        "time": export.text(proposed or decision, "time"),
+        "ended": export.text(outcome, "time"),
+        "call_id": export.text(proposed, "id"),
+        "tool": plain(call.tool),
+        "summary": export.text(decision, "summary"),
+        "decision": export.text(decision, "decision"),
+        "decided_by": export.text(decision, "by"),
+        "reason": export.text(decision, "reason"),
+        "source": export.text(decision, "source"),
+        "rule": export.text(decision, "rule"),
+        "rule_file": export.text(decision, "file"),
+        "rule_line": export.whole(decision, "line"),
+        "layer": export.text(decision, "layer"),
+        "policy": export.text(started, "policy"),
+        "policy_sha256": export.text(decision, "policy_sha256") or export.text(started, "policy_sha256"),
+        "asked": bool(call.asked or answered),
+        "answer": export.text(answered, "answer"),
+        "answered_by": export.text(answered, "by"),
+        "answer_words": export.text(answered, "words"),
+        "waited_seconds": export.number(answered, "seconds"),
+        "edited_from": export.whole(proposed, "edited_from"),
+        "edited_to": export.whole(answered, "edited_to"),
+        "fate": call.fate.value,
+        "status": export.text(outcome, "status"),
+        "duration_ms": export.whole(outcome, "duration_ms"),
+        "exit_code": export.whole(outcome, "exit_code"),
+        "error_code": export.text(outcome, "error_code"),
+        "output_bytes": export.whole(outcome, "output_bytes"),
+        "truncated": export.flag(outcome, "truncated"),
+        "changed_path": export.text(outcome, "changed_path"),
+        "before_sha256": export.text(outcome, "before_sha256"),
+        "after_sha256": export.text(outcome, "after_sha256"),
+        "network": export.flag(effects, "network"),
+        "confinement": export.text(intent, "confinement"),
+        "arguments_hmac": export.arguments_hmac(call),
+        "arguments_characters": export.whole(proposed, "arguments_characters"),
+        "mode": export.text(started, "mode"),
+        "workspace": export.text(started, "workspace"),
+        "model": export.text(started, "model"),
+        "user": export.text(started, "user"),
+        "host": export.text(started, "host"),
+        "harness": export.text(started, "harness"),
+    }
+    if export.content:
+        fields["arguments"] = export.text(proposed, "arguments")
+        fields["content"] = export.text(outcome, "content")
+    return fields
+
+
+def _number_of(call: LoggedCall, export: Export) -> int | str:
+    """Return the number of a call; of a log that is not in order, whatever stands there instead."""
+    if call.number.isascii() and call.number.isdigit() and len(call.number) < 19:
+        return int(call.number)
+    export.note("call is no whole number")
+    return plain(call.number)
+
+
+def plain(text: str) -> str:
+    """Return `text` as Unicode that every reader takes: a lone surrogate becomes its escape, `\\udc80`."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def encoded(value: object) -> str:
+    """Return a value as one line of JSON in ASCII."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def _json(value: JsonValue) -> str:
+    try:
+        return json.dumps(value, sort_keys=True)
+    except (RecursionError, ValueError):
+        return "(nested too deeply)"

@@ -1,0 +1,36 @@
+"""`harness audit export`: calls in another form, to a file or to stdout; sends nothing, and the log stays the record."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+
+from harness.audit.export_row import Export
+from harness.audit.exports import FORMS
+from harness.cli.audit_logs import chosen_logs
+from harness.cli.audit_output import STDOUT, write_view
+from harness.cli.redacting import installation_key
+from harness.cli.state import State
+from harness.visible import visible_line
+
+
+def export_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Write the export and return the exit code: 1 if a log is broken. Raises HarnessError."""
+    state = State.of(environment)
+    chosen = chosen_logs(arguments, environment)
+    chosen.tell_standing()
+    key = installation_key(state)
+    if not key:
+        _say("there is no redaction key in the state folder: digests of arguments are left out")
+    export = Export(chosen, key=key, content=arguments.content)
+    write_view(FORMS[arguments.to]()(export), arguments.output, logs=chosen.paths, state=state)
+    for trouble, count in export.troubles.most_common():
+        _say(f"{count} times: {visible_line(trouble)}; exported as far as it goes")
+    if arguments.output != STDOUT:
+        _say(f"wrote {visible_line(arguments.output, 5_000)}")
+    return chosen.code
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"harness: {text}\n")

@@ -1,0 +1,274 @@
+"""`harness audit prune`: remove whole logs that are past, each with a tombstone; it never removes a part of one."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+
+from harness.actions import JsonValue
+from harness.cli.exits import Exit
+from harness.cli.heads import HeadsFile, append_note, timestamp
+from harness.cli.log_findings import Findings, Verdict, judged
+from harness.cli.state import State
+from harness.errors import LogError, UsageError
+from harness.record import Record
+from harness.visible import visible_line
+
+DAY = 86_400.0
+
+
+class Fate(Enum):
+    """What becomes of a log."""
+
+    REMOVED = "removed"
+    WOULD_BE = "would be removed"
+    KEPT = "kept"
+    """It is past, and something speaks against removing it."""
+
+
+class Past(Record):
+    """A log that is past, and why."""
+
+    path: str
+    size: int
+    """In bytes."""
+    reason: str
+
+
+class Pruned(Record):
+    """What became of a log that is past."""
+
+    past: Past
+    fate: Fate
+    why: str
+    """Why it is past; of one that was kept, why it was."""
+    records: int = 0
+    head: str = ""
+    broken: bool = False
+
+
+def prune_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Remove logs and return the exit code. Raises HarnessError; LogError where a tombstone cannot be written."""
+    days, keep = _number(arguments.older_than, "--older-than"), _number(arguments.keep_bytes, "--keep-bytes")
+    if days is None and keep is None:
+        raise UsageError(
+            "prune removes nothing by itself: say which logs are past, with --older-than DAYS, or with --keep-bytes N "
+            "(the oldest go, until all come to at most N bytes)"
+        )
+    state = State.of(environment)
+    now = time.time()
+    done = []
+    logs = _oldest_first(state.log_paths())
+    total = sum(size for _, _, size in logs)
+    for written, path, size in logs:
+        reason = _reason(now - written, total, days, keep)
+        if not reason:
+            continue
+        one = _prune(Past(path=path, size=size, reason=reason), state, arguments)
+        total -= size if one.fate is not Fate.KEPT else 0
+        done.append(one)
+        _tell(one, as_json=arguments.json)
+    images, note = (0, 0), "before-images were not looked at"
+    if not arguments.dry_run:
+        from harness.cli.unnamed_images import remove_unnamed
+
+        images, note = remove_unnamed(state, now)
+    _tell_summary(done, images, note, arguments)
+    kept_broken = any(one.broken and one.fate is Fate.KEPT for one in done)
+    return Verdict.BROKEN.value if kept_broken else Exit.DONE
+
+
+def _number(text: str | None, flag: str) -> float | None:
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e15:
+        raise UsageError(f"{flag}: {visible_line(text)!r} is not a number of at least 0")
+    return value
+
+
+def _oldest_first(paths: Sequence[str]) -> list[tuple[float, str, int]]:
+    """Return when each log was written last, its path and its size in bytes."""
+    stats = ((path, _stat(path)) for path in paths)
+    return sorted((status.st_mtime, path, status.st_size) for path, status in stats if status is not None)
+
+
+def _reason(age: float, total: int, days: float | None, keep: float | None) -> str:
+    """Return why a log is past, or nothing. `age` is in seconds, `total` what all logs come to that are left."""
+    if days is not None and age > days * DAY:
+        return f"older than {days:g} days"
+    return f"more than {keep:.0f} bytes of logs" if keep is not None and total > keep else ""
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path, follow_symlinks=False)
+    except OSError:
+        return None
+
+
+def _prune(past: Past, state: State, arguments: Namespace) -> Pruned:
+    """Remove one log, unless something speaks against it. Raises LogError if the tombstone cannot be written."""
+    try:
+        descriptor = os.open(past.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        return Pruned(past=past, fate=Fate.KEPT, why=f"it cannot be opened: {error.strerror}")
+    try:
+        # INVARIANT: nobody appends to a log whose lock is held here: ActionLog.open takes the same one.
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        named = _stat(past.path)
+        if named is None or not os.path.samestat(named, os.fstat(descriptor)):
+            return Pruned(past=past, fate=Fate.KEPT, why="another file took its place meanwhile")
+        return _prune_held(past, state, arguments)
+    except BlockingIOError:
+        return Pruned(past=past, fate=Fate.KEPT, why="it is in use")
+    finally:
+        os.close(descriptor)
+
+
+def _prune_held(past: Past, state: State, arguments: Namespace) -> Pruned:
+    try:
+        findings = judged(past.path, HeadsFile(state.heads))
+    except LogError as error:
+        return Pruned(past=past, fate=Fate.KEPT, why=str(error))
+    broken = findings.verdict is Verdict.BROKEN
+    why = past.reason
+    fate = Fate.WOULD_BE if arguments.dry_run else Fate.REMOVED
+    if broken and not arguments.broken:
+        fate, why = Fate.KEPT, f"{findings.why} (--broken removes it)"
+    elif findings.verdict is Verdict.OPEN and not arguments.open:
+        fate, why = Fate.KEPT, f"{findings.why} (--open removes it)"
+    if fate is Fate.REMOVED:
+        problem = _remove(past, findings, state)
+        if problem:
+            fate, why = Fate.KEPT, problem
+    found = findings.found
+    return Pruned(past=past, fate=fate, why=why, records=found.records, head=found.head, broken=broken)
+
+
+def _remove(past: Past, findings: Findings, state: State) -> str:
+    """Bury a log: first the tombstone, then the file. Returns why it could not be removed, or nothing. Raises LogError.
+
+    After a kill in between, the log is there and has a tombstone; removing it again is no harm, and takes no second one.
+    """
+    found, known = findings.found, findings.evidence.known
+    file = os.path.abspath(past.path)
+    if (
+        known is None
+        or not known.removed
+        or known.file != file
+        or (known.records, known.head) != (found.records, found.head)
+    ):
+        broken: dict[str, JsonValue] = {"broken": findings.why[:500]} if findings.verdict is Verdict.BROKEN else {}
+        append_note(state.heads, _tombstone(file, past, findings) | broken)
+    try:
+        os.unlink(past.path)
+        for path in beside(past.path):
+            _unlink(path)
+        _sync_folder(os.path.dirname(file))
+    except OSError as error:
+        return f"it has a tombstone, and cannot be removed: {error.strerror}"
+    _remove_empty(os.path.dirname(file), state.sessions)
+    return ""
+
+
+def beside(path: str) -> Iterator[str]:
+    """Yield what may lie beside a log and goes with it: its signed head, and the torn ends that `recover` kept."""
+    yield from (f"{path}.head", f"{path}.head.sig", f"{path}.torn")
+    number = 2
+    while os.path.lexists(f"{path}.torn.{number}"):
+        yield f"{path}.torn.{number}"
+        number += 1
+
+
+def _tombstone(file: str, past: Past, findings: Findings) -> dict[str, JsonValue]:
+    found = findings.found
+    return {
+        "tombstone": True,
+        "file": file,
+        "session": found.sessions[0] if found.sessions else "",
+        "sessions": list(found.sessions),
+        "records": found.records,
+        "head": found.head,
+        "bytes": past.size,
+        "reason": past.reason,
+        "time": timestamp(time.time()),
+        "by": _user(),
+    }
+
+
+def _user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
+
+
+def _remove_empty(folder: str, top: str) -> None:
+    """Remove a folder below `top`, and those above it, while they are empty."""
+    top = os.path.abspath(top)
+    while folder.startswith(f"{top}/"):
+        try:
+            os.rmdir(folder)
+        except OSError:
+            return
+        folder = os.path.dirname(folder)
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
+def _sync_folder(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _tell(one: Pruned, *, as_json: bool) -> None:
+    if as_json:
+        told: dict[str, JsonValue] = {
+            "file": one.past.path,
+            "fate": one.fate.value,
+            "why": one.why,
+            "bytes": one.past.size,
+        }
+        told |= {"records": one.records, "head": one.head or None, "broken": one.broken}
+        sys.stdout.write(json.dumps(told, sort_keys=True) + "\n")
+        return
+    sys.stdout.write(f"{one.fate.value}: {visible_line(one.past.path, 5_000)}: {visible_line(one.why, 1_000)}\n")
+
+
+def _tell_summary(done: Sequence[Pruned], images: tuple[int, int], note: str, arguments: Namespace) -> None:
+    gone = [one for one in done if one.fate is not Fate.KEPT]
+    size = sum(one.past.size for one in gone)
+    if arguments.json:
+        summary: dict[str, JsonValue] = {"dry_run": bool(arguments.dry_run), "logs": len(gone), "bytes": size}
+        summary |= {
+            "kept": len(done) - len(gone),
+            "images": images[0],
+            "image_bytes": images[1],
+            "images_note": note or None,
+        }
+        sys.stdout.write(json.dumps({"summary": summary}, sort_keys=True) + "\n")
+        return
+    verb = Fate.WOULD_BE.value if arguments.dry_run else Fate.REMOVED.value
+    about_images = note or f"{images[0]} before-images ({images[1]} bytes) that no log names were removed"
+    kept = f"{len(done) - len(gone)} kept although past"
+    sys.stdout.write(f"{len(gone)} logs ({size} bytes) {verb}, {kept}; {visible_line(about_images, 500)}\n")

@@ -1,0 +1,185 @@
+"""`harness audit recover`: a log whose last line is torn is made one that can be continued; no whole record is touched.
+
+Each step is on disk before the next: the torn bytes are kept beside the log, the log is cut back to its last whole line, a
+session says what was done. A crash in between is made good by recovering again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping
+
+from harness.action_log import ActionLog, read_log
+from harness.actions import JsonValue
+from harness.cli.exits import Exit
+from harness.cli.heads import HeadsFile
+from harness.cli.log_findings import Findings, Verdict, judged
+from harness.cli.state import State
+from harness.errors import LogError, UsageError
+from harness.log_check import Verification
+from harness.record import Record
+from harness.version import __version__
+from harness.visible import visible_line
+
+MODE = "recover"
+"""Of the session that says what was done."""
+_CHUNK = 1 << 20
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Torn(Record):
+    """The bytes of a line without an end."""
+
+    size: int
+    sha256: str
+    kept_in: str
+    """The file that holds them."""
+
+
+def recover_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Recover one log and return the exit code. Raises LogError if it cannot be read or written, or is in use."""
+    state = State.of(environment)
+    path = os.path.abspath(arguments.file)
+    torn, findings = keep_and_cut(path, HeadsFile(state.heads))
+    name = visible_line(path, 5_000)
+    if findings.verdict is Verdict.BROKEN:
+        sys.stdout.write(f"{name}: NOT recovered, since it is more than torn: {visible_line(findings.why, 1_000)}\n")
+        return Verdict.BROKEN.value
+    found = findings.found
+    if torn is None:
+        sys.stdout.write(f"{name}: nothing to recover: its last line is whole\n")
+    else:
+        note(path, torn, found, state, environment)
+        sys.stdout.write(f"{name}: recovered; {torn.size} torn bytes are kept in {visible_line(torn.kept_in, 5_000)}\n")
+    for line in findings.lines:
+        if not found.torn or "torn" not in line:
+            sys.stdout.write(f"{visible_line(line, 1_000)}\n")
+    return Exit.DONE
+
+
+def keep_and_cut(
+    path: str, heads: HeadsFile, *, between: Callable[[], None] | None = None
+) -> tuple[Torn | None, Findings]:
+    """Keep the torn bytes of a log beside it, and cut it back to its last whole line; nothing is done to a broken one.
+
+    Returns what was torn (also what an earlier recovery that did not end kept; None: nothing) and what was found before.
+    `between` is called when the bytes are kept, and before the log is cut. Raises LogError.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise LogError(f"the action log cannot be opened: {path}: {error.strerror}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        findings = judged(path, heads)
+        found = findings.found
+        if findings.verdict is Verdict.BROKEN:
+            return None, findings
+        if not found.torn:
+            return _kept_before(path), findings
+        torn = _keep(path, descriptor, found.bytes)
+        if between is not None:
+            between()
+        os.ftruncate(descriptor, found.bytes)
+        os.fsync(descriptor)
+    except BlockingIOError:
+        raise LogError(f"the action log is in use by another process: {path}") from None
+    except OSError as error:
+        raise LogError(f"the action log cannot be recovered: {path}: {error.strerror}") from None
+    finally:
+        os.close(descriptor)
+    return torn, findings
+
+
+def _keep(path: str, descriptor: int, start: int) -> Torn:
+    """Copy the bytes of the log from `start` on to a file of their own, on disk when this returns. Raises OSError."""
+    made = f"{path}.torn.tmp"  # always the same: what a crash leaves of it is written over
+    digest, size = hashlib.sha256(), 0
+    with open(os.open(made, _NEW, 0o600), "wb") as file:
+        while chunk := os.pread(descriptor, _CHUNK, start + size):
+            file.write(chunk)
+            digest.update(chunk)
+            size += len(chunk)
+        file.flush()
+        os.fsync(file.fileno())
+    for name in _names(path):
+        try:
+            os.link(made, name)  # and never over a file that is there
+        except FileExistsError:
+            if _digest_of(name) != (size, digest.hexdigest()):
+                continue
+        os.unlink(made)
+        _sync_folder(path)
+        return Torn(size=size, sha256=digest.hexdigest(), kept_in=name)
+    raise UsageError(f"there are too many files {path}.torn.*")
+
+
+def _kept_before(path: str) -> Torn | None:
+    """Return what a recovery that was stopped has kept, and no record tells of; None: nothing. Raises LogError."""
+    told = None
+    for name in _names(path):
+        kept = _digest_of(name)
+        if kept is None:
+            break
+        if told is None:
+            told = {record.get("torn_sha256") for record in read_log(path) if record["kind"] == "recovered"}
+        if kept[1] not in told:
+            return Torn(size=kept[0], sha256=kept[1], kept_in=name)
+    return None
+
+
+def _names(path: str) -> Iterator[str]:
+    """Yield the names under which torn ends of a log are kept, the first of them first."""
+    yield f"{path}.torn"
+    yield from (f"{path}.torn.{number}" for number in range(2, 1_000))
+
+
+def _digest_of(path: str) -> tuple[int, str] | None:
+    """Return size and SHA-256 of a regular file, or None."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+                size += len(chunk)
+    except OSError:
+        return None
+    return size, digest.hexdigest()
+
+
+def note(path: str, torn: Torn, found: Verification, state: State, environment: Mapping[str, str]) -> None:
+    """Append a session that says what was done, and note the head. Raises LogError; recovering again then goes on here.
+
+    What was open stays open: nobody knows the end of a call that was running.
+    """
+    from harness.cli.identity import who_and_where
+    from harness.cli.provider import secrets_of
+    from harness.cli.redacting import redactor_for
+
+    log = ActionLog.open(path, redactor=redactor_for(state, environment, secrets_of(environment)))
+    try:
+        started: dict[str, JsonValue] = {
+            "mode": MODE,
+            "harness": __version__,
+            "argv": list(sys.argv),
+            **who_and_where(),
+        }
+        log.append("session_started", started, sync=True)
+        fields: dict[str, JsonValue] = {"torn_bytes": torn.size, "torn_sha256": torn.sha256, "kept_in": torn.kept_in}
+        log.append("recovered", {**fields, "open": list(found.unknown_calls)}, sync=True)
+        log.append("session_ended", {"stop": "completed", "detail": f"{torn.size} torn bytes were cut off"}, sync=True)
+        state.record_head(log)
+    finally:
+        log.close()
+
+
+def _sync_folder(path: str) -> None:
+    descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,97 @@
+"""Before-images that no log names any more: found by reading all logs, and removed; in doubt they stay."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from harness.cli.heads import HeadsFile
+from harness.cli.logged_sessions import is_in_use
+from harness.cli.state import State
+from harness.errors import LogError
+from harness.visible import visible_line
+
+YOUNG_SECONDS = 86_400.0
+"""What was kept within the last day stays: a log may be about to name it."""
+_CHUNK = 1 << 20
+_DIGEST = re.compile(rb"[0-9a-f]{64}")
+_IMAGE = re.compile(r"[0-9a-f]{62}")
+_UNFINISHED = re.compile(r"[0-9a-f]{62}\.[0-9a-f]+\.tmp")
+
+
+def remove_unnamed(state: State, now: float) -> tuple[tuple[int, int], str]:
+    """Remove the before-images that no log names; return how many, their bytes, and why none was looked at, or nothing.
+
+    They all stay where some log that may name them cannot be read: one in use (an image is kept before its log names it),
+    one that was noted elsewhere and is not there.
+    """
+    images = {digest: path for digest, path in _images(state.before_images) if _age(path, now) > YOUNG_SECONDS}
+    if not images:
+        return (0, 0), ""
+    try:
+        doubt = _drop_named(images, state)
+    except (OSError, LogError) as error:
+        doubt = str(error)
+    if doubt:
+        return (0, 0), f"before-images stay: {visible_line(doubt, 300)}"
+    count = size = 0
+    for path in images.values():
+        try:
+            length = os.stat(path, follow_symlinks=False).st_size
+            os.unlink(path)
+        except OSError:
+            continue
+        count, size = count + 1, size + length
+    return (count, size), ""
+
+
+def _drop_named(images: dict[str, str], state: State) -> str:
+    """Take out of `images` what some log names; return why that cannot be said, or nothing. Raises OSError, LogError."""
+    paths = dict.fromkeys(os.path.abspath(path) for path in state.log_paths())
+    for known in HeadsFile(state.heads).every():
+        if not known.removed and known.file not in paths:
+            if not os.path.isfile(known.file):
+                return f"the log {known.file} may name some, and is not there"
+            paths[known.file] = None
+    for path in paths:
+        if is_in_use(path):
+            return f"the log {path} is in use"
+        for digest in _digests_in(path):
+            images.pop(digest, None)
+    return ""
+
+
+def _digests_in(path: str) -> Iterator[str]:
+    """Yield what looks like a digest in a log, whatever else is in it: a log that is broken still names images."""
+    with open(path, "rb") as file:
+        rest = b""
+        while chunk := file.read(_CHUNK):
+            data = rest + chunk
+            for found in _DIGEST.finditer(data):
+                yield found[0].decode()
+            rest = data[-63:]
+
+
+def _images(folder: str) -> Iterator[tuple[str, str]]:
+    """Yield digest and path of every image, and of what a crash left unfinished (under a name that is no digest)."""
+    for first in _names(folder):
+        if not re.fullmatch(r"[0-9a-f]{2}", first):
+            continue
+        for name in _names(os.path.join(folder, first)):
+            if _IMAGE.fullmatch(name) or _UNFINISHED.fullmatch(name):
+                yield first + name, os.path.join(folder, first, name)
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _age(path: str, now: float) -> float:
+    try:
+        return now - os.stat(path, follow_symlinks=False).st_mtime
+    except OSError:
+        return 0.0
