@@ -11,9 +11,16 @@ from itertools import pairwise
 MIN_BITS = 3.0
 """Bits per character (Shannon) that a value made by chance has at least, at 12 to 20 characters; words have less."""
 
+MIN_CHANGES = 0.15
+"""Of all neighbours in a value that chance made, how many change between digits, small letters and capitals, at least."""
+DENSE_BITS = 3.8
+"""The same at 40 characters of base64, which have 4.9."""
+MOST_LOOKED_AT = 256
+"""Characters of a value that tell whether it is by chance."""
+
 _FILLER = r"[xX]{6}|\*{3}|\.{3}|[-_#]{6}|…"
 _PLACEHOLDER = (
-    r"(?i:^[<{\[(%$]|[>})\]]$|\$\{|\{\{|%s|%\(|example|sample|dummy|placeholder|change.?me|replace|redacted|insert|"
+    r"(?i:^[<{(%$]|[>})]$|^\[[^:\]]*\]$|\$\{|\{\{|%s|%\(|example|sample|dummy|placeholder|change.?me|replace|^\W*redacted\W*$|insert|"
     r"your|(?:^|[-_])(?:my|the|some|fake|test|todo)[-_]|^(?:fake|test)|not.?a.?real|null$|none$|undefined)"
 )
 _WORD_PASSWORDS = frozenset(
@@ -26,7 +33,7 @@ _NOT_CHANCE = (
     r"|(?:sha(?:1|224|256|384|512)|md5|blake[23][a-z]?)[-:=].*"  # Subresource Integrity, lock files
     r"|v?[0-9]+(?:\.[0-9]+)+.*"
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}.*"
-    r"|~?/.*|\.{1,2}/.*"
+    r"|(?:~|\.{1,2}|/[a-z]{2,12})/.*"
     r"|[0-9a-fA-F]{1,31})"  # a number, the beginning of a digest
 )
 
@@ -39,7 +46,7 @@ _ESCAPE_BEFORE = (
 
 def is_filler(value: str) -> bool:
     """Say whether somebody wrote `xxxxxx`, stars or dots where the secret goes."""
-    return re.search(_FILLER, value) is not None
+    return re.search(_FILLER, value[:MOST_LOOKED_AT]) is not None
 
 
 def is_placeholder(value: str) -> bool:
@@ -57,18 +64,24 @@ def is_chance(value: str, least: int = 12) -> bool:
 
     A UUID, an address, a digest that says so, a version, a date and a path are none.
     """
+    value = value[:MOST_LOOKED_AT]
     if len(value) < least or is_placeholder(value) or re.fullmatch(_NOT_CHANCE, value):
         return False
     digits = sum(character.isdigit() for character in value)
     letters = sum(character.isalpha() for character in value)
     if digits < 1 or letters < 2:
         return False
-    return bits(value) >= MIN_BITS and _changes(value) >= 0.2
+    return bits(value) >= MIN_BITS and _changes(value) >= MIN_CHANGES
 
 
 def is_long_chance(value: str) -> bool:
     """Say whether a value of 20 characters or more looks as if chance had made it."""
     return is_chance(value, 20)
+
+
+def is_dense(value: str) -> bool:
+    """Say whether a value of a known length has the letters, digits and bits of one that chance made."""
+    return has_digit(value) and bits(value) >= DENSE_BITS
 
 
 def is_bare_chance(value: str) -> bool:

@@ -14,15 +14,16 @@ FEWEST = 24
 
 _BEGIN = r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 _END = "-----END "
-# What stands between lines of a block when it is quoted: blanks, quotes, `+` and `,` of code, `>` of mail, `|` and numbers of
-# listings, escapes of JSON. All of it is kept (possessive), so that no text is gone through twice.
-_LINES = (
-    r"""(?:(?:\\+[nrtu]|[\s"'`+,>|.:()\\-])*+(?:(?:Proc-Type|DEK-Info|Comment|Version|Hash): [^\n\\]{0,80}+|[0-9]{1,6}[\t|:]"""
-    r"""|[A-Za-z0-9+/=]{32,}+))*+(?:(?:\\+[nrt]|[\s"'`+,>|\\-])*+[A-Za-z0-9+/]{4,}+={0,2}+(?=\s*\Z|[\s\\"']*-----END|\s*\n))?+"""
-)
-_EDGE = r"""(?:\\+[nr]|[\s"'+,])*+"""
+# What stands between the lines of a block when it is quoted: blanks, quotes, `+` and `,` of code, `>` of mail, the numbers of
+# listings, escapes of JSON. All that is taken is kept (possessive), so that no text is gone through twice.
+_BETWEEN = r"""(?:\\{1,8}+[nrtu]|[\s"'`+,>|.:()\\-])*+"""
+_HEADER = r"(?:Proc-Type|DEK-Info|Comment|Version|Hash): [^\n\\]{0,80}+"
+_NUMBER = r"[0-9]{1,6}[\t|:]"
+_LAST = r"""[A-Za-z0-9+/]{4,}+={0,2}+(?=\s*\Z|[\s\\"']*-----END|\s*\n)"""
+_LINES = rf"(?:{_BETWEEN}(?:{_HEADER}|{_NUMBER}|[A-Za-z0-9+/=]{{32,}}+))*+(?:{_BETWEEN}{_LAST})?+"
+_EDGE = r"""(?:\\{1,8}+[nr]|[\s"'+,])*+"""
 _RUN = rf"[A-Za-z0-9+/]{{{FEWEST}}}"
-_NO_KEY = r"\\+[nrt]|\\u[0-9a-fA-F]{4}|(?:Proc-Type|DEK-Info): [^\n\\]*|[^A-Za-z0-9+/=]"
+_NO_KEY = r"\\{1,8}+[nrt]|\\u[0-9a-fA-F]{4}|(?:Proc-Type|DEK-Info): [^\n\\]*|[^A-Za-z0-9+/=]"
 
 
 def key_blocks(text: str) -> Iterator[tuple[int, int, str]]:
@@ -54,7 +55,7 @@ def _trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
     """Leave the line ends and quotes at both edges where they are."""
     head = re.compile(_EDGE).match(text, start, stop)
     start = head.end() if head else start
-    while stop > start and text[stop - 1] in " \t\r\n\"'+,":
+    while stop > start and (text[stop - 1] in " \t\r\n\"'," or (text[stop - 1] == "+" and text[stop - 2] in " \"'")):
         stop -= 1
     if text[start:stop].endswith(("\\n", "\\r")):
         stop -= 2

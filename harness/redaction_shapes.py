@@ -18,8 +18,8 @@ from harness.redaction_checks import (
     is_bare_chance,
     is_basic_pair,
     is_chance,
+    is_dense,
     is_filler,
-    is_long_chance,
     is_password,
     segment_before,
     stands_for_number,
@@ -68,13 +68,11 @@ _IN_WORD = "[A-Za-z0-9_-]"
 _PAGE_TOKENS = "".join(
     rf"(?<!{word}token)" for word in ("next", "next[_-]", "page", "page[_-]", "continuation", "publickey")
 )
-_SECRET_KEYS = "|".join(
-    rf"(?<={kind}key)|(?<={kind}[_-]key)"
-    for kind in "api access private auth encryption signing master admin account shared service".split()
-)
+_KINDS_OF_KEYS = ("api", "auth", "admin", "access|master|shared", "private|signing|account|service", "encryption")
+_SECRET_KEYS = "|".join(rf"(?<=(?:{kinds}){joint}key)" for kinds in _KINDS_OF_KEYS for joint in ("", "[_-]"))
 _NAME = (
     rf"(?:secret|token{_PAGE_TOKENS}|passw(?:or)?d|passphrase|pwd|credential|key(?:{_SECRET_KEYS}))"
-    r"[a-z0-9_-]{0,24}"
+    r"[a-z0-9_-]{0,24}+"
 )
 
 SHAPES: tuple[Shape, ...] = (
@@ -86,7 +84,7 @@ SHAPES: tuple[Shape, ...] = (
         words=("secret",),
         pattern=rf"secret[_-]?(?:access[_-]?)?key(?:{_BREAK}{{1,12}})([a-z0-9/+]{{40}})(?![a-z0-9/+=])",
         folded=True,
-        check=is_long_chance,
+        check=is_dense,
     ),
     # github.blog/2021-04-05-behind-githubs-new-authentication-token-formats
     Shape(rule="github", words=("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), pattern=r"gh[pousr]_[A-Za-z0-9_]{36,255}"),
@@ -199,7 +197,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         rule="jwt",
         words=("eyJ",),
-        pattern=rf"eyJ{_IN_WORD}*+(?:\.{_IN_WORD}++){{0,4}}+",
+        pattern=rf"eyJ{_IN_WORD}{{12,}}+(?:\.{_IN_WORD}++){{0,4}}+",
         check=has_token_header,
     ),
     # RFC 6750, section 2.1; RFC 7617, section 2
@@ -259,7 +257,7 @@ def shapes_for(text: str) -> tuple[Shape, ...]:
 
 def shape_spans(text: str, shapes: Sequence[Shape]) -> Iterator[Span]:
     """Yield the secrets in `text` that these shapes find; they may overlap."""
-    folded = _folded(text)
+    folded = _folded(text) if any(shape.folded for shape in shapes) else text
     for shape in shapes:
         looked_at = folded if shape.folded else text
         if shape.rule == KEY_BLOCK:

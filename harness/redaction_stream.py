@@ -12,8 +12,9 @@ from harness.redaction_shapes import KEY_BLOCK, Span
 
 MOST_HELD = 8_192
 """Characters held back at most in a run without a blank; of a longer one, the beginning is given out."""
-MOST_IN_A_SECRET = 65_536
-"""Characters held back at most within a secret whose end has not come: then the mark is given out without it."""
+MOST_IN_A_SECRET = 20_000
+"""Characters held back at most within a secret whose end has not come: then the mark is given out without it. An RSA key with
+16,384 bits takes 13,000."""
 CONTEXT = 512
 """Characters given out last, which say what the next ones are: `password = ` and kin."""
 
@@ -58,7 +59,8 @@ class RedactedStream:
 
     def _give(self, settled: int, *, last: bool) -> str:
         """Return what comes before `settled`, with marks; no secret is given out in part, unless it never seems to end."""
-        text, pieces = self._text, []
+        text = self._text
+        pieces: list[str] = []
         for span in self._redactor.spans(text):
             if span.end <= self._given:
                 continue
@@ -74,7 +76,8 @@ class RedactedStream:
             self._given = settled
         forgotten = max(0, self._given - CONTEXT)
         self._text, self._given = text[forgotten:], self._given - forgotten
-        return "".join(pieces)
+        # Beside a mark, a second secret may show that the first one hid.
+        return self._redactor.redact("".join(pieces)) if pieces else ""
 
     def _may_go_on(self, span: Span, settled: int) -> bool:
         """Say whether the next piece may be part of this secret: it reaches the end, or is a key that lacks its last line."""

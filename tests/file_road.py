@@ -6,6 +6,8 @@ import hashlib
 import json
 from pathlib import Path
 
+from log_scene import begun
+
 from harness import ActionLog, Answer, Approval, Limits, ToolRegistry, Verdict, Workspace
 from harness.actions import Action, Effects
 from harness.before_images import BeforeImages
@@ -18,7 +20,6 @@ from harness.tools.baselines import Baselines
 from harness.tools.edit_file import EditFileTool
 from harness.tools.read_file import ReadFileTool
 from harness.tools.write_file import WriteFileTool
-from tests.log_scene import begun
 
 EFFECTS = Effects(read=None, write=None, network=False, unasked=False)
 

@@ -741,6 +741,7 @@ def test_no_secret_and_no_text_can_break_a_log(secrets: list[str], before: str, 
 
 FULL_DISK = """
 import json, resource, sys
+import harness.redaction  # before the limit, under which Python's own cache of it would come out too short
 from harness.action_log import ActionLog
 from harness.log_check import verify
 from harness.errors import LogError

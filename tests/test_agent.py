@@ -18,6 +18,7 @@ from typing import Any, NoReturn, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from log_scene import proved
 
 from harness import gate as gate_module
 from harness.action_log import ActionLog, read_log
@@ -47,7 +48,6 @@ from harness.policy_file import parse_policy
 from harness.rebuilding import UNKNOWN, rebuilt
 from harness.session import Session
 from harness.tool import ToolOutput, ToolSpec
-from tests.log_scene import proved
 
 POLICY = b"""
 version = 1

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from forged_logs import DIGEST, Step, decided, done, ended, intended, lines_of, one_call, proposed, started, write
 
 from harness import ActionLog, Agent, Workspace, builtin_tools
 from harness.actions import Action, JsonValue
@@ -25,7 +26,6 @@ from harness.policy import Verdict
 from harness.policy_file import parse_policy
 from harness.record import replace
 from harness.tool import ToolSpec
-from tests.forged_logs import DIGEST, Step, decided, done, ended, intended, lines_of, one_call, proposed, started, write
 
 if TYPE_CHECKING:
     from conftest import Done, Program
@@ -139,6 +139,11 @@ def lines(program: Program, *words: str, code: int = 0) -> list[str]:
     return done.out.splitlines()
 
 
+def made_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
 WRITE = call("write_file", path="a.txt", content="one\n")
 
 
@@ -245,9 +250,9 @@ def test_each_refusal_says_who_and_why(program: Program) -> None:
     (program.workspace / ".env").write_text("KEY=1\n")
     bad, unfit = call("read_file", path=".env"), ToolCall(id="x", name="bash", arguments="{")
     clock = Clock()
-    work(program, bad, TOUCH, unfit, LS, approver=person(clock, ("no", 3.0, "later")), clock=clock)
-    work(program, TOUCH, approver=deny_all)
-    found = only(program, "denied", "refusal")
+    one = work(program, bad, TOUCH, unfit, LS, approver=person(clock, ("no", 3.0, "later")), clock=clock)
+    logs = [str(one), str(work(program, TOUCH, approver=deny_all))]
+    found = only(program, "denied", "refusal", *logs)
     assert [(r["refused_by"], r["rule"], r["hint"], r["words"]) for r in found] == [
         ("policy", "secrets", "Ask for the name, not the value.", ""),
         ("person", None, None, "later"),
@@ -258,7 +263,7 @@ def test_each_refusal_says_who_and_why(program: Program) -> None:
         15,
         "Secrets stay out of the conversation.",
     )
-    text = lines(program, "denied")
+    text = lines(program, "denied", *logs)
     assert "[rule secrets (policy.toml:15)]  why: Secrets stay out" in text[0]
     assert text[0].endswith("hint: Ask for the name, not the value.")
     assert '[person (ann), 3.0 s: "later"; asked by default for bash (policy.toml:8)]' in text[1]
@@ -266,7 +271,7 @@ def test_each_refusal_says_who_and_why(program: Program) -> None:
     assert text[3] == (
         "3 calls refused: 1 by the policy, 1 by a person, 1 for nobody was there; 1 invalid (--invalid lists them)"
     )
-    invalid = only(program, "denied", "refusal", "--invalid")
+    invalid = only(program, "denied", "refusal", "--invalid", *logs)
     assert [(r["call"], r["refused_by"], r["status"]) for r in invalid if r["status"] == "invalid"] == [
         (3, "tool", "invalid")
     ]
@@ -390,7 +395,7 @@ def test_every_changed_file_with_its_changes_in_order(program: Program) -> None:
             id="link",
         ),
         pytest.param(
-            lambda path: (path.unlink(), os.mkfifo(path)),
+            made_pipe,
             "not looked at: it is no regular file",
             id="a pipe: not opened",
         ),
@@ -637,8 +642,8 @@ def test_show_takes_the_calls_that_fit(mixed: Program, words: str, calls: set[in
     assert {int(found[1]) for line in text if (found := re.search(r"^\d\d:\d\d:\d\d  #(\d+) ", line))} == calls
     assert ("no call fits in 1 session" in text) == (not calls)
     assert not any("> go" in line for line in text)
-    found = [json.loads(line) for line in mixed.run("audit", "show", "--json", *words.split()).out.splitlines()]
-    assert {record["call"] for record in found} == calls
+    records = [json.loads(line) for line in mixed.run("audit", "show", "--json", *words.split()).out.splitlines()]
+    assert {record["call"] for record in records} == calls
 
 
 def test_show_says_what_is_to_be_known_of_a_call(mixed: Program) -> None:

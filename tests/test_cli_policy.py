@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from log_scene import filled
 
 from harness.action_log import ActionLog
 from harness.actions import JsonValue
@@ -31,7 +32,6 @@ from harness.policy_file import parse_policy
 from harness.tool import ToolRegistry
 from harness.tools import builtin_tools
 from harness.workspace import Workspace
-from tests.log_scene import filled
 
 if TYPE_CHECKING:
     from conftest import Done, Program

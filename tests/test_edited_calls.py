@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from test_agent import DONE, Scene, answering, call, reply
 
 from harness.action_log import read_log
 from harness.answers import MAX_EDITS
@@ -14,7 +15,6 @@ from harness.log_check import verify
 from harness.log_order import LogRecord
 from harness.messages import StopReason
 from harness.rebuilding import rebuilt
-from tests.test_agent import DONE, Scene, answering, call, reply
 
 
 def edit(do: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
+from log_scene import begun, proved
 
 from harness.action_log import ActionLog, read_log
 from harness.actions import Access, Action, Command, Effects, Facet, Opaque, PathAccess, Place, ToolUse
@@ -23,7 +24,6 @@ from harness.policy import FacetVerdict, Policy, Source, Verdict
 from harness.policy_file import parse_policy
 from harness.record import replace
 from harness.rules import Decision
-from tests.log_scene import begun, proved
 
 POLICY = b"""
 version = 1

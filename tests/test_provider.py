@@ -261,6 +261,31 @@ def test_secrets_are_known_by_their_name_and_by_what_the_configuration_calls_the
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "DB_PASSWORD",
+        "npm_token",
+        "SESSION_COOKIE",
+        "SLACK_WEBHOOK",
+        "PGPASSFILE_PASS",
+        "MYSQL_PWD",
+        "AWS_ACCESS_KEY_ID",
+    ],
+)
+def test_a_variable_that_sounds_secret_is_masked(name: str) -> None:
+    assert secrets_of({name: "value"}) == ["value"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["PWD", "OLDPWD", "SSH_AUTH_SOCK", "AUTH_URL", "TOKEN_ENDPOINT", "SSL_KEY_FILE", "TOKENIZERS_PARALLELISM", "GIT_AUTHOR_NAME",
+     "PASSWORD_STORE_DIR", "HOME"],
+)  # fmt: skip
+def test_where_a_secret_lies_is_not_masked(name: str) -> None:
+    assert secrets_of({name: "value"}) == []
+
+
+@pytest.mark.parametrize(
     ("url", "shown"),
     [
         ("https://u:p@h/v1/", "https://h/v1"),

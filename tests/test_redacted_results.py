@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from test_agent import DONE, Playing, reply
 
 from harness import ActionLog, Agent, Workspace, builtin_tools
 from harness.action_log import read_log
@@ -15,7 +16,6 @@ from harness.messages import Message, ModelResponse, Role, RunResult, StopReason
 from harness.policy_file import parse_policy
 from harness.redaction import Redactor, is_redacted
 from harness.session import Session
-from tests.test_agent import DONE, Playing, reply
 
 SECRET = "hunter2-" + "correct-horse"
 POLICY = b'version = 1\n[tools]\ndefault = "auto"\n'

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from log_scene import begun
 
 from harness import ActionLog, Answer, Approval, Limits, ToolError, ToolRegistry, Verdict, Workspace, builtin_tools
 from harness.actions import Access, Act, Action, Command, Effects, Facet, Opaque, PathAccess, Place
@@ -23,7 +24,6 @@ from harness.policy_file import parse_policy
 from harness.record import Record, replace
 from harness.tools import BUILTIN
 from harness.tools.bash import BashRequest, BashTool
-from tests.log_scene import begun
 
 SECONDS = re.compile(r"(?<=, )\d+\.\d(?= s\]$)|(?<=user after )\d+(?= s\]$)")
 PATH = "/usr/local/bin:/usr/bin:/bin"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from log_scene import begun
 
 from harness.action_log import ActionLog
 from harness.actions import Action, Effects, JsonValue
@@ -19,7 +20,6 @@ from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy_file import parse_policy
 from harness.record import replace
 from harness.tool import MAX_ARGUMENT_CHARACTERS, ToolOutput, ToolRegistry, ToolSpec, parse_arguments
-from tests.log_scene import begun
 
 SPEC = ToolSpec(
     name="probe",

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from chat_events import CALLED, DONE, STOP, calls, fragment, said, sse
 from fault_server import Answer, End, FaultServer, Send, Step, chunked, status, until_close, whole
+from log_scene import proved
 
 from harness.action_log import ActionLog, read_log
 from harness.actions import Action, Effects, JsonValue
@@ -38,7 +39,6 @@ from harness.models.scripted_responses import chat_request
 from harness.policy_file import parse_policy
 from harness.record import Record, replace
 from harness.tool import ToolOutput, ToolSpec
-from tests.log_scene import proved
 
 KEY = "sk-wire-0123456789"
 TOOLS = ("work", "ask")

@@ -58,6 +58,16 @@ class UnknownCall(Record):
         return text(self._change, "after_sha256") or None
 
     @property
+    def could_write(self) -> list[str] | None:
+        """The paths that it was let write, as far as the log names them; None where it is not known which."""
+        effects = self.call.intent.get("effects")
+        effects = effects if isinstance(effects, dict) else {}
+        write, granted = effects.get("write"), effects.get("granted")
+        if not isinstance(write, list):
+            return None
+        return [path for path in (*write, *(granted if isinstance(granted, list) else ())) if isinstance(path, str)]
+
+    @property
     def _change(self) -> LogRecord:
         change = self.call.intent.get("change")
         return change if isinstance(change, dict) else {}
@@ -77,6 +87,7 @@ class UnknownCall(Record):
             "before_sha256": self.before_sha256,
             "after_sha256": self.after_sha256,
             "file_now": file_now or None,
+            "could_write": None if self.could_write is None else list[JsonValue](self.could_write),
             "in_use": in_use,
         }
 

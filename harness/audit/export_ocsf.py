@@ -17,7 +17,7 @@ from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, text
 from harness.audit.export_row import Cell, Export, encoded, plain, row
 from harness.audit.instants import nanoseconds, whole
-from harness.audit.report_standing import Standing, did_fail, standing_of
+from harness.audit.report_standing import Standing, did_fail, rule_of, standing_of
 
 SCHEMA_VERSION = "1.6.0"
 """Of OCSF: what is used here stands in it and in later ones."""
@@ -151,12 +151,11 @@ def _decided(call: LoggedCall, fields: Mapping[str, Cell]) -> Event:
     if policy:
         told["policy"] = policy
     if fields["rule"]:
-        place = f" ({fields['rule_file']}:{fields['rule_line']})" if fields["rule_file"] else ""
         told["firewall_rule"] = {
             "uid": fields["rule"],
             "name": fields["rule"],
             "type": "policy rule",
-            "desc": f"{fields['decided_by']}{place}",
+            "desc": plain(rule_of(call)),
         }
     if fields["asked"]:
         told["authorizations"] = [_authorization(fields, policy)]

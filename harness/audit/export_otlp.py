@@ -70,7 +70,8 @@ class _Batches:
     def __init__(self) -> None:
         self._open: dict[tuple[str, str], _Open] = {}
         self._resource: list[JsonValue] = []
-        self._spans: list[Span] = []
+        self._spans: list[str] = []
+        """Written already."""
         self._size = 0
 
     def take(self, log: str, record: LogRecord, export: Export) -> Iterator[str]:
@@ -105,21 +106,25 @@ class _Batches:
         if resource != self._resource or len(self._spans) >= SPANS_A_REQUEST or self._size > CHARACTERS_A_REQUEST:
             yield from self.flush()
             self._resource = resource
-        self._spans.append(span)
-        self._size += len(encoded(span))
+        text = encoded(span).rstrip("\n")
+        self._spans.append(text)
+        self._size += len(text)
 
     def flush(self) -> Iterator[str]:
         """Yield the request that is being gathered, unless it is empty: the protocol wants no empty ones."""
         if self._spans:
-            scope: Span = {"name": "harness.audit.export_otlp"}
-            spans: list[JsonValue] = list(self._spans)
-            yield encoded(
+            around = encoded(
                 {
                     "resourceSpans": [
-                        {"resource": {"attributes": self._resource}, "scopeSpans": [{"scope": scope, "spans": spans}]}
+                        {
+                            "resource": {"attributes": self._resource},
+                            "scopeSpans": [{"scope": {"name": "harness.audit.export_otlp"}, "spans": []}],
+                        }
                     ]
                 }
             )
+            before, after = around.rsplit("[]", 1)
+            yield f"{before}[{','.join(self._spans)}]{after}"
         self._spans, self._size = [], 0
 
 

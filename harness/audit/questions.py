@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, number, text
-from harness.audit.instants import NANO, nanoseconds, seconds_between
 from harness.audit.rows import about_call, about_decision, edited_from, edited_to
 from harness.record import Record
 
@@ -106,6 +105,8 @@ class _Waiting:
 
 
 def _within(first: _Waiting, last: _Waiting) -> bool:
+    from harness.audit.instants import NANO, nanoseconds, seconds_between  # where no person said yes, there is no need
+
     earlier, later = first.call.answered, last.call.answered or last.call.asked
     if first.call.session == last.call.session:
         between = seconds_between(earlier, later)

@@ -12,6 +12,7 @@ from harness.audit.report_figures import Figures
 from harness.audit.report_standing import NAMES, Standing, did_fail, rule_of, standing_of
 from harness.audit.report_text import block, digest, line, moment, number
 from harness.log_order import LogRecord
+from harness.log_schema import problem
 
 
 class Shown:
@@ -39,17 +40,21 @@ class Shown:
 
 def unknown_row(call: LoggedCall, show: Shown) -> str:
     """Return the row of a call whose end is not known."""
+    change = call.intent.get("change")
     begun = moment(call.intent.get("time"))
     return _row(
         f'<td class="t">{begun}</td>',
         _call_cell(call, show),
         f"<td>{line(call.tool, 60)}</td>",
         _what_cell(call),
+        f'<td class="what"><code>{line(change.get("path"), 1000)}</code></td>'
+        if isinstance(change, dict)
+        else "<td></td>",
         _rule_cell(call),
     )
 
 
-UNKNOWN_HEADS = ("begun", "call", "tool", "what", "allowed by")
+UNKNOWN_HEADS = ("begun (UTC)", "call", "tool", "what", "was to change", "allowed by")
 
 
 def refused_row(call: LoggedCall, show: Shown) -> str:
@@ -165,7 +170,17 @@ def whole_call(call: LoggedCall, show: Shown) -> Iterator[str]:
         yield '<p class="note">The log ends before this call was begun; it did not run.</p>'
     else:
         yield f"<p>What the model was told:</p>{block(call.outcome.get('content'), show.characters)}"
+    for record in (call.proposed, call.decision, call.asked, call.answered, call.intent, call.outcome):
+        yield raw_if_odd(record, show.characters)
     yield "</details>\n"
+
+
+def raw_if_odd(record: LogRecord, characters: int | None) -> str:
+    """Return the whole record where it is not as its kind should be: what it holds may not have been shown above."""
+    why = problem(record) if record else ""
+    if not why:
+        return ""
+    return f'<p class="mark">This record {line(why, 300)}. All of it, as it is logged:</p>{block(dict(record), characters)}'
 
 
 _SIGNS = {
@@ -233,12 +248,12 @@ def _about_decision(call: LoggedCall) -> list[tuple[str, str]]:
 
 def _facets(facets: JsonValue) -> Iterator[str]:
     """Yield the table of what was judged, part by part."""
-    if not isinstance(facets, list) or not facets:
+    if not facets:
         return
     yield '<div class="scroll" tabindex="0" role="region" aria-label="what was judged"><table><thead><tr>'
     yield "".join(f'<th scope="col">{head}</th>' for head in ("part", "kind", "decision", "by"))
     yield "</tr></thead><tbody>"
-    for facet in facets:
+    for facet in facets if isinstance(facets, list) else [facets]:
         told: LogRecord = facet if isinstance(facet, dict) else {"facet": facet}
         yield f'<tr><td class="what"><code>{line(told.get("facet"), 400)}</code></td><td>{line(told.get("kind"), 40)}</td>'
         yield f'<td>{line(told.get("decision"), 20)}</td><td class="why">{line(told.get("by"), 300)}</td></tr>'
@@ -248,15 +263,18 @@ def _facets(facets: JsonValue) -> Iterator[str]:
 def _about_run(call: LoggedCall) -> list[tuple[str, str]]:
     intent, outcome = call.intent, call.outcome
     milliseconds = finite(outcome.get("duration_ms"))
-    effects = intent.get("effects") or call.decision.get("effects")
+    judged, effects = call.decision.get("effects"), intent.get("effects")
+    change = "" if outcome else line(intent.get("change"), 1500)
     told = [
         ("held by", line(intent.get("confinement"), 200)),
-        ("permitted effects", f"<code>{line(effects, 1500)}</code>" if effects else ""),
+        ("permitted effects", f"<code>{line(judged, 1500)}</code>" if judged else ""),
+        ("of the intent, other ones", f"<code>{line(effects, 1500)}</code>" if effects and effects != judged else ""),
+        ("was to change", f"<code>{change}</code>" if change else ""),
         ("folder", line(intent.get("cwd"), 500)),
         ("ended", line(outcome.get("status"), 30)),
         ("exit code", line(outcome.get("exit_code"), 20)),
         ("error", line(outcome.get("error_code"), 60)),
-        ("took", in_words(milliseconds / 1000) if milliseconds is not None else ""),
+        ("took", in_words(milliseconds / 1000) if milliseconds is not None else line(outcome.get("duration_ms"))),
         ("output", f"{line(outcome['output_bytes'], 20)} bytes" if "output_bytes" in outcome else ""),
         ("output was cut for the model", line(outcome.get("truncated"), 10)),
         ("changed", f"<code>{line(outcome['changed_path'], 1000)}</code>" if "changed_path" in outcome else ""),

@@ -18,6 +18,8 @@ class LogStanding(Record):
     noted_head: str = ""
     """The last head that was noted of it outside the log; empty: none is known."""
     noted_records: int = 0
+    unread_from: int | None = None
+    """The first line that is no record at all: it and what follows is on no page."""
     is_closed: bool = False
     """Whether it was noted when the log was closed."""
 
@@ -35,10 +37,8 @@ def soundness(log: LogStanding) -> tuple[Soundness, str]:
     """Return how a log stands, and why, in words (plain text)."""
     found = log.found
     if found.broken_line is not None:
-        return (
-            Soundness.BROKEN,
-            f"Line {found.broken_line} {found.problem}. What this page tells of that line and all after it proves nothing.",
-        )
+        why = f"Line {found.broken_line} {found.problem}. What this page tells of that line and all after it proves nothing."
+        return Soundness.BROKEN, why + _left_out(log)
     if not found.records:
         return Soundness.OPEN, "There is no whole record in this file: nothing was proved."
     if log.noted_head and (found.missed is not None or not found.passed_head):
@@ -59,6 +59,12 @@ def soundness(log: LogStanding) -> tuple[Soundness, str]:
             "Every record follows from the one before, and the head is the one noted when the log was closed.",
         )
     return Soundness.NO_HEAD, f"Every record follows from the one before. {_compared(log)}"
+
+
+def _left_out(log: LogStanding) -> str:
+    if log.unread_from is None:
+        return ""
+    return f" Line {log.unread_from} is no record: from there on this log is LEFT OUT of this page."
 
 
 def _compared(log: LogStanding) -> str:

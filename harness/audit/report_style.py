@@ -6,7 +6,7 @@ reckons it. Nothing is told by colour alone: each standing has a name, and a pat
 
 from __future__ import annotations
 
-import binascii
+import base64
 import hashlib
 
 STYLE = """
@@ -52,8 +52,7 @@ td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 td.bar{min-width:9rem;width:40%}
 td.what{min-width:14rem;overflow-wrap:anywhere}
 td.why{min-width:10rem;overflow-wrap:anywhere}
-td.t{white-space:nowrap}
-td.id{min-width:8.5rem}
+td.t,th.t,th.t code{white-space:nowrap}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(11rem,1fr));gap:.6rem;padding:0;margin:.6rem 0}
 .figures div{background:var(--panel);border:1px solid var(--line);border-radius:.3rem;padding:.5rem .75rem}
 .figures dt{color:var(--quiet);font-size:.85rem}
@@ -105,5 +104,5 @@ def content_policy() -> str:
 
     The style is named by its hash (CSP Level 3, 6.7.3), so that not even a style that slipped in would be applied.
     """
-    sha256 = binascii.b2a_base64(hashlib.sha256(STYLE.encode()).digest(), newline=False).decode()
+    sha256 = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{sha256}'; base-uri 'none'; form-action 'none'"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from harness.audit.calls import LoggedCall
-from harness.audit.report_calls import Shown, whole_call
+from harness.audit.report_calls import Shown, raw_if_odd, whole_call
 from harness.audit.report_text import block, line, moment, number, shown
 from harness.log_order import LogRecord
 
@@ -75,9 +75,11 @@ class Timeline:
             purpose = f" ({line(record['purpose'], 40)})" if "purpose" in record else ""
             yield f'<details class="turn" open><summary>turn {line(record.get("turn"), 20)}{purpose} <span class="quiet">'
             yield f"&mdash; {line(record.get('messages'), 20)} messages sent, {moment(record['time'])}</span></summary>\n"
+            yield raw_if_odd(record, self._show.characters)
             self._in_turn = True
             return
         yield from self._plain(kind, record)
+        yield raw_if_odd(record, self._show.characters)
 
     def _about_call(self, log: str, session: str, kind: str, record: LogRecord) -> Iterator[str]:
         flying = self._flying.setdefault((log, session), {})

@@ -86,8 +86,8 @@ class Statistics:
     def end_log(self) -> None:
         """Count what is open where a log ends."""
         for flight in self._flying.values():
-            if flight.begun:
-                flight.tool.unknown += 1
+            if flight.begun is not None:
+                flight.begun.unknown += 1
                 self.totals["unknown"] += 1
         self._flying.clear()
         for span in self._spans.values():
@@ -124,21 +124,19 @@ class Statistics:
 
     def _enter_call(self, session: str, record: LogRecord) -> None:
         key = session, str(record.get("call"))
-        flight = self._flying.get(key)
-        if flight is None:
-            flight = self._flying[key] = _Flight(self.tool(text(record, "tool")))
-            flight.tool.calls += 1
-            self.totals["calls"] += 1
         match record["kind"]:
+            case "call_proposed":
+                self.totals["calls"] += 1
+                self.tool(text(record, "tool")).calls += 1
             case "decision":
-                self._decide(flight, record)
-            case "approval_answered":
-                _answer(flight.rule, record)
+                self._decide(self._flying.setdefault(key, _Flight()), record)
+            case "approval_answered" if key in self._flying:
+                _answer(self._flying[key].rule, record)
             case "intent":
-                flight.begun = True
+                self._flying.setdefault(key, _Flight()).begun = self.tool(text(record, "tool"))
             case "outcome":
-                _end(flight.tool, record)
-                del self._flying[key]
+                self._flying.pop(key, None)
+                _end(self.tool(text(record, "tool")), record)
             case _:
                 pass
 
@@ -169,12 +167,12 @@ class Statistics:
 class _Flight:
     """A call that has no end yet."""
 
-    __slots__ = ("begun", "rule", "tool")
+    __slots__ = ("begun", "rule")
 
-    def __init__(self, tool: ToolCount) -> None:
-        self.tool = tool
+    def __init__(self) -> None:
         self.rule: RuleCount | None = None
-        self.begun = False
+        self.begun: ToolCount | None = None
+        """The tool, where it was begun."""
 
 
 class _Span:

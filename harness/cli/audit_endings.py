@@ -40,6 +40,8 @@ class EndsOf:
         if one.path:
             digests = f"{short_digest(one.before_sha256)} -> {short_digest(one.after_sha256)}"
             parts.append(f"to change {visible_line(one.path, 1_000)} {digests}: {_NOW[_file_now(one)]}")
+        else:
+            parts.append(_could_write(one.could_write))
         running = "in use: it may simply be running" if self._in_use else "it may have run, wholly or in part"
         return "  ".join((*parts, f"end unknown; {running}"))
 
@@ -59,6 +61,15 @@ class EndsOf:
 def nothing_open(sessions: int) -> str:
     """Return the line for logs in which everything has an end."""
     return f"every call that was begun in {count(sessions, 'session')} has an end, and every session"
+
+
+def _could_write(paths: list[str] | None) -> str:
+    if paths is None:
+        return "it could write; which paths is not known"
+    if not paths:
+        return "it was to read only"
+    more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
+    return f"it could write {', '.join(visible_line(path, 200) for path in paths[:5])}{more}"
 
 
 _NOW = {

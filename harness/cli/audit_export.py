@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from argparse import Namespace
 from collections.abc import Mapping
 
 from harness.audit.export_row import Export
@@ -13,6 +12,10 @@ from harness.cli.audit_output import STDOUT, write_view
 from harness.cli.redacting import installation_key
 from harness.cli.state import State
 from harness.visible import visible_line
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from argparse import Namespace
 
 
 def export_command(arguments: Namespace, environment: Mapping[str, str]) -> int:

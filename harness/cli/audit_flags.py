@@ -31,7 +31,7 @@ def _show(parser: ArgumentParser, filled: Filled) -> None:
         "TIME: 2026-01-31 (the whole day, UTC), 2026-01-31T10:00:00Z, or how long ago: 90m, 2h, 3d.\n"
         "Exit code: 0, 1 a log does not verify, 2 usage."
     )
-    _which_logs(parser, filled)
+    _which_logs(parser, filled, unnamed="the latest log")
     parser.add_argument("--full", action="store_true", help="all that is cut: arguments, results, the system prompt")
     parser.add_argument("--tool", type=filled, metavar="NAME", help="calls of this tool")
     parser.add_argument("--decision", choices=("auto", "confirm", "deny", "block", "none"), help="decided so")
@@ -164,9 +164,11 @@ def _recover(parser: ArgumentParser, filled: Filled) -> None:
     parser.add_argument("file", type=filled, metavar="FILE")
 
 
-def _which_logs(parser: ArgumentParser, filled: Filled, *, as_json: bool = True) -> None:
+def _which_logs(
+    parser: ArgumentParser, filled: Filled, *, as_json: bool = True, unnamed: str = "the logs of this workspace"
+) -> None:
     """Which logs are meant: what cli/audit_logs.py makes of these."""
-    parser.add_argument("logs", nargs="*", metavar="LOG", help="files or folders (else the logs of this workspace)")
+    parser.add_argument("logs", nargs="*", metavar="LOG", help=f"files or folders (else {unnamed})")
     parser.add_argument("--session", type=filled, metavar="ID", help="one session: how its name begins")
     parser.add_argument("--all", action="store_true", help="the logs of every workspace")
     parser.add_argument("--cwd", type=filled, metavar="DIR", help="the workspace (else the current folder)")

@@ -7,7 +7,6 @@ import json
 import os
 import sys
 import time
-from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
@@ -19,6 +18,10 @@ from harness.cli.state import State
 from harness.errors import LogError, UsageError
 from harness.record import Record
 from harness.visible import visible_line
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from argparse import Namespace
 
 DAY = 86_400.0
 

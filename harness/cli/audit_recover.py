@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import os
 import sys
-from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 
 from harness.action_log import ActionLog, read_log
@@ -24,6 +23,10 @@ from harness.log_check import Verification
 from harness.record import Record
 from harness.version import __version__
 from harness.visible import visible_line
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from argparse import Namespace
 
 MODE = "recover"
 """Of the session that says what was done."""

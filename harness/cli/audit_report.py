@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 
+from harness.audit.reading import records
 from harness.audit.report import report
 from harness.audit.report_logs import LogStanding, Soundness, soundness
 from harness.cli.audit_logs import BROKEN, chosen_logs
@@ -15,6 +15,10 @@ from harness.cli.exits import Exit
 from harness.cli.state import State
 from harness.log_check import verify
 from harness.visible import visible_line
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from argparse import Namespace
 
 
 def report_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -38,12 +42,26 @@ def report_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 def _standing(path: str, state: State) -> LogStanding:
     known = state.known_head(path)
+    found = verify(path) if known is None else verify(path, known.head, known.noted)
+    unread = _unread_from(path) if found.broken_line is not None else None
     if known is None:
-        return LogStanding(path=path, found=verify(path))
-    found = verify(path, known.head, known.noted)
+        return LogStanding(path=path, found=found, unread_from=unread)
     return LogStanding(
-        path=path, found=found, noted_head=known.head, noted_records=known.records, is_closed=known.closed
+        path=path,
+        found=found,
+        noted_head=known.head,
+        noted_records=known.records,
+        unread_from=unread,
+        is_closed=known.closed,
     )
+
+
+def _unread_from(path: str) -> int | None:
+    """Return the first line of a log that is no record at all, or None."""
+    lines: list[int] = []
+    for _ in records(path, stopped=lines.append):
+        pass
+    return lines[0] if lines else None
 
 
 def _told(standing: Sequence[LogStanding]) -> int:

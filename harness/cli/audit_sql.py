@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from harness.actions import JsonValue
-from harness.audit.counts import ANSWERS, DECISIONS, STATUSES, TOTALS
-from harness.audit.stats import MAX_FACETS, Statistics, add_answers, seconds_between
 from harness.cli.columns import cut
 from harness.cli.logged_sessions import is_in_use, is_whole
 from harness.errors import LogError, UsageError
@@ -41,16 +39,6 @@ _NUMBERS = (
     "seq", "mono_ns", "call", "turn", "step", "line", "exit_code", "duration_ms", "output_bytes", "input_tokens",
     "output_tokens", "ms", "retries",
 )  # fmt: skip
-_FIELDS = (
-    *(
-        (name, "VARCHAR")
-        for name in ("kind", "session", "time", "tool", "decision", "by", "answer", "status", "purpose")
-    ),
-    *((name, "VARCHAR") for name in ("source", "rule", "file", "layer")),
-    *((name, "JSON") for name in ("mono_ns", "call", "line", "seconds", "duration_ms", "output_bytes", "input_tokens")),
-    *((name, "JSON") for name in ("output_tokens", "retry_seconds", "masked", "facets", "facet_count")),
-)
-"""What the statistics need; numbers as JSON, so that a value of another type is no error."""
 
 
 def answer_query(paths: Sequence[str], session: str, query: str, *, as_json: bool) -> None:
@@ -58,34 +46,16 @@ def answer_query(paths: Sequence[str], session: str, query: str, *, as_json: boo
 
     Raises UsageError for anything but one SELECT, for one that fails, and where DuckDB is not installed.
     """
-    with _connected(paths) as (connection, logs), _told_errors():
+    with connected(paths) as (connection, logs), told_errors():
         _make_view(connection, logs, session)
-        _lock(connection)
+        lock(connection)
         found = connection.execute(_only_select(connection, query))
         names = [str(column[0]) for column in found.description or ()]
         write = _write_objects if as_json else _write_table
         write(names, iter(lambda: found.fetchmany(BATCH), []))
 
 
-def sql_statistics(paths: Sequence[str], session: str) -> Statistics:
-    """Return the same statistics as harness/audit/stats.py, counted by DuckDB.
-
-    Raises UsageError where a line is no record, and where DuckDB is not installed.
-    """
-    with _connected(paths) as (connection, logs), _told_errors():
-        _lock(connection)
-        connection.execute(_grouped(logs, session))
-        found = Statistics()
-        _enter_rules(connection, found)
-        _enter_answers(connection, found)
-        _enter_tools(connection, found)
-        _enter_totals(connection, found)
-        found.totals["logs"] = len(paths)
-        found.totals["torn"] = logs.torn
-        return found
-
-
-class _Logs:
+class Logs:
     """The logs under names that need no quoting and hold no pattern, in a private folder."""
 
     def __init__(self, folder: str, paths: Sequence[str]) -> None:
@@ -104,18 +74,19 @@ class _Logs:
 
     @property
     def listed(self) -> str:
-        return "[" + ", ".join(_quoted(name) for name, _ in self.names) + "]"
+        """The names as a list in SQL."""
+        return "[" + ", ".join(quoted(name) for name, _ in self.names) + "]"
 
 
 @contextmanager
-def _connected(paths: Sequence[str]) -> Iterator[tuple[duckdb.DuckDBPyConnection, _Logs]]:
+def connected(paths: Sequence[str]) -> Iterator[tuple[duckdb.DuckDBPyConnection, Logs]]:
     """Yield a connection that may read these logs and nothing else, and has no network and no extensions."""
     try:
         import duckdb
     except ImportError:
         raise UsageError(_MISSING) from None
     with tempfile.TemporaryDirectory(prefix="harness-sql-") as folder:
-        logs = _Logs(folder, paths)
+        logs = Logs(folder, paths)
         settings: dict[str, str | bool | int | float | list[str]] = {
             "threads": min(os.cpu_count() or 1, MAX_THREADS),
             "memory_limit": MEMORY,
@@ -135,14 +106,14 @@ def _connected(paths: Sequence[str]) -> Iterator[tuple[duckdb.DuckDBPyConnection
             yield connection, logs
 
 
-def _lock(connection: duckdb.DuckDBPyConnection) -> None:
+def lock(connection: duckdb.DuckDBPyConnection) -> None:
     """Keep a query from changing any setting."""
     connection.execute("SET preserve_insertion_order = false")
     connection.execute("SET lock_configuration = true")
 
 
 @contextmanager
-def _told_errors() -> Iterator[None]:
+def told_errors() -> Iterator[None]:
     """Make one line of what DuckDB says."""
     import duckdb
 
@@ -186,14 +157,15 @@ def _end_of_lines(name: str) -> int:
     return 0
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return a text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"
 
 
 # --- the person's query ---
 
 
-def _make_view(connection: duckdb.DuckDBPyConnection, logs: _Logs, session: str) -> None:
+def _make_view(connection: duckdb.DuckDBPyConnection, logs: Logs, session: str) -> None:
     """Make `records`: a column a field, null where a record has none, `log`, and the whole record as `json`.
 
     A field is looked for only where a query names it; one that is of another type than it should be is null, or its JSON.
@@ -202,8 +174,8 @@ def _make_view(connection: duckdb.DuckDBPyConnection, logs: _Logs, session: str)
     columns += [f"TRY_CAST(json ->> '$.{name}' AS BIGINT) AS {_column(name)}" for name in _NUMBERS]
     columns += ["TRY_CAST(json ->> '$.seconds' AS DOUBLE) AS seconds", "json -> '$.facets' AS facets"]
     columns += ["json -> '$.effects' AS effects", "json -> '$.masked' AS masked", "json"]
-    path = "CASE filename " + " ".join(f"WHEN {_quoted(name)} THEN {_quoted(path)}" for name, path in logs.names)
-    where = f"WHERE json ->> '$.session' = {_quoted(session)}" if session else ""
+    path = "CASE filename " + " ".join(f"WHEN {quoted(name)} THEN {quoted(path)}" for name, path in logs.names)
+    where = f"WHERE json ->> '$.session' = {quoted(session)}" if session else ""
     connection.execute(
         f"CREATE VIEW records AS SELECT {path} END AS log, {', '.join(columns)} "  # noqa: S608 - quoted, and the person's own
         f"FROM read_ndjson_objects({logs.listed}, filename = true, maximum_object_size = {LONGEST_RECORD}) {where}"
@@ -260,132 +232,3 @@ def _plain(value: object) -> JsonValue:
             return {str(name): _plain(item) for name, item in value.items()}
         case _:
             return str(value)
-
-
-# --- the statistics ---
-
-
-def _grouped(logs: _Logs, session: str) -> str:
-    """Return the statement that reads the logs once into the table `counted`: a row a call, and one for what is about none."""
-    fields = ", ".join(f"{name}: '{kind}'" for name, kind in _FIELDS).replace("by:", '"by":')
-    where = f"WHERE session = {_quoted(session)}" if session else ""
-    last = ", ".join(
-        f"max({_column(name)}) FILTER (kind = 'decision') AS d_{name}"
-        for name in ("decision", "by", "source", "rule", "file", "layer", "line", "facets", "facet_count")
-    )
-    sums = ", ".join(
-        f"sum(TRY_CAST({name} AS UBIGINT)) FILTER (kind = 'outcome') AS {name}"
-        for name in ("duration_ms", "output_bytes")
-    )
-    tokens = ", ".join(
-        f"sum(TRY_CAST({name} AS UBIGINT)) FILTER (kind IN ('model_response', 'error')) AS {name}"
-        for name in ("input_tokens", "output_tokens")
-    )
-    retried = "TRY_CAST(retry_seconds AS DOUBLE) IS NOT NULL"
-    return f"""
-        CREATE TEMP TABLE counted AS SELECT
-            session, filename, call IS NOT NULL AS of_call, count(*) AS records, {last}, {sums}, {tokens},
-            max(tool) FILTER (kind = 'call_proposed') AS tool, max(tool) FILTER (kind != 'call_proposed') AS other_tool,
-            max(answer) FILTER (kind = 'approval_answered') AS answer,
-            max("by") FILTER (kind = 'approval_answered') AS answered_by,
-            max(TRY_CAST(seconds AS DOUBLE)) FILTER (kind = 'approval_answered') AS seconds,
-            max(status) FILTER (kind = 'outcome') AS status,
-            bool_or(kind = 'intent') AS begun, bool_or(kind = 'outcome') AS ended,
-            count(*) FILTER (kind = 'session_started') AS sessions, count(*) FILTER (kind = 'user_message') AS prompts,
-            count(*) FILTER (kind = 'model_request') AS requests,
-            count(*) FILTER (kind = 'model_response' AND purpose IS NULL) AS turns,
-            count(*) FILTER (kind = 'error' AND {retried}) AS retries,
-            count(*) FILTER (kind = 'error' AND NOT {retried}) AS errors,
-            sum(list_sum(map_values(TRY_CAST(masked AS MAP(VARCHAR, UBIGINT))))) AS masked,
-            min(TRY_CAST(mono_ns AS BIGINT)) AS mono_first, max(TRY_CAST(mono_ns AS BIGINT)) AS mono_last,
-            min(time) AS first, max(time) AS last,
-            count(*) FILTER (kind IS NULL OR session IS NULL OR time IS NULL) AS left_out
-        FROM (
-            SELECT * REPLACE (CASE WHEN kind IN
-                ('call_proposed', 'decision', 'approval_answered', 'intent', 'outcome') THEN call::VARCHAR END AS call)
-            FROM read_json({logs.listed}, format = 'newline_delimited', columns = {{{fields}}}, filename = true,
-                maximum_object_size = {LONGEST_RECORD})
-            {where}
-        ) GROUP BY filename, session, call
-    """  # noqa: S608 - of our own words and quoted paths
-
-
-def _enter_rules(connection: duckdb.DuckDBPyConnection, found: Statistics) -> None:
-    decisions = ", ".join(f"count(*) FILTER (d_decision = '{word}')" for word in DECISIONS)
-    origin = ", ".join(f"min(d_{name}::VARCHAR)" for name in ("source", "rule", "file", "line", "layer"))
-    query = f"SELECT coalesce(d_by, ''), count(*), {decisions}, {origin} FROM counted WHERE {_DECIDED} GROUP BY 1"  # noqa: S608
-    for by, calls, *rest in _rows(connection, query):
-        rule = found.rule(str(by))
-        rule.calls = _whole(calls)
-        rule.decisions = {word: _whole(count) for word, count in zip(DECISIONS, rest, strict=False)}
-        rule.origin = dict(zip(("source", "rule", "file", "line", "layer"), map(_plain, rest[4:]), strict=True))
-        line = rule.origin["line"]
-        rule.origin["line"] = int(line) if isinstance(line, str) and line.isdecimal() else None
-    query = f"""
-        SELECT facet ->> '$.by', count(*) FROM (
-            SELECT unnest(TRY_CAST(d_facets AS JSON[])) AS facet FROM counted WHERE {_DECIDED}
-        ) WHERE facet ->> '$.by' != '' GROUP BY 1
-    """  # noqa: S608
-    for by, facets in _rows(connection, query):
-        found.rule(str(by)).facets = _whole(facets)
-
-
-def _enter_answers(connection: duckdb.DuckDBPyConnection, found: Statistics) -> None:
-    answers = ", ".join(map(_quoted, ANSWERS))
-    query = f"""
-        SELECT coalesce(d_by, ''), answer, answered_by, seconds, count(*) FROM counted
-        WHERE {_DECIDED} AND answer IN ({answers}) GROUP BY 1, 2, 3, 4
-    """  # noqa: S608
-    for by, answer, who, seconds, times in _rows(connection, query):
-        known = float(seconds) if isinstance(seconds, int | float) else None
-        add_answers(found.rule(str(by)), str(answer), str(who), known, _whole(times))
-
-
-def _enter_tools(connection: duckdb.DuckDBPyConnection, found: Statistics) -> None:
-    statuses = ", ".join(f"count(*) FILTER (status = '{word}')" for word in STATUSES)
-    query = f"""
-        SELECT coalesce(tool, other_tool, ''), count(*), sum(duration_ms), sum(output_bytes),
-            count(*) FILTER (begun AND NOT ended), {statuses} FROM counted WHERE of_call GROUP BY 1
-    """  # noqa: S608
-    for name, calls, duration, size, unknown, *counts in _rows(connection, query):
-        tool = found.tool(str(name))
-        tool.calls, tool.unknown = _whole(calls), _whole(unknown)
-        tool.duration_ms, tool.output_bytes = _whole(duration), _whole(size)
-        tool.statuses = dict(zip(STATUSES, map(_whole, counts), strict=True))
-
-
-def _enter_totals(connection: duckdb.DuckDBPyConnection, found: Statistics) -> None:
-    of_sessions = [
-        name for name in TOTALS if name not in ("logs", "torn", "calls", "undecided", "unknown", "cut_facets")
-    ]
-    query = f"SELECT {', '.join(f'sum({name})' for name in of_sessions)} FROM counted"  # noqa: S608
-    for sums in _rows(connection, query):
-        found.totals |= dict(zip(of_sessions, map(_whole, sums), strict=True))
-    found.totals["records"] -= found.totals["left_out"]
-    spans = "max(mono_last) - min(mono_first) AS span, min(first) AS first, max(last) AS last"
-    connection.execute(f"CREATE TEMP TABLE spans AS SELECT {spans} FROM counted GROUP BY filename, session")  # noqa: S608
-    for (span,) in _rows(connection, "SELECT sum(span) FROM spans"):
-        found.wall_seconds = _whole(span) / 1e9
-    for first, last in _rows(connection, "SELECT first, last FROM spans WHERE span IS NULL"):
-        found.wall_seconds += seconds_between(str(first), str(last))
-    query = f"""
-        SELECT count(*), count(*) FILTER (d_decision NOT IN {DECISIONS}), count(*) FILTER (begun AND NOT ended),
-            count(*) FILTER (json_array_length(d_facets) >= {MAX_FACETS}
-                AND TRY_CAST(d_facet_count AS UBIGINT) > json_array_length(d_facets)) FROM counted WHERE of_call
-    """  # noqa: S608
-    for counts in _rows(connection, query):
-        names = ("calls", "undecided", "unknown", "cut_facets")
-        found.totals |= dict(zip(names, map(_whole, counts), strict=True))
-
-
-_DECIDED = f"of_call AND d_decision IN {DECISIONS}"
-
-
-def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> Iterator[tuple[object, ...]]:
-    found = connection.execute(query)
-    while batch := found.fetchmany(BATCH):
-        yield from batch
-
-
-def _whole(value: object) -> int:
-    return int(value) if isinstance(value, int | float) else 0

@@ -50,7 +50,7 @@ def stats_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if arguments.sql is None:
         found = statistics_of(chosen.paths, chosen.session)
     else:
-        from harness.cli.audit_sql import sql_statistics
+        from harness.cli.audit_sql_stats import sql_statistics
 
         found = sql_statistics(chosen.paths, chosen.session)
     if found.totals["left_out"]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from argparse import Namespace
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from harness.actions import JsonValue
@@ -19,6 +18,8 @@ from harness.visible import visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from harness.cli.signing import Signature
 
 MAX_LISTED = 1_000

@@ -175,7 +175,9 @@ def notes_in(heads: str, *, of: Iterable[str] = ()) -> Iterator[Note]:
     """
     marks = [json.dumps(text).encode() for text in of]
     try:
-        with open(heads, "rb") as file:
+        with open(os.open(heads, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UsageError(f"{heads} cannot be read: not a regular file")
             for line in file:
                 if not marks or any(mark in line for mark in marks):
                     note = _note_of(line)

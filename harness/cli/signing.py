@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import time
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 
 from harness.cli.heads import timestamp
@@ -20,6 +19,8 @@ from harness.visible import visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from harness.action_log import ActionLog
 
 ORIGIN = "harness action log"

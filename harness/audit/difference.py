@@ -1,0 +1,238 @@
+"""In what two sessions differ: what was asked, under which policy, the calls and what became of them, and the files; pure.
+
+Not compared: times, token counts, the model's words, and what results said.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+
+from harness.actions import JsonValue
+from harness.audit.alignment import aligned
+from harness.audit.calls import CALL_KINDS, LoggedCall, logged_calls, text, word
+from harness.log_order import LogRecord
+from harness.record import Record
+
+ACCOUNT_KINDS = CALL_KINDS | {"user_message", "session_ended"}
+"""What `account_of` needs to be given."""
+MOST_CHARACTERS = 300
+"""Of a summary or a prompt that is kept, to be shown."""
+_FIELDS = ("harness", "model", "api", "mode", "confinement", "policy", "policy_sha256", "instructions", "git_head")
+"""What is compared of how two sessions began."""
+
+
+class Change(Enum):
+    """How something differs."""
+
+    ONLY_LEFT = "only_a"
+    ONLY_RIGHT = "only_b"
+    OTHER = "other"
+    SAME = "same"
+
+
+class CallAccount(Record):
+    """What is compared of one call."""
+
+    number: str
+    tool: str
+    summary: str
+    key: bytes
+    """Digest of tool and arguments: calls with the same one are the same call."""
+    results: tuple[tuple[str, str], ...]
+    """What became of it: name and value, empty where there is none."""
+    path: str
+    """The file that it changed, or nothing."""
+    after: str
+
+
+class Account(Record):
+    """What is compared of one session."""
+
+    log: str
+    session: str
+    time: str
+    workspace: str
+    began: tuple[tuple[str, str], ...]
+    prompts: tuple[tuple[bytes, str], ...]
+    """Digest, and how the text begins."""
+    calls: tuple[CallAccount, ...]
+    files: tuple[tuple[str, str], ...]
+    """Each file that calls changed, relative to the workspace where it lies in it, and the digest of what was left there."""
+    end: str
+    """The stop reason; empty where the session never said that it ended."""
+
+
+class Difference(Record):
+    """One thing in which two sessions differ, or a call that they have in common."""
+
+    about: str
+    """`began`, `prompt`, `call`, `file` or `end`."""
+    change: Change
+    name: str
+    """Of a field or a file."""
+    left: str = ""
+    right: str = ""
+    calls: tuple[CallAccount | None, CallAccount | None] = (None, None)
+    fields: tuple[tuple[str, str, str], ...] = ()
+    """Of a call that both have: name, value there and value here of what differs."""
+
+
+def account_of(log: str, session: str, records: Iterable[LogRecord]) -> Account:
+    """Return what is compared of the session, out of the records (ACCOUNT_KINDS) of its log."""
+    started: LogRecord = {}
+    prompts: list[tuple[bytes, str]] = []
+    end = ""
+
+    def of_session() -> Iterator[LogRecord]:
+        nonlocal started, end
+        for record in records:
+            if record["session"] != session:
+                continue
+            match record["kind"]:
+                case "session_started":
+                    started = record
+                case "user_message":
+                    said = text(record, "text")
+                    prompts.append((_digest(said), said[:MOST_CHARACTERS]))
+                case "session_ended":
+                    end = (
+                        " ".join(filter(None, (text(record, "stop"), text(record, "detail")[:MOST_CHARACTERS]))) or "?"
+                    )
+                case _:
+                    pass
+            yield record
+
+    found = [(_place(call), _call(call)) for call in logged_calls(log, of_session())]
+    calls = tuple(call for _, call in sorted(found, key=lambda item: item[0]))
+    workspace = text(started, "workspace")
+    changed = {_relative(call.path, workspace): call.after for call in calls if call.path}
+    return Account(
+        log=log,
+        session=session,
+        time=text(started, "time"),
+        workspace=workspace,
+        began=tuple(_began(started)),
+        prompts=tuple(prompts),
+        calls=calls,
+        files=tuple(sorted(changed.items())),
+        end=end,
+    )
+
+
+def differences(left: Account, right: Account) -> Iterator[Difference]:
+    """Yield what differs, and every call that both have, in the order of the sessions."""
+    there = dict(right.began)
+    for name, value in left.began:
+        if value != there.get(name, ""):
+            yield Difference(about="began", change=Change.OTHER, name=name, left=value, right=there.get(name, ""))
+    said, asked = [digest for digest, _ in left.prompts], [digest for digest, _ in right.prompts]
+    for a, b in aligned(said, asked):
+        if a is None or b is None:
+            yield Difference(
+                about="prompt",
+                change=Change.ONLY_RIGHT if a is None else Change.ONLY_LEFT,
+                name="",
+                left="" if a is None else left.prompts[a][1],
+                right="" if b is None else right.prompts[b][1],
+            )
+    yield from _calls(left.calls, right.calls)
+    files = dict(right.files)
+    for name, digest in left.files:
+        other = files.pop(name, None)
+        if other is None:
+            yield Difference(about="file", change=Change.ONLY_LEFT, name=name, left=digest)
+        elif other != digest:
+            yield Difference(about="file", change=Change.OTHER, name=name, left=digest, right=other)
+    for name, digest in files.items():
+        yield Difference(about="file", change=Change.ONLY_RIGHT, name=name, right=digest)
+    if left.end != right.end:
+        yield Difference(about="end", change=Change.OTHER, name="", left=left.end, right=right.end)
+
+
+def _calls(left: Sequence[CallAccount], right: Sequence[CallAccount]) -> Iterator[Difference]:
+    for a, b in aligned([call.key for call in left], [call.key for call in right]):
+        calls = None if a is None else left[a], None if b is None else right[b]
+        if calls[0] is None or calls[1] is None:
+            yield Difference(
+                about="call", change=Change.ONLY_RIGHT if a is None else Change.ONLY_LEFT, name="", calls=calls
+            )
+            continue
+        results = zip(calls[0].results, calls[1].results, strict=True)
+        fields = tuple((name, before, after) for (name, before), (_, after) in results if before != after)
+        yield Difference(
+            about="call", change=Change.OTHER if fields else Change.SAME, name="", calls=calls, fields=fields
+        )
+
+
+def _began(started: LogRecord) -> Iterator[tuple[str, str]]:
+    for name in _FIELDS:
+        yield name, word(started.get(name))
+    yield "policy files", "; ".join(_policy_files(started.get("policy_files")))
+    yield "system prompt", _digest(text(started, "system")).hex() if text(started, "system") else ""
+    tools = started.get("tools")
+    yield "tools", " ".join(sorted(map(word, tools))) if isinstance(tools, list) else ""
+
+
+def _policy_files(files: JsonValue) -> Iterator[str]:
+    for file in files if isinstance(files, list) else ():
+        if isinstance(file, dict):
+            trusted = "" if file.get("trusted") is not False else " (not trusted)"
+            yield f"{word(file.get('layer'))} {word(file.get('path'))} {word(file.get('sha256'))[:16]}{trusted}"
+
+
+def _call(call: LoggedCall) -> CallAccount:
+    outcome, change = call.outcome, call.intent.get("change")
+    path, after = text(outcome, "changed_path"), text(outcome, "after_sha256")
+    if not outcome and isinstance(change, dict):  # it may have run: what it would have left is not known to be there
+        path, after = text(change, "path"), "unknown"
+    results = {
+        "decision": call.decided,
+        "answer": text(call.answered, "answer"),
+        "outcome": text(outcome, "status") or call.fate.value,
+        "exit code": word(outcome.get("exit_code")),
+        "left in the file": after,
+    }
+    return CallAccount(
+        number=call.number,
+        tool=call.tool,
+        summary=call.summary[:MOST_CHARACTERS],
+        key=_key(call),
+        results=tuple(results.items()),
+        path=path,
+        after=after,
+    )
+
+
+def _key(call: LoggedCall) -> bytes:
+    """Return the digest of tool and arguments; how the arguments are written (blanks, order of fields) means nothing."""
+    proposed = call.proposed
+    if "arguments_characters" in proposed:  # only their beginning is there
+        return _digest(f"{call.tool}\n{text(proposed, 'arguments_sha256')}")
+    arguments = text(proposed, "arguments")
+    try:
+        arguments = json.dumps(json.loads(arguments, object_pairs_hook=_once), sort_keys=True)
+    except (ValueError, RecursionError):
+        pass  # they are compared as they are
+    return _digest(f"{call.tool}\n{arguments}")
+
+
+def _once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("a key stands twice")
+    return dict(pairs)
+
+
+def _digest(said: str) -> bytes:
+    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).digest()
+
+
+def _place(call: LoggedCall) -> tuple[int, str]:
+    return int(call.number) if call.number.isdecimal() and len(call.number) < 20 else -1, call.number
+
+
+def _relative(path: str, workspace: str) -> str:
+    inside = workspace.rstrip("/") + "/"
+    return path[len(inside) :] if workspace and path.startswith(inside) else path

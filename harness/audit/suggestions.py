@@ -1,0 +1,136 @@
+"""Rules that would have spared a person's repeated approvals, each held against every call of the logs; pure, allows nothing.
+
+What a person approved is the evidence: a rule covers what was seen and no more, and one that would have let through anything
+else is dropped, with the reason. Only questions that came from a default count: what a rule, a built-in or a suspended rule
+asked about, and what was not understood, is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from harness.audit.candidates import Candidate, candidates_of, refusal_like
+from harness.audit.seen import Seen, is_evidence
+from harness.policy import evaluate
+from harness.record import Record, replace
+from harness.rules import Decision, Rule
+
+
+class Proposal(Record):
+    """A rule, and what it would have done in the logs."""
+
+    id: str
+    toml: str
+    """The rule as policies write it, in ASCII."""
+    rule: Rule
+    spares: tuple[Seen, ...]
+    """The questions that it alone would have spared; a person said yes to each."""
+
+
+class Dropped(Record):
+    """What was approved repeatedly, and is not suggested all the same."""
+
+    what: str
+    """Hostile text: of the log."""
+    why: str
+    calls: tuple[Seen, ...] = ()
+    """Those that speak against it."""
+
+
+class Suggestions(Record):
+    """What came of it."""
+
+    proposals: tuple[Proposal, ...]
+    dropped: tuple[Dropped, ...]
+    questions: int
+    """Questions that a person said yes to."""
+    spared: int
+    """Those of them that all proposals together would have spared."""
+    unjudged: tuple[Seen, ...]
+    """Calls of which it is not known what the proposals would do to them."""
+
+
+def suggestions(seen: Sequence[Seen], least: int) -> Suggestions:
+    """Return the rules that would have spared at least `least` questions each.
+
+    `seen` are all calls of the logs that are not auto anyway, judged again by the policy that held then.
+    """
+    dropped: list[Dropped] = []
+    proposals: list[Proposal] = []
+    taken = {rule.id for one in seen if one.policy is not None for rule in one.policy.rules}
+    for candidate in candidates_of([one for one in seen if is_evidence(one)], least):
+        if any(candidate.what in done.what for done in _done(proposals, candidate)):
+            continue
+        found = _tried(candidate, seen, least, taken)
+        if isinstance(found, Proposal):
+            proposals.append(found)
+            taken.add(found.id)
+        elif not candidate.is_wider:  # of a wider one, what it is made of is tried by itself
+            dropped.append(found)
+    proposals, fallen = _together(proposals, seen)
+    rules = [proposal.rule for proposal in proposals]
+    approved = [one for one in seen if one.approved]
+    return Suggestions(
+        proposals=tuple(proposals),
+        dropped=(*dropped, *fallen),
+        questions=len(approved),
+        spared=sum(_becomes_auto(one, rules) for one in approved),
+        unjudged=tuple(one for one in seen if one.action is None),
+    )
+
+
+def _done(proposals: Iterable[Proposal], candidate: Candidate) -> Iterator[Candidate]:
+    """Yield the candidate itself where a wider proposal covers all of its evidence already."""
+    evidence = {id(one) for one in candidate.evidence}
+    if any(evidence <= {id(one) for one in proposal.spares} for proposal in proposals):
+        yield candidate
+
+
+def _tried(candidate: Candidate, seen: Sequence[Seen], least: int, taken: set[str]) -> Proposal | Dropped:
+    """Return the proposal that a candidate makes, or why it makes none."""
+    if candidate.problem:
+        return Dropped(what=candidate.what, why=candidate.problem)
+    like = tuple(one for one in seen if refusal_like(candidate, one))
+    if like:
+        return Dropped(what=candidate.what, why="something like it was refused", calls=like)
+    made = candidate.written(taken, seen)
+    if isinstance(made, str):
+        return Dropped(what=candidate.what, why=made)
+    name, toml, rule = made
+    changed = [one for one in seen if _covers(rule, one) and _becomes_auto(one, [rule])]
+    against = tuple(one for one in changed if not one.approved)
+    if against:
+        return Dropped(what=candidate.what, why="it would have let through what no person said yes to", calls=against)
+    if len(changed) < least:
+        return Dropped(what=candidate.what, why=f"by itself it would have spared {len(changed)} questions")
+    return Proposal(id=name, toml=toml, rule=rule, spares=tuple(changed))
+
+
+def _together(proposals: list[Proposal], seen: Sequence[Seen]) -> tuple[list[Proposal], list[Dropped]]:
+    """Return the proposals that let nothing else through together either, and those that had to go for that."""
+    fallen: list[Dropped] = []
+    while True:
+        rules = [proposal.rule for proposal in proposals]
+        against = next((one for one in seen if not one.approved and _becomes_auto(one, rules)), None)
+        if against is None:
+            return proposals, fallen
+        guilty = [proposal for proposal in proposals if _covers(proposal.rule, against)]
+        why = "together with other proposals it would have let through what no person said yes to"
+        fallen += [Dropped(what=proposal.id, why=why, calls=(against,)) for proposal in guilty]
+        proposals = [proposal for proposal in proposals if proposal not in guilty]
+
+
+def _covers(rule: Rule, one: Seen) -> bool:
+    action = one.action
+    return action is not None and any(rule.covers(action, facet) for facet in action.all_facets())
+
+
+def _becomes_auto(one: Seen, rules: Sequence[Rule]) -> bool:
+    """Say whether a call would run unasked with these rules besides; of one whose policy is not known, whether it could."""
+    covering = tuple(rule for rule in rules if _covers(rule, one))
+    if not covering or one.action is None:
+        return False
+    if one.policy is None:
+        return True
+    policy = replace(one.policy, rules=(*one.policy.rules, *covering))
+    return evaluate(policy, one.action, one.unseen).decision is Decision.AUTO

@@ -1,0 +1,160 @@
+"""`harness audit diff A B`: in what two sessions differ, a line each; reads logs and changes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from harness.actions import JsonValue
+from harness.audit.calls import text
+from harness.audit.difference import ACCOUNT_KINDS, Account, CallAccount, Change, Difference, account_of, differences
+from harness.audit.reading import records
+from harness.cli.audit_logs import ChosenLogs
+from harness.cli.exits import Exit
+from harness.cli.logged_sessions import UNDO
+from harness.cli.state import State
+from harness.errors import UsageError
+from harness.visible import visible_line
+
+DIFFERENT = 1
+"""Exit code where something differs."""
+_SIGNS = {Change.ONLY_LEFT: "-", Change.ONLY_RIGHT: "+", Change.OTHER: "~", Change.SAME: " "}
+
+
+def diff_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Compare two sessions, write what differs, and return the exit code. Raises HarnessError."""
+    state = State.of(environment)
+    left, right = (_account(named, state) for named in (arguments.left, arguments.right))
+    found = differences(left, right)
+    count: Counter[Change] = Counter()
+    for one in _without(found, count):
+        sys.stdout.write(f"{json.dumps(_told(one)) if arguments.json else _line(one)}\n")
+    differs = bool(sum(count.values()) - count[Change.SAME])
+    if arguments.json:
+        summary = {change.value: count[change] for change in Change}
+        ends = {"a": _told_account(left), "b": _told_account(right)}
+        sys.stdout.write(f"{json.dumps({'type': 'summary', **ends, **summary, 'different': differs})}\n")
+    else:
+        sys.stdout.write("".join(f"{line}\n" for line in _summary(left, right, count, differs=differs)))
+    return DIFFERENT if differs else Exit.DONE
+
+
+def _without(found: Iterable[Difference], count: Counter[Change]) -> Iterator[Difference]:
+    """Count all, and yield those that differ."""
+    for one in found:
+        count[one.change] += 1
+        if one.change is not Change.SAME:
+            yield one
+
+
+def _account(named: str, state: State) -> Account:
+    """Return the account of the session that is named, after saying what is wrong with its log."""
+    path, session = _find(named, state)
+    chosen = ChosenLogs([path], session)
+    chosen.tell_standing()
+    return account_of(path, session, (record for _, record in chosen.records(ACCOUNT_KINDS)))
+
+
+def _find(named: str, state: State) -> tuple[str, str]:
+    """Return log and name of the session meant by `LOG`, `LOG#ID`, or `ID`: how its name begins. Raises UsageError."""
+    path, _, session = named.rpartition("#") if not os.path.exists(named) and "#" in named else (named, "", "")
+    if os.path.exists(path):
+        paths = [path]
+    elif "/" in path:
+        raise UsageError(f"there is no file {path}")
+    else:
+        paths, session = state.log_paths(), path
+    found = [
+        (log, text(record, "session"))
+        for log in paths
+        for record in records(log, ("session_started",))
+        if text(record, "session").startswith(session) and (session or text(record, "mode") != UNDO)
+    ]
+    if len(found) == 1:
+        return found[0]
+    if session:
+        what = f"{len(found)} sessions' names begin" if found else "no session's name begins"
+        raise UsageError(f"{what} with {visible_line(session)!r}")
+    names = ", ".join(f"#{visible_line(name, 20)}" for _, name in found[:5])
+    raise UsageError(
+        f"{path} holds {len(found)} sessions; name one behind it: {names}" if found else f"{path}: no session"
+    )
+
+
+def _line(one: Difference) -> str:
+    match one.about:
+        case "call":
+            shown = f"{_calls(one.calls)}{'; '.join(_field(*field) for field in one.fields)}"
+        case "prompt":
+            shown = f"asked: {visible_line(one.left or one.right, 150)}"
+        case "file":
+            shown = f"file {visible_line(one.name, 200)}: {_sides(_short(one.left), _short(one.right))}"
+        case "end":
+            shown = f"ended: {_sides(one.left or 'never', one.right or 'never')}"
+        case _:
+            shown = f"{one.name}: {_sides(one.left, one.right)}"
+    return f"{_SIGNS[one.change]} {shown}"
+
+
+def _calls(calls: tuple[CallAccount | None, CallAccount | None]) -> str:
+    numbers = "/".join(dict.fromkeys(f"#{visible_line(call.number, 20)}" for call in calls if call is not None))
+    call = calls[0] or calls[1]
+    if call is None:
+        return ""
+    what = f"{numbers} {visible_line(call.tool, 40)}  {visible_line(call.summary, 100)}"
+    if calls[0] is not None and calls[1] is not None:
+        return f"{what}: "
+    results = [
+        visible_line(value, 40) for name, value in call.results if value and name in ("decision", "answer", "outcome")
+    ]
+    return f"{what} [{', '.join(results)}]"
+
+
+def _field(name: str, left: str, right: str) -> str:
+    cut = _short if name == "left in the file" else str
+    return f"{name} {_sides(cut(left), cut(right))}"
+
+
+def _sides(left: str, right: str) -> str:
+    return f"{visible_line(left, 300) or '(nothing)'} -> {visible_line(right, 300) or '(nothing)'}"
+
+
+def _short(digest: str) -> str:
+    return digest[:12]
+
+
+def _summary(left: Account, right: Account, count: Counter[Change], *, differs: bool) -> Iterator[str]:
+    for side, account in (("A", left), ("B", right)):
+        about = f"{account.session} of {account.time[:19]}: {len(account.calls)} calls, {account.log}"
+        yield visible_line(f"{side}: session {about}", 500)
+    same = f"{count[Change.SAME]} calls are the same"
+    if not differs:
+        yield f"No difference: {same}."
+        return
+    yield (
+        f"{same}; only in A {count[Change.ONLY_LEFT]} things, only in B {count[Change.ONLY_RIGHT]}, "
+        f"otherwise {count[Change.OTHER]}"
+    )
+
+
+def _told(one: Difference) -> dict[str, JsonValue]:
+    told: dict[str, JsonValue] = {"type": one.about, "change": one.change.value, "name": one.name or None}
+    if one.about != "call":
+        return {**told, "a": one.left or None, "b": one.right or None}
+    fields: list[JsonValue] = [name for name, _, _ in one.fields]
+    return {**told, "a": _told_call(one.calls[0]), "b": _told_call(one.calls[1]), "fields": fields}
+
+
+def _told_call(call: CallAccount | None) -> JsonValue:
+    if call is None:
+        return None
+    results: dict[str, JsonValue] = {name.replace(" ", "_"): value or None for name, value in call.results}
+    return {"call": call.number, "tool": call.tool, "summary": call.summary, "path": call.path or None, **results}
+
+
+def _told_account(account: Account) -> dict[str, JsonValue]:
+    return {"log": account.log, "session": account.session, "time": account.time, "calls": len(account.calls)}

@@ -1,0 +1,198 @@
+"""The calls of old logs as actions again, and their verdicts under another policy, in the order of the logs; runs nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TypeAlias
+
+from harness.action_log import read_log
+from harness.actions import Access, Action, JsonValue, PathAccess
+from harness.built_in import is_entry_point
+from harness.cli.calls import CallReader, tool_use, workspace_at
+from harness.errors import LogError, ToolError, UsageError
+from harness.log_check import verify
+from harness.log_order import LogRecord
+from harness.policy import Policy, Verdict, evaluate
+from harness.policy_file import TOOL_NAMES
+from harness.record import Record, replace
+from harness.redaction import is_redacted
+from harness.workspace import Workspace
+
+_ENDED_SOMEHOW = ("interrupted", "crashed", "timeout")
+"""Ends of a call that may have changed its file without saying so."""
+
+
+class JudgedAgain(Record):
+    """A decided call of a log, as the action that it was, and what would be decided now."""
+
+    log: str
+    session: str
+    call: str
+    """Its number."""
+    decision: LogRecord
+    """The log's record of it."""
+    action: Action | None = None
+    policy: Policy | None = None
+    """The one that it was judged by again."""
+    unseen: tuple[str, ...] = ()
+    """Changes of entry points that no person had seen then."""
+    verdict: Verdict | None = None
+    problem: str = ""
+    """Why it could not be judged again."""
+
+
+class LoggedSetting:
+    """What must be known of a session to judge its calls as they were judged then."""
+
+    def __init__(self, name: str, started: LogRecord, workspace: Workspace) -> None:
+        self.name = name
+        self.started = started
+        self.workspace = workspace
+        self.proposed: dict[str, LogRecord] = {}
+        self.decided: dict[str, LogRecord] = {}
+        self.actions: dict[str, Action] = {}
+        self.unseen: dict[str, None] = {}
+        """Changes of entry points that no person had seen, as the gate keeps them."""
+
+
+PolicyOf: TypeAlias = Callable[[str, LoggedSetting], Policy | str]
+"""Gives the policy to judge a session of the log at a path by, or says why there is none."""
+
+
+class Rejudging:
+    """Goes through the records of logs, in order, and judges each decided call again."""
+
+    def __init__(self, policy_of: PolicyOf, environment: Mapping[str, str]) -> None:
+        self.undecided = 0
+        """Calls that had no decision: invalid ones, and those whose turn never came."""
+        self.notes: list[str] = []
+        """What a person should know of the logs: a broken chain, a folder that is gone."""
+        self.broken = False
+        """Whether a chain was broken."""
+        self._policy_of = policy_of
+        self._environment = environment
+        self._reader = CallReader()
+
+    def calls(
+        self, log: str, only: str = "", *, later: Callable[[str, LogRecord], None] | None = None
+    ) -> Iterator[JudgedAgain]:
+        """Yield every decided call of a log, judged again; of a broken log those before the break.
+
+        `only` is the name of the session that is meant, where it is not all of them. `later` is told of every answer and
+        every intent: the session's name, and the record.
+
+        Raises UsageError if the log cannot be read, PolicyError if the policy cannot.
+        """
+        sessions: dict[str, LoggedSetting] = {}
+        try:
+            for record in islice(read_log(log), self._good_records(log)):
+                name = str(record["session"])
+                if only and name != only:
+                    continue
+                if record["kind"] == "session_started":
+                    sessions[name] = self._begin(record)
+                    continue
+                found = self._enter(log, sessions[name], record)
+                if found is not None:
+                    yield found
+                if later is not None and record["kind"] in ("approval_answered", "intent"):
+                    later(name, record)
+        except LogError as error:
+            raise UsageError(str(error)) from None
+
+    def _good_records(self, log: str) -> int:
+        """Return how many records can be relied on, and note where that is not all."""
+        found = verify(log)
+        if found.broken_line is not None:
+            self.broken = True
+            self.notes.append(f"{log}: broken at line {found.broken_line}: it {found.problem}; replayed up to there")
+        elif found.torn:
+            self.notes.append(f"{log}: the last line is torn; replayed up to there")
+        return found.records
+
+    def _begin(self, record: LogRecord) -> LoggedSetting:
+        folder, name = record.get("workspace"), str(record["session"])
+        if not isinstance(folder, str) or is_redacted(folder):
+            folder = os.getcwd()
+            self.notes.append(f"session {name} names no workspace; its paths are taken from {folder}")
+        elif not os.path.isdir(folder):
+            self.notes.append(f"session {name}: the workspace {folder} is gone; judged as if it were there, and empty")
+        return LoggedSetting(name, record, workspace_at(folder, self._environment.get("HOME")))
+
+    def _enter(self, log: str, session: LoggedSetting, record: LogRecord) -> JudgedAgain | None:
+        """Take in one record; return the call that it decides, judged again."""
+        call = str(record.get("call"))
+        match record["kind"]:
+            case "call_proposed":
+                session.proposed[call] = record
+            case "decision" if record.get("decision") == "none":
+                self.undecided += 1
+            case "decision":
+                session.decided[call] = record
+                return self._judge(log, session, record)
+            case "approval_answered" if record.get("answer") == "yes" and _suspended(session.decided[call]):
+                session.unseen.clear()  # the change was part of the question
+            case "outcome" if call in session.decided and session.decided[call].get("decision") == "auto":
+                if any(is_entry_point(path) for path in _changed(record, session.actions.get(call))):
+                    session.unseen[str(session.decided[call].get("summary"))] = None
+        return None
+
+    def _judge(self, log: str, session: LoggedSetting, record: LogRecord) -> JudgedAgain:
+        judged = JudgedAgain(
+            log=log,
+            session=session.name,
+            call=str(record.get("call")),
+            decision=record,
+            unseen=tuple(session.unseen),
+        )
+        try:
+            action = self._action(session, record)
+        except ToolError as error:
+            return replace(judged, problem=str(error))
+        session.actions[judged.call] = action
+        policy = self._policy_of(log, session)
+        if isinstance(policy, str):
+            return replace(judged, action=action, problem=policy)
+        verdict = evaluate(policy, action, judged.unseen)
+        return replace(judged, action=action, policy=policy, verdict=verdict)
+
+    def _action(self, session: LoggedSetting, decision: LogRecord) -> Action:
+        """Return the action that was judged. Raises ToolError where the log does not hold all of it."""
+        facets, tool = _facets(decision), str(decision.get("tool"))
+        if tool not in TOOL_NAMES:
+            if [facet.get("kind") for facet in facets] == ["ToolUse"]:
+                return tool_use(tool)
+            raise ToolError(f"{tool} is a tool of another program")
+        proposed = session.proposed[str(decision.get("call"))]
+        arguments = proposed.get("arguments")
+        if "arguments_characters" in proposed or not isinstance(arguments, str):
+            raise ToolError("the log holds its arguments only in part")
+        if is_redacted(arguments):
+            raise ToolError("a secret was masked in its arguments")
+        # A call that would change nothing was judged as a read; older logs show that of an edit by its facets.
+        old_edit = tool == "edit_file" and not any(str(f.get("facet")).startswith("write ") for f in facets)
+        changes = not (decision.get("default_of") or old_edit)
+        return self._reader.action(tool, arguments, session.workspace, changes=changes)
+
+
+def _facets(decision: LogRecord) -> list[dict[str, JsonValue]]:
+    facets = decision.get("facets")
+    return [facet for facet in facets if isinstance(facet, dict)] if isinstance(facets, list) else []
+
+
+def _suspended(decision: LogRecord) -> bool:
+    """Say whether a change of an entry point was shown with the question."""
+    return any(str(facet.get("by")).endswith(", suspended") for facet in _facets(decision))
+
+
+def _changed(outcome: LogRecord, action: Action | None) -> Sequence[str]:
+    """Return the files that a call changed, or may have changed: as the gate takes it."""
+    path = outcome.get("changed_path")
+    if isinstance(path, str):
+        return (path,)
+    if action is None or outcome.get("status") not in _ENDED_SOMEHOW:
+        return ()
+    paths = (facet for facet in action.facets if isinstance(facet, PathAccess))
+    return tuple(path.real for path in paths if path.access is not Access.READ)
