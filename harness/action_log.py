@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from harness.actions import JsonValue
 from harness.errors import LogError
 from harness.log_order import Ledger, LogRecord
-from harness.log_schema import RECORDS, VERSION
+from harness.log_schema import MAX_RECORD_BYTES, RECORDS, VERSION
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
@@ -162,6 +162,8 @@ class ActionLog:
             line = _encode(record).encode("ascii")
         except (TypeError, ValueError, RecursionError) as error:
             raise LogError(f"the action log cannot be written: {self.path}: a {kind} is no JSON: {error}") from error
+        if len(line) > MAX_RECORD_BYTES:
+            raise LogError(f"the action log takes no record of {len(line)} bytes ({kind}): {self.path}")
         self._write(line + b"\n", sync=sync)
         self._previous = hashlib.sha256(line).hexdigest()
         self._seq += 1

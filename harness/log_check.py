@@ -1,6 +1,6 @@
 """Verify an action log: reads a whole file and says what that proved; writes and repairs nothing.
 
-Memory stays flat: one line at a time, and of a line at most MAX_LINE_BYTES.
+Memory stays flat: one line at a time, and of a line at most MAX_RECORD_BYTES.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from harness.action_log import NO_PREVIOUS, is_number, parse_line
 from harness.actions import JsonValue
 from harness.errors import LogError
 from harness.log_order import Ledger, LogRecord
-from harness.log_schema import VERSION
+from harness.log_schema import MAX_RECORD_BYTES, VERSION
 from harness.log_schema import problem as schema_problem
 from harness.record import Record
 
-MAX_LINE_BYTES = 64 * 1024 * 1024
-"""No record is longer; a line that is, is never held in memory."""
 _BUFFER_BYTES = 1 << 20
 
 _decode = json.JSONDecoder().raw_decode
@@ -88,7 +86,7 @@ def first_session(path: str) -> str:
     """Return the session of the first record, or nothing where that is no record. Raises LogError if it cannot be read."""
     try:
         with _opened(path) as file:
-            record = parse_line(file.readline(MAX_LINE_BYTES).removesuffix(b"\n"))
+            record = parse_line(file.readline(MAX_RECORD_BYTES).removesuffix(b"\n"))
     except OSError as error:
         raise LogError(f"the action log cannot be read: {path}: {error.strerror}") from None
     session = record["session"] if record is not None else ""
@@ -106,7 +104,7 @@ def _opened(path: str) -> BinaryIO:
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
     """Yield each line with its newline; of one that is too long, its beginning."""
-    while line := file.readline(MAX_LINE_BYTES + 1):
+    while line := file.readline(MAX_RECORD_BYTES + 1):
         yield line
 
 
@@ -129,8 +127,8 @@ class _Reading:
     def take(self, line: bytes) -> bool:
         """Take in one line, its newline included; return whether it was a good one."""
         if not line.endswith(b"\n"):
-            if len(line) > MAX_LINE_BYTES:
-                self.problem = f"is longer than {MAX_LINE_BYTES} bytes"
+            if len(line) > MAX_RECORD_BYTES:
+                self.problem = f"is longer than {MAX_RECORD_BYTES} bytes"
             else:
                 self.torn_bytes = len(line)
             return False
@@ -269,7 +267,21 @@ class _Policies:
                 return f"holds a text of the policy {str(file.get('path'))!r} that has another digest than it says"[
                     :400
                 ]
+        return _policy_problem(record)
+
+
+def _policy_problem(record: LogRecord) -> str:
+    """Return where a session's policy, by which its calls are judged, is not that of the files it names, or nothing."""
+    files, claimed = record.get("policy_files"), record.get("policy_sha256")
+    if not isinstance(files, list) or not files or claimed is None:
         return ""
+    named = [file for file in files if isinstance(file, dict)]
+    if len(named) == 1:
+        digest = named[0].get("sha256")
+    else:  # as `Policy.sha256` says
+        lines = sorted(f"{file.get('layer')} {file.get('sha256')} {file.get('trusted')}" for file in named)
+        digest = hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
+    return "" if digest == claimed else "names a policy that is not the one of the files it was made of"
 
 
 def _is_redacted(text: str) -> bool:

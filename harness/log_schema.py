@@ -14,6 +14,9 @@ from harness.actions import JsonValue
 VERSION = 1
 """`v` of every record. A field that is added, renamed or given another meaning makes a new version."""
 
+MAX_RECORD_BYTES = 64 * 1024 * 1024
+"""Of a record's line, without its newline: none is written that is longer, and none is read into memory."""
+
 _COMMON: Mapping[str, str] = {
     "v": "count",
     "seq": "count",

@@ -6,7 +6,6 @@ import binascii
 import json
 import math
 import re
-from itertools import pairwise
 
 MIN_BITS = 3.0
 """Bits per character (Shannon) that a value made by chance has at least, at 12 to 20 characters; words have less."""
@@ -18,6 +17,8 @@ DENSE_BITS = 3.8
 MOST_LOOKED_AT = 256
 """Characters of a value that tell whether it is by chance."""
 
+_NEIGHBOURS = "(?<=[A-Za-z0-9])[A-Za-z0-9]"
+_CHANGES = "(?<=[0-9])[A-Za-z]|(?<=[A-Za-z])[0-9]|(?<=[a-z])[A-Z]"
 _FILLER = r"[xX]{6}|\*{3}|\.{3}|[-_#]{6}|…"
 _PLACEHOLDER = (
     r"(?i:^[<{(%$]|[>})]$|^\[[^:\]]*\]$|\$\{|\{\{|%s|%\(|example|sample|dummy|placeholder|change.?me|replace|^\W*redacted\W*$|insert|"
@@ -67,11 +68,10 @@ def is_chance(value: str, least: int = 12) -> bool:
     value = value[:MOST_LOOKED_AT]
     if len(value) < least or is_placeholder(value) or re.fullmatch(_NOT_CHANCE, value):
         return False
-    digits = sum(character.isdigit() for character in value)
-    letters = sum(character.isalpha() for character in value)
-    if digits < 1 or letters < 2:
+    if not (re.search("[0-9]", value) and len(re.findall("[A-Za-z]", value)) > 1):
         return False
-    return bits(value) >= MIN_BITS and _changes(value) >= MIN_CHANGES
+    neighbours = len(re.findall(_NEIGHBOURS, value))
+    return len(re.findall(_CHANGES, value)) >= MIN_CHANGES * neighbours > 0 and bits(value) >= MIN_BITS
 
 
 def is_long_chance(value: str) -> bool:
@@ -98,14 +98,6 @@ def bits(value: str) -> float:
     """Return the Shannon entropy in bits per character."""
     count = len(value)
     return -sum(n / count * math.log2(n / count) for n in map(value.count, set(value)))
-
-
-def _changes(value: str) -> float:
-    """Return how often, of all neighbours, a letter meets a digit or a small letter a capital: 0.4 in what chance makes."""
-    kinds = ["d" if c.isdigit() else "u" if c.isupper() else "l" if c.isalpha() else "" for c in value]
-    pairs = [pair for pair in pairwise(kinds) if all(pair)]
-    changes = sum(a != b and (a, b) != ("u", "l") for a, b in pairs)
-    return changes / len(pairs) if pairs else 0.0
 
 
 def has_token_header(value: str) -> bool:

@@ -106,6 +106,20 @@ def log(tmp_path: Path) -> Path:
     return write(tmp_path / "log.jsonl", lines_of(steps))
 
 
+COLUMNS = (
+    "log session call turn step time ended call_id tool summary decision decided_by reason source rule rule_file rule_line "
+    "layer policy policy_sha256 asked answer answered_by answer_words waited_seconds edited_from edited_to fate status "
+    "duration_ms exit_code error_code output_bytes truncated changed_path before_sha256 after_sha256 network "
+    "confinement arguments_hmac arguments_characters mode workspace model user host harness"
+).split()
+"""Whoever reads exports relies on these, in this order: new ones come at the end."""
+
+
+def test_the_columns_stay(log: Path) -> None:
+    header = text_of("csv", export_of(log, content=True)).split("\r\n", maxsplit=1)[0].split(",")
+    assert header == [*COLUMNS, "arguments", "content"]
+
+
 FATES = ["ran", "ran", "ran", "refused", "refused", "refused", "invalid", "ran", "unknown", "open"]
 
 

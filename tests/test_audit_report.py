@@ -105,7 +105,7 @@ class Page(HTMLParser):
 def page_of(*paths: Path, full: bool = False, title: str = "", session: str = "") -> str:
     logs = ChosenLogs([str(path) for path in paths], session)
     standing = [LogStanding(path=str(path), found=verify(str(path))) for path in paths]
-    return "".join(report(logs, standing, title=title, full=full))
+    return "".join(report(logs, standing, title=title, only=session, full=full))
 
 
 def check_harmless(html: str) -> Page:
@@ -361,6 +361,12 @@ def test_a_cut_time_line_says_what_is_left_out_and_calls_nothing_unknown(tmp_pat
     assert f"call {count}" not in page.text
 
 
+def test_a_time_line_that_just_fits_is_not_said_to_be_cut(tmp_path: Path) -> None:
+    steps = [step for number in range(1, TIMELINE_CALLS + 1) for step in one_call(number)]
+    path = write(tmp_path / "fits.jsonl", lines_of([started(), *steps, ended()]))
+    assert "left out" not in Page(page_of(path)).text
+
+
 @pytest.mark.forges_logs
 def test_interleaved_sessions_are_told_in_the_order_of_the_log(tmp_path: Path) -> None:
     one = lines_of([started(), proposed(1), decided(1)], session="a" * 12)
@@ -376,6 +382,7 @@ def test_interleaved_sessions_are_told_in_the_order_of_the_log(tmp_path: Path) -
     assert "Unknown." not in told
     only = Page(page_of(tmp_path / "both.jsonl", session="b" * 12)).text
     assert "aaaaaaaaaaaa" not in only
+    assert "Told is only what belongs to session bbbbbbbbbbbb" in only
 
 
 @pytest.mark.forges_logs

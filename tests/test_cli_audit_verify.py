@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -521,6 +522,26 @@ def test_a_program_in_the_path_is_not_taken_for_ssh_keygen(audit: Audit, tmp_pat
 # --- the real program -------------------------------------------------------------------------------------------------
 
 
+def test_what_the_policies_in_a_log_decide_now(audit: Audit) -> None:
+    """Another outcome is told, and is no breach; what the log does not hold is said to be missing."""
+    text = 'version = 1\nname = "p"\n[tools]\nbash = "confirm"\n'
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    file: dict[str, JsonValue] = {"layer": "file", "path": "/p.toml", "sha256": digest, "trusted": True, "text": text}
+    steps = [started(policy_files=[file], policy_sha256=digest, workspace=str(audit.folder)), *one_call(1), ended()]
+    steps = [
+        (kind, {**fields, **({"policy_sha256": digest} if "policy_sha256" in fields else {})}) for kind, fields in steps
+    ]
+    path = audit.write("a.jsonl", lines_of(steps))
+    code, told = audit.run(path, "--redecide")
+    assert (code, "0 calls come out the same, 1 otherwise" in told) == (4, True), told
+    assert "OTHERWISE: call 1 of session 0123456789ab was auto, and would be confirm: ls -l" in told
+    counts = json.loads(audit.run(path, "--redecide", "--json")[1].splitlines()[1])["redecided"]
+    assert counts == {"same": 0, "otherwise": 1, "unjudged": 0}
+    told = audit.run(audit.write("b.jsonl", LINES), "--redecide")[1]
+    assert "NOT JUDGED: the log holds no policy that could be used: no policy was given" in told
+    assert "0 otherwise, 3 cannot be judged" in told
+
+
 def test_a_real_run_verifies_and_its_copies_do(program: Program) -> None:
     script = replies(Reply(calls=(call("bash", command="ls"), call("bash", command="touch x"))), Reply(text="done"))
     assert program.run("run", "go", "--base-url", program.serve(script)).code == 7
@@ -529,6 +550,8 @@ def test_a_real_run_verifies_and_its_copies_do(program: Program) -> None:
     notes = [json.loads(line) for line in (program.state / "harness" / "heads.jsonl").read_text().splitlines()]
     assert [note["closed"] for note in notes] == [False, True]
     assert notes[-1]["size"] == log.stat().st_size
+    judged = program.run("audit", "verify", "--redecide")
+    assert (judged.code, "2 calls come out the same, 0 otherwise, 0 cannot be judged" in judged.out) == (0, True)
     lines = log.read_bytes().splitlines()
     intent = next(n for n, line in enumerate(lines) if b'"kind":"intent"' in line)
     copy = write(program.home / "crashed.jsonl", lines[: intent + 1], b'{"torn')

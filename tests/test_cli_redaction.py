@@ -216,10 +216,17 @@ def test_a_key_of_many_lines_is_known_by_those_that_were_printed_before() -> Non
 AUTO = 'version = 1\n[tools]\ndefault = "auto"\n'
 
 
-def everything(program: Program) -> str:
-    """Return all that a run left behind that somebody may read: logs, heads, what the model's server was told."""
-    logs = "".join(path.read_text() for path in program.logs())
-    return logs + json.dumps([player.requests for player in program.players])
+def logs(program: Program) -> str:
+    return "".join(path.read_text() for path in program.logs())
+
+
+def shown_to_the_model(program: Program) -> str:
+    """Return the last request without what the model and the person said themselves."""
+    messages = program.players[-1].requests[-1]["messages"]
+    assert isinstance(messages, list)
+    others = [one for one in messages if isinstance(one, dict) and one["role"] in ("system", "tool")]
+    assert len(others) == 3
+    return json.dumps(others)
 
 
 def test_a_run_leaves_no_secret_in_its_log_on_the_screen_or_with_the_model(
@@ -240,14 +247,13 @@ def test_a_run_leaves_no_secret_in_its_log_on_the_screen_or_with_the_model(
         str(program.workspace / "policy.toml"), f"What is {secret}?",
     )  # fmt: skip
     assert done.code == 0, done.err
-    left = everything(program)
-    print([left[max(0, at-300):at+60] for at in range(len(left)) if left.startswith(secret, at)])
     for hidden in (secret, github, encoded, program.environment["OPENAI_API_KEY"]):
-        assert hidden not in left
+        assert hidden not in logs(program)
+        assert hidden not in shown_to_the_model(program)
         assert hidden not in done.out + done.err
     mark = redactor_for(State.of(program.environment), {}, [secret]).redact(secret)
-    assert mark in left
-    assert mark in done.out
+    for place in (logs(program), shown_to_the_model(program), done.out, done.err):
+        assert mark in place
     assert any("masked" in record for record in program.records())
 
 

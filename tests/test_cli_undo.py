@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from log_scene import append_filled
 
 from harness import ActionLog, Agent, Workspace, builtin_tools, deny_all
 from harness.actions import JsonValue
@@ -540,11 +541,11 @@ def test_the_harness_s_own_files_are_never_restored(program: Program) -> None:
     trust.write_text("x")
     digest = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
     log = ActionLog.open(str(program.home / "forged.jsonl"))
-    log.append("session_started", {"workspace": str(program.workspace)})
     change = {"path": str(trust), "before_sha256": None, "after_sha256": digest, "before_mode": None}
-    log.append("call_proposed", {"call": 1})
-    log.append("decision", {"call": 1, "decision": "auto"})
-    log.append("intent", {"call": 1, "tool": "write_file", "change": dict(change)})
+    append_filled(log, [("session_started", {"workspace": str(program.workspace)})])
+    append_filled(log, [("call_proposed", {"call": 1})])
+    append_filled(log, [("decision", {"call": 1, "decision": "auto"})])
+    append_filled(log, [("intent", {"call": 1, "tool": "write_file", "change": dict(change)})])
     log.close()
     done = program.run("undo", "--log", log.path)
     assert (done.code, told(done)[0].endswith("the harness's own files are never restored")) == (7, True), done.out
@@ -554,9 +555,9 @@ def test_the_harness_s_own_files_are_never_restored(program: Program) -> None:
 def forged(program: Program, path: Path) -> str:
     """Return a log, its chain whole, that says that a call made the file at `path` with what it holds."""
     log = ActionLog.open(str(program.home / "forged.jsonl"))
-    log.append("session_started", {"workspace": str(program.workspace)})
-    log.append("call_proposed", {"call": 1})
-    log.append("decision", {"call": 1, "decision": "auto"})
+    append_filled(log, [("session_started", {"workspace": str(program.workspace)})])
+    append_filled(log, [("call_proposed", {"call": 1})])
+    append_filled(log, [("decision", {"call": 1, "decision": "auto"})])
     after = hashlib.sha256(path.read_bytes()).hexdigest()
     change: dict[str, JsonValue] = {
         "path": str(path),
@@ -564,7 +565,7 @@ def forged(program: Program, path: Path) -> str:
         "after_sha256": after,
         "before_mode": None,
     }
-    log.append("intent", {"call": 1, "tool": "write_file", "change": dict(change)})
+    append_filled(log, [("intent", {"call": 1, "tool": "write_file", "change": dict(change)})])
     told = {"changed_path": str(path), "before_sha256": None, "after_sha256": after}
     log.append("outcome", {"call": 1, "tool": "write_file", "status": "ok", "content": "", **told})
     log.close()

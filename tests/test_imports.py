@@ -177,7 +177,7 @@ POWERS = {
     "workspace": "os stat",
 }
 HARMLESS = frozenset(
-    "__future__ abc array base64 bisect collections contextlib difflib email enum errno functools hashlib heapq itertools json "
+    "__future__ abc array base64 binascii bisect collections contextlib difflib email enum errno functools hashlib heapq itertools json "
     "math posixpath re struct tomllib types typing unicodedata weakref".split()
 )
 PURE = (

@@ -32,8 +32,12 @@ from forged_logs import (
 )
 
 from harness.action_log import ActionLog
+from harness.actions import JsonValue
 from harness.errors import LogError
-from harness.log_check import MAX_LINE_BYTES, Verification, first_session, verify
+from harness.log_check import Verification, first_session, verify
+from harness.log_schema import MAX_RECORD_BYTES
+from harness.policy_file import combine, parse_policy, tightening_only
+from harness.rules import Layer
 
 GOOD = lines_of(a_session(3))
 """Fifteen records: the start, a message, four a call, the end."""
@@ -190,9 +194,12 @@ def test_nuls_after_the_end_are_a_torn_tail(tmp_path: Path) -> None:
     assert (found.broken_line, found.torn_bytes, found.head) == (None, 512, head_of(GOOD))
 
 
-def policy_file(text: str, sha256: str = "") -> dict[str, object]:
-    digest = sha256 or hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return {"layer": "given", "path": "p.toml", "sha256": digest, "trusted": True, "text": text}
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def policy_file(text: str, digest: str = "") -> dict[str, object]:
+    return {"layer": "given", "path": "p.toml", "sha256": digest or sha256(text), "trusted": True, "text": text}
 
 
 @pytest.mark.parametrize(
@@ -206,11 +213,35 @@ def policy_file(text: str, sha256: str = "") -> dict[str, object]:
     ],
 )
 def test_the_text_of_a_policy_has_the_digest_that_is_claimed(
-    files: list[object], problem: str, good: int, masked: tuple[str, ...], tmp_path: Path
+    files: list[dict[str, object]], problem: str, good: int, masked: tuple[str, ...], tmp_path: Path
 ) -> None:
-    found = verified(tmp_path, joined(lines_of((started(policy_files=files), ended()))))  # type: ignore[arg-type]
+    digests = [str(file["sha256"]) for file in files]
+    claimed = digests[0] if len(files) == 1 else sha256("\n".join(sorted(f"given {digest} True" for digest in digests)))
+    begun = started(policy_files=files, policy_sha256=claimed)  # type: ignore[arg-type]
+    found = verified(tmp_path, joined(lines_of((begun, ended()))))
     assert (problem in found.problem, bool(found.problem)) == (True, bool(problem))
     assert (found.policy_texts, found.masked_policies) == (good, masked)
+
+
+def test_the_policy_of_a_session_is_that_of_its_files(tmp_path: Path) -> None:
+    """The digest that every decision names is the one of the policy that the loader made of these texts."""
+    texts = ("version = 1\n", "version = 1\nname = 'b'\n")
+    layers = [
+        parse_policy(text.encode(), "p.toml", layer=layer)
+        for text, layer in zip(texts, (Layer.USER, Layer.PROJECT), strict=True)
+    ]
+    for policy in (layers[0], combine(layers), combine([layers[0], tightening_only(layers[1])])):
+        files: list[JsonValue] = [
+            {
+                "layer": source.layer.value, "path": source.path, "sha256": source.sha256, "trusted": source.trusted,
+                "text": source.content.decode(),
+            }
+            for source in policy.sources
+        ]  # fmt: skip
+        for digest, problem in ((policy.sha256, ""), (DIGEST, "names a policy that is not the one of the files")):
+            steps = (started(policy_files=files, policy_sha256=digest), ended())
+            found = verified(tmp_path, joined(lines_of(steps)))
+            assert (problem in found.problem, bool(found.problem)) == (True, bool(problem))
 
 
 def facets(*decisions: str) -> list[object]:
@@ -292,7 +323,7 @@ def test_a_line_that_is_longer_than_any_record_is_never_held(tmp_path: Path) -> 
     done_ = subprocess.run(
         [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True, preexec_fn=bounded
     )
-    assert done_.stdout.strip() == f"16 is longer than {MAX_LINE_BYTES} bytes"
+    assert done_.stdout.strip() == f"16 is longer than {MAX_RECORD_BYTES} bytes"
 
 
 def test_what_the_real_writer_writes_is_in_the_form_that_is_asked_for(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from conftest import Program
 
 EDITS = int(os.environ.get("HARNESS_EDITS", "1000"))
-SEED = 2
+SEED = 6
 
 pytestmark = pytest.mark.forges_logs
 

@@ -278,8 +278,8 @@ def test_a_variable_that_sounds_secret_is_masked(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["PWD", "OLDPWD", "SSH_AUTH_SOCK", "AUTH_URL", "TOKEN_ENDPOINT", "SSL_KEY_FILE", "TOKENIZERS_PARALLELISM", "GIT_AUTHOR_NAME",
-     "PASSWORD_STORE_DIR", "HOME"],
+    ["PWD", "OLDPWD", "SSH_AUTH_SOCK", "AUTH_URL", "TOKEN_ENDPOINT", "SSL_KEY_FILE", "TOKENIZERS_PARALLELISM",
+     "GIT_AUTHOR_NAME", "PASSWORD_STORE_DIR", "HOME"],
 )  # fmt: skip
 def test_where_a_secret_lies_is_not_masked(name: str) -> None:
     assert secrets_of({name: "value"}) == []

@@ -40,11 +40,13 @@ def report(
     standing: Sequence[LogStanding],
     *,
     title: str = "",
+    only: str = "",
     full: bool = False,
     grown: Callable[[], Sequence[str]] = lambda: (),
 ) -> Iterator[str]:
     """Yield the page about `source`, whose logs were verified with `standing` as the result.
 
+    `only` is the session that `source` keeps to, where it does: the page says so.
     With `full` nothing is cut. `grown` is asked at the end for the logs that were written to in the meantime.
 
     Raises LogError if a log cannot be read.
@@ -52,12 +54,12 @@ def report(
     figures = figures_of(source)
     most = None if full else TIMELINE_CALLS
     show = Shown(figures, characters=None if full else CHARACTERS, is_whole=most is None or figures.calls <= most)
-    yield from page_start(title, figures, standing)
+    yield from page_start(title, figures, standing, only)
     yield patterns()
     yield from alarms(figures, standing)
     yield from _unknown(source, show)
     yield from standing_words(standing)
-    yield from session_rows(figures)
+    yield from session_rows(figures, is_linked=show.is_whole)
     yield from figure_cards(figures)
     yield from _charts(source, figures)
     yield from policies(source, show)
@@ -65,7 +67,7 @@ def report(
     yield '<h2 id="timeline">Time line</h2>\n'
     yield "<p>Everything in the order of the log. <code>+</code> ran well, <code>!</code> ran and failed, "
     yield "<code>x</code> refused, <code>#</code> blocked, <code>-</code> not run, <code>?</code> unknown.</p>\n"
-    yield from Timeline(show, most).written(source.records())
+    yield from Timeline(show, None if show.is_whole else most).written(source.records())
     yield from page_end(grown())
 
 

@@ -32,7 +32,7 @@ _CONTENTS = (
 TITLE = "What the harness did"
 
 
-def page_start(title: str, figures: Figures, logs: Sequence[LogStanding]) -> Iterator[str]:
+def page_start(title: str, figures: Figures, logs: Sequence[LogStanding], only: str = "") -> Iterator[str]:
     """Yield the page up to its first heading. `title` is hostile like all else: empty for the usual one."""
     name = line(title or TITLE, 300)
     yield f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{name}</title>\n'
@@ -47,6 +47,9 @@ def page_start(title: str, figures: Figures, logs: Sequence[LogStanding]) -> Ite
     yield f"<strong>{line(figures.last_time, 40) or 'no known time'}</strong>. The log is the record, this page a view of it. "
     yield "What a model, a person or a program wrote is shown as it was logged; characters that could hide or move text are "
     yield "written as escapes.</p>\n"
+    if only:
+        yield f'<p class="note">Told is only what belongs to session <code>{line(only, 60)}</code>; '
+        yield "verified was the whole log.</p>\n"
     links = "".join(f'<li><a href="#{anchor}">{words}</a></li>' for anchor, words in _CONTENTS)
     yield f'<nav aria-label="Contents"><ul>{links}</ul></nav>\n'
 
@@ -92,14 +95,14 @@ def alarms(figures: Figures, logs: Sequence[LogStanding]) -> Iterator[str]:
         yield "no approval came in under a second, and every session ended.</p>\n"
 
 
-def session_rows(figures: Figures) -> Iterator[str]:
+def session_rows(figures: Figures, *, is_linked: bool) -> Iterator[str]:
     """Yield the table of sessions."""
     yield '<h2 id="sessions">Sessions</h2>\n<div class="scroll" tabindex="0" role="region" aria-label="sessions"><table>'
     yield "<caption>every session, in the order of the logs</caption><thead><tr>"
     yield "".join(f'<th scope="col">{head}</th>' for head in _SESSION_HEADS)
     yield "</tr></thead><tbody>\n"
     for one in figures.sessions.values():
-        yield _session_row(one)
+        yield _session_row(one, is_linked=is_linked)
     yield "</tbody></table></div>\n"
 
 
@@ -108,11 +111,13 @@ _SESSION_HEADS = (
 )  # fmt: skip
 
 
-def _session_row(one: SessionFigures) -> str:
+def _session_row(one: SessionFigures, *, is_linked: bool) -> str:
+    name = f"<code>{line(one.name, 40)}</code>"
+    name = f'<a href="#s{one.place}">{name}</a>' if is_linked else name
     about = one.about
     stop = line(one.stop, 60) or '<span class="mark">! never said</span>'
     return (
-        f'<tr><th scope="row" class="t">{one.place}: <a href="#s{one.place}"><code>{line(one.name, 40)}</code></a></th>'
+        f'<tr><th scope="row" class="t">{one.place}: {name}</th>'
         f'<td class="t">{moment(one.began.get("time"))}</td><td class="t">{in_words(one.seconds)}</td><td>{stop}</td>'
         f'<td class="n">{number(one.calls)}</td><td class="why">{line(about["mode"], 40)} {line(about["workspace"], 200)}</td>'
         f'<td class="why">{line(about["model"], 100)}<br>{line(about["harness"], 40)}</td><td>{line(one.who, 200)}</td>'

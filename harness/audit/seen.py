@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from harness.actions import Action
+from collections.abc import Iterator
+
+from harness.actions import Access, Action, PathAccess
 from harness.policy import Policy, Verdict
 from harness.record import Record
 from harness.rules import Decision
@@ -51,6 +53,28 @@ class Seen(Record):
 
 def is_evidence(one: Seen) -> bool:
     """Say whether a person's yes to this call is one that a rule could have spared: only defaults asked, now as then."""
-    if not one.approved or one.action is None or one.verdict is None or one.unseen:
-        return False
-    return one.verdict.decision is Decision.CONFIRM and one.verdict.from_default
+    return one.approved and not why_no_evidence(one)
+
+
+def why_no_evidence(one: Seen) -> str:
+    """Return why a person's yes to this call speaks for no rule; nothing where it does, and of other calls."""
+    if not one.approved:
+        return ""
+    if one.action is None:
+        return "the logs hold it only in part, or masked"
+    if one.verdict is None:
+        return "the policy that asked is not known"
+    if one.verdict.decision is not Decision.CONFIRM:
+        return f"the policy that asked then says {one.verdict.decision.word} on the disk as it is now"
+    if one.unseen:
+        return "what builds and tests run had been changed, and nobody had seen it"
+    if not one.verdict.from_default:
+        return f"it is asked about by {one.verdict.deciding.by}, which no further rule lifts"
+    return ""
+
+
+def changed_files(one: Seen) -> Iterator[PathAccess]:
+    """Yield the files that a call would write, or may."""
+    for facet in () if one.action is None else one.action.all_facets():
+        if isinstance(facet, PathAccess) and facet.access is not Access.READ:
+            yield facet

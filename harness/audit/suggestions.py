@@ -7,10 +7,11 @@ asked about, and what was not understood, is asked again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from harness.audit.candidates import Candidate, candidates_of, refusal_like
-from harness.audit.seen import Seen, is_evidence
+from harness.audit.seen import Seen, is_evidence, why_no_evidence
+from harness.audit.written_rules import written_rule
 from harness.policy import evaluate
 from harness.record import Record, replace
 from harness.rules import Decision, Rule
@@ -59,14 +60,15 @@ def suggestions(seen: Sequence[Seen], least: int) -> Suggestions:
     proposals: list[Proposal] = []
     taken = {rule.id for one in seen if one.policy is not None for rule in one.policy.rules}
     for candidate in candidates_of([one for one in seen if is_evidence(one)], least):
-        if any(candidate.what in done.what for done in _done(proposals, candidate)):
-            continue
+        if any(set(map(id, candidate.evidence)) <= set(map(id, proposal.spares)) for proposal in proposals):
+            continue  # a wider one spares all of it
         found = _tried(candidate, seen, least, taken)
         if isinstance(found, Proposal):
             proposals.append(found)
             taken.add(found.id)
         elif not candidate.is_wider:  # of a wider one, what it is made of is tried by itself
             dropped.append(found)
+    dropped += _not_lifted(seen, least)
     proposals, fallen = _together(proposals, seen)
     rules = [proposal.rule for proposal in proposals]
     approved = [one for one in seen if one.approved]
@@ -79,31 +81,35 @@ def suggestions(seen: Sequence[Seen], least: int) -> Suggestions:
     )
 
 
-def _done(proposals: Iterable[Proposal], candidate: Candidate) -> Iterator[Candidate]:
-    """Yield the candidate itself where a wider proposal covers all of its evidence already."""
-    evidence = {id(one) for one in candidate.evidence}
-    if any(evidence <= {id(one) for one in proposal.spares} for proposal in proposals):
-        yield candidate
-
-
 def _tried(candidate: Candidate, seen: Sequence[Seen], least: int, taken: set[str]) -> Proposal | Dropped:
     """Return the proposal that a candidate makes, or why it makes none."""
-    if candidate.problem:
-        return Dropped(what=candidate.what, why=candidate.problem)
     like = tuple(one for one in seen if refusal_like(candidate, one))
     if like:
         return Dropped(what=candidate.what, why="something like it was refused", calls=like)
-    made = candidate.written(taken, seen)
+    if candidate.problem:
+        return Dropped(what=candidate.what, why=candidate.problem)
+    made = written_rule(candidate, seen, taken)
     if isinstance(made, str):
         return Dropped(what=candidate.what, why=made)
-    name, toml, rule = made
-    changed = [one for one in seen if _covers(rule, one) and _becomes_auto(one, [rule])]
+    changed = [one for one in seen if _becomes_auto(one, [made.rule])]
     against = tuple(one for one in changed if not one.approved)
     if against:
         return Dropped(what=candidate.what, why="it would have let through what no person said yes to", calls=against)
     if len(changed) < least:
         return Dropped(what=candidate.what, why=f"by itself it would have spared {len(changed)} questions")
-    return Proposal(id=name, toml=toml, rule=rule, spares=tuple(changed))
+    return Proposal(id=made.id, toml=made.toml, rule=made.rule, spares=tuple(changed))
+
+
+def _not_lifted(seen: Sequence[Seen], least: int) -> Iterator[Dropped]:
+    """Yield what was approved repeatedly, and is asked about by something that no rule lifts."""
+    found: dict[tuple[str, str], list[Seen]] = {}
+    for one in seen:
+        why = why_no_evidence(one)
+        if why:
+            found.setdefault((one.summary, why), []).append(one)
+    for (what, why), calls in found.items():
+        if len(calls) >= least:
+            yield Dropped(what=what, why=why, calls=tuple(calls))
 
 
 def _together(proposals: list[Proposal], seen: Sequence[Seen]) -> tuple[list[Proposal], list[Dropped]]:

@@ -18,6 +18,11 @@ def add_flags(parser: ArgumentParser, action: str, filled: Filled) -> None:
     _FLAGS[action](parser, filled)
 
 
+def add_log_flags(parser: ArgumentParser, filled: Filled) -> None:
+    """Give `parser` the flags that say which logs are meant, and `--json`."""
+    _which_logs(parser, filled)
+
+
 def _list(parser: ArgumentParser, filled: Filled) -> None:
     parser.description = "Name the sessions: when, where, how many calls, how each ended. Nothing is verified."
     _which_logs(parser, filled)
@@ -56,6 +61,9 @@ def _verify(parser: ArgumentParser, filled: Filled) -> None:
     )
     parser.add_argument(
         "--signer", type=filled, metavar="NAME", help="who must have signed (else anybody in --signers)"
+    )
+    parser.add_argument(
+        "--redecide", action="store_true", help="also judge the calls again, by the policies in the log"
     )
     parser.add_argument("--json", action="store_true", help="one object a log")
 

@@ -40,10 +40,17 @@ def write_view(pieces: Iterable[str], output: str, *, logs: Sequence[str], state
         _write(descriptor, pieces)
         os.rename(part, target)
     except BaseException as error:
-        os.unlink(part)
+        _remove(part)
         if isinstance(error, OSError):
             raise UsageError(f"{output} cannot be written: {error.strerror}") from None
         raise
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass  # it has its name already, or the disk is gone
 
 
 def _write(descriptor: int, pieces: Iterable[str]) -> None:

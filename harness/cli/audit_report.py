@@ -31,6 +31,7 @@ def report_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         chosen,
         standing,
         title=arguments.title,
+        only=chosen.session,
         full=arguments.full,
         grown=lambda: [path for path, size in sizes.items() if _size(path) != size],
     )

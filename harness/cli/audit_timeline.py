@@ -162,7 +162,9 @@ def _told(record: LogRecord) -> tuple[str, str] | None:
             return f"~ the conversation was changed ({get('why')}): {where}", ""
         case "recovered":
             kept = f"{get('torn_bytes')} torn bytes are kept in {get('kept_in')}"
-            return f"~ the log was mended after a crash: {kept}", ""
+            calls = record.get("open")
+            names = ", ".join(map(word, calls)) if isinstance(calls, list) and calls else "none"
+            return f"~ the log was mended after a crash: {kept}; calls without an end: {names}", ""
         case "model_response" if record.get("text"):
             return "< ", get("text")
         case "session_ended":

@@ -30,10 +30,7 @@ _WORST_FIRST = (Verdict.BROKEN, Verdict.UNREADABLE, Verdict.OPEN, Verdict.NO_HEA
 def verify_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Verify logs and return the exit code, that of the worst. Raises HarnessError."""
     state = State.of(environment)
-    if arguments.heads and not os.path.isfile(arguments.heads):
-        raise UsageError(f"--heads: there is no file {arguments.heads}")
-    if arguments.signer and not arguments.signers:
-        raise UsageError("--signer needs --signers FILE: who may sign, and with which keys (ssh-keygen(1))")
+    _check(arguments)
     heads = HeadsFile(arguments.heads or state.heads)
     named = [state.sessions] if arguments.all else arguments.files or [latest_log(state)]
     verdicts, moved = [], set[str]()
@@ -50,6 +47,7 @@ def verify_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
             verdicts.append(Verdict.UNREADABLE)
             continue
         sys.stdout.write(_as_json(findings) if arguments.json else _as_text(findings))
+        sys.stdout.write(_redecided(path, state, arguments, environment))
         verdicts.append(findings.verdict)
         if findings.evidence.elsewhere and findings.evidence.known is not None:
             moved.add(findings.evidence.known.file)
@@ -73,6 +71,23 @@ def worst(verdicts: Iterable[Verdict]) -> int:
     """Return the exit code of several logs: the worst decides."""
     found = set(verdicts)
     return next((verdict.value for verdict in _WORST_FIRST if verdict in found), Exit.DONE)
+
+
+def _check(arguments: Namespace) -> None:
+    """Raise UsageError for flags that make no sense."""
+    if arguments.heads and not os.path.isfile(arguments.heads):
+        raise UsageError(f"--heads: there is no file {arguments.heads}")
+    if arguments.signer and not arguments.signers:
+        raise UsageError("--signer needs --signers FILE: who may sign, and with which keys (ssh-keygen(1))")
+
+
+def _redecided(path: str, state: State, arguments: Namespace, environment: Mapping[str, str]) -> str:
+    """Return what judging the calls again came to, where that was asked for; it takes much longer than all the rest."""
+    if not arguments.redecide:
+        return ""
+    from harness.cli.redeciding import redecided
+
+    return redecided(path, state, environment).told(path, as_json=arguments.json)
 
 
 def _signature(path: str, arguments: Namespace, environment: Mapping[str, str]) -> Signature | None:

@@ -6,10 +6,11 @@ from argparse import ArgumentParser, ArgumentTypeError, HelpFormatter, RawDescri
 
 from harness.cli.audit_flags import ACTIONS as AUDIT_ACTIONS
 from harness.cli.audit_flags import add_flags as add_audit_flags
+from harness.cli.audit_flags import add_log_flags
 from harness.version import __version__
 
 ACTIONS = {
-    "policy": ("check", "explain", "test", "replay", "trust"),
+    "policy": ("check", "explain", "test", "replay", "suggest", "trust"),
     "audit": AUDIT_ACTIONS,
     "schema": ("log",),
     "config": ("show", "path"),
@@ -26,6 +27,7 @@ commands:
   harness policy explain WHAT      say what would be decided, and by which rule: 0 auto, 10 confirm, 20 deny, 30 block
   harness policy test CASES        hold a file of cases against a policy: 0 as expected, 1 not
   harness policy replay LOG...     judge the calls of old logs again, and list what would change
+  harness policy suggest [LOG...]  propose rules that would have spared your repeated approvals
   harness policy trust [FILE]      let the auto rules of a project's policy count
   harness audit list               name the logs in the state folder
   harness audit show [FILE...]     a readable timeline (the latest log without FILE)
@@ -192,6 +194,12 @@ def _policy_flags(parser: ArgumentParser, action: str) -> None:
             parser.add_argument("--fail-on", choices=("laxer", "any"), help="exit 1 if there are such changes")
             parser.add_argument("--json", action="store_true", help="one object a line, and a summary")
             parser.add_argument("logs", nargs="+", metavar="LOG")
+        case "suggest":
+            parser.description = "Propose rules that would have spared your repeated approvals; no policy is written."
+            add_log_flags(parser, _filled)
+            parser.add_argument(
+                "--least", type=_whole, default=2, metavar="N", help="approvals in different calls (else 2)"
+            )
         case "trust":
             parser.description = (
                 "Let the auto rules of a project's policy count, as long as its content stays the same."

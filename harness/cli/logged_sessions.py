@@ -85,11 +85,11 @@ def verified_session(found: LoggedSession, state: State) -> VerifiedSession:
     Raises UsageError if the log is broken or not the one whose head was kept, LogError if it cannot be read.
     """
     kept: KnownHead | None = state.known_head(found.path)
-    proved = verify(found.path, kept.head if kept else None)
+    proved = verify(found.path, noted=kept.noted if kept else None)
     problem = ""
     if proved.broken_line is not None:
         problem = f"it is broken at line {proved.broken_line}, which {proved.problem}"
-    elif kept is not None and not proved.passed_head:
+    elif proved.missed is not None:
         problem = "it is not the log whose head was kept"
     elif kept is not None and kept.closed and proved.records > kept.records:
         problem = "something was added to it after it was closed"

@@ -1,4 +1,4 @@
-"""`harness policy`: check a file, explain a decision, test and replay, trust a project's policy; nothing here runs a call."""
+"""`harness policy`: check a file, explain a decision, test, replay, suggest, trust a project's policy; none runs a call."""
 
 from __future__ import annotations
 
@@ -35,6 +35,10 @@ def policy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
             from harness.cli.replay import replay_command
 
             return replay_command(arguments, environment)
+        case "suggest":
+            from harness.cli.suggest import suggest_command
+
+            return suggest_command(arguments, environment)
         case "trust":
             return _trust(arguments.file, State.of(environment))
         case _:

@@ -114,7 +114,7 @@ class Repl:
                     break
         if code is not Exit.LOG:
             self._agent.end(session, self._ending())
-            close_log(parts.state, parts.log)
+            close_log(parts.state, parts.log, sign_key=parts.settings.sign_key.value)
         console.line(pinned(parts.log), Tone.QUIET)
         return Exit.TERMINATED if parts.signals.terminated else code
 

@@ -57,7 +57,7 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         terminated=parts.signals.terminated,
     )
     try:
-        close_log(parts.state, parts.log)
+        close_log(parts.state, parts.log, sign_key=parts.settings.sign_key.value)
     except LogError as error:
         code, result = Exit.LOG, replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
     _tell_end(console, parts, result, code)

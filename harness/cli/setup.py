@@ -111,7 +111,7 @@ def about_of(parts: Parts, mode: str) -> dict[str, JsonValue]:
         **who_and_where(),
         "workspace": parts.workspace.root,
         "git_head": checked_out(parts.workspace.root),
-        "environment": sorted(child_environment(parts.environment)),
+        "environment": [*sorted(child_environment(parts.environment))],
         "api": parts.settings.api.value.value,
         "server": shown_address(parts.settings.base_url.value),
         "model": parts.model.name,

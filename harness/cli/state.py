@@ -120,7 +120,9 @@ class State(Record):
                 _make_private(made)
         except OSError as error:
             raise LogError(f"the log folder cannot be made: {folder}: {error.strerror}") from None
-        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        now = time.time_ns()
+        # To the microsecond: the order of the names is that of the sessions.
+        stamp = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime(now // 10**9))}.{now // 1000 % 10**6:06d}Z"
         return os.path.join(folder, f"{stamp}-{os.urandom(3).hex()}.jsonl")
 
     def record_head(self, log: ActionLog, *, closed: bool = True) -> None:

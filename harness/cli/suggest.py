@@ -1,0 +1,208 @@
+"""`harness policy suggest`: rules that would have spared a person's repeated approvals, to be read; writes no policy."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.actions import JsonValue
+from harness.audit.calls import text
+from harness.audit.seen import Seen
+from harness.audit.suggestions import Dropped, Proposal, Suggestions, suggestions
+from harness.cli.audit_logs import BROKEN, ChosenLogs, chosen_logs
+from harness.cli.exits import Exit
+from harness.cli.rejudging import JudgedAgain, LoggedSetting, Rejudging
+from harness.cli.state import State
+from harness.errors import PolicyError
+from harness.log_order import LogRecord
+from harness.policy import Policy
+from harness.policy_file import TOOL_NAMES, combine, parse_policy, tightening_only
+from harness.record import replace
+from harness.rules import Decision, Layer
+from harness.visible import visible_line
+
+LEAST = 2
+MOST_CALLS = 5
+"""Calls that are named in one line; of more, the number is said."""
+
+
+def suggest_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Write the proposals as a piece of a policy, or as objects, and return the exit code. Raises HarnessError."""
+    chosen = chosen_logs(arguments, environment)
+    policies = LoggedPolicies(State.of(environment))
+    rejudging = Rejudging(policies.of, environment)
+    seen = _seen(chosen, rejudging)
+    for note in (*rejudging.notes, *policies.notes):
+        sys.stderr.write(f"harness: {visible_line(note, 5_000)}\n")
+    found = suggestions(seen, arguments.least)
+    if arguments.json:
+        lines: Iterator[str] = map(json.dumps, _objects(found))
+    else:
+        lines = _lines(found, State.of(environment), arguments.least)
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return BROKEN if rejudging.broken else Exit.DONE
+
+
+class LoggedPolicies:
+    """The policies that sessions ran under, out of the texts that their logs hold."""
+
+    def __init__(self, state: State) -> None:
+        self.notes: list[str] = []
+        """Why that of a session is not known."""
+        self._guarded = state.guarded
+        self._known: dict[str, Policy | str] = {}
+        self._told: set[str] = set()
+
+    def of(self, log: str, session: LoggedSetting) -> Policy | str:
+        """Return what held in a session, or why that is not known."""
+        key = json.dumps([session.started.get("policy_files"), session.started.get("tools"), log])
+        if key not in self._known:
+            self._known[key] = self._rebuilt(log, session.started)
+        found = self._known[key]
+        if isinstance(found, str) and session.name not in self._told:
+            self._told.add(session.name)
+            self.notes.append(
+                f"session {session.name}: {found}; what it approved counts for nothing, what it refused does"
+            )
+        return found
+
+    def _rebuilt(self, log: str, started: LogRecord) -> Policy | str:
+        files, tools = started.get("policy_files"), started.get("tools")
+        extra = [t for t in tools if isinstance(t, str) and t not in TOOL_NAMES] if isinstance(tools, list) else []
+        layers = []
+        for file in files if isinstance(files, list) else ():
+            content = file.get("text") if isinstance(file, dict) else None
+            if not isinstance(file, dict) or not isinstance(content, str):
+                return "its log does not hold the text of its policy"
+            data = content.encode("utf-8", "surrogatepass")
+            if hashlib.sha256(data).hexdigest() != file.get("sha256"):
+                return "the text of its policy is masked in part, or another one than was in force"
+            try:
+                layer = Layer(file.get("layer"))
+                policy = parse_policy(data, text(file, "path"), layer=layer, extra_tools=extra)
+            except (PolicyError, ValueError) as error:
+                return f"its policy cannot be loaded any more: {error}"
+            layers.append(policy if file.get("trusted") is not False else tightening_only(policy))
+        if not layers:
+            return "its log does not hold the text of its policy"
+        try:
+            whole = combine(layers)
+        except PolicyError as error:
+            return f"its policies cannot be put together any more: {error}"
+        paths = [os.path.realpath(source.path) for source in whole.sources]
+        return whole.guarding(*self._guarded, *paths, os.path.realpath(log))
+
+
+def _seen(chosen: ChosenLogs, rejudging: Rejudging) -> list[Seen]:
+    """Return the calls that were not auto, or would not be now, with their answers and what they were granted."""
+    seen: list[Seen] = []
+    for log in chosen.paths:
+        places: dict[tuple[str, str], int] = {}
+
+        def later(session: str, record: LogRecord, places: Mapping[tuple[str, str], int] = places) -> None:
+            place = places.get((session, str(record.get("call"))))
+            if place is not None:
+                seen[place] = _with(seen[place], record)
+
+        for judged in rejudging.calls(log, chosen.session, later=later):
+            if judged.verdict is None or judged.verdict.decision is not Decision.AUTO:
+                places[judged.session, judged.call] = len(seen)
+                seen.append(_as_seen(judged))
+    return seen
+
+
+def _as_seen(judged: JudgedAgain) -> Seen:
+    decision = judged.decision
+    return Seen(
+        log=judged.log,
+        session=judged.session,
+        call=judged.call,
+        tool=text(decision, "tool"),
+        summary=text(decision, "summary"),
+        decided=text(decision, "decision"),
+        action=judged.action,
+        policy=judged.policy,
+        verdict=judged.verdict,
+        unseen=judged.unseen,
+    )
+
+
+def _with(one: Seen, record: LogRecord) -> Seen:
+    """Return the call with its answer, or with what it was granted when it ran."""
+    if record["kind"] == "approval_answered":
+        return replace(one, answer=text(record, "answer"), by=text(record, "by"))
+    effects = record.get("effects")
+    granted = effects.get("granted") if isinstance(effects, dict) else None
+    places = tuple(place for place in granted if isinstance(place, str)) if isinstance(granted, list) else ()
+    return replace(one, granted=places, network=isinstance(effects, dict) and effects.get("network") is True)
+
+
+def _lines(found: Suggestions, state: State, least: int) -> Iterator[str]:
+    """Yield a piece of a policy: rules, and all else in comments."""
+    yield (
+        f"# {len(found.proposals)} rules are suggested; together they would have spared {found.spared} of the "
+        f"{found.questions} questions that a person"
+    )
+    yield "# said yes to in these logs. Nothing was changed by this command: read each rule before it allows anything."
+    for proposal in found.proposals:
+        yield ""
+        yield from _proposal_lines(proposal)
+    if found.dropped:
+        yield from ("", f"# Not suggested, though it was approved {least} times or more:")
+    for dropped in found.dropped:
+        calls = f" ({_named(dropped.calls)})" if dropped.calls else ""
+        yield f"#   {visible_line(dropped.what, 120)}: {visible_line(dropped.why, 300)}{calls}"
+    if found.unjudged:
+        yield ""
+        yield f"# Not known is what they would do to {len(found.unjudged)} calls that the logs hold only in part, or masked:"
+        yield f"#   {_named(found.unjudged)}"
+    if found.proposals:
+        yield ""
+        yield f"# To use them: append what you want to a policy of yours ({visible_line(state.user_policy, 500)}, which takes"
+        yield "# the place of the shipped one: begin with a copy of that; or a file for --policy). A rule about files holds in"
+        yield "# every workspace that the policy holds in. Then: harness policy check FILE, and"
+        yield "# harness audit redecide --policy FILE, which lists every logged call that it would decide otherwise."
+
+
+def _proposal_lines(proposal: Proposal) -> Iterator[str]:
+    yield f"# It would have spared {len(proposal.spares)} questions, to all of which a person said yes:"
+    yield f"#   {_named(proposal.spares)}"
+    yield "# It would have let through nothing else in these logs."
+    if proposal.rule.argv is not None and not proposal.rule.network:
+        yield "# What it lets run has no network; what it may write is said below, if anything."
+    yield from proposal.toml.splitlines()
+
+
+def _named(calls: Sequence[Seen]) -> str:
+    shown = [visible_line(f"{one.session} #{one.call}", 60) for one in calls[:MOST_CALLS]]
+    more = f", and {len(calls) - MOST_CALLS} more" if len(calls) > MOST_CALLS else ""
+    return f"{', '.join(shown)}{more}"
+
+
+def _objects(found: Suggestions) -> Iterator[dict[str, JsonValue]]:
+    for proposal in found.proposals:
+        spares: list[JsonValue] = [_call(one) for one in proposal.spares]
+        yield {"type": "proposal", "id": proposal.id, "toml": proposal.toml, "spares": spares, "lets_through": []}
+    for dropped in found.dropped:
+        yield {"type": "dropped", **_dropped(dropped)}
+    yield {
+        "type": "summary",
+        "proposals": len(found.proposals),
+        "dropped": len(found.dropped),
+        "questions": found.questions,
+        "spared": found.spared,
+        "unjudged": [_call(one) for one in found.unjudged],
+    }
+
+
+def _dropped(dropped: Dropped) -> dict[str, JsonValue]:
+    return {"what": dropped.what, "why": dropped.why, "calls": [_call(one) for one in dropped.calls]}
+
+
+def _call(one: Seen) -> dict[str, JsonValue]:
+    number: JsonValue = int(one.call) if one.call.isdecimal() and len(one.call) < 20 else one.call
+    return {"log": one.log, "session": one.session, "call": number, "tool": one.tool, "summary": one.summary}
