@@ -25,7 +25,7 @@ from harness.errors import LogError
 from harness.log_check import Verification, verify
 from harness.log_order import LogRecord
 from harness.redaction import MIN_SECRET_CHARACTERS, is_redacted
-from harness.redaction_forms import is_ordinary
+from harness.redaction.forms import is_ordinary
 
 START: Step = ("session_started", {})
 PROPOSED: Step = ("call_proposed", {"call": 1})

@@ -11,6 +11,7 @@ import pytest
 from audit_runs import own_policy, session
 from test_audit_stats import CALLS
 
+from harness.actions import JsonValue
 from harness.audit.stats import statistics_of
 
 if TYPE_CHECKING:
@@ -53,9 +54,9 @@ def test_the_same_statistics(program: Program, log: Path) -> None:
 
 def test_a_select_over_the_records(program: Program, log: Path) -> None:
     query = "SELECT tool, count(*) AS calls FROM records WHERE kind = 'outcome' AND status = 'failed' GROUP BY ALL ORDER BY ALL"
-    assert lines(program, str(log), "--sql", query) == ["tool       calls", "bash           7", "read_file      1"]
+    assert lines(program, str(log), "--sql", query) == ["tool       calls", "bash           8", "read_file      1"]
     rows = [json.loads(line) for line in lines(program, str(log), "--json", "--sql", query)]
-    assert rows == [{"tool": "bash", "calls": 7}, {"tool": "read_file", "calls": 1}]
+    assert rows == [{"tool": "bash", "calls": 8}, {"tool": "read_file", "calls": 1}]
 
 
 def test_the_view_has_the_whole_record_and_the_name_of_its_log(program: Program, log: Path) -> None:
@@ -175,7 +176,7 @@ def test_a_line_that_is_no_json_is_an_error_and_not_left_out(program: Program, l
 
 def test_numbers_of_other_types_are_null_and_no_error(program: Program) -> None:
     path = program.home / "odd.jsonl"
-    values = [None, True, -1, 1.5, 10**30, "x", [], {"a": 1}]
+    values: list[JsonValue] = [None, True, -1, 1.5, 10**30, "x", [], {"a": 1}]
     common = {"kind": "outcome", "session": "s", "time": "2026", "tool": "bash"}
     rows = [
         {**common, **dict.fromkeys(("call", "duration_ms", "mono_ns", "facets", "masked"), value)} for value in values

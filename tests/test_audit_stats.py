@@ -181,7 +181,7 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
 def test_more_rules_than_anybody_has_are_counted_in_one_row() -> None:
     found = Statistics()
     for call in range(MOST_ROWS + 10):
-        about = {"session": "s", "time": "", "call": call, "decision": "auto", "by": f"rule {call}"}
+        about: Row = {"session": "s", "time": "", "call": call, "decision": "auto", "by": f"rule {call}"}
         found.enter({**about, "kind": "decision"})
     assert (len(found.rules), found.rules[OTHERS].calls) == (MOST_ROWS + 1, 10)
 

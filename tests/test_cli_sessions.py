@@ -246,7 +246,7 @@ class TestGoingOn:
         child = talk(replies(Reply(text="second")), "-c", "two")
         child.expect("secrets that the log has masked stay masked")
         leave(child)
-        assert re.fullmatch(r"use \[redacted:known:[0-9a-f]{8}\]", messages(program)[0][1])
+        assert re.fullmatch(r"use \[redacted:known:[0-9a-f]{8}\]", str(messages(program)[0][1]))
 
     @pytest.mark.parametrize(
         ("turn", "expected"),

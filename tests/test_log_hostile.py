@@ -82,6 +82,7 @@ def hostile_world(folder: str, text: str) -> World:
         ),
         ToolCall(id="c3", name=text, arguments=arguments),
         ToolCall(id="c4", name="free", arguments=text),
+        ToolCall(id="c6", name="refused", arguments=json.dumps({"do": f"{text} and more"})),
         ToolCall(id="c5", name="write_file", arguments=json.dumps({"path": name, "content": text})),
     )
     script = [reply(*calls, text=text), reply(text=text)]
@@ -119,10 +120,10 @@ def test_what_is_hostile_is_logged_verified_and_read_back_equal(tmp_path: Path, 
     assert outcomes[3]["status"] == "invalid"
     for record in of["approval_answered"]:
         assert record["words"] == "".join(HOSTILE.values())
-    if outcomes[5]["status"] == "ok":
-        path = str(outcomes[5]["changed_path"])
+    if outcomes[6]["status"] == "ok":
+        path = str(outcomes[6]["changed_path"])
         assert Path(path).read_bytes() == text.encode()
-        assert json.loads(str(proposed[5]["arguments"]))["path"] == os.path.basename(path)
+        assert json.loads(str(proposed[6]["arguments"]))["path"] == os.path.basename(path)
 
 
 def test_eight_megabytes_of_arguments_are_kept_by_their_digest(tmp_path: Path) -> None:
@@ -220,7 +221,7 @@ def obeyed(text: str) -> list[str]:
     )
 
 
-def questions(log: str, other: str, report: str) -> dict[str, tuple[str, ...]]:
+def questions(log: str, left: str, right: str, report: str) -> dict[str, tuple[str, ...]]:
     """Return a way to ask each question of `harness audit` about a log; recover and prune are asked about copies."""
     return {
         "list": (),
@@ -235,7 +236,7 @@ def questions(log: str, other: str, report: str) -> dict[str, tuple[str, ...]]:
         "unknown": (log,),
         "files": (log,),
         "stats": (log,),
-        "diff": (log, other),
+        "diff": (left, right),
         "redecide": (log, "--policy", "ci"),
         "report": (log, "-o", report),
         "export --to csv": (log, "--to", "csv"),
@@ -243,7 +244,8 @@ def questions(log: str, other: str, report: str) -> dict[str, tuple[str, ...]]:
         "export --to jsonl": (log, "--to", "jsonl"),
         "export --to ocsf": (log, "--to", "ocsf"),
         "export --to otlp": (log, "--to", "otlp"),
-        "prune": ("--dry-run",),
+        "prune": ("--older-than", "0", "--dry-run"),
+        "prune --open --broken": ("--older-than", "0", "--dry-run"),
     }
 
 
@@ -261,9 +263,9 @@ def put_into_the_state(program: Program, name: str, data: bytes) -> str:
     return str(path)
 
 
-def all_answers(program: Program, log: str, other: str, report: str) -> dict[str, tuple[int, str, str]]:
+def all_answers(program: Program, log: str, left: str, right: str, report: str) -> dict[str, tuple[int, str, str]]:
     """Ask everything, also with `--json`; return exit code, stdout and stderr by question."""
-    asked = questions(log, other, report)
+    asked = questions(log, left, right, report)
     told = {}
     for question, arguments in asked.items():
         action, *flags = question.split()
@@ -279,11 +281,10 @@ def check_answers(told: Mapping[str, tuple[int, str, str]]) -> None:
     """Nobody is obeyed, nothing crashes, and JSON is JSON in ASCII."""
     wrong = []
     for question, (code, out, err) in told.items():
-        if "csv" in question:
-            out = out.replace("\r\n", "\n")  # RFC 4180, section 2: so a line of it ends
-        if bad := obeyed(out) + obeyed(err):
+        printed = out.replace("\r\n", "\n") if "csv" in question else out  # RFC 4180, section 2: so a line of it ends
+        if bad := obeyed(printed) + obeyed(err):
             wrong.append(f"{question} prints {bad[:10]}")
-        if code not in (0, 1, 2, 3, 4, 8) or "internal error" in err or "Traceback" in err:
+        if code not in (0, 1, 3, 4, 8) or "internal error" in err or "Traceback" in err:
             wrong.append(f"{question} exits {code}: {err[-300:]}")
         if ("--json" in question or "jsonl" in question) and not (out + err).isascii():
             wrong.append(f"{question} prints more than ASCII")
@@ -295,7 +296,7 @@ def check_answers(told: Mapping[str, tuple[int, str, str]]) -> None:
 
 def test_every_action_is_asked() -> None:
     """A question that is added is asked here too."""
-    asked = {question.split()[0] for question in questions("", "", "")}
+    asked = {question.split()[0] for question in questions("", "", "", "")}
     assert asked | {"sign", "recover"} == set(ACTIONS)
 
 
@@ -315,12 +316,13 @@ def hostile_log(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 def test_no_question_prints_what_a_terminal_obeys(program: Program, tmp_path: Path, hostile_log: bytes) -> None:
     """Every `harness audit ...` over real runs whose every text is hostile."""
     log = put_into_the_state(program, "20260101T000000Z-aaaaaa.jsonl", hostile_log)
-    other = put_into_the_state(program, "20260102T000000Z-bbbbbb.jsonl", b"".join(forged(LOUD)))
+    put_into_the_state(program, "20260102T000000Z-bbbbbb.jsonl", b"".join(forged(LOUD)))
     report = tmp_path / "report.html"
-    told = all_answers(program, log, other, str(report))
+    first, second, *_ = audited(log).sessions
+    told = all_answers(program, log, first, second, str(report))
     check_answers(told)
     assert told["verify"][0] == 4
-    for question in ("show", "approvals", "stats", "files", "diff"):
+    for question in ("list", "show", "verify", "approvals", "denied", "stats", "files", "diff", "redecide"):
         assert len(told[question][1]) > 100, question
     check_csv(told["export --to csv --content"][1])
     check_html(report.read_text(encoding="utf-8"))
@@ -410,7 +412,7 @@ def test_no_question_trusts_a_record(program: Program, tmp_path: Path, seed: int
         program, "20260102T000000Z-dddddd.jsonl", b"".join(forged(_steps(chance, spoil=spoil), session="t"))
     )
     report = tmp_path / "report.html"
-    told = all_answers(program, log, other, str(report))
+    told = all_answers(program, log, log, other, str(report))
     check_answers(told)
     assert told["verify"][0] == (4 if spoil == 0.0 else 1)
     if report.exists():

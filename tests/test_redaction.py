@@ -37,10 +37,10 @@ from planted_secrets import (
 
 from harness.actions import JsonValue
 from harness.redaction import Redactor, is_redacted
-from harness.redaction_checks import is_chance
-from harness.redaction_forms import forms_of, is_ordinary
-from harness.redaction_shapes import SHAPES, shape_spans, shapes_for
-from harness.redaction_stream import RedactedStream
+from harness.redaction.checks import is_chance
+from harness.redaction.forms import forms_of, is_ordinary
+from harness.redaction.shapes import SHAPES, shape_spans, shapes_for
+from harness.redaction.stream import RedactedStream
 
 KEY = b"a key of the installation"
 

@@ -306,7 +306,7 @@ def test_approvals_of_a_session_without_its_policy_count_for_nothing_and_refusal
         rewritten.append(line + b"\n")
     ran.log.write_bytes(b"".join(rewritten))
     done = ran.suggest()
-    assert f"session {sessions[1]}: its log does not hold the text of its policy" in done.err
+    assert f"session {sessions[1]}: the log holds no policy that could be used" in done.err
     proposals, dropped, _ = ran.found()
     assert [argv(proposal) for proposal in proposals.values()] == [["frob"]]
     assert dropped == {"blorp": "something like it was refused", "zap": "the policy that asked is not known"}

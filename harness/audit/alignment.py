@@ -9,10 +9,15 @@ MOST_CELLS = 400_000_000
 """Product of the lengths up to which the longest common subsequence is found; beyond it, a common one that may be shorter."""
 
 
-def aligned(left: Sequence[bytes], right: Sequence[bytes]) -> Iterator[tuple[int | None, int | None]]:
-    """Yield every place of both, in order: pairs of places with equal items, and places that have none (None there)."""
+def aligned(
+    left: Sequence[bytes], right: Sequence[bytes], most_cells: int = MOST_CELLS
+) -> Iterator[tuple[int | None, int | None]]:
+    """Yield every place of both, in order: pairs of places with equal items, and places that have none (None there).
+
+    `most_cells` bounds the product of the lengths for which as many pairs as can be are found.
+    """
     done_left = done_right = 0
-    for a, b in (*_pairs(left, right), (len(left), len(right))):
+    for a, b in (*_pairs(left, right, most_cells), (len(left), len(right))):
         yield from ((place, None) for place in range(done_left, a))
         yield from ((None, place) for place in range(done_right, b))
         if a < len(left):
@@ -20,7 +25,7 @@ def aligned(left: Sequence[bytes], right: Sequence[bytes]) -> Iterator[tuple[int
         done_left, done_right = a + 1, b + 1
 
 
-def _pairs(left: Sequence[bytes], right: Sequence[bytes]) -> list[tuple[int, int]]:
+def _pairs(left: Sequence[bytes], right: Sequence[bytes], most_cells: int) -> list[tuple[int, int]]:
     start, most = 0, min(len(left), len(right))
     while start < most and left[start] == right[start]:
         start += 1
@@ -28,7 +33,7 @@ def _pairs(left: Sequence[bytes], right: Sequence[bytes]) -> list[tuple[int, int
     while end < most - start and left[-1 - end] == right[-1 - end]:
         end += 1
     middle = left[start : len(left) - end], right[start : len(right) - end]
-    find = _longest if len(middle[0]) * len(middle[1]) <= MOST_CELLS else _by_occurrence
+    find = _longest if len(middle[0]) * len(middle[1]) <= most_cells else _by_occurrence
     return [
         *((place, place) for place in range(start)),
         *((start + a, start + b) for a, b in find(*middle)),

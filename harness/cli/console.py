@@ -15,7 +15,7 @@ from harness.visible import visible, visible_line
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from harness.redaction import Redactor
-    from harness.redaction_stream import RedactedStream
+    from harness.redaction.stream import RedactedStream
 
 LIVE_SECONDS = 2.0
 """Between two lines of a running command; what ends sooner shows none."""
@@ -140,6 +140,6 @@ class Console:
 
 
 def _stream_of(redactor: Redactor) -> RedactedStream:
-    from harness.redaction_stream import RedactedStream  # commands without a model have no use for it
+    from harness.redaction.stream import RedactedStream  # commands without a model have no use for it
 
     return RedactedStream(redactor)

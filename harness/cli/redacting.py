@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from harness.cli.state import State
 from harness.programs.variables import HARMLESS, PASSED, SET
 from harness.redaction import Redactor
-from harness.redaction_checks import is_long_chance
-from harness.redaction_shapes import shape_spans, shapes_for
+from harness.redaction.checks import is_long_chance
+from harness.redaction.shapes import shape_spans, shapes_for
 
 KEY_BYTES = 32
 """As long as what SHA-256 gives: RFC 2104, section 3, wants no less."""

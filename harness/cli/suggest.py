@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
@@ -15,14 +14,13 @@ from harness.audit.seen import Seen
 from harness.audit.suggestions import Dropped, Proposal, Suggestions, suggestions
 from harness.cli.audit_logs import BROKEN, ChosenLogs, chosen_logs
 from harness.cli.exits import Exit
+from harness.cli.redeciding import recorded_policy
 from harness.cli.rejudging import JudgedAgain, LoggedSetting, Rejudging
 from harness.cli.state import State
-from harness.errors import PolicyError
 from harness.log_order import LogRecord
 from harness.policy import Policy
-from harness.policy_file import TOOL_NAMES, combine, parse_policy, tightening_only
 from harness.record import replace
-from harness.rules import Decision, Layer
+from harness.rules import Decision
 from harness.visible import visible_line
 
 LEAST = 2
@@ -33,7 +31,7 @@ MOST_CALLS = 5
 def suggest_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Write the proposals as a piece of a policy, or as objects, and return the exit code. Raises HarnessError."""
     chosen = chosen_logs(arguments, environment)
-    policies = LoggedPolicies(State.of(environment))
+    policies = _Policies(State.of(environment))
     rejudging = Rejudging(policies.of, environment)
     seen = _seen(chosen, rejudging)
     for note in (*rejudging.notes, *policies.notes):
@@ -47,54 +45,25 @@ def suggest_command(arguments: Namespace, environment: Mapping[str, str]) -> int
     return BROKEN if rejudging.broken else Exit.DONE
 
 
-class LoggedPolicies:
+class _Policies:
     """The policies that sessions ran under, out of the texts that their logs hold."""
 
     def __init__(self, state: State) -> None:
         self.notes: list[str] = []
         """Why that of a session is not known."""
-        self._guarded = state.guarded
-        self._known: dict[str, Policy | str] = {}
-        self._told: set[str] = set()
+        self._state = state
+        self._known: dict[tuple[str, str], Policy | str] = {}
 
     def of(self, log: str, session: LoggedSetting) -> Policy | str:
         """Return what held in a session, or why that is not known."""
-        key = json.dumps([session.started.get("policy_files"), session.started.get("tools"), log])
+        key = log, session.name
         if key not in self._known:
-            self._known[key] = self._rebuilt(log, session.started)
-        found = self._known[key]
-        if isinstance(found, str) and session.name not in self._told:
-            self._told.add(session.name)
-            self.notes.append(
-                f"session {session.name}: {found}; what it approved counts for nothing, what it refused does"
-            )
-        return found
-
-    def _rebuilt(self, log: str, started: LogRecord) -> Policy | str:
-        files, tools = started.get("policy_files"), started.get("tools")
-        extra = [t for t in tools if isinstance(t, str) and t not in TOOL_NAMES] if isinstance(tools, list) else []
-        layers = []
-        for file in files if isinstance(files, list) else ():
-            content = file.get("text") if isinstance(file, dict) else None
-            if not isinstance(file, dict) or not isinstance(content, str):
-                return "its log does not hold the text of its policy"
-            data = content.encode("utf-8", "surrogatepass")
-            if hashlib.sha256(data).hexdigest() != file.get("sha256"):
-                return "the text of its policy is masked in part, or another one than was in force"
-            try:
-                layer = Layer(file.get("layer"))
-                policy = parse_policy(data, text(file, "path"), layer=layer, extra_tools=extra)
-            except (PolicyError, ValueError) as error:
-                return f"its policy cannot be loaded any more: {error}"
-            layers.append(policy if file.get("trusted") is not False else tightening_only(policy))
-        if not layers:
-            return "its log does not hold the text of its policy"
-        try:
-            whole = combine(layers)
-        except PolicyError as error:
-            return f"its policies cannot be put together any more: {error}"
-        paths = [os.path.realpath(source.path) for source in whole.sources]
-        return whole.guarding(*self._guarded, *paths, os.path.realpath(log))
+            found = recorded_policy(session.started, self._state)
+            if isinstance(found, str):
+                counts = "what was approved in it counts for nothing, what was refused does"
+                self.notes.append(f"session {session.name}: {found}; {counts}")
+            self._known[key] = found if isinstance(found, str) else found.guarding(os.path.realpath(log))
+        return self._known[key]
 
 
 def _seen(chosen: ChosenLogs, rejudging: Rejudging) -> list[Seen]:

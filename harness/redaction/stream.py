@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from harness.redaction import Redactor
-from harness.redaction_shapes import KEY_BLOCK, Span
+from harness.redaction.shapes import KEY_BLOCK, Span
 
 MOST_HELD = 8_192
 """Characters held back at most in a run without a blank; of a longer one, the beginning is given out."""

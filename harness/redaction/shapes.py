@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 from harness.record import Record
-from harness.redaction_checks import (
+from harness.redaction.checks import (
     has_digit,
     has_token_header,
     is_apart,
@@ -24,7 +24,7 @@ from harness.redaction_checks import (
     segment_before,
     stands_for_number,
 )
-from harness.redaction_keys import WORD, key_blocks
+from harness.redaction.keys import WORD, key_blocks
 
 Check = Callable[[str], bool]
 

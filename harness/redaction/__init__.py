@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.record import Record, replace
-from harness.redaction_forms import (
+from harness.redaction.forms import (
     MIN_SECRET_CHARACTERS,
     MIN_WRAPPED_CHARACTERS,
     forms_of,
@@ -18,7 +18,7 @@ from harness.redaction_forms import (
     unwrapped,
     wrapped_places,
 )
-from harness.redaction_shapes import Shape, Span, shape_spans, shapes_for
+from harness.redaction.shapes import Shape, Span, shape_spans, shapes_for
 
 __all__ = ["KNOWN", "MIN_SECRET_CHARACTERS", "Redactor", "is_redacted"]
 
@@ -68,7 +68,7 @@ class Redactor:
     hmac8 is the beginning of HMAC-SHA256 (RFC 2104) of the secret as it is, whatever encoding it was found in: who has
     the log but not the key can neither read a secret from it nor try guesses. Redacting twice changes nothing more.
 
-    Not found: a value that is cut in two, or encoded in a way that harness/redaction_forms.py does not name; one of under
+    Not found: a value that is cut in two, or encoded in a way that harness/redaction/forms.py does not name; one of under
     MIN_SECRET_CHARACTERS, or so ordinary that masking it would blot out ordinary text (`is_ordinary`).
     """
 
