@@ -190,7 +190,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         small, log = os.path.join(folder, "small.jsonl"), arguments.log or os.path.join(folder, "long.jsonl")
-        long_log(small, 500)
+        long_log(small, 30)
         if not os.path.exists(log):
             long_log(log, arguments.records)
         print(f"{log}: {os.path.getsize(log) // 1_000_000} MB\n")

@@ -80,6 +80,7 @@ LAYERS = {
     "undo": "actions log_order record redaction",
     "restoring": "actions before_images errors record tools undo visible workspace",
     "audit": "action_log actions errors log_check log_order log_schema record undo version visible",
+    "suggestions": "actions built_in errors lint matchers policy policy_file programs record rule_examples rules",
     "models": "actions errors messages model record tool",
 }
 # The package itself (its lazy public names), and the entry points, which import everything; nothing imports them.
@@ -193,13 +194,14 @@ PURE = (
 )  # fmt: skip
 
 THIRD_PARTY = {
+    "duckdb": ("cli.audit_sql", "cli.audit_sql_stats"),
     "openai": ("models.openai_client",),
     "pathspec": ("matchers",),
     "prompt_toolkit": ("cli.approvals", "cli.repl"),
     "rich": ("cli.rich_console",),
 }
 # Slow to import (10 to 500 ms): never at the top of a module that is on the way of a light command.
-HEAVY = frozenset(("argparse", "difflib", "openai", "pathspec", "prompt_toolkit", "rich", "subprocess"))
+HEAVY = frozenset(("argparse", "difflib", "duckdb", "openai", "pathspec", "prompt_toolkit", "rich", "subprocess"))
 HEAVY_AT_THE_TOP = {
     "cli.flags": "argparse",
     "cli.repl": "argparse prompt_toolkit",

@@ -6,6 +6,7 @@ What holds is checked by tests/log_auditor.py, which shares nothing with the har
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -33,7 +34,7 @@ from harness.record import replace
 from harness.redaction import Redactor
 from harness.tool import ToolOutput
 
-EXAMPLES = 350
+EXAMPLES = int(os.environ.get("HARNESS_EXAMPLES", "350"))
 PLAIN = Redactor(key=b"k" * 32, shapes=False)
 """Nothing is masked: what is read back must be equal."""
 

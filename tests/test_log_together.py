@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -187,3 +190,17 @@ def test_sessions_of_one_file_may_come_from_different_boots(tmp_path: Path) -> N
         path = world.path
     assert (verify(path).problem, audited(path).breaches) == ("", [])
     assert min(record["mono_ns"] for record in read_log(path) if isinstance(record["mono_ns"], int)) == 5
+
+
+def test_the_bench_of_the_log_runs_and_its_long_log_is_whole(tmp_path: Path) -> None:
+    """Small, so that only what it prints is looked at, and not the figures."""
+    root = Path(__file__).resolve().parent.parent
+    command = [sys.executable, str(root / "bench" / "log.py"), "--calls", "5", "--megabytes", "1"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [line.split("  ")[0] for line in done.stdout.splitlines()[1:]]
+    assert "two synced records, judged" in rows
+    assert any(row.startswith("verify, 1 MB") for row in rows)
+    assert "NOT WHOLE" not in done.stdout

@@ -15,10 +15,10 @@ from audit_runs import POLICY, Call, own_policy, session
 
 from harness.action_log import read_log
 from harness.actions import JsonValue
-from harness.audit.rule_text import rule_id, rule_text
 from harness.errors import PolicyError
 from harness.log_check import verify
 from harness.policy_file import load_policy, parse_policy
+from harness.suggestions.rule_text import rule_id, rule_text
 
 if TYPE_CHECKING:
     from conftest import Done, Program

@@ -9,12 +9,14 @@ from harness.action_log import log_lines
 from harness.actions import JsonValue
 from harness.audit.calls import number, text
 from harness.audit.counts import DECISIONS, QUICK_SECONDS, TOTALS, RuleCount, ToolCount
+from harness.audit.instants import NANO, nanoseconds
 from harness.audit.reading import record_in
 from harness.log_order import LogRecord
 
 MOST_ROWS = 10_000
 """Rules, and tools, that have a row of their own; further names, which only a strange log holds, are counted in one."""
 OTHERS = "(others)"
+_LARGEST = 2**63 - 1
 MAX_FACETS = 50
 """How many parts of a call the gate lists in its decision (harness/gate.py)."""
 
@@ -187,7 +189,7 @@ class _Span:
 
     def enter(self, record: LogRecord) -> None:
         moment = record.get("mono_ns")
-        if type(moment) is int:
+        if type(moment) is int and -_LARGEST <= moment <= _LARGEST:
             if self.first is None:
                 self.first = self.last = moment
             elif moment > self.last:
@@ -202,18 +204,14 @@ class _Span:
     @property
     def seconds(self) -> float:
         if self.first is not None:
-            return (self.last - self.first) / 1e9
+            return (self.last - self.first) / NANO
         return seconds_between(*self.dates) if self.dates is not None else 0.0
 
 
 def seconds_between(first: str, last: str) -> float:
-    """Return the seconds from one date to another (RFC 3339); 0 where one of them is none."""
-    from datetime import datetime
-
-    try:
-        return (datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds()
-    except (ValueError, TypeError, OverflowError):  # TypeError: only one of them names its zone
-        return 0.0
+    """Return the seconds from one date to a later one (RFC 3339); 0 where one of them is none."""
+    start, stop = nanoseconds(first), nanoseconds(last)
+    return 0.0 if start is None or stop is None else max(0, stop - start) / NANO
 
 
 def _answer(rule: RuleCount | None, record: LogRecord) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -19,6 +18,10 @@ from harness.cli.logged_sessions import UNDO
 from harness.cli.state import State
 from harness.errors import UsageError
 from harness.visible import visible_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
 
 DIFFERENT = 1
 """Exit code where something differs."""

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 _FIELDS = (
     *((name, "VARCHAR") for name in ("kind", "session", "tool", "decision", "by", "answer", "status", "purpose")),
     *((name, "VARCHAR") for name in ("source", "rule", "file", "layer")),
-    *((name, "JSON") for name in ("mono_ns", "call", "line", "seconds", "duration_ms", "output_bytes", "input_tokens")),
-    *((name, "JSON") for name in ("output_tokens", "retry_seconds", "masked", "facets", "facet_count")),
+    *((name, "VARCHAR") for name in ("mono_ns", "call", "seconds", "duration_ms", "output_bytes", "input_tokens")),
+    *((name, "VARCHAR") for name in ("output_tokens", "retry_seconds", "facet_count")),
+    *((name, "JSON") for name in ("line", "masked", "facets")),
 )
-"""What the statistics need; numbers as JSON, so that a value of another type is no error."""
+"""What the statistics need; numbers as texts, so that a value of another type is no error."""
 _WHOLE = ("mono_ns", "duration_ms", "output_bytes", "input_tokens", "output_tokens", "facet_count")
 _ORIGIN = ("source", "rule", "file", "line", "layer")
 _SUMS = {
@@ -51,7 +52,7 @@ def sql_statistics(paths: Sequence[str], session: str) -> Statistics:
         where = f"session = {quoted(session)}" if session else "true"
         # The logs are read once: what is asked below is asked of this table, which has no long texts.
         connection.execute(
-            f"CREATE TEMP TABLE log AS SELECT * EXCLUDE (filename) REPLACE ({whole}, call::VARCHAR AS call,"  # noqa: S608
+            f"CREATE TEMP TABLE log AS SELECT * EXCLUDE (filename, time) REPLACE ({whole}, "  # noqa: S608
             f" TRY_CAST(retry_seconds AS DOUBLE) AS retry_seconds), {_numbered(logs)} AS place FROM {source}"
             f" WHERE {where} OR kind IS NULL OR session IS NULL"
         )
@@ -148,9 +149,8 @@ def _enter_totals(connection: duckdb.DuckDBPyConnection, found: Statistics) -> N
 def _enter_spans(connection: duckdb.DuckDBPyConnection, found: Statistics, source: str, where: str) -> None:
     """Add up how long sessions took; those of older logs, without a monotonic clock, need the dates, hence another look."""
     groups = "FROM log WHERE kind IS NOT NULL AND session IS NOT NULL GROUP BY place, session"
-    query = (
-        f"SELECT sum(span), count(*) FILTER (span IS NULL) FROM (SELECT max(mono_ns) - min(mono_ns) AS span {groups})"  # noqa: S608
-    )
+    spans = f"SELECT max(mono_ns)::HUGEINT - min(mono_ns) AS span {groups}"
+    query = f"SELECT sum(span), count(*) FILTER (span IS NULL) FROM ({spans})"  # noqa: S608
     undated = 0
     for span, without in _rows(connection, query):
         found.wall_seconds, undated = _whole(span) / 1e9, _whole(without)

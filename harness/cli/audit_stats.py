@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 
 from harness.actions import JsonValue
@@ -13,6 +12,10 @@ from harness.audit.stats import Statistics, statistics_of
 from harness.cli.audit_logs import BROKEN, chosen_logs
 from harness.cli.columns import short_count, table
 from harness.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
 
 _RULES = ("decided by", "parts", "calls", "auto", "ask", "deny", "block", "yes", "no", "none", "wait", "p90", "<1s")
 _TOOLS = (

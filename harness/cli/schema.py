@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from argparse import Namespace
-from collections.abc import Mapping
 
 from harness.cli.exits import Exit
 from harness.log_schema import json_schema
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Mapping
 
 
 def schema_command(arguments: Namespace, environment: Mapping[str, str]) -> int:  # noqa: ARG001 - as all commands

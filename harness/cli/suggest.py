@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.audit.calls import text
-from harness.audit.seen import Seen
-from harness.audit.suggestions import Dropped, Proposal, Suggestions, suggestions
 from harness.cli.audit_logs import BROKEN, ChosenLogs, chosen_logs
 from harness.cli.exits import Exit
 from harness.cli.redeciding import recorded_policy
@@ -21,7 +18,13 @@ from harness.log_order import LogRecord
 from harness.policy import Policy
 from harness.record import replace
 from harness.rules import Decision
+from harness.suggestions.proposals import Dropped, Proposal, Suggestions, suggestions
+from harness.suggestions.seen import Seen
 from harness.visible import visible_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
 
 LEAST = 2
 MOST_CALLS = 5
@@ -67,7 +70,7 @@ class _Policies:
 
 
 def _seen(chosen: ChosenLogs, rejudging: Rejudging) -> list[Seen]:
-    """Return the calls that were not auto, or would not be now, with their answers and what they were granted."""
+    """Return the calls that were not auto then, or are not now, with their answers and what they were granted."""
     seen: list[Seen] = []
     for log in chosen.paths:
         places: dict[tuple[str, str], int] = {}
@@ -78,7 +81,8 @@ def _seen(chosen: ChosenLogs, rejudging: Rejudging) -> list[Seen]:
                 seen[place] = _with(seen[place], record)
 
         for judged in rejudging.calls(log, chosen.session, later=later):
-            if judged.verdict is None or judged.verdict.decision is not Decision.AUTO:
+            is_auto = judged.verdict is not None and judged.verdict.decision is Decision.AUTO
+            if not is_auto or text(judged.decision, "decision") != "auto":
                 places[judged.session, judged.call] = len(seen)
                 seen.append(_as_seen(judged))
     return seen

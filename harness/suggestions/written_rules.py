@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from harness.actions import Act, Command
-from harness.audit.candidates import Candidate, is_plain, shown
-from harness.audit.rule_text import is_text, rule_id, rule_text
-from harness.audit.seen import Seen, changed_files
 from harness.errors import PolicyError
 from harness.lint import warnings
 from harness.matchers import ArgvPattern
 from harness.policy_file import parse_policy
 from harness.record import Record
 from harness.rules import Rule
+from harness.suggestions.candidates import Candidate, is_plain, shown
+from harness.suggestions.rule_text import is_text, rule_id, rule_text
+from harness.suggestions.seen import Seen, changed_files
 
 MOST_EXAMPLES = 4
 _MAY_FAIL = ('say what, as in write = ["."]', "say network = true if it should")

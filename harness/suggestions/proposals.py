@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.audit.candidates import Candidate, candidates_of, refusal_like
-from harness.audit.seen import Seen, is_evidence, why_no_evidence
-from harness.audit.written_rules import written_rule
 from harness.policy import evaluate
 from harness.record import Record, replace
 from harness.rules import Decision, Rule
+from harness.suggestions.candidates import Candidate, candidates_of, refusal_like
+from harness.suggestions.seen import Seen, is_evidence, why_no_evidence
+from harness.suggestions.written_rules import written_rule
 
 
 class Proposal(Record):

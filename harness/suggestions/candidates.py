@@ -11,14 +11,14 @@ from posixpath import basename, dirname
 from typing import TypeAlias
 
 from harness.actions import Access, Act, Command, Opaque, PathAccess, Place
-from harness.audit.rule_text import is_text
-from harness.audit.seen import Seen, changed_files
 from harness.built_in import is_entry_point
 from harness.policy import Source
 from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS
 from harness.record import Record
 from harness.rule_examples import plain_command
 from harness.rules import Decision
+from harness.suggestions.rule_text import is_text
+from harness.suggestions.seen import Seen, changed_files
 
 LEAST_DIFFERENT = 3
 """So many different files are what makes a pattern of them."""
@@ -29,6 +29,7 @@ _RUNS_ANOTHER = frozenset(
 """Words behind which the name of a program or a script stands (`npm run`, `cargo run`, `uv run`, `git bisect`)."""
 _TAKES_AWAY = frozenset("rm rmdir unlink shred truncate dd mv kill pkill killall".split())
 """What these did cannot be looked at afterwards."""
+_NEEDS_NO_QUOTES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-")
 _PATTERN_CHARACTERS = frozenset("*?[]\\!#")
 
 _Commands: TypeAlias = "dict[tuple[str, ...], list[tuple[Command, Seen]]]"
@@ -90,9 +91,13 @@ def refusal_like(candidate: Candidate, one: Seen) -> bool:
 
 def shown(command: Command) -> str:
     """Return the command as bash reads it back, each word quoted where it must be."""
-    from shlex import join
+    return " ".join(map(_quoted, command.argv))
 
-    return join(command.argv)
+
+def _quoted(word: str) -> str:
+    if word and _NEEDS_NO_QUOTES.issuperset(word):
+        return word
+    return "'" + word.replace("'", "'\\''") + "'"
 
 
 def is_plain(name: str) -> bool:
