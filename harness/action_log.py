@@ -210,12 +210,7 @@ class ActionLog:
 
     def _write(self, data: bytes, *, sync: bool) -> None:
         try:
-            written = 0
-            while written < len(data):
-                count = self._write_some(self._descriptor, data[written:])
-                if count <= 0:
-                    raise OSError(errno.EIO, os.strerror(errno.EIO))
-                written += count
+            self._write_whole(data)
             if sync:
                 self._sync(self._descriptor)
         except BaseException as error:
@@ -223,6 +218,14 @@ class ActionLog:
             if isinstance(error, OSError):
                 raise LogError(f"the action log cannot be written: {self.path}: {error.strerror}") from error
             raise
+
+    def _write_whole(self, data: bytes) -> None:
+        """Raise OSError unless all of `data` was taken: a disk that fills up takes a part first (write(2))."""
+        while data:
+            count = self._write_some(self._descriptor, data)
+            if count <= 0:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            data = data[count:]
 
     def _take_back(self) -> None:
         """Cut a record that was written in part, so that the file ends in a whole one."""

@@ -174,8 +174,8 @@ POWERS = {
     "workspace": "os stat",
 }
 HARMLESS = frozenset(
-    "__future__ abc array base64 binascii bisect collections contextlib difflib email enum errno functools hashlib heapq itertools json "
-    "math posixpath re struct tomllib types typing unicodedata weakref".split()
+    "__future__ abc array base64 binascii bisect collections contextlib difflib email enum errno functools hashlib heapq "
+    "itertools json math posixpath re struct tomllib types typing unicodedata weakref".split()
 )
 PURE = (
     "actions", "approval", "auto_rules", "built_in", "errors", "grants", "interrupt", "limits", "log_order", "matchers",
