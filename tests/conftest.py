@@ -24,7 +24,7 @@ if HERE not in sys.path:
 from log_census import Census  # noqa: E402 - lies beside this file
 
 CENSUS = pytest.StashKey[Census]()
-LEAST_RECORDS = 20_000
+LEAST_RECORDS = 100_000
 """How many records the whole suite writes at the very least into folders that its tests leave behind."""
 
 LogRecord = dict[str, object]

@@ -50,14 +50,28 @@ DEEDS = (
     "say \x1b[2J\u202e\ud800", "cannot be prepared",
 )  # fmt: skip
 ARGUMENTS: st.SearchStrategy[str] = st.one_of(
-    st.sampled_from(DEEDS).map(lambda do: json.dumps({"do": do})),
-    st.sampled_from(DEEDS).map(lambda do: json.dumps({"do": do})),
+    *[st.sampled_from(DEEDS).map(lambda do: json.dumps({"do": do}))] * 6,
     st.text(max_size=20).map(lambda do: json.dumps({"do": do}, ensure_ascii=False)),
     st.sampled_from(["", "{", "[]", "null", '{"do":1}', '{"do":"a","do":"b"}', '{"do":"x","more":1}', '{"do":NaN}', "\ud800",
                      '{"do":"\\ud800"}', '{"do":"\\u0000"}', "[" * 200 + "]" * 200, '{"do":"' + "y" * 3000 + '"}']),
     st.text(max_size=30),
 )  # fmt: skip
-NAMES = ("free", "free", "asked", "asked", "refused", "halted", "write_file", "missing", "", "\x1b[31mfree", "free\n")
+NAMES = (
+    "asked",
+    "asked",
+    "asked",
+    "asked",
+    "free",
+    "free",
+    "free",
+    "refused",
+    "halted",
+    "write_file",
+    "missing",
+    "",
+    "\x1b[31mfree",
+    "free\n",
+)
 FINISHES = (*(FinishReason.DONE,) * 6, FinishReason.LENGTH, FinishReason.CONTENT_FILTER)
 FAULTS: tuple[Callable[[], BaseException], ...] = (
     lambda: ModelError("The provider failed."),
@@ -65,7 +79,10 @@ FAULTS: tuple[Callable[[], BaseException], ...] = (
     lambda: CutReply("The reply broke off."),
     KeyboardInterrupt,
 )
-WORDS = ("y", "y", "y", "n", "nobody", "stop", "edit", "edit", "raise", "interrupt", "garbage")
+WORDS = ("y", "y", "y", "n", "nobody", "stop", "edit", "edit", "raise", "raise", "interrupt", "garbage")
+
+
+FEW = st.sampled_from([0, 1, 1, 2, 3])
 
 
 class Spoken(NamedTuple):
@@ -81,7 +98,7 @@ def replies(draw: st.DrawFn) -> Callable[[int], Step]:
     if draw(st.integers(0, 11)) == 0:
         fault = draw(st.sampled_from(FAULTS))
         return lambda first: fault()
-    calls = draw(st.lists(st.tuples(st.sampled_from(NAMES), ARGUMENTS, st.booleans()), max_size=4))
+    calls = draw(st.lists(st.tuples(st.sampled_from(NAMES), ARGUMENTS, st.booleans()), min_size=draw(FEW), max_size=4))
     text, finish = draw(st.text(max_size=10)), draw(st.sampled_from(FINISHES))
 
     def numbered(first: int) -> Step:
@@ -116,7 +133,7 @@ class Plan(NamedTuple):
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
     steps: list[Step] = []
-    for number, make in enumerate(draw(st.lists(replies(), min_size=1, max_size=6))):
+    for number, make in enumerate(draw(st.lists(replies(), min_size=1 + draw(FEW), max_size=6))):
         steps.append(make(10 * number + 1))
     spoken = st.builds(Spoken, st.sampled_from(WORDS), ARGUMENTS)
     decisions = {
@@ -131,7 +148,7 @@ def plans(draw: st.DrawFn) -> Plan:
     ])  # fmt: skip
     return Plan(
         steps=steps,
-        answers=draw(st.none() | st.lists(spoken, max_size=8)),
+        answers=draw(st.lists(spoken, max_size=8) | st.lists(spoken, min_size=3, max_size=8) | st.none()),
         policy=policy.encode(),
         limits=Limits(
             max_turns=draw(st.none() | st.integers(1, 4)),
