@@ -19,10 +19,10 @@ from forged_logs import DIGEST, Step, decided, done, ended, intended, lines_of, 
 
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall
-from harness.audit.export_csv import cell, is_formula
-from harness.audit.export_row import Export, row
-from harness.audit.exports import FORMS
-from harness.cli.audit_logs import ChosenLogs
+from harness.audit.export import FORMS
+from harness.audit.export.csv import cell, is_formula
+from harness.audit.export.row import Export, row
+from harness.cli.audit.logs import ChosenLogs
 from harness.log_order import LogRecord
 from harness.log_schema import RECORDS
 from harness.models.scripted import Reply, call, replies

@@ -20,10 +20,10 @@ from forged_logs import DIGEST, Step, decided, done, ended, intended, lines_of, 
 from harness.actions import JsonValue
 from harness.audit.instants import finite, in_words, nanoseconds, seconds_between, whole
 from harness.audit.report import CHARACTERS, TIMELINE_CALLS, report
-from harness.audit.report_logs import LogStanding, Soundness, soundness
-from harness.audit.report_style import STYLE, content_policy
-from harness.cli.audit_logs import ChosenLogs
-from harness.cli.audit_output import write_view
+from harness.audit.report.logs import LogStanding, Soundness, soundness
+from harness.audit.report.style import STYLE, content_policy
+from harness.cli.audit.logs import ChosenLogs
+from harness.cli.audit.view_file import write_view
 from harness.cli.state import State
 from harness.errors import UsageError
 from harness.log_check import Verification, verify

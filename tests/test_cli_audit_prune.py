@@ -20,9 +20,9 @@ from forged_logs import a_session, done, ended, head_of, intended, lines_of, one
 from harness.action_log import ActionLog, read_log
 from harness.actions import JsonValue
 from harness.before_images import BeforeImages
-from harness.cli.audit_prune import prune_command
-from harness.cli.audit_recover import recover_command
-from harness.cli.audit_verify import verify_command
+from harness.cli.audit.prune import prune_command
+from harness.cli.audit.recover import recover_command
+from harness.cli.audit.verify import verify_command
 from harness.cli.flags import parser_for
 from harness.cli.heads import append_note, notes_in
 from harness.cli.state import State
@@ -270,7 +270,7 @@ def test_a_torn_and_a_broken_log_still_name_their_images(audit: Audit) -> None:
 
 STRACED = """
 import sys, os
-from harness.cli.audit_prune import prune_command
+from harness.cli.audit.prune import prune_command
 from harness.cli.flags import parser_for
 left = int(sys.argv[1])
 def audit(event, args):
@@ -409,7 +409,7 @@ def test_torn_ends_of_any_size(size: int, audit: Audit) -> None:
 
 KILLED = """
 import sys, os
-from harness.cli.audit_recover import recover_command
+from harness.cli.audit.recover import recover_command
 from harness.cli.flags import parser_for
 left = int(sys.argv[1])
 def step(*_):

@@ -16,7 +16,7 @@ from forged_logs import a_session, encoded, ended, head_of, lines_of, one_call, 
 
 from harness.action_log import ActionLog
 from harness.actions import JsonValue
-from harness.cli.audit_verify import verify_command
+from harness.cli.audit.verify import verify_command
 from harness.cli.flags import parser_for
 from harness.cli.heads import append_note
 from harness.cli.setup import close_log

@@ -390,7 +390,9 @@ def test_key_address_and_model_come_from_the_environment(program: Program) -> No
         pytest.param(("run", "go", "--max-turns", "0"), "not a whole number above 0", id="a limit of nothing"),
         pytest.param(("run",), "there is no prompt: give one, or - to read it", id="no prompt"),
         pytest.param(
-            ("policy", "expalin", "ls"), "takes one of: check, explain, test, replay, suggest, trust", id="no such action"
+            ("policy", "expalin", "ls"),
+            "takes one of: check, explain, test, replay, suggest, trust",
+            id="no such action",
         ),
     ],
 )

@@ -45,7 +45,15 @@ if TYPE_CHECKING:
     from conftest import Program
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "SECURITY.md", "DESIGN.md", "CONTRIBUTING.md", "CHANGELOG.md", "AUDIT.md", "policies/README.md")
+DOCUMENTS = (
+    "README.md",
+    "SECURITY.md",
+    "DESIGN.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "AUDIT.md",
+    "policies/README.md",
+)
 
 
 class Block(NamedTuple):

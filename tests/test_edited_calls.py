@@ -56,7 +56,12 @@ def test_the_call_that_is_wanted_runs_and_both_are_in_the_log(path: str) -> None
         ('e: {"do": 1}', [], "invalid", "Error: Invalid arguments for asked: do: must be a string"),
         ("e: {", [], "invalid", "Error: The arguments of asked are not valid JSON"),
         (edit("other"), ["n: no"], "denied", 'Denied by the script: "no"'),
-        (edit("other"), [edit("third"), "y"], "ok", '[At the question this call was changed into: {"do": "third"}]\ndid'),
+        (
+            edit("other"),
+            [edit("third"), "y"],
+            "ok",
+            '[At the question this call was changed into: {"do": "third"}]\ndid',
+        ),
     ],
 )
 def test_it_is_judged_like_every_call(path: str, wanted: str, answers: list[str], status: str, told: str) -> None:

@@ -114,8 +114,8 @@ SHELL = (
 # new power, and should be seen as one in review. The pure core (policy, matchers, shell ...) has no row.
 POWERS = {
     "audit.disk": "os stat",
-    "audit.export_row": "hmac",
-    "audit.report_text": "html",
+    "audit.export.row": "hmac",
+    "audit.report.text": "html",
     "audit.sessions": "os",
     "action_log": "fcntl os stat time",
     "log_check": "os stat",
@@ -194,7 +194,7 @@ PURE = (
 )  # fmt: skip
 
 THIRD_PARTY = {
-    "duckdb": ("cli.audit_sql", "cli.audit_sql_stats"),
+    "duckdb": ("cli.audit.sql", "cli.audit.sql_stats"),
     "openai": ("models.openai_client",),
     "pathspec": ("matchers",),
     "prompt_toolkit": ("cli.approvals", "cli.repl"),
@@ -211,7 +211,7 @@ HEAVY_AT_THE_TOP = {
     ),
     "cli.sessions": "argparse",
     **dict.fromkeys(
-        ("cli.audit_filters", "cli.audit_list", "cli.audit_logs", "cli.audit_questions", "cli.audit_show"), "argparse"
+        ("cli.audit.filters", "cli.audit.list", "cli.audit.logs", "cli.audit.questions", "cli.audit.show"), "argparse"
     ),
 }
 NEVER = frozenset(("asyncio", "dataclasses", "httpx", "httpx2", "inspect", "pathlib", "pickle", "requests"))

@@ -20,7 +20,7 @@ from log_world import World, digest_of, reply
 from harness.action_log import ActionLog, read_log
 from harness.actions import Action, JsonValue
 from harness.approval import Answer, Approval
-from harness.cli.audit_flags import ACTIONS
+from harness.cli.audit.flags import ACTIONS
 from harness.errors import LogError
 from harness.gate import MAX_LOGGED_ARGUMENTS
 from harness.limits import Limits

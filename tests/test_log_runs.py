@@ -57,21 +57,8 @@ ARGUMENTS: st.SearchStrategy[str] = st.one_of(
     st.text(max_size=30),
 )  # fmt: skip
 NAMES = (
-    "asked",
-    "asked",
-    "asked",
-    "asked",
-    "free",
-    "free",
-    "free",
-    "refused",
-    "halted",
-    "write_file",
-    "missing",
-    "",
-    "\x1b[31mfree",
-    "free\n",
-)
+    *("asked",) * 4, *("free",) * 3, "refused", "halted", "write_file", "missing", "", "\x1b[31mfree", "free\n",
+)  # fmt: skip
 FINISHES = (*(FinishReason.DONE,) * 6, FinishReason.LENGTH, FinishReason.CONTENT_FILTER)
 FAULTS: tuple[Callable[[], BaseException], ...] = (
     lambda: ModelError("The provider failed."),
@@ -367,7 +354,7 @@ def test_the_random_runs_come_to_every_end_and_every_status() -> None:
     stops: Counter[str] = Counter()
     seen: dict[str, Counter[str]] = {"decision": Counter(), "answer": Counter(), "status": Counter(), "kind": Counter()}
 
-    @settings(max_examples=250, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=400, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(plans())
     def look(plan: Plan) -> None:
         with tempfile.TemporaryDirectory() as folder:

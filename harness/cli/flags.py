@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, HelpFormatter, RawDescriptionHelpFormatter
 
-from harness.cli.audit_flags import ACTIONS as AUDIT_ACTIONS
-from harness.cli.audit_flags import add_flags as add_audit_flags
-from harness.cli.audit_flags import add_log_flags
+from harness.cli.audit.flags import ACTIONS as AUDIT_ACTIONS
+from harness.cli.audit.flags import add_flags as add_audit_flags
+from harness.cli.audit.flags import add_log_flags
 from harness.version import __version__
 
 ACTIONS = {

@@ -90,7 +90,7 @@ def redecide_command(arguments: Namespace, environment: Mapping[str, str]) -> in
 
     Raises HarnessError.
     """
-    from harness.cli.audit_logs import BROKEN, chosen_logs
+    from harness.cli.audit.logs import BROKEN, chosen_logs
 
     chosen = chosen_logs(arguments, environment)
     replay = Replay(arguments.policy, environment, chosen.paths)

@@ -76,9 +76,7 @@ class Parts:
         )
         self.system = replace(system, text=self.redactor.redact(system.text))
         self.signals = Signals(self.interrupt)
-        self.log = ActionLog.open(
-            arguments.log or self.state.new_log_path(self.workspace.root), redactor=self.redactor
-        )
+        self.log = ActionLog.open(arguments.log or self.state.new_log_path(self.workspace.root), redactor=self.redactor)
         if self.log.count:
             self.state.record_head(self.log, closed=False)
         self.log.observers.append(HeadNotes(self.state, self.log).record)

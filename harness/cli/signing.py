@@ -189,7 +189,7 @@ def sign_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
     Raises HarnessError.
     """
-    from harness.cli.audit_verify import latest_log, worst
+    from harness.cli.audit.verify import latest_log, worst
     from harness.cli.heads import HeadsFile
     from harness.cli.log_findings import Verdict, judged
     from harness.cli.state import State

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.audit.calls import text
-from harness.cli.audit_logs import BROKEN, ChosenLogs, chosen_logs
+from harness.cli.audit.logs import BROKEN, ChosenLogs, chosen_logs
 from harness.cli.exits import Exit
 from harness.cli.redeciding import recorded_policy
 from harness.cli.rejudging import JudgedAgain, LoggedSetting, Rejudging

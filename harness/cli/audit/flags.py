@@ -137,7 +137,7 @@ def _report(parser: ArgumentParser, filled: Filled) -> None:
 
 
 def _export(parser: ArgumentParser, filled: Filled) -> None:
-    from harness.audit.exports import FORMS
+    from harness.audit.export import FORMS
 
     parser.description = "Write the calls in another form, a view: the log stays the record. Nothing is sent anywhere."
     _which_logs(parser, filled, as_json=False)

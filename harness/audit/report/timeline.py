@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from harness.audit.calls import LoggedCall
-from harness.audit.report_calls import Shown, raw_if_odd, whole_call
-from harness.audit.report_text import block, line, moment, number, shown
+from harness.audit.report.calls import Shown, raw_if_odd, whole_call
+from harness.audit.report.text import block, line, moment, number, shown
 from harness.log_order import LogRecord
 
 _ABOUT_CALLS = {

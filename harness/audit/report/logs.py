@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum
 
-from harness.audit.report_text import digest, line, number
+from harness.audit.report.text import digest, line, number
 from harness.log_check import Verification
 from harness.record import Record
 

@@ -8,9 +8,9 @@ from itertools import pairwise
 
 from harness.audit.calls import LoggedCall
 from harness.audit.instants import finite, in_words, seconds_between
-from harness.audit.report_figures import FAST_SECONDS, WAITS, Figures, SessionFigures
-from harness.audit.report_standing import NAMES, Standing, by_human, did_fail, standing_of
-from harness.audit.report_text import line, number
+from harness.audit.report.figures import FAST_SECONDS, WAITS, Figures, SessionFigures
+from harness.audit.report.standing import NAMES, Standing, by_human, did_fail, standing_of
+from harness.audit.report.text import line, number
 
 CHARTED_SESSIONS = 24
 """So many sessions are drawn; of the others the page says that they are not."""

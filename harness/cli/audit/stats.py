@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.audit.stats import Statistics, statistics_of
-from harness.cli.audit_logs import BROKEN, chosen_logs
+from harness.cli.audit.logs import BROKEN, chosen_logs
 from harness.cli.columns import short_count, table
 from harness.errors import UsageError
 
@@ -46,14 +46,14 @@ def stats_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     chosen = chosen_logs(arguments, environment)
     code = chosen.tell_standing()
     if arguments.sql:
-        from harness.cli.audit_sql import answer_query
+        from harness.cli.audit.sql import answer_query
 
         answer_query(chosen.paths, chosen.session, arguments.sql, as_json=arguments.json)
         return code
     if arguments.sql is None:
         found = statistics_of(chosen.paths, chosen.session)
     else:
-        from harness.cli.audit_sql_stats import sql_statistics
+        from harness.cli.audit.sql_stats import sql_statistics
 
         found = sql_statistics(chosen.paths, chosen.session)
     if found.totals["left_out"]:

@@ -16,27 +16,27 @@ def _function_of(action: str) -> Callable[[Namespace, Mapping[str, str]], int]: 
     run: Callable[[Namespace, Mapping[str, str]], int]
     match action:
         case "list":
-            from harness.cli.audit_list import list_command as run
+            from harness.cli.audit.list import list_command as run
         case "show":
-            from harness.cli.audit_show import show_command as run
+            from harness.cli.audit.show import show_command as run
         case "verify":
-            from harness.cli.audit_verify import verify_command as run
+            from harness.cli.audit.verify import verify_command as run
         case "stats":
-            from harness.cli.audit_stats import stats_command as run
+            from harness.cli.audit.stats import stats_command as run
         case "diff":
-            from harness.cli.audit_diff import diff_command as run
+            from harness.cli.audit.diff import diff_command as run
         case "redecide":
             from harness.cli.replay import redecide_command as run
         case "report":
-            from harness.cli.audit_report import report_command as run
+            from harness.cli.audit.report import report_command as run
         case "export":
-            from harness.cli.audit_export import export_command as run
+            from harness.cli.audit.export import export_command as run
         case "sign":
             from harness.cli.signing import sign_command as run
         case "prune":
-            from harness.cli.audit_prune import prune_command as run
+            from harness.cli.audit.prune import prune_command as run
         case "recover":
-            from harness.cli.audit_recover import recover_command as run
+            from harness.cli.audit.recover import recover_command as run
         case _:
-            from harness.cli.audit_questions import question_command as run
+            from harness.cli.audit.questions import question_command as run
     return run

@@ -8,7 +8,7 @@ from harness.actions import JsonValue
 from harness.audit.calls import Fate, text
 from harness.audit.questions import Question
 from harness.audit.rows import edited_from, edited_to
-from harness.cli.audit_call_words import moment, name, quoted, seconds, what, who, why
+from harness.cli.audit.words import moment, name, quoted, seconds, what, who, why
 from harness.cli.trace import Tone
 from harness.visible import visible_line
 

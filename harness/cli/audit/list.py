@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from harness.audit.calls import text
 from harness.audit.sessions import SessionInShort, sessions_of
-from harness.cli.audit_answers import Output
-from harness.cli.audit_logs import chosen_logs
+from harness.cli.audit.answers import Output
+from harness.cli.audit.logs import chosen_logs
 from harness.cli.exits import Exit
 from harness.cli.logged_sessions import is_in_use
 from harness.cli.trace import Tone

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from harness.actions import JsonValue
 from harness.audit.instants import in_words
-from harness.audit.report_calls import Shown
-from harness.audit.report_charts import bar
-from harness.audit.report_figures import MOST_PATHS, Figures, SessionFigures, Source
-from harness.audit.report_logs import LogStanding, Soundness, soundness
-from harness.audit.report_standing import Standing
-from harness.audit.report_style import STYLE, content_policy
-from harness.audit.report_text import block, digest, line, moment, number
+from harness.audit.report.calls import Shown
+from harness.audit.report.charts import bar
+from harness.audit.report.figures import MOST_PATHS, Figures, SessionFigures, Source
+from harness.audit.report.logs import LogStanding, Soundness, soundness
+from harness.audit.report.standing import Standing
+from harness.audit.report.style import STYLE, content_policy
+from harness.audit.report.text import block, digest, line, moment, number
 from harness.log_order import LogRecord
 from harness.version import __version__
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, text
 from harness.audit.instants import finite, in_words, whole
-from harness.audit.report_charts import waited_in_words
-from harness.audit.report_figures import Figures
-from harness.audit.report_standing import NAMES, Standing, did_fail, rule_of, standing_of
-from harness.audit.report_text import block, digest, line, moment, number
+from harness.audit.report.charts import waited_in_words
+from harness.audit.report.figures import Figures
+from harness.audit.report.standing import NAMES, Standing, did_fail, rule_of, standing_of
+from harness.audit.report.text import block, digest, line, moment, number
 from harness.log_order import LogRecord
 from harness.log_schema import problem
 

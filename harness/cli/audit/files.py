@@ -8,8 +8,8 @@ from harness.audit.calls import word
 from harness.audit.changes import Change, ChangedFile, Command, OnDisk, undone_calls
 from harness.audit.reading import records
 from harness.before_images import BeforeImages
-from harness.cli.audit_answers import short_digest
-from harness.cli.audit_logs import ChosenLogs
+from harness.cli.audit.answers import short_digest
+from harness.cli.audit.logs import ChosenLogs
 from harness.cli.state import State
 from harness.cli.trace import Tone, short_place
 from harness.visible import visible_line

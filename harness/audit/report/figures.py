@@ -9,8 +9,8 @@ from typing import Protocol
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, text
 from harness.audit.instants import finite, seconds_between, whole
-from harness.audit.report_standing import Standing, by_human, did_fail, rule_of, standing_of
-from harness.audit.report_text import shown
+from harness.audit.report.standing import Standing, by_human, did_fail, rule_of, standing_of
+from harness.audit.report.text import shown
 from harness.log_order import LogRecord
 
 FAST_SECONDS = 1.0

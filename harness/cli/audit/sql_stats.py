@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.audit.counts import ANSWERS, DECISIONS, STATUSES
 from harness.audit.stats import MAX_FACETS, Statistics, add_answers, seconds_between
-from harness.cli.audit_sql import BATCH, LONGEST_RECORD, Logs, connected, lock, quoted, told_errors
+from harness.cli.audit.sql import BATCH, LONGEST_RECORD, Logs, connected, lock, quoted, told_errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

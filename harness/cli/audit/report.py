@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from harness.audit.reading import records
 from harness.audit.report import report
-from harness.audit.report_logs import LogStanding, Soundness, soundness
-from harness.cli.audit_logs import BROKEN, chosen_logs
-from harness.cli.audit_output import STDOUT, write_view
+from harness.audit.report.logs import LogStanding, Soundness, soundness
+from harness.cli.audit.logs import BROKEN, chosen_logs
+from harness.cli.audit.view_file import STDOUT, write_view
 from harness.cli.exits import Exit
 from harness.cli.state import State
 from harness.log_check import verify

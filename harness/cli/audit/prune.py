@@ -79,7 +79,7 @@ def prune_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         _tell(one, as_json=arguments.json)
     images, note = (0, 0), "before-images were not looked at"
     if not arguments.dry_run:
-        from harness.cli.unnamed_images import remove_unnamed
+        from harness.cli.audit.images import remove_unnamed
 
         images, note = remove_unnamed(state, now)
     _tell_summary(done, images, note, arguments)

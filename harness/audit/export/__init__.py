@@ -8,32 +8,32 @@ TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from harness.audit.export_row import Export
+    from harness.audit.export.row import Export
 
     Exporter: TypeAlias = Callable[[Export], Iterator[str]]
     """Yields the text of an export, piece by piece. Raises LogError."""
 
 
 def _csv() -> Exporter:
-    from harness.audit.export_csv import exported
+    from harness.audit.export.csv import exported
 
     return exported
 
 
 def _jsonl() -> Exporter:
-    from harness.audit.export_jsonl import exported
+    from harness.audit.export.jsonl import exported
 
     return exported
 
 
 def _ocsf() -> Exporter:
-    from harness.audit.export_ocsf import exported
+    from harness.audit.export.ocsf import exported
 
     return exported
 
 
 def _otlp() -> Exporter:
-    from harness.audit.export_otlp import exported
+    from harness.audit.export.otlp import exported
 
     return exported
 

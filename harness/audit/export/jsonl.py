@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.audit.export_row import Export, encoded, row
+from harness.audit.export.row import Export, encoded, row
 
 
 def exported(export: Export) -> Iterator[str]:

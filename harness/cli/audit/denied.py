@@ -8,8 +8,8 @@ from typing import assert_never
 from harness.audit.calls import text
 from harness.audit.refusals import Ends, Refusal, Refuser
 from harness.audit.rows import edited_to
-from harness.cli.audit_answers import count
-from harness.cli.audit_call_words import moment, name, quoted, seconds, what, who, why
+from harness.cli.audit.answers import count
+from harness.cli.audit.words import moment, name, quoted, seconds, what, who, why
 from harness.cli.trace import Tone
 from harness.visible import visible_line
 

@@ -15,9 +15,9 @@ from typing import TypeAlias
 
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, text
-from harness.audit.export_row import Cell, Export, encoded, plain, row
+from harness.audit.export.row import Cell, Export, encoded, plain, row
 from harness.audit.instants import nanoseconds
-from harness.audit.report_standing import Standing, standing_of
+from harness.audit.report.standing import Standing, standing_of
 from harness.log_order import LogRecord
 
 SPANS_A_REQUEST = 100
@@ -118,7 +118,7 @@ class _Batches:
                     "resourceSpans": [
                         {
                             "resource": {"attributes": self._resource},
-                            "scopeSpans": [{"scope": {"name": "harness.audit.export_otlp"}, "spans": []}],
+                            "scopeSpans": [{"scope": {"name": "harness.audit.export.otlp"}, "spans": []}],
                         }
                     ]
                 }

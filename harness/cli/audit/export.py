@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from harness.audit.export_row import Export
-from harness.audit.exports import FORMS
-from harness.cli.audit_logs import chosen_logs
-from harness.cli.audit_output import STDOUT, write_view
+from harness.audit.export import FORMS
+from harness.audit.export.row import Export
+from harness.cli.audit.logs import chosen_logs
+from harness.cli.audit.view_file import STDOUT, write_view
 from harness.cli.redacting import installation_key
 from harness.cli.state import State
 from harness.visible import visible_line

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from harness.audit.calls import LoggedCall
-from harness.audit.report_calls import (
+from harness.audit.report.calls import (
     ASKED_HEADS,
     CHANGED_HEADS,
     REFUSED_HEADS,
@@ -21,13 +21,13 @@ from harness.audit.report_calls import (
     refused_row,
     unknown_row,
 )
-from harness.audit.report_charts import RULE_ROWS, bar_table, histogram, legend, patterns, strips
-from harness.audit.report_figures import Figures, Source, figures_of
-from harness.audit.report_logs import LogStanding, standing_words
-from harness.audit.report_page import alarms, figure_cards, page_end, page_start, policies, session_rows
-from harness.audit.report_standing import Standing, standing_of
-from harness.audit.report_text import line, number
-from harness.audit.report_timeline import Timeline
+from harness.audit.report.charts import RULE_ROWS, bar_table, histogram, legend, patterns, strips
+from harness.audit.report.figures import Figures, Source, figures_of
+from harness.audit.report.logs import LogStanding, standing_words
+from harness.audit.report.page import alarms, figure_cards, page_end, page_start, policies, session_rows
+from harness.audit.report.standing import Standing, standing_of
+from harness.audit.report.text import line, number
+from harness.audit.report.timeline import Timeline
 
 TIMELINE_CALLS = 2_000
 """So many calls are shown whole, unless all are asked for."""

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 
 from harness.audit.calls import Joiner, LoggedCall, text
 from harness.audit.filters import CallFilter
-from harness.cli.audit_answers import Output, count
-from harness.cli.audit_filters import call_filter
-from harness.cli.audit_logs import ChosenLogs, chosen_logs
-from harness.cli.audit_timeline import call_lines, heading, record_lines
+from harness.cli.audit.answers import Output, count
+from harness.cli.audit.filters import call_filter
+from harness.cli.audit.logs import ChosenLogs, chosen_logs
+from harness.cli.audit.timeline import call_lines, heading, record_lines
 from harness.cli.state import State
 from harness.cli.trace import Line, Tone
 from harness.errors import UsageError

@@ -6,8 +6,8 @@ from harness.actions import JsonValue
 from harness.audit.calls import text
 from harness.audit.disk import look
 from harness.audit.endings import OpenSession, UnknownCall
-from harness.cli.audit_answers import count, short_digest
-from harness.cli.audit_call_words import moment, name, what, who, why
+from harness.cli.audit.answers import count, short_digest
+from harness.cli.audit.words import moment, name, what, who, why
 from harness.cli.logged_sessions import is_in_use, is_whole
 from harness.cli.trace import Tone
 from harness.visible import visible_line

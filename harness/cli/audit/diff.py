@@ -12,7 +12,7 @@ from harness.actions import JsonValue
 from harness.audit.calls import text
 from harness.audit.difference import ACCOUNT_KINDS, Account, CallAccount, Change, Difference, account_of, differences
 from harness.audit.reading import records
-from harness.cli.audit_logs import ChosenLogs
+from harness.cli.audit.logs import ChosenLogs
 from harness.cli.exits import Exit
 from harness.cli.logged_sessions import UNDO
 from harness.cli.state import State

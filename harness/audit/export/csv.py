@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.audit.calls import LoggedCall
-from harness.audit.export_row import Cell, Export, row
+from harness.audit.export.row import Cell, Export, row
 from harness.visible import visible
 
 _FORMULA = frozenset("=+-@|%\t\r\n\uff1d\uff0b\uff0d\uff20\uff5c\uff05")

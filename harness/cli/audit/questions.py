@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from harness.actions import JsonValue
 from harness.audit.calls import CALL_KINDS
-from harness.cli.audit_answers import Output, count
-from harness.cli.audit_logs import BROKEN, ChosenLogs, chosen_logs
+from harness.cli.audit.answers import Output, count
+from harness.cli.audit.logs import BROKEN, ChosenLogs, chosen_logs
 from harness.cli.state import State
 
 FOUND = 3
@@ -36,7 +36,7 @@ def question_command(arguments: Namespace, environment: Mapping[str, str]) -> in
 
 def _approvals(logs: ChosenLogs, output: Output) -> None:
     from harness.audit.questions import questions
-    from harness.cli.audit_approvals import Tally, question_line
+    from harness.cli.audit.approvals import Tally, question_line
 
     tally = Tally()
     for question in questions(logs.calls()):
@@ -54,7 +54,7 @@ def _approvals(logs: ChosenLogs, output: Output) -> None:
 
 def _denied(logs: ChosenLogs, output: Output, *, invalid: bool) -> None:
     from harness.audit.refusals import Ends, refusals
-    from harness.cli.audit_refusals import ends_line, refusal_lines
+    from harness.cli.audit.denied import ends_line, refusal_lines
 
     ends = Ends()
     for refusal in refusals(logs.calls(), ends, invalid=invalid):
@@ -70,7 +70,7 @@ def _denied(logs: ChosenLogs, output: Output, *, invalid: bool) -> None:
 def _unknown(logs: ChosenLogs, output: Output) -> bool:
     """Write what has no end; return whether there is any."""
     from harness.audit.endings import OpenSession, open_ends
-    from harness.cli.audit_endings import EndsOf, nothing_open
+    from harness.cli.audit.unknown import EndsOf, nothing_open
 
     calls = sessions = 0
     for path in logs.paths:
@@ -95,7 +95,7 @@ def _unknown(logs: ChosenLogs, output: Output) -> bool:
 def _files(logs: ChosenLogs, output: Output, state: State) -> None:
     from harness.audit.changes import changed_files, found_changes
     from harness.audit.disk import look
-    from harness.cli.audit_changes import Kept, command_line, file_lines, undone_in
+    from harness.cli.audit.files import Kept, command_line, file_lines, undone_in
 
     found = found_changes(logs.calls(), is_kept=Kept(state.before_images), undone=undone_in(logs, state))
     files, host = 0, os.uname().nodename
