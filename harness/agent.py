@@ -139,7 +139,7 @@ class Agent:
         """Record that the session is over, and before it an end for every call that lacks one. Raises LogError."""
         session.ended = True
         self.log.session = session.identity
-        self.gate.end_open_calls("the session ended")
+        self.gate.end_open_calls(ENDED_HERE)
         self.log.append(
             "session_ended",
             {
@@ -161,6 +161,7 @@ class Agent:
         part a call from its result.
         """
         self.log.session = session.identity
+        self.gate.end_open_calls(ENDED_HERE)  # of a run that a fault cut short: they are of the conversation as it was
         session.change(self.log, why, start, stop, messages)
 
     def compact(self, session: Session) -> str:

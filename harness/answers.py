@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from harness.action_log import ActionLog
 from harness.actions import Action
 from harness.errors import GateError, ToolError
@@ -23,8 +25,8 @@ from harness.run import Run
 from harness.tool import ToolRegistry
 
 ENDED_HERE = "the run ended here."
-MAX_EDITS = 50
-"""Of the calls of one reply: an approver that never comes to an end stops the run."""
+MAX_EDITS = 20
+"""Of one call: an approver that never comes to an end stops the run."""
 
 
 class Answers:
@@ -55,7 +57,8 @@ class Answers:
         self._proposals: list[Proposal] = []
         self._results: dict[int, ToolResult] = {}
         self._running: int | None = None
-        self._edits = 0
+        self._edits: dict[int, list[str]] = {}
+        """What calls were changed into at the question: their arguments, one change after the other."""
 
     def give(self) -> RunResult | None:
         """Run what may run, and give every call its result, even if something in here raises.
@@ -81,9 +84,10 @@ class Answers:
 
     def _text_of(self, index: int) -> str:
         """Return what the model reads of a call, also where something raised before it had its result."""
+        text = UNKNOWN if index == self._running else f"Not run: {ENDED_HERE}"
         if index in self._results:
-            return self._results[index].content
-        return UNKNOWN if index == self._running else f"Not run: {ENDED_HERE}"
+            text = self._results[index].content
+        return edited_text(self._edits.get(index, ()), text)
 
     def _run_calls(self) -> RunResult | None:
         prepared = [self._prepare(proposal.call) for proposal in self._proposals]
@@ -102,16 +106,18 @@ class Answers:
         return None
 
     def _prepare(self, call: ToolCall) -> Action | ToolError:
-        mark = self._log.redactor.issued(call.arguments)
-        if mark:
-            return ToolError(
-                f"The arguments hold {mark}, which stands for a secret that was not shown to you; it would be written in "
-                "the secret's place. Leave that part of the file as it is: change the lines around it with edit_file."
-            )
         try:
-            return self._registry.prepare(call)
+            action = self._registry.prepare(call)
         except ToolError as error:
             return error
+        # As they were parsed: in the raw text, a mark could be spelled with escapes.
+        mark = self._log.redactor.issued(json.dumps(dict(action.arguments), ensure_ascii=False))
+        if not mark:
+            return action
+        return ToolError(
+            f"The arguments hold {mark}, which stands for a secret that was not shown to you; it would be written in "
+            "the secret's place. Leave that part of the file as it is: change the lines around it with edit_file."
+        )
 
     def _run_call(self, index: int, proposal: Proposal, action: Action | ToolError) -> RunResult | None:
         run = self._run
@@ -136,17 +142,15 @@ class Answers:
 
     def _run_edited(self, index: int, refusal: Refusal) -> RunResult | None:
         """Put the call that is wanted in the place of the model's through the gate; the model is told of both."""
-        wanted = refusal.wanted
-        self._edits += 1
-        if wanted is None or self._edits > MAX_EDITS:
-            raise GateError(f"the approver changed the calls of one reply more than {MAX_EDITS} times")
+        wanted, edits = refusal.wanted, self._edits.setdefault(index, [])
+        if wanted is None or len(edits) >= MAX_EDITS:
+            raise GateError(f"the approver changed one call more than {MAX_EDITS} times")
         proposal = self._gate.propose(wanted, turn=self._run.turns, step=index + 1, edited_from=refusal.proposal)
-        try:
-            return self._run_call(index, proposal, self._prepare(wanted))
-        finally:
-            if index in self._results:
-                result, arguments = self._results[index], self._log.redactor.redact(wanted.arguments)
-                self._results[index] = replace(result, content=edited_text(arguments, result.content))
+        edits.append(self._log.redactor.redact(wanted.arguments))
+        stopped = self._run_call(index, proposal, self._prepare(wanted))
+        if stopped is not None and index not in self._results:
+            self._results[index] = self._gate.skip(proposal, stopped.detail)  # the time was over
+        return stopped
 
     def _run_permitted(self, permit: Permit) -> ToolResult:
         try:

@@ -34,6 +34,8 @@ from harness.rules import Decision
 
 MAX_LOGGED_ARGUMENTS = 64_000
 """Characters of raw arguments kept in a record; of longer ones the digest, the length and the beginning are kept."""
+MAX_CUT_ARGUMENTS = 1000
+"""How much of the beginning of those is kept."""
 MAX_LOGGED_FACETS = 50
 MAX_LOGGED_PATHS = 20
 _FACETS = (Command, PathAccess, Opaque, Unconfined, ToolUse)
@@ -275,7 +277,7 @@ class Gate:
         if len(arguments) <= MAX_LOGGED_ARGUMENTS:
             return {"arguments": arguments}
         redacted = self._log.redactor.redact(arguments)  # before it is cut: half a secret is not found
-        return {"arguments": redacted[:1000], "arguments_characters": len(arguments)}
+        return {"arguments": redacted[:MAX_CUT_ARGUMENTS], "arguments_characters": len(arguments)}
 
     def _end_unjudged(
         self, proposal: Proposal, status: ResultStatus, content: str, reason: str, error_code: str = ""

@@ -25,31 +25,36 @@ _BEFORE: Mapping[str, tuple[str, ...]] = {
     "outcome": ("decision", "approval_asked", "approval_answered", "intent"),
 }
 """What may stand before a record about a call. An outcome follows a question where the question failed."""
+_WITH_A_TOOL = frozenset(("decision", "intent", "outcome"))
 
 
 class _Call:
     """How far a call has come, and what the records so far say of it."""
 
-    __slots__ = ("answer", "arguments", "decision", "permitted", "step")
+    __slots__ = ("arguments", "decision", "effects", "number", "permitted", "step", "tool")
 
-    def __init__(self) -> None:
+    def __init__(self, number: str) -> None:
+        self.number = number
         self.step = ""
+        self.tool: JsonValue = None
         self.arguments: JsonValue = None
         self.decision: JsonValue = None
-        self.answer: JsonValue = None
+        self.effects: JsonValue = None
         self.permitted = False
 
 
 class _Session:
     """An open session: its policy, its calls, and how many there were of what."""
 
-    __slots__ = ("calls", "counts", "ended", "policy")
+    __slots__ = ("calls", "counts", "ended", "policy", "wanted")
 
     def __init__(self, policy: JsonValue) -> None:
         self.policy = policy
         self.calls: dict[str, _Call] = {}
         self.ended: set[str] = set()
         self.counts: dict[str, int] = {}
+        self.wanted: dict[str, JsonValue] = {}
+        """The calls that are to be put in the place of others, and of which."""
 
     def count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
@@ -129,25 +134,27 @@ class Ledger:
 
 
 def _enter_call(session: _Session, kind: str, number: str, record: LogRecord) -> str:
-    call = session.calls.get(number) or _Call()
+    call = session.calls.get(number) or _Call(number)
     step = "outcome" if number in session.ended else call.step
     if step not in _BEFORE[kind]:
         return f"is a {kind} of call {number} after {step or 'nothing'}"
-    problem = _breach(session, kind, number, call, record)
+    problem = _breach(session, kind, call, record)
     session.calls[number] = call
     call.step = kind
     match kind:
         case "call_proposed":
-            call.arguments = record.get("arguments_sha256")
+            call.tool, call.arguments = record.get("tool"), record.get("arguments_sha256")
             session.count("calls")
         case "decision":
-            call.decision = record.get("decision")
+            call.decision, call.effects = record.get("decision"), record.get("effects")
             call.permitted = call.decision == "auto"
             session.count(f"decision_{call.decision}")
         case "approval_answered":
-            call.answer = record.get("answer")
-            call.permitted = call.answer == "yes"
-            session.count(f"answer_{call.answer}")
+            answer = record.get("answer")
+            call.permitted = answer == "yes"
+            session.count(f"answer_{answer}")
+            if answer == "edit":
+                session.wanted[str(record.get("edited_to"))] = record.get("call")
         case "outcome":
             session.count(f"status_{record.get('status')}")
             del session.calls[number]
@@ -157,38 +164,46 @@ def _enter_call(session: _Session, kind: str, number: str, record: LogRecord) ->
     return problem
 
 
-def _breach(session: _Session, kind: str, number: str, call: _Call, record: LogRecord) -> str:
+def _breach(session: _Session, kind: str, call: _Call, record: LogRecord) -> str:
     """Return what the gate would never do although the kinds are in order, or nothing."""
+    if kind in _WITH_A_TOOL and record.get("tool") != call.tool:
+        return f"is about another tool than call {call.number} was proposed for"
     match kind:
+        case "call_proposed" if session.wanted.pop(call.number, None) != record.get("edited_from"):
+            return f"proposes call {call.number} in the place of a call in whose place nobody wanted it"
+        case "decision" if record.get("decision") != "none" and not record.get("facet_count"):
+            return f"decides on call {call.number}, and on no part of it"
         case "decision":
-            return _other_digest(session, number, call, record, judged=record.get("decision") != "none")
+            return _other_digest(session, call, record, judged=record.get("decision") != "none")
         case "approval_asked" if call.decision != "confirm":
-            return f"asks about call {number}, whose decision was {call.decision}"
+            return f"asks about call {call.number}, whose decision was {call.decision}"
         case "intent" if not call.permitted:
-            return f"is an intent of call {number}, which nothing before it permits"
+            return f"is an intent of call {call.number}, which nothing before it permits"
+        case "intent" if record.get("effects") != call.effects:
+            return f"lets call {call.number} do something else than was decided"
         case "intent":
-            return _other_digest(session, number, call, record, judged=True)
+            return _other_digest(session, call, record, judged=True)
         case "outcome":
-            return _wrong_end(number, call, record.get("status"))
+            return _wrong_end(call, record.get("status"))
         case _:
             return ""
 
 
-def _other_digest(session: _Session, number: str, call: _Call, record: LogRecord, *, judged: bool) -> str:
+def _other_digest(session: _Session, call: _Call, record: LogRecord, *, judged: bool) -> str:
     """Return what is wrong where a record is about other arguments than were proposed, or of another policy, or nothing."""
     if record.get("arguments_sha256") != call.arguments:
-        return f"is about other arguments than call {number} was proposed with"
+        return f"is about other arguments than call {call.number} was proposed with"
     if judged and record.get("policy_sha256") != session.policy:
-        return f"judges call {number} by another policy than its session began with"
+        return f"judges call {call.number} by another policy than its session began with"
     return ""
 
 
-def _wrong_end(number: str, call: _Call, status: JsonValue) -> str:
+def _wrong_end(call: _Call, status: JsonValue) -> str:
     begun = call.step == "intent"
     if status not in (*RAN, *DID_NOT_RUN):
-        return f"says that call {number} ended in no known way ({status})"
+        return f"says that call {call.number} ended in no known way ({status})"
     if not begun and status in RAN:
-        return f"says that call {number} ran ({status}), and there is no intent"
+        return f"says that call {call.number} ran ({status}), and there is no intent"
     if begun and status in DID_NOT_RUN:
-        return f"says that call {number} did not run ({status}) after its intent"
+        return f"says that call {call.number} did not run ({status}) after its intent"
     return ""

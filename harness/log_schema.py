@@ -218,7 +218,7 @@ def problem(record: Mapping[str, JsonValue]) -> str:
     """
     kind = record.get("kind")
     if not isinstance(kind, str) or kind not in RECORDS:
-        return f"is of the unknown kind {kind!r}"[:200]
+        return f"is of the unknown kind {kind[:100]!r}" if isinstance(kind, str) else "is of a kind that is no text"
     if kind not in _compiled:
         fields, required = _compile({**_COMMON, **RECORDS[kind]})
         _compiled[kind] = (fields, required, kind in OPEN_KINDS)
@@ -316,7 +316,8 @@ _PLAIN_SCHEMAS: Mapping[str, dict[str, JsonValue]] = {
     "count": {"type": "integer", "minimum": 0},
     "number": {"type": "number"},
     "flag": {"type": "boolean"},
-    "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+    # The lengths too: in some readers `$` also stands before a last line end.
+    "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$", "minLength": 64, "maxLength": 64},
     "counts": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}},
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from harness.actions import JsonValue
 from harness.history import History
@@ -18,17 +18,20 @@ UNKNOWN = (
 )
 NOT_RUN = "Not run: the harness was stopped before this call's turn came."
 _EDITED = "[At the question this call was changed into: {}]\n{}"
-_MAX_EDITED_CHARACTERS = 1000
+MAX_EDITED_CHARACTERS = 999
+"""Of arguments that a call was changed into, in what the model reads; the log has more of them (gate.MAX_CUT_ARGUMENTS)."""
 _SHOWN_CHARACTERS = 200
 """How much is kept of the beginning of arguments that the log has cut."""
 
 
-def edited_text(arguments: str, result: str) -> str:
-    """Return what the model reads of a call that was changed at the question: the arguments that counted, and what came of
-    them. `arguments` are redacted.
+def edited_text(edits: Sequence[str], result: str) -> str:
+    """Return what the model reads of a call that was changed at the question, perhaps more than once: the arguments that it
+    was changed into, redacted, and what came of the last ones.
     """
-    cut = " ..." if len(arguments) > _MAX_EDITED_CHARACTERS else ""
-    return _EDITED.format(arguments[:_MAX_EDITED_CHARACTERS] + cut, result)
+    for arguments in reversed(edits):
+        cut = " ..." if len(arguments) > MAX_EDITED_CHARACTERS else ""
+        result = _EDITED.format(arguments[:MAX_EDITED_CHARACTERS] + cut, result)
+    return result
 
 
 class Rebuilt(Record):
@@ -63,27 +66,20 @@ class _Reply:
         self.calls: dict[int, ToolCall] = {}
         self.begun: set[int] = set()
         self.results: dict[int, str] = {}
-        self.edits: dict[int, tuple[int, str]] = {}
-        """Calls that were put in the place of others: of which, and with which arguments."""
+        self.edits: dict[int, list[str]] = {}
+        """What calls were changed into, by their first number."""
+        self.places: dict[int, int] = {}
+        """The first number of a call that was put in the place of another."""
+
+    def place(self, number: int) -> int:
+        """Return the number under which the model's own call was proposed."""
+        return self.places.get(number, number)
 
     def edit(self, number: int, edited_from: int, arguments: str) -> None:
         """Take note of a call that takes the place of another, which has its end."""
-        self.edits[number] = edited_from, arguments
-        self.results.pop(self._proposed_as(number), None)
-
-    def begin(self, number: int) -> None:
-        self.begun.add(self._proposed_as(number))
-
-    def end(self, number: int, content: str) -> None:
-        while number in self.edits:
-            number, arguments = self.edits[number]
-            content = edited_text(arguments, content)
-        self.results[number] = content
-
-    def _proposed_as(self, number: int) -> int:
-        while number in self.edits:
-            number = self.edits[number][0]
-        return number
+        first = self.places[number] = self.place(edited_from)
+        self.edits.setdefault(first, []).append(arguments)
+        self.results.pop(first, None)
 
 
 class _Rebuilding:
@@ -124,7 +120,7 @@ class _Rebuilding:
         number, reply = record.get("call"), self._reply
         if not isinstance(number, int) or reply is None:
             raise ValueError(f"record {record.get('seq')} is of a call that no reply made")
-        known = reply.calls.keys() | reply.edits.keys()
+        known = reply.calls.keys() | reply.places.keys()
         edited_from = record.get("edited_from")
         if record["kind"] == "call_proposed" and isinstance(edited_from, int) and edited_from in known:
             if number in known:
@@ -135,9 +131,9 @@ class _Rebuilding:
         elif number not in known:
             raise ValueError(f"record {record.get('seq')} is of call {number}, which the last reply did not make")
         elif record["kind"] == "intent":
-            reply.begin(number)
+            reply.begun.add(reply.place(number))
         else:
-            reply.end(number, text_of(record, "content"))
+            reply.results[reply.place(number)] = text_of(record, "content")
 
     def _call(self, record: LogRecord, number: int, taken: set[str]) -> ToolCall:
         identity, arguments = text_of(record, "id"), text_of(record, "arguments")
@@ -164,12 +160,13 @@ class _Rebuilding:
         self._history.reply(reply.text, tuple(reply.calls.values()), results, reply.echo if whole else "")
 
     def _result(self, reply: _Reply, number: int) -> str:
+        text = NOT_RUN
         if number in reply.results:
-            return reply.results[number]
-        if number not in reply.begun:
-            return NOT_RUN
-        self._unknown.append(reply.calls[number])
-        return UNKNOWN
+            text = reply.results[number]
+        elif number in reply.begun:
+            self._unknown.append(reply.calls[number])
+            text = UNKNOWN
+        return edited_text(reply.edits.get(number, ()), text)
 
     def _change(self, record: LogRecord) -> None:
         start, stop, messages = record.get("start"), record.get("stop"), record.get("messages", [])

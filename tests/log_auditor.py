@@ -70,6 +70,8 @@ class Call:
                 continue
             if record["arguments_sha256"] != proposed["arguments_sha256"]:
                 yield f"its {record['kind']} is about other arguments"
+            if record["tool"] != proposed["tool"]:
+                yield f"its {record['kind']} is about another tool"
             if record.get("decision") != "none" and record["policy_sha256"] != started["policy_sha256"]:
                 yield f"its {record['kind']} is of another policy"
 

@@ -57,6 +57,8 @@ def filled(kind: str, fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Return `fields`, and plain values for what a record of that kind must have besides."""
     table = RECORDS.get(kind, {})
     made = {name: _plain_value(word) for name, word in table.items() if not name.endswith("?")}
+    if kind == "decision" and fields.get("decision") != "none":  # what was judged has parts, and may do something
+        made |= {"facet_count": 1, "effects": _PLAIN["effects"]}
     if "policy_sha256?" in table and fields.get("decision") != "none":  # what was judged was judged by some policy
         made["policy_sha256"] = DIGEST
     return made | dict(fields)

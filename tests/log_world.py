@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from log_auditor import Audit, Call
 
@@ -127,12 +127,12 @@ class World:
         interrupt: Interrupt | None = None,
         redactor: Redactor = REDACTOR,
         policy_text: bytes = b"",
-        **seams: Callable[..., object],
+        **seams: Any,
     ) -> None:
         """`seams` are those of ActionLog.open: clock, monotonic_ns, write, sync."""
         self.path, self.work = os.path.join(folder, "log.jsonl"), os.path.join(folder, "work")
         os.makedirs(self.work, exist_ok=True)
-        self.log = ActionLog.open(self.path, redactor=redactor, **seams)  # type: ignore[arg-type]
+        self.log = ActionLog.open(self.path, redactor=redactor, **seams)
         writing = WriteFileTool(Workspace(self.work, home=folder), images=BeforeImages(os.path.join(folder, "images")))
         self.agent = Agent(
             model=Playing(script),
@@ -188,7 +188,7 @@ ANSWERS = ("y", "n: not now", edit("another thing"), "y")
 """To the questions of EVENTFUL."""
 
 
-def eventful(folder: str, *, body: Body = nothing_more, **seams: Callable[..., object]) -> World:
+def eventful(folder: str, *, body: Body = nothing_more, **seams: Any) -> World:
     """Return a world in which EVENTFUL is about to be played."""
     return World(folder, EVENTFUL, approver=ScriptedAnswers(ANSWERS), body=body, **seams)
 

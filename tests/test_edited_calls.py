@@ -11,6 +11,8 @@ from test_agent import DONE, Scene, answering, call, reply
 from harness.action_log import read_log
 from harness.answers import MAX_EDITS
 from harness.approval import Answer, Approval, ScriptedAnswers
+from harness.errors import GateError
+from harness.limits import Limits
 from harness.log_check import verify
 from harness.log_order import LogRecord
 from harness.messages import StopReason
@@ -31,6 +33,7 @@ def records(path: str, *kinds: str) -> list[LogRecord]:
 
 
 def rebuilt_as_lived(scene: Scene, path: str) -> bool:
+    assert scene.session is not None
     return list(rebuilt(read_log(path)).messages) == list(scene.session.messages[1:])
 
 
@@ -106,3 +109,55 @@ def test_arguments_that_are_no_text_are_no_edit(path: str, arguments: object) ->
     odd = Approval(answer=Answer.EDIT, by="script", arguments=arguments)  # type: ignore[arg-type]
     scene = Scene(path, reply(call(1, "asked")), DONE, approver=answering(lambda: odd))
     assert (scene.play().stop, scene.ran) == (StopReason.GATE_ERROR, [])
+
+
+def test_time_that_is_over_after_an_edit_leaves_a_whole_log(path: str) -> None:
+    """The call that was wanted does not run, and has an end of its own."""
+    times = iter([0.0] * 30)
+    asked: list[float] = []
+
+    def slow() -> object:
+        asked.append(1.0)
+        return Approval(answer=Answer.EDIT, by="script", arguments='{"do": "new"}')
+
+    scene = Scene(
+        path,
+        reply(call(1, "asked", "old"), call(2, "free")),
+        DONE,
+        approver=answering(slow),
+        limits=Limits(max_seconds=5),
+        monotonic=lambda: 10.0 if asked else next(times),
+    )
+    assert (scene.play().stop, scene.ran) == (StopReason.LIMIT, [])
+    ends = [(one["call"], one["status"]) for one in records(path, "outcome")]
+    assert ends == [(1, "denied"), (3, "not_run"), (2, "not_run")]
+    assert rebuilt_as_lived(scene, path)
+
+
+@pytest.mark.parametrize("failing", ["a gate error", "a bug", "Ctrl-C at the second question"])
+def test_a_fault_after_an_edit_leaves_a_conversation_that_can_be_resumed(path: str, failing: str) -> None:
+    faults = {
+        "a gate error": GateError("no"),
+        "a bug": RuntimeError("x"),
+        "Ctrl-C at the second question": KeyboardInterrupt(),
+    }
+    answers = iter([Approval(answer=Answer.EDIT, by="script", arguments='{"do": "new"}')])
+
+    def asked() -> object:
+        answer = next(answers, None)
+        if answer is None:
+            raise faults[failing]
+        return answer
+
+    scene = Scene(path, reply(call(1, "asked", "old"), call(2, "free")), DONE, approver=answering(asked))
+    scene.play()
+    assert scene.ran == []
+    assert verify(path).broken_line is None
+    assert rebuilt_as_lived(scene, path)
+
+
+def test_long_arguments_of_an_edit_read_alike_after_a_way_through_the_log(path: str) -> None:
+    scene = Scene(path, reply(call(1, "asked")), DONE, approver=ScriptedAnswers([edit("x" * 70_000), "n"]))
+    scene.play()
+    assert scene.results()[0].startswith('[At the question this call was changed into: {"do": "xxx')
+    assert rebuilt_as_lived(scene, path)

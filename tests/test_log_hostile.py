@@ -382,7 +382,10 @@ def _steps(chance: random.Random, *, spoil: float) -> list[Step]:
     ]  # fmt: skip
     kinds: list[tuple[str, dict[str, Any]]] = [("session_started", {})]
     for number in range(1, 4):
-        kinds += [(kind, {**more, "call": number}) for kind, more in calls]
+        tool = chance.choice(list(HOSTILE.values()))
+        for kind, more in calls:
+            of_tool = {"tool": tool} if "tool" in RECORDS[kind] else {}
+            kinds.append((kind, {**more, **of_tool, "call": number}))
     kinds += [(kind, {}) for kind in RECORDS if kind not in dict(calls) and not kind.startswith("session_")]
     kinds.append(("session_ended", {}))
     for kind, more in kinds:

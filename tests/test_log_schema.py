@@ -90,7 +90,7 @@ EXTRA_FIELD = "which its kind does not have"
     ("made", "words"),
     [
         (record("user_message", {"kind": "other"}), "is of the unknown kind 'other'"),
-        (record("user_message", {"kind": None}), "is of the unknown kind None"),
+        (record("user_message", {"kind": None}), "is of a kind that is no text"),
         (without("user_message", "text"), "lacks the field text"),
         (without("intent", "policy_sha256"), "lacks the field policy_sha256"),
         (without("outcome", "session"), "lacks the field session"),

@@ -93,6 +93,13 @@ def test_a_mark_is_never_written_in_the_place_of_its_secret(place: Place) -> Non
     assert f"password = {SECRET}\nport = 1" in (place.root / "settings.ini").read_text()
 
 
+def test_a_mark_that_is_spelled_with_escapes_is_a_mark(place: Place) -> None:
+    content = json.dumps({"path": "settings.ini", "content": place.mark}).replace(":known:", "\\u003aknown\\u003a")
+    place.play(READ, reply(ToolCall(id="c2", name="write_file", arguments=content)), DONE)
+    assert "stands for a secret" in place.results()[1]
+    assert SECRET in (place.root / "settings.ini").read_text()
+
+
 def test_lines_around_a_secret_can_be_edited(place: Place) -> None:
     change = {"path": "settings.ini", "edits": [{"old_string": "port = 1", "new_string": "port = 2"}]}
     place.play(READ, calling(2, "edit_file", change), DONE)
