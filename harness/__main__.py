@@ -6,7 +6,7 @@ import sys
 if __name__ == "__main__" and not sys.flags.safe_path and not __file__.startswith(f"{sys.path[0]}/"):
     del sys.path[0]
 
-from harness.cli.main import main
+from harness.cli.main import program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
 
 from harness.actions import JsonValue
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 LogRecord: TypeAlias = Mapping[str, JsonValue]
 

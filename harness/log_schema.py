@@ -7,9 +7,12 @@ be null; a name that ends in `?` may be missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
 
 from harness.actions import JsonValue
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 VERSION = 1
 """`v` of every record. A field that is added, renamed or given another meaning makes a new version."""

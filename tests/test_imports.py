@@ -21,6 +21,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # that nothing imports upward. DESIGN.md of the project says why the layers are these.
 LAYERS = {
     "version": "",
+    "exhaustive": "",
     "record": "",
     "messages": "record",
     "errors": "messages",
@@ -29,7 +30,7 @@ LAYERS = {
     "toml_lines": "",
     "interrupt": "",
     "limits": "record",
-    "actions": "messages record",
+    "actions": "exhaustive messages record",
     "matchers": "record",
     "programs": "actions record",
     "shell": "actions programs record visible",

@@ -6,7 +6,6 @@ import math
 import os
 import time
 from collections.abc import Mapping
-from typing import TextIO
 
 from harness.cli.trace import Line, Tone, Tracer
 from harness.log_order import LogRecord
@@ -14,6 +13,8 @@ from harness.visible import visible, visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
+    from typing import TextIO
+
     from harness.redaction import Redactor
     from harness.redaction.stream import RedactedStream
 

@@ -12,12 +12,45 @@ TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
+    from typing import NoReturn
 
+LIGHT = ("--version", "policy", "audit", "schema", "config", "sessions")
+"""Commands that end in some milliseconds: collecting garbage, and taking the interpreter down, would be a third of it."""
 COMMANDS = ("run", "demo", "policy", "audit", "undo", "doctor", "config", "sessions", "schema")
 
 
+def program() -> NoReturn:
+    """Be the `harness` command: run `main`, and leave with its exit code.
+
+    What a light command leaves behind is memory, which goes with the process: what was written is flushed, and the process
+    ends at once. The others are taken down in order: they have threads, and things to close.
+    """
+    light = bool(sys.argv[1:]) and sys.argv[1] in LIGHT
+    if light:
+        import gc
+
+        gc.disable()
+    code = main()
+    if light:
+        import os
+
+        if _flushed():
+            os._exit(code)
+    sys.exit(code)
+
+
+def _flushed() -> bool:
+    """Bring out what was written; say whether it is out. What could not be brought out, `main` has said."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        return False
+    return True
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program with `argv` (the process's own where it is None) and return its exit code.
+    """Do what `argv` (the process's own where it is None) asks, and return the exit code.
 
     An expected failure is one line on stderr; an unexpected one is a line, and a traceback with HARNESS_DEBUG set.
     """
@@ -108,9 +141,6 @@ def _function_of(command: str) -> Callable[[Namespace, Mapping[str, str]], int]:
         case "demo":
             from harness.cli.demo import demo_command as run
         case "policy":
-            import gc
-
-            gc.disable()  # it ends in some milliseconds; collecting would take a tenth of them
             from harness.cli.policy import policy_command as run
         case "audit":
             from harness.cli.audit import audit_command as run
