@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.errors import LogError
+from harness.log_lines import last_line, log_lines
 from harness.log_order import Ledger, LogRecord
 from harness.log_schema import MAX_RECORD_BYTES, RECORDS, VERSION
 
@@ -254,23 +255,12 @@ def _continue_from(descriptor: int, path: str) -> tuple[int, str]:
     size = os.fstat(descriptor).st_size
     if size == 0:
         return 0, NO_PREVIOUS
-    line = _last_line(descriptor, size)
+    line = last_line(descriptor, size)
     record = parse_line(line) if line is not None else None
     seq = record["seq"] if record is not None and is_number(record["v"], VERSION) else None
     if line is None or not isinstance(seq, int) or isinstance(seq, bool):
         raise LogError(f"the action log does not end in a whole record; start another file: {path}")
     return seq + 1, hashlib.sha256(line).hexdigest()
-
-
-def _last_line(descriptor: int, size: int) -> bytes | None:
-    """Return the last line without its newline, or None if the file does not end in one."""
-    tail = b""
-    position = size
-    while position > 0 and tail.count(b"\n") < 2:
-        step = min(65_536, position)
-        position -= step
-        tail = os.pread(descriptor, step, position) + tail
-    return tail[:-1].rpartition(b"\n")[2] if tail.endswith(b"\n") else None
 
 
 def _sync_folder(path: str) -> None:
@@ -315,20 +305,6 @@ def read_log(path: str) -> Iterator[LogRecord]:
         if record is None:
             return
         yield record
-
-
-def log_lines(path: str) -> Iterator[tuple[bytes, bool]]:
-    """Yield each line without its newline, and whether it had one."""
-    import stat
-
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise LogError(f"the action log cannot be read: {path}: not a regular file")
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            for line in file:
-                yield line.removesuffix(b"\n"), line.endswith(b"\n")
-    except OSError as error:
-        raise LogError(f"the action log cannot be read: {path}: {error.strerror}") from None
 
 
 def is_number(value: JsonValue, wanted: int) -> bool:

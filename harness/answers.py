@@ -110,14 +110,22 @@ class Answers:
             action = self._registry.prepare(call)
         except ToolError as error:
             return error
-        # As they were parsed: in the raw text, a mark could be spelled with escapes.
-        mark = self._log.redactor.issued(json.dumps(dict(action.arguments), ensure_ascii=False))
+        mark = self._mark_in(action)
         if not mark:
             return action
         return ToolError(
             f"The arguments hold {mark}, which stands for a secret that was not shown to you; it would be written in "
             "the secret's place. Leave that part of the file as it is: change the lines around it with edit_file."
         )
+
+    def _mark_in(self, action: Action) -> str:
+        """Return a mark of this session's that the arguments hold, if there is one: as they were parsed, since in the raw text
+        it could be spelled with escapes.
+        """
+        issued, raw = self._log.redactor.issued, action.call.arguments
+        if "\\u" not in raw:
+            return issued(raw)
+        return issued(json.dumps(dict(action.arguments), ensure_ascii=False))
 
     def _run_call(self, index: int, proposal: Proposal, action: Action | ToolError) -> RunResult | None:
         run = self._run

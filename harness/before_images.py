@@ -28,7 +28,8 @@ class BeforeImages:
         Raises OSError; then it is not to be counted on.
         """
         digest = hashlib.sha256(data).hexdigest()
-        if self.get(digest) == data:
+        # INVARIANT: touched before it is looked at: `audit prune` removes none that is younger than a day.
+        if self._touch(digest) and self.get(digest) == data:
             return digest
         folder = os.path.dirname(self.path_of(digest))
         fresh = not os.path.isdir(folder)
@@ -57,6 +58,14 @@ class BeforeImages:
         except OSError:
             return None
         return data if hashlib.sha256(data).hexdigest() == sha256 else None
+
+    def _touch(self, digest: str) -> bool:
+        """Say that what is kept under this digest is needed from now on; return whether there is such a file."""
+        try:
+            os.utime(self.path_of(digest), follow_symlinks=False)
+        except OSError:
+            return False
+        return True
 
     def path_of(self, digest: str) -> str:
         """Return the path of the file that holds the content with this SHA-256 (64 hex digits), if it is kept."""

@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import stat
-from collections.abc import Callable, Iterator, Mapping
-from typing import BinaryIO
+from collections.abc import Callable, Mapping
 
 from harness.action_log import NO_PREVIOUS, is_number, parse_line
 from harness.actions import JsonValue
-from harness.errors import LogError
+from harness.log_lines import first_line, raw_lines
 from harness.log_order import Ledger, LogRecord
 from harness.log_schema import MAX_RECORD_BYTES, VERSION
 from harness.log_schema import problem as schema_problem
 from harness.record import Record
-
-_BUFFER_BYTES = 1 << 20
 
 _decode = json.JSONDecoder().raw_decode
 
@@ -72,40 +67,17 @@ def verify(path: str, head: str | None = None, noted: Mapping[int, frozenset[str
     kept elsewhere), nor that the harness was honest.
     """
     reading = _Reading(head, noted or {})
-    try:
-        with _opened(path) as file:
-            for line in _lines(file):
-                if not reading.take(line):
-                    break
-    except OSError as error:
-        raise LogError(f"the action log cannot be read: {path}: {error.strerror}") from None
+    for line in raw_lines(path):
+        if not reading.take(line):
+            break
     return reading.verification()
 
 
 def first_session(path: str) -> str:
     """Return the session of the first record, or nothing where that is no record. Raises LogError if it cannot be read."""
-    try:
-        with _opened(path) as file:
-            record = parse_line(file.readline(MAX_RECORD_BYTES).removesuffix(b"\n"))
-    except OSError as error:
-        raise LogError(f"the action log cannot be read: {path}: {error.strerror}") from None
+    record = parse_line(first_line(path))
     session = record["session"] if record is not None else ""
     return session if isinstance(session, str) else ""
-
-
-def _opened(path: str) -> BinaryIO:
-    """Open a log. Raises OSError, and LogError for what is no regular file."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return open(descriptor, "rb", buffering=_BUFFER_BYTES)
-    os.close(descriptor)
-    raise LogError(f"the action log cannot be read: {path}: not a regular file")
-
-
-def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """Yield each line with its newline; of one that is too long, its beginning."""
-    while line := file.readline(MAX_RECORD_BYTES + 1):
-        yield line
 
 
 class _Reading:

@@ -8,8 +8,9 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from harness.action_log import NO_PREVIOUS, is_number, log_lines, parse_line
+from harness.action_log import NO_PREVIOUS, is_number, parse_line
 from harness.actions import JsonValue
+from harness.log_lines import log_lines
 from harness.log_schema import RECORDS, VERSION, json_schema, problem
 
 MAX_RECORDS = 20_000

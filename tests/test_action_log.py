@@ -24,8 +24,8 @@ from harness.actions import JsonValue
 from harness.errors import LogError
 from harness.log_check import Verification, verify
 from harness.log_order import LogRecord
-from harness.redaction import MIN_SECRET_CHARACTERS, is_redacted
-from harness.redaction.forms import is_ordinary
+from harness.redaction import is_redacted
+from harness.redaction.forms import MIN_SECRET_CHARACTERS, is_ordinary
 
 START: Step = ("session_started", {})
 PROPOSED: Step = ("call_proposed", {"call": 1})

@@ -160,6 +160,27 @@ def test_the_rest_of_one_session_is_forgotten_once_told() -> None:
     assert list(joiner.rest()) == []
 
 
+class Counted(str):
+    """A name that counts how often names are compared."""
+
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Counted.compared += 1
+        return str.__eq__(self, str(other))
+
+
+def test_the_work_for_open_ends_grows_with_the_sessions_and_not_with_their_square() -> None:
+    count = 400
+    names = [Counted(f"{number:012x}") for number in range(count)]
+    made = [record(kind, session=name) for name in names for kind in ("session_started", "intent")]
+    made += [record("session_ended", session=name) for name in names[: count // 2]]
+    Counted.compared = 0
+    assert len(list(open_ends("log", made))) == count + count // 2
+    assert Counted.compared <= 20 * count
+
+
 # questions
 
 

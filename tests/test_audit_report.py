@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import re
 import shutil
@@ -12,7 +13,7 @@ import tracemalloc
 from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from forged_logs import DIGEST, Step, decided, done, ended, intended, lines_of, one_call, proposed, started, write
@@ -20,13 +21,16 @@ from forged_logs import DIGEST, Step, decided, done, ended, intended, lines_of, 
 from harness.actions import JsonValue
 from harness.audit.instants import finite, in_words, nanoseconds, seconds_between, whole
 from harness.audit.report import CHARACTERS, TIMELINE_CALLS, report
-from harness.audit.report.logs import LogStanding, Soundness, soundness
+from harness.audit.report.logs import looked_at
+from harness.audit.report.charts import tick_words
 from harness.audit.report.style import STYLE, content_policy
 from harness.cli.audit.logs import ChosenLogs
 from harness.cli.audit.view_file import write_view
 from harness.cli.state import State
 from harness.errors import UsageError
-from harness.log_check import Verification, verify
+from harness.heads import HeadsFile, KnownHead
+from harness.log_check import Verification
+from harness.log_findings import Noted, evidence_of, findings_of, judged
 from harness.log_schema import RECORDS, json_schema
 from harness.models.scripted import Reply, call, replies
 from harness.record import replace
@@ -104,7 +108,7 @@ class Page(HTMLParser):
 
 def page_of(*paths: Path, full: bool = False, title: str = "", session: str = "") -> str:
     logs = ChosenLogs([str(path) for path in paths], session)
-    standing = [LogStanding(path=str(path), found=verify(str(path))) for path in paths]
+    standing = [judged(str(path), HeadsFile("")) for path in paths]
     return "".join(report(logs, standing, title=title, only=session, full=full))
 
 
@@ -146,7 +150,7 @@ def test_the_page_tells_a_run(ran: Program, tmp_path: Path) -> None:
         "None: every call that was begun has an end",
         "WHOLE",
         str(ran.logs()[0]),
-        "the head is the one noted when the log was closed",
+        "The head is the one that was noted when the log was closed",
         "Refused (1)",
         "touch x",
         "default for bash",
@@ -323,7 +327,7 @@ def test_each_standing_is_told_and_what_is_alarming_comes_first(tmp_path: Path) 
         "?? 1 call ran, and nothing in the log allows it",
         "? 1 call begun, end not known",
         "# 1 call blocked",
-        "! 1 approval by a person came in under a second",
+        "! 1 answer by a person came in under a second: hardly read; 1 of them yes",
         "BROKEN: 1 of 1 log did not verify",
         "! 1 session never said that it ended",
     ):
@@ -341,6 +345,57 @@ def test_each_standing_is_told_and_what_is_alarming_comes_first(tmp_path: Path) 
     assert told.count("! under 1 s") == 2  # in the list and in the time line; not for the script, nor for nobody
     bar = next(svg for svg in re.findall(r"<svg class=\"bar\".*?</svg>", page_of(tmp_path / "log.jsonl")))
     assert "1 ran without a human, 2 ran after a yes, 2 refused, 1 blocked" in bar
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.0, ("0 s", "", "", "", "", "")),
+        (0.1, ("0 s", "0.02 s", "0.04 s", "0.06 s", "0.08 s", "0.10 s")),
+        (50.0, ("0 s", "10 s", "20 s", "30 s", "40 s", "50 s")),
+        (11.0, ("0 s", "2.2 s", "4.4 s", "6.6 s", "8.8 s", "11 s")),
+        (1e-9, ("0 s", *("0.000000000 s",) * 2, *("0.000000001 s",) * 3)),
+    ],
+)
+def test_no_two_marks_of_a_time_line_are_called_alike(seconds: float, words: tuple[str, ...]) -> None:
+    assert tick_words(seconds) == words
+
+
+@pytest.mark.forges_logs
+def test_what_failed_is_striped_however_narrow_it_is_drawn(tmp_path: Path) -> None:
+    steps = [started()]
+    for number in range(1, 31):
+        steps += [proposed(number), decided(number), intended(number), done(number, status="failed", **{"exit_code": 1})]
+    html = page_of(write(tmp_path / "log.jsonl", lines_of([*steps, ended()])))
+    check_harmless(html)
+    chart = html[html.index('<svg class="chart"') :]
+    chart = chart[: chart.index("</svg>")]
+    filled = re.findall(r'<rect (x="[^"]*" y="[^"]*" width="[^"]*" height="[^"]*") class="f-unasked"', chart)
+    striped = re.findall(r'<rect (x="[^"]*" y="[^"]*" width="[^"]*" height="[^"]*") fill="url\(#p-failed\)"', chart)
+    assert filled == striped
+    assert len(filled) > 1
+
+
+@pytest.mark.forges_logs
+@pytest.mark.parametrize(("answers", "green"), [(["yes", "yes", "yes"], False), (["yes", "yes"], True)])
+def test_a_burst_stands_out_and_is_marked(tmp_path: Path, answers: list[str], green: bool) -> None:
+    steps = [started()]
+    for number, answer in enumerate(answers, start=1):
+        steps += [proposed(number), decided(number, "confirm"), *asked(number, answer, 2.0), intended(number), done(number)]
+    told = " ".join(Page(page_of(write(tmp_path / "log.jsonl", lines_of([*steps, ended()])))).text.split())
+    assert ("Nothing stands out" in told) is green
+    assert told.count("! burst") == (0 if green else 3)
+    assert ("! 3 approvals by a person came in bursts" in told) is not green
+    assert ("But 1 log had no head to compare with" in told) is green
+
+
+@pytest.mark.forges_logs
+def test_a_stop_is_not_said_to_have_let_the_run_go_on(tmp_path: Path) -> None:
+    steps = [started(), proposed(1), decided(1, "confirm"), *asked(1, "stop", 5.0), refused(1)]
+    log = write(tmp_path / "log.jsonl", lines_of([*steps, ended(stop="interrupted")]))
+    told = " ".join(Page(page_of(log)).text.split())
+    assert "the run went on" not in told
+    assert "1 of them by a stop, which ended the run" in told
 
 
 @pytest.mark.forges_logs
@@ -393,35 +448,41 @@ def test_a_broken_log_is_said_first_and_what_could_not_be_read_is_said(program: 
     assert done_.code == 1
     assert "BROKEN" in done_.err
     told = " ".join(Page(done_.out).text.split())
-    assert "Line 7 is not a record" in told
+    assert "BROKEN at line 7" in told
+    assert "it is not a record" in told
     assert "Line 7 is no record: from there on this log is LEFT OUT" in told
 
 
 @pytest.mark.parametrize(
-    ("found", "noted", "state", "words"),
+    ("found", "known", "state", "words"),
     [
-        pytest.param({}, {}, Soundness.NO_HEAD, "No head was noted", id="no head"),
-        pytest.param({}, {"head": "h", "closed": True}, Soundness.WHOLE, "noted when the log was closed", id="whole"),
-        pytest.param({}, {"head": "h"}, Soundness.NO_HEAD, "Its head is the one that was noted last", id="open head"),
-        pytest.param({"passed_head": True}, {"head": "g"}, Soundness.NO_HEAD, "unseen", id="went on"),
+        pytest.param({}, None, "NO HEAD", "No head to compare with", id="no head"),
+        pytest.param({}, {"records": 5, "head": "h"}, "WHOLE", "noted when the log was closed", id="whole"),
+        pytest.param({}, {"records": 5, "head": "h", "closed": False}, "NO HEAD", "The log went on", id="open head"),
+        pytest.param({}, {"records": 4, "head": "g"}, "ADDED: 1 records from line 5", "anyone may have", id="went on"),
+        pytest.param({"missed": 9}, {"records": 9, "head": "g"}, "BROKEN", "a tail is missing", id="cut"),
+        pytest.param({"missed": 3}, {"records": 3, "head": "g"}, "BROKEN", "it was rewritten", id="other log"),
         pytest.param(
-            {"passed_head": False}, {"head": "g"}, Soundness.BROKEN, "cut, rewritten or replaced", id="other log"
+            {"broken_line": 4, "problem": "is bad"}, None, "BROKEN", "at line 4 (byte 0): it is bad", id="broken"
         ),
-        pytest.param({"missed": 3}, {"head": "h"}, Soundness.BROKEN, "cut, rewritten or replaced", id="missed a note"),
-        pytest.param({"broken_line": 4, "problem": "is bad"}, {}, Soundness.BROKEN, "Line 4 is bad", id="broken"),
-        pytest.param({"torn": True, "torn_bytes": 9}, {}, Soundness.OPEN, "torn (9 bytes", id="torn"),
-        pytest.param({"unknown_calls": ("1",)}, {}, Soundness.OPEN, "1 calls were begun", id="unknown"),
-        pytest.param({"records": 0}, {}, Soundness.OPEN, "nothing was proved", id="empty"),
+        pytest.param({"torn": True, "torn_bytes": 9}, None, "OPEN", "torn (9 bytes", id="torn"),
+        pytest.param({"unknown_calls": ("s:1",)}, None, "OPEN", "call 1 was begun", id="unknown"),
+        pytest.param({"records": 0}, None, "OPEN", "nothing was proved", id="empty"),
     ],
 )
-def test_how_a_log_stands(found: dict[str, object], noted: dict[str, object], state: Soundness, words: str) -> None:
-    base = Verification(records=5, head="h", passed_head=bool(noted))
-    verification = replace(base, **found)
-    log = LogStanding(
-        path="x", found=verification, noted_head=str(noted.get("head", "")), is_closed=bool(noted.get("closed"))
-    )
-    assert soundness(log)[0] is state
-    assert words in soundness(log)[1]
+def test_the_page_says_of_a_log_what_the_judge_does(
+    found: dict[str, object], known: dict[str, Any] | None, state: str, words: str
+) -> None:
+    noted = None
+    if known is not None:
+        noted = Noted(known=KnownHead(**known, noted={known["records"]: frozenset((known["head"],))}))
+    verification = replace(Verification(records=5, head="h"), **found)
+    findings = findings_of("x", evidence_of(noted, None, None), verification)
+    told = "".join(looked_at([findings], {"x": 7}, []))
+    assert state in told
+    assert words in told
+    assert "Line 7 is no record: from there on this log is LEFT OUT" in told
+    assert all(html.escape(one) in told for one in (*findings.lines, findings.proved, findings.not_proved))
 
 
 @pytest.mark.forges_logs
@@ -491,7 +552,7 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
         steps = [step for number in range(1, count + 1) for step in one_call(number, "x" * 500)]
         path = write(tmp_path / f"{count}.jsonl", lines_of([started(), *steps, ended()]))
         logs = ChosenLogs([str(path)])
-        standing = [LogStanding(path=str(path), found=verify(str(path)))]
+        standing = [judged(str(path), HeadsFile(""))]
         del steps
         tracemalloc.start()
         for _ in report(logs, standing, full=True):

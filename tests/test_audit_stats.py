@@ -50,8 +50,8 @@ def told(program: Program, *words: str) -> tuple[dict[str, Row], dict[str, Row],
     done = program.run("audit", "stats", *words, "--json")
     assert (done.code, "Traceback" in done.err) == (0, False), done.err
     rows = [json.loads(line) for line in done.out.splitlines()]
-    rules = {row["by"].partition(" (")[0]: row for row in rows if row["type"] == "rule"}
-    return rules, {row["tool"]: row for row in rows if row["type"] == "tool"}, rows[-1]
+    rules = {row["by"].partition(" (")[0]: row for row in rows if row["row"] == "rule"}
+    return rules, {row["tool"]: row for row in rows if row["row"] == "tool"}, rows[-1]
 
 
 def test_a_row_for_each_rule_says_what_it_decided_and_what_people_answered(program: Program, log: Path) -> None:
@@ -60,8 +60,8 @@ def test_a_row_for_each_rule_says_what_it_decided_and_what_people_answered(progr
     assert {name: default[name] for name in ("calls", "auto", "asked", "denied", "blocked")} == {
         "calls": 5, "auto": 0, "asked": 5, "denied": 0, "blocked": 0,
     }  # fmt: skip
-    assert {name: default[name] for name in ("yes", "no", "nobody", "stop", "edit", "open")} == {
-        "yes": 3, "no": 1, "nobody": 1, "stop": 0, "edit": 0, "open": 0,
+    assert {name: default[name] for name in ("yes", "no", "nobody", "stop", "edit", "unanswered")} == {
+        "yes": 3, "no": 1, "nobody": 1, "stop": 0, "edit": 0, "unanswered": 0,
     }  # fmt: skip
     # Only a person's answers are timed: 0.5, 3 and 9 seconds; a yes in half a second was hardly read.
     assert (default["wait_median"], default["wait_p90"], default["quick_yes"]) == (3.0, 9.0, 1)

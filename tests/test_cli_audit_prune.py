@@ -24,9 +24,10 @@ from harness.cli.audit.prune import prune_command
 from harness.cli.audit.recover import recover_command
 from harness.cli.audit.verify import verify_command
 from harness.cli.flags import parser_for
-from harness.cli.heads import append_note, notes_in
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
+from harness.heads import notes_in
+from harness.heads_writing import append_note
 from harness.log_check import verify
 
 pytestmark = pytest.mark.forges_logs
@@ -335,7 +336,8 @@ def test_a_torn_log_is_cut_back_and_says_so(audit: Audit) -> None:
     found = verify(str(path))
     assert (found.problem, found.torn, found.open_sessions) == ("", False, ("0123456789ab",))
     assert audit.run("verify", path)[0] == 3  # what was open stays open
-    assert [note.closed for note in notes_in(audit.state.heads)] == [True]
+    *before, last = [note.closed for note in notes_in(audit.state.heads)]
+    assert (last, any(before)) == (True, False)
     ActionLog.open(str(path)).close()  # and it can be continued
 
 

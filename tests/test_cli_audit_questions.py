@@ -168,7 +168,7 @@ def test_each_question_with_its_answer_and_who_gave_it(program: Program) -> None
         (2, "bash", "no", "person", "ann", 2.5),
         (4, "write_file", "yes", "person", "ann", 0.4),
     ]
-    assert [(r["under_one_second"], r["words"], r["line"], r["source"]) for r in found] == [
+    assert [(r["quick"], r["words"], r["line"], r["source"]) for r in found] == [
         (False, "", 6, "default"),
         (False, "not there", 8, "default"),
         (True, "", 6, "default"),
@@ -181,7 +181,7 @@ def test_each_question_with_its_answer_and_who_gave_it(program: Program) -> None
     )
     assert text[1].endswith('no by person (ann), 2.5 s "not there"')
     assert text[2].endswith("yes by person (ann), 0.4 s  under 1 s")
-    assert text[3] == "3 asked: 2 yes, 1 no, 0 nobody; median wait 2.5 s; 1 under 1 s"
+    assert text[3] == "3 asked: 2 yes, 1 no, 0 nobody; median wait 2.5 s; 1 under 1 s (1 of them yes)"
 
 
 def test_a_burst_is_three_times_yes_within_ten_seconds(program: Program) -> None:
@@ -197,7 +197,7 @@ def test_a_burst_is_three_times_yes_within_ten_seconds(program: Program) -> None
     ("approver", "said", "counts"),
     [
         pytest.param(deny_all, "nobody was there to answer", {"nobody": 1, "yes": 0}, id="nobody"),
-        pytest.param(ScriptedAnswers(["y"]), "yes by script, 0.0 s", {"yes": 1, "under_one_second": 0}, id="a script"),
+        pytest.param(ScriptedAnswers(["y"]), "yes by script, 0.0 s", {"yes": 1, "quick": 0}, id="a script"),
     ],
 )
 def test_a_quick_answer_is_only_said_of_people(
@@ -207,6 +207,62 @@ def test_a_quick_answer_is_only_said_of_people(
     assert lines(program, "approvals")[0].endswith(said)
     (total,) = only(program, "approvals", "counts")
     assert counts.items() <= total.items()
+
+
+def answered(call: int, answer: str, by: str, seconds: JsonValue) -> tuple[Step, ...]:
+    judged, ran = decided(call, "confirm"), () if answer != "yes" else (intended(call), done(call))
+    if answer != "yes":
+        ran = (done(call, status="denied", **{"exit_code": None}),)
+    shown: dict[str, JsonValue] = {"call": call, "shown_sha256": DIGEST}
+    said: dict[str, JsonValue] = {"call": call, "answer": answer, "by": by, "seconds": seconds, "words": ""}
+    return proposed(call), judged, ("approval_asked", shown), ("approval_answered", said), *ran
+
+
+@pytest.mark.forges_logs
+@pytest.mark.parametrize(
+    ("answers", "quick", "quick_yes", "bursts", "median"),
+    [
+        pytest.param([("yes", "alice", 0.2), ("yes", "person", 0.2), ("no", "person", 0.2)], 3, 2, 0, 0.2, id="a name"),
+        pytest.param([("yes", "script", 0.0), ("nobody", "nobody", 0.0)], 0, 0, 0, None, id="no person"),
+        pytest.param([("no", "nobody", 0.1), ("yes", "", 0.1)], 0, 0, 0, None, id="nobody said no, and one unsaid"),
+        pytest.param([("stop", "person", 0.5), ("edit", "person", 9.0)], 1, 0, 0, 0.5, id="the median is one of them"),
+        pytest.param([("yes", "person", 1.0)] * 3, 0, 0, 3, 1.0, id="a burst"),
+        pytest.param([("yes", "person", "0.2"), ("yes", "person", None)], 0, 0, 0, None, id="no time"),
+        pytest.param([("yes", 7, 0.25)], 1, 1, 0, 0.25, id="a number for a name"),
+    ],
+)
+def test_every_answer_counts_alike_in_every_question(
+    program: Program,
+    answers: list[tuple[str, str, JsonValue]],
+    quick: int,
+    quick_yes: int,
+    bursts: int,
+    median: float | None,
+) -> None:
+    """One log: what is a person, quick, a burst, and the median, as `approvals`, `stats` and `report` say it."""
+    steps = [step for call, one in enumerate(answers, start=1) for step in answered(call, *one)]
+    log = str(write(program.home / "log.jsonl", lines_of((started(), *steps, ended()))))
+    (counts,) = only(program, "approvals", "counts", log)
+    assert (counts["quick"], counts["quick_yes"], counts["in_bursts"], counts["wait_median"]) == (
+        quick, quick_yes, bursts, median,
+    )  # fmt: skip
+    for words in ((), ("--sql",)):
+        done = program.run("audit", "stats", log, "--json", *words)
+        if words and "needs DuckDB" in done.err:
+            continue
+        (rule,) = [row for row in rows(done) if row.get("row") == "rule" and row["asked"]]
+        assert (rule["quick"], rule["quick_yes"], rule["wait_median"]) == (quick, quick_yes, median)
+        assert {name: counts[name] for name in ("yes", "no", "stop", "edit", "nobody")} == {
+            name: rule[name] for name in ("yes", "no", "stop", "edit", "nobody")
+        }
+    page = program.run("audit", "report", log, "-o", "-").out
+    said = re.search(r"! (\d+) answers?</strong> by a person came in under a second: hardly read; (\d+) of them", page)
+    assert (int(said[1]), int(said[2])) == (quick, quick_yes) if said else (quick, quick_yes) == (0, 0)
+    burst = re.search(r"! (\d+) approvals?</strong> by a person came in bursts", page)
+    assert (int(burst[1]) if burst else 0) == bursts
+    waited = re.search(r"median wait ([0-9.]+) s", page)
+    assert (float(waited[1]) if waited else None) == median
+    assert page.count("! under 1 s</span>") >= quick
 
 
 def test_an_edited_call_names_the_other_one(program: Program) -> None:
@@ -239,6 +295,7 @@ def test_a_question_without_an_answer(program: Program) -> None:
     place = next(n for n, line in enumerate(text) if '"kind":"approval_asked"' in line)
     cut = program.home / "cut.jsonl"
     cut.write_text("".join(text[: place + 1]))
+    os.unlink(State.of(program.environment).heads)
     assert "asked, no answer recorded: the log ends there" in lines(program, "approvals", str(cut))[0]
     assert "asked, no answer recorded; the log ends before it was begun" in "\n".join(lines(program, "show", str(cut)))
 
@@ -301,8 +358,9 @@ def test_calls_whose_turn_never_came_are_counted(program: Program) -> None:
 
 
 def crashed(program: Program, *calls: ToolCall) -> Path:
-    """Return a copy of a log that ends with the first intent."""
+    """Return a copy of a log that ends with the first intent, of which no head was noted."""
     text = work(program, *calls).read_text().splitlines(keepends=True)
+    os.unlink(State.of(program.environment).heads)
     place = next(n for n, line in enumerate(text) if '"kind":"intent"' in line)
     copy = program.home / "crashed.jsonl"
     copy.write_text("".join(text[: place + 1]))
@@ -338,6 +396,56 @@ def test_a_log_in_use_may_simply_be_running(program: Program) -> None:
     assert "its log is in use: it may simply be running" in text[1]
     assert "  in use  " in listed[0]
     assert "open: it never said that it ended" in lines(program, "list", str(log))[0]
+
+
+@pytest.mark.forges_logs
+@pytest.mark.parametrize(
+    ("whole", "tail", "code", "said"),
+    [
+        pytest.param((), b"\0" * 4096, 3, "0 calls of unknown end, 0 open sessions, 1 torn line", id="zeros alone"),
+        pytest.param((started(), ended()), b'{"torn', 3, "0 calls of unknown end, 0 open sessions, 1 torn line", id="torn"),
+        pytest.param((), b"", 0, "there is no session, and so no call", id="empty"),
+    ],
+)
+def test_a_torn_line_may_have_begun_a_call(
+    program: Program, whole: tuple[Step, ...], tail: bytes, code: int, said: str
+) -> None:
+    log = write(program.home / "x.jsonl", lines_of(whole), tail)
+    done = program.run("audit", "unknown", str(log))
+    assert (done.code, done.out.splitlines()[-1]) == (code, said)
+    torn = only(program, "unknown", "torn_line", str(log))
+    assert [row["log"] for row in torn] == ([str(log)] if tail else [])
+
+
+@pytest.mark.parametrize("question", ["list", "show", "approvals", "unknown", "files", "denied"])
+def test_a_full_disk_is_not_called_a_broken_pipe(program: Program, question: str) -> None:
+    work(program, WRITE, approver=deny_all)
+    with open("/dev/full", "wb") as full:
+        done = program.run("audit", question, stdout=full)
+    assert (done.code, "No space left on device" in done.err, "Broken pipe" in done.err) == (141, True, False)
+
+
+@pytest.mark.parametrize("number", ["04", "#4", "x", "0", "-1", "4.0", "\u0664"])
+def test_what_can_be_no_number_of_a_call_is_a_wrong_flag(program: Program, number: str) -> None:
+    log = write(program.home / "x.jsonl", lines_of((started(), *one_call(1), ended())))
+    done = program.run("audit", "show", str(log), f"--call={number}")
+    assert (done.code, "is no number of a call" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("flags", "fits"),
+    [
+        ("--since 0300-01-01T00:00:00Z", True),
+        ("--until 0300-01-01T00:00:00Z", False),
+        ("--since 2016-12-31T23:59:60Z", True),
+        ("--until 2016-12-31T23:59:60.5+00:00", False),
+    ],
+)
+def test_a_time_of_any_year_and_a_leap_second_are_times(program: Program, flags: str, fits: bool) -> None:
+    """RFC 3339 section 5.7: the second 60."""
+    log = write(program.home / "x.jsonl", lines_of((started(), *one_call(1), ended())))
+    done = program.run("audit", "show", str(log), *flags.split())
+    assert (done.code, "#1 bash" in done.out or "#1 + bash" in done.out) == (0, fits), done.err
 
 
 def test_nothing_unknown_is_exit_0(program: Program) -> None:

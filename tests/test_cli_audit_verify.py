@@ -18,12 +18,13 @@ from harness.action_log import ActionLog
 from harness.actions import JsonValue
 from harness.cli.audit.verify import verify_command
 from harness.cli.flags import parser_for
-from harness.cli.heads import append_note
 from harness.cli.setup import close_log
-from harness.cli.signing import HeadNote, parse_note, sign_command, sign_head
+from harness.cli.signing import sign_command, sign_head
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
+from harness.heads_writing import append_note
 from harness.models.scripted import Reply, call, replies
+from harness.signed_heads import HeadNote, parse_note
 
 if TYPE_CHECKING:
     from conftest import Program
@@ -266,7 +267,7 @@ def test_the_worst_of_several_logs_decides(audit: Audit) -> None:
 
 
 def test_usage(audit: Audit, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no action log under"):
+    with pytest.raises(UsageError, match="there is no action log of"):
         audit.run()
     path = audit.write("a.jsonl", LINES)
     assert audit.run()[1].endswith(f"{path}: 15 records, head {head_of(LINES)}\n")  # the latest

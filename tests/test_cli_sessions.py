@@ -364,7 +364,7 @@ class TestRefusedAtATerminal:
         run(program, policy, "one", Reply(text="first"))
         (log,) = program.logs()
         log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-2]))
-        self.refused(talk, "not the log whose head was kept", "-c")
+        self.refused(talk, "a tail is missing", "-c")
 
     def test_a_session_that_is_still_running(self, program: Program, policy: str, talk: Talk) -> None:
         child = talk(replies(Reply(text="first")), "one")
@@ -429,7 +429,7 @@ def forged(log: Path, session: object) -> None:
 @pytest.mark.parametrize(
     ("session", "told"),
     [
-        pytest.param("feedfeedfeed", "something was added to it after it was closed", id="a session of its own"),
+        pytest.param("feedfeedfeed", "stand after the head that was noted when the log was closed", id="a session of its own"),
         pytest.param(1234, "no session's name begins with", id="a session without a name"),
     ],
 )

@@ -26,12 +26,12 @@ from harness.cli.config import VARIABLES
 from harness.cli.config_file import parse_config
 from harness.cli.exits import Exit, exit_code
 from harness.cli.flags import ACTIONS, parser_for
-from harness.cli.log_findings import Verdict
 from harness.cli.main import COMMANDS
 from harness.cli.policies import SHIPPED, load_named
 from harness.errors import PolicyError
 from harness.gate import Proposal, Refusal, rule_on
 from harness.log_check import verify
+from harness.log_findings import Soundness
 from harness.messages import StopReason
 from harness.models.scripted import Reply, call, replies, say
 from harness.policy import evaluate
@@ -484,7 +484,7 @@ def test_the_help_names_every_exit_code() -> None:
 
 def test_the_exit_codes_of_audit_verify_are_documented() -> None:
     rows = table(section("AUDIT.md", "Verifying"))
-    assert [int(row[0]) for row in rows] == sorted({*(one.value for one in Verdict), int(Exit.USAGE)})
+    assert [int(row[0]) for row in rows] == sorted({*(one.value for one in Soundness), int(Exit.USAGE)})
 
 
 def test_every_kind_of_record_is_documented() -> None:

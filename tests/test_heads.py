@@ -16,18 +16,11 @@ import pytest
 from forged_logs import head_of, lines_of, one_call, started, write
 
 from harness.action_log import ActionLog
-from harness.cli.heads import (
-    NOTE_RECORDS,
-    NOTE_SECONDS,
-    HeadNotes,
-    HeadsFile,
-    KnownHead,
-    NotedLogs,
-    append_note,
-    notes_in,
-)
+from harness.cli.head_notes import NOTE_RECORDS, NOTE_SECONDS, HeadNotes
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
+from harness.heads import HeadsFile, KnownHead, NotedLogs, notes_in
+from harness.heads_writing import append_note
 
 pytestmark = pytest.mark.forges_logs
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -248,7 +241,7 @@ def test_a_hundred_thousand_notes_are_no_wait(tmp_path: Path) -> None:
 
 WRITER = """
 import sys
-from harness.cli.heads import append_note
+from harness.heads_writing import append_note
 for number in range(200):
     append_note(sys.argv[1], {"file": sys.argv[2], "records": number, "head": "h" * (number % 7) * 300})
 """
@@ -291,7 +284,7 @@ def test_a_writer_that_hangs_with_the_lock_does_not_stop_the_others(tmp_path: Pa
 KILLED = """
 import os, sys
 from harness.action_log import ActionLog
-from harness.cli.heads import HeadNotes
+from harness.cli.head_notes import HeadNotes
 from harness.cli.state import State
 state = State(state=sys.argv[1], config=sys.argv[1])
 log = ActionLog.open(state.new_log_path("/srv/shop"))

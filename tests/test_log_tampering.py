@@ -20,8 +20,9 @@ from log_scene import append_filled, digest, encoded
 from log_world import eventful
 
 from harness.action_log import ActionLog
-from harness.cli.heads import HeadsFile, note_head
-from harness.cli.log_findings import NEVER_PROVED, NO_HEAD, WENT_ON, Findings, Verdict, judged
+from harness.heads import HeadsFile
+from harness.heads_writing import note_head
+from harness.log_findings import NEVER_PROVED, NO_HEAD, WENT_ON, Findings, Soundness, judged
 from harness.models.scripted import Reply, call, replies
 
 if TYPE_CHECKING:
@@ -393,10 +394,10 @@ def edits(scene: Scene) -> Iterator[tuple[str, Callable[[Scene, random.Random], 
 def test_the_untouched_log_is_whole(scene: Scene) -> None:
     """Else it would prove nothing that the others are not."""
     data = b"".join(scene.lines)
-    assert scene.judged(data, given=True).verdict is Verdict.WHOLE
-    assert scene.judged(data, noted=True).verdict is Verdict.WHOLE
+    assert scene.judged(data, given=True).soundness is Soundness.WHOLE
+    assert scene.judged(data, noted=True).soundness is Soundness.WHOLE
     found = scene.judged(data)
-    assert (found.verdict, found.lines) == (Verdict.NO_HEAD, ())
+    assert (found.soundness, found.lines) == (Soundness.NO_HEAD, ())
     assert found.not_proved == f"{NO_HEAD.format(kind='')}; {NEVER_PROVED}"
 
 
@@ -407,8 +408,8 @@ def test_every_edit_is_found_with_the_head(scene: Scene) -> None:
         kinds[kind.__name__] += 1
         for how in ("given", "noted"):
             found = scene.judged(data, **{how: True})
-            if found.verdict is not Verdict.BROKEN:
-                missed.append(f"{name}, {how}: {found.verdict} {found.lines}")
+            if found.soundness is not Soundness.BROKEN:
+                missed.append(f"{name}, {how}: {found.soundness} {found.lines}")
             read = found.found  # what the words rest on
             if how == "given" and not read.problem and read.passed_head and read.head == scene.head:
                 missed.append(f"{name}: verify itself finds that it holds together and passes the head as its end")
@@ -423,15 +424,17 @@ def test_without_a_head_only_the_blind_kinds_are_missed_and_they_are_named(scene
     for name, kind, data in edits(scene):
         found = scene.judged(data)
         if kind in FOUND_WITHOUT_A_HEAD:
-            if found.verdict is not Verdict.BROKEN:
-                wrong.append(f"{name} was not found: {found.verdict}")
-        elif kind in TORN and (found.verdict is not Verdict.OPEN or "the last line is torn" not in str(found.lines)):
-            wrong.append(f"{name} does not show as torn: {found.verdict} {found.lines}")
-        if found.verdict is not Verdict.BROKEN:
+            if found.soundness is not Soundness.BROKEN:
+                wrong.append(f"{name} was not found: {found.soundness}")
+        elif kind in TORN and (
+            found.soundness is not Soundness.OPEN or "the last line is torn" not in str(found.lines)
+        ):
+            wrong.append(f"{name} does not show as torn: {found.soundness} {found.lines}")
+        if found.soundness is not Soundness.BROKEN:
             missed[kind.__name__] += 1
             if NO_HEAD.format(kind="") not in found.not_proved:
                 wrong.append(f"{name} is not named as what could not be seen: {found.not_proved}")
-        if found.verdict is Verdict.WHOLE:
+        if found.soundness is Soundness.WHOLE:
             wrong.append(f"{name} passes for whole without a head")
     assert wrong == []
     assert set(missed) == {kind.__name__ for kind in (*BLIND, *TORN)}, "a kind that is called blind is not"
@@ -442,7 +445,7 @@ def test_what_is_added_after_the_end_does_not_pass_for_whole(scene: Scene) -> No
     added = b"".join(rechained(scene.lines + scene.other))
     for how in ("given", "noted"):
         found = scene.judged(added, **{how: True})
-        assert found.verdict is Verdict.NO_HEAD
+        assert found.soundness is Soundness.NO_HEAD
         assert WENT_ON in found.not_proved
         assert "nothing was cut off or rewritten" in found.proved
         assert "Up to " in found.proved
@@ -474,18 +477,18 @@ def test_a_changed_heads_file_never_makes_a_changed_log_whole(scene: Scene) -> N
         scene.heads.write_bytes(b"".join([*before, heads]))
         found = scene.judged(whole, noted=True)
         broken = name.startswith("another") and name != "another file"
-        assert found.verdict is (Verdict.BROKEN if broken else Verdict.NO_HEAD), name
-        assert scene.judged(cut, noted=True).verdict is not Verdict.WHOLE, name
+        assert found.soundness is (Soundness.BROKEN if broken else Soundness.NO_HEAD), name
+        assert scene.judged(cut, noted=True).soundness is not Soundness.WHOLE, name
 
 
 def test_a_log_under_another_name_is_known_by_its_session(scene: Scene) -> None:
     """Moved and cut: the note is found by the first session of the log, and the tail is missed."""
     moved = scene.path.with_name("moved.jsonl")
     scene.path.rename(moved)
-    assert judged(str(moved), HeadsFile(str(scene.heads))).verdict is Verdict.WHOLE
+    assert judged(str(moved), HeadsFile(str(scene.heads))).soundness is Soundness.WHOLE
     moved.write_bytes(b"".join(scene.lines[:-1]))
     found = judged(str(moved), HeadsFile(str(scene.heads)))
-    assert found.verdict is Verdict.BROKEN
+    assert found.soundness is Soundness.BROKEN
     assert "a tail is missing" in found.lines[0]
 
 

@@ -12,9 +12,18 @@ from harness.actions import JsonValue
 from harness.log_order import LogRecord
 from harness.record import Record
 
-_ABOUT_CALLS = frozenset(("call_proposed", "decision", "approval_asked", "approval_answered", "intent", "outcome"))
-CALL_KINDS = _ABOUT_CALLS | {"session_started", "session_ended"}
-"""What `logged_calls` needs to be given; other kinds it passes over."""
+_FIELDS = {
+    "call_proposed": "proposed",
+    "decision": "decision",
+    "approval_asked": "asked",
+    "approval_answered": "answered",
+    "intent": "intent",
+    "outcome": "outcome",
+}
+ABOUT_CALLS = frozenset(_FIELDS)
+"""The kinds of the records that are about a call."""
+CALL_KINDS = ABOUT_CALLS | {"session_started", "session_ended"}
+"""What `logged_calls`, and whoever looks for what has no end, needs to be given; other kinds are passed over."""
 
 _NOTHING: LogRecord = {}
 
@@ -36,7 +45,42 @@ class Fate(Enum):
     """The log ends before it was begun."""
 
 
+def sign_of(status: str) -> str:
+    """Return the sign of a call that ended: in what `run` shows, in `audit show`, and in a report."""
+    return {"ok": "+", "denied": "x", "blocked": "#", "not_run": "-"}.get(status, "!")
+
+
 _FATES = {"denied": Fate.REFUSED, "blocked": Fate.REFUSED, "invalid": Fate.INVALID, "not_run": Fate.NOT_RUN}
+
+
+class Who(Enum):
+    """Who answered a question. This, and `is_quick`, are the only place where it is told who counts as a person."""
+
+    PERSON = "person"
+    """A person, or a name that is none of the others: whoever signs with one can be quick or slow."""
+    SCRIPT = "script"
+    """Answers that were prepared: they take no time to read."""
+    NOBODY = "nobody"
+    UNSAID = "unsaid"
+    """There is no answer, or the log does not say whose it is."""
+
+
+QUICK_SECONDS = 1.0
+"""Who answers sooner has hardly read what was asked."""
+
+
+def who_answered(answer: str, by: str) -> Who:
+    """Return who gave an answer, of what the log says of it."""
+    if by == "script":
+        return Who.SCRIPT
+    if "nobody" in (answer, by):
+        return Who.NOBODY
+    return Who.PERSON if by else Who.UNSAID
+
+
+def is_quick(who: Who, seconds: float | None) -> bool:
+    """Say whether a person answered in under QUICK_SECONDS; `seconds` is None where the log does not say."""
+    return who is Who.PERSON and seconds is not None and seconds < QUICK_SECONDS
 
 
 class LoggedCall(Record):
@@ -94,6 +138,26 @@ class LoggedCall(Record):
         return text(self.started, "user")
 
     @property
+    def answer(self) -> str:
+        """`yes`, `no`, `stop`, `nobody` or `edit`; empty where the log has no answer."""
+        return text(self.answered, "answer")
+
+    @property
+    def answered_by(self) -> Who:
+        """Who answered."""
+        return who_answered(self.answer, word(self.answered.get("by")))
+
+    @property
+    def waited(self) -> float | None:
+        """How many seconds the answer took; None where the log does not say."""
+        return number(self.answered, "seconds")
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether a person answered in under QUICK_SECONDS, whatever they said."""
+        return is_quick(self.answered_by, self.waited)
+
+    @property
     def records(self) -> tuple[LogRecord, ...]:
         """What the log has of it, in the order of the gate."""
         every = (self.proposed, self.decision, self.asked, self.answered, self.intent, self.outcome)
@@ -110,24 +174,36 @@ class Joiner:
         """`log` is the path that the calls will name."""
         self._log = log
         self._started: dict[str, LogRecord] = {}
-        self._flying: dict[tuple[str, str], dict[str, LogRecord]] = {}
+        self._flying: dict[str, dict[str, dict[str, LogRecord]]] = {}
+        """By session, so that the end of one does not look through those of all others; in the order of the log."""
 
     def take(self, record: LogRecord) -> LoggedCall | None:
         """Take in one record; return the call that it ends, if it is an outcome."""
         kind, session = text(record, "kind"), text(record, "session")
         if kind == "session_started":
             self._started[session] = record
-        elif kind in _ABOUT_CALLS:
-            key = session, word(record.get("call"))
-            self._flying.setdefault(key, {})[kind] = record
+        elif kind in ABOUT_CALLS:
+            name = word(record.get("call"))
+            flying = self._flying.setdefault(session, {})
+            flying.setdefault(name, {})[kind] = record
             if kind == "outcome":
-                return _call(self._log, key, self._started, self._flying.pop(key))
+                return self._call(session, name, flying.pop(name))
         return None
 
     def rest(self, session: str | None = None) -> Iterator[LoggedCall]:
-        """Yield the calls (of one session, or of all) that have no end, and forget them."""
-        for key in [key for key in self._flying if session is None or key[0] == session]:
-            yield _call(self._log, key, self._started, self._flying.pop(key))
+        """Yield the calls (of one session, or of all, session by session) that have no end, and forget them."""
+        for one in [*self._flying] if session is None else [session]:
+            for name, found in self._flying.pop(one, {}).items():
+                yield self._call(one, name, found)
+
+    def _call(self, session: str, name: str, found: dict[str, LogRecord]) -> LoggedCall:
+        return LoggedCall(
+            log=self._log,
+            session=session,
+            number=name,
+            started=self._started.get(session, _NOTHING),
+            **{_FIELDS[kind]: record for kind, record in found.items()},
+        )
 
 
 def logged_calls(log: str, records: Iterable[LogRecord]) -> Iterator[LoggedCall]:
@@ -138,22 +214,6 @@ def logged_calls(log: str, records: Iterable[LogRecord]) -> Iterator[LoggedCall]
         if call is not None:
             yield call
     yield from joiner.rest()
-
-
-def _call(log: str, key: tuple[str, str], started: dict[str, LogRecord], found: dict[str, LogRecord]) -> LoggedCall:
-    session, number = key
-    return LoggedCall(
-        log=log,
-        session=session,
-        number=number,
-        started=started.get(session, _NOTHING),
-        proposed=found.get("call_proposed", _NOTHING),
-        decision=found.get("decision", _NOTHING),
-        asked=found.get("approval_asked", _NOTHING),
-        answered=found.get("approval_answered", _NOTHING),
-        intent=found.get("intent", _NOTHING),
-        outcome=found.get("outcome", _NOTHING),
-    )
 
 
 def text(record: LogRecord, name: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 
 from harness.actions import JsonValue
-from harness.audit.calls import LoggedCall, text, word
+from harness.audit.calls import LoggedCall, Who, text, word
 from harness.audit.disk import Look
 from harness.audit.rows import about_call, about_decision, call_number, edited_from
 from harness.log_order import LogRecord
@@ -52,7 +52,9 @@ class Change(Record):
     undone: bool
     """Whether an undoing says that it put back what this call did."""
     permitted_by: str
-    """`policy`, `person` or `script`."""
+    """`policy`, or who said yes: `person`, `script`, a name; `unknown` where the log does not say."""
+    by_person: bool
+    """Whether a person said yes."""
     fields: Mapping[str, JsonValue]
     """What is written of the call as JSON."""
 
@@ -170,6 +172,7 @@ def _change(call: LoggedCall, step: Undoable | Unrestorable, is_kept: Callable[[
     fields = {**about_call(call), **about_decision(call), "edited_from": edited_from(call)}
     time = text(call.outcome or call.intent, "time")
     permitted_by = "policy" if call.decided == "auto" else text(call.answered, "by") or "unknown"
+    by_person = call.decided != "auto" and call.answered_by is Who.PERSON
     place = call.session, call.number
     match step:
         case Undoable():
@@ -187,6 +190,7 @@ def _change(call: LoggedCall, step: Undoable | Unrestorable, is_kept: Callable[[
                 why_not="what the file was before is not kept" if image is Image.MISSING else "",
                 undone=undone,
                 permitted_by=permitted_by,
+                by_person=by_person,
                 fields=fields,
             )
         case Unrestorable():
@@ -202,6 +206,7 @@ def _change(call: LoggedCall, step: Undoable | Unrestorable, is_kept: Callable[[
                 why_not=step.why,
                 undone=undone,
                 permitted_by=permitted_by,
+                by_person=by_person,
                 fields=fields,
             )
 

@@ -6,8 +6,6 @@ from math import ceil, isfinite
 
 from harness.actions import JsonValue
 
-QUICK_SECONDS = 1.0
-"""A yes in less time than this was hardly read."""
 DECISIONS = ("auto", "confirm", "deny", "block")
 ANSWERS = ("yes", "no", "stop", "edit", "nobody")
 STATUSES = ("ok", "failed", "timeout", "interrupted", "crashed", "invalid", "denied", "blocked", "not_run")
@@ -51,7 +49,7 @@ class Waits:
 class RuleCount:
     """What one rule, default, built-in or model decided, and what people answered where it asked."""
 
-    __slots__ = ("answers", "calls", "decisions", "facets", "origin", "quick", "waits")
+    __slots__ = ("answers", "calls", "decisions", "facets", "origin", "quick", "quick_yes", "waits")
 
     def __init__(self) -> None:
         self.facets = 0
@@ -62,7 +60,9 @@ class RuleCount:
         """Of the calls."""
         self.answers = dict.fromkeys(ANSWERS, 0)
         self.quick = 0
-        """A person's yes in under a second."""
+        """A person's answers in under a second."""
+        self.quick_yes = 0
+        """Those of them that were a yes."""
         self.waits = Waits()
         """Of persons' answers."""
         self.origin: dict[str, JsonValue] = dict.fromkeys(("source", "rule", "file", "line", "layer"))
@@ -72,7 +72,7 @@ class RuleCount:
         """Return its row; `by` is what the log calls it."""
         count, answers = self.decisions, self.answers
         return {
-            "type": "rule",
+            "row": "rule",
             "by": by,
             **self.origin,
             "facets": self.facets,
@@ -82,10 +82,11 @@ class RuleCount:
             "denied": count["deny"],
             "blocked": count["block"],
             **answers,
-            "open": max(0, count["confirm"] - sum(answers.values())),
+            "unanswered": max(0, count["confirm"] - sum(answers.values())),
             "wait_median": self.waits.quantile(0.5),
             "wait_p90": self.waits.quantile(0.9),
-            "quick_yes": self.quick,
+            "quick": self.quick,
+            "quick_yes": self.quick_yes,
         }
 
 
@@ -105,7 +106,7 @@ class ToolCount:
     def told(self, tool: str) -> dict[str, JsonValue]:
         """Return its row; `tool` is its name."""
         return {
-            "type": "tool",
+            "row": "tool",
             "tool": tool,
             "calls": self.calls,
             **self.statuses,

@@ -103,11 +103,14 @@ def open_ends(log: str, records: Iterable[LogRecord]) -> Iterator[UnknownCall | 
         elif record["kind"] == "session_ended":
             started.pop(text(record, "session"), None)
             yield from _unknown(joiner.rest(text(record, "session")))
-    left = list(joiner.rest())
-    yield from _unknown(left)
+    not_begun: dict[str, list[LoggedCall]] = {}
+    for call in joiner.rest():
+        if call.fate is Fate.UNKNOWN:
+            yield UnknownCall(call=call)
+        else:
+            not_begun.setdefault(call.session, []).append(call)
     for session, record in started.items():
-        not_begun = tuple(one for one in left if one.session == session and one.fate is Fate.OPEN)
-        yield OpenSession(log=log, started=record, not_begun=not_begun)
+        yield OpenSession(log=log, started=record, not_begun=tuple(not_begun.get(session, ())))
 
 
 def _unknown(calls: Iterable[LoggedCall]) -> Iterator[UnknownCall]:

@@ -6,15 +6,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from harness.actions import JsonValue
-from harness.audit.calls import LoggedCall, number, text
+from harness.audit.calls import LoggedCall, Who, text
 from harness.audit.rows import about_call, about_decision, edited_from, edited_to
 from harness.record import Record
 
-QUICK_SECONDS = 1.0
-"""Who answers sooner has hardly read what was asked."""
 BURST_SECONDS, BURST = 10.0, 3
 """So many times yes within so many seconds are a burst."""
-_NO_PEOPLE = ("script", "nobody", "")
 
 
 class Question(Record):
@@ -27,22 +24,22 @@ class Question(Record):
     @property
     def answer(self) -> str:
         """`yes`, `no`, `stop`, `nobody` or `edit`; empty where the log has no answer."""
-        return text(self.call.answered, "answer")
+        return self.call.answer
 
     @property
     def seconds(self) -> float | None:
         """How long the answer took."""
-        return number(self.call.answered, "seconds")
+        return self.call.waited
 
     @property
     def by_person(self) -> bool:
-        """Whether somebody answered who can be quick or slow: no script, and not nobody."""
-        return text(self.call.answered, "by") not in _NO_PEOPLE
+        """Whether a person answered."""
+        return self.call.answered_by is Who.PERSON
 
     @property
     def is_quick(self) -> bool:
-        """Whether a person answered in under QUICK_SECONDS."""
-        return self.by_person and self.seconds is not None and self.seconds < QUICK_SECONDS
+        """Whether a person answered in under a second."""
+        return self.call.is_quick
 
     def fields(self) -> dict[str, JsonValue]:
         """Return what is written of it as JSON."""
@@ -51,14 +48,14 @@ class Question(Record):
             "row": "question",
             **about_call(self.call),
             **about_decision(self.call),
-            "time": text(self.call.asked, "time"),
+            "time": text(self.call.asked or self.call.answered, "time"),
             "shown_sha256": text(self.call.asked, "shown_sha256") or None,
             "answer": self.answer or None,
             "answered_at": text(answered, "time") or None,
             "answered_by": text(answered, "by") or None,
             "words": text(answered, "words"),
             "seconds": self.seconds,
-            "under_one_second": self.is_quick,
+            "quick": self.is_quick,
             "in_burst": self.in_burst,
             "edited_to": edited_to(self.call),
             "edited_from": edited_from(self.call),
@@ -75,7 +72,7 @@ def questions(calls: Iterable[LoggedCall]) -> Iterator[Question]:
     waiting: deque[_Waiting] = deque()
     yeses: deque[_Waiting] = deque(maxlen=BURST)
     for call in calls:
-        if not call.asked:
+        if not (call.asked or call.answered):
             continue
         if waiting and waiting[-1].call.log != call.log:
             yield from _released(waiting)
@@ -98,7 +95,7 @@ class _Waiting:
     def __init__(self, call: LoggedCall) -> None:
         self.call = call
         self.in_burst = False
-        self.is_yes = text(call.answered, "answer") == "yes" and text(call.answered, "by") not in _NO_PEOPLE
+        self.is_yes = call.answer == "yes" and call.answered_by is Who.PERSON
 
     def question(self) -> Question:
         return Question(call=self.call, in_burst=self.in_burst)

@@ -7,8 +7,8 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator
 
-from harness.action_log import log_lines
 from harness.actions import JsonValue
+from harness.log_lines import log_lines
 from harness.log_order import LogRecord
 
 _KIND = re.compile(rb'"kind":"([a-z_]{1,40})","')

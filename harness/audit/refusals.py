@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from harness.actions import JsonValue
-from harness.audit.calls import Fate, LoggedCall, text
+from harness.audit.calls import Fate, LoggedCall, Who, text
 from harness.audit.rows import about_call, about_decision, edited_to
 from harness.record import Record
 
@@ -31,6 +31,14 @@ class Refuser(Enum):
     """The log does not say."""
 
 
+_REFUSERS = {
+    Who.PERSON: Refuser.PERSON,
+    Who.SCRIPT: Refuser.SCRIPT,
+    Who.NOBODY: Refuser.NOBODY,
+    Who.UNSAID: Refuser.UNSAID,
+}
+
+
 class Refusal(Record):
     """A call that was refused, or that was invalid."""
 
@@ -42,14 +50,13 @@ class Refusal(Record):
         call = self.call
         if call.fate is Fate.INVALID:
             return Refuser.TOOL
-        answer = text(call.answered, "answer")
-        match answer:
+        match call.answer:
             case "edit":
                 return Refuser.EDIT
             case "nobody":
                 return Refuser.NOBODY
             case "no" | "stop":
-                return Refuser.SCRIPT if text(call.answered, "by") == "script" else Refuser.PERSON
+                return _REFUSERS[call.answered_by]
             case _:
                 return Refuser.POLICY if call.decided in ("deny", "block") else Refuser.UNSAID
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 from harness.actions import JsonValue
 from harness.audit.calls import text
 from harness.audit.reading import records
-from harness.errors import LogError
+from harness.log_lines import size_and_end
 from harness.log_order import LogRecord
 from harness.record import Record
 
@@ -83,7 +82,7 @@ def sessions_of(log: str) -> Iterator[SessionInShort]:
         elif kind != "outcome" or text(record, "status") in _REFUSED:
             of_session = counts.setdefault(session, {})
             of_session[kind] = of_session.get(kind, 0) + 1
-    size, torn = _size(log)
+    size, whole = size_and_end(log)
     for session in started or {"": {}}:
         of_session = counts.get(session, {})
         yield SessionInShort(
@@ -95,21 +94,10 @@ def sessions_of(log: str) -> Iterator[SessionInShort]:
             asked=of_session.get("approval_asked", 0),
             refused=of_session.get("outcome", 0),
             bad_line=stops[0] if stops else 0,
-            torn=torn,
+            torn=not whole,
         )
 
 
 def _is_no_refusal(line: bytes) -> bool:
     """Say whether a line is an outcome of a call that was not refused: inside a text, quotation marks are escaped."""
     return b'"kind":"outcome"' in line and not any(mark in line for mark in _REFUSALS)
-
-
-def _size(log: str) -> tuple[int, bool]:
-    """Return the size of a log, and whether its last line has no end."""
-    try:
-        with open(os.open(log, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - 1))
-            return size, file.read(1) not in (b"\n", b"")
-    except OSError as error:
-        raise LogError(f"the action log cannot be read: {log}: {error.strerror}") from None

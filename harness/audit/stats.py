@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-from harness.action_log import log_lines
 from harness.actions import JsonValue
-from harness.audit.calls import number, text
-from harness.audit.counts import DECISIONS, QUICK_SECONDS, TOTALS, RuleCount, ToolCount
+from harness.audit.calls import Who, is_quick, number, text, who_answered, word
+from harness.audit.counts import DECISIONS, TOTALS, RuleCount, ToolCount
 from harness.audit.instants import NANO, nanoseconds
 from harness.audit.reading import record_in
+from harness.log_lines import log_lines
 from harness.log_order import LogRecord
 
 MOST_ROWS = 10_000
@@ -40,10 +40,12 @@ class Statistics:
         """
         self.totals["logs"] += 1
         decode = json.JSONDecoder().raw_decode
+        torn = 0
         for line, whole in log_lines(path):
-            if not whole:
-                self.totals["torn"] += 1
-                break
+            self.totals["left_out"] += torn  # it was no last line: it is longer than any record
+            torn = not whole
+            if torn:
+                continue
             try:
                 record, end = decode(line.decode("ascii"))
             except (ValueError, RecursionError):
@@ -54,6 +56,7 @@ class Statistics:
                 self.totals["left_out"] += 1
             elif not session or record["session"] == session:
                 self.enter(record)
+        self.totals["torn"] += torn
         self.end_log()
 
     def enter(self, record: LogRecord) -> None:
@@ -102,7 +105,7 @@ class Statistics:
         yield from (count.told(by) for by, count in rules)
         tools = sorted(self.tools.items(), key=lambda item: (-item[1].calls, item[0]))
         yield from (count.told(tool) for tool, count in tools)
-        yield {"type": "total", **self.totals, "wall_seconds": round(self.wall_seconds, 3)}
+        yield {"row": "total", **self.totals, "wall_seconds": round(self.wall_seconds, 3)}
 
     def rule(self, by: str) -> RuleCount:
         """Return the row of what the log calls `by`."""
@@ -218,16 +221,18 @@ def _answer(rule: RuleCount | None, record: LogRecord) -> None:
     answer = record.get("answer")
     if rule is None or not isinstance(answer, str) or answer not in rule.answers:
         return
-    add_answers(rule, answer, text(record, "by"), number(record, "seconds"))
+    add_answers(rule, answer, word(record.get("by")), number(record, "seconds"))
 
 
 def add_answers(rule: RuleCount, answer: str, by: str, seconds: float | None, times: int = 1) -> None:
     """Count answers of one kind to a rule's questions, that took the same time."""
     rule.answers[answer] += times
-    if by == "person" and seconds is not None:
+    who = who_answered(answer, by)
+    if who is Who.PERSON and seconds is not None:
         rule.waits.add(seconds, times)
-        if answer == "yes" and seconds < QUICK_SECONDS:
-            rule.quick += times
+    if is_quick(who, seconds):
+        rule.quick += times
+        rule.quick_yes += times * (answer == "yes")
 
 
 def _end(tool: ToolCount, record: LogRecord) -> None:

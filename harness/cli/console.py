@@ -15,7 +15,7 @@ TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from typing import TextIO
 
-    from harness.redaction import Redactor
+    from harness.redaction.redactor import Redactor
     from harness.redaction.stream import RedactedStream
 
 LIVE_SECONDS = 2.0

@@ -16,8 +16,8 @@ from harness.approval import Approval, Approver, ScriptedAnswers, deny_all
 from harness.cli.approvals import show_question, terminal_approver, terminal_is_there
 from harness.cli.console import wants_colour
 from harness.cli.exits import Exit, exit_code
-from harness.cli.heads import HeadNotes
 from harness.cli.identity import who_and_where
+from harness.cli.opened_log import opened_log
 from harness.cli.policies import shipped_policy_path
 from harness.cli.provider import secrets_of
 from harness.cli.redacting import redactor_for
@@ -83,8 +83,7 @@ def _play(
     workspace = Workspace(folder, environment.get("HOME"), outputs=state.new_outputs())
     tools = tools_in(workspace, state, environment, interrupt)
     policy = load_policy(shipped_policy_path("demo"), layer=Layer.SHIPPED).guarding(*state.guarded)
-    log = ActionLog.open(state.new_log_path(workspace.root), redactor=redactor)
-    log.observers.append(HeadNotes(state, log).record)
+    log = opened_log(state, redactor, path=None, workspace=workspace.root)
     log.observers.append(console.record)
     player = Player(scenario.script)
     console.line(f"harness demo {scenario.name}: {scenario.title}")

@@ -50,6 +50,14 @@ exit codes: 0 done, 1 internal error, 2 usage or policy, 3 hard block, 4 limit, 
 failed, 7 done but calls were refused, 8 the log cannot be written, 130/143 interrupted, 141 stdout was closed"""
 
 
+def actions_help(command: str) -> str:
+    """Return what the actions of a command do, a line or two each."""
+    told = [(action, parser_for(command, action).description or "") for action in ACTIONS[command]]
+    width = max(len(action) for action, _ in told) + 2
+    lines = [f"  {action:{width}}{description}" for action, description in told]
+    return "\n".join([f"usage: harness {command} ACTION [--help]", "", *lines, ""])
+
+
 def _formatter(prog: str) -> HelpFormatter:
     # With a width of its own, since argparse would import shutil (2 ms) to ask the terminal, at every flag.
     return RawDescriptionHelpFormatter(prog, width=110)

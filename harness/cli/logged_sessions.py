@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
-from harness.action_log import log_lines, parse_line, read_log
-from harness.cli.heads import KnownHead
+from harness.action_log import read_log
+from harness.audit.changes import undone_calls as undone_in
+from harness.audit.reading import records
 from harness.cli.state import State
-from harness.errors import LogError, UsageError
-from harness.log_check import verify
+from harness.errors import UsageError
+from harness.heads import HeadsFile
+from harness.log_findings import judged
+from harness.log_lines import is_whole
 from harness.log_order import LogRecord
 from harness.record import Record
 from harness.visible import visible_line
@@ -31,21 +32,30 @@ class LoggedSession(Record):
     workspace: str
 
 
-def logged_sessions(paths: Iterable[str]) -> tuple[LoggedSession, ...]:
-    """Return the sessions of these logs, undoings left out, the newest last. Raises LogError for what cannot be read."""
-    found = [
-        LoggedSession(
-            path=path,
-            session=str(record["session"]),
-            time=str(record["time"]),
-            mode=str(record.get("mode")),
-            workspace=str(record.get("workspace")),
-        )
-        for path in paths
-        for record in _records_of(path, b'"kind":"session_started"')
-        if record["kind"] == "session_started" and isinstance(record["session"], str)
-    ]
+def logged_sessions(
+    paths: Iterable[str], *, stopped: Callable[[str, int], None] | None = None
+) -> tuple[LoggedSession, ...]:
+    """Return the sessions of these logs, undoings left out, the newest last. Raises LogError for what cannot be read.
+
+    A line that is no record ends the reading of its log; `stopped` is told the path and the line (from 1).
+    """
+    found = []
+    for path in paths:
+        stops: list[int] = []
+        found += [_session_of(path, one) for one in records(path, ("session_started",), stopped=stops.append)]
+        if stops and stopped is not None:
+            stopped(path, stops[0])
     return tuple(sorted((one for one in found if one.mode != UNDO), key=lambda one: one.time))
+
+
+def _session_of(path: str, started: LogRecord) -> LoggedSession:
+    return LoggedSession(
+        path=path,
+        session=str(started["session"]),
+        time=str(started["time"]),
+        mode=str(started.get("mode")),
+        workspace=str(started.get("workspace")),
+    )
 
 
 def chosen_session(
@@ -82,22 +92,16 @@ class VerifiedSession(Record):
 def verified_session(found: LoggedSession, state: State) -> VerifiedSession:
     """Return the records of one session, once its log was verified.
 
-    Raises UsageError if the log is broken or not the one whose head was kept, LogError if it cannot be read.
+    Raises UsageError if the log is broken, not the one whose head was noted, or went on after it was closed; LogError if it
+    cannot be read.
     """
-    kept: KnownHead | None = state.known_head(found.path)
-    proved = verify(found.path, noted=kept.noted if kept else None)
-    problem = ""
-    if proved.broken_line is not None:
-        problem = f"it is broken at line {proved.broken_line}, which {proved.problem}"
-    elif proved.missed is not None:
-        problem = "it is not the log whose head was kept"
-    elif kept is not None and kept.closed and proved.records > kept.records:
-        problem = "something was added to it after it was closed"
-    if problem:
-        raise UsageError(f"the action log cannot be relied on: {visible_line(found.path, 5_000)}: {problem}")
-    records = islice(read_log(found.path), proved.records)
+    findings = judged(found.path, HeadsFile(state.heads))
+    if findings.unfit:
+        why = visible_line(findings.unfit, 1_000)
+        raise UsageError(f"the action log cannot be relied on: {visible_line(found.path, 5_000)}: {why}")
+    proved = findings.found
     return VerifiedSession(
-        records=tuple(one for one in records if one["session"] == found.session),
+        records=tuple(one for one in islice(read_log(found.path), proved.records) if one["session"] == found.session),
         torn=proved.torn,
         count=proved.records,
         head=proved.head,
@@ -129,7 +133,7 @@ class Outline(Record):
 def outlines(sessions: Iterable[LoggedSession]) -> tuple[Outline, ...]:
     """Return what these sessions came to, in their order. Raises LogError for what cannot be read."""
     sessions = tuple(sessions)
-    read = {path: tuple(_records_of(path, *_OUTLINE_MARKS)) for path in dict.fromkeys(one.path for one in sessions)}
+    read = {path: tuple(records(path, _OUTLINED)) for path in dict.fromkeys(one.path for one in sessions)}
     torn = {path: not is_whole(path) for path in read}
     return tuple(
         _outline(one, [r for r in read[one.path] if r["session"] == one.session], torn=torn[one.path])
@@ -137,13 +141,13 @@ def outlines(sessions: Iterable[LoggedSession]) -> tuple[Outline, ...]:
     )
 
 
-_OUTLINE_MARKS = (b'"kind":"session_started"', b'"kind":"user_message"', b'"kind":"session_ended"')
+_OUTLINED = ("session_started", "user_message", "session_ended")
 
 
-def _outline(found: LoggedSession, records: Sequence[LogRecord], *, torn: bool) -> Outline:
-    of_kind = {kind: [one for one in records if one["kind"] == kind] for kind in ("user_message", "session_ended")}
+def _outline(found: LoggedSession, of_it: Sequence[LogRecord], *, torn: bool) -> Outline:
+    of_kind = {kind: [one for one in of_it if one["kind"] == kind] for kind in ("user_message", "session_ended")}
     said, ends = of_kind["user_message"], of_kind["session_ended"]
-    first = next((one for one in records if one["kind"] == "session_started"), {})
+    first = next((one for one in of_it if one["kind"] == "session_started"), {})
     origin = first.get("origin")
     return Outline(
         found=found,
@@ -158,47 +162,5 @@ def _outline(found: LoggedSession, records: Sequence[LogRecord], *, torn: bool) 
 
 def undone_calls(paths: Iterable[str], session: str) -> frozenset[int]:
     """Return the calls of a session that were undone, as the logs of undoings tell. Raises LogError."""
-    calls = set()
-    for path in paths:
-        for record in _records_of(path, b'"kind":"restored"'):
-            call = record.get("call")
-            of_it = record["kind"] == "restored" and record.get("of_session") == session
-            if of_it and record.get("result") in ("restored", "removed") and isinstance(call, int):
-                calls.add(call)
-    return frozenset(calls)
-
-
-def _records_of(path: str, *marks: bytes) -> Iterator[LogRecord]:
-    """Yield the records whose line holds a mark: most lines need not be parsed to know that they are others."""
-    for line, whole in log_lines(path):
-        record = parse_line(line) if whole and any(mark in line for mark in marks) else None
-        if record is not None:
-            yield record
-
-
-def is_whole(path: str) -> bool:
-    """Say whether a log ends in a whole line, or is empty. Raises LogError if it cannot be read."""
-    last = b"\n"
-    try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            if file.seek(0, os.SEEK_END):
-                file.seek(-1, os.SEEK_END)
-                last = file.read(1)
-    except OSError as error:
-        raise LogError(f"the action log cannot be read: {path}: {error.strerror}") from None
-    return last == b"\n"
-
-
-def is_in_use(path: str) -> bool:
-    """Say whether a running program holds the lock of a log. Raises LogError if it cannot be read."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise LogError(f"the action log cannot be read: {path}: {error.strerror}") from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    undone = (one for path in paths for one in undone_in(records(path, ("restored",))))
+    return frozenset(int(call) for of, call in undone if of == session and call.isascii() and call.isdigit())

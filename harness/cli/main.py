@@ -118,12 +118,13 @@ def _complain(text: str) -> None:
 
 
 def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:
-    from harness.cli.flags import ACTIONS, parser_for
+    from harness.cli.flags import ACTIONS, actions_help, parser_for
 
     command = words.pop(0) if words and words[0] in COMMANDS else ""
     action = ""
     if command in ACTIONS and words[:1] in (["-h"], ["--help"]):
-        command, words = "", ["--help"]
+        sys.stdout.write(actions_help(command))
+        return 0
     if command in ACTIONS:
         action = words.pop(0) if words else ""
         if action not in ACTIONS[command]:

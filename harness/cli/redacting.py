@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from harness.cli.state import State
 from harness.programs.variables import HARMLESS, PASSED, SET
-from harness.redaction import Redactor
 from harness.redaction.checks import is_long_chance
+from harness.redaction.forms import MIN_SECRET_CHARACTERS, is_ordinary
+from harness.redaction.redactor import Redactor
 from harness.redaction.shapes import shape_spans, shapes_for
 
 KEY_BYTES = 32
@@ -23,13 +24,44 @@ _PUBLIC = re.compile(
 )
 
 
-def redactor_for(state: State, environment: Mapping[str, str], secrets: Iterable[str]) -> Redactor:
+def _ignore(line: str) -> None:
+    pass
+
+
+def redactor_for(
+    state: State,
+    environment: Mapping[str, str],
+    secrets: Iterable[str],
+    *,
+    unless: Iterable[str] = (),
+    tell: Callable[[str], None] = _ignore,
+) -> Redactor:
     """Return what masks `secrets` and what the environment withholds from commands and looks secret.
+
+    `unless` are texts that must stay readable: the path of the workspace, the home folder. A value that stands in one of
+    them is not masked anywhere: every path in the log would lose a part, and undo, resuming and the audit with it. What
+    goes wrong is told in plain lines, never with a value in them.
 
     Its key is the installation's, so that equal secrets have equal marks in all its logs; made on first use. Where it can
     be neither read nor made, the key is a random one, and marks are equal within this process only.
     """
-    return Redactor((*secrets, *withheld_secrets(environment)), key=installation_key(state))
+    readable, known = tuple(unless), []
+    for secret in dict.fromkeys((*secrets, *withheld_secrets(environment))):
+        place = _path_with(secret.strip(), readable)
+        if not place:
+            known.append(secret)
+        else:
+            tell(
+                f"a value that counts as secret stands in the path {place}: it is not masked, or no path could be read"
+            )
+    return Redactor(known, key=installation_key(state, tell))
+
+
+def _path_with(plain: str, readable: Iterable[str]) -> str:
+    """Return the first text that a known value would be masked in, or nothing."""
+    if len(plain) < MIN_SECRET_CHARACTERS or is_ordinary(plain):
+        return ""  # it is masked nowhere
+    return next((text for text in readable if plain in text), "")
 
 
 def withheld_secrets(environment: Mapping[str, str]) -> list[str]:
@@ -56,53 +88,101 @@ def _secrets_in(value: str) -> Iterator[str]:
         yield unquote(secret)
 
 
-def installation_key(state: State) -> bytes:
+def installation_key(state: State, tell: Callable[[str], None] = _ignore) -> bytes:
     """Return the key of this installation's marks: `redaction_key` in the state folder; empty if it cannot be had.
 
-    Of two processes that make it at once, both return the same.
+    Of two processes that make it at once, both return the same. One that is too short was torn when it was made, and is
+    made anew. Anything else that stands in its place is neither used nor replaced; `tell` is told in one line.
     """
     path = os.path.join(state.state, "redaction_key")
     key = _read(path)
-    if key:
+    if key is None or (isinstance(key, bytes) and len(key) < KEY_BYTES):
+        try:
+            os.makedirs(state.state, mode=0o700, exist_ok=True)
+            _make(path) if key is None else _make_anew(path)
+            key = _read(path)
+        except OSError as error:
+            key = error.strerror
+    if isinstance(key, bytes) and len(key) == KEY_BYTES:
         return key
-    try:
-        os.makedirs(state.state, mode=0o700, exist_ok=True)
-        _make(path)
-    except OSError:
-        return b""
-    return _read(path)
+    problem = key if isinstance(key, str) else "it was taken away"
+    tell(f"{path} cannot be used ({problem}): until that is mended, equal secrets have other marks in each run")
+    return b""
 
 
-def _read(path: str) -> bytes:
-    """Return the key at `path`, or nothing: it is missing, a link, somebody else's, or not of our making."""
+def _read(path: str) -> bytes | str | None:
+    """Return the key at `path`, which may be too short; what is wrong with what stands there; or None where nothing does."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return b""
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return "it is a link" if os.path.islink(path) else str(error.strerror)
     try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
-            return b""
-        key = os.read(descriptor, KEY_BYTES + 1)
-    except OSError:
-        return b""
+        if not stat.S_ISREG(status.st_mode):
+            return "it is no file"
+        if status.st_uid != os.geteuid():
+            return "it is somebody else's"
+        if status.st_mode & 0o077:
+            return "others than its owner may use it; chmod 600 mends that"
+        if status.st_size > KEY_BYTES:
+            return f"it has {status.st_size} bytes instead of {KEY_BYTES}"
+        return os.read(descriptor, KEY_BYTES)
+    except OSError as error:
+        return str(error.strerror)
     finally:
         os.close(descriptor)
-    return key if len(key) == KEY_BYTES else b""
 
 
 def _make(path: str) -> None:
     """Make a key at `path` if there is none: whole from the first moment, as link(2) gives a name only to what is written."""
-    draft = f"{path}.{os.urandom(6).hex()}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(draft, flags, 0o600)
+    draft = _draft(path)
     try:
-        os.fchmod(descriptor, 0o600)  # whatever the umask
-        os.write(descriptor, os.urandom(KEY_BYTES))
-        os.fsync(descriptor)
         os.link(draft, path)
     except FileExistsError:
         pass  # another process was first, and its key holds
     finally:
-        os.close(descriptor)
         os.unlink(draft)
+    _sync_folder(path)
+
+
+def _make_anew(path: str) -> None:
+    """Put a key in the place of one that is too short, unless another process did: who has the old file's lock decides."""
+    import fcntl
+
+    old = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(old, fcntl.LOCK_EX)
+        here, there = os.fstat(old), os.lstat(path)
+        if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino):
+            os.rename(_draft(path), path)
+            _sync_folder(path)
+    finally:
+        os.close(old)
+
+
+def _draft(path: str) -> str:
+    """Write a new key beside `path` and return where; nothing is left if that fails."""
+    draft = f"{path}.{os.urandom(6).hex()}"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)  # whatever the umask
+        left = os.urandom(KEY_BYTES)
+        while left:
+            left = left[os.write(descriptor, left) :]
+        os.fsync(descriptor)
+    except BaseException:
+        os.unlink(draft)
+        raise
+    finally:
+        os.close(descriptor)
+    return draft
+
+
+def _sync_folder(path: str) -> None:
+    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
-from harness.cli.rejudging import JudgedAgain, LoggedSetting, Rejudging
+from harness.cli.rejudging import JudgedAgain, LoggedSetting, Rejudging, is_path
 from harness.cli.state import State
 from harness.errors import PolicyError
 from harness.log_order import LogRecord
@@ -50,7 +50,7 @@ class Redecided(Record):
 
 
 def redecided(path: str, state: State, environment: Mapping[str, str]) -> Redecided:
-    """Judge every decided call of a log again. Raises UsageError if the log cannot be read."""
+    """Judge every decided call of a log again. Raises LogError if it cannot be read, UsageError if the heads file cannot."""
     policies: dict[str, Policy | str] = {}
 
     def policy_of(_log: str, session: LoggedSetting) -> Policy | str:
@@ -101,7 +101,7 @@ def recorded_policy(started: LogRecord, state: State) -> Policy | str:
     except PolicyError as error:
         return f"the log holds no policy that could be used: {error}"
     # Its own files, and those of the harness, were out of reach; the harness's are taken to be where they are now.
-    own = (os.path.realpath(source.path) for source in policy.sources if "\0" not in source.path)
+    own = (os.path.realpath(source.path) for source in policy.sources if is_path(source.path))
     return policy.guarding(*own, *state.guarded)
 
 

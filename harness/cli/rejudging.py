@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
 from itertools import islice
 from typing import TypeAlias
 
@@ -11,17 +12,30 @@ from harness.action_log import read_log
 from harness.actions import Access, Action, JsonValue, PathAccess
 from harness.built_in import is_entry_point
 from harness.cli.calls import CallReader, tool_use, workspace_at
-from harness.errors import LogError, ToolError, UsageError
-from harness.log_check import verify
+from harness.cli.state import State
+from harness.errors import ToolError
+from harness.exhaustive import assert_never
+from harness.heads import HeadsFile
+from harness.log_findings import Findings, Soundness
+from harness.log_findings import judged as log_judged
 from harness.log_order import LogRecord
 from harness.policy import Policy, Verdict, evaluate
 from harness.policy_file import TOOL_NAMES
 from harness.record import Record, replace
 from harness.redaction import is_redacted
+from harness.visible import visible_line
 from harness.workspace import Workspace
 
 _ENDED_SOMEHOW = ("interrupted", "crashed", "timeout")
 """Ends of a call that may have changed its file without saying so."""
+
+
+class OfBroken(Enum):
+    """What is taken of a log that is not what was written."""
+
+    NOTHING = "nothing"
+    BEFORE_THE_BREAK = "what stands before the break"
+    """The last of that may be what was altered: a record is held by the one behind it."""
 
 
 class JudgedAgain(Record):
@@ -64,13 +78,23 @@ PolicyOf: TypeAlias = Callable[[str, LoggedSetting], Policy | str]
 class Rejudging:
     """Goes through the records of logs, in order, and judges each decided call again."""
 
-    def __init__(self, policy_of: PolicyOf, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        policy_of: PolicyOf,
+        environment: Mapping[str, str],
+        *,
+        of_broken: OfBroken = OfBroken.BEFORE_THE_BREAK,
+    ) -> None:
         self.undecided = 0
         """Calls that had no decision: invalid ones, and those whose turn never came."""
         self.notes: list[str] = []
         """What a person should know of the logs: a broken chain, a folder that is gone."""
-        self.broken = False
-        """Whether a chain was broken."""
+        self.broken: list[str] = []
+        """The logs that are not what was written: a broken chain, or a head that was noted and is not theirs."""
+        self.endless: list[str] = []
+        """The logs of which nothing shows that their end is there: no head was noted, or they went on after it."""
+        self._of_broken = of_broken
+        self._heads = HeadsFile(State.of(environment).heads)
         self._policy_of = policy_of
         self._environment = environment
         self._reader = CallReader()
@@ -78,47 +102,58 @@ class Rejudging:
     def calls(
         self, log: str, only: str = "", *, later: Callable[[str, LogRecord], None] | None = None
     ) -> Iterator[JudgedAgain]:
-        """Yield every decided call of a log, judged again; of a broken log those before the break.
+        """Yield every decided call of a log, judged again; of a broken log what `of_broken` says.
 
         `only` is the name of the session that is meant, where it is not all of them. `later` is told of every answer and
         every intent: the session's name, and the record.
 
-        Raises UsageError if the log cannot be read, PolicyError if the policy cannot.
+        Raises LogError if the log cannot be read, UsageError if the heads file cannot, PolicyError if the policy cannot.
         """
         sessions: dict[str, LoggedSetting] = {}
-        try:
-            for record in islice(read_log(log), self._good_records(log)):
-                name = str(record["session"])
-                if only and name != only:
-                    continue
-                if record["kind"] == "session_started":
-                    sessions[name] = self._begin(record)
-                    continue
-                found = self._enter(log, sessions[name], record)
-                if found is not None:
-                    yield found
-                if later is not None and record["kind"] in ("approval_answered", "intent"):
-                    later(name, record)
-        except LogError as error:
-            raise UsageError(str(error)) from None
+        for record in islice(read_log(log), self._good_records(log)):
+            name = str(record["session"])
+            if only and name != only:
+                continue
+            if record["kind"] == "session_started":
+                sessions[name] = self._begin(record)
+                continue
+            found = self._enter(log, sessions[name], record)
+            if found is not None:
+                yield found
+            if later is not None and record["kind"] in ("approval_answered", "intent"):
+                later(name, record)
 
     def _good_records(self, log: str) -> int:
-        """Return how many records can be relied on, and note where that is not all."""
-        found = verify(log)
-        if found.broken_line is not None:
-            self.broken = True
-            self.notes.append(f"{log}: broken at line {found.broken_line}: it {found.problem}; replayed up to there")
-        elif found.torn:
-            self.notes.append(f"{log}: the last line is torn; replayed up to there")
-        return found.records
+        """Return how many records are gone through, and note where that is not all, or may not be. Raises LogError."""
+        standing = log_judged(log, self._heads)
+        records = standing.found.records
+        if standing.found.torn:
+            self.notes.append(f"{log}: the last line is torn; judged again up to there")
+        if standing.soundness is not Soundness.BROKEN:
+            if not standing.evidence.is_end(standing.found.head):
+                self.endless.append(log)
+            return records
+        self.broken.append(log)
+        match self._of_broken:
+            case OfBroken.NOTHING:
+                counts, records = "nothing in it counts", 0
+            case OfBroken.BEFORE_THE_BREAK if standing.found.broken_line is None:
+                counts = "what is left of it was judged again"
+            case OfBroken.BEFORE_THE_BREAK:
+                counts = "judged again up to there, and the last record before it may be what was altered"
+            case _:
+                assert_never(self._of_broken)
+        self.notes.append(f"{log}: {_why_broken(standing)}; {counts}")
+        return records
 
     def _begin(self, record: LogRecord) -> LoggedSetting:
         folder, name = record.get("workspace"), str(record["session"])
-        if not isinstance(folder, str) or is_redacted(folder):
+        if not isinstance(folder, str) or is_redacted(folder) or folder[:1] != "/" or not is_path(folder):
             folder = os.getcwd()
             self.notes.append(f"session {name} names no workspace; its paths are taken from {folder}")
         elif not os.path.isdir(folder):
-            self.notes.append(f"session {name}: the workspace {folder} is gone; judged as if it were there, and empty")
+            shown = visible_line(folder, 1_000)
+            self.notes.append(f"session {name}: the workspace {shown} is gone; judged as if it were there, and empty")
         return LoggedSetting(name, record, workspace_at(folder, self._environment.get("HOME")))
 
     def _enter(self, log: str, session: LoggedSetting, record: LogRecord) -> JudgedAgain | None:
@@ -175,6 +210,19 @@ class Rejudging:
         old_edit = tool == "edit_file" and not any(str(f.get("facet")).startswith("write ") for f in facets)
         changes = not (decision.get("default_of") or old_edit)
         return self._reader.action(tool, arguments, session.workspace, changes=changes)
+
+
+def is_path(text: str) -> bool:
+    """Say whether a text of a log can be a path here: no NUL byte, nothing that has no bytes."""
+    try:
+        return bool(text) and b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
+def _why_broken(standing: Findings) -> str:
+    found = standing.found
+    return standing.why if found.broken_line is None else f"broken at line {found.broken_line}: it {found.problem}"
 
 
 def _facets(decision: LogRecord) -> list[dict[str, JsonValue]]:

@@ -12,6 +12,7 @@ from harness.cli.calls import PolicyInForce
 from harness.cli.exits import Exit
 from harness.cli.explain import short_by
 from harness.cli.rejudging import Rejudging
+from harness.errors import LogError, UsageError
 from harness.policy_file import DECISION_WORDS
 from harness.record import Record
 from harness.rules import Decision
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 CHANGED = 1
 """Exit code where `--fail-on` names a change that was found."""
+BROKEN = 1
+"""Exit code where a log is not what was written."""
 
 
 class Replayed(Record):
@@ -79,10 +82,16 @@ class Replay:
 def replay_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Judge the calls of every log again, list what would change, and return the exit code.
 
+    Of a log that is broken nobody can say that it holds no such change: with `--fail-on`, the code is BROKEN.
+
     Raises UsageError or PolicyError.
     """
     replay = Replay(arguments.policy, environment, arguments.logs)
-    return _list_changes(replay, arguments.logs, "", as_json=arguments.json, fail_on=arguments.fail_on)
+    try:
+        code = _list_changes(replay, arguments.logs, "", as_json=arguments.json, fail_on=arguments.fail_on)
+    except LogError as error:
+        raise UsageError(str(error)) from None  # its logs are named one by one, like a policy
+    return BROKEN if replay.rejudging.broken and arguments.fail_on else code
 
 
 def redecide_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -90,7 +99,7 @@ def redecide_command(arguments: Namespace, environment: Mapping[str, str]) -> in
 
     Raises HarnessError.
     """
-    from harness.cli.audit.logs import BROKEN, chosen_logs
+    from harness.cli.audit.logs import chosen_logs
 
     chosen = chosen_logs(arguments, environment)
     replay = Replay(arguments.policy, environment, chosen.paths)
@@ -136,7 +145,7 @@ def _told(call: Replayed) -> dict[str, JsonValue]:
     return {
         "log": call.log,
         "session": call.session,
-        "call": int(call.call) if call.call.isdecimal() else call.call,
+        "call": int(call.call) if call.call.isdecimal() and len(call.call) < 20 else call.call,
         "tool": call.tool,
         "summary": call.summary,
         "change": call.change,

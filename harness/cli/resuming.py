@@ -11,7 +11,6 @@ from harness.cli.logged_sessions import (
     LoggedSession,
     VerifiedSession,
     chosen_session,
-    is_in_use,
     logged_sessions,
     outlines,
     verified_session,
@@ -20,6 +19,7 @@ from harness.cli.state import State
 from harness.cli.trace import Line, Tone
 from harness.compaction import split_summary
 from harness.errors import UsageError
+from harness.log_lines import is_in_use
 from harness.log_order import LogRecord
 from harness.messages import Message, Role
 from harness.rebuilding import Rebuilt, rebuilt

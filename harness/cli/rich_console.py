@@ -10,7 +10,7 @@ from rich.text import Text
 
 from harness.cli.console import Console
 from harness.cli.trace import Tone
-from harness.redaction import Redactor
+from harness.redaction.redactor import Redactor
 from harness.visible import visible, visible_line
 
 _STYLES = {Tone.PLAIN: "", Tone.QUIET: "dim", Tone.GOOD: "green", Tone.WARNING: "yellow", Tone.BAD: "bold red"}

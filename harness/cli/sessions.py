@@ -28,7 +28,7 @@ def sessions_command(arguments: Namespace, environment: Mapping[str, str]) -> in
 def _list(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Write one line a session, the newest last."""
     workspace = here(arguments.cwd)
-    found = logged_sessions(State.of(environment).log_paths(None if arguments.all else workspace))
+    found = logged_sessions(State.of(environment).log_paths(None if arguments.all else workspace), stopped=_tell_stop)
     told = outlines(one for one in found if arguments.all or one.workspace == workspace)
     if arguments.json:
         for one in told:
@@ -40,6 +40,11 @@ def _list(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if not told:
         console.line(visible_line(f"no session in {workspace}; --all shows those of other folders", 1_000), Tone.QUIET)
     return Exit.BROKEN_PIPE if console.broken else Exit.DONE
+
+
+def _tell_stop(path: str, line: int) -> None:
+    where = f"{path}: line {line} is no whole record; what follows in that log is left out"
+    sys.stderr.write(f"harness: {visible_line(where, 5_000)}\n")
 
 
 def _line(one: Outline, *, everywhere: bool) -> str:

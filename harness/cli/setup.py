@@ -14,8 +14,8 @@ from harness.agent import Agent
 from harness.approval import Approver
 from harness.before_images import BeforeImages
 from harness.cli.config import Settings, settings_from
-from harness.cli.heads import HeadNotes
 from harness.cli.identity import who_and_where
+from harness.cli.opened_log import opened_log
 from harness.cli.policies import assemble
 from harness.cli.prompting import system_prompt
 from harness.cli.provider import model_from, not_for, secrets_of, withhold
@@ -76,10 +76,7 @@ class Parts:
         )
         self.system = replace(system, text=self.redactor.redact(system.text))
         self.signals = Signals(self.interrupt)
-        self.log = ActionLog.open(arguments.log or self.state.new_log_path(self.workspace.root), redactor=self.redactor)
-        if self.log.count:
-            self.state.record_head(self.log, closed=False)
-        self.log.observers.append(HeadNotes(self.state, self.log).record)
+        self.log = opened_log(self.state, self.redactor, path=arguments.log, workspace=self.workspace.root)
 
     def _tell_output(self, printed: str) -> None:
         self.on_output(printed)

@@ -12,9 +12,9 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from harness.cli.heads import timestamp
 from harness.errors import UsageError
-from harness.record import Record
+from harness.heads_writing import timestamp
+from harness.signed_heads import HeadNote, Signature, parse_note
 from harness.visible import visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
@@ -22,52 +22,15 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from harness.action_log import ActionLog
+    from harness.log_findings import Findings
 
-ORIGIN = "harness action log"
 NAMESPACE = "harness-log"
 """Of the signature: one that was made for anything else does not count (ssh-keygen(1), -n)."""
 SECONDS = 10.0
 """How long ssh-keygen may take: an agent may be asking somebody to touch a key."""
 MAX_NOTE_BYTES = 4096
-_NOTE_LINES = 6
 _SYSTEM_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew/bin")
 """Where ssh-keygen is looked for. Never along PATH: that may name folders that commands can write."""
-
-
-class HeadNote(Record):
-    """What a signed note says of a log."""
-
-    records: int
-    head: str
-    size: int
-    """In bytes."""
-    session: str
-    time: str
-
-    def text(self) -> str:
-        """Return the bytes that are signed, as text."""
-        return f"{ORIGIN}\n{self.records}\n{self.head}\n{self.size}\n{self.session}\n{self.time}\n"
-
-
-class Signature(Record):
-    """What checking a signed note showed."""
-
-    note: HeadNote | None
-    """None: there is none, or it does not count."""
-    signer: str = ""
-    """Whose signature it is, as the file of allowed signers calls them."""
-    problem: str = ""
-    """Why the signature does not count; empty with no note: there is none."""
-
-
-def parse_note(data: bytes) -> HeadNote | None:
-    """Return what a note says, or None if it is none to the letter: other bytes were not written by `sign_head`."""
-    try:
-        lines = data.decode("ascii").split("\n")
-        note = HeadNote(records=int(lines[1]), head=lines[2], size=int(lines[3]), session=lines[4], time=lines[5])
-    except (ValueError, IndexError):
-        return None
-    return note if len(lines) == _NOTE_LINES + 1 and note.text().encode() == data else None
 
 
 def sign_head(path: str, note: HeadNote, key: str, environment: Mapping[str, str]) -> None:
@@ -189,18 +152,18 @@ def sign_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
     Raises HarnessError.
     """
-    from harness.cli.audit.verify import latest_log, worst
-    from harness.cli.heads import HeadsFile
-    from harness.cli.log_findings import Verdict, judged
+    from harness.cli.audit.verify import named_logs, worst
     from harness.cli.state import State
+    from harness.heads import HeadsFile
+    from harness.log_findings import Soundness, judged
 
     state = State.of(environment)
     heads = HeadsFile(state.heads)
-    verdicts = []
-    for path in arguments.files or [latest_log(state)]:
+    left = []
+    for path in named_logs(arguments, state):
         findings = judged(path, heads)
-        if findings.verdict in (Verdict.BROKEN, Verdict.OPEN):
-            verdicts.append(findings.verdict)
+        if findings.unfit or findings.soundness is Soundness.OPEN:
+            left.append(findings.soundness)
             sys.stdout.write(f"{visible_line(path, 5_000)}: NOT signed: {visible_line(findings.why, 1_000)}\n")
             continue
         found = findings.found
@@ -216,9 +179,17 @@ def sign_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
             arguments.key,
             environment,
         )
-        unknown = "" if findings.verdict is Verdict.WHOLE else "; as it stands: no head was noted to compare it with"
+        unknown = "" if findings.soundness is Soundness.WHOLE else f"; as it stands: {_not_compared(findings)}"
         sys.stdout.write(f"{visible_line(path, 5_000)}: signed, {found.records} records, head {found.head}{unknown}\n")
-    return worst(verdicts)
+    return worst(left)
+
+
+def _not_compared(findings: Findings) -> str:
+    """Return why the end of a log that is signed was compared with nothing."""
+    known = findings.evidence.known
+    if known is None:
+        return "no head was noted to compare it with"
+    return f"no head was noted when it was closed, the last one at record {known.records}"
 
 
 def _write(path: str, data: bytes) -> None:

@@ -11,11 +11,12 @@ from harness.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from harness.action_log import ActionLog
-    from harness.cli.heads import KnownHead
+    from harness.heads import KnownHead
 
 MANAGED_POLICY = "/etc/harness/policy.toml"
 OUTPUT_SECONDS = 7 * 24 * 3600
 """How long the full output of commands is kept."""
+HEADS_NAME = "heads.jsonl"
 PROJECT_POLICY = os.path.join(".harness", "policy.toml")
 
 
@@ -67,7 +68,7 @@ class State(Record):
     @property
     def heads(self) -> str:
         """The file that holds the size and head of every log, outside the logs themselves."""
-        return os.path.join(self.state, "heads.jsonl")
+        return os.path.join(self.state, HEADS_NAME)
 
     @property
     def before_images(self) -> str:
@@ -134,23 +135,27 @@ class State(Record):
             _make_private(self.state)
         except OSError as error:
             raise LogError(f"the heads file cannot be written: {self.heads}: {error.strerror}") from None
-        from harness.cli.heads import note_head
+        from harness.heads_writing import note_head
 
         note_head(self.heads, log, closed=closed)
 
     def known_head(self, path: str) -> KnownHead | None:
         """Return what was noted of the log at `path`, or None. Raises UsageError if the heads file cannot be read."""
-        from harness.cli.heads import HeadsFile
+        from harness.heads import HeadsFile
 
         return HeadsFile(self.heads).of_path(path)
 
     def log_paths(self, workspace: str | None = None) -> list[str]:
         """Return every log, oldest first; with `workspace` those of its folder alone."""
-        paths = []
-        for folder, _, files in os.walk(self.sessions if workspace is None else self.log_folder(workspace)):
-            found = [os.path.join(folder, name) for name in files if name.endswith(".jsonl")]
-            paths += [path for path in found if os.path.isfile(path)]  # no pipe, no link that leads nowhere
-        return sorted(paths, key=lambda path: (os.path.basename(path), path))
+        return logs_in(self.sessions if workspace is None else self.log_folder(workspace))
+
+    def latest_log(self, workspace: str | None = None) -> str:
+        """Return the newest log; with `workspace` the newest of its folder. Raises UsageError if there is none."""
+        paths = self.log_paths(workspace)
+        if not paths:
+            where = f"under {self.sessions}" if workspace is None else f"of {workspace}; --all takes every folder's"
+            raise UsageError(f"there is no action log {where}")
+        return paths[-1]
 
     def is_trusted(self, sha256: str) -> bool:
         """Say whether the user trusted a project policy with exactly this content."""
@@ -165,6 +170,15 @@ class State(Record):
                 file.write(f"{sha256} {path}\n")
         except OSError as error:
             raise PolicyError(f"the trust file cannot be written: {self.trust}: {error.strerror}") from None
+
+
+def logs_in(folder: str) -> list[str]:
+    """Return every log in a folder and below, the oldest first: neither a heads file, nor what is no regular file."""
+    paths = []
+    for top, _, files in os.walk(folder):
+        found = [os.path.join(top, name) for name in files if name.endswith(".jsonl") and name != HEADS_NAME]
+        paths += [path for path in found if os.path.isfile(path)]  # no pipe, no link that leads nowhere
+    return sorted(paths, key=lambda path: (os.path.basename(path), path))
 
 
 def _make_private(folder: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -12,7 +13,7 @@ from harness.audit.calls import text
 from harness.cli.audit.logs import BROKEN, ChosenLogs, chosen_logs
 from harness.cli.exits import Exit
 from harness.cli.redeciding import recorded_policy
-from harness.cli.rejudging import JudgedAgain, LoggedSetting, Rejudging
+from harness.cli.rejudging import JudgedAgain, LoggedSetting, OfBroken, Rejudging
 from harness.cli.state import State
 from harness.log_order import LogRecord
 from harness.policy import Policy
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 LEAST = 2
+ENDLESS = "no head was noted when it was closed; a refusal at its end could have been cut off"
 MOST_CALLS = 5
 """Calls that are named in one line; of more, the number is said."""
 
@@ -35,15 +37,15 @@ def suggest_command(arguments: Namespace, environment: Mapping[str, str]) -> int
     """Write the proposals as a piece of a policy, or as objects, and return the exit code. Raises HarnessError."""
     chosen = chosen_logs(arguments, environment)
     policies = _Policies(State.of(environment))
-    rejudging = Rejudging(policies.of, environment)
+    rejudging = Rejudging(policies.of, environment, of_broken=OfBroken.NOTHING)
     seen = _seen(chosen, rejudging)
-    for note in (*rejudging.notes, *policies.notes):
+    for note in (*rejudging.notes, *policies.notes, *(f"{log}: {ENDLESS}" for log in rejudging.endless)):
         sys.stderr.write(f"harness: {visible_line(note, 5_000)}\n")
     found = suggestions(seen, arguments.least)
     if arguments.json:
-        lines: Iterator[str] = map(json.dumps, _objects(found))
+        lines: Iterator[str] = map(json.dumps, _objects(found, rejudging))
     else:
-        lines = _lines(found, State.of(environment), arguments.least)
+        lines = itertools.chain(_lines(found, State.of(environment), arguments.least), _standing_lines(rejudging))
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     return BROKEN if rejudging.broken else Exit.DONE
 
@@ -145,7 +147,7 @@ def _proposal_lines(proposal: Proposal) -> Iterator[str]:
     yield f"# It would have spared {len(proposal.spares)} questions, to all of which a person said yes:"
     yield f"#   {_named(proposal.spares)}"
     yield "# It would have let through nothing else in these logs."
-    if proposal.rule.argv is not None and not proposal.rule.network:
+    if proposal.rule.argv is not None:
         yield "# What it lets run has no network; what it may write is said below, if anything."
     yield from proposal.toml.splitlines()
 
@@ -156,7 +158,17 @@ def _named(calls: Sequence[Seen]) -> str:
     return f"{', '.join(shown)}{more}"
 
 
-def _objects(found: Suggestions) -> Iterator[dict[str, JsonValue]]:
+def _standing_lines(rejudging: Rejudging) -> Iterator[str]:
+    """Yield, as comments, what the logs are worth that the suggestions rest on."""
+    if rejudging.broken or rejudging.endless:
+        yield ""
+    for log in rejudging.broken:
+        yield f"# Left out wholly, since it is BROKEN (harness audit verify says how): {visible_line(log, 500)}"
+    for log in rejudging.endless:
+        yield f"# {visible_line(log, 500)}: {ENDLESS}"
+
+
+def _objects(found: Suggestions, rejudging: Rejudging) -> Iterator[dict[str, JsonValue]]:
     for proposal in found.proposals:
         spares: list[JsonValue] = [_call(one) for one in proposal.spares]
         yield {"type": "proposal", "id": proposal.id, "toml": proposal.toml, "spares": spares, "lets_through": []}
@@ -169,6 +181,8 @@ def _objects(found: Suggestions) -> Iterator[dict[str, JsonValue]]:
         "questions": found.questions,
         "spared": found.spared,
         "unjudged": [_call(one) for one in found.unjudged],
+        "broken": list(rejudging.broken),
+        "without_head": list(rejudging.endless),
     }
 
 

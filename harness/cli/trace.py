@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from harness.audit.calls import number, word
+from harness.audit.calls import number, sign_of, word
 from harness.log_order import LogRecord
 from harness.record import Record
 from harness.visible import visible_line
@@ -85,14 +85,10 @@ def ended_line(outcome: LogRecord, decision: LogRecord, answered: LogRecord) -> 
     """Return the line for a call that has ended; `decision` and `answered` are empty where it has none."""
     status = word(outcome.get("status"))
     summary = word(decision.get("summary")) or word(outcome.get("content"))
-    parts = [f"{_mark(status)} {word(outcome.get('tool'))}  {visible_line(summary, 100)}"]
+    parts = [f"{sign_of(status)} {word(outcome.get('tool'))}  {visible_line(summary, 100)}"]
     parts += [how_decided(decision, answered), _how_ended(status, outcome)]
     tone = _STATUS_TONES.get(status, Tone.BAD)
     return Line(tone=tone, text=visible_line("  ".join(part for part in parts if part), 400))
-
-
-def _mark(status: str) -> str:
-    return {"ok": "+", "denied": "x", "blocked": "#", "not_run": "-"}.get(status, "!")
 
 
 def how_decided(decision: LogRecord, answered: LogRecord) -> str:

@@ -14,7 +14,6 @@ from harness.actions import JsonValue
 from harness.before_images import BeforeImages
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit
-from harness.cli.heads import HeadNotes
 from harness.cli.identity import who_and_where
 from harness.cli.logged_sessions import (
     UNDO,
@@ -24,6 +23,7 @@ from harness.cli.logged_sessions import (
     undone_calls,
     verified_records,
 )
+from harness.cli.opened_log import opened_log
 from harness.cli.provider import secrets_of
 from harness.cli.redacting import redactor_for
 from harness.cli.signals import Signals
@@ -68,8 +68,7 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     undo_one = partial(restore, workspace=workspace, images=images)
     signals.install()
     redactor = redactor_for(state, environment, secrets_of(environment))
-    log = ActionLog.open(state.new_log_path(workspace.root), redactor=redactor)
-    log.observers.append(HeadNotes(state, log).record)
+    log = opened_log(state, redactor, path=None, workspace=workspace.root)
     try:
         _begin(log, found, calls)
         ended = put_back(log, found.session, unwind(steps, undo_one, all_of_them=every), interrupt)

@@ -6,6 +6,8 @@ import binascii
 import json
 import math
 import re
+import string
+from functools import lru_cache
 
 MIN_BITS = 3.0
 """Bits per character (Shannon) that a value made by chance has at least, at 12 to 20 characters; words have less."""
@@ -17,13 +19,25 @@ DENSE_BITS = 3.8
 MOST_LOOKED_AT = 256
 """Characters of a value that tell whether it is by chance."""
 
-_NEIGHBOURS = "(?<=[A-Za-z0-9])[A-Za-z0-9]"
-_CHANGES = "(?<=[0-9])[A-Za-z]|(?<=[A-Za-z])[0-9]|(?<=[a-z])[A-Z]"
+_CHANGES = (b"0a", b"0A", b"a0", b"A0", b"aA")
+_KINDS = bytes(
+    ord("0") if chr(byte) in string.digits
+    else ord("a") if chr(byte) in string.ascii_lowercase
+    else ord("A") if chr(byte) in string.ascii_uppercase
+    else ord("-")
+    for byte in range(256)
+)  # fmt: skip
+"""What kind of character each byte of ASCII is."""
 _FILLER = r"[xX]{6}|\*{3}|\.{3}|[-_#]{6}|…"
 _PLACEHOLDER = (
     r"(?i:^[<{(%$]|[>})]$|^\[[^:\]]*\]$|\$\{|\{\{|%s|%\(|example|sample|dummy|placeholder|change.?me|replace|^\W*redacted\W*$|insert|"
     r"your|(?:^|[-_])(?:my|the|some|fake|test|todo)[-_]|^(?:fake|test)|not.?a.?real|null$|none$|undefined)"
 )
+# One of them is in every placeholder of letters and digits alone, unless it begins as one.
+_PLACEHOLDER_WORDS = (
+    "example", "sample", "dummy", "placeholder", "change", "replace", "redacted", "insert", "your", "real", "null", "none",
+    "undefined",
+)  # fmt: skip
 _WORD_PASSWORDS = frozenset(
     "password passwd passwort pass passw pwd pw secret token key user username name login admin root guest foo bar baz "
     "abc test pass1 pass2 password1 1234 12345 123456 p w x a b".split()
@@ -47,11 +61,18 @@ _ESCAPE_BEFORE = (
 
 def is_filler(value: str) -> bool:
     """Say whether somebody wrote `xxxxxx`, stars or dots where the secret goes."""
-    return re.search(_FILLER, value[:MOST_LOOKED_AT]) is not None
+    value = value[:MOST_LOOKED_AT]
+    if value.isalnum() and "xx" not in value.lower():
+        return False  # the most frequent answer, at a tenth of the time
+    return re.search(_FILLER, value) is not None
 
 
 def is_placeholder(value: str) -> bool:
     """Say whether a value stands for one: `<your-key>`, `${TOKEN}`, `changeme`."""
+    if value.isalnum() and value.isascii():
+        low = value.lower()
+        if not (any(word in low for word in _PLACEHOLDER_WORDS) or low.startswith(("fake", "test"))):
+            return is_filler(value)
     return is_filler(value) or re.search(_PLACEHOLDER, value) is not None
 
 
@@ -65,13 +86,25 @@ def is_chance(value: str, least: int = 12) -> bool:
 
     A UUID, an address, a digest that says so, a version, a date and a path are none.
     """
-    value = value[:MOST_LOOKED_AT]
-    if len(value) < least or is_placeholder(value) or re.fullmatch(_NOT_CHANCE, value):
+    return len(value) >= least and _is_chance(value[:MOST_LOOKED_AT])
+
+
+@lru_cache(maxsize=4096)
+def _is_chance(value: str) -> bool:
+    """Say it of a value that is long enough; kept, since a text often has the same one many times."""
+    kinds = value.encode("ascii", "replace").translate(_KINDS)
+    if b"0" not in kinds or kinds.count(b"a") + kinds.count(b"A") < 2:
         return False
-    if not (re.search("[0-9]", value) and len(re.findall("[A-Za-z]", value)) > 1):
+    neighbours = sum(len(run) - 1 for run in kinds.split(b"-") if run)
+    if not sum(map(kinds.count, _CHANGES)) >= MIN_CHANGES * neighbours > 0 or not has_bits(value, MIN_BITS):
         return False
-    neighbours = len(re.findall(_NEIGHBOURS, value))
-    return len(re.findall(_CHANGES, value)) >= MIN_CHANGES * neighbours > 0 and bits(value) >= MIN_BITS
+    return not _is_of_known_make(value) and not is_placeholder(value)
+
+
+def _is_of_known_make(value: str) -> bool:
+    if value.isalnum():
+        return len(value) < 32 and not value.strip(string.hexdigits)  # a number, the beginning of a digest
+    return re.fullmatch(_NOT_CHANCE, value) is not None
 
 
 def is_long_chance(value: str) -> bool:
@@ -81,7 +114,7 @@ def is_long_chance(value: str) -> bool:
 
 def is_dense(value: str) -> bool:
     """Say whether a value of a known length has the letters, digits and bits of one that chance made."""
-    return has_digit(value) and bits(value) >= DENSE_BITS
+    return has_digit(value) and has_bits(value, DENSE_BITS)
 
 
 def is_bare_chance(value: str) -> bool:
@@ -92,6 +125,12 @@ def is_bare_chance(value: str) -> bool:
 def has_digit(value: str) -> bool:
     """Say whether there is a digit in a value: words that are joined by hyphens have none."""
     return any(character.isdigit() for character in value)
+
+
+def has_bits(value: str, least: float) -> bool:
+    """Say whether a value has `least` bits per character; how many different ones it has often tells without counting each."""
+    most = len(value) - len(set(value)) + 1
+    return math.log2(len(value)) - most * math.log2(most) / len(value) >= least or bits(value) >= least
 
 
 def bits(value: str) -> float:

@@ -13,7 +13,8 @@ FEWEST = 24
 """Characters of base64 that make a block one with a key in it: code names the first line alone."""
 
 _BEGIN = r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-_END = "-----END "
+END = "-----END "
+"""Begins the last line of a block."""
 # What stands between the lines of a block when it is quoted: blanks, quotes, `+` and `,` of code, `>` of mail, the numbers of
 # listings, escapes of JSON. All that is taken is kept (possessive), so that no text is gone through twice.
 _BETWEEN = r"""(?:\\{1,8}+[nrtu]|[\s"'`+,>|.:()\\-])*+"""
@@ -39,7 +40,7 @@ def key_blocks(text: str) -> Iterator[tuple[int, int, str]]:
     for begin, limit in zip(begins, limits, strict=True):
         start = begin.end()
         if end >= 0 and end < start:
-            end = text.find(_END, start)
+            end = text.find(END, start)
         if 0 <= end < limit and end - start <= LONGEST:
             stop = end
         else:
@@ -49,6 +50,18 @@ def key_blocks(text: str) -> Iterator[tuple[int, int, str]]:
         plain = re.sub(_NO_KEY, "", text[start:stop])
         if len(plain) >= FEWEST and re.search(_RUN, text[start:stop]):
             yield start, stop, plain
+
+
+def open_block(text: str, settled: int) -> int | None:
+    """Return where the key of the last block in `text` begins if it may go on: all up to `settled` looks like one."""
+    around = max(0, text.rfind(WORD) - 64)
+    begins = list(re.finditer(_BEGIN, text[around:])) if WORD in text else []
+    if not begins:
+        return None
+    start = around + begins[-1].end()
+    lines = re.compile(_LINES).match(text, start)
+    end = lines.end() if lines else start
+    return start if end >= settled or not text[end:settled].strip() else None
 
 
 def _trimmed(text: str, start: int, stop: int) -> tuple[int, int]:

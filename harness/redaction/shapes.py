@@ -25,6 +25,7 @@ from harness.redaction.checks import (
     stands_for_number,
 )
 from harness.redaction.keys import WORD, key_blocks
+from harness.redaction.marks import MARK, OPENING
 
 Check = Callable[[str], bool]
 
@@ -51,12 +52,16 @@ class Shape(Record):
     """Whether capitals count as small letters."""
     apart: bool = False
     """Whether no letter or digit may stand right before it."""
+    shortest: int = 0
+    """Characters without a blank that it takes at least, where its words are in every text."""
     check: Check | None = None
     """Says of the secret whether it is one."""
     before: Check | None = None
     """Says of the word right before the match whether that fits."""
 
 
+_OFTEN = " etaoinrslcdhupmfgyvbw.:/kx-_=,AEIOSRTNLCDPMBFGHUVWKJYXQZ1023456789z"
+"""Characters, those first that text and code have most of."""
 KEY_BLOCK = "key_block"
 """The rule of private keys in text, which code finds."""
 
@@ -165,6 +170,7 @@ SHAPES: tuple[Shape, ...] = (
         words=(".",),
         pattern=rf"\.(?<={_IN_WORD}{{24}}\.)({_IN_WORD}{{6}}\.{_IN_WORD}{{27,40}})",
         before=stands_for_number,
+        shortest=59,
     ),
     Shape(
         rule="discord_webhook",
@@ -252,11 +258,27 @@ SHAPES: tuple[Shape, ...] = (
 def shapes_for(text: str) -> tuple[Shape, ...]:
     """Return the shapes that may find something in `text`, or in a part of it."""
     folded = _folded(text)
-    return tuple(shape for shape in SHAPES if any(word in (folded if shape.folded else text) for word in shape.words))
+    words = {word for sign, of_sign in _signs(folded=False) if sign in text for word in of_sign if word in text}
+    words |= {word for sign, of_sign in _signs(folded=True) if sign in folded for word in of_sign if word in folded}
+    if not words:
+        return ()
+    return tuple(shape for shape in SHAPES if not words.isdisjoint(shape.words))
+
+
+@cache
+def _signs(*, folded: bool) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the words of the shapes by the rarest character of each: looking for one character takes a tenth of the time."""
+    by_sign: dict[str, dict[str, None]] = {}
+    for shape in SHAPES:
+        for word in shape.words if shape.folded is folded else ():
+            by_sign.setdefault(max(word, key=_OFTEN.find), {})[word] = None
+    return tuple((sign, tuple(words)) for sign, words in by_sign.items())
 
 
 def shape_spans(text: str, shapes: Sequence[Shape]) -> Iterator[Span]:
     """Yield the secrets in `text` that these shapes find; they may overlap."""
+    if not shapes:
+        return
     folded = _folded(text) if any(shape.folded for shape in shapes) else text
     for shape in shapes:
         looked_at = folded if shape.folded else text
@@ -270,6 +292,8 @@ def _found(shape: Shape, text: str, looked_at: str) -> Iterator[Span]:
     for found in _compiled(shape.pattern).finditer(looked_at):
         start, end = found.span(1 if found.re.groups else 0)
         secret = text[start:end]
+        if secret.startswith(OPENING) and MARK.fullmatch(secret):
+            continue
         if is_filler(secret) or (shape.apart and not is_apart(text, found.start())):
             continue
         if shape.before is not None and not shape.before(segment_before(text, found.start())):

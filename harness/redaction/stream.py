@@ -1,26 +1,35 @@
 """RedactedStream: a text that comes in pieces, redacted although a secret may be cut in two by them; shows nothing itself.
 
-What could still become part of a secret is held back until the next piece shows whether it does.
+What could still become part of a secret is held back until the next piece shows whether it does: what is given out is, in
+the end, what redacting the whole text gives. INVARIANT: the work is linear in the text: what is held back is not gone
+through again for each piece, but when a word ends, or when a part of it has been added.
 """
 
 from __future__ import annotations
 
 import re
 
-from harness.redaction import Redactor
-from harness.redaction.shapes import KEY_BLOCK, Span
+from harness.redaction.beginnings import Beginnings
+from harness.redaction.forms import MIN_WRAPPED_CHARACTERS
+from harness.redaction.keys import END, open_block
+from harness.redaction.redactor import Redactor
+from harness.redaction.shapes import KEY_BLOCK, Span, shapes_for
 
 MOST_HELD = 8_192
-"""Characters held back at most in a run without a blank; of a longer one, the beginning is given out."""
-MOST_IN_A_SECRET = 20_000
-"""Characters held back at most within a secret whose end has not come: then the mark is given out without it. An RSA key with
+"""Characters in a secret at most that is found whole within a run without a blank; twice as many are held back at most."""
+MOST_IN_A_SECRET = 65_536
+"""Characters held back at most within a key whose end has not come: then the mark is given out without it. An RSA key with
 16,384 bits takes 13,000."""
 CONTEXT = 512
 """Characters given out last, which say what the next ones are: `password = ` and kin."""
 
-# Tokens are written in the visible characters of ASCII: other scripts, which may have no blanks, are never held back.
-_RUN = re.compile(r"[!-~]*\Z")
+# Tokens are written in the visible characters of ASCII: other scripts, which may have no blanks, are held back only where a
+# password could stand.
+_VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
 _RUN_CHARACTERS = re.compile(r"[!-~]*")
+_PASSWORD_BEFORE = re.compile(r"""(?i:[=:>]\s{0,8}\\{0,4}["']|:\\?/|password\s{1,8}\Z|password\s{1,8}\S)""")
+_LONGEST_WORD = 24
+"""Characters of the longest word that a shape is known by, and some."""
 
 
 class RedactedStream:
@@ -29,38 +38,97 @@ class RedactedStream:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         # What is no single run is held back by comparing its beginning with the end of the text.
-        self._blank_forms = tuple(form for form in redactor.forms if not _RUN_CHARACTERS.fullmatch(form))
+        self._blank_forms = Beginnings(form for form in redactor.forms if not _RUN_CHARACTERS.fullmatch(form))
+        self._long_forms = Beginnings(form for form in redactor.forms if len(form) >= MIN_WRAPPED_CHARACTERS)
+        self._begin()
+
+    def _begin(self) -> None:
         self._text = ""
+        self._new: list[str] = []
+        """Pieces that are not yet part of `_text`."""
+        self._length = 0
         self._given = 0
         """How much of `_text` was given out; the rest is held back."""
+        self._run = 0
+        """Where the last word begins that may go on."""
+        self._tried = 0
+        """The end of what was looked at last: before a word ends after it, nothing is new."""
+        self._wait = 0
+        """Within a key, how long the text must be to be looked at again."""
+        self._alert = 0
+        """Up to where something that was given out may say what comes next."""
 
     def feed(self, piece: str) -> str:
         """Take the next piece and return what can be given out."""
-        self._text += piece
-        settled = self._settled()
-        return self._give(settled, last=False) if settled > self._given else ""
+        self._new.append(piece)
+        self._length += len(piece)
+        ended = len(piece.rstrip(_VISIBLE))
+        if ended:
+            self._run = self._length - len(piece) + ended
+        if self._length - self._run > 2 * MOST_HELD:
+            self._run = self._length - MOST_HELD
+        if self._run <= self._tried or (self._length < self._wait and not self._may_end_a_key()):
+            return ""
+        return self._look(last=False)
 
     def finish(self) -> str:
         """Return what was held back: no more comes. The next piece begins another text."""
-        given = self._give(len(self._text), last=True) if len(self._text) > self._given else ""
-        self._text, self._given = "", 0
+        given = self._look(last=True) if self._length > self._given else ""
+        self._begin()
+        return given
+
+    def _may_end_a_key(self) -> bool:
+        return "-" in self._new[-1] and END in "".join(self._new[-2 * len(END) :])
+
+    def _look(self, *, last: bool) -> str:
+        self._text = "".join((self._text, *self._new))
+        self._new.clear()
+        self._tried = self._run
+        settled = self._length if last else self._settled()
+        given = self._give(settled, last=last) if settled > self._given else ""
+        forgotten = max(0, self._given - CONTEXT)
+        if forgotten:
+            self._text = self._text[forgotten:]
+            self._length, self._given, self._run = (
+                self._length - forgotten,
+                self._given - forgotten,
+                self._run - forgotten,
+            )
+            self._tried, self._wait, self._alert = (
+                self._tried - forgotten,
+                self._wait - forgotten,
+                self._alert - forgotten,
+            )
         return given
 
     def _settled(self) -> int:
         """Return up to where no word goes on in the next piece, as far as the words alone tell."""
-        text = self._text
-        run = _RUN.search(text, max(self._given, len(text) - 2 * MOST_HELD))
-        settled = run.start() if run else len(text)
-        for form in self._blank_forms:
-            settled = min(settled, _beginning_of(form, text, self._given))
-        if len(text) - settled > MOST_HELD:
-            settled = len(text) - CONTEXT
-        return settled
+        text, run = self._text, self._run
+        settled = min(run, self._blank_forms.first_in(text, self._given))
+        wrapped = self._long_forms.first_wrapped_in(text, self._given)
+        if wrapped < settled:
+            settled = max(self._given, len(text[:wrapped].rstrip(_VISIBLE)))
+        if settled > self._given and not text[settled - 1].isspace() and not text[settled - 1].isascii():
+            settled = max(self._given, self._password_place(settled))
+        return settled if len(text) - settled <= 2 * MOST_HELD else max(settled, run)
+
+    def _password_place(self, settled: int) -> int:
+        """Return where a password may stand whose characters are not all of ASCII, or `settled`."""
+        word = settled - len(self._text[:settled].split()[-1])
+        return word if _PASSWORD_BEFORE.search(self._text, max(0, word - 24), settled) else settled
 
     def _give(self, settled: int, *, last: bool) -> str:
         """Return what comes before `settled`, with marks; no secret is given out in part, unless it never seems to end."""
         text = self._text
+        self._wait = 0
+        if not self._may_hold_a_secret():
+            given = text[self._given : settled]
+            self._given = settled
+            return given
+        if not last:
+            settled = self._before_a_key(settled)
         pieces: list[str] = []
+        marked = False
         for span in self._redactor.spans(text):
             if span.end <= self._given:
                 continue
@@ -70,26 +138,32 @@ class RedactedStream:
                 settled = max(self._given, span.start)
                 break
             pieces += [text[self._given : span.start], self._redactor.mark(span)]
-            self._given = span.end
+            self._given, marked = span.end, True
         if settled > self._given:
             pieces.append(text[self._given : settled])
             self._given = settled
-        forgotten = max(0, self._given - CONTEXT)
-        self._text, self._given = text[forgotten:], self._given - forgotten
         # Beside a mark, a second secret may show that the first one hid.
-        return self._redactor.redact("".join(pieces)) if pieces else ""
+        return self._redactor.redact("".join(pieces)) if marked else "".join(pieces)
+
+    def _may_hold_a_secret(self) -> bool:
+        """Say whether there can be a secret in what is held back, by itself or by what was given out before it."""
+        held = self._text[max(0, self._given - _LONGEST_WORD) :]
+        words = shapes_for(held)
+        if words:
+            longest = max(map(len, held.split()), default=0)
+            if any(shape.shortest <= longest for shape in words):
+                self._alert = self._length + CONTEXT
+        return self._given < self._alert or self._redactor.knows(self._text[self._given :])
+
+    def _before_a_key(self, settled: int) -> int:
+        """Return where a key begins that may go on, or `settled`; it is looked at again when a good part more has come."""
+        begin = open_block(self._text, self._run)
+        if begin is None or begin >= settled or len(self._text) - begin >= MOST_IN_A_SECRET:
+            return settled
+        self._wait = self._length + max(CONTEXT // 4, (self._length - begin) // 4)
+        return max(self._given, begin)
 
     def _may_go_on(self, span: Span, settled: int) -> bool:
         """Say whether the next piece may be part of this secret: it reaches the end, or is a key that lacks its last line."""
         goes_on = span.end >= settled or (span.rule == KEY_BLOCK and not self._text[span.end : settled].strip())
         return goes_on and len(self._text) - span.start < MOST_IN_A_SECRET
-
-
-def _beginning_of(form: str, text: str, first: int) -> int:
-    """Return where in `text` a beginning of `form` stands that reaches to the end, from `first` on; else the end."""
-    place = text.find(form[0], max(first, len(text) - len(form) + 1))
-    while place >= 0:
-        if form.startswith(text[place:]):
-            return place
-        place = text.find(form[0], place + 1)
-    return len(text)

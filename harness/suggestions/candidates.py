@@ -1,38 +1,28 @@
 """What a rule could be about, out of repeated approvals: commands word for word, files by name; pure, proposes nothing.
 
-Never wider than what was seen, but in two cases: a command whose last words are files that it only reads, of which three
-different ones were approved; and a folder, of which three files were.
+INVARIANT: never about anything that was not approved itself, but for one command that only looks, of which the same words
+were approved with three different files in one place: those files are said one by one, and no other is meant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from posixpath import basename, dirname
 from typing import TypeAlias
 
-from harness.actions import Access, Act, Command, Opaque, PathAccess, Place
-from harness.built_in import is_entry_point
+from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess, Place
 from harness.policy import Source
-from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS
 from harness.record import Record
-from harness.rule_examples import plain_command
 from harness.rules import Decision
-from harness.suggestions.rule_text import is_text
-from harness.suggestions.seen import Seen, changed_files
+from harness.suggestions.commands import command_problem, shown
+from harness.suggestions.files import file_problem, is_about, may_mention
+from harness.suggestions.seen import Seen, touched_files
 
 LEAST_DIFFERENT = 3
-"""So many different files are what makes a pattern of them."""
+"""So many different files are what makes one rule of them."""
 
-_RUNS_ANOTHER = frozenset(
-    "run run-script exec x dlx eval tool bisect foreach rebase start script ssh shell console repl invoke do".split()
-)
-"""Words behind which the name of a program or a script stands (`npm run`, `cargo run`, `uv run`, `git bisect`)."""
-_TAKES_AWAY = frozenset("rm rmdir unlink shred truncate dd mv kill pkill killall".split())
-"""What these did cannot be looked at afterwards."""
-_NEEDS_NO_QUOTES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-")
-_PATTERN_CHARACTERS = frozenset("*?[]\\!#")
-
-_Commands: TypeAlias = "dict[tuple[str, ...], list[tuple[Command, Seen]]]"
+_Words: TypeAlias = "tuple[str, ...]"
+_Commands: TypeAlias = "dict[_Words, list[tuple[Command, Seen]]]"
 _Asked: TypeAlias = "tuple[PathAccess, Seen, tuple[Access, ...]]"
 _Files: TypeAlias = "dict[str, list[_Asked]]"
 
@@ -45,99 +35,85 @@ class Candidate(Record):
     evidence: tuple[Seen, ...]
     problem: str = ""
     """Why no rule can be about it."""
-    is_wider: bool = False
-    """Whether it is about more than what was seen."""
+    is_choice: bool = False
+    """Whether it is about several commands, each of which may have been approved once."""
     commands: tuple[Command, ...] = ()
-    """Each that was seen; of what is about files, none."""
-    argv: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
-    pattern: str = ""
-    """Of files, as policies write it: from the workspace on."""
+    """Each that was seen; of what is about a file, none."""
+    tokens: tuple[_Words, ...] = ()
+    """The words of the command, each a choice."""
     files: tuple[str, ...] = ()
-    """Those that were seen, by their names in the workspace."""
+    """The file, or those that the commands use, by their names in the workspace."""
     access: tuple[Access, ...] = ()
+    """Of a file: what was done to it."""
 
 
 def candidates_of(evidence: Sequence[Seen], least: int) -> Iterator[Candidate]:
-    """Yield what was approved at least `least` times in different calls; what is wider than what was seen comes first."""
+    """Yield what was approved at least `least` times in different calls; those of several commands come first."""
     commands = _asked_commands(evidence)
-    yield from _prefixes(commands)
+    yield from _choices(commands)
     for argv, found in commands.items():
         if len(found) >= least:
-            (command, _), *_ = found
-            problem = command_problem([command for command, _ in found])
-            calls = tuple(one for _, one in found)
-            yield Candidate(what=shown(command), evidence=calls, problem=problem, commands=(command,), argv=argv)
-    files = _asked_files(evidence)
-    yield from _folders(files)
-    for name, places in files.items():
+            seen = [command for command, _ in found]
+            yield Candidate(
+                what=shown(seen[0]),
+                evidence=tuple(one for _, one in found),
+                problem=command_problem(seen),
+                commands=(seen[0],),
+                tokens=tuple((word,) for word in argv),
+                files=_named(seen),
+            )
+    for name, places in _asked_files(evidence).items():
         if len(places) >= least:
-            yield _about_files(name, f"/{name}", {name: places}, is_wider=False)
+            yield Candidate(
+                what=name,
+                evidence=tuple(one for _, one, _ in places),
+                problem=next((problem for path, _, _ in places if (problem := file_problem(path))), ""),
+                files=(name,),
+                access=tuple(dict.fromkeys(access for _, _, accesses in places for access in accesses)),
+            )
+
+
+def folders_of(evidence: Sequence[Seen]) -> Iterator[tuple[str, int, tuple[Seen, ...]]]:
+    """Yield the folders of which several plain files were approved, with their number: no rule is suggested for one."""
+    folders: dict[str, _Files] = {}
+    for name, places in _asked_files(evidence).items():
+        if dirname(name) and not any(file_problem(path) for path, _, _ in places):
+            folders.setdefault(dirname(name), {})[name] = places
+    for folder, files in folders.items():
+        if len(files) >= LEAST_DIFFERENT:
+            yield f"{folder}/", len(files), tuple(one for places in files.values() for _, one, _ in places)
 
 
 def refusal_like(candidate: Candidate, one: Seen) -> bool:
-    """Say whether a call was refused that is like what the candidate is about: the same program, the same file or folder."""
+    """Say whether a call was refused that is like what the candidate is about: the same program, or one of its files.
+
+    A word that is the program's name is taken for the program wherever it stands: `sudo frob`, `python3 -m frob`.
+    """
     if not one.refused:
         return False
-    if candidate.commands:
-        program = basename(candidate.argv[0])
-        if one.action is None:
-            return one.tool == "bash" and program in one.summary
-        return any(program in _programs(facet) for facet in one.action.facets)
+    program = basename(candidate.tokens[0][0]) if candidate.tokens else ""
     if one.action is None:
-        return any(name in one.summary for name in candidate.files)
-    return any(f"/{name}".startswith(candidate.pattern) for path in changed_files(one) for name in path.names)
+        return (bool(program) and program in one.summary) or any(may_mention(one.summary, n) for n in candidate.files)
+    if program and any(program in _words(facet) for facet in one.action.facets):
+        return True
+    return any(is_about(path, name) for path in touched_files(one) for name in candidate.files)
 
 
-def shown(command: Command) -> str:
-    """Return the command as bash reads it back, each word quoted where it must be."""
-    return " ".join(map(_quoted, command.argv))
-
-
-def _quoted(word: str) -> str:
-    if word and _NEEDS_NO_QUOTES.issuperset(word):
-        return word
-    return "'" + word.replace("'", "'\\''") + "'"
-
-
-def is_plain(name: str) -> bool:
-    """Say whether a name can stand in a rule as the pattern of itself."""
-    return name.isprintable() and name == name.strip() and is_text(name) and _PATTERN_CHARACTERS.isdisjoint(name)
-
-
-def command_problem(commands: Sequence[Command]) -> str:
-    """Return why a command, seen so often, cannot be allowed by its words; or nothing."""
-    argv = commands[0].argv
-    name = basename(argv[0])
-    if not {name, name.rstrip("0123456789.-")}.isdisjoint(INTERPRETERS | SHELLS | WRAPPERS):
-        return f"{name} runs what its operands say"
-    if any(word in _RUNS_ANOTHER for word in argv[1:3]):
-        return "it runs a program or a script that is named behind it"
-    if "/" in argv[0]:
-        return "the program is named by a file, which may be another one the next time"
-    if name in _TAKES_AWAY:
-        return f"what {name} takes away does not come back"
-    if any(command.variables for command in commands):
-        return "variables are set in front of it, and a rule cannot say to what"
-    if "..." in argv or not all(map(is_text, argv)) or any(not {"$", "`"}.isdisjoint(word) for word in argv):
-        return "its words are not all known, or no rule can say them"
-    for path in (path for command in commands for path in command.paths if path.access is not Access.READ):
-        if path.place not in (Place.INSIDE, Place.ROOT):
-            return f"it may write outside the workspace: {path.written}"
-        if is_entry_point(path.real):
-            return f"it may write what builds and tests run without naming it: {path.written}"
-    return "" if plain_command(argv) is not None else "it is never understood well enough for a rule"
-
-
-def _programs(facet: object) -> set[str]:
-    """Return the programs of a part of a call; of one that was not understood, every word of it."""
+def _words(facet: Facet) -> set[str]:
+    """Return the words of a part of a call that could name a program, without their folders."""
     match facet:
         case Command():
-            return {basename(facet.argv[0])} if facet.argv else set()
+            return set(map(basename, facet.argv))
         case Opaque():
             return {basename(word) for words in facet.commands for word in words}
         case _:
             return set()
+
+
+def _named(commands: Iterable[Command]) -> tuple[str, ...]:
+    """Return the files that commands use, but the workspace itself."""
+    paths = (path for command in commands for path in command.paths if path.place is not Place.ROOT)
+    return tuple(dict.fromkeys(name for path in paths for name in path.names))
 
 
 def _asked_commands(evidence: Iterable[Seen]) -> _Commands:
@@ -151,54 +127,35 @@ def _asked_commands(evidence: Iterable[Seen]) -> _Commands:
     return found
 
 
-def _prefixes(commands: _Commands) -> Iterator[Candidate]:
-    """Yield commands whose last words are files that they only read, where enough different ones were approved."""
-    by_head: dict[tuple[str, ...], list[tuple[Command, Seen]]] = {}
-    for found in commands.values():
-        command, _ = found[0]
-        head = _head(command)
-        if head and not command_problem([command for command, _ in found]):
-            by_head.setdefault(head, []).extend(found)
-    for head, found in by_head.items():
-        seen = {command.argv: command for command, _ in found}
-        tails = {tuple(word for word in argv[len(head) :] if not word.startswith("-")) for argv in seen}
-        beside = {_beside(command) for command in seen.values()}
-        if len(tails) >= LEAST_DIFFERENT and len(beside) == 1:
-            flags = dict.fromkeys(word for argv in seen for word in argv[len(head) :] if word.startswith("-"))
+def _choices(commands: _Commands) -> Iterator[Candidate]:
+    """Yield commands that only look, and are the same but for one file, where enough different ones were approved."""
+    alike: dict[tuple[_Words, _Words], dict[str, list[tuple[Command, Seen]]]] = {}
+    for argv, found in commands.items():
+        if not command_problem([command for command, _ in found]):
+            for place in _file_places(found[0][0]):
+                alike.setdefault((argv[:place], argv[place + 1 :]), {})[argv[place]] = found
+    for (before, behind), files in alike.items():
+        if len(files) >= LEAST_DIFFERENT:
+            seen = [both for found in files.values() for both in found]
             yield Candidate(
-                what=f"{' '.join(head)} ...",
-                evidence=tuple({id(one): one for _, one in found}.values()),
-                is_wider=True,
-                commands=tuple(seen.values()),
-                argv=head,
-                flags=tuple(flags),
+                what=" ".join((*before, "FILE", *behind)),
+                evidence=tuple({id(one): one for _, one in seen}.values()),
+                is_choice=True,
+                commands=tuple({command.argv: command for command, _ in seen}.values()),
+                tokens=(*((word,) for word in before), tuple(files), *((word,) for word in behind)),
+                files=_named(command for command, _ in seen),
             )
 
 
-def _head(command: Command) -> tuple[str, ...]:
-    """Return the words before the first option and the first file; nothing where not all others are files that are only read.
-
-    INVARIANT: by the model of the program, what stands behind these words is read and no more.
-    """
-    if not command.model or command.act not in (Act.LOOKS, Act.CHANGES) or command.network:
-        return ()
-    files = {path.written: path for path in command.paths}
-    argv = command.argv
-    count = next((n for n, word in enumerate(argv) if n and (word in files or word.startswith("-"))), len(argv))
-    behind = [word for word in argv[count:] if not word.startswith("-")]
-    plain = all(
-        word in files
-        and files[word].access is Access.READ
-        and files[word].place is Place.INSIDE
-        and not files[word].tree
-        for word in behind
-    )
-    return argv[:count] if behind and plain and not any("=" in word or word == "-" for word in argv[count:]) else ()
-
-
-def _beside(command: Command) -> tuple[tuple[str, Access], ...]:
-    """Return what it does to files that it does not name: a cache, an index."""
-    return tuple((path.written, path.access) for path in command.paths if path.written not in command.argv)
+def _file_places(command: Command) -> Iterator[int]:
+    """Yield where a command that only looks names one file of the workspace that it reads."""
+    if command.act is not Act.LOOKS:
+        return
+    for place, word in enumerate(command.argv):
+        uses = [path for path in command.paths if path.written == word]
+        plain = all(path.access is Access.READ and path.place is Place.INSIDE and not path.tree for path in uses)
+        if place and uses and plain and not word.startswith("-"):
+            yield place
 
 
 def _asked_files(evidence: Iterable[Seen]) -> _Files:
@@ -214,33 +171,3 @@ def _asked_files(evidence: Iterable[Seen]) -> _Files:
             accesses = tuple(dict.fromkeys(path.access for path in paths))
             found.setdefault(names.pop(), []).append((paths[0], one, accesses))
     return found
-
-
-def _folders(files: _Files) -> Iterator[Candidate]:
-    by_folder: dict[str, _Files] = {}
-    for name, places in files.items():
-        if dirname(name):
-            by_folder.setdefault(dirname(name), {})[name] = places
-    for folder, inside in by_folder.items():
-        if len(inside) >= LEAST_DIFFERENT:
-            yield _about_files(f"{folder}/", f"/{folder}/", inside, is_wider=True)
-
-
-def _about_files(what: str, pattern: str, files: Mapping[str, Sequence[_Asked]], *, is_wider: bool) -> Candidate:
-    places = [place for found in files.values() for place in found]
-    problem = ""
-    if not is_plain(pattern):
-        problem = "its name cannot stand in a rule as it is"
-    elif any(path.place is not Place.INSIDE for path, _, _ in places):
-        problem = "it lies outside the workspace"
-    elif any(is_entry_point(path.real) for path, _, _ in places):
-        problem = "builds and tests run it without naming it"
-    return Candidate(
-        what=what,
-        evidence=tuple(one for _, one, _ in places),
-        problem=problem,
-        is_wider=is_wider,
-        pattern=pattern,
-        files=tuple(files),
-        access=tuple(dict.fromkeys(access for _, _, accesses in places for access in accesses)),
-    )

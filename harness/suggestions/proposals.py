@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from harness.policy import evaluate
 from harness.record import Record, replace
 from harness.rules import Decision, Rule
-from harness.suggestions.candidates import Candidate, candidates_of, refusal_like
+from harness.suggestions.candidates import Candidate, candidates_of, folders_of, refusal_like
 from harness.suggestions.seen import Seen, is_evidence, why_no_evidence
 from harness.suggestions.written_rules import written_rule
 
@@ -35,7 +35,7 @@ class Dropped(Record):
     """Hostile text: of the log."""
     why: str
     calls: tuple[Seen, ...] = ()
-    """Those that speak against it."""
+    """Those that speak against it, or that it is about."""
 
 
 class Suggestions(Record):
@@ -59,16 +59,23 @@ def suggestions(seen: Sequence[Seen], least: int) -> Suggestions:
     dropped: list[Dropped] = []
     proposals: list[Proposal] = []
     taken = {rule.id for one in seen if one.policy is not None for rule in one.policy.rules}
-    for candidate in candidates_of([one for one in seen if is_evidence(one)], least):
+    evidence = [one for one in seen if is_evidence(one)]
+    for candidate in candidates_of(evidence, least):
         if any(set(map(id, candidate.evidence)) <= set(map(id, proposal.spares)) for proposal in proposals):
-            continue  # a wider one spares all of it
+            continue  # one about several commands spares all of it
         found = _tried(candidate, seen, least, taken)
         if isinstance(found, Proposal):
             proposals.append(found)
             taken.add(found.id)
-        elif not candidate.is_wider:  # of a wider one, what it is made of is tried by itself
+        elif not candidate.is_choice:  # what a choice is made of is tried by itself
             dropped.append(found)
     dropped += _not_lifted(seen, least)
+    dropped += [
+        Dropped(
+            what=folder, why=f"{count} files in it were approved; a rule for the folder is yours to write", calls=calls
+        )
+        for folder, count, calls in folders_of(evidence)
+    ]
     proposals, fallen = _together(proposals, seen)
     rules = [proposal.rule for proposal in proposals]
     approved = [one for one in seen if one.approved]

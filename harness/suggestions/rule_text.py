@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+Value: TypeAlias = "str | bool | Sequence[str] | Sequence[str | Sequence[str]]"
+"""What a key of a rule can be: of a list within a list, each is meant."""
 
 _MOST_ID = 40
 _KEY_WIDTH = 9
 
 
-def rule_text(keys: Mapping[str, str | bool | Sequence[str]]) -> str:
+def rule_text(keys: Mapping[str, Value]) -> str:
     """Return one `[[rule]]`; of lists that are empty, nothing. Its texts must hold no lone surrogate."""
     lines = [f"{key:{_KEY_WIDTH}} = {_value(value)}" for key, value in keys.items() if value]
     return "".join(f"{line}\n" for line in ("[[rule]]", *lines))
@@ -30,14 +34,14 @@ def is_text(word: str) -> bool:
     return not any("\ud800" <= char <= "\udfff" for char in word)
 
 
-def _value(value: str | bool | Sequence[str]) -> str:
+def _value(value: Value) -> str:
     match value:
         case bool():
             return "true" if value else "false"
         case str():
             return _text(value)
         case _:
-            return f"[{', '.join(map(_text, value))}]"
+            return f"[{', '.join(map(_value, value))}]"
 
 
 def _text(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.actions import Access, Action, PathAccess
+from harness.actions import Action, PathAccess
 from harness.policy import Policy, Verdict
 from harness.record import Record
 from harness.rules import Decision
@@ -73,8 +73,8 @@ def why_no_evidence(one: Seen) -> str:
     return ""
 
 
-def changed_files(one: Seen) -> Iterator[PathAccess]:
-    """Yield the files that a call would write, or may."""
+def touched_files(one: Seen) -> Iterator[PathAccess]:
+    """Yield the files that a call would read or write, or may."""
     for facet in () if one.action is None else one.action.all_facets():
-        if isinstance(facet, PathAccess) and facet.access is not Access.READ:
+        if isinstance(facet, PathAccess):
             yield facet

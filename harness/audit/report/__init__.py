@@ -7,7 +7,7 @@ not grow with them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from harness.audit.calls import LoggedCall
 from harness.audit.report.calls import (
@@ -16,18 +16,19 @@ from harness.audit.report.calls import (
     REFUSED_HEADS,
     UNKNOWN_HEADS,
     Shown,
-    asked_row,
+    asked_rows,
     changed_row,
     refused_row,
     unknown_row,
 )
 from harness.audit.report.charts import RULE_ROWS, bar_table, histogram, legend, patterns, strips
 from harness.audit.report.figures import Figures, Source, figures_of
-from harness.audit.report.logs import LogStanding, standing_words
+from harness.audit.report.logs import looked_at
 from harness.audit.report.page import alarms, figure_cards, page_end, page_start, policies, session_rows
 from harness.audit.report.standing import Standing, standing_of
 from harness.audit.report.text import line, number
 from harness.audit.report.timeline import Timeline
+from harness.log_findings import Findings
 
 TIMELINE_CALLS = 2_000
 """So many calls are shown whole, unless all are asked for."""
@@ -37,15 +38,18 @@ CHARACTERS = 4_000
 
 def report(
     source: Source,
-    standing: Sequence[LogStanding],
+    logs: Sequence[Findings],
     *,
+    unread: Mapping[str, int] = {},
+    gone: Sequence[str] = (),
     title: str = "",
     only: str = "",
     full: bool = False,
     grown: Callable[[], Sequence[str]] = lambda: (),
 ) -> Iterator[str]:
-    """Yield the page about `source`, whose logs were verified with `standing` as the result.
+    """Yield the page about `source`, whose logs were judged with `logs` as the result.
 
+    `unread` and `gone` are as in `looked_at`.
     `only` is the session that `source` keeps to, where it does: the page says so.
     With `full` nothing is cut. `grown` is asked at the end for the logs that were written to in the meantime.
 
@@ -54,11 +58,11 @@ def report(
     figures = figures_of(source)
     most = None if full else TIMELINE_CALLS
     show = Shown(figures, characters=None if full else CHARACTERS, is_whole=most is None or figures.calls <= most)
-    yield from page_start(title, figures, standing, only)
+    yield from page_start(title, figures, logs, only)
     yield patterns()
-    yield from alarms(figures, standing)
+    yield from alarms(figures, logs, gone)
     yield from _unknown(source, show)
-    yield from standing_words(standing)
+    yield from looked_at(logs, unread, gone)
     yield from session_rows(figures, is_linked=show.is_whole)
     yield from figure_cards(figures)
     yield from _charts(source, figures)
@@ -66,7 +70,8 @@ def report(
     yield from _lists(source, show)
     yield '<h2 id="timeline">Time line</h2>\n'
     yield "<p>Everything in the order of the log. <code>+</code> ran well, <code>!</code> ran and failed, "
-    yield "<code>x</code> refused, <code>#</code> blocked, <code>-</code> not run, <code>?</code> unknown.</p>\n"
+    yield "or was no valid call, <code>x</code> refused, <code>#</code> blocked, <code>-</code> not run, <code>?</code> "
+    yield "unknown, <code>??</code> ran though nothing allows it, <code>.</code> the log ends before it was begun.</p>\n"
     yield from Timeline(show, None if show.is_whole else most).written(source.records())
     yield from page_end(grown())
 
@@ -114,7 +119,7 @@ def _lists(source: Source, show: Shown) -> Iterator[str]:
     yield f'<h2 id="asked">Questions and approvals ({number(figures.asked)})</h2>\n'
     if figures.asked:
         asked = (call for call in source.calls() if call.asked or call.answered)
-        yield from _table("calls about which was asked", ASKED_HEADS, (asked_row(call, show) for call in asked))
+        yield from _table("calls about which was asked", ASKED_HEADS, asked_rows(asked, show))
     yield f'<h2 id="changed">Files changed ({number(figures.changes)})</h2>\n'
     yield "<p>What the file tools wrote. What commands changed is not recorded file by file.</p>\n"
     if figures.changes:

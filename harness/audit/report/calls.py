@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, text
 from harness.audit.instants import finite, in_words, whole
+from harness.audit.questions import Question, questions
 from harness.audit.report.charts import waited_in_words
 from harness.audit.report.figures import Figures
-from harness.audit.report.standing import NAMES, Standing, did_fail, rule_of, standing_of
+from harness.audit.report.standing import NAMES, Standing, did_fail, rule_of, sign, standing_of
 from harness.audit.report.text import block, digest, line, moment, number
 from harness.log_order import LogRecord
 from harness.log_schema import problem
@@ -87,8 +88,14 @@ def refused_by(call: LoggedCall) -> str:
     return f"the policy{halted}"
 
 
-def asked_row(call: LoggedCall, show: Shown) -> str:
-    """Return the row of a call about which somebody was asked."""
+def asked_rows(calls: Iterable[LoggedCall], show: Shown) -> Iterator[str]:
+    """Yield the row of each of these calls about which somebody was asked."""
+    return (_asked_row(question, show) for question in questions(calls))
+
+
+def _asked_row(question: Question, show: Shown) -> str:
+    call = question.call
+    burst = ' <span class="mark">! burst</span>' if question.in_burst else ""
     answer = line(call.answered.get("answer"), 20) or "no answer in the log"
     words = line(call.answered.get("words"), 400)
     edited = f"<br>became call {line(call.answered['edited_to'], 20)}" if "edited_to" in call.answered else ""
@@ -99,7 +106,7 @@ def asked_row(call: LoggedCall, show: Shown) -> str:
         _rule_cell(call),
         f'<td><span class="word">{answer}</span>{edited}</td>',
         f"<td>{line(call.answered.get('by'), 60)}</td>",
-        f'<td class="t">{waited_in_words(call) if call.answered else ""}</td>',
+        f'<td class="t">{waited_in_words(call) if call.answered else ""}{burst}</td>',
         f'<td class="why">{words}</td>',
     )
 
@@ -151,7 +158,7 @@ def whole_call(call: LoggedCall, show: Shown) -> Iterator[str]:
     anchor = show.anchor(call)
     named = f' id="{anchor}"' if anchor else ""
     name = f'<span class="word">call {line(call.number, 20)}</span>'
-    yield f'<details class="call"{named}><summary>{_mark(standing, call)} {name} '
+    yield f'<details class="call"{named}><summary>{sign(call)} {name} '
     yield f"{line(call.tool, 60)} <code>{line(call.summary, 160)}</code> {_ending(standing, call)}</summary>"
     yield f"<p>Arguments{_edited_from(call)}:</p>{block(_arguments(call), show.characters)}"
     yield _facts(_about_decision(call))
@@ -181,29 +188,6 @@ def raw_if_odd(record: LogRecord, characters: int | None) -> str:
     if not why:
         return ""
     return f'<p class="mark">This record {line(why, 300)}. All of it, as it is logged:</p>{block(dict(record), characters)}'
-
-
-_SIGNS = {
-    Standing.REFUSED: "x",
-    Standing.BLOCKED: "#",
-    Standing.NEVER: "-",
-    Standing.UNKNOWN: "?",
-    Standing.UNACCOUNTED: "??",
-}
-
-
-def _mark(standing: Standing, call: LoggedCall) -> str:
-    """Return the sign that the terminal's time line has for it."""
-    if did_fail(call):
-        return "!"
-    signs = {
-        Standing.REFUSED: "x",
-        Standing.BLOCKED: "#",
-        Standing.NEVER: "-",
-        Standing.UNKNOWN: "?",
-        Standing.UNACCOUNTED: "??",
-    }
-    return signs.get(standing, "+")
 
 
 def _ending(standing: Standing, call: LoggedCall) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from harness.audit.calls import LoggedCall
-from harness.audit.instants import finite, in_words, seconds_between
-from harness.audit.report.figures import FAST_SECONDS, WAITS, Figures, SessionFigures
-from harness.audit.report.standing import NAMES, Standing, by_human, did_fail, standing_of
+from harness.audit.instants import in_words, seconds_between
+from harness.audit.report.figures import WAITS, Figures, SessionFigures
+from harness.audit.report.standing import NAMES, Standing, did_fail, standing_of
 from harness.audit.report.text import line, number
 
 CHARTED_SESSIONS = 24
@@ -39,15 +39,23 @@ def patterns() -> str:
         '<pattern id="p-wait" width="6" height="6" patternUnits="userSpaceOnUse">'
         '<g class="i"><path d="M0 6L6 0M-1 1L1 -1M5 7L7 5"/></g></pattern>'
     )
-    return f'<svg class="defs" aria-hidden="true" focusable="false"><defs>{made}{wait}</defs></svg>'
+    # Stripes across: what is drawn of a call may be narrower than a pattern is wide, and must look failed all the same.
+    failed = (
+        '<pattern id="p-failed" width="4" height="4" patternUnits="userSpaceOnUse">'
+        '<g class="p"><path d="M0 2H4"/></g></pattern>'
+    )
+    return f'<svg class="defs" aria-hidden="true" focusable="false"><defs>{made}{wait}{failed}</defs></svg>'
 
 
 def legend() -> str:
     """Return what the standings look like."""
     items = "".join(f"<li>{_swatch(one)}{NAMES[one]}</li>" for one in Standing)
     wait = '<svg aria-hidden="true" focusable="false"><rect width="100%" height="100%" fill="url(#p-wait)"/></svg>'
-    hollow = '<svg aria-hidden="true" focusable="false"><rect x="1" y="1" width="20" height="12" class="hollow f-never"/></svg>'
-    return f'<ul class="legend">{items}<li>{wait}waiting for an answer</li><li>{hollow}hollow: ran and failed</li></ul>'
+    failed = (
+        '<svg aria-hidden="true" focusable="false"><rect width="100%" height="100%" class="f-unasked"/>'
+        '<rect width="100%" height="100%" fill="url(#p-failed)"/></svg>'
+    )
+    return f'<ul class="legend">{items}<li>{wait}waiting for an answer</li><li>{failed}striped: ran and failed</li></ul>'
 
 
 def _swatch(standing: Standing) -> str:
@@ -136,6 +144,19 @@ def _short(seconds: int) -> str:
     return f"{seconds // 60} min" if seconds >= 60 else f"{seconds} s"
 
 
+def tick_words(seconds: float) -> tuple[str, ...]:
+    """Return what six marks from 0 to `seconds` are called: with so many digits that no two are called alike."""
+    moments = [seconds * tick / 5 for tick in range(6)]
+    if not seconds:
+        return ("0 s", "", "", "", "", "")
+    words = [in_words(at) for at in moments[1:]]
+    for digits in range(2, 10):
+        if len(set(words)) == len(words):
+            break
+        words = [f"{at:.{digits}f} s" for at in moments[1:]]
+    return "0 s", *words
+
+
 class Strip:
     """The calls of one session in time, a lane a standing, gathered in columns: as small for a million calls as for ten."""
 
@@ -184,18 +205,18 @@ class Strip:
             parts.append(f'<text x="{_LEFT - 8}" y="{row * _LANE + 17}" text-anchor="end">{_LANE_NAMES[lane]}</text>')
             for form in ("wait", "ok", "failed"):
                 parts += self._runs(lane, form, row * _LANE + 4)
+        ticks = tick_words(seconds)
         for tick in range(6):
             x = _LEFT + _WIDTH * tick // 5
             anchor = "start" if tick == 0 else "end" if tick == 5 else "middle"
             parts.append(f'<path class="grid" d="M{x}.5 {height - 27}v5"/>')
-            at = in_words(seconds * tick / 5) if tick else "0 s"
-            parts.append(f'<text x="{x}" y="{height - 6}" text-anchor="{anchor}" class="soft">{at}</text>')
+            parts.append(f'<text x="{x}" y="{height - 6}" text-anchor="{anchor}" class="soft">{ticks[tick]}</text>')
         return (
             f'<div class="scroll" tabindex="0" role="region" aria-label="{line(title)}">'
             f'<svg class="chart" viewBox="0 0 {_LEFT + _WIDTH + 8} {height}" role="img" '
             f'aria-labelledby="t{place} d{place}"><title id="t{place}">{line(title)}</title>'
             f'<desc id="d{place}">From left to right the time since the session began. '
-            f"One lane each: {names}. Filled: ran well. Hollow: ran and failed. Hatched: waited for an answer.</desc>"
+            f"One lane each: {names}. Filled: ran well. Striped: ran and failed. Hatched: waited for an answer.</desc>"
             f"{''.join(parts)}</svg></div>"
         )
 
@@ -221,10 +242,10 @@ class Strip:
                 else f"{number(count)} calls, first {label}"
             )
             shape = f'x="{x:.1f}" y="{y}" width="{width:.1f}" height="16"'
-            look = (
-                'fill="url(#p-wait)"' if form == "wait" else f'class="{"hollow " * (form == "failed")}f-{lane.value}"'
-            )
+            look = 'fill="url(#p-wait)"' if form == "wait" else f'class="f-{lane.value}"'
             yield f"<rect {shape} {look}><title>{line(told)}</title></rect>"
+            if form == "failed":
+                yield f'<rect {shape} fill="url(#p-failed)"><title>{line(told)}, failed</title></rect>'
             start = stop
 
 
@@ -252,9 +273,8 @@ def strips(calls: Iterable[LoggedCall], figures: Figures) -> Sequence[Strip]:
 
 def waited_in_words(call: LoggedCall) -> str:
     """Return how long the answer took, with a mark on those that came too soon; HTML."""
-    waited = finite(call.answered.get("seconds"))
+    waited = call.waited
     if waited is None:
         return '<span class="quiet">not told</span>'
     told = f"{waited:.2f} s" if waited < 10 else in_words(waited)
-    is_fast = waited < FAST_SECONDS and by_human(call)
-    return f'{told} <span class="mark">! under 1 s</span>' if is_fast else told
+    return f'{told} <span class="mark">! under 1 s</span>' if call.is_quick else told

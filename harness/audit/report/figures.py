@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from harness.actions import JsonValue
-from harness.audit.calls import LoggedCall, text
-from harness.audit.instants import finite, seconds_between, whole
-from harness.audit.report.standing import Standing, by_human, did_fail, rule_of, standing_of
+from harness.audit.calls import QUICK_SECONDS, LoggedCall, Who, text
+from harness.audit.counts import Waits
+from harness.audit.instants import seconds_between, whole
+from harness.audit.questions import questions
+from harness.audit.report.standing import Standing, did_fail, rule_of, standing_of
 from harness.audit.report.text import shown
 from harness.log_order import LogRecord
 
-FAST_SECONDS = 1.0
-"""An answer that came sooner was hardly read."""
-WAITS = (FAST_SECONDS, 2.0, 5.0, 15.0, 60.0, 300.0)
+WAITS = (QUICK_SECONDS, 2.0, 5.0, 15.0, 60.0, 300.0)
 """Upper bounds of the bins of waiting times, in seconds; what is longer is the last bin."""
 MOST_NAMES = 1_000
 """So many tools and rules are counted each by itself; a forged log may name any number of them."""
@@ -81,8 +81,13 @@ class Figures:
         """How often who answered what."""
         self.human_yes = 0
         self.unreadable_waits = 0
-        self.fast_yes = 0
-        """Yeses under FAST_SECONDS that a person gave."""
+        self.waited = Waits()
+        """How long people took: the median of `approvals` and of `stats` is counted in the same way."""
+        self.quick = 0
+        """A person's answers in under a second."""
+        self.quick_yes = 0
+        """Those of them that were a yes."""
+        self.in_bursts = 0
         self.asked = 0
         self.failed = 0
         self.changes = 0
@@ -155,22 +160,17 @@ class Figures:
         answer, by = shown(call.answered.get("answer"))[:40], shown(call.answered.get("by"))[:40]
         key = answer, by
         self.answers[key if key in self.answers or len(self.answers) < MOST_NAMES else (OTHERS, "")] += 1
-        if not by_human(call):
+        if call.answered_by is not Who.PERSON:
             return
         self.human_yes += answer == "yes"
-        waited = finite(call.answered.get("seconds"))
+        waited = call.waited
         if waited is None:
             self.unreadable_waits += 1
             return
         self.waits[wait_bin(waited)] += 1
-        self.fast_yes += is_fast(call)
-
-
-def is_fast(call: LoggedCall) -> bool:
-    """Say whether a person said yes in under a second."""
-    waited = finite(call.answered.get("seconds"))
-    is_yes = text(call.answered, "answer") == "yes" and by_human(call)
-    return is_yes and waited is not None and waited < FAST_SECONDS
+        self.waited.add(waited)
+        self.quick += call.is_quick
+        self.quick_yes += call.is_quick and answer == "yes"
 
 
 def wait_bin(seconds: float) -> int:
@@ -183,9 +183,15 @@ def figures_of(source: Source) -> Figures:
     figures = Figures()
     for log, record in source.records(_OTHER_KINDS):
         figures.take_record(log, record)
-    for call in source.calls():
-        figures.take_call(call)
+    for question in questions(_counted(source.calls(), figures)):
+        figures.in_bursts += question.in_burst
     return figures
+
+
+def _counted(calls: Iterable[LoggedCall], figures: Figures) -> Iterator[LoggedCall]:
+    for call in calls:
+        figures.take_call(call)
+        yield call
 
 
 def _counter(counters: dict[str, Counter[Standing]], name: str) -> Counter[Standing]:

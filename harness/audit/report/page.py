@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from harness.actions import JsonValue
 from harness.audit.instants import in_words
+from harness.audit.questions import BURST, BURST_SECONDS
 from harness.audit.report.calls import Shown
 from harness.audit.report.charts import bar
 from harness.audit.report.figures import MOST_PATHS, Figures, SessionFigures, Source
-from harness.audit.report.logs import LogStanding, Soundness, soundness
 from harness.audit.report.standing import Standing
 from harness.audit.report.style import STYLE, content_policy
 from harness.audit.report.text import block, digest, line, moment, number
+from harness.log_findings import Findings, Soundness
 from harness.log_order import LogRecord
 from harness.version import __version__
 
@@ -32,7 +33,7 @@ _CONTENTS = (
 TITLE = "What the harness did"
 
 
-def page_start(title: str, figures: Figures, logs: Sequence[LogStanding], only: str = "") -> Iterator[str]:
+def page_start(title: str, figures: Figures, logs: Sequence[Findings], only: str = "") -> Iterator[str]:
     """Yield the page up to its first heading. `title` is hostile like all else: empty for the usual one."""
     name = line(title or TITLE, 300)
     yield f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{name}</title>\n'
@@ -58,14 +59,9 @@ def _many(count: int, noun: str) -> str:
     return f"{number(count)} {noun}{'' if count == 1 else 's'}"
 
 
-def alarms(figures: Figures, logs: Sequence[LogStanding]) -> Iterator[str]:
+def alarms(figures: Figures, logs: Sequence[Findings], gone: Sequence[str]) -> Iterator[str]:
     """Yield what an auditor must see before all else."""
-    told = []
-    broken = [log for log in logs if soundness(log)[0] is Soundness.BROKEN]
-    if broken:
-        told.append(
-            f"<strong>BROKEN:</strong> {len(broken)} of {_many(len(logs), 'log')} did not verify. Do not rely on what follows."
-        )
+    told = [*_about_logs(logs, gone)]
     unknown, unaccounted = figures.standings[Standing.UNKNOWN], figures.standings[Standing.UNACCOUNTED]
     if unaccounted:
         told.append(f"<strong>?? {_many(unaccounted, 'call')}</strong> ran, and nothing in the log allows it.")
@@ -79,9 +75,15 @@ def alarms(figures: Figures, logs: Sequence[LogStanding]) -> Iterator[str]:
         told.append(
             f'<strong># {_many(blocked, "call")}</strong> blocked: the run halted. See <a href="#refused">refused</a>.'
         )
-    if figures.fast_yes:
+    if figures.quick:
         told.append(
-            f"<strong>! {_many(figures.fast_yes, 'approval')}</strong> by a person came in under a second: hardly read. "
+            f"<strong>! {_many(figures.quick, 'answer')}</strong> by a person came in under a second: hardly read; "
+            f'{number(figures.quick_yes)} of them yes. See <a href="#asked">questions and approvals</a>.'
+        )
+    if figures.in_bursts:
+        told.append(
+            f"<strong>! {_many(figures.in_bursts, 'approval')}</strong> by a person came in bursts, "
+            f"{BURST} or more within {in_words(BURST_SECONDS)}: hardly read one by one. "
             'See <a href="#asked">questions and approvals</a>.'
         )
     ended = {key for key, one in figures.sessions.items() if one.stop}
@@ -90,9 +92,30 @@ def alarms(figures: Figures, logs: Sequence[LogStanding]) -> Iterator[str]:
         told.append(f"<strong>! {_many(unended, 'session')}</strong> never said that it ended.")
     if told:
         yield f'<div class="alarm"><ul>{"".join(f"<li>{one}</li>" for one in told)}</ul></div>\n'
-    else:
-        yield '<p class="whole"><strong>Nothing stands out:</strong> no call is unknown, none was blocked, '
-        yield "no approval came in under a second, and every session ended.</p>\n"
+        return
+    unseen = sum(1 for log in logs if log.soundness is Soundness.NO_HEAD)
+    kind = "note" if unseen else "whole"
+    yield f'<p class="{kind}"><strong>Nothing stands out:</strong> no call is unknown, none was blocked, '
+    yield "no person answered in under a second or in bursts, and every session ended."
+    if unseen:
+        yield f" <strong>But {_many(unseen, 'log')} had no head to compare with:</strong> what was cut off "
+        yield 'or rewritten would be missing here. See <a href="#looked-at">what was looked at</a>.'
+    yield "</p>\n"
+
+
+def _about_logs(logs: Sequence[Findings], gone: Sequence[str]) -> Iterator[str]:
+    """Yield which of the logs cannot be relied on."""
+    broken = sum(1 for log in logs if log.soundness is Soundness.BROKEN)
+    added = sum(log.added for log in logs if log.soundness is not Soundness.BROKEN)
+    if broken:
+        yield f"<strong>BROKEN:</strong> {broken} of {_many(len(logs), 'log')} did not verify. Do not rely on what follows."
+    if gone:
+        yield f"<strong>GONE:</strong> {_many(len(gone), 'log')} that had been noted: what they told is missing here."
+    if added:
+        yield (
+            f"<strong>ADDED: {_many(added, 'record')}</strong> behind the end of a log that was closed: anyone may have "
+            'written them. See <a href="#looked-at">what was looked at</a>.'
+        )
 
 
 def session_rows(figures: Figures, *, is_linked: bool) -> Iterator[str]:
@@ -139,13 +162,13 @@ def figure_cards(figures: Figures) -> Iterator[str]:
             f"{_many(figures.kinds['user_message'], 'prompt')}, {_many(figures.kinds['model_request'], 'request')}",
         ),
         ("ran without a human", number(stands[Standing.UNASKED]), "the policy said auto"),
-        ("asked", number(figures.asked), f"nobody was there for {number(nobody)}"),
+        ("asked", number(figures.asked), f"nobody was there for {number(nobody)}{_median(figures)}"),
         (
             "approved",
             number(yes),
             f"{number(figures.human_yes)} by a person, {number(yes - figures.human_yes)} otherwise",
         ),
-        ("refused", number(stands[Standing.REFUSED]), "the run went on"),
+        ("refused", number(stands[Standing.REFUSED]), _refused_note(figures)),
         ("blocked", number(stands[Standing.BLOCKED]), "the run halted"),
         ("unknown", number(stands[Standing.UNKNOWN]), "begun, end not known"),
         ("not run", number(stands[Standing.NEVER]), "invalid, or its turn never came"),
@@ -163,6 +186,19 @@ def figure_cards(figures: Figures) -> Iterator[str]:
     yield '<h2 id="figures">Figures</h2>\n<dl class="figures">'
     yield "".join(f"<div><dt>{name}</dt><dd>{value}<small>{note}</small></dd></div>" for name, value, note in cards)
     yield f"</dl>\n{bar(stands, figures.calls) if figures.calls else ''}\n"
+
+
+def _median(figures: Figures) -> str:
+    median = figures.waited.quantile(0.5)
+    return "" if median is None else f"; median wait {median:g} s"
+
+
+def _refused_note(figures: Figures) -> str:
+    """Say whether the run went on: not where somebody answered that it should stop."""
+    stops = sum(count for (answer, _), count in figures.answers.items() if answer == "stop")
+    return (
+        f"{number(stops)} of them by a stop, which ended the run" if stops else "by a policy, a person, or nobody there"
+    )
 
 
 def policies(source: Source, show: Shown) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import assert_never
 
-from harness.audit.calls import Fate, LoggedCall, text
+from harness.audit.calls import Fate, LoggedCall, sign_of, text
 
 FAILED = frozenset(("failed", "timeout", "interrupted", "crashed"))
 """Statuses of a call that ran, and not well."""
@@ -57,11 +57,6 @@ def did_fail(call: LoggedCall) -> bool:
     return call.fate is Fate.RAN and text(call.outcome, "status") in FAILED
 
 
-def by_human(call: LoggedCall) -> bool:
-    """Say whether a person answered, as far as the log tells: prepared answers take no time to read."""
-    return text(call.answered, "by") not in ("script", "nobody", "")
-
-
 def rule_of(call: LoggedCall) -> str:
     """Return what decided, with its file and line as far as the log tells: hostile text."""
     by = call.by
@@ -69,3 +64,13 @@ def rule_of(call: LoggedCall) -> str:
     if not file or file in by:
         return by
     return f"{by} ({file}:{line})" if line is not None else f"{by} ({file})"
+
+
+def sign(call: LoggedCall) -> str:
+    """Return the sign of a call, as the terminal's time line has it; `??` for one that nothing in the log allows."""
+    standing = standing_of(call)
+    if standing is Standing.UNACCOUNTED:
+        return "??"
+    if call.outcome:
+        return sign_of(text(call.outcome, "status"))
+    return "?" if standing is Standing.UNKNOWN else "."

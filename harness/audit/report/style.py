@@ -77,7 +77,6 @@ svg.bar{width:100%;height:1.15rem}
 svg text{fill:var(--ink);font:13px system-ui,sans-serif}
 svg .soft{fill:var(--quiet)}
 svg .grid{stroke:var(--line);stroke-width:1}
-svg .hollow{fill:var(--paper);stroke-width:2}
 svg .fast{stroke:var(--ink);stroke-width:2}
 .f-unasked{fill:var(--unasked);stroke:var(--unasked)}
 .f-approved{fill:var(--approved);stroke:var(--approved)}

@@ -28,12 +28,13 @@ class Output:
     def line(self, text: str, tone: Tone = Tone.PLAIN, *, width: int = 2_000) -> None:
         """Write one line of at most `width` characters, where text was asked for.
 
-        Raises BrokenPipeError where nobody reads any more.
+        Raises BrokenPipeError where nobody reads any more, OSError where it cannot be written.
         """
         if self.as_json:
             return
         self._console.line(visible_line(text, width), tone)
         if self._console.broken:
+            sys.stdout.flush()  # it raises once more what was in the way: a full disk is no broken pipe
             raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from array import array
-
 from harness.actions import JsonValue
 from harness.audit.calls import Fate, text
+from harness.audit.counts import ANSWERS, Waits
 from harness.audit.questions import Question
 from harness.audit.rows import edited_from, edited_to
 from harness.cli.audit.words import moment, name, quoted, seconds, what, who, why
@@ -13,13 +12,12 @@ from harness.cli.trace import Tone
 from harness.visible import visible_line
 
 _TONES = {"yes": Tone.GOOD, "no": Tone.BAD, "stop": Tone.BAD, "nobody": Tone.WARNING, "edit": Tone.WARNING}
-_ANSWERS = ("yes", "no", "stop", "edit", "nobody")
 
 
 def question_line(question: Question) -> tuple[str, Tone]:
     """Return the line for a question."""
     call = question.call
-    parts = [moment(call.asked), name(call), what(call), f"[{why(call)}]", _answer(question)]
+    parts = [moment(call.asked or call.answered), name(call), what(call), f"[{why(call)}]", _answer(question)]
     if question.is_quick:
         parts.append("under 1 s")
     if question.in_burst:
@@ -48,37 +46,34 @@ def _answer(question: Question) -> str:
 
 
 class Tally:
-    """Counts over questions; of each answer only its seconds are kept."""
+    """Counts over questions."""
 
     def __init__(self) -> None:
-        self.asked = self.quick = self.in_bursts = 0
+        self.asked = self.quick = self.quick_yes = self.in_bursts = 0
         self._answers: dict[str, int] = {}
-        self._seconds = array("d")
+        self._waits = Waits()
 
     def take(self, question: Question) -> None:
         """Count one question."""
-        answer = question.answer if question.answer in _ANSWERS or not question.answer else "other"
+        answer = question.answer if question.answer in ANSWERS or not question.answer else "other"
         self.asked += 1
         self._answers[answer] = self._answers.get(answer, 0) + 1
         self.quick += question.is_quick
+        self.quick_yes += question.is_quick and question.answer == "yes"
         self.in_bursts += question.in_burst
         if question.by_person and question.seconds is not None:
-            self._seconds.append(question.seconds)
+            self._waits.add(question.seconds)
 
     @property
     def median(self) -> float | None:
-        """The median of the seconds that people took; None where nobody answered."""
-        ordered = sorted(self._seconds)
-        if not ordered:
-            return None
-        middle = len(ordered) // 2
-        both = ordered[middle], ordered[middle if len(ordered) % 2 else middle - 1]
-        return round(sum(both) / 2, 3)
+        """The median of the seconds that people took (nearest rank, as `stats` has it); None where nobody answered."""
+        return self._waits.quantile(0.5)
 
     def fields(self) -> dict[str, JsonValue]:
         """Return the counts as JSON."""
-        counts: dict[str, JsonValue] = {answer: self._answers.get(answer, 0) for answer in (*_ANSWERS, "other")}
-        more = {"under_one_second": self.quick, "in_bursts": self.in_bursts, "median_seconds": self.median}
+        counts: dict[str, JsonValue] = {answer: self._answers.get(answer, 0) for answer in (*ANSWERS, "other")}
+        more: dict[str, JsonValue] = {"quick": self.quick, "quick_yes": self.quick_yes, "in_bursts": self.in_bursts}
+        more["wait_median"] = self.median
         return {"asked": self.asked, **counts, "unanswered": self._answers.get("", 0), **more}
 
     def line(self) -> str:
@@ -90,4 +85,4 @@ class Tally:
             words.append(f"{self._answers['']} without an answer")
         median = "" if self.median is None else f"; median wait {self.median:g} s"
         bursts = f", {self.in_bursts} in bursts" if self.in_bursts else ""
-        return f"{', '.join(words)}{median}; {self.quick} under 1 s{bursts}"
+        return f"{', '.join(words)}{median}; {self.quick} under 1 s ({self.quick_yes} of them yes){bursts}"

@@ -17,6 +17,7 @@ from harness.cli.exits import Exit
 from harness.cli.logged_sessions import UNDO
 from harness.cli.state import State
 from harness.errors import UsageError
+from harness.heads import HeadsFile
 from harness.visible import visible_line
 
 TYPE_CHECKING = False
@@ -57,7 +58,7 @@ def _without(found: Iterable[Difference], count: Counter[Change]) -> Iterator[Di
 def _account(named: str, state: State) -> Account:
     """Return the account of the session that is named, after saying what is wrong with its log."""
     path, session = _find(named, state)
-    chosen = ChosenLogs([path], session)
+    chosen = ChosenLogs([path], session, HeadsFile(state.heads))
     chosen.tell_standing()
     return account_of(path, session, (record for _, record in chosen.records(ACCOUNT_KINDS)))
 

@@ -76,7 +76,7 @@ def _change(change: Change) -> str:
 
 def _who(change: Change) -> str:
     user = word(change.fields["user"])
-    account = f" ({user})" if user and change.permitted_by not in ("script", "unknown") else ""
+    account = f" ({user})" if user and change.by_person else ""
     return visible_line(f"{change.permitted_by}{account}", 100)
 
 

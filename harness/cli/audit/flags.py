@@ -86,7 +86,7 @@ def _denied(parser: ArgumentParser, filled: Filled) -> None:
 
 def _unknown(parser: ArgumentParser, filled: Filled) -> None:
     parser.description = (
-        "List the calls that were begun and whose end is not known (they may have run), and open sessions."
+        "List the calls that were begun and whose end is not known (they may have run), open sessions, torn lines."
     )
     parser.epilog = "Exit code: 0 there is none, 1 a log does not verify, 2 usage, 3 there is one."
     _which_logs(parser, filled)

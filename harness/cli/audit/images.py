@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Iterator
 
-from harness.cli.heads import HeadsFile
-from harness.cli.logged_sessions import is_in_use
 from harness.cli.state import State
 from harness.errors import LogError
+from harness.heads import HeadsFile
+from harness.log_lines import is_in_use
 from harness.visible import visible_line
 
 YOUNG_SECONDS = 86_400.0
@@ -38,28 +38,36 @@ def remove_unnamed(state: State, now: float) -> tuple[tuple[int, int], str]:
     count = size = 0
     for path in images.values():
         try:
-            length = os.stat(path, follow_symlinks=False).st_size
+            status = os.stat(path, follow_symlinks=False)
+            if now - status.st_mtime <= YOUNG_SECONDS:
+                continue  # a run that began meanwhile has kept the same content: see BeforeImages.keep
             os.unlink(path)
         except OSError:
             continue
-        count, size = count + 1, size + length
+        count, size = count + 1, size + status.st_size
     return (count, size), ""
 
 
 def _drop_named(images: dict[str, str], state: State) -> str:
     """Take out of `images` what some log names; return why that cannot be said, or nothing. Raises OSError, LogError."""
-    paths = dict.fromkeys(os.path.abspath(path) for path in state.log_paths())
-    for known in HeadsFile(state.heads).every():
-        if not known.removed and known.file not in paths:
-            if not os.path.isfile(known.file):
-                return f"the log {known.file} may name some, and is not there"
-            paths[known.file] = None
-    for path in paths:
-        if is_in_use(path):
-            return f"the log {path} is in use"
-        for digest in _digests_in(path):
-            images.pop(digest, None)
+    read: set[str] = set()
+    while unread := [path for path in _every_log(state) if path not in read]:  # again: reading all of them takes time
+        for path in unread:
+            if not os.path.isfile(path):
+                return f"the log {path} may name some, and is not there"
+            if is_in_use(path):
+                return f"the log {path} is in use"
+            for digest in _digests_in(path):
+                images.pop(digest, None)
+            read.add(path)
     return ""
+
+
+def _every_log(state: State) -> dict[str, None]:
+    """Return the paths of all logs, those among them that were noted and lie elsewhere. Raises UsageError."""
+    paths = dict.fromkeys(os.path.abspath(path) for path in state.log_paths())
+    noted = (known.file for known in HeadsFile(state.heads).every() if not known.removed)
+    return paths | dict.fromkeys(noted)
 
 
 def _digests_in(path: str) -> Iterator[str]:

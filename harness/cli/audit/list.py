@@ -10,9 +10,9 @@ from harness.audit.sessions import SessionInShort, sessions_of
 from harness.cli.audit.answers import Output
 from harness.cli.audit.logs import chosen_logs
 from harness.cli.exits import Exit
-from harness.cli.logged_sessions import is_in_use
 from harness.cli.trace import Tone
 from harness.errors import LogError, UsageError
+from harness.log_lines import is_in_use
 from harness.visible import visible_line
 
 

@@ -5,32 +5,45 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from harness.audit.calls import CALL_KINDS, LoggedCall, logged_calls
 from harness.audit.reading import records
 from harness.cli.exits import Exit
-from harness.cli.state import State, here
+from harness.cli.state import State, here, logs_in
 from harness.errors import UsageError
-from harness.log_check import verify
+from harness.heads import HeadsFile, KnownHead, names_of
+from harness.log_findings import Findings, Soundness, judged
 from harness.log_order import LogRecord
+from harness.paths import is_within
 from harness.visible import visible_line
 
 VERIFIED_BYTES = 32_000_000
 """Logs of so many bytes in all are verified before a question is answered from them; of more, that is said."""
-BROKEN = 1
+BROKEN = Soundness.BROKEN.value
 """Exit code of a question whose answer rests on a log that does not verify."""
 
 
 class ChosenLogs:
     """The logs that the flags name."""
 
-    def __init__(self, paths: Sequence[str], session: str = "") -> None:
-        """Take the paths; `session` is the name of the only one that is meant, or nothing."""
+    def __init__(
+        self, paths: Sequence[str], session: str = "", heads: HeadsFile | None = None, named: Sequence[str] = ()
+    ) -> None:
+        """Take the paths; `session` is the name of the only one that is meant, or nothing; `heads` what was noted.
+
+        `named` are the files and folders that `paths` were found in: a log that was noted there and is gone is told of.
+        """
         self.paths = tuple(paths)
         self.session = session
         self.sessions = 0
         """How many sessions began in what `calls` has read so far."""
+        self.findings: tuple[Findings, ...] = ()
+        """What judging each of them showed, once they were."""
+        self.gone: tuple[KnownHead, ...] = ()
+        """What is known of logs that were noted where these were looked for, and are not there."""
+        self._heads = heads or HeadsFile("")
+        self._named = tuple(named)
         self._code = Exit.DONE.value
         self._told: set[str] = set()
         """Logs of which it was said that they are broken or torn."""
@@ -43,26 +56,43 @@ class ChosenLogs:
     def tell_standing(self) -> int:
         """Say on stderr what is wrong with these logs; return the exit code that goes with it. Raises LogError.
 
-        Not compared with any head: that is for `audit verify`.
+        They are judged as `audit verify` does. That the end of one could be compared with no head, or that something in it
+        is open, is for `audit verify` to say.
         """
-        sizes = {path: _size(path) for path in self.paths}
-        if sum(sizes.values()) > VERIFIED_BYTES:
-            _complain(
-                f"{sum(sizes.values()) // 1_000_000} MB of logs were not verified; `harness audit verify` does that"
-            )
+        size = sum(_size(path) for path in self.paths)
+        if size > VERIFIED_BYTES:
+            _complain(f"{size // 1_000_000} MB of logs were not verified; `harness audit verify` does that")
+            self._tell_gone()
             return self._code
-        for path in self.paths:
-            found = verify(path)
-            if found.broken_line is not None:
-                self._told.add(path)
-                _complain(
-                    f"{path} is BROKEN at line {found.broken_line}, which {found.problem}: do not rely on what follows"
-                )
-                self._code = BROKEN
-            elif found.torn:
-                self._told.add(path)
-                _complain(f"{path}: the last line is torn, and left out")
+        return self.verify_all()
+
+    def verify_all(self) -> int:
+        """Judge these logs, however large they are; else as `tell_standing`. Raises LogError."""
+        self.findings = tuple(judged(path, self._heads) for path in self.paths)
+        for one in self.findings:
+            self._tell(one)
+        self._tell_gone()
         return self._code
+
+    def _tell_gone(self) -> None:
+        self.gone = tuple(gone(self._named, self._heads, moved_to(self.findings)))
+        for known in self.gone:
+            self._code = BROKEN
+            noted = f"{known.records} records of it were noted, the last at {known.time or 'some time'}"
+            _complain(f"{known.file} is BROKEN: it is gone; {noted}")
+
+    def _tell(self, findings: Findings) -> None:
+        path = findings.path
+        if findings.soundness is Soundness.BROKEN:
+            self._told.add(path)
+            self._code = BROKEN
+            _complain(f"{path} is {findings.why}: do not rely on what follows")
+            return
+        if findings.unfit:
+            _complain(f"{path}: {findings.lines[0]}")
+        if findings.found.torn:
+            self._told.add(path)
+            _complain(f"{path}: the last line is torn, and left out")
 
     def records(self, kinds: Iterable[str] | None = None) -> Iterator[tuple[str, LogRecord]]:
         """Yield every record of these kinds (None: all) with its log's path, log by log. Raises LogError."""
@@ -101,22 +131,56 @@ def chosen_logs(arguments: Namespace, environment: Mapping[str, str]) -> ChosenL
     Raises UsageError if there is none, LogError if one cannot be read.
     """
     state = State.of(environment)
+    heads = HeadsFile(state.heads)
     everywhere = bool(arguments.all or arguments.session)
-    if arguments.logs:
-        paths = [path for named in arguments.logs for path in _logs_in(named)]
-    else:
-        paths = state.log_paths(None if everywhere else here(arguments.cwd))
+    folder = state.sessions if everywhere else state.log_folder(here(arguments.cwd))
+    named = list(arguments.logs) or [folder]
+    paths = [path for one in named for path in _logs_named(one, heads)] if arguments.logs else logs_in(folder)
     once: dict[str, str] = {}
     for path in paths:
         once.setdefault(os.path.realpath(path), path)
     paths = list(once.values())
-    if not paths:
+    if not paths and next(gone(named, heads, ()), None) is None:
         where = f"under {state.sessions}" if everywhere else f"of {here(arguments.cwd)}; --all takes every folder's"
         raise UsageError(f"there is no action log {where}")
-    return _of_session(paths, arguments.session) if arguments.session else ChosenLogs(paths)
+    if arguments.session:
+        return _of_session(paths, arguments.session, heads)
+    return ChosenLogs(paths, "", heads, named)
 
 
-def _of_session(paths: Iterable[str], named: str) -> ChosenLogs:
+def latest_log(state: State) -> ChosenLogs:
+    """Return the newest log of this workspace. Raises UsageError if there is none."""
+    return ChosenLogs([state.latest_log(here(None))], "", HeadsFile(state.heads))
+
+
+def moved_to(found: Iterable[Findings]) -> set[str]:
+    """Return the paths under which logs were noted that lie elsewhere now, and were found there."""
+    noted = (one.evidence.noted for one in found)
+    return {one.known.file for one in noted if one is not None and one.elsewhere}
+
+
+def gone(named: Sequence[str], heads: HeadsFile, moved: Collection[str]) -> Iterator[KnownHead]:
+    """Yield what is known of logs that were noted where a folder, or they, are named, and are not there.
+
+    `moved` are those that were found under another name. Raises UsageError where the one that is named was removed on
+    purpose, as its tombstone says.
+    """
+    folders = [name for path in named if not os.path.isfile(path) for name in names_of(path)]
+    if not folders:
+        return
+    for known in heads.every():
+        if os.path.lexists(known.file) or not any(is_within(known.file, folder) for folder in folders):
+            continue
+        if not known.removed and known.file not in moved:
+            yield known
+        elif known.removed and known.file in folders:
+            raise UsageError(
+                f"{known.file} was removed on {known.time}, with {known.records} records and the head {known.head}: "
+                f"{known.removed}"
+            )
+
+
+def _of_session(paths: Iterable[str], named: str, heads: HeadsFile) -> ChosenLogs:
     """Return the only session whose name begins with `named`. Raises UsageError if there is none, or more than one."""
     found = [
         (path, str(record["session"]))
@@ -128,21 +192,21 @@ def _of_session(paths: Iterable[str], named: str) -> ChosenLogs:
         what = f"{len(found)} sessions' names begin" if found else "no session's name begins"
         raise UsageError(f"--session: {what} with {visible_line(named)!r}")
     ((path, session),) = found
-    return ChosenLogs([path], session)
+    return ChosenLogs([path], session, heads)
 
 
-def _logs_in(named: str) -> list[str]:
-    """Return a log, or the logs in a folder and below. Raises UsageError for what is neither."""
-    if not os.path.isdir(named):
-        if not os.path.exists(named):
-            raise UsageError(f"there is no file {named}")
+def _logs_named(named: str, heads: HeadsFile) -> list[str]:
+    """Return a log, or the logs in a folder and below; nothing for a log that is gone. Raises UsageError for what is none."""
+    if os.path.isdir(named):
+        found = logs_in(named)
+        if not found and next(gone([named], heads, ()), None) is None:
+            raise UsageError(f"there is no action log (*.jsonl) in the folder {named}")
+        return found
+    if os.path.exists(named):
         return [named]
-    found = [
-        os.path.join(folder, name) for folder, _, files in os.walk(named) for name in files if name.endswith(".jsonl")
-    ]
-    if not found:
-        raise UsageError(f"there is no action log (*.jsonl) in the folder {named}")
-    return sorted(found, key=lambda path: (os.path.basename(path), path))
+    if next(gone([named], heads, ()), None) is None:
+        raise UsageError(f"there is no file {named}")
+    return []
 
 
 def _size(path: str) -> int:

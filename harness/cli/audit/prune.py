@@ -12,10 +12,11 @@ from enum import Enum
 
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
-from harness.cli.heads import HeadsFile, append_note, timestamp
-from harness.cli.log_findings import Findings, Verdict, judged
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
+from harness.heads import HeadsFile
+from harness.heads_writing import append_note, timestamp
+from harness.log_findings import Findings, Soundness, judged
 from harness.record import Record
 from harness.visible import visible_line
 
@@ -84,7 +85,7 @@ def prune_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         images, note = remove_unnamed(state, now)
     _tell_summary(done, images, note, arguments)
     kept_broken = any(one.broken and one.fate is Fate.KEPT for one in done)
-    return Verdict.BROKEN.value if kept_broken else Exit.DONE
+    return Soundness.BROKEN.value if kept_broken else Exit.DONE
 
 
 def _number(text: str | None, flag: str) -> float | None:
@@ -143,12 +144,12 @@ def _prune_held(past: Past, state: State, arguments: Namespace) -> Pruned:
         findings = judged(past.path, HeadsFile(state.heads))
     except LogError as error:
         return Pruned(past=past, fate=Fate.KEPT, why=str(error))
-    broken = findings.verdict is Verdict.BROKEN
+    broken = findings.soundness is Soundness.BROKEN
     why = past.reason
     fate = Fate.WOULD_BE if arguments.dry_run else Fate.REMOVED
     if broken and not arguments.broken:
         fate, why = Fate.KEPT, f"{findings.why} (--broken removes it)"
-    elif findings.verdict is Verdict.OPEN and not arguments.open:
+    elif findings.soundness is Soundness.OPEN and not arguments.open:
         fate, why = Fate.KEPT, f"{findings.why} (--open removes it)"
     if fate is Fate.REMOVED:
         problem = _remove(past, findings, state)
@@ -171,15 +172,15 @@ def _remove(past: Past, findings: Findings, state: State) -> str:
         or known.file != file
         or (known.records, known.head) != (found.records, found.head)
     ):
-        broken: dict[str, JsonValue] = {"broken": findings.why[:500]} if findings.verdict is Verdict.BROKEN else {}
+        broken: dict[str, JsonValue] = {"broken": findings.why[:500]} if findings.soundness is Soundness.BROKEN else {}
         append_note(state.heads, _tombstone(file, past, findings) | broken)
     try:
         os.unlink(past.path)
-        for path in beside(past.path):
-            _unlink(path)
-        _sync_folder(os.path.dirname(file))
     except OSError as error:
         return f"it has a tombstone, and cannot be removed: {error.strerror}"
+    for path in beside(past.path):
+        _unlink(path)
+    _sync_folder(os.path.dirname(file))
     _remove_empty(os.path.dirname(file), state.sessions)
     return ""
 
@@ -232,16 +233,19 @@ def _remove_empty(folder: str, top: str) -> None:
 def _unlink(path: str) -> None:
     try:
         os.unlink(path)
-    except FileNotFoundError:
-        pass
+    except OSError:
+        pass  # what lies beside a log is nothing without it
 
 
 def _sync_folder(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError:
+        pass  # the tombstone is on disk; after a power cut the log may be there again, and is removed again
 
 
 def _tell(one: Pruned, *, as_json: bool) -> None:

@@ -13,7 +13,7 @@ from harness.cli.audit.logs import BROKEN, ChosenLogs, chosen_logs
 from harness.cli.state import State
 
 FOUND = 3
-"""Exit code of `unknown` where there is a call whose end is not known, or an open session."""
+"""Exit code of `unknown` where there is a call whose end is not known, an open session, or a torn line."""
 
 
 def question_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -72,7 +72,7 @@ def _unknown(logs: ChosenLogs, output: Output) -> bool:
     from harness.audit.endings import OpenSession, open_ends
     from harness.cli.audit.unknown import EndsOf, nothing_open
 
-    calls = sessions = 0
+    calls = sessions = torn = 0
     for path in logs.paths:
         ends = EndsOf(path)
         for one in open_ends(path, logs.counted(logs.records_of(path, CALL_KINDS))):
@@ -84,12 +84,18 @@ def _unknown(logs: ChosenLogs, output: Output) -> bool:
                 output.row(ends.fields(one))
             else:
                 output.line(*ends.line(one))
-    output.row({"row": "counts", "sessions": logs.sessions, "unknown_calls": calls, "open_sessions": sessions})
-    if calls or sessions:
-        output.line(f"{count(calls, 'call')} of unknown end, {count(sessions, 'open session')}")
+        if ends.torn:
+            torn += 1
+            output.row(ends.torn_fields())
+            output.line(*ends.torn_line(), width=8_000)
+    counts: dict[str, JsonValue] = {"unknown_calls": calls, "open_sessions": sessions, "torn_lines": torn}
+    output.row({"row": "counts", "sessions": logs.sessions, **counts})
+    if calls or sessions or torn:
+        lines = f", {count(torn, 'torn line')}" if torn else ""
+        output.line(f"{count(calls, 'call')} of unknown end, {count(sessions, 'open session')}{lines}")
     else:
         output.line(nothing_open(logs.sessions))
-    return bool(calls or sessions)
+    return bool(calls or sessions or torn)
 
 
 def _files(logs: ChosenLogs, output: Output, state: State) -> None:

@@ -9,17 +9,20 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping
 
-from harness.action_log import ActionLog, read_log
+from harness.action_log import read_log
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
-from harness.cli.heads import HeadsFile
-from harness.cli.log_findings import Findings, Verdict, judged
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
+from harness.heads import HeadsFile
+from harness.heads_writing import append_note, timestamp
 from harness.log_check import Verification
+from harness.log_findings import Findings, judged
 from harness.record import Record
 from harness.version import __version__
 from harness.visible import visible_line
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 MODE = "recover"
 """Of the session that says what was done."""
 _CHUNK = 1 << 20
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Torn(Record):
@@ -47,11 +50,11 @@ def recover_command(arguments: Namespace, environment: Mapping[str, str]) -> int
     """Recover one log and return the exit code. Raises LogError if it cannot be read or written, or is in use."""
     state = State.of(environment)
     path = os.path.abspath(arguments.file)
-    torn, findings = keep_and_cut(path, HeadsFile(state.heads))
+    torn, findings = keep_and_cut(path, state.heads)
     name = visible_line(path, 5_000)
-    if findings.verdict is Verdict.BROKEN:
-        sys.stdout.write(f"{name}: NOT recovered, since it is more than torn: {visible_line(findings.why, 1_000)}\n")
-        return Verdict.BROKEN.value
+    if findings.unfit:
+        sys.stdout.write(f"{name}: NOT recovered, since it is more than torn: {visible_line(findings.unfit, 1_000)}\n")
+        return findings.soundness.value
     found = findings.found
     if torn is None:
         sys.stdout.write(f"{name}: nothing to recover: its last line is whole\n")
@@ -64,13 +67,12 @@ def recover_command(arguments: Namespace, environment: Mapping[str, str]) -> int
     return Exit.DONE
 
 
-def keep_and_cut(
-    path: str, heads: HeadsFile, *, between: Callable[[], None] | None = None
-) -> tuple[Torn | None, Findings]:
-    """Keep the torn bytes of a log beside it, and cut it back to its last whole line; nothing is done to a broken one.
+def keep_and_cut(path: str, heads: str) -> tuple[Torn | None, Findings]:
+    """Keep the torn bytes of a log beside it, and cut it back to its last whole line; nothing is done to an unfit one.
 
     Returns what was torn (also what an earlier recovery that did not end kept; None: nothing) and what was found before.
-    `between` is called when the bytes are kept, and before the log is cut. Raises LogError.
+    What is about to be cut off is noted in the heads file first: nothing else tells a recovery that did not end from a
+    file that somebody left beside the log. Raises LogError.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -78,15 +80,16 @@ def keep_and_cut(
         raise LogError(f"the action log cannot be opened: {path}: {error.strerror}") from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        findings = judged(path, heads)
+        known = HeadsFile(heads)
+        findings = judged(path, known)
         found = findings.found
-        if findings.verdict is Verdict.BROKEN:
+        if findings.unfit:
             return None, findings
         if not found.torn:
-            return _kept_before(path), findings
+            noted = known.of_path(path)
+            return _kept_before(path, noted.torn if noted is not None else frozenset()), findings
         torn = _keep(path, descriptor, found.bytes)
-        if between is not None:
-            between()
+        append_note(heads, _intent(path, torn, found))
         os.ftruncate(descriptor, found.bytes)
         os.fsync(descriptor)
     except BlockingIOError:
@@ -98,10 +101,28 @@ def keep_and_cut(
     return torn, findings
 
 
+def _intent(path: str, torn: Torn, found: Verification) -> dict[str, JsonValue]:
+    """Return the note that says what is about to be cut off."""
+    return {
+        "file": path,
+        "session": "",
+        "records": found.records,
+        "head": found.head,
+        "closed": False,
+        "time": timestamp(time.time()),
+        "size": found.bytes,
+        "torn_sha256": torn.sha256,
+    }
+
+
 def _keep(path: str, descriptor: int, start: int) -> Torn:
     """Copy the bytes of the log from `start` on to a file of their own, on disk when this returns. Raises OSError."""
-    made = f"{path}.torn.tmp"  # always the same: what a crash leaves of it is written over
+    made = f"{path}.torn.tmp"  # always the same: what a crash leaves of it is removed
     digest, size = hashlib.sha256(), 0
+    try:
+        os.unlink(made)  # and never written to: it may be another name of any file, or a pipe
+    except FileNotFoundError:
+        pass
     with open(os.open(made, _NEW, 0o600), "wb") as file:
         while chunk := os.pread(descriptor, _CHUNK, start + size):
             file.write(chunk)
@@ -121,16 +142,21 @@ def _keep(path: str, descriptor: int, start: int) -> Torn:
     raise UsageError(f"there are too many files {path}.torn.*")
 
 
-def _kept_before(path: str) -> Torn | None:
-    """Return what a recovery that was stopped has kept, and no record tells of; None: nothing. Raises LogError."""
+def _kept_before(path: str, noted: frozenset[str]) -> Torn | None:
+    """Return what a recovery that was stopped has kept, and no record tells of; None: nothing. Raises LogError.
+
+    `noted` are the digests of what was about to be cut off: another file beside the log was never a part of it.
+    """
+    if not noted:
+        return None
     told = None
     for name in _names(path):
         kept = _digest_of(name)
         if kept is None:
             break
         if told is None:
-            told = {record.get("torn_sha256") for record in read_log(path) if record["kind"] == "recovered"}
-        if kept[1] not in told:
+            told = {str(record.get("torn_sha256")) for record in read_log(path) if record["kind"] == "recovered"}
+        if kept[1] in noted - told:
             return Torn(size=kept[0], sha256=kept[1], kept_in=name)
     return None
 
@@ -146,6 +172,8 @@ def _digest_of(path: str) -> tuple[int, str] | None:
     digest, size = hashlib.sha256(), 0
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return None
             while chunk := file.read(_CHUNK):
                 digest.update(chunk)
                 size += len(chunk)
@@ -160,10 +188,12 @@ def note(path: str, torn: Torn, found: Verification, state: State, environment: 
     What was open stays open: nobody knows the end of a call that was running.
     """
     from harness.cli.identity import who_and_where
+    from harness.cli.opened_log import opened_log
     from harness.cli.provider import secrets_of
     from harness.cli.redacting import redactor_for
 
-    log = ActionLog.open(path, redactor=redactor_for(state, environment, secrets_of(environment)))
+    redactor = redactor_for(state, environment, secrets_of(environment))
+    log = opened_log(state, redactor, path=path, workspace="")
     try:
         started: dict[str, JsonValue] = {
             "mode": MODE,

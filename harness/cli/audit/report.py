@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from harness.audit.reading import records
 from harness.audit.report import report
-from harness.audit.report.logs import LogStanding, Soundness, soundness
-from harness.cli.audit.logs import BROKEN, chosen_logs
+from harness.cli.audit.logs import chosen_logs
 from harness.cli.audit.view_file import STDOUT, write_view
-from harness.cli.exits import Exit
 from harness.cli.state import State
-from harness.log_check import verify
 from harness.visible import visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
@@ -26,10 +23,14 @@ def report_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     state = State.of(environment)
     chosen = chosen_logs(arguments, environment)
     sizes = {path: _size(path) for path in chosen.paths}
-    standing = [_standing(path, state) for path in chosen.paths]
+    chosen.verify_all()
+    broken = [one.path for one in chosen.findings if one.found.broken_line is not None]
+    unread = {path: line for path in broken if (line := _unread_from(path)) is not None}
     pieces = report(
         chosen,
-        standing,
+        chosen.findings,
+        unread=unread,
+        gone=[known.file for known in chosen.gone],
         title=arguments.title,
         only=chosen.session,
         full=arguments.full,
@@ -38,23 +39,7 @@ def report_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     write_view(pieces, arguments.output, logs=chosen.paths, state=state)
     if arguments.output != STDOUT:
         sys.stderr.write(f"harness: wrote {visible_line(arguments.output, 5_000)}\n")
-    return _told(standing)
-
-
-def _standing(path: str, state: State) -> LogStanding:
-    known = state.known_head(path)
-    found = verify(path) if known is None else verify(path, known.head, known.noted)
-    unread = _unread_from(path) if found.broken_line is not None else None
-    if known is None:
-        return LogStanding(path=path, found=found, unread_from=unread)
-    return LogStanding(
-        path=path,
-        found=found,
-        noted_head=known.head,
-        noted_records=known.records,
-        unread_from=unread,
-        is_closed=known.closed,
-    )
+    return chosen.code
 
 
 def _unread_from(path: str) -> int | None:
@@ -63,17 +48,6 @@ def _unread_from(path: str) -> int | None:
     for _ in records(path, stopped=lines.append):
         pass
     return lines[0] if lines else None
-
-
-def _told(standing: Sequence[LogStanding]) -> int:
-    """Say on stderr what is broken, and return the exit code."""
-    code = Exit.DONE.value
-    for log in standing:
-        state, why = soundness(log)
-        if state is Soundness.BROKEN:
-            sys.stderr.write(f"harness: {visible_line(log.path, 5_000)} is BROKEN: {visible_line(why, 500)}\n")
-            code = BROKEN
-    return code
 
 
 def _size(path: str) -> int:

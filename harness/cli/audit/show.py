@@ -10,11 +10,10 @@ from harness.audit.calls import Joiner, LoggedCall, text
 from harness.audit.filters import CallFilter
 from harness.cli.audit.answers import Output, count
 from harness.cli.audit.filters import call_filter
-from harness.cli.audit.logs import ChosenLogs, chosen_logs
+from harness.cli.audit.logs import ChosenLogs, chosen_logs, latest_log
 from harness.cli.audit.timeline import call_lines, heading, record_lines
 from harness.cli.state import State
 from harness.cli.trace import Line, Tone
-from harness.errors import UsageError
 from harness.log_order import LogRecord
 from harness.visible import visible_line
 
@@ -25,7 +24,7 @@ def show_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Write a timeline and return the exit code. Raises HarnessError."""
     wanted = call_filter(arguments, time.time())
     named = arguments.logs or arguments.all or arguments.session or arguments.cwd
-    logs = chosen_logs(arguments, environment) if named else ChosenLogs(latest(State.of(environment)))
+    logs = chosen_logs(arguments, environment) if named else latest_log(State.of(environment))
     logs.tell_standing()
     output = Output(environment, as_json=arguments.json)
     if wanted.is_set:
@@ -39,14 +38,6 @@ def show_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
                 output.line(f"log {path}", Tone.QUIET, width=5_000)
             Timeline(output, full=arguments.full).show(path, logs.records_of(path))
     return logs.code
-
-
-def latest(state: State) -> list[str]:
-    """Return the path of the newest log. Raises UsageError if there is none."""
-    paths = state.log_paths()
-    if not paths:
-        raise UsageError(f"there is no action log under {state.sessions}")
-    return paths[-1:]
 
 
 class Timeline:

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 from harness.actions import JsonValue
 from harness.cli.columns import cut
-from harness.cli.logged_sessions import is_in_use, is_whole
 from harness.errors import LogError, UsageError
+from harness.log_lines import is_in_use, is_whole
 from harness.visible import visible_line
 
 TYPE_CHECKING = False

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 _FIELDS = (
     *((name, "VARCHAR") for name in ("kind", "session", "tool", "decision", "by", "answer", "status", "purpose")),
     *((name, "VARCHAR") for name in ("source", "rule", "file", "layer")),
-    *((name, "VARCHAR") for name in ("mono_ns", "call", "seconds", "duration_ms", "output_bytes", "input_tokens")),
+    *((name, "VARCHAR") for name in ("mono_ns", "call", "duration_ms", "output_bytes", "input_tokens")),
     *((name, "VARCHAR") for name in ("output_tokens", "retry_seconds", "facet_count")),
-    *((name, "JSON") for name in ("line", "masked", "facets")),
+    *((name, "JSON") for name in ("line", "masked", "facets", "seconds")),
 )
 """What the statistics need; numbers as texts, so that a value of another type is no error."""
 _WHOLE = ("mono_ns", "duration_ms", "output_bytes", "input_tokens", "output_tokens", "facet_count")
@@ -107,14 +107,15 @@ def _scalar(name: str) -> str:
 
 def _enter_answers(connection: duckdb.DuckDBPyConnection, found: Statistics) -> None:
     query = f"""
-        SELECT coalesce(d."by", ''), a.answer, a."by", TRY_CAST(a.seconds AS DOUBLE), count(*)
+        SELECT coalesce(d."by", ''), a.answer, a."by",
+            CASE WHEN json_type(a.seconds) IN ('DOUBLE', 'BIGINT', 'UBIGINT') THEN TRY_CAST(a.seconds AS DOUBLE) END, count(*)
         FROM (SELECT * FROM log WHERE kind = 'approval_answered' AND answer IN {ANSWERS}) AS a
         JOIN (SELECT * FROM log WHERE {_DECIDED}) AS d USING (place, session, call)
         GROUP BY 1, 2, 3, 4
     """  # noqa: S608
     for by, answer, who, seconds, times in _rows(connection, query):
         known = float(seconds) if isinstance(seconds, int | float) else None
-        add_answers(found.rule(str(by)), str(answer), str(who), known, _whole(times))
+        add_answers(found.rule(str(by)), str(answer), who if isinstance(who, str) else "", known, _whole(times))
 
 
 def _enter_tools(connection: duckdb.DuckDBPyConnection, found: Statistics) -> None:

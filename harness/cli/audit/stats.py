@@ -5,35 +5,32 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from harness.actions import JsonValue
+from harness.audit.counts import ANSWERS
 from harness.audit.stats import Statistics, statistics_of
 from harness.cli.audit.logs import BROKEN, chosen_logs
-from harness.cli.columns import short_count, table
+from harness.cli.columns import cut, short_count, table
 from harness.errors import UsageError
+from harness.visible import visible_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
 
-_RULES = ("decided by", "parts", "calls", "auto", "ask", "deny", "block", "yes", "no", "none", "wait", "p90", "<1s")
+_RULES = ("decided by", "parts", "calls", "auto", "ask", "deny", "block")
+_QUESTIONS = ("asked by", "ask", "yes", "no", "stop", "edit", "nobody", "open", "wait", "p90", "<1s")
 _TOOLS = (
-    "tool",
-    "calls",
-    "ok",
-    "failed",
-    "timeout",
-    "cut off",
-    "refused",
-    "not run",
-    "unknown",
-    "seconds",
-    "bytes out",
-)
+    "tool", "calls", "ok", "failed", "timeout", "cut off", "refused", "invalid", "not run", "unknown", "secs", "bytes",
+)  # fmt: skip
+_NAME = 34
+"""Characters of a rule's name: so wide that both tables fit a terminal."""
 _NOTES = (
     "parts: of calls, such as a command or a file; a call is counted where its decision was made",
-    "yes, no, none: answers to its questions, and nobody to ask; <1s: a person's yes that was hardly read",
+    "edit: another call in its place; nobody: none was there to ask; open: no answer in the log",
+    "<1s: a person's answers, of any kind, that came in under a second: hardly read",
     "wait, p90: seconds until a person answered: the median, and what 9 of 10 did not exceed",
     "often yes: a candidate for auto (see `harness policy suggest`); often no: one for deny",
 )
@@ -65,20 +62,45 @@ def stats_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 
 def _tables(found: Statistics, rows: Sequence[Mapping[str, JsonValue]]) -> list[str]:
-    names = _names([str(row["by"]) for row in rows if row["type"] == "rule"])
-    rules = [_rule_cells(row, names[str(row["by"])]) for row in rows if row["type"] == "rule"]
-    tools = [_tool_cells(row) for row in rows if row["type"] == "tool"]
-    lines = [*table(_RULES, rules, least=24), "", *_NOTES, ""] if rules else ["Nothing was decided.", ""]
+    names = _names([str(row["by"]) for row in rows if row["row"] == "rule"])
+    rules = [row for row in rows if row["row"] == "rule"]
+    asking = [row for row in rules if any(_whole(row[name]) for name in ("asked", *ANSWERS))]
+    tools = [_tool_cells(row) for row in rows if row["row"] == "tool"]
+    lines = ["Nothing was decided.", ""]
+    if rules:
+        lines = [*table(_RULES, [_rule_cells(row, names[str(row["by"])]) for row in rules]), ""]
+    if asking:
+        lines += [*table(_QUESTIONS, [_question_cells(row, names[str(row["by"])]) for row in asking]), ""]
+    if rules:
+        lines += [*_NOTES, *_numbered(names), ""]
     if tools:
         lines += [*table(_TOOLS, tools, least=12), ""]
     return [*lines, *_total_lines(found)]
 
 
 def _names(rules: Sequence[str]) -> dict[str, str]:
-    """Return what to call each rule: without the folder of its file, where that leaves it the only one of its name."""
-    short = {by: _without_folder(by) for by in rules}
-    taken = list(short.values())
-    return {by: name if taken.count(name) == 1 else by for by, name in short.items()} if len(rules) < 500 else short
+    """Return what to call each rule: without the folder of its file, and numbered where that makes two of them one.
+
+    Which number is which rule's is said below the tables.
+    """
+    shown: dict[str, str] = {}
+    count: Counter[str] = Counter(_cell(by) for by in rules)
+    numbers: Counter[str] = Counter()
+    for by in rules:
+        name = _cell(by)
+        numbers[name] += 1
+        shown[by] = f"[{numbers[name]}] {name}" if count[name] > 1 else name
+    return shown
+
+
+def _cell(by: str) -> str:
+    """Return a rule's name as the table shows it: two rules are told apart by what is left of them there."""
+    return cut(_without_folder(by) or "(nothing)", _NAME)
+
+
+def _numbered(names: Mapping[str, str]) -> list[str]:
+    """Return the lines that say whose the numbers are."""
+    return [visible_line(f"{shown.partition(' ')[0]} {by}", 5_000) for by, shown in names.items() if shown != _cell(by)]
 
 
 def _without_folder(by: str) -> str:
@@ -88,20 +110,22 @@ def _without_folder(by: str) -> str:
 
 
 def _rule_cells(row: Mapping[str, JsonValue], by: str) -> list[str]:
-    counts = ("facets", "calls", "auto", "asked", "denied", "blocked", "yes", "no", "nobody")
+    return [by, *(_count(row[name]) for name in ("facets", "calls", "auto", "asked", "denied", "blocked"))]
+
+
+def _question_cells(row: Mapping[str, JsonValue], by: str) -> list[str]:
     waits = [_seconds(row[name]) for name in ("wait_median", "wait_p90")]
-    return [by or "(nothing)", *(_count(row[name]) for name in counts), *waits, _count(row["quick_yes"])]
+    return [by, *(_count(row[name]) for name in ("asked", *ANSWERS, "unanswered")), *waits, _count(row["quick"])]
 
 
 def _tool_cells(row: Mapping[str, JsonValue]) -> list[str]:
     cut_off = _whole(row["interrupted"]) + _whole(row["crashed"])
     refused = _whole(row["denied"]) + _whole(row["blocked"])
-    not_run = _whole(row["invalid"]) + _whole(row["not_run"])
     return [
         str(row["tool"]) or "(nameless)",
         *(_count(row[name]) for name in ("calls", "ok", "failed", "timeout")),
-        *map(short_count, (cut_off, refused, not_run)),
-        _count(row["unknown"]),
+        *map(short_count, (cut_off, refused)),
+        *(_count(row[name]) for name in ("invalid", "not_run", "unknown")),
         _seconds(_whole(row["duration_ms"]) / 1000),
         short_count(_whole(row["output_bytes"])),
     ]

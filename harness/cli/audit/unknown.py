@@ -8,8 +8,8 @@ from harness.audit.disk import look
 from harness.audit.endings import OpenSession, UnknownCall
 from harness.cli.audit.answers import count, short_digest
 from harness.cli.audit.words import moment, name, what, who, why
-from harness.cli.logged_sessions import is_in_use, is_whole
 from harness.cli.trace import Tone
+from harness.log_lines import is_in_use, is_whole
 from harness.visible import visible_line
 
 
@@ -18,13 +18,23 @@ class EndsOf:
 
     def __init__(self, path: str) -> None:
         """Look at the log at `path`. Raises LogError if it cannot be read."""
+        self._path = path
         self._in_use = is_in_use(path)
-        self._torn = not is_whole(path)
+        self.torn = not is_whole(path)
+
+    def torn_fields(self) -> dict[str, JsonValue]:
+        """Return what is written as JSON of a last line that has no end."""
+        return {"row": "torn_line", "log": self._path, "in_use": self._in_use}
+
+    def torn_line(self) -> tuple[str, Tone]:
+        """Return the line for people about a last line that has no end."""
+        may = "in use: it may be being written" if self._in_use else "it may have begun a call, or ended one"
+        return f"{visible_line(self._path, 5_000)}: the last line is torn; {may}", Tone.WARNING
 
     def fields(self, one: UnknownCall | OpenSession) -> dict[str, JsonValue]:
         """Return what is written as JSON."""
         if isinstance(one, OpenSession):
-            return one.fields(in_use=self._in_use, torn=self._torn)
+            return one.fields(in_use=self._in_use, torn=self.torn)
         return one.fields(in_use=self._in_use, file_now=_file_now(one))
 
     def line(self, one: UnknownCall | OpenSession) -> tuple[str, Tone]:
@@ -53,13 +63,15 @@ class EndsOf:
             parts.append(f"{count(len(one.not_begun), 'call')} without an end and not begun")
         if self._in_use:
             parts.append("its log is in use: it may simply be running")
-        elif self._torn:
+        elif self.torn:
             parts.append("its log's last line is torn")
         return "  ".join((*parts, visible_line(one.log, 5_000)))
 
 
 def nothing_open(sessions: int) -> str:
     """Return the line for logs in which everything has an end."""
+    if not sessions:
+        return "there is no session, and so no call"
     return f"every call that was begun in {count(sessions, 'session')} has an end, and every session"
 
 

@@ -4,81 +4,88 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.actions import JsonValue
+from harness.cli.audit.logs import gone
 from harness.cli.exits import Exit
-from harness.cli.heads import HeadsFile, KnownHead, names_of
-from harness.cli.log_findings import Findings, Verdict, judged
-from harness.cli.state import State
+from harness.cli.state import State, here, logs_in
 from harness.errors import LogError, UsageError
-from harness.paths import is_within
+from harness.heads import HeadsFile, KnownHead
+from harness.log_findings import Findings, Soundness, judged
 from harness.visible import visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from harness.cli.signing import Signature
+    from harness.signed_heads import Signature
 
 MAX_LISTED = 1_000
 """Of many sessions or calls so many stand in an object of `--json`, beside how many there are."""
-_WORST_FIRST = (Verdict.BROKEN, Verdict.UNREADABLE, Verdict.OPEN, Verdict.NO_HEAD)
+_WORST_FIRST = (Soundness.BROKEN, Soundness.UNREADABLE, Soundness.OPEN, Soundness.NO_HEAD)
 
 
 def verify_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Verify logs and return the exit code, that of the worst. Raises HarnessError."""
     state = State.of(environment)
-    _check(arguments)
+    given = _checked(arguments)
     heads = HeadsFile(arguments.heads or state.heads)
-    named = [state.sessions] if arguments.all else arguments.files or [latest_log(state)]
-    verdicts, moved = [], set[str]()
+    named = [state.sessions] if arguments.all else named_logs(arguments, state)
+    came_to, moved = [], set[str]()
     for path in _logs_of(named, except_for=heads.path):
         if not os.path.lexists(path) and heads.of_path(path) is not None:
             continue  # gone: see below
         try:
             signature = _signature(path, arguments, environment)
-            findings = judged(path, heads, given=arguments.head, signature=signature)
+            findings = judged(path, heads, given=given, signature=signature)
         except LogError as error:
             if [path] == named:
                 raise
             sys.stdout.write(_unreadable(path, str(error), as_json=arguments.json))
-            verdicts.append(Verdict.UNREADABLE)
+            came_to.append(Soundness.UNREADABLE)
             continue
         sys.stdout.write(_as_json(findings) if arguments.json else _as_text(findings))
         sys.stdout.write(_redecided(path, state, arguments, environment))
-        verdicts.append(findings.verdict)
-        if findings.evidence.elsewhere and findings.evidence.known is not None:
-            moved.add(findings.evidence.known.file)
-    for known in _gone(named, heads, moved):
+        came_to.append(findings.soundness)
+        noted = findings.evidence.noted
+        if noted is not None and noted.elsewhere:
+            moved.add(noted.known.file)
+    for known in gone(named, heads, moved):
         sys.stdout.write(_gone_told(known, as_json=arguments.json))
-        verdicts.append(Verdict.BROKEN)
-    if not verdicts:
+        came_to.append(Soundness.BROKEN)
+    if not came_to:
         raise UsageError(f"there is no action log (*.jsonl) in {', '.join(named)}")
-    return worst(verdicts)
+    return worst(came_to)
 
 
-def latest_log(state: State) -> str:
-    """Return the path of the newest log. Raises UsageError if there is none."""
-    paths = state.log_paths()
-    if not paths:
-        raise UsageError(f"there is no action log under {state.sessions}")
-    return paths[-1]
+def named_logs(arguments: Namespace, state: State) -> list[str]:
+    """Return the logs and folders that are named, or the latest log of this workspace. Raises UsageError for none."""
+    return [*arguments.files] or [state.latest_log(here(None))]
 
 
-def worst(verdicts: Iterable[Verdict]) -> int:
+def worst(came_to: Iterable[Soundness]) -> int:
     """Return the exit code of several logs: the worst decides."""
-    found = set(verdicts)
+    found = set(came_to)
     return next((verdict.value for verdict in _WORST_FIRST if verdict in found), Exit.DONE)
 
 
-def _check(arguments: Namespace) -> None:
-    """Raise UsageError for flags that make no sense."""
+def _checked(arguments: Namespace) -> str | None:
+    """Return the head that is given, as the harness writes it. Raises UsageError for flags that make no sense."""
     if arguments.heads and not os.path.isfile(arguments.heads):
         raise UsageError(f"--heads: there is no file {arguments.heads}")
     if arguments.signer and not arguments.signers:
         raise UsageError("--signer needs --signers FILE: who may sign, and with which keys (ssh-keygen(1))")
+    if arguments.head is None:
+        return None
+    head = str(arguments.head).lower()
+    if not re.fullmatch(r"[0-9a-f]{64}", head):
+        raise UsageError(
+            f"--head: {visible_line(arguments.head, 200)!r} is not a head: 64 hexadecimal digits, not fewer"
+        )
+    return head
 
 
 def _redecided(path: str, state: State, arguments: Namespace, environment: Mapping[str, str]) -> str:
@@ -117,8 +124,8 @@ def _as_json(findings: Findings) -> str:
         broken = {"line": found.broken_line, "offset": found.broken_offset, "problem": found.problem}
     told: dict[str, JsonValue] = {
         "file": findings.path,
-        "verdict": findings.verdict.name.lower(),
-        "exit_code": findings.verdict.value,
+        "verdict": findings.soundness.name.lower(),
+        "exit_code": findings.soundness.value,
         "records": found.records,
         "bytes": found.bytes,
         "head": found.head,
@@ -131,7 +138,7 @@ def _as_json(findings: Findings) -> str:
         "unknown_call_count": len(found.unknown_calls),
         "open_sessions": list(found.open_sessions[:MAX_LISTED]),
         "open_session_count": len(found.open_sessions),
-        "compared_with": evidence.source.value,
+        "compared_with": evidence.source,
         "noted_as": known.file if known is not None else None,
         "signer": evidence.signature.signer or None if evidence.signature is not None else None,
         "findings": list(findings.lines),
@@ -143,7 +150,7 @@ def _as_json(findings: Findings) -> str:
 
 def _unreadable(path: str, why: str, *, as_json: bool) -> str:
     if as_json:
-        code = Verdict.UNREADABLE.value
+        code = Soundness.UNREADABLE.value
         return json.dumps({"file": path, "verdict": "unreadable", "exit_code": code, "findings": [why]}) + "\n"
     return f"UNREADABLE: {visible_line(why, 5_000)}\n"
 
@@ -155,36 +162,12 @@ def _logs_of(named: Sequence[str], *, except_for: str) -> Iterator[str]:
         if not os.path.isdir(path):
             yield path
             continue
-        found = [os.path.join(folder, name) for folder, _, files in os.walk(path) for name in files]
-        for log in sorted(found, key=lambda one: (os.path.basename(one), one)):
-            if log.endswith(".jsonl") and os.path.realpath(log) != heads:
-                yield log
-
-
-def _gone(named: Sequence[str], heads: HeadsFile, moved: Collection[str]) -> Iterator[KnownHead]:
-    """Yield what is known of logs that were noted where a folder, or they, are named, and are not there.
-
-    `moved` are those that were found under another name. Raises UsageError where the one that is named was removed on
-    purpose, as its tombstone says.
-    """
-    folders = [name for path in named if not os.path.isfile(path) for name in names_of(path)]
-    if not folders:
-        return
-    for known in heads.every():
-        if os.path.lexists(known.file) or not any(is_within(known.file, folder) for folder in folders):
-            continue
-        if not known.removed and known.file not in moved:
-            yield known
-        elif known.removed and known.file in folders:
-            raise UsageError(
-                f"{known.file} was removed on {known.time}, with {known.records} records and the head {known.head}: "
-                f"{known.removed}"
-            )
+        yield from (log for log in logs_in(path) if os.path.realpath(log) != heads)
 
 
 def _gone_told(known: KnownHead, *, as_json: bool) -> str:
     why = f"a log that was noted is gone: {known.records} records, head {known.head}, noted last {known.time or 'some time'}"
     if as_json:
-        code = Verdict.BROKEN.value
+        code = Soundness.BROKEN.value
         return json.dumps({"file": known.file, "verdict": "gone", "exit_code": code, "findings": [why]}) + "\n"
     return f"BROKEN: {visible_line(why, 500)}\n{visible_line(known.file, 5_000)}: gone\n"

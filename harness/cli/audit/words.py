@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.audit.calls import LoggedCall, text, word
+from harness.audit.calls import LoggedCall, Who, text, word
 from harness.cli.trace import short_place
 from harness.log_order import LogRecord
 from harness.visible import visible_line
@@ -31,7 +31,7 @@ def why(call: LoggedCall) -> str:
 def who(call: LoggedCall) -> str:
     """Return who answered the question before a call, a person with the account of the operating system."""
     by = text(call.answered, "by")
-    account = f" ({call.user})" if call.user and by not in ("script", "nobody", "") else ""
+    account = f" ({call.user})" if call.user and call.answered_by is Who.PERSON else ""
     return visible_line(f"{by or 'who is not said'}{account}", 100)
 
 

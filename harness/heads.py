@@ -1,34 +1,18 @@
-"""The heads file: the size and head of every log, noted outside the logs while they grow; it never changes a log.
+"""The heads file, read: the size and head of every log, noted outside the logs while they grow; it writes nothing.
 
 One line a note, {file, session, records, head, closed, time, size}, and one a tombstone, which says that a log was
-removed on purpose. INVARIANT: what a note says of a log was on disk before the note was.
+removed on purpose. `harness/heads_writing.py` appends them.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import stat
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from harness.actions import JsonValue
-from harness.errors import LogError, UsageError
+from harness.errors import UsageError
 from harness.record import Record
-
-TYPE_CHECKING = False  # as in harness/__init__.py
-if TYPE_CHECKING:
-    from harness.action_log import ActionLog
-    from harness.cli.state import State
-
-NOTE_RECORDS = 256
-"""A head is noted at least once in so many records."""
-NOTE_SECONDS = 60.0
-"""And once in so many seconds, while records come."""
-LOCK_SECONDS = 5.0
-"""How long another writer of the heads file is waited for. Then the line is appended without the lock: one write with
-O_APPEND lands whole (write(2)), and a writer that was stopped must not stop all others."""
 
 
 class Note(Record):
@@ -48,6 +32,8 @@ class Note(Record):
     """Why the log was removed; empty: it was not."""
     by: str = ""
     """Who removed it."""
+    torn_sha256: str = ""
+    """Of a torn end that `audit recover` is about to cut off: its digest."""
 
 
 class KnownHead(Record):
@@ -65,106 +51,8 @@ class KnownHead(Record):
     """Why it was removed, where a tombstone is the last that is known of it."""
     noted: Mapping[int, frozenset[str]] = {}
     """Every head that was noted, by the number of records."""
-
-
-class HeadNotes:
-    """Notes the head of a log that is being written: an observer of its records, so that a kill leaves a recent head.
-
-    What cannot be noted is left out: a run does not fail for it before its end, when `State.record_head` raises.
-    """
-
-    def __init__(self, state: State, log: ActionLog, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock` gives seconds, and is never set back."""
-        self._state = state
-        self._log = log
-        self._clock = clock
-        self._next_count = 0
-        """The first record is noted at once."""
-        self._next_at = 0.0
-
-    def record(self, record: object) -> None:  # noqa: ARG002 - an observer's one argument; the log knows more
-        """Note the head if it is time to."""
-        if self._log.count < self._next_count and self._clock() < self._next_at:
-            return
-        self._next_count = self._log.count + NOTE_RECORDS
-        self._next_at = self._clock() + NOTE_SECONDS
-        try:
-            self._state.record_head(self._log, closed=False)
-        except LogError:
-            pass  # see above
-
-
-def note_head(heads: str, log: ActionLog, *, closed: bool) -> None:
-    """Append the size and head of `log` to the heads file, on disk when this returns. Raises LogError."""
-    _sync_log(log.path)
-    entry: dict[str, JsonValue] = {
-        "file": log.path,
-        "session": log.session,
-        "records": log.count,
-        "head": log.head,
-        "closed": closed,
-        "time": timestamp(time.time()),
-        "size": log.size,
-    }
-    append_note(heads, entry)
-
-
-def _sync_log(path: str) -> None:
-    """Bring what was written to a log to the disk. Raises LogError; not where the log has lost its name.
-
-    After a power cut, a note of records that were lost would look like a tail that somebody cut off. fdatasync(2) is
-    about the file, whichever descriptor it is given.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return
-    try:
-        os.fdatasync(descriptor)
-    except OSError as error:
-        raise LogError(f"the action log cannot be synced: {path}: {error.strerror}") from None
-    finally:
-        os.close(descriptor)
-
-
-def append_note(heads: str, entry: Mapping[str, JsonValue], *, lock_seconds: float = LOCK_SECONDS) -> None:
-    """Append one line to the heads file in one write, and sync it. Raises LogError if that fails.
-
-    Another writer of the file is waited for `lock_seconds`, and no longer.
-    """
-    line = json.dumps(entry, sort_keys=True, separators=(",", ":")).encode() + b"\n"
-    try:
-        descriptor = os.open(heads, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise LogError(f"the heads file cannot be written: {heads}: not a regular file")
-            _lock(descriptor, lock_seconds)
-            _append(descriptor, line)
-            os.fdatasync(descriptor)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise LogError(f"the heads file cannot be written: {heads}: {error.strerror}") from None
-
-
-def _lock(descriptor: int, seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(0.005)
-        else:
-            return
-
-
-def _append(descriptor: int, line: bytes) -> None:
-    """Write a line that begins on a line of its own, also after one that a crash tore. Raises OSError."""
-    size = os.fstat(descriptor).st_size
-    if size and os.pread(descriptor, 1, size - 1) != b"\n":
-        line = b"\n" + line
-    while line:  # a disk that fills up takes a part first, and then says why (write(2))
-        line = line[os.write(descriptor, line) :]
+    torn: frozenset[str] = frozenset()
+    """The digests of torn ends that were about to be cut off."""
 
 
 def notes_in(heads: str, *, of: Iterable[str] = ()) -> Iterator[Note]:
@@ -210,6 +98,7 @@ def _note_of(line: bytes) -> Note | None:
         size=size if type(size) is int else None,
         tombstone=str(entry.get("reason") or "removed") if is_tombstone else "",
         by=str(entry.get("by") or "") if is_tombstone else "",
+        torn_sha256=str(entry.get("torn_sha256") or ""),
     )
 
 
@@ -256,6 +145,7 @@ def _known(notes: list[Note]) -> KnownHead:
         time=last.time,
         removed=last.tombstone,
         noted=noted,
+        torn=frozenset(note.torn_sha256 for note in notes if note.torn_sha256),
     )
 
 
@@ -298,8 +188,3 @@ class HeadsFile:
 def names_of(path: str) -> tuple[str, ...]:
     """Return the paths under which a log may have been noted."""
     return tuple(dict.fromkeys((os.path.abspath(path), os.path.realpath(path))))
-
-
-def timestamp(seconds: float) -> str:
-    """Return RFC 3339 in UTC, to the second."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

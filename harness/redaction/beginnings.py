@@ -1,0 +1,58 @@
+"""Beginnings: where the end of a text could become a known value if more came, also over the ends of lines; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from harness.redaction.forms import LINE_END
+
+_SURE = 8
+"""Characters of a beginning by which its form is looked up; no form is shorter."""
+_HALF_A_LINE_END = re.compile(r"(?:\r|\\r\\|\\r|\\)\Z")
+
+
+class Beginnings:
+    """The beginnings of some texts."""
+
+    def __init__(self, forms: Iterable[str]) -> None:
+        self._longest = 0
+        self._short: set[str] = set()
+        self._forms: dict[str, list[str]] = {}
+        for form in forms:
+            self._longest = max(self._longest, len(form))
+            self._short.update(form[:length] for length in range(1, _SURE))
+            self._forms.setdefault(form[:_SURE], []).append(form)
+
+    def first_in(self, text: str, first: int = 0) -> int:
+        """Return where in `text` a beginning of a form stands that reaches to the end, from `first` on; else the end."""
+        if not self._forms:
+            return len(text)
+        sure = len(text) - _SURE + 1
+        for place in range(max(first, len(text) - self._longest + 1), len(text)):
+            if place >= sure:
+                if text[place:] in self._short:
+                    return place
+            elif any(form.startswith(text[place:]) for form in self._forms.get(text[place : place + _SURE], ())):
+                return place
+        return len(text)
+
+    def first_wrapped_in(self, text: str, first: int) -> int:
+        """Return the same of a form that goes over the ends of lines, half a line's end at the end of `text` included."""
+        held = text[first:]
+        if "\n" not in held and "\\n" not in held and not _HALF_A_LINE_END.search(held[-3:]):
+            return len(text)
+        places: list[int] = []
+        flat, end = "", 0
+        for found in re.finditer(LINE_END, held):
+            flat += held[end : found.start()]
+            places += range(end, found.start())
+            end = found.end()
+        flat += held[end:]
+        places += range(end, len(held))
+        half = _HALF_A_LINE_END.search(flat)
+        starts = [self.first_in(flat), self.first_in(flat[: half.start()]) if half else len(flat)]
+        if half and starts[1] >= half.start():
+            starts[1] = len(flat)
+        start = min(starts)
+        return first + places[start] if start < len(flat) else len(text)

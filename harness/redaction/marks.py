@@ -1,0 +1,47 @@
+"""The mark that stands in a secret's place: its form, and where one stands; light, and knows no secret and no key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from harness.actions import JsonValue
+
+OPENING = "[redacted:"
+MARK = re.compile(r"\[redacted:([a-z0-9_-]{1,40}):[0-9a-f]{8}\]")
+
+
+def is_redacted(text: str) -> bool:
+    """Say whether `text` holds a mark, `[redacted:<rule>:<8 hex>]`; also one that somebody wrote who saw one."""
+    return OPENING in text and MARK.search(text) is not None
+
+
+def marks_in(text: str) -> Iterator[str]:
+    """Yield the marks in `text`."""
+    return (found[0] for found in MARK.finditer(text)) if OPENING in text else iter(())
+
+
+def marks_of(record: Mapping[str, JsonValue]) -> frozenset[str]:
+    """Return the marks in a record of a log that were made when it was written, as far as the record tells.
+
+    Those are marks of the rules that its `masked` counts. A mark that merely stood in a text is of no such rule, unless
+    a secret was masked by the same rule in the same record: then both are returned.
+    """
+    masked = record.get("masked")
+    if not isinstance(masked, dict) or not masked:
+        return frozenset()
+    texts = (text for name, value in record.items() if name != "masked" for text in texts_in(value))
+    return frozenset(mark for text in texts for mark in marks_in(text) if mark.split(":")[1] in masked)
+
+
+def texts_in(value: JsonValue) -> Iterator[str]:
+    """Yield every text in `value`, at any depth, in any order; names of fields are none."""
+    left: list[JsonValue] = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, dict):
+            left.extend(one.values())
+        elif isinstance(one, list | tuple):
+            left.extend(one)

@@ -1,0 +1,233 @@
+"""Redactor: secrets in a text become marks; known values in all their forms first, then shapes; reads nothing."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
+
+from harness.actions import JsonValue
+from harness.record import Record
+from harness.redaction.known import NOTHING, Candidates, KnownValues, places
+from harness.redaction.marks import MARK, OPENING, marks_in
+from harness.redaction.shapes import Shape, Span, shape_spans, shapes_for
+
+KNOWN = "known"
+"""The rule of a value that was told to the redactor."""
+ROUNDS = 8
+"""How often a text is gone through at most: where a secret stood right before another one, only the second time shows it."""
+MOST_MARKS_KEPT = 4_096
+"""Of how many secrets the marks are kept, so that one that comes often is not hashed each time."""
+
+_DIGEST = re.compile("[0-9a-f]{64}")
+_SESSION = re.compile("[0-9a-f]{12}")
+_APART = "\x00"
+"""Between texts that are looked at as one: no variable of an environment holds it, and it ends no line."""
+
+
+class _Search(Record):
+    """What there is to find in a text."""
+
+    known: Candidates
+    shapes: tuple[Shape, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return self.known is NOTHING and not self.shapes
+
+
+class Redactor:
+    """Replaces what is secret by `[redacted:<rule>:<hmac8>]`; equal secrets have equal marks, under one key.
+
+    hmac8 is the beginning of HMAC-SHA256 (RFC 2104) of the secret as it is, whatever encoding it was found in: who has
+    the log but not the key can neither read a secret from it nor try guesses. Redacting twice changes nothing more.
+
+    Not found: a value that is cut in two, or encoded in a way that harness/redaction/forms.py does not name; one of under
+    MIN_SECRET_CHARACTERS, or so ordinary that masking it would blot out ordinary text (`is_ordinary`).
+    """
+
+    def __init__(self, secrets: Iterable[str] = (), *, key: bytes = b"", shapes: bool = True) -> None:
+        """`key` is that of the installation, never logged; empty: a random one. Without `shapes` only `secrets` are found."""
+        self._key = key or os.urandom(32)
+        self._shapes = shapes
+        self._issued: set[str] = set()
+        self._made: dict[tuple[str, str], str] = {}
+        self._known = KnownValues(secrets)
+
+    def redact(self, text: str) -> str:
+        """Return `text` with marks for what is secret in it."""
+        return self.counted(text)[0]
+
+    def counted(self, text: str) -> tuple[str, Mapping[str, int]]:
+        """Return `text` with marks for what is secret in it, and how many places each rule replaced."""
+        hits: dict[str, int] = {}
+        for _ in range(ROUNDS):
+            changed = self._once(text, self._search(text), hits)
+            if changed is text:
+                break
+            text = changed
+        return text, hits
+
+    def fields(self, fields: Mapping[str, JsonValue]) -> tuple[dict[str, JsonValue], dict[str, int]]:
+        """Return `fields` with every text inside redacted, at any depth, and how many marks of each rule are in them.
+
+        A mark counts if this redactor made or noted it, also where the text was redacted before. Names of fields and
+        numbers stay, and so do digests and sessions in the fields that are named for them (`_is_kept`), even if one is a
+        known value: without them, a record would lose its form, and the log its proof.
+        """
+        texts: list[str] = []
+        _copy(fields, {}, texts.append)
+        joined = _APART.join(texts)
+        search = self._search(joined)
+        result: dict[str, JsonValue] = {}
+        hits: dict[str, int] = {}
+        if search.is_empty and OPENING not in joined:
+            _copy(fields, result, None)
+            return result, hits
+
+        def redacted(text: str) -> str:
+            changed = self._once(text, search, {})
+            changed = text if changed is text else self.redact(changed)
+            for mark in marks_in(changed):
+                if mark in self._issued:
+                    rule = mark.split(":")[1]
+                    hits[rule] = hits.get(rule, 0) + 1
+            return changed
+
+        _copy(fields, result, redacted)
+        return result, hits
+
+    def issued(self, text: str) -> str:
+        """Return the first mark in `text` that this redactor made or noted, or nothing: a forged one is ordinary text."""
+        return next((mark for mark in marks_in(text) if mark in self._issued), "")
+
+    def note(self, text: str) -> None:
+        """Take the marks in `text` as issued: those that were made when a conversation was recorded (`marks_of`)."""
+        self._issued.update(marks_in(text))
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """Every text that stands for a known value, the longest first. They are secret."""
+        return self._known.forms
+
+    def knows(self, text: str) -> bool:
+        """Say whether a known value stands in `text`."""
+        return self._known.candidates(text) is not NOTHING
+
+    def spans(self, text: str) -> list[Span]:
+        """Return the secrets in `text`, in order and apart from each other."""
+        return self._spans(text, self._search(text))
+
+    def mark(self, span: Span) -> str:
+        """Return the mark that stands for a secret, which counts as issued from now on."""
+        made = self._made.get((span.rule, span.plain))
+        if made is None:
+            digest = hmac.digest(self._key, span.plain.encode("utf-8", "surrogatepass"), "sha256").hex()
+            made = f"{OPENING}{span.rule}:{digest[:8]}]"
+            if len(self._made) >= MOST_MARKS_KEPT:
+                self._made.clear()
+            self._made[span.rule, span.plain] = made
+        self._issued.add(made)
+        return made
+
+    def _search(self, text: str) -> _Search:
+        """Return what there is to find in `text`, or in a part of it."""
+        return _Search(known=self._known.candidates(text), shapes=shapes_for(text) if self._shapes else ())
+
+    def _spans(self, text: str, search: _Search) -> list[Span]:
+        if search.is_empty:
+            return []
+        found = [
+            Span(start=place.start, end=place.end, rule=KNOWN, plain=place.plain)
+            for place in places(text, search.known)
+        ]
+        found += shape_spans(text, search.shapes)
+        return _joined(_beside_marks(text, found)) if found else found
+
+    def _once(self, text: str, search: _Search, hits: dict[str, int]) -> str:
+        """Return `text` with what was found replaced, and count it; the same object if that is nothing."""
+        pieces, end = [], 0
+        for span in self._spans(text, search):
+            hits[span.rule] = hits.get(span.rule, 0) + 1
+            pieces += [text[end : span.start], self.mark(span)]
+            end = span.end
+        return "".join([*pieces, text[end:]]) if pieces else text
+
+
+def _is_kept(name: str, text: str) -> bool:
+    """Say whether a field stays as it is: a digest, or the session, that the harness put into a field of that name."""
+    match len(text):
+        case 64:
+            return (name.endswith("sha256") or name in ("prev", "head")) and _DIGEST.fullmatch(text) is not None
+        case 12:
+            return name in ("session", "of_session") and _SESSION.fullmatch(text) is not None
+        case _:
+            return False
+
+
+def _copy(
+    fields: Mapping[str, JsonValue], result: dict[str, JsonValue], redacted: Callable[[str], str | None] | None
+) -> None:
+    """Copy `fields` into `result` with each text `redacted`; a tuple becomes a list. No depth is too deep for it.
+
+    Where `redacted` is None, or returns it, the text is as it was.
+    """
+    left: list[tuple[JsonValue, dict[str, JsonValue] | list[JsonValue]]] = []
+
+    def copied(name: str, value: JsonValue) -> JsonValue:
+        if isinstance(value, str):
+            changed = None if redacted is None or _is_kept(name, value) else redacted(value)
+            return value if changed is None else changed
+        if isinstance(value, dict):
+            inner: dict[str, JsonValue] = {}
+            left.append((value, inner))
+            return inner
+        if isinstance(value, list | tuple):
+            items: list[JsonValue] = []
+            left.append((value, items))
+            return items
+        return value
+
+    for name, value in fields.items():
+        result[name] = copied(name, value)
+    while left:
+        source, target = left.pop()
+        if isinstance(target, dict) and isinstance(source, dict):
+            for name, value in source.items():
+                target[name] = copied(name, value)
+        elif isinstance(target, list) and isinstance(source, list | tuple):
+            target.extend(copied("", value) for value in source)
+
+
+def _beside_marks(text: str, spans: list[Span]) -> list[Span]:
+    """Return the spans that neither cut a mark in two nor hold nothing but marks: a mark is never redacted itself."""
+    marks = [found.span() for found in MARK.finditer(text)] if OPENING in text else []
+    if not marks:
+        return spans
+    ends = [end for _, end in marks]
+
+    def is_inside(place: int) -> bool:
+        after = bisect_right(ends, place)
+        return after < len(marks) and marks[after][0] < place
+
+    return [
+        span
+        for span in spans
+        if not (is_inside(span.start) or is_inside(span.end)) and MARK.sub("", text[span.start : span.end]).strip()
+    ]
+
+
+def _joined(spans: list[Span]) -> list[Span]:
+    """Return the spans in order, with those that overlap made one: the widest of them names it, and a known value first."""
+    joined: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.start, -span.end, span.rule != KNOWN)):
+        if joined and span.start < joined[-1].end:
+            before = joined[-1]
+            wider = span if span.end - span.start > before.end - before.start else before
+            end = max(before.end, span.end)
+            joined[-1] = Span(start=before.start, end=end, rule=wider.rule, plain=wider.plain)
+        else:
+            joined.append(span)
+    return joined
