@@ -88,9 +88,15 @@ class Asking:
         _count(run, response.usage)
         self._log.append(
             "model_response",
-            {**about, **_logged(run, response), "ms": round((self._monotonic() - started) * 1000)},
+            {**about, **_logged(run, response), **self._client, "ms": round((self._monotonic() - started) * 1000)},
         )
         return response
+
+    @property
+    def _client(self) -> dict[str, JsonValue]:
+        """What asks for the model, with its version, where the model says so."""
+        client = getattr(self._model, "client", "")
+        return {"client": client} if isinstance(client, str) and client else {}
 
     def _tell_text(self, text: str) -> None:
         try:
@@ -142,8 +148,6 @@ def _logged(run: Run, response: ModelResponse) -> dict[str, JsonValue]:
         fields["cached_tokens"] = usage.cached_tokens
     if usage.unreported:
         fields["unreported"] = usage.unreported
-    if response.client:
-        fields["client"] = response.client
     if response.echo:
         fields["echo"] = response.echo
     return fields

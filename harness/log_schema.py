@@ -6,9 +6,11 @@ be null; a name that ends in `?` may be missing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from harness.actions import JsonValue
+from harness.record import Record
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
@@ -208,10 +210,23 @@ _PARTS: Mapping[str, Mapping[str, str]] = {
 
 _Check: TypeAlias = Callable[[JsonValue], str]
 """Says what is wrong with a value, or nothing."""
-_Fields: TypeAlias = "dict[str, _Check]"
 
-_HEXADECIMAL = frozenset("0123456789abcdef")
-_compiled: dict[str, tuple[_Fields, frozenset[str], bool]] = {}
+_DIGEST = re.compile("[0-9a-f]{64}")
+_TYPES: Mapping[str, type] = {"text": str, "count": int, "flag": bool}
+"""The words that most fields have, and what they are in Python: looked at without calling anything."""
+
+
+class _Fields(Record):
+    """A table of fields, made ready."""
+
+    types: dict[str, type]
+    checks: dict[str, _Check]
+    """Of the fields that a type alone does not describe."""
+    required: frozenset[str]
+    is_open: bool
+
+
+_compiled: dict[str, _Fields] = {}
 
 
 def problem(record: Mapping[str, JsonValue]) -> str:
@@ -223,29 +238,44 @@ def problem(record: Mapping[str, JsonValue]) -> str:
     if not isinstance(kind, str) or kind not in RECORDS:
         return f"is of the unknown kind {kind[:100]!r}" if isinstance(kind, str) else "is of a kind that is no text"
     if kind not in _compiled:
-        fields, required = _compile({**_COMMON, **RECORDS[kind]})
-        _compiled[kind] = (fields, required, kind in OPEN_KINDS)
-    return _object_problem(record, *_compiled[kind])
+        _compiled[kind] = _compile({**_COMMON, **RECORDS[kind]}, is_open=kind in OPEN_KINDS)
+    return _object_problem(record, _compiled[kind])
 
 
-def _object_problem(
-    value: Mapping[str, JsonValue], fields: _Fields, required: frozenset[str], is_open: bool = False
-) -> str:
-    if not required <= value.keys():
-        return f"lacks the field {min(required - value.keys())}"
+def _object_problem(value: Mapping[str, JsonValue], fields: _Fields) -> str:
+    if not fields.required <= value.keys():
+        return f"lacks the field {min(fields.required - value.keys())}"
+    types = fields.types
     for name, item in value.items():
-        check = fields.get(name)
-        if check is None:
-            if not is_open:
-                return f"holds the field {name[:50]!r}, which its kind does not have"
-        elif found := check(item):
-            return f"holds a {name} that {found}"
+        wanted = types.get(name)
+        if wanted is not None:
+            # Exactly: in Python `true` is a whole number as well.
+            if type(item) is not wanted or (wanted is int and item < 0):  # type: ignore[operator]
+                return f"holds a {name} that is not {_WANTED[wanted]}"
+        elif found := _other_problem(name, item, fields):
+            return found
     return ""
 
 
-def _compile(table: Mapping[str, str]) -> tuple[_Fields, frozenset[str]]:
-    fields = {name.removesuffix("?"): _check_for(word) for name, word in table.items()}
-    return fields, frozenset(name for name in table if not name.endswith("?"))
+def _other_problem(name: str, item: JsonValue, fields: _Fields) -> str:
+    check = fields.checks.get(name)
+    if check is None:
+        return "" if fields.is_open else f"holds the field {name[:50]!r}, which its kind does not have"
+    found = check(item)
+    return f"holds a {name} that {found}" if found else ""
+
+
+_WANTED: Mapping[type, str] = {str: "a text", int: "a count", bool: "true or false"}
+
+
+def _compile(table: Mapping[str, str], *, is_open: bool = False) -> _Fields:
+    words = {name.removesuffix("?"): word for name, word in table.items()}
+    return _Fields(
+        types={name: _TYPES[word] for name, word in words.items() if word in _TYPES},
+        checks={name: _check_for(word) for name, word in words.items() if word not in _TYPES},
+        required=frozenset(name for name in table if not name.endswith("?")),
+        is_open=is_open,
+    )
 
 
 def _check_for(word: str) -> _Check:
@@ -258,8 +288,8 @@ def _check_for(word: str) -> _Check:
     if word.startswith("list of "):
         return _list_check(_check_for(word.removeprefix("list of ")))
     if word in _PARTS:
-        fields, required = _compile(_PARTS[word])
-        return lambda value: _object_problem(value, fields, required) if isinstance(value, dict) else "is not an object"
+        fields = _compile(_PARTS[word])
+        return lambda value: _object_problem(value, fields) if isinstance(value, dict) else "is not an object"
     return _PLAIN[word]
 
 
@@ -293,7 +323,7 @@ def _flag(value: JsonValue) -> str:
 
 
 def _digest(value: JsonValue) -> str:
-    if type(value) is str and len(value) == 64 and _HEXADECIMAL.issuperset(value):
+    if type(value) is str and _DIGEST.fullmatch(value):
         return ""
     return "is not the hexadecimal form of a SHA-256"
 

@@ -118,8 +118,6 @@ class ModelResponse(Record):
     retries: int = 0
     echo: str = ""
     """See Message.echo."""
-    client: str = ""
-    """What asked, with its version: for the log."""
 
 
 class StopReason(Enum):

@@ -985,7 +985,8 @@ def test_a_disk_that_is_full_in_the_middle_of_every_record_in_turn(tmp_path: Pat
     """The part is taken back, nothing runs unrecorded, and room that comes later is not used."""
     code = "import sys, json; sys.path.insert(0, sys.argv[1]); import test_agent as t; "
     code += "print(json.dumps(t.full_disk_outcomes(sys.argv[2])))"
-    command = [sys.executable, "-c", code, os.path.dirname(__file__), str(tmp_path)]
+    # -B: under a limit on the size of files, Python would leave byte code that is cut.
+    command = [sys.executable, "-B", "-c", code, os.path.dirname(__file__), str(tmp_path)]
     child = subprocess.run(command, capture_output=True, text=True, check=False)
     assert child.stderr == ""
     outcomes = json.loads(child.stdout)

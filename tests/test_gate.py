@@ -572,11 +572,11 @@ def test_a_written_file_is_recorded_with_its_digests(desk: MakeDesk) -> None:
     here = desk()
     permit = permit_for(here, action("free"))
     result = ToolResult(
-        call_id="c1", status=ResultStatus.OK, content="", changed_path="/w/a", before_sha256=None, after_sha256="ff"
+        call_id="c1", status=ResultStatus.OK, content="", changed_path="/w/a", before_sha256=None, after_sha256="f" * 64
     )
     here.gate.settle(permit, result)
     last = here.records()[-1]
-    assert (last["changed_path"], last["before_sha256"], last["after_sha256"]) == ("/w/a", None, "ff")
+    assert (last["changed_path"], last["before_sha256"], last["after_sha256"]) == ("/w/a", None, "f" * 64)
 
 
 def test_the_wait_for_an_answer_is_recorded(tmp_path: Path) -> None:

@@ -64,6 +64,11 @@ class OpenAIWire:
         """How the server is asked: what was known of it, and what its refusals have taught since."""
         return self._dialect.quirks
 
+    @property
+    def client(self) -> str:
+        """What asks, with its version; empty as long as it is not imported."""
+        return "" if self._client is None else self._client.sdk
+
     def warm_up(self) -> None:
         """Import the SDK and build the client, in any thread: it takes longer than everything else before a request.
 
@@ -102,8 +107,7 @@ class OpenAIWire:
         run_ends = None if seconds is None else begun + seconds
         offered = frozenset(tool.name for tool in tools)
         body = self._dialect.request(messages, tools)
-        client = self._connected()
-        secret = client.secret
+        secret = self._connected().secret
         retries = Retries(attempts=self._endpoint.attempts, seconds=self._endpoint.retry_seconds)
         while True:
             assembly = self._dialect.assembly(secret)
@@ -112,7 +116,7 @@ class OpenAIWire:
                 self._try(body, reply, on_text, run_ends)
                 response = reply.response(self._dialect.call_ids, offered)
                 self._check_new(assembly.reply_id, reply.calls_sent)
-                return replace(response, retries=retries.failed, client=client.sdk)
+                return replace(response, retries=retries.failed)
             except CutReply as cut:
                 failure = FailedTry(str(cut), fault=cut.fault, passing=True, cut=True)
             except FailedTry as failed:
