@@ -17,7 +17,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from harness.actions import JsonValue
-from harness.redaction import Redactor
+from harness.redaction.redactor import Redactor
+from harness.redaction.stream import RedactedStream
 
 SECRETS = 20
 MOST_CHARACTERS = 2_000_000
@@ -59,6 +60,14 @@ def main() -> None:
     source = "".join(text for (_, text), _ in zip(texts([sysconfig.get_path("stdlib")]), range(400), strict=False))
     large = (source * (8_000_000 // len(source) + 1))[:8_000_000]
     print(f"8 MB of source: {seconds(lambda: redactor.redact(large), 2):.2f} s")
+    many = Redactor("".join(chance.choices(string.ascii_letters + string.digits, k=40)) for _ in range(300))
+    few: dict[str, JsonValue] = {"content": "some ordinary text of a file = 1\n" * 150}
+    print(f"a record of 5 KB, 300 secrets: {1000 * seconds(lambda: many.fields(few), 100):.3f} ms")
+    keys = 'api_key="aB3dE5gH7jK9mN1p" ' * 37_000
+    print(f"1 MB of assigned keys: {seconds(lambda: redactor.redact(keys), 2):.2f} s")
+    words = "the quick answer is that the function returns, and " * 20_000
+    pieces = [words[at : at + 3] for at in range(0, len(words), 3)]
+    print(f"1 MB that streams: {seconds(lambda: list(map(RedactedStream(redactor).feed, pieces)), 1):.2f} s")
     folders = sys.argv[1:] or [sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")]
     began, files, characters, touched, rules = time.perf_counter(), 0, 0, 0, Counter[str]()
     for path, text in texts(folders):

@@ -22,7 +22,7 @@ from harness.log_schema import MAX_RECORD_BYTES, RECORDS, VERSION
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
-    from harness.redaction import Redactor
+    from harness.redaction.redactor import Redactor
 
 NO_PREVIOUS = "0" * 64
 """`prev` of the first record."""
@@ -97,7 +97,9 @@ class ActionLog:
             os.close(descriptor)
             raise
         if redactor is None:
-            from harness.redaction import Redactor  # when first needed: whoever only reads logs has no use for it
+            from harness.redaction.redactor import (
+                Redactor,
+            )  # when first needed: whoever only reads logs has no use for it
 
             redactor = Redactor(secrets)
         return cls(

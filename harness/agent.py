@@ -107,8 +107,6 @@ class Agent:
         """
         if carried:
             History(self._system).splice(0, 0, carried)
-            for message in carried:
-                self.log.redactor.note(message.content)
         identity = self.log.begin_session()
         self._sessions.add(identity)
         sources: list[JsonValue] = [_source_fields(source) for source in self.gate.policy.sources]

@@ -16,6 +16,7 @@ from harness.log_order import Ledger, LogRecord
 from harness.log_schema import MAX_RECORD_BYTES, VERSION
 from harness.log_schema import problem as schema_problem
 from harness.record import Record
+from harness.redaction.marks import is_redacted
 
 _decode = json.JSONDecoder().raw_decode
 
@@ -233,7 +234,7 @@ class _Policies:
                 continue
             if hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == file.get("sha256"):
                 self.good += 1
-            elif _is_redacted(text):
+            elif is_redacted(text):
                 self.masked[str(file.get("path"))] = None
             else:
                 return f"holds a text of the policy {str(file.get('path'))!r} that has another digest than it says"[
@@ -254,9 +255,3 @@ def _policy_problem(record: LogRecord) -> str:
         lines = sorted(f"{file.get('layer')} {file.get('sha256')} {file.get('trusted')}" for file in named)
         digest = hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
     return "" if digest == claimed else "names a policy that is not the one of the files it was made of"
-
-
-def _is_redacted(text: str) -> bool:
-    from harness.redaction import is_redacted
-
-    return is_redacted(text)

@@ -67,12 +67,16 @@ def last_line(descriptor: int, size: int) -> bytes | None:
 
     Raises OSError.
     """
-    tail = b""
-    position = size
-    while position > 0 and tail.count(b"\n") < 2 and len(tail) <= MAX_RECORD_BYTES + 2:
+    pieces: list[bytes] = []
+    position, ends = size, 0
+    while position > 0 and ends < 2 and size - position <= MAX_RECORD_BYTES + 1:
         step = min(_STEP, position)
         position -= step
-        tail = os.pread(descriptor, step, position) + tail
+        pieces.append(os.pread(descriptor, step, position))
+        ends += pieces[-1].count(b"\n")
+        if not pieces[0].endswith(b"\n"):
+            return None
+    tail = b"".join(reversed(pieces))
     line = tail[:-1].rpartition(b"\n")[2]
     return line if tail.endswith(b"\n") and len(line) <= MAX_RECORD_BYTES else None
 

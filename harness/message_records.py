@@ -7,7 +7,7 @@ import json
 from harness.actions import JsonValue
 from harness.log_order import LogRecord
 from harness.messages import Message, Role, ToolCall
-from harness.redaction import is_redacted
+from harness.redaction.marks import is_redacted
 
 
 def message_json(message: Message) -> JsonValue:

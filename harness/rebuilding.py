@@ -11,6 +11,7 @@ from harness.log_order import SUMMARY, LogRecord
 from harness.message_records import echo_of, message_of, text_of
 from harness.messages import Message, ToolCall
 from harness.record import Record
+from harness.redaction.marks import marks_of
 
 UNKNOWN = (
     "Unknown: the harness was stopped while this call ran; it may have been done in part or wholly. Look before you "
@@ -43,6 +44,8 @@ class Rebuilt(Record):
     """Calls that ran when the harness was stopped; the conversation says that their end is unknown."""
     cut_arguments: int = 0
     """Calls of which the log has only the beginning of the arguments."""
+    marks: frozenset[str] = frozenset()
+    """Those that stand for secrets in it; whoever goes on with it gives them to `Redactor.note`."""
 
 
 def rebuilt(records: Iterable[LogRecord]) -> Rebuilt:
@@ -90,8 +93,10 @@ class _Rebuilding:
         self._reply: _Reply | None = None
         self._unknown: list[ToolCall] = []
         self._cut: set[int] = set()
+        self._marks: set[str] = set()
 
     def take(self, record: LogRecord) -> None:
+        self._marks |= marks_of(record)
         match record["kind"]:
             case "user_message":
                 self._finish_reply()
@@ -114,6 +119,7 @@ class _Rebuilding:
             messages=tuple(self._history.messages[1:]),
             unknown_calls=tuple(self._unknown),
             cut_arguments=len(self._cut),
+            marks=frozenset(self._marks),
         )
 
     def _take_call(self, record: LogRecord) -> None:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from harness.actions import Enforcement, JsonValue
 from harness.log_order import LogRecord
 from harness.record import Record
-from harness.redaction import is_redacted
+from harness.redaction.marks import is_redacted
 
 _FILE_TOOLS = ("read_file", "write_file", "edit_file")
 """Tools that change nothing but the file that their intent names."""

@@ -80,7 +80,7 @@ class Road:
         permit = self.permit(self.prepare(tool, **arguments))
         result = self.registry.run(permit)
         self.gate.settle(permit, result)
-        return replace(result, duration_ms=0)
+        return replace(result, duration_ms=0, error_code="")
 
     def file(self, name: str, content: bytes) -> Path:
         """Make a file that the model has read."""

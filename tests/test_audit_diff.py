@@ -125,8 +125,8 @@ def test_a_file_that_was_left_otherwise_and_an_end_that_never_came(sides: Sides)
 def test_json_is_an_object_a_line(sides: Sides) -> None:
     sides.run(CALLS, changed(1, Call("bash", "frob a", "n")))
     one, summary = [json.loads(line) for line in sides.diff("--json").out.splitlines()]
-    assert (one["type"], one["change"], one["fields"]) == ("call", "other", ["answer", "outcome", "exit code"])
-    assert (one["a"]["answer"], one["b"]["answer"], one["a"]["call"]) == ("yes", "no", "2")
+    assert (one["row"], one["change"], one["fields"]) == ("call", "other", ["answer", "outcome", "exit code"])
+    assert (one["a"]["answer"], one["b"]["answer"], one["a"]["call"]) == ("yes", "no", 2)
     assert (summary["same"], summary["other"], summary["different"]) == (3, 1, True)
 
 

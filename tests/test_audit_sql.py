@@ -13,6 +13,7 @@ from test_audit_stats import CALLS
 
 from harness.actions import JsonValue
 from harness.audit.stats import statistics_of
+from harness.cli.audit.sql import Logs
 
 if TYPE_CHECKING:
     from conftest import Program
@@ -167,11 +168,43 @@ def test_a_log_where_the_query_should_stand_is_an_error(program: Program, log: P
     assert (done.code, "name the logs before --sql" in done.err) == (2, True)
 
 
-def test_a_line_that_is_no_json_is_an_error_and_not_left_out(program: Program, log: Path) -> None:
-    log.write_bytes(b"no json\n" + log.read_bytes())
-    for words in (("--sql",), ("--sql", "SELECT count(*) FROM records")):
-        done = program.run("audit", "stats", str(log), *words)
-        assert (done.code, done.out, "Traceback" in done.err) == (2, "", False)
+BAD = (b"no json\n", b"\n", b"  \t\n", b"[1]\n", b'"x"\n', b'{"kind":"b"\n', b"\xff\n", b"{} trailing\n")
+
+
+@pytest.mark.parametrize("place", [0, 5])
+def test_lines_that_are_no_records_are_left_out_and_counted(program: Program, log: Path, place: int) -> None:
+    good = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join([*good[:place], *BAD, *good[place:]]))
+    ours, theirs = (program.run("audit", "stats", str(log), "--json", *words) for words in ((), ("--sql",)))
+    assert (ours.code, theirs.code, theirs.out) == (1, 1, ours.out)
+    assert json.loads(theirs.out.splitlines()[-1])["left_out"] == len(BAD)
+    done = program.run("audit", "stats", str(log), "--json", "--sql", "SELECT count(*) AS n FROM records")
+    assert (done.code, json.loads(done.out)) == (1, {"n": len(good)})
+    assert f"LEFT OUT: {len(BAD)} lines that are no records" in done.err
+
+
+def test_columns_of_one_name_are_told_apart(program: Program, log: Path) -> None:
+    query = (
+        "SELECT a.kind, b.kind, 1 AS kind_2 FROM records a JOIN records b ON a.seq + 1 = b.seq ORDER BY a.seq LIMIT 1"
+    )
+    (row,) = [json.loads(line) for line in lines(program, str(log), "--json", "--sql", query)]
+    assert row == {"kind": "session_started", "kind_2": "user_message", "kind_2_2": 1}
+
+
+def test_a_moment_with_a_time_zone_is_a_text(program: Program, log: Path) -> None:
+    """And the rows stay in their order, whatever else is asked for."""
+    first = json.loads(log.read_text().splitlines()[0])["time"]
+    query = 'SELECT min("time"::TIMESTAMPTZ) AS "it""s", [min("time"::TIMESTAMPTZ)] AS l, 1 AS n FROM records; -- it'
+    (row,) = [json.loads(line) for line in lines(program, str(log), "--json", "--sql", query.partition(";")[0])]
+    assert (row['it"s'][:10], row["n"], first[:10] in row["l"]) == (first[:10], 1, True)
+    query = 'SELECT seq, "time"::TIMESTAMPTZ AS t FROM records ORDER BY seq DESC -- the last first'
+    found = [json.loads(line)["seq"] for line in lines(program, str(log), "--json", "--sql", query)]
+    assert found == sorted(found, reverse=True)
+
+
+def test_an_error_names_the_log_as_the_person_does(log: Path, tmp_path: Path) -> None:
+    logs = Logs(str(tmp_path), [str(log)] * 11)
+    assert logs.named(f"{tmp_path}/10.jsonl at 3") == f"{log} at 3"
 
 
 def test_numbers_of_other_types_are_null_and_no_error(program: Program) -> None:

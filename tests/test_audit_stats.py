@@ -243,3 +243,38 @@ def test_the_time_a_session_took_is_by_the_monotonic_clock_else_by_the_dates() -
         found.enter({"kind": "limit", "session": "b" if time[0] == "2" else "c", "time": time})
     found.end_log()
     assert found.wall_seconds == 2.5 + 60.5
+
+
+def record(kind: str, call: int, **fields: JsonValue) -> str:
+    return json.dumps({"kind": kind, "session": "s", "time": "t", "call": call, **fields}) + "\n"
+
+
+def test_every_answer_has_a_column(program: Program) -> None:
+    """Also a stop, an edit and a question that nobody answered: what a person refused must be seen."""
+    path = program.home / "log.jsonl"
+    answers = ("yes", "no", "stop", "stop", "edit", "edit", "edit", "nobody", "")
+    rows = [record("decision", n, decision="confirm", by="default for bash") for n, _ in enumerate(answers)]
+    rows += [
+        record("approval_answered", n, answer=answer, by="person", seconds=2)
+        for n, answer in enumerate(answers)
+        if answer
+    ]
+    path.write_text("".join(rows))
+    out = program.run("audit", "stats", str(path)).out.splitlines()
+    place = next(n for n, line in enumerate(out) if line.startswith("asked by"))
+    assert out[place].split()[2:] == ["ask", "yes", "no", "stop", "edit", "nobody", "unanswered", "wait", "p90", "<1s"]
+    assert out[place + 1].split()[3:10] == ["9", "1", "1", "2", "3", "1", "1"]
+
+
+def test_no_two_rules_have_one_name_in_the_tables(program: Program) -> None:
+    """Two policies with a rule of one id in one line; the table cuts what tells them apart."""
+    path = program.home / "log.jsonl"
+    names = [f"rule publish-to-everywhere (/a/long/way/to/{folder}/the/place/own.toml:23)" for folder in "ab"]
+    path.write_text("".join(record("decision", n, decision="auto", by=by) for n, by in enumerate([*names, *names])))
+    out = program.run("audit", "stats", str(path)).out.splitlines()
+    shown = [line.partition("  ")[0] for line in out if "publish" in line]
+    assert len(shown[:2]) == len(set(shown[:2])) == 2
+    assert [line for line in out if line.startswith(("[1] ", "[2] "))][2:] == [
+        f"[1] {names[0]}",
+        f"[2] {names[1]}",
+    ]

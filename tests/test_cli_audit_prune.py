@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from forged_logs import a_session, done, ended, head_of, intended, lines_of, one_call, proposed, started, write
+from forged_logs import a_session, decided, done, ended, head_of, intended, lines_of, one_call, proposed, started, write
 
 from harness.action_log import ActionLog, read_log
 from harness.actions import JsonValue
@@ -222,7 +222,12 @@ def changing(call: int, before: str) -> tuple[tuple[str, dict[str, JsonValue]], 
     """Return the records of a call that changed a file, which held what has this digest."""
     change: JsonValue = {"path": "/srv/shop/a", "before_sha256": before, "after_sha256": "a" * 64, "before_mode": 420}
     kind, fields = intended(call, "write_file", change=change)
-    return (proposed(call, "write_file"), one_call(call)[1], (kind, dict(fields)), done(call, tool="write_file"))  # type: ignore[return-value]
+    return (
+        proposed(call, "write_file"),
+        decided(call, tool="write_file"),
+        (kind, dict(fields)),
+        done(call, tool="write_file"),
+    )  # type: ignore[return-value]
 
 
 def test_before_images_that_no_log_names_go(audit: Audit, tmp_path: Path) -> None:

@@ -210,12 +210,12 @@ def test_a_quick_answer_is_only_said_of_people(
 
 
 def answered(call: int, answer: str, by: str, seconds: JsonValue) -> tuple[Step, ...]:
-    judged, ran = decided(call, "confirm"), () if answer != "yes" else (intended(call), done(call))
+    ran: tuple[Step, ...] = (intended(call), done(call))
     if answer != "yes":
-        ran = (done(call, status="denied", **{"exit_code": None}),)
+        ran = (done(call, status="denied", exit_code=None),)
     shown: dict[str, JsonValue] = {"call": call, "shown_sha256": DIGEST}
     said: dict[str, JsonValue] = {"call": call, "answer": answer, "by": by, "seconds": seconds, "words": ""}
-    return proposed(call), judged, ("approval_asked", shown), ("approval_answered", said), *ran
+    return proposed(call), decided(call, "confirm"), ("approval_asked", shown), ("approval_answered", said), *ran
 
 
 @pytest.mark.forges_logs
@@ -403,7 +403,9 @@ def test_a_log_in_use_may_simply_be_running(program: Program) -> None:
     ("whole", "tail", "code", "said"),
     [
         pytest.param((), b"\0" * 4096, 3, "0 calls of unknown end, 0 open sessions, 1 torn line", id="zeros alone"),
-        pytest.param((started(), ended()), b'{"torn', 3, "0 calls of unknown end, 0 open sessions, 1 torn line", id="torn"),
+        pytest.param(
+            (started(), ended()), b'{"torn', 3, "0 calls of unknown end, 0 open sessions, 1 torn line", id="torn"
+        ),
         pytest.param((), b"", 0, "there is no session, and so no call", id="empty"),
     ],
 )
@@ -730,7 +732,7 @@ def mixed(program: Program) -> Program:
         pytest.param("--decision none", {5}, id="never judged"),
         pytest.param("--answer yes", {1}, id="yes"),
         pytest.param("--answer no", {3}, id="no"),
-        pytest.param("--answer none", set(), id="no answer"),
+        pytest.param("--answer unanswered", set(), id="no answer"),
         pytest.param("--rule secrets", {4}, id="rule"),
         pytest.param("--rule listing", {2}, id="another rule"),
         pytest.param("--rule default", {1, 3}, id="a part of what decided"),

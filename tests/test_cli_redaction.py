@@ -21,7 +21,7 @@ from harness.cli.console import LIVE_SECONDS, Console
 from harness.cli.redacting import KEY_BYTES, installation_key, redactor_for, withheld_secrets
 from harness.cli.state import State
 from harness.models.scripted import Reply, call, replies
-from harness.redaction import Redactor
+from harness.redaction.redactor import Redactor
 
 if TYPE_CHECKING:
     from conftest import Program
@@ -57,7 +57,11 @@ def test_redactors_of_one_installation_make_equal_marks(state: State) -> None:
     assert marks != {redactor_for(other, {}, [VALUE]).redact(VALUE)}
 
 
-def test_sixteen_processes_that_make_the_key_at_once_have_the_same(state: State) -> None:
+@pytest.mark.parametrize("torn", [False, True])
+def test_sixteen_processes_that_make_the_key_at_once_have_the_same(state: State, torn: bool) -> None:
+    if torn:
+        os.makedirs(state.state)
+        lay(b"k", 0o600)(key_file(state))
     code = (
         "import sys\nfrom harness.cli.redacting import installation_key\nfrom harness.cli.state import State\n"
         "sys.stdin.readline()\nprint(installation_key(State(state=sys.argv[1], config='c')).hex())"
@@ -97,19 +101,43 @@ def lay(content: bytes, mode: int) -> Callable[[str], None]:
 @pytest.mark.parametrize(
     "put",
     [
-        lay_link, lay(b"k" * KEY_BYTES, 0o644), lay(b"k" * KEY_BYTES, 0o660), lay(b"", 0o600), lay(b"k" * 31, 0o600),
-        lay(b"k" * 33, 0o600), os.mkdir, os.mkfifo,
+        lay_link, lay(b"k" * KEY_BYTES, 0o644), lay(b"k" * KEY_BYTES, 0o660), lay(b"k" * 33, 0o600), os.mkdir, os.mkfifo,
     ],
-    ids="link others-read group empty short long folder pipe".split(),
+    ids="link others-read group long folder pipe".split(),
 )  # fmt: skip
-def test_what_is_no_key_of_ours_is_neither_used_nor_replaced(state: State, put: Callable[[str], None]) -> None:
+def test_what_is_no_key_of_ours_is_neither_used_nor_replaced_and_that_is_said(
+    state: State, put: Callable[[str], None]
+) -> None:
     os.makedirs(state.state)
     put(key_file(state))
     before = sorted(os.listdir(state.state))
-    assert installation_key(state) == b""
+    told: list[str] = []
+    assert installation_key(state, told.append) == b""
+    assert [line.startswith(f"{key_file(state)} cannot be used (") for line in told] == [True]
     assert sorted(os.listdir(state.state)) == before
     marks = {redactor_for(state, {}, [VALUE]).redact(VALUE) for _ in range(2)}
     assert len(marks) == 2  # of random keys; no mark is missing
+
+
+@pytest.mark.parametrize("torn", [b"", b"k", b"k" * 31])
+def test_a_key_that_was_torn_is_made_anew_once(state: State, torn: bytes) -> None:
+    os.makedirs(state.state)
+    lay(torn, 0o600)(key_file(state))
+    told: list[str] = []
+    key = installation_key(state, told.append)
+    assert (len(key), told, os.listdir(state.state)) == (KEY_BYTES, [], ["redaction_key"])
+    assert stat.S_IMODE(os.stat(key_file(state)).st_mode) == 0o600
+    assert installation_key(state) == key
+
+
+def test_a_value_that_stands_in_the_workspaces_path_is_not_masked_and_that_is_said(state: State) -> None:
+    told: list[str] = []
+    secrets = ["acme_shop1", VALUE, "short", "workspace"]
+    one = redactor_for(state, {}, secrets, unless=("/srv/workspace/acme_shop1", "/home/short"), tell=told.append)
+    assert one.redact(f"acme_shop1 {VALUE}").startswith("acme_shop1 [redacted:known:")
+    assert told == [
+        "a value that counts as secret stands in the path /srv/workspace/acme_shop1: it is not masked, or no path could be read"
+    ]
 
 
 def test_where_no_state_can_be_kept_there_are_marks_all_the_same(tmp_path: Path) -> None:

@@ -429,7 +429,9 @@ def forged(log: Path, session: object) -> None:
 @pytest.mark.parametrize(
     ("session", "told"),
     [
-        pytest.param("feedfeedfeed", "stand after the head that was noted when the log was closed", id="a session of its own"),
+        pytest.param(
+            "feedfeedfeed", "stand after the head that was noted when the log was closed", id="a session of its own"
+        ),
         pytest.param(1234, "no session's name begins with", id="a session without a name"),
     ],
 )

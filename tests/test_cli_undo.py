@@ -544,8 +544,8 @@ def test_the_harness_s_own_files_are_never_restored(program: Program) -> None:
     log = ActionLog.open(str(program.home / "forged.jsonl"))
     change = {"path": str(trust), "before_sha256": None, "after_sha256": digest, "before_mode": None}
     append_filled(log, [("session_started", {"workspace": str(program.workspace)})])
-    append_filled(log, [("call_proposed", {"call": 1})])
-    append_filled(log, [("decision", {"call": 1, "decision": "auto"})])
+    append_filled(log, [("call_proposed", {"call": 1, "tool": "write_file"})])
+    append_filled(log, [("decision", {"call": 1, "tool": "write_file", "decision": "auto"})])
     append_filled(log, [("intent", {"call": 1, "tool": "write_file", "change": dict(change)})])
     log.close()
     done = program.run("undo", "--log", log.path)
@@ -557,8 +557,8 @@ def forged(program: Program, path: Path) -> str:
     """Return a log, its chain whole, that says that a call made the file at `path` with what it holds."""
     log = ActionLog.open(str(program.home / "forged.jsonl"))
     append_filled(log, [("session_started", {"workspace": str(program.workspace)})])
-    append_filled(log, [("call_proposed", {"call": 1})])
-    append_filled(log, [("decision", {"call": 1, "decision": "auto"})])
+    append_filled(log, [("call_proposed", {"call": 1, "tool": "write_file"})])
+    append_filled(log, [("decision", {"call": 1, "tool": "write_file", "decision": "auto"})])
     after = hashlib.sha256(path.read_bytes()).hexdigest()
     change: dict[str, JsonValue] = {
         "path": str(path),

@@ -110,6 +110,7 @@ def test_lines_around_a_secret_can_be_edited(place: Place) -> None:
 def test_a_mark_of_a_resumed_conversation_counts_as_one(place: Place) -> None:
     earlier = (Message(role=Role.USER, content=f"it says {place.mark}"),)
     place.log.redactor = Redactor([SECRET], key=b"k" * 32)  # as in another process
+    place.log.redactor.note(place.mark)
     place.play(calling(1, "bash", {"command": f"echo '{place.mark}' > settings.ini"}), DONE, carried=earlier)
     assert "stands for a secret" in place.results()[0]
 
@@ -124,3 +125,9 @@ def test_a_text_that_only_looks_like_a_mark_is_a_text(place: Place) -> None:
 def test_the_answer_is_given_without_the_secret(place: Place) -> None:
     result = place.play(reply(text=f"It is {SECRET}."))
     assert (result.stop, result.text) == (StopReason.COMPLETED, f"It is {place.mark}.")
+
+
+def test_what_went_wrong_with_a_file_is_in_the_log_by_a_code(place: Place) -> None:
+    place.play(calling(1, "read_file", {"path": "nowhere.txt"}), calling(2, "read_file", {"path": "."}), DONE)
+    codes = [record.get("error_code") for record in read_log(place.path) if record["kind"] == "outcome"]
+    assert codes == ["E_NOT_FOUND", "E_IS_DIR"]

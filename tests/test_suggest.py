@@ -180,89 +180,81 @@ def test_what_is_not_suggested_is_said_with_the_reason(ran: Ran) -> None:
 
 
 VOUCHED = """\
-pytest|pytest -q|pytest -q -x --lf|cargo build|cargo test --workspace|go test ./...|go vet|touch x.txt|mkdir d
-mkdir -p d/e|wc -l a.py|git log --oneline|git diff|jq -n x|rg x b.py|ls -la"""
+pytest ; pytest -q ; pytest -q -x --lf ; cargo build ; cargo test --workspace ; go test ./... ; go vet ; touch x.txt ; mkdir d
+mkdir -p d/e ; wc -l a.py ; git log --oneline ; git diff ; jq -n x ; rg x b.py ; ls -la"""
 """What may be suggested, word for word: it looks, adds, or runs the project's own tests or build."""
 UNVOUCHED = """\
-sh x.sh|python3 x.py|python3.11 x.py|pypy3.10 x.py|python3-dbg x.py|ipython x.py|ipython3 x.py|bpython x.py
-env python x.py
-perl x.pl|perl5.36 x.pl|node x.js|awk 1 a.py|gawk 1 a.py|sed -n p a.py|sed -i s/x/y/ a.py|busybox ls|lua5.4 x.lua
-php8 x.php
-ruby3.0 x.rb|guile x.scm|racket x|sbcl --script x|ghci x|runghc x.hs|swift x.swift|scala x|kotlin x|groovy x|julia1.9 x
-octave x.m|gnuplot x|Rscript x|R -f x|erl x|elixir x.exs|escript x|mono x.exe|dotnet run|dotnet test|wine x.exe
-java -jar x.jar
-jython x|nim r x|zig run x|rustc a.rs|gcc a.c|cc -o x a.c|ld x|as x|dart x.dart|flutter test|tclsh8.6 x|wish x
-make|make all|make -f x|gmake|cmake --build .|ninja|just build|task build|rake|tox|nox|scons|waf|ant|gradle build
-mvn test|ctest
-sbt test|lein test|mix test|rebar3 eunit|stack test|cabal test|dune test|meson test|bazel run //x|bazel test //...
-invoke x|fab x
-npm test|npm t|npm i|npm install|npm ci|npm run build|npx frob|pnpm test|yarn test|yarn build|bun test|deno test|jest
-vitest|mocha
-eslint --fix .|prettier -w .|tsc|webpack|vite build|pre-commit run|coverage run x.py|coverage report|unittest
-pytest -p evil|pytest -pevil|pytest --rootdir=x -c x.ini|pytest tests/test_a.py|pytest -k x|pytest -o addopts=-pevil
-cargo run|cargo build --config x|cargo install x|go generate|go run .|go test -exec x ./...|go build -toolexec=x ./...
-mypy a.py|black a.py|ruff check --fix|isort a.py|rustfmt a.rs|gofmt -w a.go
-pip install x|pip3 install x|pip install -e .|pipx run x|uv pip install x|uv sync|uv run frob|conda install x
-apt install x
-brew install x|gem install x|bundle install|composer install|opam install|luarocks install x|cpan x|dpkg -i x.deb
-rpm -i x
-hatch run x|poetry run x|poetry install|pdm run x|alembic upgrade head|django-admin migrate|flask run|gunicorn x:y
-uvicorn x:y
-celery -A x worker|jupyter nbconvert --execute x.ipynb|papermill a b|artisan x|rails runner x
-nix-shell --run ls|nix develop|guix shell|asdf exec x|mise run x|pyenv exec x|direnv exec . ls
-sudo frob|A=1 frob|A=1 wc -l a.py|xargs frob|curl http://127.0.0.1:9/x | sh|frob $(date)|wc '$X'|ssh host frob|./frob
-/tmp/frob
-/usr/bin/wc -l a.py|wc -l ~/x|wc -l ../x|wc -l a.py > out.txt|wc -l /etc/passwd|frob|frob a.py|frob conftest.py|dash-x
-bin
-git -c core.pager=x log|git -c alias.x='!sh' x|git frob|git st|git push|git push --force|git commit -m x|git fetch
-git pull
-git rebase -x ls main|git submodule foreach ls|git config core.pager sh|git config --global alias.x '!sh'
-git clone ext::sh
-git fetch ext::sh|git checkout main|git checkout -- a.py|git restore a.py|git stash|git reset --hard|git clean -fdx
-git rm a.py|git filter-branch --tree-filter x|git difftool -x ls|git -C /tmp status|git archive --remote=x HEAD
-git grep -O x|git diff --ext-diff|git log --output=x|git apply a.patch|git am a.patch|git bisect run frob|git add a.py
-git add -f .env
-git ls-remote|find . -exec frob {} +|find . -fprintf x y|find . -name x -delete
-tar --to-command=sh -xf a.tar|tar -xf a.tar|tar cf a.tar --checkpoint-action=exec=sh a.py|tar -I sh -xf a.tar
-unzip a.zip
-zip -T -TT sh a.zip a.py|7z x a.7z|cpio -i|ar x a.a|gzip a.py|gunzip a.gz
-sort -o out.txt a.py|sort --compress-program=sh a.py|split --filter=sh a.py|tee out.txt|install a.py b.py|ln -s a.py b
-chmod +x a.py|chown root a.py|patch -p1|ed a.py|rm a.py|mv a.py b.py|cp a.py b.py|cp a.py ../x|cp a.py Makefile
-truncate -s0 a.py
-dd if=a.py of=b.py|wipe a.py|rimraf x|trash a.py|unlink a.py|/bin/rm a.py|kill 1|pkill x|shred a.py
-rsync -e sh a b|rsync a.py b.py|scp a.py host:|curl -o x.py http://x/y|curl http://x/y|curl -K cfg|wget http://x/y
-nc -l 1|socat a b
-gh api x|gh alias set x|hub x|kubectl apply -f x|terraform apply|ansible-playbook x|docker run x|docker build .
-podman build .
-systemctl restart x|service x restart|crontab x|at now|mail -s x|sendmail x|lpr a.py|wall x
-vim a.py|vim -c ':!ls' a.py|nvim -es|ex a.py|view a.py|vimdiff a b|emacs --batch a.py|micro x|code .|open x|xdg-open x
-man ls
-gdb -ex x|lldb x|psql -c x|mysql -e x|sqlite3 db x|duckdb db x|redis-cli eval x|mongo x|m4 x|cpp x|bison x|flex x
-gperf x
-protoc --plugin=x y|pandoc --filter x a.md|latex x|pdflatex -shell-escape x|troff x|ffmpeg -i a b|convert a b
-xsltproc a b
-valgrind frob|strace frob|perf record frob|hyperfine frob|watch frob|entr frob|script -c frob|parallel frob|expect -c x
-run-parts x
-touch conftest.py|touch .env|mkdir .github|mkdir -p .githooks/x|touch prod.env|cat .env.example|cat id_rsa
+sh x.sh ; python3 x.py ; python3.11 x.py ; pypy3.10 x.py ; python3-dbg x.py ; ipython x.py ; ipython3 x.py
+bpython x.py ; env python x.py ; perl x.pl ; perl5.36 x.pl ; node x.js ; awk 1 a.py ; gawk 1 a.py ; sed -n p a.py
+sed -i s/x/y/ a.py ; busybox ls ; lua5.4 x.lua ; php8 x.php ; ruby3.0 x.rb ; guile x.scm ; racket x ; sbcl --script x
+ghci x ; runghc x.hs ; swift x.swift ; scala x ; kotlin x ; groovy x ; julia1.9 x ; octave x.m ; gnuplot x ; Rscript x
+R -f x ; erl x ; elixir x.exs ; escript x ; mono x.exe ; dotnet run ; dotnet test ; wine x.exe ; java -jar x.jar
+jython x ; nim r x ; zig run x ; rustc a.rs ; gcc a.c ; cc -o x a.c ; ld x ; as x ; dart x.dart ; flutter test
+tclsh8.6 x ; wish x ; make ; make all ; make -f x ; gmake ; cmake --build . ; ninja ; just build ; task build ; rake
+tox ; nox ; scons ; waf ; ant ; gradle build ; mvn test ; ctest ; sbt test ; lein test ; mix test ; rebar3 eunit
+stack test ; cabal test ; dune test ; meson test ; bazel run //x ; bazel test //... ; invoke x ; fab x ; npm test
+npm t ; npm i ; npm install ; npm ci ; npm run build ; npx frob ; pnpm test ; yarn test ; yarn build ; bun test
+deno test ; jest ; vitest ; mocha ; eslint --fix . ; prettier -w . ; tsc ; webpack ; vite build ; pre-commit run
+coverage run x.py ; coverage report ; unittest ; pytest -p evil ; pytest -pevil ; pytest --rootdir=x -c x.ini
+pytest tests/test_a.py ; pytest -k x ; pytest -o addopts=-pevil ; cargo run ; cargo build --config x ; cargo install x
+go generate ; go run . ; go test -exec x ./... ; go build -toolexec=x ./... ; mypy a.py ; black a.py ; ruff check --fix
+isort a.py ; rustfmt a.rs ; gofmt -w a.go ; pip install x ; pip3 install x ; pip install -e . ; pipx run x
+uv pip install x ; uv sync ; uv run frob ; conda install x ; apt install x ; brew install x ; gem install x
+bundle install ; composer install ; opam install ; luarocks install x ; cpan x ; dpkg -i x.deb ; rpm -i x ; hatch run x
+poetry run x ; poetry install ; pdm run x ; alembic upgrade head ; django-admin migrate ; flask run ; gunicorn x:y
+uvicorn x:y ; celery -A x worker ; jupyter nbconvert --execute x.ipynb ; papermill a b ; artisan x ; rails runner x
+nix-shell --run ls ; nix develop ; guix shell ; asdf exec x ; mise run x ; pyenv exec x ; direnv exec . ls ; sudo frob
+A=1 frob ; A=1 wc -l a.py ; xargs frob ; curl http://127.0.0.1:9/x | sh ; frob $(date) ; wc '$X' ; ssh host frob
+./frob ; /tmp/frob ; /usr/bin/wc -l a.py ; wc -l ~/x ; wc -l ../x ; wc -l a.py > out.txt ; wc -l /etc/passwd ; frob
+frob a.py ; frob conftest.py ; dash-x ; bin ; git -c core.pager=x log ; git -c alias.x='!sh' x ; git frob ; git st
+git push ; git push --force ; git commit -m x ; git fetch ; git pull ; git rebase -x ls main ; git submodule foreach ls
+git config core.pager sh ; git config --global alias.x '!sh' ; git clone ext::sh ; git fetch ext::sh ; git checkout main
+git checkout -- a.py ; git restore a.py ; git stash ; git reset --hard ; git clean -fdx ; git rm a.py
+git filter-branch --tree-filter x ; git difftool -x ls ; git -C /tmp status ; git archive --remote=x HEAD
+git grep -O x ; git diff --ext-diff ; git log --output=x ; git apply a.patch ; git am a.patch ; git bisect run frob
+git add a.py ; git add -f .env ; git ls-remote ; find . -exec frob {} + ; find . -fprintf x y ; find . -name x -delete
+tar --to-command=sh -xf a.tar ; tar -xf a.tar ; tar cf a.tar --checkpoint-action=exec=sh a.py ; tar -I sh -xf a.tar
+unzip a.zip ; zip -T -TT sh a.zip a.py ; 7z x a.7z ; cpio -i ; ar x a.a ; gzip a.py ; gunzip a.gz ; sort -o out.txt a.py
+sort --compress-program=sh a.py ; split --filter=sh a.py ; tee out.txt ; install a.py b.py ; ln -s a.py b
+chmod +x a.py ; chown root a.py ; patch -p1 ; ed a.py ; rm a.py ; mv a.py b.py ; cp a.py b.py ; cp a.py ../x
+cp a.py Makefile ; truncate -s0 a.py ; dd if=a.py of=b.py ; wipe a.py ; rimraf x ; trash a.py ; unlink a.py
+/bin/rm a.py ; kill 1 ; pkill x ; shred a.py ; rsync -e sh a b ; rsync a.py b.py ; scp a.py host:
+curl -o x.py http://x/y ; curl http://x/y ; curl -K cfg ; wget http://x/y ; nc -l 1 ; socat a b ; gh api x
+gh alias set x ; hub x ; kubectl apply -f x ; terraform apply ; ansible-playbook x ; docker run x ; docker build .
+podman build . ; systemctl restart x ; service x restart ; crontab x ; at now ; mail -s x ; sendmail x ; lpr a.py
+wall x ; vim a.py ; vim -c ':!ls' a.py ; nvim -es ; ex a.py ; view a.py ; vimdiff a b ; emacs --batch a.py ; micro x
+code . ; open x ; xdg-open x ; man ls ; gdb -ex x ; lldb x ; psql -c x ; mysql -e x ; sqlite3 db x ; duckdb db x
+redis-cli eval x ; mongo x ; m4 x ; cpp x ; bison x ; flex x ; gperf x ; protoc --plugin=x y ; pandoc --filter x a.md
+latex x ; pdflatex -shell-escape x ; troff x ; ffmpeg -i a b ; convert a b ; xsltproc a b ; valgrind frob ; strace frob
+perf record frob ; hyperfine frob ; watch frob ; entr frob ; script -c frob ; parallel frob ; expect -c x ; run-parts x
+touch conftest.py ; touch .env ; mkdir .github ; mkdir -p .githooks/x ; touch prod.env ; cat .env.example ; cat id_rsa
 cat server.key"""
 """What an auditor of this command had it suggest once, and more like it."""
 
 
-@pytest.mark.parametrize("lines", [VOUCHED, *UNVOUCHED.splitlines()])
-def test_only_what_a_model_vouches_for_is_suggested_however_often_it_was_approved(ran: Ran, lines: str) -> None:
-    commands = lines.replace("\n", "|").replace("| sh|", "\n").split("|")
-    commands = [command.replace("\n", "| sh") for command in commands]
+def commands_in(text: str) -> list[str]:
+    return text.replace("\n", " ; ").split(" ; ")
+
+
+def test_what_a_model_vouches_for_is_suggested_word_for_word(ran: Ran) -> None:
+    commands = commands_in(VOUCHED)
     ran.session(*(bash(command) for command in commands for _ in range(2)))
-    asked = sum(1 for record in read_log(str(ran.log)) if record["kind"] == "decision")
-    assert asked == 2 * len(commands), "the session ended early"
-    proposals, dropped, _ = ran.found()
-    exact = [" ".join(argv(proposal)) for proposal in proposals.values()]
-    assert sorted(exact) == (sorted(commands) if lines == VOUCHED else [])
-    if lines != VOUCHED:
-        assert dropped
+    proposals, _, summary = ran.found()
+    assert sorted(" ".join(argv(proposal)) for proposal in proposals.values()) == sorted(commands)
+    assert summary["spared"] == 2 * len(commands)
     for proposal in proposals.values():
-        written = "write     =" in str(proposal["toml"])
-        assert written is (argv(proposal)[0] in ("pytest", "cargo", "go"))
+        assert ("\nwrite " in str(proposal["toml"])) is (argv(proposal)[0] in ("pytest", "cargo", "go"))
+
+
+@pytest.mark.parametrize("batch", range(4))
+def test_nothing_else_is_suggested_however_often_it_was_approved(ran: Ran, batch: int) -> None:
+    commands = commands_in(UNVOUCHED)[batch::4]
+    ran.session(*(bash(command) for command in commands for _ in range(2)))
+    decided = [record for record in read_log(str(ran.log)) if record["kind"] == "decision"]
+    assert len(decided) == 2 * len(commands), "the session ended early"
+    proposals, dropped, _ = ran.found()
+    assert proposals == {}
+    assert len(dropped) > 0.9 * len(commands)
 
 
 @pytest.mark.parametrize(
@@ -548,7 +540,7 @@ def note_head(program: Program, log: Path) -> None:
         file.write(json.dumps(note, sort_keys=True, separators=(",", ":")) + "\n")
 
 
-ENDLESS = "a refusal at its end could have been cut off"
+CUT_OFF = "a refusal at its end could have been cut off"
 
 
 @pytest.mark.parametrize("moved", [False, True], ids=["in its place", "copied"])
@@ -567,7 +559,7 @@ def test_a_log_that_is_not_what_was_written_speaks_for_nothing(ran: Ran, how: st
     assert (summary["broken"], summary["without_head"]) == ([str(ran.log)], [])
     done = ran.suggest(code=1)
     assert "nothing in it counts" in done.err
-    assert ("[[rule]]" in done.out, "Left out wholly, since it is BROKEN" in done.out) == (False, True)
+    assert ("[[rule]]" in done.out, "Left out wholly: it is broken" in done.out) == (False, True)
     redecided = ran.program.run("audit", "redecide", str(ran.log), "--policy", "readonly")
     assert (redecided.code, "roken at line" in redecided.err or "BROKEN" in redecided.err) == (1, True)
     replayed = ran.program.run("policy", "replay", str(ran.log), "--policy", "readonly", "--fail-on", "laxer")
@@ -582,6 +574,25 @@ def test_a_log_that_cannot_be_read_is_no_usage(ran: Ran) -> None:
     assert ran.program.run("policy", "replay", str(ran.log), "--policy", "readonly").code == 2
 
 
+def test_sessions_behind_the_head_that_was_noted_at_the_end_speak_for_nothing(ran: Ran) -> None:
+    """Whoever can append to a log could write approvals into it; the harness would have noted them first."""
+    ran.session(bash("wc a.py"))
+    note_head(ran.program, ran.log)
+    ran.session(*twice(bash("wc a.py"), bash("head b.py")))
+    proposals, dropped, summary = ran.found(code=1)
+    assert (proposals, dropped, summary["broken"]) == ({}, {}, [str(ran.log)])
+
+
+def test_a_log_that_was_noted_and_is_gone_may_have_held_a_refusal(ran: Ran) -> None:
+    ran.session(*twice(bash("wc a.py")))
+    gone = ran.log.with_name("gone.jsonl")
+    session(gone, ran.program.workspace, own_policy(ran.program.home, POLICY), [bash("wc a.py", "n")])
+    note_head(ran.program, gone)
+    gone.unlink()
+    done = ran.program.run("policy", "suggest", str(ran.log), str(gone))
+    assert (done.code, "it is gone" in done.err) == (1, True)
+
+
 def test_a_broken_log_takes_nothing_from_one_that_is_whole(ran: Ran) -> None:
     ran.session(*twice(bash("wc a.py")), bash("wc a.py", "n"))
     altered(ran.log, "answer")
@@ -590,14 +601,27 @@ def test_a_broken_log_takes_nothing_from_one_that_is_whole(ran: Ran) -> None:
     assert [argv(proposal) for proposal in ran.found(str(other), code=1)[0].values()] == [["wc", "a.py"]]
 
 
+def test_a_call_counts_once_however_many_copies_of_its_log_there_are(ran: Ran) -> None:
+    ran.session(bash("wc a.py"), *twice(bash("head b.py")))
+    ran.session(bash("head b.py", "n"))
+    for name in ("copy1.jsonl", "copy2.jsonl"):
+        shutil.copy(ran.log, ran.log.with_name(name))
+    last = ran.log.read_bytes().index(b'"kind":"session_started"', 1000)
+    ran.log.write_bytes(ran.log.read_bytes()[:last].rpartition(b"\n")[0] + b"\n")
+    copies = [str(ran.log.with_name(name)) for name in ("copy1.jsonl", "copy2.jsonl")]
+    proposals, dropped, summary = ran.found(*copies)
+    assert (proposals, dropped) == ({}, {"head b.py": "something like it was refused"})
+    assert summary["questions"] == 3
+
+
 def test_without_a_head_it_is_said_that_a_refusal_could_be_missing(ran: Ran) -> None:
     ran.session(*twice(bash("wc a.py")), bash("wc a.py", "n"))
     altered(ran.log, "cut")
     done = ran.suggest()
-    assert (ENDLESS in done.err, ENDLESS in done.out, done.out.count("[[rule]]")) == (True, True, 1)
+    assert (CUT_OFF in done.err, CUT_OFF in done.out, done.out.count("[[rule]]")) == (True, True, 1)
     note_head(ran.program, ran.log)
     done = ran.suggest()
-    assert (ENDLESS in done.err, ENDLESS in done.out, done.out.count("[[rule]]")) == (False, False, 1)
+    assert (CUT_OFF in done.err, CUT_OFF in done.out, done.out.count("[[rule]]")) == (False, False, 1)
 
 
 @pytest.mark.parametrize("workspace", ["", ".", "a\0b", "/a\0b", "/\ud800", "/" + "x" * 100_000, "~"])

@@ -13,6 +13,7 @@ from enum import Enum
 from harness.actions import JsonValue
 from harness.audit.alignment import aligned
 from harness.audit.calls import CALL_KINDS, LoggedCall, logged_calls, text, word
+from harness.audit.rows import call_number
 from harness.log_order import LogRecord
 from harness.record import Record
 
@@ -37,6 +38,8 @@ class CallAccount(Record):
     """What is compared of one call."""
 
     number: str
+    called: JsonValue
+    """Its number as JSON has it: a text only where the log has no number in its place."""
     tool: str
     summary: str
     key: bytes
@@ -197,6 +200,7 @@ def _call(call: LoggedCall) -> CallAccount:
     }
     return CallAccount(
         number=call.number,
+        called=call_number(call),
         tool=call.tool,
         summary=call.summary[:MOST_CHARACTERS],
         key=_key(call),
@@ -230,7 +234,8 @@ def _digest(said: str) -> bytes:
 
 
 def _place(call: LoggedCall) -> tuple[int, str]:
-    return int(call.number) if call.number.isdecimal() and len(call.number) < 20 else -1, call.number
+    number = call_number(call)
+    return number if isinstance(number, int) else -1, call.number
 
 
 def _relative(path: str, workspace: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from harness.actions import JsonValue
 from harness.audit.calls import Fate, Joiner, LoggedCall, text
-from harness.audit.rows import about_call, about_decision
+from harness.audit.rows import about_call, about_decision, call_number
 from harness.log_order import LogRecord
 from harness.record import Record
 
@@ -31,7 +31,7 @@ class OpenSession(Record):
             "workspace": text(self.started, "workspace") or None,
             "user": text(self.started, "user") or None,
             "host": text(self.started, "host") or None,
-            "calls_not_begun": [call.number for call in self.not_begun],
+            "calls_not_begun": [call_number(call) for call in self.not_begun],
             "in_use": in_use,
             "torn": torn,
         }

@@ -9,7 +9,7 @@ from harness.audit.calls import LoggedCall, text
 from harness.log_order import LogRecord
 from harness.record import Record
 
-UNANSWERED = "none"
+UNANSWERED = "unanswered"
 """The answer to ask for where a question has none in the log."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, text, word
+from harness.audit.instants import whole
 
 _DECISION = ("decision", "source", "rule", "file", "layer", "reason")
 
@@ -35,9 +36,9 @@ def about_decision(call: LoggedCall) -> dict[str, JsonValue]:
 
 
 def call_number(call: LoggedCall) -> JsonValue:
-    """Return the call's number; a text where the log has no number in its place."""
-    number = next((record.get("call") for record in call.records), None)
-    return number if type(number) is int else call.number
+    """Return the call's number; a text where the log has no number in its place, or one that 63 bits do not hold."""
+    number = whole(next((record.get("call") for record in call.records), None))
+    return call.number if number is None else number
 
 
 def edited_from(call: LoggedCall) -> JsonValue:

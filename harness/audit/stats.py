@@ -208,10 +208,10 @@ class _Span:
     def seconds(self) -> float:
         if self.first is not None:
             return (self.last - self.first) / NANO
-        return seconds_between(*self.dates) if self.dates is not None else 0.0
+        return seconds_of_dates(*self.dates) if self.dates is not None else 0.0
 
 
-def seconds_between(first: str, last: str) -> float:
+def seconds_of_dates(first: str, last: str) -> float:
     """Return the seconds from one date to a later one (RFC 3339); 0 where one of them is none."""
     start, stop = nanoseconds(first), nanoseconds(last)
     return 0.0 if start is None or stop is None else max(0, stop - start) / NANO

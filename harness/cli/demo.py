@@ -76,7 +76,7 @@ def _play(
     scenario: Scenario, folder: str, answers: ScriptedAnswers | None, environment: Mapping[str, str], *, keep: bool
 ) -> int:
     state = State.of(environment)
-    redactor = redactor_for(state, environment, secrets_of(environment))
+    redactor = redactor_for(state, environment, secrets_of(environment), unless=(folder, environment.get("HOME", "")))
     console = RichConsole(sys.stdout, colour=wants_colour(sys.stdout, environment), redactor=redactor)
     interrupt = Interrupt()
     signals = Signals(interrupt)

@@ -52,7 +52,10 @@ def _refuse_a_lost_one(path: str, heads: HeadsFile) -> None:
         size = 0
     if not size:
         raise LogError(
-            _refusal(path, f"a log with {known.records} records was noted there, and is gone or was emptied")
+            _refusal(
+                path,
+                f"it was longer once: a log of {known.records} records was noted there, and it is gone or was emptied",
+            )
         )
 
 

@@ -19,7 +19,7 @@ from harness.log_order import LogRecord
 from harness.policy import Policy
 from harness.policy_file import TOOL_NAMES, combine, parse_policy, tightening_only
 from harness.record import Record
-from harness.redaction import is_redacted
+from harness.redaction.marks import is_redacted
 from harness.rules import Layer
 from harness.visible import visible_line
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import islice
 from typing import TypeAlias
@@ -22,7 +22,7 @@ from harness.log_order import LogRecord
 from harness.policy import Policy, Verdict, evaluate
 from harness.policy_file import TOOL_NAMES
 from harness.record import Record, replace
-from harness.redaction import is_redacted
+from harness.redaction.marks import is_redacted
 from harness.visible import visible_line
 from harness.workspace import Workspace
 
@@ -84,16 +84,19 @@ class Rejudging:
         environment: Mapping[str, str],
         *,
         of_broken: OfBroken = OfBroken.BEFORE_THE_BREAK,
+        findings: Iterable[Findings] = (),
     ) -> None:
+        """Take `findings` of logs that were judged already, and of which that was said."""
         self.undecided = 0
         """Calls that had no decision: invalid ones, and those whose turn never came."""
         self.notes: list[str] = []
         """What a person should know of the logs: a broken chain, a folder that is gone."""
         self.broken: list[str] = []
         """The logs that are not what was written: a broken chain, or a head that was noted and is not theirs."""
-        self.endless: list[str] = []
+        self.without_head: list[str] = []
         """The logs of which nothing shows that their end is there: no head was noted, or they went on after it."""
         self._of_broken = of_broken
+        self._findings = {one.path: one for one in findings}
         self._heads = HeadsFile(State.of(environment).heads)
         self._policy_of = policy_of
         self._environment = environment
@@ -125,13 +128,15 @@ class Rejudging:
 
     def _good_records(self, log: str) -> int:
         """Return how many records are gone through, and note where that is not all, or may not be. Raises LogError."""
-        standing = log_judged(log, self._heads)
+        known = self._findings.get(log)
+        standing = known or log_judged(log, self._heads)
         records = standing.found.records
-        if standing.found.torn:
+        if standing.found.torn and known is None:
             self.notes.append(f"{log}: the last line is torn; judged again up to there")
-        if standing.soundness is not Soundness.BROKEN:
+        left_out = self._of_broken is OfBroken.NOTHING and standing.unfit
+        if standing.soundness is not Soundness.BROKEN and not left_out:
             if not standing.evidence.is_end(standing.found.head):
-                self.endless.append(log)
+                self.without_head.append(log)
             return records
         self.broken.append(log)
         match self._of_broken:

@@ -124,6 +124,7 @@ class Repl:
         if carried is None:
             return self._agent.start()
         self._notes += told(carried, self._about)
+        self._parts.redactor.note(" ".join(carried.rebuilt.marks))
         return self._agent.start(carried=carried.messages(self._about), origin=carried.origin)
 
     def _ending(self) -> RunResult:

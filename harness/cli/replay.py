@@ -22,6 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from harness.log_findings import Findings
+
 CHANGED = 1
 """Exit code where `--fail-on` names a change that was found."""
 BROKEN = 1
@@ -56,10 +58,15 @@ class Replayed(Record):
 class Replay:
     """Goes through logs, and holds what was decided on each call against what a new policy would decide."""
 
-    def __init__(self, policy: str, environment: Mapping[str, str], logs: Sequence[str]) -> None:
-        """Take the new policy's file or shipped name, and all logs. Raises PolicyError."""
+    def __init__(
+        self, policy: str, environment: Mapping[str, str], logs: Sequence[str], findings: Sequence[Findings] = ()
+    ) -> None:
+        """Take the new policy's file or shipped name, all logs, and what judging them showed, where that was said already.
+
+        Raises PolicyError.
+        """
         policies = PolicyInForce(policy, environment, *(os.path.realpath(log) for log in logs))
-        self.rejudging = Rejudging(lambda _log, session: policies.at(session.workspace), environment)
+        self.rejudging = Rejudging(lambda _log, session: policies.at(session.workspace), environment, findings=findings)
 
     def calls(self, log: str, only: str = "") -> Iterator[Replayed]:
         """Yield every decided call of a log, judged again, as `Rejudging.calls` does; its errors are raised here too."""
@@ -102,9 +109,10 @@ def redecide_command(arguments: Namespace, environment: Mapping[str, str]) -> in
     from harness.cli.audit.logs import chosen_logs
 
     chosen = chosen_logs(arguments, environment)
-    replay = Replay(arguments.policy, environment, chosen.paths)
+    chosen.verify_all()
+    replay = Replay(arguments.policy, environment, chosen.paths, chosen.findings)
     code = _list_changes(replay, chosen.paths, chosen.session, as_json=arguments.json, fail_on=arguments.fail_on)
-    return BROKEN if replay.rejudging.broken else code
+    return chosen.code or code
 
 
 def _list_changes(replay: Replay, logs: Sequence[str], only: str, *, as_json: bool, fail_on: str | None) -> int:

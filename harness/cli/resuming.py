@@ -24,7 +24,7 @@ from harness.log_order import LogRecord
 from harness.messages import Message, Role
 from harness.rebuilding import Rebuilt, rebuilt
 from harness.record import Record, replace
-from harness.redaction import is_redacted
+from harness.redaction.marks import is_redacted
 from harness.visible import visible_line
 
 RESUMED, FORKED = "resumed", "forked"

@@ -32,6 +32,8 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if carried is not None:
         refuse_its_log(carried, arguments.log)
     parts = Parts(arguments, environment, fallback="readonly")
+    if carried is not None:
+        parts.redactor.note(" ".join(carried.rebuilt.marks))
     about = about_of(parts, "run")
     console = Console(sys.stderr, colour=wants_colour(sys.stderr, environment), redactor=parts.redactor)
     if arguments.policy is None:

@@ -66,7 +66,10 @@ class Parts:
         self.limits = _limits_of(arguments)
         check_prices(self.settings, strictest((self.limits, self.policy.limits)))
         secrets = secrets_of(environment, self.settings.key_variable.value, self.settings.base_url.value)
-        self.redactor = redactor_for(self.state, environment, secrets)
+        home = environment.get("HOME", "")
+        self.redactor = redactor_for(
+            self.state, environment, secrets, unless=(self.workspace.root, home), tell=_complain
+        )
         system = system_prompt(
             self.settings,
             workspace=self.workspace.root,
@@ -87,6 +90,10 @@ class Parts:
 
 def _ignore(printed: str) -> None:
     pass
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(f"harness: {visible_line(text, 2_000)}\n")
 
 
 def _limits_of(arguments: Namespace) -> Limits:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.actions import JsonValue
 from harness.audit.calls import text
 from harness.cli.audit.logs import BROKEN, ChosenLogs, chosen_logs
-from harness.cli.exits import Exit
 from harness.cli.redeciding import recorded_policy
 from harness.cli.rejudging import JudgedAgain, LoggedSetting, OfBroken, Rejudging
 from harness.cli.state import State
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 LEAST = 2
-ENDLESS = "no head was noted when it was closed; a refusal at its end could have been cut off"
+CUT_OFF = "no head was noted when it was closed; a refusal at its end could have been cut off"
 MOST_CALLS = 5
 """Calls that are named in one line; of more, the number is said."""
 
@@ -37,9 +36,10 @@ def suggest_command(arguments: Namespace, environment: Mapping[str, str]) -> int
     """Write the proposals as a piece of a policy, or as objects, and return the exit code. Raises HarnessError."""
     chosen = chosen_logs(arguments, environment)
     policies = _Policies(State.of(environment))
-    rejudging = Rejudging(policies.of, environment, of_broken=OfBroken.NOTHING)
+    chosen.verify_all()
+    rejudging = Rejudging(policies.of, environment, of_broken=OfBroken.NOTHING, findings=chosen.findings)
     seen = _seen(chosen, rejudging)
-    for note in (*rejudging.notes, *policies.notes, *(f"{log}: {ENDLESS}" for log in rejudging.endless)):
+    for note in (*rejudging.notes, *policies.notes, *(f"{log}: {CUT_OFF}" for log in rejudging.without_head)):
         sys.stderr.write(f"harness: {visible_line(note, 5_000)}\n")
     found = suggestions(seen, arguments.least)
     if arguments.json:
@@ -47,7 +47,7 @@ def suggest_command(arguments: Namespace, environment: Mapping[str, str]) -> int
     else:
         lines = itertools.chain(_lines(found, State.of(environment), arguments.least), _standing_lines(rejudging))
     sys.stdout.write("".join(f"{line}\n" for line in lines))
-    return BROKEN if rejudging.broken else Exit.DONE
+    return BROKEN if rejudging.broken else chosen.code
 
 
 class _Policies:
@@ -87,7 +87,16 @@ def _seen(chosen: ChosenLogs, rejudging: Rejudging) -> list[Seen]:
             if not is_auto or text(judged.decision, "decision") != "auto":
                 places[judged.session, judged.call] = len(seen)
                 seen.append(_as_seen(judged))
-    return seen
+    return list(_each_once(seen))
+
+
+def _each_once(seen: Sequence[Seen]) -> Iterator[Seen]:
+    """Yield every call once, also where a log was given with a copy of it: but a refusal in any of them."""
+    known: set[tuple[str, str]] = set()
+    for one in seen:
+        if one.refused or (one.session, one.call) not in known:
+            known.add((one.session, one.call))
+            yield one
 
 
 def _as_seen(judged: JudgedAgain) -> Seen:
@@ -160,12 +169,12 @@ def _named(calls: Sequence[Seen]) -> str:
 
 def _standing_lines(rejudging: Rejudging) -> Iterator[str]:
     """Yield, as comments, what the logs are worth that the suggestions rest on."""
-    if rejudging.broken or rejudging.endless:
+    if rejudging.broken or rejudging.without_head:
         yield ""
     for log in rejudging.broken:
-        yield f"# Left out wholly, since it is BROKEN (harness audit verify says how): {visible_line(log, 500)}"
-    for log in rejudging.endless:
-        yield f"# {visible_line(log, 500)}: {ENDLESS}"
+        yield f"# Left out wholly: it is broken, or was added to (harness audit verify says how): {visible_line(log, 500)}"
+    for log in rejudging.without_head:
+        yield f"# {visible_line(log, 500)}: {CUT_OFF}"
 
 
 def _objects(found: Suggestions, rejudging: Rejudging) -> Iterator[dict[str, JsonValue]]:
@@ -182,7 +191,7 @@ def _objects(found: Suggestions, rejudging: Rejudging) -> Iterator[dict[str, Jso
         "spared": found.spared,
         "unjudged": [_call(one) for one in found.unjudged],
         "broken": list(rejudging.broken),
-        "without_head": list(rejudging.endless),
+        "without_head": list(rejudging.without_head),
     }
 
 

@@ -67,7 +67,9 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         return _tell(foreseen, found, workspace, arguments, environment)
     undo_one = partial(restore, workspace=workspace, images=images)
     signals.install()
-    redactor = redactor_for(state, environment, secrets_of(environment))
+    redactor = redactor_for(
+        state, environment, secrets_of(environment), unless=(workspace.root, environment.get("HOME", ""))
+    )
     log = opened_log(state, redactor, path=None, workspace=workspace.root)
     try:
         _begin(log, found, calls)

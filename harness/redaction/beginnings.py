@@ -42,6 +42,8 @@ class Beginnings:
         held = text[first:]
         if "\n" not in held and "\\n" not in held and not _HALF_A_LINE_END.search(held[-3:]):
             return len(text)
+        if not held or held.isspace():
+            return len(text)
         places: list[int] = []
         flat, end = "", 0
         for found in re.finditer(LINE_END, held):

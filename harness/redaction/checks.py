@@ -6,7 +6,6 @@ import binascii
 import json
 import math
 import re
-import string
 from functools import lru_cache
 
 MIN_BITS = 3.0
@@ -21,12 +20,9 @@ MOST_LOOKED_AT = 256
 
 _CHANGES = (b"0a", b"0A", b"a0", b"A0", b"aA")
 _KINDS = bytes(
-    ord("0") if chr(byte) in string.digits
-    else ord("a") if chr(byte) in string.ascii_lowercase
-    else ord("A") if chr(byte) in string.ascii_uppercase
-    else ord("-")
+    ord("0" if byte in b"0123456789" else "a" if 97 <= byte <= 122 else "A" if 65 <= byte <= 90 else "-")
     for byte in range(256)
-)  # fmt: skip
+)
 """What kind of character each byte of ASCII is."""
 _FILLER = r"[xX]{6}|\*{3}|\.{3}|[-_#]{6}|…"
 _PLACEHOLDER = (
@@ -103,7 +99,7 @@ def _is_chance(value: str) -> bool:
 
 def _is_of_known_make(value: str) -> bool:
     if value.isalnum():
-        return len(value) < 32 and not value.strip(string.hexdigits)  # a number, the beginning of a digest
+        return len(value) < 32 and not value.strip("0123456789abcdefABCDEF")  # a number, the beginning of a digest
     return re.fullmatch(_NOT_CHANCE, value) is not None
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from harness.redaction.beginnings import Beginnings
-from harness.redaction.forms import MIN_WRAPPED_CHARACTERS
+from harness.redaction.forms import MIN_SECRET_CHARACTERS, MIN_WRAPPED_CHARACTERS
 from harness.redaction.keys import END, open_block
 from harness.redaction.redactor import Redactor
 from harness.redaction.shapes import KEY_BLOCK, Span, shapes_for
@@ -20,6 +20,8 @@ MOST_HELD = 8_192
 MOST_IN_A_SECRET = 65_536
 """Characters held back at most within a key whose end has not come: then the mark is given out without it. An RSA key with
 16,384 bits takes 13,000."""
+PACE = 32
+"""Characters that are given out together at least after words like `key`, where all of CONTEXT must be gone through."""
 CONTEXT = 512
 """Characters given out last, which say what the next ones are: `password = ` and kin."""
 
@@ -69,6 +71,8 @@ class RedactedStream:
             self._run = self._length - MOST_HELD
         if self._run <= self._tried or (self._length < self._wait and not self._may_end_a_key()):
             return ""
+        if self._tried < self._alert and self._run - self._tried < PACE:
+            return ""
         return self._look(last=False)
 
     def finish(self) -> str:
@@ -87,7 +91,7 @@ class RedactedStream:
         settled = self._length if last else self._settled()
         given = self._give(settled, last=last) if settled > self._given else ""
         forgotten = max(0, self._given - CONTEXT)
-        if forgotten:
+        if forgotten > CONTEXT:  # not for every word
             self._text = self._text[forgotten:]
             self._length, self._given, self._run = (
                 self._length - forgotten,
@@ -104,17 +108,22 @@ class RedactedStream:
     def _settled(self) -> int:
         """Return up to where no word goes on in the next piece, as far as the words alone tell."""
         text, run = self._text, self._run
-        settled = min(run, self._blank_forms.first_in(text, self._given))
-        wrapped = self._long_forms.first_wrapped_in(text, self._given)
-        if wrapped < settled:
-            settled = max(self._given, len(text[:wrapped].rstrip(_VISIBLE)))
+        settled = run
+        begins = min(
+            self._blank_forms.first_in(text, self._given), self._long_forms.first_wrapped_in(text, self._given)
+        )
+        if begins < settled:
+            settled = max(self._given, _word_before(text, begins))
         if settled > self._given and not text[settled - 1].isspace() and not text[settled - 1].isascii():
             settled = max(self._given, self._password_place(settled))
         return settled if len(text) - settled <= 2 * MOST_HELD else max(settled, run)
 
     def _password_place(self, settled: int) -> int:
         """Return where a password may stand whose characters are not all of ASCII, or `settled`."""
-        word = settled - len(self._text[:settled].split()[-1])
+        word = settled - len(self._text[:settled].rsplit(None, 1)[-1])
+        before = self._text[max(0, word - 24) : settled]
+        if not ("'" in before or '"' in before or ":" in before or "ord" in before.lower()):
+            return settled
         return word if _PASSWORD_BEFORE.search(self._text, max(0, word - 24), settled) else settled
 
     def _give(self, settled: int, *, last: bool) -> str:
@@ -135,7 +144,7 @@ class RedactedStream:
             if span.start >= settled:
                 break
             if not last and self._may_go_on(span, settled):
-                settled = max(self._given, span.start)
+                settled = max(self._given, _word_before(text, span.start))
                 break
             pieces += [text[self._given : span.start], self._redactor.mark(span)]
             self._given, marked = span.end, True
@@ -153,7 +162,9 @@ class RedactedStream:
             longest = max(map(len, held.split()), default=0)
             if any(shape.shortest <= longest for shape in words):
                 self._alert = self._length + CONTEXT
-        return self._given < self._alert or self._redactor.knows(self._text[self._given :])
+        if self._given < self._alert:
+            return True
+        return self._length - self._given >= MIN_SECRET_CHARACTERS and self._redactor.knows(self._text[self._given :])
 
     def _before_a_key(self, settled: int) -> int:
         """Return where a key begins that may go on, or `settled`; it is looked at again when a good part more has come."""
@@ -167,3 +178,8 @@ class RedactedStream:
         """Say whether the next piece may be part of this secret: it reaches the end, or is a key that lacks its last line."""
         goes_on = span.end >= settled or (span.rule == KEY_BLOCK and not self._text[span.end : settled].strip())
         return goes_on and len(self._text) - span.start < MOST_IN_A_SECRET
+
+
+def _word_before(text: str, place: int) -> int:
+    """Return where the word begins that ends at `place`: no secret is looked for in a part of one."""
+    return len(text[:place].rstrip(_VISIBLE))

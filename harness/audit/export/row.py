@@ -16,6 +16,7 @@ from typing import Protocol, TypeAlias
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall
 from harness.audit.instants import finite, whole
+from harness.audit.rows import call_number
 from harness.log_order import LogRecord
 
 Cell: TypeAlias = str | int | float | bool | None
@@ -164,8 +165,11 @@ def row(call: LoggedCall, export: Export) -> Mapping[str, Cell]:
 
 def _number_of(call: LoggedCall, export: Export) -> int | str:
     """Return the number of a call; of a log that is not in order, whatever stands there instead."""
-    if call.number.isascii() and call.number.isdigit() and len(call.number) < 19:
-        return int(call.number)
+    number = call_number(call)
+    if isinstance(number, int):
+        return number
+    if call.number == "0":  # the call without records, whose row is the header
+        return 0
     export.note("call is no whole number")
     return plain(call.number)
 

@@ -55,7 +55,9 @@ def legend() -> str:
         '<svg aria-hidden="true" focusable="false"><rect width="100%" height="100%" class="f-unasked"/>'
         '<rect width="100%" height="100%" fill="url(#p-failed)"/></svg>'
     )
-    return f'<ul class="legend">{items}<li>{wait}waiting for an answer</li><li>{failed}striped: ran and failed</li></ul>'
+    return (
+        f'<ul class="legend">{items}<li>{wait}waiting for an answer</li><li>{failed}striped: ran and failed</li></ul>'
+    )
 
 
 def _swatch(standing: Standing) -> str:

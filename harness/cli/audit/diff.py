@@ -41,7 +41,7 @@ def diff_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if arguments.json:
         summary = {change.value: count[change] for change in Change}
         ends = {"a": _told_account(left), "b": _told_account(right)}
-        sys.stdout.write(f"{json.dumps({'type': 'summary', **ends, **summary, 'different': differs})}\n")
+        sys.stdout.write(f"{json.dumps({'row': 'counts', **ends, **summary, 'different': differs})}\n")
     else:
         sys.stdout.write("".join(f"{line}\n" for line in _summary(left, right, count, differs=differs)))
     return DIFFERENT if differs else Exit.DONE
@@ -146,7 +146,7 @@ def _summary(left: Account, right: Account, count: Counter[Change], *, differs: 
 
 
 def _told(one: Difference) -> dict[str, JsonValue]:
-    told: dict[str, JsonValue] = {"type": one.about, "change": one.change.value, "name": one.name or None}
+    told: dict[str, JsonValue] = {"row": one.about, "change": one.change.value, "name": one.name or None}
     if one.about != "call":
         return {**told, "a": one.left or None, "b": one.right or None}
     fields: list[JsonValue] = [name for name, _, _ in one.fields]
@@ -157,7 +157,7 @@ def _told_call(call: CallAccount | None) -> JsonValue:
     if call is None:
         return None
     results: dict[str, JsonValue] = {name.replace(" ", "_"): value or None for name, value in call.results}
-    return {"call": call.number, "tool": call.tool, "summary": call.summary, "path": call.path or None, **results}
+    return {"call": call.called, "tool": call.tool, "summary": call.summary, "path": call.path or None, **results}
 
 
 def _told_account(account: Account) -> dict[str, JsonValue]:

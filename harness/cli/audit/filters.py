@@ -12,7 +12,7 @@ from harness.visible import visible_line
 _AGO = re.compile(r"([0-9]{1,6})([smhdw])", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_LEAP_SECOND = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:)60(?:\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})", re.ASCII)
+_LEAP_SECOND = re.compile(r"([0-9-]{10}[Tt][0-9]{2}:[0-9]{2}:)60(?:\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})", re.ASCII)
 _CALL = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 
 

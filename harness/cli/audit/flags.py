@@ -40,8 +40,10 @@ def _show(parser: ArgumentParser, filled: Filled) -> None:
     parser.add_argument("--full", action="store_true", help="all that is cut: arguments, results, the system prompt")
     parser.add_argument("--tool", type=filled, metavar="NAME", help="calls of this tool")
     parser.add_argument("--decision", choices=("auto", "confirm", "deny", "block", "none"), help="decided so")
-    answers = ("yes", "no", "stop", "nobody", "edit", "none")
-    parser.add_argument("--answer", choices=answers, help="asked about and answered so (none: no answer in the log)")
+    answers = ("yes", "no", "stop", "nobody", "edit", "unanswered")
+    parser.add_argument(
+        "--answer", choices=answers, help="asked about and answered so (unanswered: the log has no answer)"
+    )
     parser.add_argument("--rule", type=filled, metavar="ID", help="a rule's id, or a part of what decided")
     parser.add_argument("--path", type=filled, metavar="TEXT", help="a part of a path that was named or changed")
     parser.add_argument("--since", type=filled, metavar="TIME", help="asked for at that time or later")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
+import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from harness.actions import JsonValue
@@ -41,18 +43,23 @@ _NUMBERS = (
 )  # fmt: skip
 
 
-def answer_query(paths: Sequence[str], session: str, query: str, *, as_json: bool) -> None:
+def answer_query(paths: Sequence[str], session: str, query: str, *, as_json: bool) -> int:
     """Write the rows that a SELECT over the view `records` yields: aligned, or an object a line.
+
+    Returns how many lines of the logs are no JSON objects: the view leaves them out.
 
     Raises UsageError for anything but one SELECT, for one that fails, and where DuckDB is not installed.
     """
-    with connected(paths) as (connection, logs), told_errors():
+    with connected(paths) as (connection, logs), told_errors(logs):
         _make_view(connection, logs, session)
         lock(connection)
-        found = connection.execute(_only_select(connection, query))
-        names = [str(column[0]) for column in found.description or ()]
+        found = _executed(connection, query)
+        names = _apart(str(column[0]) for column in found.description or ())
         write = _write_objects if as_json else _write_table
         write(names, iter(lambda: found.fetchmany(BATCH), []))
+        whole = f"SELECT count(*) FROM {_objects(logs)} WHERE json IS NULL OR json_type(json) != 'OBJECT'"  # noqa: S608
+        (left_out,) = connection.execute(whole).fetchone() or (0,)
+        return int(left_out) + logs.blank
 
 
 class Logs:
@@ -60,6 +67,8 @@ class Logs:
 
     def __init__(self, folder: str, paths: Sequence[str]) -> None:
         self.torn = 0
+        self.blank = 0
+        """Lines of blanks, which DuckDB passes over in silence."""
         self.names: list[tuple[str, str]] = []
         """What DuckDB is given, and what the person calls it."""
         for number, path in enumerate(paths):
@@ -70,12 +79,19 @@ class Logs:
                 _copy_whole_lines(path, name)
             else:
                 os.symlink(os.path.abspath(path), name)
+            self.blank += _blank_lines(name)
             self.names.append((name, path))
 
     @property
     def listed(self) -> str:
         """The names as a list in SQL."""
         return "[" + ", ".join(quoted(name) for name, _ in self.names) + "]"
+
+    def named(self, text: str) -> str:
+        """Return what DuckDB said with the logs called as the person calls them."""
+        for name, path in reversed(self.names):
+            text = text.replace(name, path)
+        return text
 
 
 @contextmanager
@@ -113,14 +129,15 @@ def lock(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 @contextmanager
-def told_errors() -> Iterator[None]:
+def told_errors(logs: Logs) -> Iterator[None]:
     """Make one line of what DuckDB says."""
     import duckdb
 
     try:
         yield
     except duckdb.Error as error:
-        raise UsageError(f"DuckDB: {visible_line(' '.join(str(error).split()), 1_000)}") from None
+        said = logs.named(str(error).partition("Traceback")[0])
+        raise UsageError(f"DuckDB: {visible_line(' '.join(said.split()), 1_000)}") from None
 
 
 def _only_select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.Statement:
@@ -130,6 +147,44 @@ def _only_select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.St
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise UsageError("--sql takes one SELECT; the view is called records")
     return statements[0]
+
+
+def _executed(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyConnection:
+    """Execute a query, its moments with a time zone as text: as what they are, they need a library of their own (pytz)."""
+    statement = _only_select(connection, query)
+    found = connection.execute(statement)
+    kinds = [str(column[1]) for column in found.description or ()]
+    if not any("TIME ZONE" in kind for kind in kinds):
+        return found
+    told = ", ".join(
+        f"c{n}{'::VARCHAR' if 'TIME ZONE' in kind else ''} AS {_column(str(column[0]).replace(chr(34), 2 * chr(34)))}"
+        for n, (kind, column) in enumerate(zip(kinds, found.description or (), strict=True))
+    )
+    inner = ", ".join(f"c{n}" for n in range(len(kinds)))
+    return connection.execute(f"SELECT {told} FROM ({statement.query.rstrip().rstrip(';')}\n) AS found({inner})")  # noqa: S608
+
+
+def _apart(names: Iterable[str]) -> list[str]:
+    """Return the names of columns, numbered where two are alike: in an object, one would take the place of the other."""
+    taken: list[str] = []
+    for name in names:
+        number, one = 1, name
+        while one in taken:
+            number += 1
+            one = f"{name}_{number}"
+        taken.append(one)
+    return taken
+
+
+def _blank_lines(name: str) -> int:
+    """Return how many lines hold nothing but blanks. They are looked for one by one only where one begins with a blank."""
+    with open(name, "rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            return 0
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            if not content[:1].isspace() and not re.search(rb"\n\s", content):
+                return 0
+        return sum(line.isspace() for line in file)
 
 
 def _copy_whole_lines(path: str, name: str) -> None:
@@ -175,11 +230,16 @@ def _make_view(connection: duckdb.DuckDBPyConnection, logs: Logs, session: str) 
     columns += ["TRY_CAST(json ->> '$.seconds' AS DOUBLE) AS seconds", "json -> '$.facets' AS facets"]
     columns += ["json -> '$.effects' AS effects", "json -> '$.masked' AS masked", "json"]
     path = "CASE filename " + " ".join(f"WHEN {quoted(name)} THEN {quoted(path)}" for name, path in logs.names)
-    where = f"WHERE json ->> '$.session' = {quoted(session)}" if session else ""
+    where = f"AND json ->> '$.session' = {quoted(session)}" if session else ""
     connection.execute(
         f"CREATE VIEW records AS SELECT {path} END AS log, {', '.join(columns)} "  # noqa: S608 - quoted, and the person's own
-        f"FROM read_ndjson_objects({logs.listed}, filename = true, maximum_object_size = {LONGEST_RECORD}) {where}"
+        f"FROM {_objects(logs)} WHERE json_type(json) = 'OBJECT' {where}"
     )
+
+
+def _objects(logs: Logs) -> str:
+    """Return the table of the lines: a column `json`, null where a line is none."""
+    return f"read_ndjson_objects({logs.listed}, filename = true, maximum_object_size = {LONGEST_RECORD}, ignore_errors = true)"
 
 
 def _column(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness.audit.counts import ANSWERS, DECISIONS, STATUSES
-from harness.audit.stats import MAX_FACETS, Statistics, add_answers, seconds_between
+from harness.audit.stats import MAX_FACETS, Statistics, add_answers, seconds_of_dates
 from harness.cli.audit.sql import BATCH, LONGEST_RECORD, Logs, connected, lock, quoted, told_errors
 
 TYPE_CHECKING = False
@@ -43,9 +43,9 @@ _DECIDED = f"kind = 'decision' AND decision IN {DECISIONS}"
 def sql_statistics(paths: Sequence[str], session: str) -> Statistics:
     """Return the statistics of these logs, or of one session in them.
 
-    Raises UsageError where a line is no record, and where DuckDB is not installed.
+    Raises UsageError where a record is too long for it, and where DuckDB is not installed.
     """
-    with connected(paths) as (connection, logs), told_errors():
+    with connected(paths) as (connection, logs), told_errors(logs):
         lock(connection)
         source = _source(logs)
         whole = ", ".join(f"TRY_CAST({name} AS BIGINT) AS {name}" for name in _WHOLE)
@@ -62,6 +62,7 @@ def sql_statistics(paths: Sequence[str], session: str) -> Statistics:
         _enter_answers(connection, found)
         _enter_tools(connection, found)
         _enter_totals(connection, found)
+        found.totals["left_out"] += logs.blank
         _enter_spans(connection, found, source, where)
         return found
 
@@ -70,7 +71,7 @@ def _source(logs: Logs) -> str:
     fields = ", ".join(f"\"{name}\": '{kind}'" for name, kind in (*_FIELDS, ("time", "VARCHAR")))
     return (
         f"read_json({logs.listed}, format = 'newline_delimited', columns = {{{fields}}}, filename = true, "
-        f"maximum_object_size = {LONGEST_RECORD})"
+        f"maximum_object_size = {LONGEST_RECORD}, ignore_errors = true)"
     )
 
 
@@ -160,7 +161,7 @@ def _enter_spans(connection: duckdb.DuckDBPyConnection, found: Statistics, sourc
         GROUP BY filename, session HAVING count(TRY_CAST(mono_ns AS BIGINT)) = 0
     """  # noqa: S608
     for first, last in _rows(connection, query) if undated else ():
-        found.wall_seconds += seconds_between(str(first), str(last))
+        found.wall_seconds += seconds_of_dates(str(first), str(last))
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> Iterator[tuple[object, ...]]:

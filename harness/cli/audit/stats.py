@@ -13,6 +13,7 @@ from harness.audit.counts import ANSWERS
 from harness.audit.stats import Statistics, statistics_of
 from harness.cli.audit.logs import BROKEN, chosen_logs
 from harness.cli.columns import cut, short_count, table
+from harness.cli.trace import short_place
 from harness.errors import UsageError
 from harness.visible import visible_line
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 _RULES = ("decided by", "parts", "calls", "auto", "ask", "deny", "block")
-_QUESTIONS = ("asked by", "ask", "yes", "no", "stop", "edit", "nobody", "open", "wait", "p90", "<1s")
+_QUESTIONS = ("asked by", "ask", "yes", "no", "stop", "edit", "nobody", "unanswered", "wait", "p90", "<1s")
 _TOOLS = (
     "tool", "calls", "ok", "failed", "timeout", "cut off", "refused", "invalid", "not run", "unknown", "secs", "bytes",
 )  # fmt: skip
@@ -29,7 +30,7 @@ _NAME = 34
 """Characters of a rule's name: so wide that both tables fit a terminal."""
 _NOTES = (
     "parts: of calls, such as a command or a file; a call is counted where its decision was made",
-    "edit: another call in its place; nobody: none was there to ask; open: no answer in the log",
+    "edit: another call in its place; nobody: none was there; unanswered: the log has no answer",
     "<1s: a person's answers, of any kind, that came in under a second: hardly read",
     "wait, p90: seconds until a person answered: the median, and what 9 of 10 did not exceed",
     "often yes: a candidate for auto (see `harness policy suggest`); often no: one for deny",
@@ -45,8 +46,10 @@ def stats_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if arguments.sql:
         from harness.cli.audit.sql import answer_query
 
-        answer_query(chosen.paths, chosen.session, arguments.sql, as_json=arguments.json)
-        return code
+        left_out = answer_query(chosen.paths, chosen.session, arguments.sql, as_json=arguments.json)
+        if left_out:
+            sys.stderr.write(f"harness: LEFT OUT: {left_out} lines that are no records; see `harness audit verify`\n")
+        return BROKEN if left_out else code
     if arguments.sql is None:
         found = statistics_of(chosen.paths, chosen.session)
     else:
@@ -95,18 +98,12 @@ def _names(rules: Sequence[str]) -> dict[str, str]:
 
 def _cell(by: str) -> str:
     """Return a rule's name as the table shows it: two rules are told apart by what is left of them there."""
-    return cut(_without_folder(by) or "(nothing)", _NAME)
+    return cut(short_place(by) or "(nothing)", _NAME)
 
 
 def _numbered(names: Mapping[str, str]) -> list[str]:
     """Return the lines that say whose the numbers are."""
     return [visible_line(f"{shown.partition(' ')[0]} {by}", 5_000) for by, shown in names.items() if shown != _cell(by)]
-
-
-def _without_folder(by: str) -> str:
-    """Shorten `rule look (/long/way/default.toml:58)` to `rule look (default.toml:58)`."""
-    before, bracket, place = by.rpartition("(")  # as harness/cli/explain.py does, which loads all of the policy
-    return f"{before}{bracket}{place.rpartition('/')[2]}" if bracket else by
 
 
 def _rule_cells(row: Mapping[str, JsonValue], by: str) -> list[str]:

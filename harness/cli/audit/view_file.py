@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterable, Sequence
 
-from harness.action_log import parse_line
 from harness.cli.state import State
 from harness.errors import UsageError
 from harness.paths import is_within
 
 STDOUT = "-"
+_BESIDE = re.compile(r"\.(torn(\.[0-9]+)?|head(\.sig)?)\Z")
+"""What stands behind a log's name in that of what is kept beside it: torn bytes, a signed head, its signature."""
+_LOOKED_AT = 1 << 20
+"""Bytes of a file that are looked at."""
 
 
 def write_view(pieces: Iterable[str], output: str, *, logs: Sequence[str], state: State) -> None:
@@ -64,6 +68,8 @@ def _check_harmless(target: str, logs: Sequence[str], state: State) -> None:
     """Raise UsageError where writing there would destroy a log, or something else that the harness relies on."""
     if any(is_within(target, folder) for folder in state.guarded):
         raise UsageError(f"{target} lies among the harness's own files; choose another place")
+    if _is_beside(target, logs):
+        raise UsageError(f"{target} belongs to an action log, and is never written over")
     try:
         status = os.stat(target)
     except FileNotFoundError:
@@ -72,8 +78,8 @@ def _check_harmless(target: str, logs: Sequence[str], state: State) -> None:
         raise UsageError(f"{target} cannot be written: {error.strerror}") from None
     if not stat.S_ISREG(status.st_mode):
         raise UsageError(f"{target} is not a regular file; {STDOUT} writes to stdout")
-    if any(_is_same(target, log) for log in logs) or _is_log(target):
-        raise UsageError(f"{target} is an action log, which is never written over")
+    if any(_is_same(target, log) for log in logs) or _is_record(target):
+        raise UsageError(f"{target} is an action log, or holds records, and is never written over")
 
 
 def _is_same(target: str, log: str) -> bool:
@@ -83,9 +89,24 @@ def _is_same(target: str, log: str) -> bool:
         return False
 
 
-def _is_log(path: str) -> bool:
+def _is_beside(target: str, logs: Sequence[str]) -> bool:
+    """Say whether a path is that of what is kept beside a log: one of these, or any `*.jsonl`."""
+    found = _BESIDE.search(target)
+    log = target[: found.start()] if found else ""
+    return log.endswith(".jsonl") or log in map(os.path.realpath, logs)
+
+
+def _is_record(path: str) -> bool:
+    """Say whether a file holds records of a log, or notes of heads, whatever stands before them.
+
+    A `*.jsonl` that does not begin with an object is taken for a log that was garbled. A view that was written earlier may
+    be written over: none of its lines is a record.
+    """
     try:
         with open(path, "rb") as file:
-            return parse_line(file.readline(1 << 24).removesuffix(b"\n")) is not None
+            start = file.read(_LOOKED_AT)
     except OSError:
-        return False
+        return True  # it is there, and nobody can say what it is
+    if re.search(rb'"(prev|head)":\s?"[0-9a-f]{64}"', start):
+        return True
+    return bool(start) and path.endswith(".jsonl") and not start.startswith(b"{")
