@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from typing import assert_never
 else:
 
-    def assert_never(value):  # noqa: ANN001, ANN201 - typed above
+    def assert_never(value):
         """Raise AssertionError: a case came that the type checker had ruled out."""
         raise AssertionError(f"a case that no branch is for: {value!r}")
 
