@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import json
 import os
 import time
@@ -50,6 +49,8 @@ class ActionLog:
         sync: Callable[[int], None],
     ) -> None:
         """Use `ActionLog.open`."""
+        import hashlib  # OpenSSL, 3 ms, which whoever only reads does without
+
         self.path = path
         self.session = os.urandom(6).hex()
         self.observers: list[Callable[[LogRecord], None]] = []
@@ -64,6 +65,7 @@ class ActionLog:
         self._sync = sync
         self._whole = True
         self._ledger = Ledger()
+        self._sha256 = hashlib.sha256
 
     @classmethod
     def open(
@@ -168,7 +170,7 @@ class ActionLog:
         if len(line) > MAX_RECORD_BYTES:
             raise LogError(f"the action log takes no record of {len(line)} bytes ({kind}): {self.path}")
         self._write(line + b"\n", sync=sync)
-        self._previous = hashlib.sha256(line).hexdigest()
+        self._previous = self._sha256(line).hexdigest()
         self._seq += 1
         self._size += len(line) + 1
         self._whole = True
@@ -262,6 +264,8 @@ def _continue_from(descriptor: int, path: str) -> tuple[int, str]:
     seq = record["seq"] if record is not None and is_number(record["v"], VERSION) else None
     if line is None or not isinstance(seq, int) or isinstance(seq, bool):
         raise LogError(f"the action log does not end in a whole record; start another file: {path}")
+    import hashlib
+
     return seq + 1, hashlib.sha256(line).hexdigest()
 
 

@@ -6,10 +6,13 @@ import fcntl
 import os
 import stat
 from collections.abc import Iterator
-from typing import BinaryIO
 
 from harness.errors import LogError
 from harness.log_schema import MAX_RECORD_BYTES
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from typing import BinaryIO
 
 _BUFFER_BYTES = 1 << 20
 _STEP = 65_536

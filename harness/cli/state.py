@@ -131,13 +131,17 @@ class State(Record):
 
         Raises LogError if that cannot be written.
         """
+        self.make_folder_of_heads()
+        from harness.heads_writing import note_head
+
+        note_head(self.heads, log, closed=closed)
+
+    def make_folder_of_heads(self) -> None:
+        """See to it that the heads file can be made. Raises LogError."""
         try:
             _make_private(self.state)
         except OSError as error:
             raise LogError(f"the heads file cannot be written: {self.heads}: {error.strerror}") from None
-        from harness.heads_writing import note_head
-
-        note_head(self.heads, log, closed=closed)
 
     def known_head(self, path: str) -> KnownHead | None:
         """Return what was noted of the log at `path`, or None. Raises UsageError if the heads file cannot be read."""

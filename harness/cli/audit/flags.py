@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Callable, Mapping

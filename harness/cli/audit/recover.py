@@ -50,6 +50,7 @@ def recover_command(arguments: Namespace, environment: Mapping[str, str]) -> int
     """Recover one log and return the exit code. Raises LogError if it cannot be read or written, or is in use."""
     state = State.of(environment)
     path = os.path.abspath(arguments.file)
+    state.make_folder_of_heads()
     torn, findings = keep_and_cut(path, state.heads)
     name = visible_line(path, 5_000)
     if findings.unfit:
@@ -192,7 +193,7 @@ def note(path: str, torn: Torn, found: Verification, state: State, environment: 
     from harness.cli.provider import secrets_of
     from harness.cli.redacting import redactor_for
 
-    redactor = redactor_for(state, environment, secrets_of(environment))
+    redactor = redactor_for(state, environment, secrets_of(environment), unless=(path, environment.get("HOME", "")))
     log = opened_log(state, redactor, path=path, workspace="")
     try:
         started: dict[str, JsonValue] = {
