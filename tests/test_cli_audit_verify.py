@@ -272,7 +272,7 @@ def test_usage(audit: Audit, tmp_path: Path) -> None:
     folder = os.path.relpath(audit.state.log_folder(os.getcwd()), os.path.join(audit.state.sessions, "shop-01234567"))
     audit.write("0.jsonl", LINES)
     path = audit.write(f"{folder}/a.jsonl", LINES)
-    assert audit.run()[1].endswith(f"{path}: 15 records, head {head_of(LINES)}\n")  # the latest
+    assert audit.run()[1].endswith(f"{os.path.realpath(path)}: 15 records, head {head_of(LINES)}\n")  # the latest
     with pytest.raises(UsageError, match="--signer needs --signers"):
         audit.run(path, "--signer", "me")
     with pytest.raises(UsageError, match="no file"):

@@ -56,7 +56,7 @@ def test_answers_change_the_course(program: Program, answers: str, expected: lis
     assert (done.code, outcomes(program)) == (0, expected), done.out
     assert words in done.out
     assert "SCRIPTED" in done.out
-    assert program.run("audit", "verify").code == 0
+    assert program.run("audit", "verify", "--all").code == 0
 
 
 def test_a_hard_block_halts_with_3(program: Program) -> None:
@@ -94,7 +94,7 @@ def test_a_reader_that_goes_away_does_not_stop_the_demo_half_way(program: Progra
     _, err = process.communicate(timeout=30)
     assert (process.returncode, b"Traceback" in err) == (141, False), err
     assert program.records()[-1]["stop"] == "completed"
-    assert program.run("audit", "verify").code == 0
+    assert program.run("audit", "verify", "--all").code == 0
 
 
 @pytest.mark.terminal

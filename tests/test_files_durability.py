@@ -256,10 +256,11 @@ def test_a_file_that_is_a_mount_point_is_written_in_place(road: Road, tmp_path: 
 
 # The interpreter may lie where that user cannot come to it, so that all is imported before.
 AS_USER = """
-import ctypes, difflib, json, os, sys, unicodedata
+import ctypes, difflib, hashlib, json, os, sys, unicodedata
 from pathlib import Path
 import pathspec
 from file_road import Road
+from harness.redaction.redactor import Redactor
 from harness.tools import missing, opening
 
 opening.open_at_once("/")

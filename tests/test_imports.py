@@ -68,7 +68,7 @@ LAYERS = {
     "observers": "log_order messages",
     "message_records": "actions log_order messages redaction",
     "history": "messages record",
-    "rebuilding": "actions history log_order message_records messages record",
+    "rebuilding": "actions history log_order message_records messages record redaction",
     "compaction": "actions messages record",
     "session": "action_log actions history message_records messages",
     "run": "action_log limits messages prices session",

@@ -587,6 +587,8 @@ def test_an_action_holds_the_command_as_it_was_read(road: Road) -> None:
         preview="cat a | sort -u b\nls\ncwd: src\ntimeout: 5 s",
         request=BashRequest(command="cat a | sort -u b\nls", cwd=folder, seconds=5.0),
         text="cat a | sort -u b\nls",
+        cwd=folder.real,
+        seconds=5.0,
     )
 
 
