@@ -320,9 +320,9 @@ def _proved(soundness: Soundness, evidence: Evidence, found: Verification) -> st
         return f"of the {found.records} records before that line, {CONSISTENT}"
     if soundness is Soundness.BROKEN:
         return f"only that the file is consistent in itself: {CONSISTENT}"
-    texts = (
-        f"; the text of {found.policy_texts} policy files is the one with their digests" if found.policy_texts else ""
-    )
+    several = f"the texts of {found.policy_texts} policy files have the digests that they name"
+    one = "the text of its policy file has the digest that it names"
+    texts = f"; {one if found.policy_texts == 1 else several}" if found.policy_texts else ""
     what = f"of {found.records} records, {CONSISTENT}{texts}"
     if not evidence.kept:
         return what

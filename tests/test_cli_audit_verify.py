@@ -267,7 +267,7 @@ def test_the_worst_of_several_logs_decides(audit: Audit) -> None:
 
 
 def test_usage(audit: Audit, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no action log of"):
+    with pytest.raises(UsageError, match="there is no action log under"):
         audit.run()
     folder = os.path.relpath(audit.state.log_folder(os.getcwd()), os.path.join(audit.state.sessions, "shop-01234567"))
     audit.write("0.jsonl", LINES)

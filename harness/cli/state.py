@@ -153,12 +153,11 @@ class State(Record):
         """Return every log, oldest first; with `workspace` those of its folder alone."""
         return logs_in(self.sessions if workspace is None else self.log_folder(workspace))
 
-    def latest_log(self, workspace: str | None = None) -> str:
-        """Return the newest log; with `workspace` the newest of its folder. Raises UsageError if there is none."""
-        paths = self.log_paths(workspace)
+    def latest_log(self, workspace: str) -> str:
+        """Return the newest log of a workspace, else the newest of all. Raises UsageError if there is none."""
+        paths = self.log_paths(workspace) or self.log_paths()
         if not paths:
-            where = f"under {self.sessions}" if workspace is None else f"of {workspace}; --all takes every folder's"
-            raise UsageError(f"there is no action log {where}")
+            raise UsageError(f"there is no action log under {self.sessions}")
         return paths[-1]
 
     def is_trusted(self, sha256: str) -> bool:

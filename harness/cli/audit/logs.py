@@ -148,9 +148,18 @@ def chosen_logs(arguments: Namespace, environment: Mapping[str, str]) -> ChosenL
     return ChosenLogs(paths, "", heads, named)
 
 
+def latest_path(state: State) -> str:
+    """Return the newest log of this workspace; where it has none, the newest of all, and say so. Raises UsageError."""
+    workspace = here(None)
+    path = state.latest_log(workspace)
+    if not is_within(path, state.log_folder(workspace)):
+        _complain(f"there is no action log of {workspace}; this is the latest of all: {path}")
+    return path
+
+
 def latest_log(state: State) -> ChosenLogs:
-    """Return the newest log of this workspace. Raises UsageError if there is none."""
-    return ChosenLogs([state.latest_log(here(None))], "", HeadsFile(state.heads))
+    """Return that log as what a question is about. Raises UsageError."""
+    return ChosenLogs([latest_path(state)], "", HeadsFile(state.heads))
 
 
 def moved_to(found: Iterable[Findings]) -> set[str]:

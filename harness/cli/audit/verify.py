@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.actions import JsonValue
-from harness.cli.audit.logs import gone
+from harness.cli.audit.logs import gone, latest_path
 from harness.cli.exits import Exit
-from harness.cli.state import State, here, logs_in
+from harness.cli.state import State, logs_in
 from harness.errors import LogError, UsageError
 from harness.heads import HeadsFile, KnownHead
 from harness.log_findings import Findings, Soundness, judged
@@ -63,7 +63,7 @@ def verify_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 def named_logs(arguments: Namespace, state: State) -> list[str]:
     """Return the logs and folders that are named, or the latest log of this workspace. Raises UsageError for none."""
-    return [*arguments.files] or [state.latest_log(here(None))]
+    return [*arguments.files] or [latest_path(state)]
 
 
 def worst(came_to: Iterable[Soundness]) -> int:
