@@ -56,7 +56,8 @@ def test_what_is_there_is_not_written_again(tmp_path: Path) -> None:
     images.keep(b"same")
 
     after = path.stat()
-    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert after.st_ino == before.st_ino
+    assert after.st_mtime_ns > before.st_mtime_ns  # touched: pruning goes by age
 
 
 @pytest.mark.parametrize("damage", [b"", b"other", b"same and more"])
