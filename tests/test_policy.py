@@ -364,6 +364,8 @@ def test_the_verdict_names_every_part_and_who_decided_it(workspace: Workspace) -
         reason="",
         rules=(by_id["look"],),
         by=f"rule look (p.toml:{by_id['look'].origin.line})",
+        layer=Layer.FILE,
+        origin=by_id["look"].origin,
     )
     assert verdict.facets[1] == FacetVerdict(
         facet=workspace.resolve("src", Access.READ),
