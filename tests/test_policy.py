@@ -380,6 +380,8 @@ def test_the_verdict_names_every_part_and_who_decided_it(workspace: Workspace) -
         reason="no",
         rules=(by_id["force"],),
         by=f"rule force (p.toml:{by_id['force'].origin.line})",
+        layer=Layer.FILE,
+        origin=by_id["force"].origin,
     )
     assert (verdict.decision, verdict.from_default) == (Decision.DENY, False)
 
