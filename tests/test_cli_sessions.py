@@ -19,6 +19,7 @@ from harness.action_log import read_log
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
 from harness.cli.logged_sessions import LoggedSession
+from harness.cli.main import LIGHT
 from harness.cli.resuming import Carried
 from harness.history import History
 from harness.messages import Message, Role
@@ -453,3 +454,9 @@ def test_an_odd_name_among_the_logs_stops_nothing(program: Program) -> None:
     (log.parent / "02.jsonl").mkdir()
     done = program.run("sessions", "list")
     assert (done.code, len(done.out.splitlines())) == (0, 1), done.err
+
+
+def test_only_what_ends_at_once_leaves_at_once() -> None:
+    """A prompt has threads and things to close, and lives long enough for its garbage to count."""
+    assert not {"sessions", "sessions resume", "sessions fork", "run", "demo", "undo", "doctor"} & set(LIGHT)
+    assert set(LIGHT) >= {"audit", "policy", "sessions list"}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import NoReturn
 
-LIGHT = ("--version", "policy", "audit", "schema", "config", "sessions")
+LIGHT = ("--version", "policy", "audit", "schema", "config", "sessions list")
 """Commands that end in some milliseconds: collecting garbage, and taking the interpreter down, would be a third of it."""
 COMMANDS = ("run", "demo", "policy", "audit", "undo", "doctor", "config", "sessions", "schema")
 
@@ -25,7 +25,7 @@ def program() -> NoReturn:
     What a light command leaves behind is memory, which goes with the process: what was written is flushed, and the process
     ends at once. The others are taken down in order: they have threads, and things to close.
     """
-    light = bool(sys.argv[1:]) and sys.argv[1] in LIGHT
+    light = bool(sys.argv[1:]) and (sys.argv[1] in LIGHT or " ".join(sys.argv[1:3]) in LIGHT)
     if light:
         import gc
 
