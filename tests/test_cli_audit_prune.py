@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 from forged_logs import a_session, decided, done, ended, head_of, intended, lines_of, one_call, proposed, started, write
@@ -20,6 +21,7 @@ from forged_logs import a_session, decided, done, ended, head_of, intended, line
 from harness.action_log import ActionLog, read_log
 from harness.actions import JsonValue
 from harness.before_images import BeforeImages
+from harness.cli.audit.images import remove_unnamed
 from harness.cli.audit.prune import prune_command
 from harness.cli.audit.recover import recover_command
 from harness.cli.audit.verify import verify_command
@@ -459,3 +461,22 @@ def test_a_kill_at_any_step_loses_no_torn_byte_and_recovering_again_ends_it(audi
         if code == 0:
             break
     assert (code, kills >= 10) == (0, True)
+
+
+class Meanwhile:
+    """A state folder in which a run begins while its logs are listed: it keeps what an old image holds, and names it later."""
+
+    def __init__(self, state: State, content: bytes) -> None:
+        self.before_images, self.heads = state.before_images, state.heads
+        self._state, self._content = state, content
+
+    def log_paths(self) -> list[str]:
+        BeforeImages(self.before_images).keep(self._content)
+        return self._state.log_paths()
+
+
+def test_an_image_that_a_run_needs_again_meanwhile_stays(audit: Audit) -> None:
+    needed, orphan = audit.image(b"needed again"), audit.image(b"orphan")
+    removed, why = remove_unnamed(cast("State", Meanwhile(audit.state, b"needed again")), time.time())
+    assert (removed, why) == ((1, 6), "")
+    assert (audit.images.get(needed), audit.images.get(orphan)) == (b"needed again", None)
