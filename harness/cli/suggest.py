@@ -26,7 +26,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
 
-LEAST = 2
 CUT_OFF = "no head was noted when it was closed; a refusal at its end could have been cut off"
 MOST_CALLS = 5
 """Calls that are named in one line; of more, the number is said."""

@@ -96,7 +96,6 @@ class Figures:
         self.input_tokens = 0
         self.output_tokens = 0
         self.cached_tokens = 0
-        self.prompts = 0
 
     @property
     def calls(self) -> int:
