@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
+from harness.durable import sync_path
 from harness.errors import LogError
 from harness.log_lines import last_line, log_lines
 from harness.log_order import Ledger, LogRecord
@@ -94,7 +95,7 @@ class ActionLog:
             raise LogError(f"the action log cannot be opened: {path}: {error.strerror}") from None
         try:
             seq, previous = _continue_from(descriptor, path)
-            _sync_folder(path)
+            _sync_name(path)
         except BaseException:
             os.close(descriptor)
             raise
@@ -269,16 +270,12 @@ def _continue_from(descriptor: int, path: str) -> tuple[int, str]:
     return seq + 1, hashlib.sha256(line).hexdigest()
 
 
-def _sync_folder(path: str) -> None:
-    """Make the file's name durable (fsync(2): syncing a file does not sync the folder that names it)."""
+def _sync_name(path: str) -> None:
+    """Make the name of the file durable, where its folder lets that be done; the records themselves are synced."""
     try:
-        folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_path(os.path.dirname(path) or ".")
     except OSError:
-        pass  # some folders cannot be opened or synced; the records themselves are synced
+        pass  # some folders cannot be opened or synced
 
 
 def parse_line(line: bytes) -> LogRecord | None:

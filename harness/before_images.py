@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
 
+from harness.durable import remove_if_there, sync_path, write_new
+
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class BeforeImages:
@@ -37,14 +37,14 @@ class BeforeImages:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         temporary = f"{self.path_of(digest)}.{os.urandom(6).hex()}.tmp"
         try:
-            _write(temporary, data)
+            write_new(temporary, data)
             os.replace(temporary, self.path_of(digest))
         except BaseException:
-            _remove(temporary)
+            remove_if_there(temporary)
             raise
-        _sync_folder(folder)
+        sync_path(folder)
         if fresh:
-            _sync_folder(self.folder)
+            sync_path(self.folder)
         return digest
 
     def get(self, sha256: str) -> bytes | None:
@@ -70,32 +70,3 @@ class BeforeImages:
     def path_of(self, digest: str) -> str:
         """Return the path of the file that holds the content with this SHA-256 (64 hex digits), if it is kept."""
         return os.path.join(self.folder, digest[:2], digest[2:])
-
-
-def _write(path: str, data: bytes) -> None:
-    descriptor = os.open(path, _NEW_FILE, 0o600)
-    try:
-        # A disk that fills up gives a short write and no error (write(2)).
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
-        if os.fstat(descriptor).st_size != len(data):
-            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync_folder(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass

@@ -22,6 +22,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LAYERS = {
     "version": "",
     "exhaustive": "",
+    "durable": "",
     "record": "",
     "messages": "record",
     "errors": "messages",
@@ -55,7 +56,7 @@ LAYERS = {
     "log_schema": "actions record",
     "log_order": "actions",
     "log_lines": "errors log_schema",
-    "action_log": "actions errors log_lines log_order log_schema redaction",
+    "action_log": "actions durable errors log_lines log_order log_schema redaction",
     "log_check": "action_log actions log_lines log_order log_schema record redaction",
     "heads": "errors record",
     "heads_writing": "action_log actions errors",
@@ -77,7 +78,7 @@ LAYERS = {
     "summarizing": "action_log asking compaction errors messages run",
     "agent": "version action_log actions answers approval asking compaction errors gate history interrupt limits log_order "
     "messages model observers policy prices record run session summarizing tool",
-    "before_images": "",
+    "before_images": "durable",
     "procfs": "record",
     "guard": "procfs",
     "sandbox": "paths record",
@@ -151,6 +152,7 @@ POWERS = {
     "tools.bash": "fcntl os signal",
     "tools.environment": "os",
     "before_images": "os",
+    "durable": "os",
     "tools.atomic": "os",
     "tools.files": "os stat",
     "tools.missing": "os",

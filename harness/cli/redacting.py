@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from harness.cli.state import State
+from harness.durable import sync_path
 from harness.programs.variables import HARMLESS, PASSED, SET
 from harness.redaction.checks import is_long_chance
 from harness.redaction.forms import MIN_SECRET_CHARACTERS, is_ordinary
@@ -144,7 +145,7 @@ def _make(path: str) -> None:
         pass  # another process was first, and its key holds
     finally:
         os.unlink(draft)
-    _sync_folder(path)
+    sync_path(os.path.dirname(path))
 
 
 def _make_anew(path: str) -> None:
@@ -157,7 +158,7 @@ def _make_anew(path: str) -> None:
         here, there = os.fstat(old), os.lstat(path)
         if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino):
             os.rename(_draft(path), path)
-            _sync_folder(path)
+            sync_path(os.path.dirname(path))
     finally:
         os.close(old)
 
@@ -178,11 +179,3 @@ def _draft(path: str) -> str:
     finally:
         os.close(descriptor)
     return draft
-
-
-def _sync_folder(path: str) -> None:
-    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

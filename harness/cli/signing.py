@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
+from harness.durable import remove_if_there, sync_path, write_new
 from harness.errors import UsageError
 from harness.heads_writing import timestamp
 from harness.signed_heads import HeadNote, Signature, parse_note
@@ -42,23 +43,23 @@ def sign_head(path: str, note: HeadNote, key: str, environment: Mapping[str, str
     beside = f"{os.path.abspath(path)}.head"
     made = f"{beside}.{os.urandom(4).hex()}.tmp"
     try:
-        _write(made, note.text().encode())
+        write_new(made, note.text().encode())
         code, _, told = _ssh_keygen(
             ("-Y", "sign", "-q", "-f", os.path.abspath(key), "-n", NAMESPACE, made), b"", environment
         )
         if code != 0:
             raise UsageError(f"ssh-keygen does not sign with {key}: {told}")
-        _sync(f"{made}.sig")
+        sync_path(f"{made}.sig")
         # INVARIANT: a signature never lies beside another note than its own; a crash leaves a note without one.
-        _remove(f"{beside}.sig")
+        remove_if_there(f"{beside}.sig")
         os.replace(made, beside)
         os.replace(f"{made}.sig", f"{beside}.sig")
-        _sync(os.path.dirname(beside))
+        sync_path(os.path.dirname(beside))
     except OSError as error:
         raise UsageError(f"the signed head cannot be written: {beside}: {error.strerror}") from None
     finally:
-        _remove(made)
-        _remove(f"{made}.sig")
+        remove_if_there(made)
+        remove_if_there(f"{made}.sig")
 
 
 def sign_at_end(log: ActionLog, key: str, environment: Mapping[str, str]) -> None:
@@ -190,26 +191,3 @@ def _not_compared(findings: Findings) -> str:
     if known is None:
         return "no head was noted to compare it with"
     return f"no head was noted when it was closed, the last one at record {known.records}"
-
-
-def _write(path: str, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(descriptor)
-
-
-def _sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass

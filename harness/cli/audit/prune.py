@@ -13,6 +13,7 @@ from enum import Enum
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
 from harness.cli.state import State
+from harness.durable import sync_path
 from harness.errors import LogError, UsageError
 from harness.heads import HeadsFile
 from harness.heads_writing import append_note, timestamp
@@ -180,7 +181,10 @@ def _remove(past: Past, findings: Findings, state: State) -> str:
         return f"it has a tombstone, and cannot be removed: {error.strerror}"
     for path in beside(past.path):
         _unlink(path)
-    _sync_folder(os.path.dirname(file))
+    try:
+        sync_path(os.path.dirname(file))
+    except OSError:
+        pass  # the tombstone is on disk; after a power cut the log may be there again, and is removed again
     _remove_empty(os.path.dirname(file), state.sessions)
     return ""
 
@@ -235,17 +239,6 @@ def _unlink(path: str) -> None:
         os.unlink(path)
     except OSError:
         pass  # what lies beside a log is nothing without it
-
-
-def _sync_folder(folder: str) -> None:
-    try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    except OSError:
-        pass  # the tombstone is on disk; after a power cut the log may be there again, and is removed again
 
 
 def _tell(one: Pruned, *, as_json: bool) -> None:

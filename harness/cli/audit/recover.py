@@ -18,6 +18,7 @@ from harness.action_log import read_log
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
 from harness.cli.state import State
+from harness.durable import sync_path
 from harness.errors import LogError, UsageError
 from harness.heads import HeadsFile
 from harness.heads_writing import append_note, timestamp
@@ -138,7 +139,7 @@ def _keep(path: str, descriptor: int, start: int) -> Torn:
             if _digest_of(name) != (size, digest.hexdigest()):
                 continue
         os.unlink(made)
-        _sync_folder(path)
+        sync_path(os.path.dirname(path))
         return Torn(size=size, sha256=digest.hexdigest(), kept_in=name)
     raise UsageError(f"there are too many files {path}.torn.*")
 
@@ -209,11 +210,3 @@ def note(path: str, torn: Torn, found: Verification, state: State, environment: 
         state.record_head(log)
     finally:
         log.close()
-
-
-def _sync_folder(path: str) -> None:
-    descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
