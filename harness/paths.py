@@ -1,4 +1,4 @@
-"""Absolute paths compared part by part; pure: it looks at no disk."""
+"""Absolute paths compared part by part, and places in files shortened; pure: it looks at no disk."""
 
 from __future__ import annotations
 
@@ -6,3 +6,9 @@ from __future__ import annotations
 def is_within(path: str, folder: str) -> bool:
     """Say whether `path` is `folder` or lies beneath it: /repo-evil is not within /repo. Both absolute and normalised."""
     return path == folder or path.startswith(folder if folder.endswith("/") else folder + "/")
+
+
+def short_place(by: str) -> str:
+    """Shorten `rule look (/long/way/default.toml:58)` to `rule look (default.toml:58)`: the log has the whole path."""
+    before, bracket, place = by.rpartition("(")
+    return f"{before}{bracket}{place.rpartition('/')[2]}" if bracket else by

@@ -6,12 +6,13 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from forged_logs import DIGEST, Step, decided, done, ended, intended, lines_of, one_call, proposed, started, write
+from playing import Playing
 
 from harness import ActionLog, Agent, Workspace, builtin_tools
 from harness.actions import Action, JsonValue
@@ -20,12 +21,10 @@ from harness.before_images import BeforeImages
 from harness.cli.setup import close_log
 from harness.cli.state import State
 from harness.errors import GateError
-from harness.messages import FinishReason, Message, ModelResponse, StopReason, ToolCall, Usage
+from harness.messages import StopReason, ToolCall
 from harness.models.scripted import call
 from harness.policy import Verdict
 from harness.policy_file import parse_policy
-from harness.record import replace
-from harness.tool import ToolSpec
 
 if TYPE_CHECKING:
     from conftest import Done, Program
@@ -56,27 +55,6 @@ PATH = "shop/policy.toml"
 
 # One row a question that was asked; each is a line of text, and an object of JSON.
 Row = dict[str, Any]
-
-
-class Playing:
-    """A model that makes the calls of a list, each in a turn of its own, and is done."""
-
-    name = "playing"
-
-    def __init__(self, calls: Sequence[ToolCall]) -> None:
-        self._left = [replace(one, id=f"c{number}") for number, one in enumerate(calls)]
-
-    def complete(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSpec],
-        *,
-        on_text: object,
-        on_retry: object,
-        seconds: float | None = None,
-    ) -> ModelResponse:
-        calls = (self._left.pop(0),) if self._left else ()
-        return ModelResponse(text="", tool_calls=calls, finish_reason=FinishReason.DONE, usage=Usage())
 
 
 class Clock:

@@ -8,12 +8,12 @@ import os
 import random
 import signal
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from log_scene import append_filled
+from playing import Playing
 
 from harness import ActionLog, Agent, Workspace, builtin_tools, deny_all
 from harness.actions import JsonValue
@@ -21,37 +21,14 @@ from harness.before_images import BeforeImages
 from harness.cli.provider import secrets_of
 from harness.cli.setup import close_log
 from harness.cli.state import State
-from harness.messages import FinishReason, Message, ModelResponse, StopReason, ToolCall, Usage
+from harness.messages import StopReason, ToolCall
 from harness.models.scripted import Reply, call, replies
 from harness.policy_file import parse_policy
-from harness.record import replace
-from harness.tool import ToolSpec
 
 if TYPE_CHECKING:
     from conftest import Done, Program
 
 POLICY = 'version = 1\n[tools]\ndefault = "auto"\n[limits]\nturns = 1000\n'
-
-
-class Playing:
-    """A model that makes the calls of a list, each in a turn of its own, and is done."""
-
-    name = "playing"
-
-    def __init__(self, calls: Sequence[ToolCall]) -> None:
-        self._left = [replace(one, id=f"c{number}") for number, one in enumerate(calls)]
-
-    def complete(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSpec],
-        *,
-        on_text: object,
-        on_retry: object,
-        seconds: float | None = None,
-    ) -> ModelResponse:
-        calls = (self._left.pop(0),) if self._left else ()
-        return ModelResponse(text="", tool_calls=calls, finish_reason=FinishReason.DONE, usage=Usage())
 
 
 def work(program: Program, *calls: ToolCall, cwd: Path | None = None, log: str = "") -> str:

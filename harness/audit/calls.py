@@ -230,7 +230,7 @@ def number(record: LogRecord, name: str) -> float | None:
     return value
 
 
-def word(value: JsonValue) -> str:
+def word(value: object) -> str:
     """Return a value of a record in a word, whatever it is: a text as it is, a number in digits."""
     match value:
         case str():

@@ -66,12 +66,6 @@ def _decided_by(facet: FacetVerdict, policy: Policy) -> str:
     return facet.by if place is None else facet.by.replace(f" ({place})", "", 1)
 
 
-def short_by(by: str) -> str:
-    """Shorten `rule look (/long/way/default.toml:58)` to `rule look (default.toml:58)`."""
-    before, bracket, place = by.rpartition("(")
-    return f"{before}{bracket}{place.rpartition('/')[2]}" if bracket else by
-
-
 def _row(facet: FacetVerdict, policy: Policy) -> tuple[str, ...]:
     reason = facet.reason
     if isinstance(facet.facet, Command) and facet.source is Source.DEFAULT and (more := _no_reader(facet.facet)):

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from harness.actions import JsonValue
 from harness.cli.calls import CallReader, PolicyInForce, workspace_at
 from harness.cli.exits import Exit
-from harness.cli.explain import short_by
 from harness.errors import ToolError, UsageError
+from harness.paths import short_place
 from harness.policy import Verdict, evaluate
 from harness.policy_file import DECISION_WORDS, nearest
 from harness.record import Record
@@ -189,7 +189,7 @@ def _cells(judged: Judged) -> tuple[str, str, str]:
     """Return decision, what decided, and how it came out."""
     if judged.verdict is None:
         return "-", "-", visible_line(f"FAILED line {judged.case.line}: {judged.problem}", 1000)
-    by = visible_line(short_by(judged.verdict.deciding.by), 200)
+    by = visible_line(short_place(judged.verdict.deciding.by), 200)
     word = judged.verdict.decision.word
     if judged.ok is None:
         return word, by, "-"

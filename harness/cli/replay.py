@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.actions import JsonValue
 from harness.cli.calls import PolicyInForce
 from harness.cli.exits import Exit
-from harness.cli.explain import short_by
 from harness.cli.rejudging import Rejudging
 from harness.errors import LogError, UsageError
+from harness.paths import short_place
 from harness.policy_file import DECISION_WORDS
 from harness.record import Record
 from harness.rules import Decision
@@ -138,8 +138,8 @@ def _line(call: Replayed) -> str:
     about = visible_line(f"{call.session} #{call.call} {call.tool}  {visible_line(call.summary, 100)}", 300)
     if call.old is None or call.new is None:
         return f"{about}: cannot be judged: {visible_line(call.problem or 'its decision is not known', 300)}"
-    old = f"{call.old.word} by {visible_line(short_by(call.old_by), 200)}"
-    return f"{about}: {old} -> {call.new.word} by {visible_line(short_by(call.new_by), 200)}: {call.change}"
+    old = f"{call.old.word} by {visible_line(short_place(call.old_by), 200)}"
+    return f"{about}: {old} -> {call.new.word} by {visible_line(short_place(call.new_by), 200)}: {call.change}"
 
 
 def _summary(count: Mapping[str, int]) -> str:

@@ -7,6 +7,7 @@ from enum import Enum
 
 from harness.audit.calls import number, sign_of, word
 from harness.log_order import LogRecord
+from harness.paths import short_place
 from harness.record import Record
 from harness.visible import visible_line
 
@@ -100,12 +101,6 @@ def how_decided(decision: LogRecord, answered: LogRecord) -> str:
         answer, by, seconds = (word(answered.get(name)) for name in ("answer", "by", "seconds"))
         return f"[asked: {answer} by {by}, {seconds} s{words}]"
     return f"[{word(decision.get('decision'))}: {short_place(word(decision.get('by')))}]"
-
-
-def short_place(by: str) -> str:
-    """Shorten `rule look (/long/way/default.toml:58)` to `rule look (default.toml:58)`: the log has the whole path."""
-    before, bracket, place = by.rpartition("(")
-    return f"{before}{bracket}{place.rpartition('/')[2]}" if bracket else by
 
 
 def _how_ended(status: str, outcome: LogRecord) -> str:

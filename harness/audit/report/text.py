@@ -8,25 +8,18 @@ from __future__ import annotations
 import json
 from html import escape
 
+from harness.audit.calls import word
 from harness.visible import visible
 
 
 def shown(value: object) -> str:
     """Return any value of a record as text, not yet safe to show."""
-    match value:
-        case str():
-            return value
-        case None:
-            return ""
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return str(value)
-        case _:
-            try:
-                return json.dumps(value, sort_keys=True)
-            except (RecursionError, TypeError, ValueError):
-                return "(nested too deeply to be shown)"
+    if not isinstance(value, dict | list):
+        return word(value)
+    try:
+        return json.dumps(value, sort_keys=True)
+    except (RecursionError, TypeError, ValueError):
+        return "(nested too deeply to be shown)"
 
 
 def line(value: object, width: int = 300) -> str:

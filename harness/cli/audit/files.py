@@ -11,7 +11,8 @@ from harness.before_images import BeforeImages
 from harness.cli.audit.answers import short_digest
 from harness.cli.audit.logs import ChosenLogs
 from harness.cli.state import State
-from harness.cli.trace import Tone, short_place
+from harness.cli.trace import Tone
+from harness.paths import short_place
 from harness.visible import visible_line
 
 

@@ -13,8 +13,8 @@ from harness.audit.counts import ANSWERS
 from harness.audit.stats import Statistics, statistics_of
 from harness.cli.audit.logs import BROKEN, chosen_logs
 from harness.cli.columns import cut, short_count, table
-from harness.cli.trace import short_place
 from harness.errors import UsageError
+from harness.paths import short_place
 from harness.visible import visible_line
 
 TYPE_CHECKING = False

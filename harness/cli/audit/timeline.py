@@ -8,8 +8,9 @@ from harness.actions import JsonValue
 from harness.audit.calls import Fate, LoggedCall, text, word
 from harness.audit.rows import edited_from, edited_to
 from harness.cli.audit.answers import json_text, short_digest
-from harness.cli.trace import Line, Tone, ended_line, event_line, how_decided, short_place
+from harness.cli.trace import Line, Tone, ended_line, event_line, how_decided
 from harness.log_order import LogRecord
+from harness.paths import short_place
 from harness.visible import visible, visible_line
 
 _WIDTH = 500

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness.audit.calls import LoggedCall, Who, text, word
-from harness.cli.trace import short_place
 from harness.log_order import LogRecord
+from harness.paths import short_place
 from harness.visible import visible_line
 
 
