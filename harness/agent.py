@@ -5,28 +5,32 @@ INVARIANT: whatever ends a run, every call of the history has exactly one result
 
 from __future__ import annotations
 
+import json
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 from harness.action_log import ActionLog
-from harness.actions import JsonValue
+from harness.actions import Effects, JsonValue
 from harness.answers import ENDED_HERE, Answers, unusable
 from harness.approval import Approver
 from harness.asking import Asking
 from harness.compaction import due
 from harness.errors import CutReply, GateError, LogError, ModelError, ModelFault
 from harness.gate import Gate
+from harness.granting import Grant, Pattern
 from harness.history import History
 from harness.interrupt import Interrupt
 from harness.limits import Limits, strictest
 from harness.log_order import LogRecord
-from harness.messages import FinishReason, Message, ModelResponse, RunResult, StopReason, Usage
+from harness.messages import FinishReason, Message, ModelResponse, RunResult, StopReason, ToolCall, ToolResult, Usage
 from harness.model import Model
 from harness.observers import Observers
+from harness.person_calls import run_by_person
 from harness.policy import Policy, PolicySource
 from harness.prices import Prices
 from harness.record import replace
+from harness.rules import Origin
 from harness.run import Run
 from harness.session import Session
 from harness.summarizing import summarize
@@ -63,6 +67,8 @@ class Agent:
         observers: Observers | None = None,
         interrupt: Interrupt | None = None,
         done_marker: str | None = None,
+        grants: Sequence[Grant] = (),
+        keep_grant: Callable[[Pattern], Origin | None] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take the parts.
@@ -71,22 +77,26 @@ class Agent:
         conversation the model takes: near that, the older part is summarized; None: only when the provider refuses.
         `about` is added to the log's first record. `on_text` hears the model's text at once and on the run's own time,
         `observers` hear everything on theirs. `done_marker`: a command that succeeds and prints this
-        as its first line ends the run.
+        as its first line ends the run. `grants` and `keep_grant`: see Gate.
 
         Raises ValueError if two tools share a name, or if there is a limit on the cost and no price.
         """
         self.model = model
         self.log = log
-        self.limits = strictest([policy.limits, limits or Limits()]).filled()
-        if self.limits.max_cost is not None and prices is None:
-            raise ValueError("a limit on the cost needs prices: what is not known cannot be kept below a limit")
-        # Here, so that no program can forget to hand a policy's limits to the tools.
-        limited = [tool.under(self.limits) if isinstance(tool, LimitedTool) else tool for tool in tools]
-        self.registry = ToolRegistry(limited, monotonic=monotonic)
-        self.gate = Gate(
-            policy=policy, approver=approver, log=log, confinement_of=self.registry.confinement, monotonic=monotonic
-        )
+        self._tools = tuple(tools)
+        self._own_limits = limits or Limits()
         self._prices = prices
+        self._monotonic = monotonic
+        self._take_limits(policy)
+        self.gate = Gate(
+            policy=policy,
+            approver=approver,
+            log=log,
+            confinement_of=self._confinement,
+            grants=grants,
+            keep_grant=keep_grant,
+            monotonic=monotonic,
+        )
         self._context_tokens = context_tokens
         self._system = system
         self._about = dict(about or {})
@@ -94,10 +104,22 @@ class Agent:
         self._observers = observers or Observers()
         self._interrupt = interrupt or Interrupt()
         self._done_marker = done_marker
-        self._monotonic = monotonic
         self._asking = Asking(model, log=log, interrupt=self._interrupt, on_text=self._tell_text, monotonic=monotonic)
         self._sessions: set[str] = set()
         log.observers.append(self._tell_record)
+
+    def _confinement(self, tool: str, effects: Effects) -> str:
+        return self.registry.confinement(tool, effects)  # of the registry as it is then: limits may have changed
+
+    def _take_limits(self, policy: Policy) -> None:
+        """Hold the run and the tools to the limits of `policy` and of whoever made the agent. Raises ValueError."""
+        limits = strictest([policy.limits, self._own_limits]).filled()
+        if limits.max_cost is not None and self._prices is None:
+            raise ValueError("a limit on the cost needs prices: what is not known cannot be kept below a limit")
+        self.limits = limits
+        # Here, so that no program can forget to hand a policy's limits to the tools.
+        limited = [tool.under(limits) if isinstance(tool, LimitedTool) else tool for tool in self._tools]
+        self.registry = ToolRegistry(limited, monotonic=self._monotonic)
 
     def start(self, *, carried: Sequence[Message] = (), origin: Mapping[str, JsonValue] | None = None) -> Session:
         """Begin a session and record it. Raises LogError, and ValueError, before anything is recorded, for no conversation.
@@ -109,7 +131,6 @@ class Agent:
             History(self._system).splice(0, 0, carried)
         identity = self.log.begin_session()
         self._sessions.add(identity)
-        sources: list[JsonValue] = [_source_fields(source) for source in self.gate.policy.sources]
         begun_from: dict[str, JsonValue] = {} if origin is None else {"origin": dict(origin)}
         self.log.append(
             "session_started",
@@ -120,14 +141,13 @@ class Agent:
                 "python": platform.python_version(),
                 "model": self.model.name,
                 "tools": [spec.name for spec in self.registry.specs],
-                "policy": self.gate.policy.name,
-                "policy_sha256": self.gate.policy.sha256,
-                "policy_files": sources,
+                **_policy_fields(self.gate.policy),
                 "confinement": self.registry.level,
                 "system": self._system,
             },
             sync=True,
         )
+        self.gate.record_kept()
         session = Session(self._system, identity)
         if carried:
             session.change(self.log, str((origin or {}).get("how") or "resumed"), 0, 0, carried)
@@ -161,6 +181,43 @@ class Agent:
         self.log.session = session.identity
         self.gate.end_open_calls(ENDED_HERE)  # of a run that a fault cut short: they are of the conversation as it was
         session.change(self.log, why, start, stop, messages)
+
+    def change_policy(self, session: Session, policy: Policy, why: str) -> None:
+        """Judge by `policy` from now on; recorded with its files. Grants stay, and lift no refusal by default.
+
+        `why` is a word for the log. Raises LogError, and ValueError for a limit on the cost where no price is known;
+        then nothing is changed.
+        """
+        self.log.session = session.identity
+        before, registry = self.limits, self.registry
+        self._take_limits(policy)
+        try:
+            self.gate.end_open_calls(ENDED_HERE)
+            self.log.append("policy_changed", {"why": why, **_policy_fields(policy)}, sync=True)
+        except LogError:
+            self.limits, self.registry = before, registry
+            raise
+        self.gate.change_policy(policy, self.log)
+
+    def change_model(self, session: Session, model: Model, about: Mapping[str, JsonValue]) -> None:
+        """Ask `model` from now on; recorded with what `about` says of it: api, server. Raises LogError."""
+        self.log.session = session.identity
+        self.log.append("model_changed", {"model": model.name, **about}, sync=True)
+        self.model = self._asking.model = model
+        session.last_usage = Usage()  # another model counts otherwise, and takes conversations of another length
+
+    def do(self, session: Session, tool: str, arguments: Mapping[str, JsonValue]) -> ToolResult:
+        """Run a call of the person's own, through the same gate and the same log; see person_calls.
+
+        Nothing of it enters the conversation. Raises GateError, LogError, and ValueError for a session that was ended.
+        """
+        if session.ended:
+            raise ValueError("the session was ended; start another one")
+        self.log.session = session.identity
+        call = ToolCall(id="person", name=tool, arguments=json.dumps(dict(arguments), ensure_ascii=False))
+        return run_by_person(
+            call, gate=self.gate, registry=self.registry, interrupt=self._interrupt, redactor=self.log.redactor
+        )
 
     def compact(self, session: Session) -> str:
         """Let the model summarize the older part of the conversation, whatever its length; the log keeps all of it.
@@ -332,6 +389,12 @@ class Agent:
     def _tell_record(self, record: LogRecord) -> None:
         if record["session"] in self._sessions:  # another agent may write to the same log
             self._observers.record(record)
+
+
+def _policy_fields(policy: Policy) -> dict[str, JsonValue]:
+    """Return what the log keeps of a policy that is in force from here on."""
+    sources: list[JsonValue] = [_source_fields(source) for source in policy.sources]
+    return {"policy": policy.name, "policy_sha256": policy.sha256, "policy_files": sources}
 
 
 def _source_fields(source: PolicySource) -> dict[str, JsonValue]:

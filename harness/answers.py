@@ -7,7 +7,7 @@ import json
 from harness.action_log import ActionLog
 from harness.actions import Action
 from harness.errors import GateError, ToolError
-from harness.gate import Gate, Permit, Proposal, Refusal
+from harness.gate import Gate, Proposal, Refusal
 from harness.interrupt import Interrupt
 from harness.messages import (
     FinishReason,
@@ -19,9 +19,9 @@ from harness.messages import (
     ToolResult,
 )
 from harness.rebuilding import UNKNOWN, edited_text
-from harness.record import replace
 from harness.rules import Decision
 from harness.run import Run
+from harness.running import run_permitted
 from harness.tool import ToolRegistry
 
 ENDED_HERE = "the run ended here."
@@ -142,7 +142,11 @@ class Answers:
             return self._refused(index, ruling) if ruling.wanted is None else self._run_edited(index, ruling)
         run.last_action = f"{action.tool}: {action.summary}"
         self._running = index
-        result = self._results[index] = self._run_permitted(ruling)
+        # Where the time ran out at the question, the yes that came late holds; the next call is stopped.
+        seconds = run.seconds_left or None
+        result = self._results[index] = run_permitted(
+            ruling, self._registry, self._interrupt, self._log.redactor, seconds=seconds
+        )
         self._gate.settle(ruling, result)
         if result.status is ResultStatus.INTERRUPTED:
             return run.stopped(StopReason.INTERRUPTED, f"interrupted during {run.last_action}")
@@ -159,25 +163,6 @@ class Answers:
         if stopped is not None and index not in self._results:
             self._results[index] = self._gate.skip(proposal, stopped.detail)  # the time was over
         return stopped
-
-    def _run_permitted(self, permit: Permit) -> ToolResult:
-        try:
-            with self._interrupt:
-                # Where the time ran out at the question, the yes that came late holds; the next call is stopped.
-                result = self._registry.run(permit, seconds=self._run.seconds_left or None)
-            return self._redacted(result)
-        except KeyboardInterrupt:
-            return ToolResult(
-                call_id=permit.action.call.id,
-                status=ResultStatus.INTERRUPTED,
-                content="Interrupted by the person; what it had begun may be done in part.",
-            )
-
-    def _redacted(self, result: ToolResult) -> ToolResult:
-        """Return the result as the model, the log and the terminal may have it."""
-        redact = self._log.redactor.redact
-        printed = None if result.printed is None else redact(result.printed)
-        return replace(result, content=redact(result.content), printed=printed)
 
     def _done(self, result: ToolResult) -> RunResult | None:
         """Return the end of the run where a command said that it is done: it succeeded, and its first line is the marker."""

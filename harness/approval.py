@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Protocol
 
 from harness.actions import Action
+from harness.granting import GrantScope, Pattern
 from harness.policy import Verdict
 from harness.record import Record
 
@@ -18,6 +19,8 @@ class Answer(Enum):
     NO = "no"
     STOP = "stop"
     """No, and the turn ends here: Ctrl-C at the question."""
+    HALT = "halt"
+    """No, and the run is halted, as by a hard block."""
     EDIT = "edit"
     """Not this call, but another in its place, with `arguments`: it is judged like every call."""
     NOBODY = "nobody"
@@ -34,6 +37,10 @@ class Approval(Record):
     """Why not, in the person's words; they reach the model."""
     arguments: str = ""
     """With EDIT: the arguments of the call as it is wanted, as JSON text."""
+    scope: GrantScope | None = None
+    """With YES: for how long `patterns` are granted besides; None: this once."""
+    patterns: tuple[Pattern, ...] = ()
+    """What is granted: all of what `Gate.offer` offers for the question, or all of what it offers as wider."""
 
 
 class Approver(Protocol):
@@ -59,7 +66,8 @@ class ScriptedAnswers:
     """An approver that gives prepared answers in order, and says no when they are used up: for demos and tests."""
 
     def __init__(self, answers: Iterable[str]) -> None:
-        """Take answers: `y`, `n`, `n: words for the model`, or `e: arguments`, as JSON, of the call that is wanted instead.
+        """Take answers: `y`, `n`, `n: words for the model`, `h` (halt), or `e: arguments`, as JSON, of the call that is wanted
+        instead.
 
         Raises ValueError for anything else.
         """
@@ -85,6 +93,8 @@ def _parse_answer(text: str) -> Approval:
         return Approval(answer=Answer.YES, by="script")
     if word.strip().lower() in ("n", "no"):
         return Approval(answer=Answer.NO, by="script", words=words.strip())
+    if word.strip().lower() in ("h", "halt"):
+        return Approval(answer=Answer.HALT, by="script", words=words.strip())
     if word.strip().lower() == "e" and words.strip():
         return Approval(answer=Answer.EDIT, by="script", arguments=words.strip())
-    raise ValueError(f"an answer is y, n, n: and words for the model, or e: and arguments; not {text!r}")
+    raise ValueError(f"an answer is y, n, n: and words for the model, h, or e: and arguments; not {text!r}")

@@ -32,7 +32,8 @@ class Asking:
         on_text: Callable[[str], None] = _ignore_text,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._model = model
+        self.model = model
+        """Who is asked; may be changed between requests."""
         self._log = log
         self._interrupt = interrupt
         self._on_text = on_text
@@ -75,7 +76,7 @@ class Asking:
 
         try:
             with self._interrupt:
-                response = self._model.complete(
+                response = self.model.complete(
                     messages, tools, on_text=on_text, on_retry=on_retry, seconds=run.seconds_left
                 )
         except ModelError as error:
@@ -95,7 +96,7 @@ class Asking:
     @property
     def _client(self) -> dict[str, JsonValue]:
         """What asks for the model, with its version, where the model says so."""
-        client = getattr(self._model, "client", "")
+        client = getattr(self.model, "client", "")
         return {"client": client} if isinstance(client, str) and client else {}
 
     def _tell_text(self, text: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, assert_never, final
 
 from harness.action_log import ActionLog
@@ -27,10 +27,11 @@ from harness.actions import (
 from harness.approval import Answer, Approval, Approver, deny_all
 from harness.built_in import is_entry_point
 from harness.errors import GateError, LogError
+from harness.granting import SESSION_GRANTS, Grant, GrantScope, Offer, Pattern, offer_for, with_grants
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy import FacetVerdict, Policy, Source, Verdict, evaluate
 from harness.record import Record, field_names, replace
-from harness.rules import Decision
+from harness.rules import Decision, Origin
 
 MAX_LOGGED_ARGUMENTS = 64_000
 """Characters of raw arguments kept in a record; of longer ones the digest, the length and the beginning are kept."""
@@ -122,7 +123,8 @@ def rule_on(
         case Decision.CONFIRM:
             permitted = approval is not None and approval.answer is Answer.YES
             nobody = approval is None or approval.answer is Answer.NOBODY
-            decision = unattended if nobody and unattended is Decision.BLOCK else Decision.DENY
+            halted = approval is not None and approval.answer is Answer.HALT
+            decision = Decision.BLOCK if halted or (nobody and unattended is Decision.BLOCK) else Decision.DENY
         case Decision.DENY | Decision.BLOCK:
             permitted = False
             decision = verdict.decision
@@ -158,7 +160,7 @@ def refusal_text(verdict: Verdict, approval: Approval | None, decision: Decision
     else:
         who = "the person" if approval.by == "person" else f"the {approval.by}"
         words = f': "{approval.words}"' if approval.words else ", without a reason."
-        text = f"Denied by {who}{words} Part: {part}."
+        text = f"{word} by {who}{words} Part: {part}."
     if decision is Decision.BLOCK:
         return f"{text} The run stops here."
     return f"{text} {NO_DETOUR}"
@@ -174,12 +176,20 @@ class Gate:
         approver: Approver,
         log: ActionLog,
         confinement_of: Callable[[str, Effects], str],
+        grants: Sequence[Grant] = (),
+        keep_grant: Callable[[Pattern], Origin | None] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the parts; `confinement_of` says what holds a call of the tool of that name to its effects."""
+        """Take the parts; `confinement_of` says what holds a call of the tool of that name to its effects.
+
+        `grants` are in force from the beginning. `keep_grant` keeps what is granted for the workspace, and returns where;
+        None where that cannot be: then it holds for the session.
+        """
         self._confinement_of = confinement_of
-        self.policy = policy.guarding(log.path)
-        self._policy_sha256 = policy.sha256
+        self._grants = list(grants)
+        self._granted = 0
+        self._keep_grant = keep_grant
+        self.change_policy(policy, log)
         self._approver = approver
         self._log = log
         self._monotonic = monotonic
@@ -189,15 +199,58 @@ class Gate:
         self._unseen: list[tuple[str, str]] = []
         """Changes of entry points that no person has seen: what was done, and the diff."""
 
-    def propose(self, call: ToolCall, *, turn: int = 0, step: int = 0, edited_from: Proposal | None = None) -> Proposal:
+    @property
+    def grants(self) -> tuple[Grant, ...]:
+        """What is granted and not revoked, the oldest first."""
+        return tuple(self._grants)
+
+    def change_policy(self, policy: Policy, log: ActionLog) -> None:
+        """Judge by `policy` from now on, grants included; whoever calls this has recorded it.
+
+        INVARIANT: changes of entry points that no person has seen stay unseen.
+        """
+        self._files = policy.guarding(log.path)
+        self._policy_sha256 = policy.sha256
+        self.policy = with_grants(self._files, self._grants)
+
+    def offer(self, action: Action, verdict: Verdict) -> Offer | str:
+        """Return what the person may grant at the question whether `action` may run; else why nothing."""
+        return offer_for(self.policy, action, verdict)
+
+    def record_kept(self) -> None:
+        """Record the grants that are in force as a session begins. Raises LogError."""
+        for grant in self._grants:
+            self._log_grant(grant, "kept")
+
+    def revoke(self, identity: str) -> Grant | None:
+        """End a grant, and return it; None where there is none of that name. Raises LogError."""
+        found = next((grant for grant in self._grants if grant.id == identity), None)
+        if found is not None:
+            self._log_grant(found, "revoked")
+            self._grants.remove(found)
+            self.policy = with_grants(self._files, self._grants)
+        return found
+
+    def propose(
+        self,
+        call: ToolCall,
+        *,
+        turn: int = 0,
+        step: int = 0,
+        edited_from: Proposal | None = None,
+        by_person: bool = False,
+    ) -> Proposal:
         """Record that the model asked for `call`, as its `step`th (from 1) of this turn. Raises LogError.
 
-        `edited_from` is the call in whose place whoever was asked about that wants this one.
+        `edited_from` is the call in whose place whoever was asked about that wants this one. `by_person`: it is the
+        person's own, and no part of the conversation.
         """
         self._proposed += 1
         proposal = Proposal(number=self._proposed, call=call, arguments_sha256=_sha256(call.arguments))
         self._open[proposal.number] = proposal
-        edited: dict[str, JsonValue] = {} if edited_from is None else {"edited_from": edited_from.number}
+        whose: dict[str, JsonValue] = {} if edited_from is None else {"edited_from": edited_from.number}
+        if by_person:
+            whose["by"] = "person"
         self._log.append(
             "call_proposed",
             {
@@ -208,7 +261,7 @@ class Gate:
                 "tool": call.name,
                 "arguments_sha256": proposal.arguments_sha256,
                 **self._logged_arguments(call.arguments),
-                **edited,
+                **whose,
             },
         )
         return proposal
@@ -222,19 +275,23 @@ class Gate:
         nobody = self._approver is deny_all and self.policy.unattended is Decision.BLOCK
         return decision is Decision.BLOCK or (decision is Decision.CONFIRM and nobody)
 
-    def authorize(self, proposal: Proposal, action: Action) -> Ruling:
+    def authorize(self, proposal: Proposal, action: Action, *, approver: Approver | None = None) -> Ruling:
         """Judge `action`, ask where the verdict says so, record it all, and rule.
 
-        A Permit is returned only when its intent is on disk. Raises GateError or LogError; then nothing may run.
+        `approver` answers in the place of the gate's own, for a call that is the person's own. A Permit is returned only
+        when its intent is on disk. Raises GateError or LogError; then nothing may run.
         """
         verdict = self._judge(action)
         self._log_decision(proposal, action, verdict)
-        approval = self._ask(proposal, action, verdict) if verdict.decision is Decision.CONFIRM else None
+        asked = verdict.decision is Decision.CONFIRM
+        approval = self._ask(proposal, action, verdict, approver or self._approver) if asked else None
         ruling = rule_on(proposal, action, verdict, approval, self.policy.unattended)
         match ruling:
             case Permit():
                 if verdict.notes:  # they were part of the question, and the answer was yes
                     self._unseen.clear()
+                if approval is not None and approval.scope is not None:
+                    self._grant(proposal, approval, approval.scope)
                 self._log_intent(proposal, action, verdict)
                 ruling.seal.armed = True
             case Refusal():
@@ -308,14 +365,14 @@ class Gate:
             return replace(verdict, notes=tuple(preview for _, preview in self._unseen))
         return verdict
 
-    def _ask(self, proposal: Proposal, action: Action, verdict: Verdict) -> Approval:
+    def _ask(self, proposal: Proposal, action: Action, verdict: Verdict, approver: Approver) -> Approval:
         self._log.append(
             "approval_asked",
             {"call": proposal.number, "shown_sha256": _sha256("\n".join((action.preview, *verdict.notes)))},
         )
         started = self._monotonic()
         try:
-            approval = self._approver(action, verdict)
+            approval = approver(action, verdict)
         except KeyboardInterrupt:
             approval = Approval(answer=Answer.STOP, by="person", words="interrupted at the question")
         except (GateError, LogError):
@@ -323,7 +380,10 @@ class Gate:
         except Exception as error:
             raise GateError(f"the approver failed: {error!r}") from error
         _check_approval(approval)
-        edited: dict[str, JsonValue] = {"edited_to": self._proposed + 1} if approval.answer is Answer.EDIT else {}
+        self._check_patterns(action, verdict, approval)
+        besides: dict[str, JsonValue] = {"edited_to": self._proposed + 1} if approval.answer is Answer.EDIT else {}
+        if approval.scope is not None:
+            besides["scope"] = approval.scope.value
         self._log.append(
             "approval_answered",
             {
@@ -332,10 +392,53 @@ class Gate:
                 "by": approval.by,
                 "words": approval.words,
                 "seconds": round(self._monotonic() - started, 3),
-                **edited,
+                **besides,
             },
         )
         return approval
+
+    def _check_patterns(self, action: Action, verdict: Verdict, approval: Approval) -> None:
+        """Raise GateError for a grant of something else than was offered: what is granted is what was shown."""
+        if approval.scope is None and not approval.patterns:
+            return
+        offer = self.offer(action, verdict)
+        granted = approval.answer is Answer.YES and approval.scope is not None and bool(approval.patterns)
+        if not granted or isinstance(offer, str) or approval.patterns not in (offer.patterns, offer.wider):
+            raise GateError("the approver granted what was not offered")
+
+    def _grant(self, proposal: Proposal, approval: Approval, scope: GrantScope) -> None:
+        """Record what is granted, and judge by it from now on."""
+        for pattern in approval.patterns:
+            kept = self._keep_grant(pattern) if scope is GrantScope.WORKSPACE and self._keep_grant else None
+            self._granted += 1
+            grant = Grant(
+                id=f"kept-{kept.line}" if kept else f"grant-{self._granted}",
+                scope=GrantScope.WORKSPACE if kept else GrantScope.SESSION,
+                pattern=pattern,
+                origin=kept or Origin(file=SESSION_GRANTS, line=proposal.number),
+            )
+            self._log_grant(grant, "added", proposal.number)
+            self._grants.append(grant)
+        self.policy = with_grants(self._files, self._grants)
+
+    def _log_grant(self, grant: Grant, change: str, call: int | None = None) -> None:
+        pattern = grant.pattern
+        fields: dict[str, JsonValue] = {"grant": grant.id, "change": change, "scope": grant.scope.value}
+        if call is not None:
+            fields["call"] = call
+        if pattern.argv:
+            fields["argv"] = list(pattern.argv)
+        if pattern.path:
+            fields |= {"path": pattern.path, "access": [access.value for access in pattern.access]}
+        fields |= {
+            "text": pattern.text,
+            "tools": list(pattern.tools),
+            "write": list(pattern.write),
+            "network": pattern.network,
+            "file": grant.origin.file,
+            "line": grant.origin.line,
+        }
+        self._log.append("grant", fields)
 
     def _log_decision(self, proposal: Proposal, action: Action, verdict: Verdict) -> None:
         deciding = verdict.deciding
@@ -416,7 +519,9 @@ def _check_approval(approval: object) -> None:
         raise GateError(f"the approver returned {type(approval).__name__}, not an Approval")
     answer: object = approval.answer
     texts = (approval.by, approval.words, approval.arguments)
-    if not (isinstance(answer, Answer) and all(isinstance(text, str) for text in texts)):
+    scope: object = approval.scope
+    known = isinstance(answer, Answer) and (scope is None or isinstance(scope, GrantScope))
+    if not (known and all(isinstance(text, str) for text in texts)):
         raise GateError(f"the approver returned no valid Approval: {approval!r}")
 
 

@@ -34,7 +34,7 @@ _WITH_A_TOOL = frozenset(("decision", "intent", "outcome"))
 class _Call:
     """How far a call has come, and what the records so far say of it."""
 
-    __slots__ = ("arguments", "decision", "effects", "number", "permitted", "step", "tool")
+    __slots__ = ("arguments", "decision", "effects", "number", "permitted", "scope", "step", "tool")
 
     def __init__(self, number: str) -> None:
         self.number = number
@@ -44,15 +44,17 @@ class _Call:
         self.decision: JsonValue = None
         self.effects: JsonValue = None
         self.permitted = False
+        self.scope: JsonValue = None
 
 
 class _Session:
-    """An open session: its policy, its calls, and how many there were of what."""
+    """An open session: its policy, its grants, its calls, and how many there were of what."""
 
-    __slots__ = ("calls", "counts", "ended", "policy", "wanted")
+    __slots__ = ("calls", "counts", "ended", "grants", "policy", "wanted")
 
     def __init__(self, policy: JsonValue) -> None:
         self.policy = policy
+        self.grants: set[str] = set()
         self.calls: dict[str, _Call] = {}
         self.ended: set[str] = set()
         self.counts: dict[str, int] = {}
@@ -89,6 +91,10 @@ class Ledger:
         if kind == "session_ended":
             self._sessions[name] = None
             return self._close(name, session, record)
+        if kind == "policy_changed":
+            session.policy = record.get("policy_sha256")
+        if kind == "grant":
+            return _enter_grant(session, record)
         if kind not in _BEFORE:
             return ""
         return _enter_call(session, kind, str(record.get("call")), record)
@@ -136,6 +142,25 @@ class Ledger:
         return tuple(name for name, session in self._sessions.items() if session is not None)
 
 
+def _enter_grant(session: _Session, record: LogRecord) -> str:
+    """Take in what was granted or revoked; return what is wrong with it, or nothing."""
+    name, change = str(record.get("grant")), record.get("change")
+    if change == "revoked":
+        if name not in session.grants:
+            return f"revokes {name}, which is not in force"
+        session.grants.discard(name)
+        return ""
+    if name in session.grants:
+        return f"grants {name}, which is in force already"
+    session.grants.add(name)
+    if change == "kept":
+        return ""
+    call = session.calls.get(str(record.get("call")))
+    if call is None or call.step != "approval_answered" or not call.permitted or call.scope is None:
+        return f"adds {name}, and no yes before it says so"
+    return ""
+
+
 def _enter_call(session: _Session, kind: str, number: str, record: LogRecord) -> str:
     call = session.calls.get(number) or _Call(number)
     step = "outcome" if number in session.ended else call.step
@@ -154,7 +179,7 @@ def _enter_call(session: _Session, kind: str, number: str, record: LogRecord) ->
             session.count(f"decision_{call.decision}")
         case "approval_answered":
             answer = record.get("answer")
-            call.permitted = answer == "yes"
+            call.permitted, call.scope = answer == "yes", record.get("scope")
             session.count(f"answer_{answer}")
             if answer == "edit":
                 session.wanted[str(record.get("edited_to"))] = record.get("call")
@@ -174,10 +199,8 @@ def _breach(session: _Session, kind: str, call: _Call, record: LogRecord) -> str
     match kind:
         case "call_proposed" if session.wanted.pop(call.number, None) != record.get("edited_from"):
             return f"proposes call {call.number} in the place of a call in whose place nobody wanted it"
-        case "decision" if record.get("decision") != "none" and not record.get("facet_count"):
-            return f"decides on call {call.number}, and on no part of it"
         case "decision":
-            return _other_digest(session, call, record, judged=record.get("decision") != "none")
+            return _wrong_decision(session, call, record)
         case "approval_asked" if call.decision != "confirm":
             return f"asks about call {call.number}, whose decision was {call.decision}"
         case "intent" if not call.permitted:
@@ -190,6 +213,16 @@ def _breach(session: _Session, kind: str, call: _Call, record: LogRecord) -> str
             return _wrong_end(call, record.get("status"))
         case _:
             return ""
+
+
+def _wrong_decision(session: _Session, call: _Call, record: LogRecord) -> str:
+    judged = record.get("decision") != "none"
+    if judged and not record.get("facet_count"):
+        return f"decides on call {call.number}, and on no part of it"
+    by_grant = record.get("layer") == "session" and record.get("decision") == "auto"
+    if by_grant and str(record.get("rule")) not in session.grants:
+        return f"lets call {call.number} run by {str(record.get('rule'))[:100]}, which nobody granted"
+    return _other_digest(session, call, record, judged=judged)
 
 
 def _other_digest(session: _Session, call: _Call, record: LogRecord, *, judged: bool) -> str:

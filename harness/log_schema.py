@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
 VERSION = 1
-"""`v` of every record. A field that is added, renamed or given another meaning makes a new version."""
+"""`v` of every record. Kinds, and fields that may be missing, are added; what is renamed, removed or given another meaning
+makes a new version."""
 
 MAX_RECORD_BYTES = 64 * 1024 * 1024
 """Of a record's line, without its newline: none is written that is longer, and none is read into memory."""
@@ -85,6 +86,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "arguments_sha256": "digest",
         "arguments_characters?": "count",
         "edited_from?": "count",
+        "by?": "one of person",
     },
     "decision": {
         "call": "count",
@@ -108,11 +110,27 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
     "approval_asked": {"call": "count", "shown_sha256": "digest"},
     "approval_answered": {
         "call": "count",
-        "answer": "one of yes no stop nobody edit",
+        "answer": "one of yes no stop halt nobody edit",
         "by": "text",
         "words": "text",
         "seconds": "number",
         "edited_to?": "count",
+        "scope?": "one of session workspace",
+    },
+    "grant": {
+        "grant": "text",
+        "change": "one of added kept revoked",
+        "scope": "one of session workspace",
+        "call?": "count",
+        "text": "text",
+        "tools": "list of text",
+        "argv?": "list of text",
+        "path?": "text",
+        "access?": "list of text",
+        "write": "list of text",
+        "network": "flag",
+        "file": "text",
+        "line": "count",
     },
     "intent": {
         "call": "count",
@@ -140,6 +158,13 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "before_sha256?": "digest|null",
         "after_sha256?": "digest|null",
     },
+    "policy_changed": {
+        "why": "text",
+        "policy": "text",
+        "policy_sha256": "digest",
+        "policy_files": "list of policy_file",
+    },
+    "model_changed": {"model": "text", "api?": "text", "server?": "text"},
     "history_changed": {"why": "text", "start": "count", "stop": "count", "messages": "list of message"},
     "restored": {
         "of_session": "text",

@@ -246,6 +246,10 @@ def _by_rules(
     floor = _managed_floor(policy, tool)
     if autos and floor is not None and not any(rule.layer is Layer.MANAGED for rule in autos):
         return _by_default(policy, tool, facet, unlifted=autos)
+    if autos and all(rule.layer is Layer.SESSION for rule in autos):  # grants lift a question, no refusal by default
+        default = _by_default(policy, tool, facet, unlifted=autos)
+        if default.decision > Decision.CONFIRM:
+            return default
     if autos:
         return _by_auto_rules(facet, autos, suspended)
     if isinstance(facet, Command) and (verdict := _by_model(policy, facet, floor)) is not None:

@@ -93,6 +93,8 @@ class _Rebuilding:
         self._reply: _Reply | None = None
         self._unknown: list[ToolCall] = []
         self._cut: set[int] = set()
+        self._by_person: set[int] = set()
+        """Calls that are no part of the conversation."""
         self._marks: set[str] = set()
 
     def take(self, record: LogRecord) -> None:
@@ -124,6 +126,10 @@ class _Rebuilding:
 
     def _take_call(self, record: LogRecord) -> None:
         number, reply = record.get("call"), self._reply
+        if isinstance(number, int) and record.get("by") == "person":
+            self._by_person.add(number)
+        if number in self._by_person:
+            return
         if not isinstance(number, int) or reply is None:
             raise ValueError(f"record {record.get('seq')} is of a call that no reply made")
         known = reply.calls.keys() | reply.places.keys()

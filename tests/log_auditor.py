@@ -36,7 +36,7 @@ class Call:
     def is_unknown(self) -> bool:
         return self.ran and not self.of["outcome"]
 
-    def breaches(self, started: Record, *, whole: bool) -> Iterator[str]:
+    def breaches(self, session: Session, *, whole: bool) -> Iterator[str]:
         """Yield what the records of this call alone show; `whole`: its session has ended."""
         for kind, records in self.of.items():
             if len(records) > 1:
@@ -55,7 +55,10 @@ class Call:
             text = proposed["arguments"].encode("utf-8", "surrogatepass")
             if hashlib.sha256(text).hexdigest() != proposed["arguments_sha256"]:
                 yield "was proposed with other arguments than its digest says"
-        yield from self._digests(started, proposed, decision, intent)
+        yield from self._digests(session, proposed, decision, intent)
+        if decision is not None and decision["decision"] == "auto" and decision["layer"] == "session":
+            if decision["rule"] not in session.granted_at(decision["seq"]):
+                yield f"runs by {decision['rule']}, which was not granted then"
         yield from self._asking(decision)
         if intent is not None and not self._permitted(decision, intent):
             yield "ran without a decision before it that permits it"
@@ -63,7 +66,7 @@ class Call:
             yield from self._end(decision, intent, outcome)
 
     def _digests(
-        self, started: Record, proposed: Record, decision: Record | None, intent: Record | None
+        self, session: Session, proposed: Record, decision: Record | None, intent: Record | None
     ) -> Iterator[str]:
         for record in (decision, intent):
             if record is None:
@@ -72,7 +75,7 @@ class Call:
                 yield f"its {record['kind']} is about other arguments"
             if record["tool"] != proposed["tool"]:
                 yield f"its {record['kind']} is about another tool"
-            if record.get("decision") != "none" and record["policy_sha256"] != started["policy_sha256"]:
+            if record.get("decision") != "none" and record["policy_sha256"] != session.policy_at(record["seq"]):
                 yield f"its {record['kind']} is of another policy"
 
     def _asking(self, decision: Record | None) -> Iterator[str]:
@@ -120,6 +123,30 @@ class Session:
         self.ended: Record | None = None
         self.calls: dict[object, Call] = {}
         self.clock = started["mono_ns"]
+        self.policies: list[Record] = [started]
+        self.grants: list[Record] = []
+
+    def policy_at(self, seq: int) -> object:
+        """Return the digest of the policy that was in force when a record was written."""
+        return [record["policy_sha256"] for record in self.policies if record["seq"] < seq][-1]
+
+    def granted_at(self, seq: int) -> set[str]:
+        """Return the names of the grants that were in force when a record was written."""
+        in_force: set[str] = set()
+        for record in self.grants:
+            if record["seq"] < seq:
+                in_force = in_force - {record["grant"]} if record["change"] == "revoked" else in_force | {record["grant"]}
+        return in_force
+
+    def grant_breaches(self) -> Iterator[str]:
+        for grant in self.grants:
+            name, in_force = grant["grant"], self.granted_at(grant["seq"])
+            if (grant["change"] == "revoked") != (name in in_force):
+                yield f"{name} is {grant['change']} out of turn"
+            if grant["change"] == "added":
+                answered = self.calls[grant["call"]].one("approval_answered") if grant["call"] in self.calls else None
+                if answered is None or answered["answer"] != "yes" or "scope" not in answered:
+                    yield f"{name} was added, and nobody said so"
 
     def expected_counts(self) -> dict[str, int]:
         counts: Counter[str] = Counter()
@@ -131,8 +158,9 @@ class Session:
         return dict(counts)
 
     def breaches(self) -> Iterator[str]:
+        yield from self.grant_breaches()
         for call in self.calls.values():
-            yield from (f"call {call.name} {breach}" for breach in call.breaches(self.started, whole=bool(self.ended)))
+            yield from (f"call {call.name} {breach}" for breach in call.breaches(self, whole=bool(self.ended)))
             answered = call.one("approval_answered")
             edited_to = None if answered is None else answered.get("edited_to")
             if (answered is not None and answered["answer"] == "edit") != (edited_to is not None):
@@ -186,6 +214,10 @@ class Audit:
         session.clock = record["mono_ns"]
         if kind == "session_ended":
             session.ended = record
+        elif kind == "policy_changed":
+            session.policies.append(record)
+        elif kind == "grant":
+            session.grants.append(record)
         elif kind in OF_CALLS:
             call = session.calls.setdefault(record["call"], Call(record["call"]))
             call.of[kind].append(record)

@@ -388,6 +388,7 @@ def _verdict(decision: Decision) -> Verdict:
 
 _APPROVALS = (None, *(Approval(answer=answer, by="person") for answer in Answer))
 _NO_ONE = (None, Approval(answer=Answer.NOBODY, by="person"))
+_HALT = Approval(answer=Answer.HALT, by="person")
 
 
 @pytest.mark.parametrize("unattended", [Decision.DENY, Decision.BLOCK], ids=lambda word: f"unattended {word.word}")
@@ -411,7 +412,7 @@ def test_rule_on_is_total_and_permits_two_rows_only(
             decision
             if decision is not Decision.CONFIRM
             else Decision.BLOCK
-            if unattended is Decision.BLOCK and approval in _NO_ONE
+            if approval == _HALT or (unattended is Decision.BLOCK and approval in _NO_ONE)
             else Decision.DENY
         )
 

@@ -7,7 +7,7 @@ from math import ceil, isfinite
 from harness.actions import JsonValue
 
 DECISIONS = ("auto", "confirm", "deny", "block")
-ANSWERS = ("yes", "no", "stop", "edit", "nobody")
+ANSWERS = ("yes", "no", "stop", "halt", "edit", "nobody")
 STATUSES = ("ok", "failed", "timeout", "interrupted", "crashed", "invalid", "denied", "blocked", "not_run")
 
 _DIGITS = 1_000

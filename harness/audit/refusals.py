@@ -55,7 +55,7 @@ class Refusal(Record):
                 return Refuser.EDIT
             case "nobody":
                 return Refuser.NOBODY
-            case "no" | "stop":
+            case "no" | "stop" | "halt":
                 return _REFUSERS[call.answered_by]
             case _:
                 return Refuser.POLICY if call.decided in ("deny", "block") else Refuser.UNSAID

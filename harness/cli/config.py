@@ -41,7 +41,23 @@ VARIABLES = {
 """The environment variables of settings, by the setting's name."""
 NO_INSTRUCTIONS = "no_instructions"
 """The flag that switches the setting `instructions` off."""
+ASCII, SCREEN_READER = "ascii", "screen_reader"
+"""Flags that switch settings of the terminal on."""
 DEFAULT = "default"
+
+
+class TerminalSettings(Record):
+    """How the prompt looks and asks."""
+
+    dead_seconds: Setting[float]
+    """For how long keys do nothing after a question appeared."""
+    vi: Setting[bool]
+    """Whether lines are edited with the keys of vi."""
+    notify: Setting[str]
+    """How a person is told that a question waits: bell, osc9 or off."""
+    ascii: Setting[bool]
+    screen_reader: Setting[bool]
+    """Whether nothing that was written is written over."""
 
 
 class Settings(Record):
@@ -73,6 +89,7 @@ class Settings(Record):
     """The path of a system prompt's template; empty where none is named."""
     instructions: Setting[bool]
     """Whether AGENTS.md is read."""
+    terminal: TerminalSettings
     sign_key: Setting[str]
     """The path of the SSH key with which the heads of logs are signed; empty where they are not."""
 
@@ -106,7 +123,7 @@ class _Said(Record):
 
 def settings_from(arguments: Namespace, environment: Mapping[str, str], workspace: str) -> Settings:
     """Return the settings that hold in `workspace` (absolute, links followed). Raises UsageError."""
-    names = (*VARIABLES, "system", NO_INSTRUCTIONS)
+    names = (*VARIABLES, "system", NO_INSTRUCTIONS, ASCII, SCREEN_READER)
     flags = {name: str(value) for name in names if (value := getattr(arguments, name, None))}
     return resolve(flags, environment, load_config(config_path(environment), workspace))
 
@@ -208,6 +225,7 @@ class _Layers:
             prices=self.file.prices.get(model.value) or Setting[Prices | None](value=None, origin=DEFAULT),
             system=self.system(),
             instructions=self.instructions(),
+            terminal=self.terminal(),
             sign_key=self.sign_key(),
         )
 
@@ -262,6 +280,21 @@ class _Layers:
         if self.flags.get(NO_INSTRUCTIONS):
             return Setting(value=False, origin="flag --no-instructions")
         return self.written("instructions", bool, default=True)
+
+    def terminal(self) -> TerminalSettings:
+        return TerminalSettings(
+            dead_seconds=self.number("terminal.dead_seconds", 0.4),
+            vi=self.written("terminal.vi", bool, default=False),
+            notify=self.written("terminal.notify", str, default="bell"),
+            ascii=self.switched_on(ASCII),
+            screen_reader=self.switched_on(SCREEN_READER),
+        )
+
+    def switched_on(self, name: str) -> Setting[bool]:
+        """Return a switch of the terminal that a flag can turn on."""
+        if self.flags.get(name):
+            return Setting(value=True, origin=f"flag --{name.replace('_', '-')}")
+        return self.written(f"terminal.{name}", bool, default=False)
 
     def sign_key(self) -> Setting[str]:
         """Return the path of the key; `~/` is the home folder, and what is relative lies beside the file."""

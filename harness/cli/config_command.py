@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
-from harness.cli.config import Settings, config_path, settings_from
+from harness.cli.config import Settings, TerminalSettings, config_path, settings_from
 from harness.cli.config_values import Setting
 from harness.cli.exits import Exit
 from harness.cli.state import here
@@ -46,6 +46,9 @@ def _listed(settings: Settings) -> Iterator[tuple[str, str, Setting[JsonValue]]]
     for name in _PLAIN:
         setting: Setting[object] = getattr(settings, name)
         yield "", name, Setting(value=_shown(name, setting.value), origin=setting.origin)
+    for name in field_names(TerminalSettings):
+        of_terminal: Setting[JsonValue] = getattr(settings.terminal, name)
+        yield "terminal", name, of_terminal
     for name, number in settings.deadlines.items():
         yield "deadlines", name, number
     for name, whole in settings.bounds.items():

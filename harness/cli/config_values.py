@@ -136,7 +136,27 @@ TOP_CHECKS: Mapping[str, Check] = {
     "instructions": _switch,
     "sign_key": _text,
 }
+NOTICES = ("bell", "osc9", "off")
+"""How a person is told that a question waits: BEL, a notification of the terminal's (OSC 9), or not at all."""
+LEAST_DEAD_SECONDS, MOST_DEAD_SECONDS = 0.15, 10.0
+"""Of the time in which keys do nothing after a question appeared: what is typed out of habit comes within it."""
+
+
+def _dead_seconds(value: object) -> str:
+    problem = _number(MOST_DEAD_SECONDS)(value)
+    if problem or float(value) < LEAST_DEAD_SECONDS:  # type: ignore[arg-type]  # a number, by the line above
+        return f"must be a number from {LEAST_DEAD_SECONDS:g} to {MOST_DEAD_SECONDS:g}"
+    return ""
+
+
 TABLE_CHECKS: Mapping[str, Mapping[str, Check]] = {
+    "terminal": {
+        "dead_seconds": _dead_seconds,
+        "vi": _switch,
+        "notify": _one_of(NOTICES),
+        "ascii": _switch,
+        "screen_reader": _switch,
+    },
     "deadlines": dict.fromkeys(field_names(Deadlines), _number(1e6)),
     "bounds": dict.fromkeys(field_names(ReplyBounds), _whole(1, 10**12)),
 }

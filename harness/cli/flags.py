@@ -107,6 +107,7 @@ def parser_for(command: str, action: str) -> ArgumentParser:
             )
             parser.add_argument("--version", action="version", version=f"harness {__version__}")
             _session_flags(parser)
+            _terminal_flags(parser)
     return parser
 
 
@@ -116,6 +117,7 @@ def _demo_flags(parser: ArgumentParser) -> None:
     parser.add_argument("--answers", metavar="y,y,n", help="answers to the questions, in order")
     parser.add_argument("--list", action="store_true", help="name the scenarios")
     parser.add_argument("--keep", action="store_true", help="keep the scratch folder")
+    _terminal_flags(parser)
 
 
 def _config_flags(parser: ArgumentParser, action: str) -> None:
@@ -162,6 +164,11 @@ def _session_flags(parser: ArgumentParser) -> None:
     parser.add_argument("--max-seconds", type=_number, metavar="S", help="wall time")
     parser.add_argument("--max-tokens", type=_whole, metavar="N", help="tokens in and out")
     parser.add_argument("--max-cost", type=_number, metavar="DOLLARS", help="by the prices in the configuration")
+
+
+def _terminal_flags(parser: ArgumentParser) -> None:
+    parser.add_argument("--ascii", action="store_true", help="draw with ASCII alone")
+    parser.add_argument("--screen-reader", action="store_true", help="write over nothing that was written")
 
 
 def _model_flags(parser: ArgumentParser, *, optional_name: bool = False) -> None:
@@ -241,6 +248,7 @@ def _sessions_flags(parser: ArgumentParser, action: str) -> None:
         parser.add_argument("session", nargs="?", metavar="ID", help="how its name begins (else the newest one here)")
     parser.add_argument("prompt", nargs="?", help="the first thing to do; without it the prompt waits")
     _session_flags(parser)
+    _terminal_flags(parser)
 
 
 def _undo_flags(parser: ArgumentParser) -> None:

@@ -15,6 +15,7 @@ from harness.approval import Approver
 from harness.before_images import BeforeImages
 from harness.cli.config import Settings, settings_from
 from harness.cli.identity import who_and_where
+from harness.cli.kept_grants import KeptGrants
 from harness.cli.opened_log import opened_log
 from harness.cli.policies import assemble
 from harness.cli.prompting import system_prompt
@@ -130,8 +131,12 @@ def agent_of(
     about: Mapping[str, JsonValue],
     on_text: Callable[[str], None] | None = None,
     done_marker: str | None = None,
+    kept: KeptGrants | None = None,
 ) -> Agent:
-    """Return the agent of these parts. Raises ValueError as Agent does."""
+    """Return the agent of these parts. `kept` are the grants of its workspace, where a person is there to have given them.
+
+    Raises ValueError as Agent does.
+    """
     return Agent(
         model=parts.model,
         tools=parts.tools,
@@ -146,6 +151,8 @@ def agent_of(
         on_text=on_text,
         interrupt=parts.interrupt,
         done_marker=done_marker,
+        grants=kept.read().grants if kept else (),
+        keep_grant=kept.keep if kept else None,
     )
 
 

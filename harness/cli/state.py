@@ -100,11 +100,20 @@ class State(Record):
 
     def log_folder(self, workspace: str) -> str:
         """Return the folder of the logs of sessions in `workspace`."""
+        return os.path.join(self.sessions, self.name_of(workspace))
+
+    @property
+    def grants(self) -> str:
+        """The folder of what was granted for workspaces, one file each."""
+        return os.path.join(self.state, "grants")
+
+    def name_of(self, workspace: str) -> str:
+        """Return the name under which things of a workspace are kept: its own, and a digest of its path."""
         import hashlib
 
         slug = "".join(c if c.isalnum() or c in "-_" else "-" for c in os.path.basename(workspace))[:40] or "root"
         digest = hashlib.sha256(workspace.encode("utf-8", "surrogateescape")).hexdigest()[:8]
-        return os.path.join(self.sessions, f"{slug}-{digest}")
+        return f"{slug}-{digest}"
 
     def new_log_path(self, workspace: str) -> str:
         """Return the path of a new log for a session in `workspace`, its folder made (mode 0700).

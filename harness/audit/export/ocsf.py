@@ -170,7 +170,7 @@ def _policy(fields: Mapping[str, Cell]) -> Event:
     return found if "name" in found or "uid" in found else {}
 
 
-_ANSWERS = {"yes": "allowed", "no": "denied", "stop": "denied", "nobody": "denied", "edit": "denied"}
+_ANSWERS = {"yes": "allowed", "no": "denied", "stop": "denied", "halt": "denied", "nobody": "denied", "edit": "denied"}
 
 
 def _authorization(fields: Mapping[str, Cell], policy: Event) -> Event:

@@ -1,0 +1,136 @@
+"""Kept grants: what a person granted for a workspace, in a file of their own state folder; read strictly or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+from collections.abc import Iterator
+
+from harness.actions import Access, JsonValue
+from harness.granting import Grant, GrantScope, Pattern, pattern_problem
+from harness.record import Record
+from harness.rules import Origin
+
+MAX_BYTES = 1_000_000
+"""Of the file; what is longer was written by nobody."""
+_FIELDS = frozenset(("workspace", "tools", "argv", "path", "access", "write", "network"))
+
+
+class Kept(Record):
+    """What is kept of one workspace."""
+
+    grants: tuple[Grant, ...] = ()
+    problem: str = ""
+    """Why the file counts for nothing: then there are no grants."""
+
+
+class KeptGrants:
+    """The file of one workspace, one line a grant or the end of one; lines are only ever added, so that ids stay."""
+
+    def __init__(self, folder: str, name: str, workspace: str) -> None:
+        """Take the folder of all such files, the name of this one without its ending, and the workspace (links followed)."""
+        self.path = os.path.join(folder, f"{name}.jsonl")
+        self._workspace = workspace
+
+    def read(self) -> Kept:
+        """Return what is granted and not revoked. A file that is not wholly understood counts for nothing."""
+        try:
+            lines = self._lines()
+        except FileNotFoundError:
+            return Kept()
+        except (OSError, ValueError) as error:
+            return Kept(problem=f"{self.path}: {error}; no grant of it counts")
+        grants: dict[str, Grant] = {}
+        for number, line in enumerate(lines, start=1):
+            try:
+                self._take(grants, number, line)
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
+                return Kept(problem=f"{self.path}:{number}: not understood: {error}; no grant of it counts")
+        return Kept(grants=tuple(grants.values()))
+
+    def keep(self, pattern: Pattern) -> Origin | None:
+        """Add a grant, on disk when this returns; return where it stands, or None where it cannot be kept."""
+        fields: dict[str, JsonValue] = {
+            "workspace": self._workspace,
+            "tools": list(pattern.tools),
+            "argv": list(pattern.argv),
+            "path": pattern.path,
+            "access": [access.value for access in pattern.access],
+            "write": list(pattern.write),
+            "network": pattern.network,
+        }
+        try:
+            return Origin(file=self.path, line=self._append(fields))
+        except (OSError, ValueError):
+            return None
+
+    def revoke(self, identity: str) -> bool:
+        """Note the end of a grant; say whether that is on disk."""
+        try:
+            self._append({"workspace": self._workspace, "revoked": identity})
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def _lines(self) -> list[str]:
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
+                raise ValueError("not a regular file that its owner alone may write")
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES or (data and not data.endswith(b"\n")):
+            raise ValueError("too long, or its last line is torn")
+        return data.decode("utf-8").split("\n")[:-1]
+
+    def _take(self, grants: dict[str, Grant], number: int, line: str) -> None:
+        fields = json.loads(line)
+        if not isinstance(fields, dict) or fields.get("workspace") != self._workspace:
+            raise ValueError("it is of another workspace")
+        if fields.keys() == {"workspace", "revoked"}:
+            grants.pop(str(fields["revoked"]), None)
+            return
+        if fields.keys() != _FIELDS or type(fields["network"]) is not bool or type(fields["path"]) is not str:
+            raise ValueError("it has other fields than a grant")
+        pattern = Pattern(
+            tools=_texts(fields["tools"]),
+            argv=_texts(fields["argv"]),
+            path=fields["path"],
+            access=tuple(Access(word) for word in _texts(fields["access"])),
+            write=_texts(fields["write"]),
+            network=fields["network"],
+        )
+        if problem := pattern_problem(pattern):
+            raise ValueError(problem)
+        identity = f"kept-{number}"
+        origin = Origin(file=self.path, line=number)
+        grants[identity] = Grant(id=identity, scope=GrantScope.WORKSPACE, pattern=pattern, origin=origin)
+
+    def _append(self, fields: dict[str, JsonValue]) -> int:
+        """Add one line; return its number. Raises OSError, and ValueError for a file that would not be read."""
+        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(self.path, flags, 0o600)
+        with open(descriptor, "ab", buffering=0) as file:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            number = len(self._lines()) + 1
+            line = json.dumps(fields, sort_keys=True).encode() + b"\n"
+            if file.write(line) != len(line):
+                raise OSError("the disk is full")
+            os.fsync(descriptor)
+        return number
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise TypeError("a list of texts is wanted")
+    return tuple(_each_text(value))
+
+
+def _each_text(values: list[object]) -> Iterator[str]:
+    for value in values:
+        if not isinstance(value, str):
+            raise TypeError("a list of texts is wanted")
+        yield value

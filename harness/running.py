@@ -1,0 +1,34 @@
+"""Running: a permitted call, in the window in which a person may stop it; its result as the model and the log may have it."""
+
+from __future__ import annotations
+
+from harness.gate import Permit
+from harness.interrupt import Interrupt
+from harness.messages import ResultStatus, ToolResult
+from harness.record import replace
+from harness.redaction.redactor import Redactor
+from harness.tool import ToolRegistry
+
+
+def run_permitted(
+    permit: Permit, registry: ToolRegistry, interrupt: Interrupt, redactor: Redactor, *, seconds: float | None = None
+) -> ToolResult:
+    """Run the permitted action and return its result, redacted; one that was interrupted says so.
+
+    `seconds` is how long a call that can be ended may take at the most. Raises GateError for a permit that is not valid.
+    """
+    try:
+        with interrupt:
+            result = registry.run(permit, seconds=seconds)
+        return _redacted(result, redactor)
+    except KeyboardInterrupt:
+        return ToolResult(
+            call_id=permit.action.call.id,
+            status=ResultStatus.INTERRUPTED,
+            content="Interrupted by the person; what it had begun may be done in part.",
+        )
+
+
+def _redacted(result: ToolResult, redactor: Redactor) -> ToolResult:
+    printed = None if result.printed is None else redactor.redact(result.printed)
+    return replace(result, content=redactor.redact(result.content), printed=printed)
