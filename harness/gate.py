@@ -27,7 +27,7 @@ from harness.actions import (
 from harness.approval import Answer, Approval, Approver, deny_all
 from harness.built_in import is_entry_point
 from harness.errors import GateError, LogError
-from harness.granting import SESSION_GRANTS, Grant, GrantScope, Offer, Pattern, offer_for, with_grants
+from harness.granting import SESSION_GRANTS, Grant, GrantScope, Offer, Pattern, offer_for, pattern_fields, with_grants
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy import FacetVerdict, Policy, Source, Verdict, evaluate
 from harness.record import Record, field_names, replace
@@ -422,22 +422,17 @@ class Gate:
         self.policy = with_grants(self._files, self._grants)
 
     def _log_grant(self, grant: Grant, change: str, call: int | None = None) -> None:
-        pattern = grant.pattern
-        fields: dict[str, JsonValue] = {"grant": grant.id, "change": change, "scope": grant.scope.value}
-        if call is not None:
-            fields["call"] = call
-        if pattern.argv:
-            fields["argv"] = list(pattern.argv)
-        if pattern.path:
-            fields |= {"path": pattern.path, "access": [access.value for access in pattern.access]}
-        fields |= {
-            "text": pattern.text,
-            "tools": list(pattern.tools),
-            "write": list(pattern.write),
-            "network": pattern.network,
+        fields: dict[str, JsonValue] = {
+            "grant": grant.id,
+            "change": change,
+            "scope": grant.scope.value,
+            "text": grant.pattern.text,
+            **pattern_fields(grant.pattern),
             "file": grant.origin.file,
             "line": grant.origin.line,
         }
+        if call is not None:
+            fields["call"] = call
         self._log.append("grant", fields)
 
     def _log_decision(self, proposal: Proposal, action: Action, verdict: Verdict) -> None:

@@ -6,10 +6,10 @@ comes from a default and nothing else, and covers neither interpreters nor wrapp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
-from harness.actions import Access, Act, Action, Command, Effects, Facet, PathAccess, Place
+from harness.actions import Access, Act, Action, Command, Effects, Facet, JsonValue, PathAccess, Place
 from harness.auto_rules import rule_problem
 from harness.destroying import destroys
 from harness.matchers import ArgvPattern, PathPatterns
@@ -56,6 +56,40 @@ class Pattern(Record):
         if self.network:
             may.append("reach the network")
         return f"the command {shlex.join(self.argv)}" + (f" (it may {' and '.join(may)})" if may else "")
+
+
+def pattern_fields(pattern: Pattern) -> dict[str, JsonValue]:
+    """Return a pattern as logs and files hold it."""
+    return {
+        "tools": list(pattern.tools),
+        "argv": list(pattern.argv),
+        "path": pattern.path,
+        "access": [access.value for access in pattern.access],
+        "write": list(pattern.write),
+        "network": pattern.network,
+    }
+
+
+def pattern_from(fields: Mapping[str, JsonValue]) -> Pattern:
+    """Return the pattern that `fields` hold. Raises ValueError for what `pattern_fields` never returned."""
+    path, network = fields.get("path"), fields.get("network")
+    if not isinstance(path, str) or not isinstance(network, bool):
+        raise ValueError("a grant has a path, which is a text, and network, which is true or false")  # noqa: TRY004
+    return Pattern(
+        tools=_texts(fields.get("tools")),
+        argv=_texts(fields.get("argv")),
+        path=path,
+        access=tuple(Access(word) for word in _texts(fields.get("access"))),
+        write=_texts(fields.get("write")),
+        network=network,
+    )
+
+
+def _texts(value: JsonValue) -> tuple[str, ...]:
+    texts = [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    if not isinstance(value, list) or len(texts) != len(value):
+        raise ValueError("a list of texts is wanted")
+    return tuple(texts)
 
 
 class Grant(Record):

@@ -129,7 +129,7 @@ class _Reading:
             or schema_problem(record)
             or self.ledger.enter(record)
             or (_decision_problem(record) if record["kind"] == "decision" else "")
-            or (self.policies.problem(record) if record["kind"] == "session_started" else "")
+            or (self.policies.problem(record) if record["kind"] in ("session_started", "policy_changed") else "")
             or self._clock_problem(record)
         )
 
@@ -228,7 +228,7 @@ class _Policies:
         self.masked: dict[str, None] = {}
 
     def problem(self, record: LogRecord) -> str:
-        """Return what is wrong with the texts of policies in a session's first record, or nothing."""
+        """Return what is wrong with the texts of policies in a record that says which hold, or nothing."""
         files = record.get("policy_files")
         for file in files if isinstance(files, list) else ():
             text = file.get("text") if isinstance(file, dict) else None

@@ -18,6 +18,8 @@ from harness.actions import Action
 from harness.agent import Agent
 from harness.approval import Answer, Approval, Approver
 from harness.cli.kept_grants import KeptGrants
+from harness.cli.redeciding import redecided
+from harness.cli.state import State
 from harness.granting import GrantScope, Offer, Pattern
 from harness.log_check import verify
 from harness.log_order import LogRecord
@@ -172,7 +174,7 @@ def _never() -> object:
     ("spoil", "problem"),
     [
         (lambda text: text.replace('"mkdir"', '"bash"'), "runs whatever"),
-        (lambda text: text.replace('"network": true', '"network": 1'), "other fields"),
+        (lambda text: text.replace('"network": true', '"network": 1'), "true or false"),
         (lambda text: text.replace('"write"', '"wirte"'), "other fields"),
         (lambda text: text[:-1], "torn"),
         (lambda text: text + "x\n", "not understood"),
@@ -309,6 +311,27 @@ def test_another_policy_holds_from_where_the_log_says_so(tmp_path: Path) -> None
     assert str(told[2]["policy_files"]).count("turns = 3") == 1
     scene.agent.end(session)
     scene.close()
+
+
+def test_the_calls_of_such_a_log_are_judged_again_as_they_were(tmp_path: Path) -> None:
+    """Under the policies and the grants of the time: each as it was decided; without them it would not come out so."""
+    scene = Scene(
+        tmp_path, bash("mkdir a"), bash("mkdir a"), bash("mkdir a && mkdir b"), approver=granting(GrantScope.SESSION)
+    )
+    session = scene.agent.start()
+    scene.agent.run("go", session)
+    scene.agent.change_policy(session, held(b'version = 1\n[tools]\nbash = "block"\n'), "reloaded")
+    assert scene.agent.do(session, "bash", {"command": "mkdir a"}).status is ResultStatus.BLOCKED
+    scene.agent.change_policy(session, held(), "reloaded")
+    scene.agent.gate.revoke("grant-1")
+    assert scene.agent.do(session, "bash", {"command": "mkdir b"}).status is ResultStatus.OK
+    scene.agent.end(session)
+    scene.close()
+    decided = [str(record["decision"]) for record in scene.records("decision")]
+    assert decided == ["confirm", "auto", "confirm", "block", "auto"]
+    environment = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
+    found = redecided(scene.path, State.of(environment), environment)
+    assert (found.same, found.otherwise, found.unjudged) == (5, 0, 0), found.lines
 
 
 def test_another_model_is_asked_from_where_the_log_says_so(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ SEEN_BY_ITSELF: dict[str, tuple[Callable[[Lines], bytes], int, str]] = {
         2, "lacks the field text",
     ),
     "a field of another type": (lambda ls: joined(rechained([*ls[:1], edited(ls[1], text=7)])), 2, "text that is not a text"),
-    "a kind that is none": (lambda ls: joined(rechained([*ls[:1], edited(ls[1], kind="grant")])), 2, "unknown kind 'grant'"),
+    "a kind that is none": (lambda ls: joined(rechained([*ls[:1], edited(ls[1], kind="grunt")])), 2, "unknown kind 'grunt'"),
     "the clock goes back": (lambda ls: joined(rechained([*ls[:3], edited(ls[3], mono_ns=3)])), 4, "monotonic clock"),
 }  # fmt: skip
 

@@ -6,16 +6,16 @@ import fcntl
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Mapping
 
-from harness.actions import Access, JsonValue
-from harness.granting import Grant, GrantScope, Pattern, pattern_problem
+from harness.actions import JsonValue
+from harness.granting import Grant, GrantScope, Pattern, pattern_fields, pattern_from, pattern_problem
 from harness.record import Record
 from harness.rules import Origin
 
 MAX_BYTES = 1_000_000
 """Of the file; what is longer was written by nobody."""
-_FIELDS = frozenset(("workspace", "tools", "argv", "path", "access", "write", "network"))
+_NOTHING = Pattern(tools=())
 
 
 class Kept(Record):
@@ -46,21 +46,13 @@ class KeptGrants:
         for number, line in enumerate(lines, start=1):
             try:
                 self._take(grants, number, line)
-            except (ValueError, TypeError, KeyError, RecursionError) as error:
+            except (ValueError, RecursionError) as error:
                 return Kept(problem=f"{self.path}:{number}: not understood: {error}; no grant of it counts")
         return Kept(grants=tuple(grants.values()))
 
     def keep(self, pattern: Pattern) -> Origin | None:
         """Add a grant, on disk when this returns; return where it stands, or None where it cannot be kept."""
-        fields: dict[str, JsonValue] = {
-            "workspace": self._workspace,
-            "tools": list(pattern.tools),
-            "argv": list(pattern.argv),
-            "path": pattern.path,
-            "access": [access.value for access in pattern.access],
-            "write": list(pattern.write),
-            "network": pattern.network,
-        }
+        fields = {"workspace": self._workspace, **pattern_fields(pattern)}
         try:
             return Origin(file=self.path, line=self._append(fields))
         except (OSError, ValueError):
@@ -92,23 +84,16 @@ class KeptGrants:
         if fields.keys() == {"workspace", "revoked"}:
             grants.pop(str(fields["revoked"]), None)
             return
-        if fields.keys() != _FIELDS or type(fields["network"]) is not bool or type(fields["path"]) is not str:
+        if fields.keys() != {"workspace", *pattern_fields(_NOTHING)}:
             raise ValueError("it has other fields than a grant")
-        pattern = Pattern(
-            tools=_texts(fields["tools"]),
-            argv=_texts(fields["argv"]),
-            path=fields["path"],
-            access=tuple(Access(word) for word in _texts(fields["access"])),
-            write=_texts(fields["write"]),
-            network=fields["network"],
-        )
+        pattern = pattern_from(fields)
         if problem := pattern_problem(pattern):
             raise ValueError(problem)
         identity = f"kept-{number}"
         origin = Origin(file=self.path, line=number)
         grants[identity] = Grant(id=identity, scope=GrantScope.WORKSPACE, pattern=pattern, origin=origin)
 
-    def _append(self, fields: dict[str, JsonValue]) -> int:
+    def _append(self, fields: Mapping[str, JsonValue]) -> int:
         """Add one line; return its number. Raises OSError, and ValueError for a file that would not be read."""
         os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -116,21 +101,8 @@ class KeptGrants:
         with open(descriptor, "ab", buffering=0) as file:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             number = len(self._lines()) + 1
-            line = json.dumps(fields, sort_keys=True).encode() + b"\n"
+            line = json.dumps(dict(fields), sort_keys=True).encode() + b"\n"
             if file.write(line) != len(line):
                 raise OSError("the disk is full")
             os.fsync(descriptor)
         return number
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise TypeError("a list of texts is wanted")
-    return tuple(_each_text(value))
-
-
-def _each_text(values: list[object]) -> Iterator[str]:
-    for value in values:
-        if not isinstance(value, str):
-            raise TypeError("a list of texts is wanted")
-        yield value

@@ -51,12 +51,13 @@ class Redecided(Record):
 
 def redecided(path: str, state: State, environment: Mapping[str, str]) -> Redecided:
     """Judge every decided call of a log again. Raises LogError if it cannot be read, UsageError if the heads file cannot."""
-    policies: dict[str, Policy | str] = {}
+    policies: dict[tuple[str, str], Policy | str] = {}
 
     def policy_of(_log: str, session: LoggedSetting) -> Policy | str:
-        if session.name not in policies:
-            policies[session.name] = recorded_policy(session.started, state)
-        return policies[session.name]
+        key = (session.name, str(session.started.get("policy_sha256")))  # which may change within a session
+        if key not in policies:
+            policies[key] = recorded_policy(session.started, state)
+        return policies[key]
 
     same = otherwise = unjudged = 0
     lines: list[str] = []

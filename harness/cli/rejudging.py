@@ -15,6 +15,7 @@ from harness.cli.calls import CallReader, tool_use, workspace_at
 from harness.cli.state import State
 from harness.errors import ToolError
 from harness.exhaustive import assert_never
+from harness.granting import Grant, GrantScope, pattern_from, with_grants
 from harness.heads import HeadsFile
 from harness.log_findings import Findings, Soundness
 from harness.log_findings import judged as log_judged
@@ -23,11 +24,14 @@ from harness.policy import Policy, Verdict, evaluate
 from harness.policy_file import TOOL_NAMES
 from harness.record import Record, replace
 from harness.redaction.marks import is_redacted
+from harness.rules import Origin
 from harness.visible import visible_line
 from harness.workspace import Workspace
 
 _ENDED_SOMEHOW = ("interrupted", "crashed", "timeout")
 """Ends of a call that may have changed its file without saying so."""
+_OF_POLICY = ("policy", "policy_sha256", "policy_files")
+"""What a record says of a policy that holds from there on."""
 
 
 class OfBroken(Enum):
@@ -69,6 +73,22 @@ class LoggedSetting:
         self.actions: dict[str, Action] = {}
         self.unseen: dict[str, None] = {}
         """Changes of entry points that no person had seen, as the gate keeps them."""
+        self.grants: dict[str, Grant] = {}
+        """What was granted at the time, by id."""
+
+    def take_grant(self, record: LogRecord) -> None:
+        """Take in what was granted or revoked; what is no grant that the harness writes counts for nothing."""
+        name = str(record.get("grant"))
+        self.grants.pop(name, None)
+        if record.get("change") == "revoked":
+            return
+        try:
+            pattern, scope = pattern_from(record), GrantScope(str(record.get("scope")))
+        except ValueError:
+            return
+        line = record.get("line")
+        origin = Origin(file=str(record.get("file")), line=line if isinstance(line, int) else 0)
+        self.grants[name] = Grant(id=name, scope=scope, pattern=pattern, origin=origin)
 
 
 PolicyOf: TypeAlias = Callable[[str, LoggedSetting], Policy | str]
@@ -167,6 +187,10 @@ class Rejudging:
         match record["kind"]:
             case "call_proposed":
                 session.proposed[call] = record
+            case "policy_changed":
+                session.started = {**session.started, **{name: record.get(name) for name in _OF_POLICY}}
+            case "grant":
+                session.take_grant(record)
             case "decision" if record.get("decision") == "none":
                 self.undecided += 1
             case "decision":
@@ -195,6 +219,7 @@ class Rejudging:
         policy = self._policy_of(log, session)
         if isinstance(policy, str):
             return replace(judged, action=action, problem=policy)
+        policy = with_grants(policy, tuple(session.grants.values()))
         verdict = evaluate(policy, action, judged.unseen)
         return replace(judged, action=action, policy=policy, verdict=verdict)
 

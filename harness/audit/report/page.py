@@ -206,7 +206,7 @@ def policies(source: Source, show: Shown) -> Iterator[str]:
     yield '<h2 id="policies">Policies in force</h2>\n'
     seen: set[str] = set()
     texts: set[str] = set()
-    for _, record in source.records(("session_started",)):
+    for _, record in source.records(("session_started", "policy_changed")):
         if "policy_sha256" not in record or str(record["policy_sha256"]) in seen:
             continue
         seen.add(str(record["policy_sha256"]))
@@ -214,7 +214,8 @@ def policies(source: Source, show: Shown) -> Iterator[str]:
         used = sum(
             1 for one in show.figures.sessions.values() if one.policy_sha256 == str(record["policy_sha256"])[:300]
         )
-        yield f"in force in {_many(used, 'session')}</p>\n"
+        begun = f"in force at the beginning of {_many(used, 'session')}" if used else "in force within a session"
+        yield f"{begun}</p>\n"
         files = record.get("policy_files")
         for file in files if isinstance(files, list) else ():
             yield from _policy_file(file, texts, show)

@@ -41,6 +41,8 @@ def record_lines(record: LogRecord, *, full: bool) -> Iterator[Line]:
             yield from _block(body)
     if full and record["kind"] == "session_started":
         yield from _begun(record)
+    if full and record["kind"] == "policy_changed":
+        yield from _policy_files(record)
 
 
 def heading(call: LoggedCall) -> str:
@@ -123,13 +125,17 @@ def _begun(record: LogRecord) -> Iterator[Line]:
     more = {name: value for name, value in record.items() if name not in common}
     for name in sorted(more):
         yield Line(tone=Tone.QUIET, text=visible_line(json_text({name: more[name]})[1:-1], 5_000))
+    yield from _policy_files(record)
+    yield Line(tone=Tone.QUIET, text="system prompt:")
+    yield from _block(text(record, "system"))
+
+
+def _policy_files(record: LogRecord) -> Iterator[Line]:
     files = record.get("policy_files")
     for one in files if isinstance(files, list) else ():
         if isinstance(one, dict):
             about = "  ".join(word(one.get(name)) for name in ("layer", "path", "sha256"))
             yield Line(tone=Tone.QUIET, text=visible_line(f"policy file: {about}", 5_000))
-    yield Line(tone=Tone.QUIET, text="system prompt:")
-    yield from _block(text(record, "system"))
 
 
 def _block(body: str) -> Iterator[Line]:
@@ -161,6 +167,13 @@ def _told(record: LogRecord) -> tuple[str, str] | None:
             count = len(messages) if isinstance(messages, list) else 0
             where = f"{count} messages for those from {get('start')} to {get('stop')}"
             return f"~ the conversation was changed ({get('why')}): {where}", ""
+        case "policy_changed":
+            return f"~ policy {get('policy')} ({get('policy_sha256')[:16]}) holds from here on: {get('why')}", ""
+        case "model_changed":
+            return f"~ model {get('model')} is asked from here on", ""
+        case "grant":
+            where = f"[{get('file')}:{get('line')}]"
+            return f"~ {get('change')} {get('grant')} for the {get('scope')}: {get('text')}  {where}", ""
         case "recovered":
             kept = f"{get('torn_bytes')} torn bytes are kept in {get('kept_in')}"
             calls = record.get("open")
