@@ -1,4 +1,4 @@
-"""Granting: what a person can allow for a whole session, or from now on in a workspace; pure, keeps nothing itself.
+"""Granting: what a person can allow for a whole session, or from now on in a workspace; it keeps nothing itself.
 
 A grant is an auto rule of the layer SESSION for exactly the words, or the files, that were shown. It lifts a CONFIRM that
 comes from a default and nothing else, and covers neither interpreters nor wrappers.

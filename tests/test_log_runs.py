@@ -66,7 +66,7 @@ FAULTS: tuple[Callable[[], BaseException], ...] = (
     lambda: CutReply("The reply broke off."),
     KeyboardInterrupt,
 )
-WORDS = ("y", "y", "y", "n", "nobody", "stop", "edit", "edit", "raise", "raise", "interrupt", "garbage")
+WORDS = ("y", "y", "y", "n", "nobody", "stop", "halt", "edit", "edit", "raise", "raise", "interrupt", "garbage")
 
 
 FEW = st.sampled_from([0, 1, 1, 2, 3])
@@ -162,6 +162,8 @@ def approver_for(answers: list[Spoken]) -> Approver:
                 return Approval(answer=Answer.NOBODY, by="nobody")
             case "stop":
                 return Approval(answer=Answer.STOP, by="person")
+            case "halt":
+                return Approval(answer=Answer.HALT, by="person")
             case "edit":
                 return Approval(answer=Answer.EDIT, by="person", arguments=spoken.arguments)
             case "interrupt":

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, HelpFormatter, RawDescriptionHelpFormatter
+import argparse
+from argparse import ArgumentTypeError, HelpFormatter, RawDescriptionHelpFormatter
 
 from harness.cli.audit.flags import ACTIONS as AUDIT_ACTIONS
 from harness.cli.audit.flags import add_flags as add_audit_flags
 from harness.cli.audit.flags import add_log_flags
 from harness.version import __version__
+from harness.visible import visible
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 ACTIONS = {
     "policy": ("check", "explain", "test", "replay", "suggest", "trust"),
@@ -61,6 +67,14 @@ def actions_help(command: str) -> str:
 def _formatter(prog: str) -> HelpFormatter:
     # With a width of its own, since argparse would import shutil (2 ms) to ask the terminal, at every flag.
     return RawDescriptionHelpFormatter(prog, width=110)
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """A parser that says what is wrong with an argument without writing it to the terminal as it is."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say it, and exit with 2. Raises SystemExit."""
+        super().error(visible(message).replace("\n", "\n  "))
 
 
 def parser_for(command: str, action: str) -> ArgumentParser:

@@ -111,7 +111,9 @@ def _complain(text: str) -> None:
     from harness.visible import visible
 
     try:
-        sys.stderr.write(f"harness: {visible(text)}\n")
+        # Indented: a line end in a file's name must not begin a line that looks like one of ours.
+        told = visible(text).replace("\n", "\n  ")
+        sys.stderr.write(f"harness: {told}\n")
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
         pass  # nobody can be told; the exit code still says it

@@ -10,6 +10,7 @@ from harness.errors import PolicyError
 from harness.policy import Policy
 from harness.policy_file import combine, load_policy, nearest, tightening_only
 from harness.rules import Layer
+from harness.visible import visible_line
 
 SHIPPED = ("default", "ci", "readonly", "demo")
 
@@ -80,5 +81,5 @@ def describe(policy: Policy) -> str:
     parts = []
     for source in policy.sources:
         note = "" if source.trusted else ", not trusted: only what tightens counts"
-        parts.append(f"{source.layer.value} {source.path} ({source.sha256[:12]}{note})")
+        parts.append(f"{source.layer.value} {visible_line(source.path, 1_000)} ({source.sha256[:12]}{note})")
     return "; ".join(parts)

@@ -106,6 +106,11 @@ def _summary(result: RunResult, code: Exit, parts: Parts) -> dict[str, object]:
     }
 
 
+def _marked(text: str) -> str:
+    """Return the answer for a terminal, on which the trace is written too: no line of it can pass for one of ours."""
+    return "\n".join(f"  {line}" if line else "" for line in visible(text).split("\n"))
+
+
 class _Output:
     """Stdout, in one of three forms: the answer, one JSON object, or the log's records as they happen."""
 
@@ -123,7 +128,7 @@ class _Output:
         if self._form == "json":
             self._write(json.dumps(summary, indent=2))
         elif self._form == "text" and result.text:
-            self._write(visible(result.text) if sys.stdout.isatty() else result.text)
+            self._write(_marked(result.text) if sys.stdout.isatty() else result.text)
 
     def _write(self, text: str) -> None:
         if self.broken:

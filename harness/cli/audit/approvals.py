@@ -79,7 +79,7 @@ class Tally:
     def line(self) -> str:
         """Return the counts in words."""
         words = [f"{self.asked} asked: {self._answers.get('yes', 0)} yes", f"{self._answers.get('no', 0)} no"]
-        words += [f"{self._answers[one]} {one}" for one in ("stop", "edit", "other") if one in self._answers]
+        words += [f"{self._answers[one]} {one}" for one in ("stop", "halt", "edit", "other") if one in self._answers]
         words.append(f"{self._answers.get('nobody', 0)} nobody")
         if "" in self._answers:
             words.append(f"{self._answers['']} without an answer")

@@ -30,7 +30,8 @@ _NAME = 34
 """Characters of a rule's name: so wide that both tables fit a terminal."""
 _NOTES = (
     "parts: of calls, such as a command or a file; a call is counted where its decision was made",
-    "edit: another call in its place; nobody: none was there; unanswered: the log has no answer",
+    "stop: Ctrl-C, or a halt; edit: another call in its place; nobody: none was there",
+    "unanswered: the log has no answer",
     "<1s: a person's answers, of any kind, that came in under a second: hardly read",
     "wait, p90: seconds until a person answered: the median, and what 9 of 10 did not exceed",
     "often yes: a candidate for auto (see `harness policy suggest`); often no: one for deny",
@@ -112,7 +113,10 @@ def _rule_cells(row: Mapping[str, JsonValue], by: str) -> list[str]:
 
 def _question_cells(row: Mapping[str, JsonValue], by: str) -> list[str]:
     waits = [_seconds(row[name]) for name in ("wait_median", "wait_p90")]
-    return [by, *(_count(row[name]) for name in ("asked", *ANSWERS, "unanswered")), *waits, _count(row["quick"])]
+    stops = short_count(_whole(row["stop"]) + _whole(row["halt"]))
+    before, after = ("asked", "yes", "no"), ("edit", "nobody", "unanswered")
+    counts = [*(_count(row[name]) for name in before), stops, *(_count(row[name]) for name in after)]
+    return [by, *counts, *waits, _count(row["quick"])]
 
 
 def _tool_cells(row: Mapping[str, JsonValue]) -> list[str]:

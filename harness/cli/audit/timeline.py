@@ -144,6 +144,23 @@ def _block(body: str) -> Iterator[Line]:
         yield Line(tone=Tone.QUIET, text=f"| {visible(one.expandtabs())}")
 
 
+def _told_change(record: LogRecord) -> str:
+    """Return what is in force from a record on: another policy, another model, a grant."""
+    said = {
+        name: word(record.get(name))
+        for name in ("policy", "why", "model", "change", "grant", "scope", "text", "file", "line")
+    }
+    match record["kind"]:
+        case "policy_changed":
+            digest = word(record.get("policy_sha256"))[:16]
+            return f"policy {said['policy']} ({digest}) holds from here on: {said['why']}"
+        case "model_changed":
+            return f"model {said['model']} is asked from here on"
+        case _:
+            where = f"[{said['file']}:{said['line']}]"
+            return f"{said['change']} {said['grant']} for the {said['scope']}: {said['text']}  {where}"
+
+
 def _told(record: LogRecord) -> tuple[str, str] | None:
     """Return the line for what the trace of a running session leaves out: its beginning, and a text that may be long."""
     said = {name: word(value) for name, value in record.items()}
@@ -167,13 +184,8 @@ def _told(record: LogRecord) -> tuple[str, str] | None:
             count = len(messages) if isinstance(messages, list) else 0
             where = f"{count} messages for those from {get('start')} to {get('stop')}"
             return f"~ the conversation was changed ({get('why')}): {where}", ""
-        case "policy_changed":
-            return f"~ policy {get('policy')} ({get('policy_sha256')[:16]}) holds from here on: {get('why')}", ""
-        case "model_changed":
-            return f"~ model {get('model')} is asked from here on", ""
-        case "grant":
-            where = f"[{get('file')}:{get('line')}]"
-            return f"~ {get('change')} {get('grant')} for the {get('scope')}: {get('text')}  {where}", ""
+        case "policy_changed" | "model_changed" | "grant":
+            return f"~ {_told_change(record)}", ""
         case "recovered":
             kept = f"{get('torn_bytes')} torn bytes are kept in {get('kept_in')}"
             calls = record.get("open")
