@@ -44,17 +44,28 @@ class Beginnings:
             return len(text)
         if not held or held.isspace():
             return len(text)
-        places: list[int] = []
-        flat, end = "", 0
-        for found in re.finditer(LINE_END, held):
-            flat += held[end : found.start()]
-            places += range(end, found.start())
-            end = found.end()
-        flat += held[end:]
-        places += range(end, len(held))
+        # A beginning that reaches to the end lies in the last characters; of a long text these alone are made flat.
+        cut = max(0, len(held) - 4 * self._longest - 64)
+        flat, places = _flat(held[cut:])
+        if cut and len(flat) < self._longest + 8:  # little but line ends
+            cut, (flat, places) = 0, _flat(held)
         half = _HALF_A_LINE_END.search(flat)
         starts = [self.first_in(flat), self.first_in(flat[: half.start()]) if half else len(flat)]
         if half and starts[1] >= half.start():
             starts[1] = len(flat)
         start = min(starts)
-        return first + places[start] if start < len(flat) else len(text)
+        return first + cut + places[start] if start < len(flat) else len(text)
+
+
+def _flat(text: str) -> tuple[str, list[int]]:
+    """Return a text without its line ends, and where each of its characters stands."""
+    places: list[int] = []
+    pieces: list[str] = []
+    end = 0
+    for found in re.finditer(LINE_END, text):
+        pieces.append(text[end : found.start()])
+        places += range(end, found.start())
+        end = found.end()
+    pieces.append(text[end:])
+    places += range(end, len(text))
+    return "".join(pieces), places

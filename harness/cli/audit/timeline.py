@@ -34,6 +34,8 @@ def record_lines(record: LogRecord, *, full: bool) -> Iterator[Line]:
     event = event_line(record)
     if event is not None:
         yield event
+    elif change := _told_change(record):
+        yield Line(tone=Tone.WARNING, text=visible_line(change, _WIDTH))
     elif said := _told(record):
         title, body = said
         yield Line(tone=Tone.QUIET, text=visible_line(f"{title}{'' if full else body}", _WIDTH))
@@ -145,20 +147,22 @@ def _block(body: str) -> Iterator[Line]:
 
 
 def _told_change(record: LogRecord) -> str:
-    """Return what is in force from a record on: another policy, another model, a grant."""
-    said = {
-        name: word(record.get(name))
-        for name in ("policy", "why", "model", "change", "grant", "scope", "text", "file", "line")
-    }
+    """Return what is in force from a record on: another policy, another model, a grant; empty for any other record."""
+    said = {name: word(value) for name, value in record.items()}
+
+    def get(name: str) -> str:
+        return said.get(name, "")
+
     match record["kind"]:
         case "policy_changed":
-            digest = word(record.get("policy_sha256"))[:16]
-            return f"policy {said['policy']} ({digest}) holds from here on: {said['why']}"
+            return f"~ policy {get('policy')} ({get('policy_sha256')[:16]}) holds from here on: {get('why')}"
         case "model_changed":
-            return f"model {said['model']} is asked from here on"
+            return f"~ model {get('model')} is asked from here on"
+        case "grant":
+            where = f"[{get('file')}:{get('line')}]"
+            return f"~ {get('change')} {get('grant')} for the {get('scope')}: {get('text')}  {where}"
         case _:
-            where = f"[{said['file']}:{said['line']}]"
-            return f"{said['change']} {said['grant']} for the {said['scope']}: {said['text']}  {where}"
+            return ""
 
 
 def _told(record: LogRecord) -> tuple[str, str] | None:
@@ -184,8 +188,6 @@ def _told(record: LogRecord) -> tuple[str, str] | None:
             count = len(messages) if isinstance(messages, list) else 0
             where = f"{count} messages for those from {get('start')} to {get('stop')}"
             return f"~ the conversation was changed ({get('why')}): {where}", ""
-        case "policy_changed" | "model_changed" | "grant":
-            return f"~ {_told_change(record)}", ""
         case "recovered":
             kept = f"{get('torn_bytes')} torn bytes are kept in {get('kept_in')}"
             calls = record.get("open")
