@@ -199,11 +199,19 @@ class Agent:
             raise
         self.gate.change_policy(policy, self.log)
 
-    def change_model(self, session: Session, model: Model, about: Mapping[str, JsonValue]) -> None:
-        """Ask `model` from now on; recorded with what `about` says of it: api, server. Raises LogError."""
+    def change_model(
+        self, session: Session, model: Model, about: Mapping[str, JsonValue], prices: Prices | None = None
+    ) -> None:
+        """Ask `model` from now on, which has these `prices`; recorded with what `about` says of it: api, server.
+
+        Raises LogError, and ValueError if there is a limit on the cost and no price; then nothing is changed.
+        """
+        if self.limits.max_cost is not None and prices is None:
+            raise ValueError("a limit on the cost needs prices: what is not known cannot be kept below a limit")
         self.log.session = session.identity
         self.log.append("model_changed", {"model": model.name, **about}, sync=True)
         self.model = self._asking.model = model
+        self._prices = prices
         session.last_usage = Usage()  # another model counts otherwise, and takes conversations of another length
 
     def do(self, session: Session, tool: str, arguments: Mapping[str, JsonValue]) -> ToolResult:

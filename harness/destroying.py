@@ -61,6 +61,8 @@ _CODE = re.compile(
     re.IGNORECASE,
 )
 """In what is given to an interpreter or a database as text."""
+WINDOW = 200
+"""Words behind a name that are taken for its operands, where a text is only looked through."""
 _GLOB = frozenset("*?[")
 _PIECES = re.compile(r"[\s;&|()`'\"]+")
 
@@ -83,9 +85,9 @@ def _of_facet(action: Action, facet: Facet) -> Iterator[str]:
                 yield from _of_loose(words, known=False)
             yield from _of_code(facet.text)
         case PathAccess():
-            outside = facet.place in (Place.ABOVE, Place.OUTSIDE, Place.ROOT)
+            outside = facet.place in (Place.ABOVE, Place.OUTSIDE)
             if facet.access is Access.WRITE and facet.tree and outside and action.cwd:
-                yield "a whole folder that is not just the workspace's is written"
+                yield "a whole folder outside of the workspace is written"
         case Unconfined() | ToolUse():
             # A word that is asked for too often is typed unread: nothing is lost yet by running unconfined.
             return
@@ -103,11 +105,12 @@ def _of_command(command: Command) -> Iterator[str]:
 def _of_loose(words: Words, *, known: bool) -> Iterator[str]:
     """Try every word as the start of a command; with `known` False, a name alone is enough."""
     for index, word in enumerate(words):
-        yield from _at_start(words[index:])
+        rest = words[index : index + WINDOW]
+        yield from _at_start(rest)
         name = _name(word)
         if not known and name == "rm":
             yield "it names rm, and was not plainly understood"
-        if not known and name == "git" and _GIT_DOUBTS.intersection(words[index:]):
+        if not known and name == "git" and _GIT_DOUBTS.intersection(rest):
             yield "it names git with a word that destroys, and was not plainly understood"
 
 

@@ -288,7 +288,7 @@ class Gate:
         ruling = rule_on(proposal, action, verdict, approval, self.policy.unattended)
         match ruling:
             case Permit():
-                if verdict.notes:  # they were part of the question, and the answer was yes
+                if verdict.notes and approver is None:  # they were part of the question, and the answer was yes
                     self._unseen.clear()
                 if approval is not None and approval.scope is not None:
                     self._grant(proposal, approval, approval.scope)

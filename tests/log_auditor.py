@@ -56,9 +56,9 @@ class Call:
             if hashlib.sha256(text).hexdigest() != proposed["arguments_sha256"]:
                 yield "was proposed with other arguments than its digest says"
         yield from self._digests(session, proposed, decision, intent)
-        if decision is not None and decision["decision"] == "auto" and decision["layer"] == "session":
-            if decision["rule"] not in session.granted_at(decision["seq"]):
-                yield f"runs by {decision['rule']}, which was not granted then"
+        by_grant = decision is not None and decision["decision"] == "auto" and decision["layer"] == "session"
+        if by_grant and decision is not None and decision["rule"] not in session.granted_at(decision["seq"]):
+            yield f"runs by {decision['rule']}, which was not granted then"
         yield from self._asking(decision)
         if intent is not None and not self._permitted(decision, intent):
             yield "ran without a decision before it that permits it"
@@ -135,7 +135,9 @@ class Session:
         in_force: set[str] = set()
         for record in self.grants:
             if record["seq"] < seq:
-                in_force = in_force - {record["grant"]} if record["change"] == "revoked" else in_force | {record["grant"]}
+                in_force = (
+                    in_force - {record["grant"]} if record["change"] == "revoked" else in_force | {record["grant"]}
+                )
         return in_force
 
     def grant_breaches(self) -> Iterator[str]:

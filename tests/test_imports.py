@@ -26,7 +26,8 @@ LAYERS = {
     "record": "",
     "messages": "record",
     "errors": "messages",
-    "visible": "",
+    "look_alikes": "",
+    "visible": "look_alikes",
     "paths": "",
     "toml_lines": "",
     "interrupt": "",
@@ -193,7 +194,8 @@ HARMLESS = frozenset(
     "itertools json math posixpath re struct tomllib types typing unicodedata weakref".split()
 )
 PURE = (
-    "actions", "approval", "auto_rules", "built_in", "errors", "grants", "interrupt", "limits", "log_order", "matchers",
+    "actions", "approval", "auto_rules", "built_in", "destroying", "destroying_git", "errors", "grants", "interrupt", "limits",
+    "log_order", "matchers",
     "messages", "lint", "model",
     "models.addresses", "models.assembly", "models.chat_body", "models.chat_calls", "models.chat_echo", "models.chat_finish",
     "models.chat_reply", "models.deadline", "models.endpoint", "models.events", "models.failures", "models.lessons",
@@ -202,7 +204,7 @@ PURE = (
     "models.scripted_responses",
     "models.unread_calls", "models.wire_ids", "models.wire_json",
     "log_schema", "paths", "policy", "record", "rule_examples", "rules", "toml_lines",
-    "compaction", "history", "message_records", "rebuilding", "visible",
+    "compaction", "history", "message_records", "rebuilding", "visible", "look_alikes",
     "redaction.beginnings", "redaction.checks", "redaction.forms", "redaction.keys", "redaction.known", "redaction.marks",
     "redaction.shapes",
     "sandbox.attempts", "sandbox.capabilities", "sandbox.system_calls", "sandbox.walls", "undo",
@@ -212,16 +214,21 @@ PURE = (
 THIRD_PARTY = {
     "duckdb": ("cli.audit.sql", "cli.audit.sql_stats"),
     "openai": ("models.openai_client",),
-    "pathspec": ("matchers",),
-    "prompt_toolkit": ("cli.approvals", "cli.repl"),
-    "rich": ("cli.rich_console",),
+    "pathspec": ("cli.terminal.file_names", "matchers"),
+    "prompt_toolkit": (
+        *(f"cli.terminal.{name}" for name in "completion history input_line line_display line_keys".split()),
+    ),
+    "rich": (),
 }
 # Slow to import (10 to 500 ms): never at the top of a module that is on the way of a light command.
 HEAVY = frozenset(("argparse", "difflib", "duckdb", "openai", "pathspec", "prompt_toolkit", "rich", "subprocess"))
 HEAVY_AT_THE_TOP = {
     "cli.flags": "argparse",
-    "cli.repl": "argparse prompt_toolkit",
-    "cli.rich_console": "rich",
+    **dict.fromkeys(("cli.repl", "cli.repl_start"), "argparse"),
+    **{
+        f"cli.terminal.{name}": "prompt_toolkit"
+        for name in "completion history input_line line_display line_keys".split()
+    },
     **dict.fromkeys(
         ("cli.audit", "cli.demo", "cli.policy", "cli.prompting", "cli.run", "cli.setup", "cli.undo"), "argparse"
     ),
@@ -555,7 +562,7 @@ def test_light_uses_load_neither_openai_nor_rich_nor_prompt_toolkit(code: str, t
 
 def test_the_heavy_packages_are_noticed_when_they_are_loaded(tmp_path: object) -> None:
     """The test above would see them: this one loads one on purpose."""
-    assert _loaded("import harness.cli.rich_console", tmp_path) == {"rich"}
+    assert _loaded("import prompt_toolkit", tmp_path) == {"prompt_toolkit"}
 
 
 def test_the_public_names_are_sorted_and_each_can_be_had() -> None:

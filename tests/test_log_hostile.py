@@ -386,7 +386,8 @@ def _steps(chance: random.Random, *, spoil: float) -> list[Step]:
         for kind, more in calls:
             of_tool = {"tool": tool} if "tool" in RECORDS[kind] else {}
             kinds.append((kind, {**more, **of_tool, "call": number}))
-    kinds += [(kind, {}) for kind in RECORDS if kind not in dict(calls) and not kind.startswith("session_")]
+    others = (kind for kind in RECORDS if kind not in dict(calls) and not kind.startswith("session_"))
+    kinds += [(kind, {"change": "kept"} if kind == "grant" else {}) for kind in others]
     kinds.append(("session_ended", {}))
     for kind, more in kinds:
         fields: dict[str, Any] = filled(kind, more)

@@ -13,19 +13,21 @@ from harness.action_log import ActionLog
 from harness.actions import Action, Effects
 from harness.agent import Agent
 from harness.approval import Approval, Approver, ScriptedAnswers, deny_all
-from harness.cli.approvals import show_question, terminal_approver, terminal_is_there
-from harness.cli.console import wants_colour
+from harness.cli.config import TerminalSettings, settings_from
 from harness.cli.exits import Exit, exit_code
 from harness.cli.identity import who_and_where
+from harness.cli.look import look_of
 from harness.cli.opened_log import opened_log
 from harness.cli.policies import shipped_policy_path
 from harness.cli.provider import secrets_of
 from harness.cli.redacting import redactor_for
-from harness.cli.rich_console import RichConsole
 from harness.cli.scenarios import SCENARIOS, Scenario
 from harness.cli.setup import close_log, tools_in
 from harness.cli.signals import Signals
 from harness.cli.state import State
+from harness.cli.streams import terminal_is_there
+from harness.cli.terminal.approver import show_question, terminal_approver
+from harness.cli.terminal.screen import Screen
 from harness.cli.trace import Tone
 from harness.errors import UsageError
 from harness.interrupt import Interrupt
@@ -57,7 +59,7 @@ def demo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         for name, content in scenario.files.items():
             with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
                 file.write(content)
-        return _play(scenario, folder, answers, environment, keep=arguments.keep)
+        return _play(scenario, folder, answers, environment, arguments)
     finally:
         if not arguments.keep:
             shutil.rmtree(folder, ignore_errors=True)
@@ -73,32 +75,38 @@ def _answers(text: str | None) -> ScriptedAnswers | None:
 
 
 def _play(
-    scenario: Scenario, folder: str, answers: ScriptedAnswers | None, environment: Mapping[str, str], *, keep: bool
+    scenario: Scenario,
+    folder: str,
+    answers: ScriptedAnswers | None,
+    environment: Mapping[str, str],
+    arguments: Namespace,
 ) -> int:
     state = State.of(environment)
     redactor = redactor_for(state, environment, secrets_of(environment), unless=(folder, environment.get("HOME", "")))
-    console = RichConsole(sys.stdout, colour=wants_colour(sys.stdout, environment), redactor=redactor)
+    terminal = settings_from(arguments, environment, folder).terminal
+    look = look_of(sys.stdout, environment, ascii_only=terminal.ascii.value, screen_reader=terminal.screen_reader.value)
+    screen = Screen(sys.stdout, look, redactor=redactor)
     interrupt = Interrupt()
     signals = Signals(interrupt)
     workspace = Workspace(folder, environment.get("HOME"), outputs=state.new_outputs())
-    tools = tools_in(workspace, state, environment, interrupt)
+    tools = tools_in(workspace, state, environment, interrupt, screen.live)
     policy = load_policy(shipped_policy_path("demo"), layer=Layer.SHIPPED).guarding(*state.guarded)
     log = opened_log(state, redactor, path=None, workspace=workspace.root)
-    log.observers.append(console.record)
+    log.observers.append(screen.record)
     player = Player(scenario.script)
-    console.line(f"harness demo {scenario.name}: {scenario.title}")
-    console.line(
+    screen.line(f"harness demo {scenario.name}: {scenario.title}")
+    screen.line(
         "SCRIPTED: no model is asked. The replies are canned; the gate, the tools and the log are real.", Tone.WARNING
     )
-    console.line(f"workspace: {folder}", Tone.QUIET)
-    console.line(f"\n> {scenario.prompt}")
+    screen.line(f"workspace: {folder}", Tone.QUIET)
+    screen.line(f"\n> {scenario.prompt}")
     signals.install()
     with ScriptServer(player) as server:
         agent = Agent(
             model=OpenAIChat("scripted", Endpoint(base_url=server.base_url, api_key="no-key-needed")),
             tools=tools,
             policy=policy,
-            approver=_approver(console, answers, interrupt, ToolRegistry(tools).confinement),
+            approver=_approver(screen, answers, interrupt, ToolRegistry(tools).confinement, environment, terminal),
             log=log,
             about={
                 "mode": "demo",
@@ -107,15 +115,15 @@ def _play(
                 **who_and_where(),
                 "workspace": folder,
             },
-            on_text=console.text,
+            on_text=screen.text,
             interrupt=interrupt,
         )
         result = agent.run(scenario.prompt)
     close_log(state, log)
-    console.end_text()
+    screen.end_text()
     played = player.finished and result.stop is StopReason.COMPLETED
-    _tell_end(console, result, log, folder if keep else None)
-    if console.broken:
+    _tell_end(screen, result, log, folder if arguments.keep else None)
+    if screen.broken:
         return Exit.BROKEN_PIPE
     if result.stop is StopReason.COMPLETED and not played:
         return Exit.NO_ANSWER
@@ -123,37 +131,41 @@ def _play(
 
 
 def _approver(
-    console: RichConsole,
+    screen: Screen,
     answers: ScriptedAnswers | None,
     interrupt: Interrupt,
     confinement: Callable[[str, Effects], str],
+    environment: Mapping[str, str],
+    terminal: TerminalSettings,
 ) -> Approver:
     if answers is not None:
-        return _shown(console, answers, confinement)
+        return _shown(screen, answers, confinement)
     if not terminal_is_there():
-        console.line("no terminal: every question is answered no (--answers y,y,n prepares answers)", Tone.WARNING)
+        screen.line("no terminal: every question is answered no (--answers y,y,n prepares answers)", Tone.WARNING)
         return deny_all
-    return terminal_approver(console, interrupt, confinement)
+    return terminal_approver(
+        screen, interrupt, confinement, environment=environment, dead_seconds=terminal.dead_seconds.value
+    )
 
 
-def _shown(console: RichConsole, answers: ScriptedAnswers, confinement: Callable[[str, Effects], str]) -> Approver:
+def _shown(screen: Screen, answers: ScriptedAnswers, confinement: Callable[[str, Effects], str]) -> Approver:
     """Return `answers` as an approver that shows each question like the terminal's does."""
 
     def approver(action: Action, verdict: Verdict) -> Approval:
-        show_question(console, action, verdict, confinement(action.tool, verdict.effects))
+        show_question(screen, action, verdict, confinement(action.tool, verdict.effects))
         approval = answers(action, verdict)
-        console.line(f"allow? {approval.answer.value} {approval.words}  (prepared by --answers)", Tone.QUIET)
+        screen.line(f"allow? {approval.answer.value} {approval.words}  (prepared by --answers)", Tone.QUIET)
         return approval
 
     return approver
 
 
-def _tell_end(console: RichConsole, result: RunResult, log: ActionLog, kept: str | None) -> None:
+def _tell_end(screen: Screen, result: RunResult, log: ActionLog, kept: str | None) -> None:
     if result.stop is not StopReason.COMPLETED:
-        console.line(visible_line(f"{result.stop.value.replace('_', ' ').upper()}: {result.detail}", 2_000), Tone.BAD)
-    console.line("")
-    console.line(f"Everything is in the action log: {log.path}", Tone.QUIET)
-    console.line(f"  harness audit show {log.path}", Tone.QUIET)
-    console.line(f"  harness audit verify {log.path}", Tone.QUIET)
+        screen.line(visible_line(f"{result.stop.value.replace('_', ' ').upper()}: {result.detail}", 2_000), Tone.BAD)
+    screen.line("")
+    screen.line(f"Everything is in the action log: {log.path}", Tone.QUIET)
+    screen.line(f"  harness audit show {log.path}", Tone.QUIET)
+    screen.line(f"  harness audit verify {log.path}", Tone.QUIET)
     if kept is not None:
-        console.line(f"The project was kept: {kept}", Tone.QUIET)
+        screen.line(f"The project was kept: {kept}", Tone.QUIET)

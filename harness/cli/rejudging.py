@@ -197,7 +197,8 @@ class Rejudging:
                 session.decided[call] = record
                 return self._judge(log, session, record)
             case "approval_answered" if record.get("answer") == "yes" and _suspended(session.decided[call]):
-                session.unseen.clear()  # the change was part of the question
+                if session.proposed[call].get("by") != "person":  # else nothing was shown
+                    session.unseen.clear()  # the change was part of the question
             case "outcome" if call in session.decided and session.decided[call].get("decision") == "auto":
                 if any(is_entry_point(path) for path in _changed(record, session.actions.get(call))):
                     session.unseen[str(session.decided[call].get("summary"))] = None

@@ -9,7 +9,6 @@ from itertools import islice, takewhile
 from harness.actions import JsonValue
 from harness.cli.logged_sessions import (
     LoggedSession,
-    VerifiedSession,
     chosen_session,
     logged_sessions,
     outlines,
@@ -90,7 +89,7 @@ def carried_from(state: State, found: LoggedSession, how: str, *, turn: int | No
     if is_in_use(found.path):
         raise UsageError(f"session {found.session} is still running, or another is in its log; end that first")
     verified = verified_session(found, state)
-    records = verified.records if turn is None else _until_turn(verified, found, turn)
+    records = verified.records if turn is None else until_turn(verified.records, turn)
     try:
         held = rebuilt(records)
     except ValueError as error:
@@ -118,17 +117,17 @@ def refuse_its_log(carried: Carried, log: str | None) -> None:
         raise UsageError("--log names the log of the session to go on from, which is never changed; name another file")
 
 
-def _until_turn(verified: VerifiedSession, found: LoggedSession, turn: int) -> Sequence[LogRecord]:
-    """Return the records up to the end of a turn: until the person said, undid or cleared something next."""
-    starts = [index for index, one in enumerate(verified.records) if one["kind"] == "user_message"]
+def until_turn(records: Sequence[LogRecord], turn: int) -> Sequence[LogRecord]:
+    """Return the records of a session up to the end of a turn (0: before the first): until the person said, undid or cleared
+    something next. Raises UsageError if there is no such turn.
+    """
+    starts = [index for index, one in enumerate(records) if one["kind"] == "user_message"]
     if turn > len(starts):
         turns = "1 turn" if len(starts) == 1 else f"{len(starts)} turns"
-        raise UsageError(f"--turn: session {found.session} has only {turns}")
+        raise UsageError(f"there is no turn {turn}: the session has only {turns}")
     begin = starts[turn - 1] + 1 if turn else 0
-    rest = takewhile(
-        lambda one: not (_ends_turn(one) and (turn or one["kind"] == "user_message")), verified.records[begin:]
-    )
-    return (*verified.records[:begin], *rest)
+    rest = takewhile(lambda one: not (_ends_turn(one) and (turn or one["kind"] == "user_message")), records[begin:])
+    return (*records[:begin], *rest)
 
 
 def _ends_turn(record: LogRecord) -> bool:

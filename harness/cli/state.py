@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from harness.errors import LogError, PolicyError, UsageError
 from harness.record import Record
+from harness.visible import visible_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ MANAGED_POLICY = "/etc/harness/policy.toml"
 OUTPUT_SECONDS = 7 * 24 * 3600
 """How long the full output of commands is kept."""
 HEADS_NAME = "heads.jsonl"
+_DECLINED = "declined"
+"""How a line of the trust file begins that trusts nothing."""
 PROJECT_POLICY = os.path.join(".harness", "policy.toml")
 
 
@@ -95,7 +98,7 @@ class State(Record):
 
     @property
     def trust(self) -> str:
-        """The file that lists the digests of project policies that the user trusts."""
+        """The file that lists the digests of project policies that the user trusts, and of those that they declined."""
         return os.path.join(self.state, "trusted_policies")
 
     def log_folder(self, workspace: str) -> str:
@@ -173,13 +176,27 @@ class State(Record):
         """Say whether the user trusted a project policy with exactly this content."""
         return any(line.split()[:1] == [sha256] for line in _lines(self.trust))
 
+    def is_declined(self, sha256: str) -> bool:
+        """Say whether the user was asked about a project policy with exactly this content, and did not say yes."""
+        return any(line.split()[:2] == [_DECLINED, sha256] for line in _lines(self.trust))
+
     def trust_policy(self, sha256: str, path: str) -> None:
-        """Note that the user trusts this content. Raises PolicyError if it cannot be written."""
+        """Note that the user trusts this content; it counts above that they declined. Raises PolicyError if it cannot be
+        written."""
+        self._note_trust(sha256, path)
+
+    def decline_policy(self, sha256: str, path: str) -> None:
+        """Note that the user was asked about this content, and need not be again. Raises PolicyError as `trust_policy`."""
+        self._note_trust(_DECLINED, sha256, path)
+
+    def _note_trust(self, *words: str) -> None:
+        # INVARIANT: one line each time. A line end in the name of a folder must not begin a line of its own.
+        line = visible_line(" ".join(words), 5_000)
         try:
             _make_private(self.state)
             descriptor = os.open(self.trust, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
-                file.write(f"{sha256} {path}\n")
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.write(f"{line}\n")
         except OSError as error:
             raise PolicyError(f"the trust file cannot be written: {self.trust}: {error.strerror}") from None
 

@@ -30,3 +30,8 @@ def use_utf8() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+
+
+def terminal_is_there() -> bool:
+    """Say whether a person can be asked: stdin and stdout are terminals, whatever any library thinks of colours."""
+    return all(stream is not None and os.isatty(stream.fileno()) for stream in (sys.stdin, sys.stdout))

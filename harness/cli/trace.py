@@ -99,7 +99,8 @@ def how_decided(decision: LogRecord, answered: LogRecord) -> str:
     if answered:
         words = f': "{word(answered.get("words"))}"' if answered.get("words") else ""
         answer, by, seconds = (word(answered.get(name)) for name in ("answer", "by", "seconds"))
-        return f"[asked: {answer} by {by}, {seconds} s{words}]"
+        scope = f" for the {word(answered.get('scope'))}" if answered.get("scope") else ""
+        return f"[asked: {answer}{scope} by {by}, {seconds} s{words}]"
     return f"[{word(decision.get('decision'))}: {short_place(word(decision.get('by')))}]"
 
 

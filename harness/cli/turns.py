@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from harness.action_log import read_log
-from harness.actions import Action, Effects, ToolUse
 from harness.agent import Agent
-from harness.approval import Answer, Approver
+from harness.approval import Approver
 from harness.before_images import BeforeImages
+from harness.cli.commands.consent import is_wanted
 from harness.cli.console import Console
 from harness.cli.logged_sessions import undone_calls
 from harness.cli.setup import Parts
@@ -18,10 +18,8 @@ from harness.cli.trace import Tone
 from harness.cli.undo import EFFECTS, Ended, put_back, undo_line, unless_forged
 from harness.compaction import split_summary, without_turn
 from harness.log_order import LogRecord
-from harness.messages import Role, ToolCall
-from harness.policy import FacetVerdict, Source, Verdict
+from harness.messages import Role
 from harness.restoring import Outcome, Rehearsal, restore, unwind
-from harness.rules import Decision
 from harness.session import Session
 from harness.undo import Step, plan
 
@@ -37,6 +35,11 @@ class Turns:
         self.origin = origin
         self._calls: list[list[int]] = []
 
+    def begin_session(self, origin: str) -> None:
+        """Forget every turn: a session begins that goes on from the one named `origin`."""
+        self.origin = origin
+        self._calls.clear()
+
     def begin(self, session: Session) -> None:
         """Note that the person is about to say something; it is part of the turn before where that got no answer."""
         last = session.messages[-1]
@@ -45,9 +48,9 @@ class Turns:
             self._calls.append([])
 
     def record(self, record: LogRecord) -> None:
-        """Note a call of the turn that goes on; an observer of the log."""
-        number = record.get("call")
-        if record["kind"] == "call_proposed" and isinstance(number, int) and self._calls:
+        """Note a call of the turn that goes on, not one of the person's own; an observer of the log."""
+        number, whose = record.get("call"), record.get("by")
+        if record["kind"] == "call_proposed" and isinstance(number, int) and self._calls and whose is None:
             self._calls[-1].append(number)
 
     def forget(self) -> None:
@@ -114,25 +117,14 @@ class _Files:
 
     def _is_wanted(self, foreseen: list[Ended], approver: Approver) -> bool:
         """Ask as about a call: shown first, keys that were pressed before thrown away, y or n."""
-        lines = self._lines(foreseen)
-        use = ToolUse(tool=UNDO_TOOL)
-        action = Action(
-            call=ToolCall(id="", name=UNDO_TOOL, arguments=""),
+        return is_wanted(
+            approver,
             tool=UNDO_TOOL,
-            arguments={},
-            facets=(use,),
             summary="put files back",
-            preview="\n".join(lines),
-            request=None,
+            preview="\n".join(self._lines(foreseen)),
+            why="the turn is forgotten; its changes of files can be put back as well",
+            by="/undo",
         )
-        why = "the turn is forgotten; its changes of files can be put back as well"
-        asked = FacetVerdict(facet=use, decision=Decision.CONFIRM, source=Source.BUILT_IN, reason=why, by="/undo")
-        effects = Effects(read=None, write=None, network=False, unasked=False)
-        try:
-            approval = approver(action, Verdict(decision=Decision.CONFIRM, facets=(asked,), effects=effects))
-        except KeyboardInterrupt:
-            return False
-        return approval.answer is Answer.YES
 
     def _lines(self, foreseen: list[Ended]) -> Iterator[str]:
         return (undo_line(one, self._parts.workspace.root, dry_run=True).text for one in foreseen)

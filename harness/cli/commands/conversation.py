@@ -1,0 +1,157 @@
+"""Conversation: what the commands of the prompt act on; it holds the parts, and asks and shows nothing by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from harness.actions import JsonValue
+from harness.agent import Agent
+from harness.approval import Approver
+from harness.cli.kept_grants import KeptGrants
+from harness.cli.setup import Parts
+from harness.cli.terminal.screen import Screen
+from harness.cli.trace import Tone
+from harness.cli.turns import Turns
+from harness.log_order import LogRecord
+from harness.messages import RunResult, Usage
+from harness.policy import Policy
+from harness.prices import Prices
+from harness.record import Record
+from harness.session import Session
+from harness.visible import visible_line
+
+MAX_ATTACHED = 16_000
+"""Characters of what is told to the model with the person's next message; of more, the newest is left out, and said."""
+
+
+class Spent(Record):
+    """What one turn took."""
+
+    model: str
+    requests: int
+    usage: Usage
+    cost: float | None
+    """In dollars; None where it is not known."""
+
+
+class Conversation:
+    """One conversation at the prompt, with everything that a command may need."""
+
+    def __init__(
+        self,
+        *,
+        parts: Parts,
+        screen: Screen,
+        approver: Approver,
+        agent: Agent,
+        session: Session,
+        turns: Turns,
+        about: Mapping[str, JsonValue],
+        kept: KeptGrants,
+        policy_named: str | None = None,
+    ) -> None:
+        """Take the parts; `policy_named` is what --policy says."""
+        self.parts = parts
+        self.screen = screen
+        self.approver = approver
+        self.agent = agent
+        self.session = session
+        self.turns = turns
+        self.about = about
+        self.kept = kept
+        self.policy_named = policy_named
+        self.held: Policy | None = None
+        """In plan mode, the policy that holds again when it is left."""
+        self.spent: list[Spent] = []
+        self.prompt = ""
+        """What is to be said to the model next, in the person's place and with their consent."""
+        self.leaving = False
+        self.decision: LogRecord | None = None
+        """The last one that was recorded."""
+        self.answer: LogRecord | None = None
+        """The person's answer to it, if it was asked about."""
+        self._attached: list[str] = []
+
+    @property
+    def plans(self) -> bool:
+        """Whether plan mode is on."""
+        return self.held is not None
+
+    @property
+    def width(self) -> int:
+        """The columns of the terminal."""
+        return self.screen.width
+
+    def say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        """Show text that may hold anything, line by line as it is."""
+        self.screen.line(text, tone)
+
+    def say_line(self, text: str, tone: Tone = Tone.PLAIN, *, most: int = 2_000) -> None:
+        """Show text that may hold anything on one line."""
+        self.screen.line(visible_line(text, most), tone)
+
+    @property
+    def prices(self) -> Prices | None:
+        """What the model's tokens cost; None where nobody said."""
+        return self.parts.prices
+
+    def cost_of(self, usage: Usage) -> float | None:
+        """Return what `usage` of the model cost in dollars, or None where that is not known."""
+        return None if self.prices is None else self.prices.cost(usage)
+
+    @property
+    def cost(self) -> float | None:
+        """What the session has cost in dollars; None where that is not known of all of it."""
+        usage = self.session.usage
+        others = usage.input_tokens - sum(one.usage.input_tokens for one in self.spent)
+        models = {one.model for one in self.spent} | {self.agent.model.name}
+        if len(models) == 1:
+            return self.cost_of(usage)
+        known = [one.cost for one in self.spent if one.cost is not None]
+        return sum(known) if len(known) == len(self.spent) and not others else None
+
+    def record(self, record: LogRecord) -> None:
+        """Keep what /why tells of; an observer of the log."""
+        self.turns.record(record)
+        match record["kind"]:
+            case "decision" if record.get("decision") != "none":
+                self.decision, self.answer = record, None
+            case "approval_answered":
+                self.answer = record
+            case _:
+                pass
+
+    def begin(self, session: Session, origin: str) -> None:
+        """Go on with `session`, which continues the one named `origin`."""
+        self.session = session
+        self.turns.begin_session(origin)
+        self.spent.clear()
+        self.decision = self.answer = None
+
+    def count(self, result: RunResult) -> None:
+        """Keep what a turn took."""
+        self.spent.append(
+            Spent(
+                model=self.agent.model.name,
+                requests=result.turns,
+                usage=result.usage,
+                cost=self.cost_of(result.usage),
+            )
+        )
+
+    def attach(self, text: str) -> bool:
+        """Keep `text` for the person's next message; return whether it was kept: there is only so much room."""
+        if sum(map(len, self._attached)) + len(text) > MAX_ATTACHED:
+            return False
+        self._attached.append(text)
+        return True
+
+    @property
+    def attached(self) -> Sequence[str]:
+        """What the model is told with the person's next message."""
+        return tuple(self._attached)
+
+    def with_attached(self, line: str) -> str:
+        """Return the person's message with what is to be told, which is forgotten."""
+        attached, self._attached = self._attached, []
+        return "\n\n".join((*attached, line))

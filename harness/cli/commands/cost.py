@@ -1,0 +1,95 @@
+"""/cost and /context: what the session took, and how long the conversation is; what is not known is said to be unknown."""
+
+from __future__ import annotations
+
+from harness.cli.commands.conversation import Conversation, Spent
+from harness.cli.trace import Tone
+from harness.compaction import characters
+from harness.messages import Message, Role, Usage
+from harness.visible import visible_line
+
+MAX_TURNS = 50
+"""Turns that are listed; of more, the newest."""
+BIGGEST = 5
+CHARACTERS_A_TOKEN = 4
+"""A rough guess for English and code; other texts have two to three."""
+
+
+def cost(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
+    """Say what each turn and the session took."""
+    spent, usage = conversation.spent, conversation.session.usage
+    if len(spent) > MAX_TURNS:
+        conversation.say(f"  ... {len(spent) - MAX_TURNS} earlier turns", Tone.QUIET)
+    for number, one in list(enumerate(spent, 1))[-MAX_TURNS:]:
+        conversation.say_line(f"  turn {number}: {_told(one.usage, one.cost)}  {_requests(one)}  {one.model}")
+    total: Usage = sum((one.usage for one in spent), Usage())
+    if total != usage:
+        others = Usage(
+            input_tokens=usage.input_tokens - total.input_tokens,
+            output_tokens=usage.output_tokens - total.output_tokens,
+            cached_tokens=usage.cached_tokens - total.cached_tokens,
+            unreported=usage.unreported - total.unreported,
+        )
+        conversation.say_line(f"  other requests, such as summaries: {_told(others, conversation.cost_of(others))}")
+    conversation.say_line(f"session: {_told(usage, conversation.cost)}")
+    if conversation.prices is None:
+        name = conversation.agent.model.name
+        conversation.say_line(
+            f"the price of {name} is not configured: [prices] in the configuration says it", Tone.QUIET
+        )
+
+
+def _requests(one: Spent) -> str:
+    return "1 request" if one.requests == 1 else f"{one.requests} requests"
+
+
+def _told(usage: Usage, dollars: float | None) -> str:
+    cached = f" ({usage.cached_tokens:,} of them cached)" if usage.cached_tokens else ""
+    unknown = f", {usage.unreported} replies not counted by the provider" if usage.unreported else ""
+    price = "cost unknown" if dollars is None else f"{dollars:.4f} dollars"
+    return f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out{unknown}, {price}"
+
+
+def context(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
+    """Say how long the conversation is, and what fills it."""
+    messages = conversation.session.messages
+    long = characters(messages)
+    conversation.say_line(
+        f"{len(messages)} messages, {long:,} characters, some {long // CHARACTERS_A_TOKEN:,} tokens (estimated)"
+    )
+    system = characters(messages[:1])
+    conversation.say_line(f"  of these the system prompt and instructions: {system:,} characters")
+    last = conversation.session.last_usage
+    counted = last.input_tokens + last.output_tokens
+    conversation.say_line(
+        f"  as the provider counted the last reply: {counted:,} tokens"
+        if counted
+        else "  the provider has not counted it yet"
+    )
+    most = conversation.parts.context_tokens
+    if most is None:
+        conversation.say("  how much the model takes is not configured (context_tokens)", Tone.QUIET)
+    else:
+        used = counted or long // CHARACTERS_A_TOKEN
+        about = "" if counted else "about "
+        conversation.say_line(
+            f"  {about}{100 * used / most:.0f} percent of {most:,} tokens; from 80 on it is summarized"
+        )
+    biggest = sorted(_results(messages), key=lambda row: row[0], reverse=True)[:BIGGEST]
+    if biggest:
+        conversation.say("biggest results:", Tone.QUIET)
+    for size, what in biggest:
+        conversation.say_line(f"  {size:>9,}  {what}", most=150)
+
+
+def _results(messages: list[Message]) -> list[tuple[int, str]]:
+    """Return the length of each tool result, and of which call it is."""
+    calls = {call.id: call for message in messages for call in message.tool_calls}
+    rows = []
+    for message in messages:
+        if message.role is Role.TOOL:
+            call = calls.get(message.tool_call_id or "")
+            rows.append(
+                (len(message.content), visible_line(f"{call.name} {call.arguments}", 120) if call else "a result")
+            )
+    return rows

@@ -1,0 +1,52 @@
+"""/grants: what the person granted beyond the policy, and the end of it; it grants nothing."""
+
+from __future__ import annotations
+
+from harness.cli.commands.conversation import Conversation
+from harness.cli.trace import Tone
+from harness.errors import UsageError
+from harness.granting import Grant, GrantScope
+from harness.policy_file import nearest
+from harness.visible import visible_line
+
+
+def grants(conversation: Conversation, rest: str) -> None:
+    """List the grants in force, or revoke one or all. Raises UsageError and LogError."""
+    action, _, name = rest.partition(" ")
+    held = conversation.agent.gate.grants
+    match action, name.strip():
+        case "", _:
+            _list(conversation, held)
+        case "revoke", "all":
+            for grant in held:
+                _revoke(conversation, grant)
+            if not held:
+                conversation.say("there is nothing to revoke", Tone.QUIET)
+        case "revoke", identity if identity:
+            found = next((grant for grant in held if grant.id == identity), None)
+            if found is None:
+                known = nearest(identity, [grant.id for grant in held]) if held else "; there is none"
+                raise UsageError(f"there is no grant {visible_line(identity, 50)!r}{known}")
+            _revoke(conversation, found)
+        case _:
+            raise UsageError("usage: /grants, or /grants revoke ID, or /grants revoke all")
+
+
+def _list(conversation: Conversation, held: tuple[Grant, ...]) -> None:
+    for grant in held:
+        scope = "this session" if grant.scope is GrantScope.SESSION else "always in this workspace"
+        when = f"call {grant.origin.line}" if grant.scope is GrantScope.SESSION else str(grant.origin)
+        conversation.say_line(f"  {grant.id}  {scope}  {grant.pattern.text}  [{when}]", most=2_000)
+    if not held:
+        conversation.say("nothing is granted beyond the policy", Tone.QUIET)
+    if conversation.plans and held:
+        conversation.say("in plan mode none of them counts", Tone.QUIET)
+
+
+def _revoke(conversation: Conversation, grant: Grant) -> None:
+    # First where it is kept: what could not be ended there would be in force again the next time.
+    if grant.scope is GrantScope.WORKSPACE and not conversation.kept.revoke(grant.id):
+        raise UsageError(f"{visible_line(conversation.kept.path, 2_000)} cannot be written: {grant.id} is not revoked")
+    conversation.agent.log.session = conversation.session.identity
+    conversation.agent.gate.revoke(grant.id)
+    conversation.say_line(f"revoked: {grant.id}  {grant.pattern.text}", Tone.GOOD)

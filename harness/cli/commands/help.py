@@ -1,0 +1,70 @@
+"""/help: what can be typed at the prompt, and which keys do what; made for the width there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from harness.cli.commands import COMMANDS, Group, usage_of
+from harness.cli.commands.conversation import Conversation
+from harness.cli.trace import Tone
+
+KEYS = (
+    ("Enter", "send"),
+    ("Alt-Enter", "a new line; also Ctrl-J, or a \\ at the end"),
+    ("Ctrl-R", "search what you typed before"),
+    ("Ctrl-X Ctrl-E", "write in your editor"),
+    ("Ctrl-C, Esc", "stop the turn; Ctrl-C twice at the prompt leaves"),
+    ("Ctrl-D", "leave"),
+    ("@name Tab", "complete a file name; the model reads files itself"),
+    ("!command", "run it as yourself; the model hears of it with your next message"),
+    ("!!command", "the same, and the model hears nothing"),
+)
+QUESTION_KEYS = (
+    ("y", "yes, once"),
+    ("n, Esc", "no"),
+    ("r", "no, because ...: your words reach the model"),
+    ("s, p", "yes, and for this session, or always in this project"),
+    ("e", "edit the call; it is judged again"),
+    ("v, ?", "view all of it; why it is asked"),
+    ("h", "halt: no, and the run ends"),
+    ("Enter", "nothing"),
+)
+
+
+def show_help(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
+    """Show it."""
+    width = conversation.width
+    for group in Group:
+        conversation.say(group.value, Tone.QUIET)
+        rows = [(usage_of(one), one.summary) for one in COMMANDS if one.group is group]
+        conversation.say("\n".join(table(rows, width)))
+    for title, rows in (("keys", list(KEYS)), ("at a question", list(QUESTION_KEYS))):
+        conversation.say(title, Tone.QUIET)
+        conversation.say("\n".join(table(rows, width)))
+    conversation.say(
+        "What you type while a turn runs is kept and run after it; it never answers a question.", Tone.QUIET
+    )
+
+
+def table(rows: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
+    """Yield lines of at most `width` (of at least 24) columns: two columns, or the second below the first."""
+    first = max(len(name) for name, _ in rows) + 4
+    if first > width * 2 // 5:
+        for name, text in rows:
+            yield from _wrapped(name, width, "  ")
+            yield from _wrapped(text, width, "      ")
+        return
+    for name, text in rows:
+        lines = list(_wrapped(text, width, " " * first))
+        yield f"  {name}".ljust(first) + lines[0].lstrip()
+        yield from lines[1:]
+
+
+def _wrapped(text: str, width: int, indent: str) -> Iterator[str]:
+    line = indent
+    for word in text.split():
+        if line != indent and len(line) + 1 + len(word) > width:
+            yield line
+            line = indent
+        line += word if line == indent else f" {word}"
+    yield line

@@ -1,0 +1,59 @@
+"""/model: which model answers, and another one of the same provider; the provider itself, and its key, stay what they are."""
+
+from __future__ import annotations
+
+from harness.actions import JsonValue
+from harness.cli.commands.conversation import Conversation
+from harness.cli.config_values import Setting
+from harness.cli.trace import Tone
+from harness.errors import UsageError
+from harness.models.addresses import shown_address
+from harness.prices import Prices
+from harness.record import replace
+from harness.visible import visible_line
+
+MAX_NAME = 300
+
+
+def model(conversation: Conversation, rest: str) -> None:
+    """Show the model, or ask another one of the same provider from now on. Raises UsageError and LogError."""
+    settings = conversation.parts.settings
+    if not rest:
+        address = shown_address(settings.base_url.value)
+        conversation.say_line(f"model {conversation.agent.model.name}  at {address}  by {settings.api.value.value}")
+        conversation.say(
+            "/model NAME takes another model of the same provider; another provider: leave, and `harness -c --provider NAME`",
+            Tone.QUIET,
+        )
+        return
+    if len(rest) > MAX_NAME or not rest.isprintable():
+        raise UsageError("that is no name of a model")
+    if rest == conversation.agent.model.name:
+        conversation.say("it is the model already", Tone.QUIET)
+        return
+    _change(conversation, rest)
+
+
+def _change(conversation: Conversation, name: str) -> None:
+    from harness.cli.provider import model_from
+
+    parts, agent, session = conversation.parts, conversation.agent, conversation.session
+    before = parts.settings
+    prices: Setting[Prices | None] = before.file.prices.get(name) or Setting(value=None, origin="default")
+    if agent.limits.max_cost is not None and prices.value is None:
+        raise UsageError(
+            f"the cost is limited, and what {visible_line(name)!r} costs is not known: write its prices in the configuration"
+        )
+    settings = replace(before, model=Setting(value=name, origin="/model"), prices=prices)
+    made = model_from(settings, parts.environment, sleep=parts.on_wait)
+    # What a provider wants back with its replies goes to the model that made them, and to no other.
+    messages = session.messages[1:]
+    if any(message.echo for message in messages):
+        without = tuple(replace(message, echo="") for message in messages)
+        agent.change_history(session, "model changed", 0, len(messages), without)
+    about: dict[str, JsonValue] = {"api": settings.api.value.value, "server": shown_address(settings.base_url.value)}
+    agent.change_model(session, made, about, prices.value)
+    parts.settings, parts.model, parts.prices = settings, made, prices.value
+    conversation.say_line(f"from now on {name} answers; whether the provider has it, its next reply tells", Tone.QUIET)
+    if parts.context_tokens is not None:
+        conversation.say(f"context_tokens stays {parts.context_tokens:,}, as configured", Tone.QUIET)

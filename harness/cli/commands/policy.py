@@ -1,0 +1,152 @@
+"""/policy and /tools: what holds, why, and anew from its files; it loosens nothing that the person has not said yes to."""
+
+from __future__ import annotations
+
+import os
+
+from harness.actions import describe_facet
+from harness.cli.commands.conversation import Conversation
+from harness.cli.policies import assemble
+from harness.cli.setup import check_confinement, keep_own_folders
+from harness.cli.state import PROJECT_POLICY
+from harness.cli.trace import Tone
+from harness.errors import ToolError, UsageError
+from harness.policy import Policy, evaluate
+from harness.rules import Layer
+from harness.visible import visible_line
+
+ACTIONS = ("show", "explain", "reload", "trust")
+
+
+def tools(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
+    """Name the tools, each with what the policy says of it by default."""
+    for spec in conversation.agent.registry.specs:
+        conversation.say_line(f"{spec.name}: {spec.description}", most=1_000)
+
+
+def policy(conversation: Conversation, rest: str) -> None:
+    """Show the policy, explain a decision, read the files again, or trust the project's. Raises HarnessError."""
+    action, _, what = rest.partition(" ")
+    match action:
+        case "" | "show":
+            _show(conversation)
+        case "explain":
+            _explain(conversation, what.strip())
+        case "reload":
+            _reload(conversation, "reloaded")
+        case "trust":
+            _trust(conversation)
+        case _:
+            from harness.policy_file import nearest
+
+            raise UsageError(f"/policy: there is no {visible_line(action, 50)!r}{nearest(action, ACTIONS)}")
+
+
+def _show(conversation: Conversation) -> None:
+    """Write the policy in force: its files, defaults and rules; long lines wrap, nothing is left out."""
+    held = conversation.agent.gate.policy
+    for source in held.sources:
+        note = "" if source.trusted else "  (not trusted: only what tightens counts)"
+        conversation.say_line(f"{source.layer.value}: {source.path}  sha256 {source.sha256[:16]}{note}", Tone.QUIET)
+    for default in held.defaults:
+        tool = "any other tool" if default.tool == "default" else default.tool
+        conversation.say_line(f"  {default.decision.word:8} {tool} by default  [{default.origin}]")
+    for readers in held.readers:
+        conversation.say_line(f"  {'auto' if readers.on else 'no':8} readers  [{readers.origin}]")
+    for rule in held.rules:
+        conversation.say_line(f"  {rule.decision.word:8} {rule.label}  {rule.reason}")
+    grants = held.grants
+    places = ", ".join(grants.write) or "nothing"
+    network = "may" if grants.network else "may not"
+    conversation.say_line(f"  a command that you approve may write {places}, and {network} reach the network")
+    conversation.say_line(f"  confinement: {conversation.parts.level}")
+
+
+def _explain(conversation: Conversation, what: str) -> None:
+    """Say what would be decided on a command, or on reading and writing a path, by the policy in force."""
+    from harness.cli.calls import action_for
+    from harness.cli.commands.help import table
+    from harness.cli.explain import LEAST_WIDTH, explanation
+
+    if not what:
+        raise UsageError("usage: /policy explain COMMAND or PATH")
+    workspace, held = conversation.parts.workspace, conversation.agent.gate.policy
+    is_path = os.path.lexists(os.path.join(workspace.root, os.path.expanduser(what)))
+    for tool in ("read_file", "write_file") if is_path else ("bash",):
+        try:
+            verdict = evaluate(held, action_for(tool, what, workspace))
+        except ToolError as error:
+            raise UsageError(str(error)) from None
+        lines = explanation(tool, what, verdict, held, conversation.width)
+        if conversation.width < LEAST_WIDTH:  # its table would not fit: the parts one below the other
+            rows = [
+                (one.decision.word, visible_line(f"{describe_facet(one.facet)}  [{one.by}]", 500))
+                for one in verdict.shown
+            ]
+            lines = [*lines[: lines.index("")], *table(rows, conversation.width)]
+        conversation.say("\n".join(lines))
+
+
+def assembled(conversation: Conversation) -> Policy:
+    """Return the policy as its files say it now. Raises HarnessError, where the policy that holds goes on to hold."""
+    parts = conversation.parts
+    found = assemble(parts.state, parts.workspace.root, named=conversation.policy_named, fallback="default")
+    keep_own_folders(parts.workspace, parts.state)
+    check_confinement(found, parts.tools)
+    return found
+
+
+def _reload(conversation: Conversation, why: str) -> None:
+    from harness.cli.commands.plan import planned
+    from harness.cli.policies import describe
+
+    before, found = conversation.parts.policy, assembled(conversation)
+    if found.sha256 == before.sha256:
+        conversation.say("the policy's files say what they said before", Tone.QUIET)
+        return
+    # INVARIANT: in plan mode the new policy holds below the plan's, never instead of it.
+    put = planned(found) if conversation.plans else found
+    conversation.agent.change_policy(conversation.session, put, why)
+    conversation.parts.policy = found
+    if conversation.plans:
+        conversation.held = found
+    conversation.say_line(f"policy: {describe(found)}", Tone.QUIET)
+    rules = {(rule.layer, rule.id): rule for rule in before.rules}
+    for rule in found.rules:
+        old = rules.pop((rule.layer, rule.id), None)
+        if old is None or old.decision is not rule.decision:
+            was = "new" if old is None else f"was {old.decision.word}"
+            conversation.say_line(f"  {rule.decision.word:8} {rule.label}  ({was})")
+    for rule in rules.values():
+        conversation.say_line(f"  gone     {rule.label}  (was {rule.decision.word})", Tone.WARNING)
+
+
+def _trust(conversation: Conversation) -> None:
+    """Ask whether exactly this content of the project's policy is trusted; what loosens is shown first."""
+    from harness.cli.commands.consent import is_wanted
+    from harness.cli.loosening import loosening
+    from harness.policy_file import load_policy
+
+    state, path = conversation.parts.state, os.path.join(conversation.parts.workspace.root, PROJECT_POLICY)
+    if not os.path.lexists(path):
+        raise UsageError(f"there is no {PROJECT_POLICY} here")
+    project = load_policy(path, layer=Layer.PROJECT)
+    if state.is_trusted(project.sha256):
+        conversation.say("its content is trusted already", Tone.QUIET)
+    else:
+        lines = loosening(project)
+        if not is_wanted(
+            conversation.approver,
+            tool="trust",
+            summary=f"trust {PROJECT_POLICY}",
+            preview="\n".join(
+                (f"{visible_line(path, 2_000)}  sha256 {project.sha256}", *(lines or ("it loosens nothing",)))
+            ),
+            why="what loosens in a project's policy counts only once you trust exactly its content",
+            by="/policy trust",
+        ):
+            conversation.say("it is not trusted: only what tightens counts", Tone.QUIET)
+            return
+        state.trust_policy(project.sha256, os.path.realpath(path))
+    # It is read again: what was written there since it was shown has another digest, and is not trusted.
+    _reload(conversation, "trusted")

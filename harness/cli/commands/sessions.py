@@ -1,0 +1,101 @@
+"""/resume and /fork: another session of this program, in the same log, that begins with what one held; no log is changed
+but this one's, which only grows."""
+
+from __future__ import annotations
+
+from harness.cli.commands.conversation import Conversation
+from harness.cli.logged_sessions import LoggedSession, Outline, chosen_session, logged_sessions, outlines
+from harness.cli.resuming import FORKED, RESUMED, Carried, carried_from, told, until_turn
+from harness.cli.trace import Tone
+from harness.errors import UsageError
+from harness.granting import GrantScope
+from harness.history import pairing_problem
+from harness.messages import RunResult, StopReason
+from harness.rebuilding import rebuilt
+from harness.visible import visible_line
+
+LISTED = 20
+
+
+def resume(conversation: Conversation, rest: str) -> None:
+    """Go on with another session, or list those of this folder. Raises UsageError and LogError."""
+    if not rest:
+        _list(conversation)
+        return
+    state, own = conversation.parts.state, conversation.agent.log.path
+    paths = dict.fromkeys((*state.log_paths(), own))
+    found = chosen_session(logged_sessions(paths), "", rest, "/resume")
+    if found.session == conversation.session.identity:
+        raise UsageError("that is this session")
+    mine = found.path == own
+    switch(conversation, _own(conversation, found, RESUMED, None) if mine else carried_from(state, found, RESUMED))
+
+
+def fork(conversation: Conversation, rest: str) -> None:
+    """Begin a session with what this one held after a turn, or now. Raises UsageError and LogError."""
+    if rest and not (rest.isascii() and rest.isdigit() and len(rest) < 7):
+        raise UsageError("usage: /fork [TURN], the number of one of your messages; 0 is before the first")
+    turn = int(rest) if rest else None
+    own, identity = conversation.agent.log.path, conversation.session.identity
+    found = next((one for one in logged_sessions((own,)) if one.session == identity), None)
+    if found is None:
+        raise UsageError("the log does not tell of this session")
+    switch(conversation, _own(conversation, found, FORKED, turn))
+
+
+def switch(conversation: Conversation, carried: Carried) -> None:
+    """End this session, and begin the one that goes on with `carried`. Raises UsageError and LogError.
+
+    INVARIANT: what was granted for a session ends with it.
+    """
+    agent, parts = conversation.agent, conversation.parts
+    about = {**conversation.about, "model": agent.model.name, "policy": parts.policy.name}
+    about["policy_sha256"] = parts.policy.sha256
+    messages = carried.messages(about)
+    problem = pairing_problem(messages)
+    if problem:
+        raise UsageError(f"the conversation cannot be gone on with: {visible_line(problem)}")
+    parts.redactor.note(" ".join(carried.rebuilt.marks))
+    agent.log.session = conversation.session.identity
+    for grant in agent.gate.grants:
+        if grant.scope is GrantScope.SESSION:
+            agent.gate.revoke(grant.id)
+            conversation.say_line(f"granted for that session, and over: {grant.pattern.text}", Tone.WARNING)
+    agent.end(conversation.session, RunResult(stop=StopReason.COMPLETED, text=""))
+    conversation.begin(agent.start(carried=messages, origin=carried.origin), carried.found.session)
+    for line in told(carried, about):
+        conversation.say(line.text, line.tone)
+
+
+def _own(conversation: Conversation, found: LoggedSession, how: str, turn: int | None) -> Carried:
+    """Return what a session of this very log held: it is open, and what this process wrote needs no verifying."""
+    from harness.action_log import read_log
+
+    log = conversation.agent.log
+    records = [one for one in read_log(log.path) if one["session"] == found.session]
+    try:
+        held = rebuilt(records if turn is None else until_turn(records, turn))
+    except ValueError as error:
+        raise UsageError(f"the conversation cannot be rebuilt: {visible_line(str(error))}") from None
+    return Carried(found=found, how=how, rebuilt=held, first=records[0], torn=False, records=log.count, head=log.head)
+
+
+def _list(conversation: Conversation) -> None:
+    parts, own = conversation.parts, conversation.session.identity
+    paths = dict.fromkeys((*parts.state.log_paths(parts.workspace.root), conversation.agent.log.path))
+    here = [one for one in logged_sessions(paths) if one.workspace == parts.workspace.root and one.session != own]
+    if len(here) > LISTED:
+        conversation.say(f"... {len(here) - LISTED} earlier sessions; `harness sessions list` names all", Tone.QUIET)
+    for one in outlines(here[-LISTED:]):
+        conversation.say_line(_line(one), most=300)
+    if not here:
+        conversation.say("there is no other session in this folder", Tone.QUIET)
+    else:
+        conversation.say("/resume ID goes on with one: the beginning of its name is enough", Tone.QUIET)
+
+
+def _line(one: Outline) -> str:
+    turns = "1 turn" if one.turns == 1 else f"{one.turns} turns"
+    ended = one.ended.replace("_", " ") or "open"
+    prompt = " ".join(one.prompt.split())[:80]
+    return f"{one.found.session}  {one.found.time[:16].replace('T', ' ')}Z  {one.model}  {turns}  {ended}  {prompt}".rstrip()

@@ -1,0 +1,82 @@
+"""/why: the last decision as the log has it, and what would have allowed the call; decides nothing anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from harness.actions import JsonValue
+from harness.audit.calls import word
+from harness.cli.commands.conversation import Conversation
+from harness.cli.commands.help import table
+from harness.cli.trace import Tone
+from harness.log_order import LogRecord
+from harness.policy import Source
+from harness.visible import visible_line
+
+
+def why(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
+    """Show it."""
+    record = conversation.decision
+    if record is None:
+        conversation.say("nothing was decided yet in this session", Tone.QUIET)
+        return
+    conversation.say_line(f"{word(record.get('tool'))}  {word(record.get('summary'))}")
+    for name, value in _told(record, conversation.answer):
+        conversation.say_line(f"  {name + ':':<11} {value}", most=1_000)
+    facets = record.get("facets")
+    shown = [one for one in facets if isinstance(one, dict)] if isinstance(facets, list) else []
+    if shown:
+        conversation.say("parts:", Tone.QUIET)
+        rows = [_row(facet) for facet in shown]
+        conversation.say("\n".join(table(rows, conversation.width)))
+    count = record.get("facet_count")
+    if isinstance(count, int) and count > len(shown):
+        conversation.say(
+            f"  {count - len(shown)} further parts have nothing against them, or are not in the log", Tone.QUIET
+        )
+    conversation.say_line(f"to allow it: {_way(record)}", Tone.QUIET, most=1_000)
+
+
+def _told(record: LogRecord, answer: LogRecord | None) -> Iterator[tuple[str, str]]:
+    yield "decision", word(record.get("decision"))
+    yield "decided by", word(record.get("by"))
+    if record.get("file"):
+        yield "at", f"{word(record.get('file'))}:{word(record.get('line'))}"
+    if record.get("layer"):
+        yield "layer", word(record.get("layer"))
+    yield "reason", word(record.get("reason"))
+    if answer is not None:
+        words = f': "{word(answer.get("words"))}"' if answer.get("words") else ""
+        yield "answered", f"{word(answer.get('answer'))} by {word(answer.get('by'))}{words}"
+
+
+def _row(facet: Mapping[str, JsonValue]) -> tuple[str, str]:
+    what = visible_line(word(facet.get("facet")) or word(facet.get("kind")), 300)
+    return word(facet.get("decision")), visible_line(f"{what}  [{word(facet.get('by'))}]", 500)
+
+
+def _way(record: LogRecord) -> str:
+    """Return what would have allowed the call, by what decided on it."""
+    decision, source = record.get("decision"), record.get("source")
+    place = f"{word(record.get('file'))}:{word(record.get('line'))}"
+    if decision == "auto":
+        return "nothing more is needed"
+    if decision == "block":
+        return "no rule and no yes does; do it yourself, outside, if it must be"
+    match source:
+        case Source.RULE.value if decision == "confirm":
+            return f"your yes, each time; or change rule {word(record.get('rule'))} at {place}, and /policy reload"
+        case Source.RULE.value:
+            return (
+                f"change rule {word(record.get('rule'))} at {place} ({word(record.get('layer'))}), and /policy reload"
+            )
+        case Source.DEFAULT.value if decision == "confirm":
+            return "your yes; s or p at the question; or an auto rule in your policy (`harness policy suggest`)"
+        case Source.DEFAULT.value:
+            return f"an auto rule in your policy, or another default at {place}; then /policy reload"
+        case Source.OPAQUE.value:
+            return "your yes, each time; or the same written plainly, as simple commands without expansions"
+        case Source.SUSPENDED.value:
+            return "your yes, once you have seen what changed in the entry point"
+        case _:
+            return "your yes, each time; no rule lifts what is built in" if decision == "confirm" else "nothing"

@@ -1,0 +1,174 @@
+"""The question at the terminal: shows the judged action and takes a key; whatever else happens is a no."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+
+from harness.actions import Action, Effects
+from harness.approval import Answer, Approval
+from harness.cli.terminal.asking import TOO_LARGE, Asking
+from harness.cli.terminal.choices import permanent_line
+from harness.cli.terminal.keys import NOISY_SECONDS, Keyboard
+from harness.cli.terminal.pages import QuestionScreen, size_of
+from harness.cli.terminal.question import Question, question_rows
+from harness.cli.trace import Tone
+from harness.granting import Offer
+from harness.interrupt import Interrupt
+from harness.policy import Verdict
+from harness.tools.environment import child_environment
+
+DEAD_SECONDS = 0.4
+"""Keys pressed before and shortly after a question appears are thrown away: they were meant for something else."""
+INTERRUPTED = "interrupted at the question"
+NOT_GRANTED = "nothing can be granted here"
+
+__all__ = ["DEAD_SECONDS", "TOO_LARGE", "TerminalApprover", "nothing_to_grant", "show_question", "terminal_approver"]
+
+
+def nothing_to_grant(action: Action, verdict: Verdict) -> Offer | str:  # noqa: ARG001 - what asks for an offer
+    """Offer nothing: there is no gate that could grant."""
+    return NOT_GRANTED
+
+
+class TerminalApprover:
+    """Asks the person at the terminal; Enter alone answers nothing, end of input is a no, Ctrl-C is a no and a stop.
+
+    INVARIANT: YES comes only of a `y` that was pressed alone, after a time without keys, with all of the question shown
+    at the size that the terminal has; of what destroys, only of a typed word behind it.
+    """
+
+    def __init__(
+        self,
+        screen: QuestionScreen,
+        *,
+        interrupt: Interrupt,
+        confinement: Callable[[str, Effects], str],
+        environment: Mapping[str, str],
+        keyboard: Callable[[], Keyboard],
+        echo: Callable[[str], None],
+        offer: Callable[[Action, Verdict], Offer | str] = nothing_to_grant,
+        paused: Callable[[], AbstractContextManager[None]] = nullcontext,
+        dead_seconds: float = DEAD_SECONDS,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take what will hold a call to its effects, in words; what can be granted; what keeps others from reading keys
+        during a question; the person's environment (the editor, and what a command is given of it); what makes the
+        keyboard of a question; and what writes to the terminal as it is."""
+        self._screen = screen
+        self._interrupt = interrupt
+        self._confinement = confinement
+        self._environment = environment
+        self._keyboard = keyboard
+        self._echo = echo
+        self._offer = offer
+        self._paused = paused
+        self._dead_seconds = dead_seconds
+        self._monotonic = monotonic
+        self._last = monotonic()
+
+    def turn_begins(self) -> None:
+        """Note that the person is at the terminal: they have just sent something."""
+        self._last = self._monotonic()
+
+    def __call__(self, action: Action, verdict: Verdict) -> Approval:
+        """Show `action` and why it is asked about, and return the answer."""
+        began = self._monotonic()
+        with self._paused():
+            try:
+                approval = self._ask(action, verdict, began)
+            except KeyboardInterrupt:
+                approval = Approval(answer=Answer.STOP, by="person", words=INTERRUPTED)
+            self._screen.settle()
+            self._last = self._monotonic()
+            tone = Tone.QUIET if approval.answer in (Answer.YES, Answer.EDIT) else Tone.WARNING
+            self._screen.line(permanent_line(approval, action.summary, self._last - began), tone)
+        return approval
+
+    def _ask(self, action: Action, verdict: Verdict, began: float) -> Approval:
+        given = child_environment(self._environment)
+        own = tuple(sorted(name for name in given if given[name] == self._environment.get(name)))
+        question = Question(
+            action=action,
+            verdict=verdict,
+            confinement=self._confinement(action.tool, verdict.effects),
+            variables=own,
+            set_variables=len(given) - len(own),
+        )
+        self._screen.settle()
+        try:
+            with self._keyboard() as keyboard:
+                asking = Asking(
+                    question,
+                    self._offer(action, verdict) if question.by_model else NOT_GRANTED,
+                    screen=self._screen,
+                    keyboard=keyboard,
+                    interrupt=self._interrupt,
+                    echo=self._echo,
+                    environment=self._environment,
+                    dead_seconds=self._dead_seconds,
+                    monotonic=self._monotonic,
+                )
+                return asking.answer(away_since=self._last, began=began)
+        except OSError:
+            return Approval(answer=Answer.NO, by="person", words="the terminal is gone")
+
+
+def terminal_approver(
+    screen: QuestionScreen,
+    interrupt: Interrupt,
+    confinement: Callable[[str, Effects], str],
+    *,
+    environment: Mapping[str, str],
+    offer: Callable[[Action, Verdict], Offer | str] = nothing_to_grant,
+    paused: Callable[[], AbstractContextManager[None]] = nullcontext,
+    dead_seconds: float = DEAD_SECONDS,
+    monotonic: Callable[[], float] = time.monotonic,
+    descriptors: tuple[int, int] | None = None,
+    noisy_seconds: float = NOISY_SECONDS,
+    suspend: Callable[[], None] | None = None,
+) -> TerminalApprover:
+    """Return an approver that reads the keys of this terminal, and that a signal can end.
+
+    `descriptors` are those that keys are read from and that echo is written to: stdin and stdout where it is None.
+    """
+    source, target = descriptors or (sys.stdin.fileno(), sys.stdout.fileno())
+
+    def echo(text: str) -> None:
+        try:
+            os.write(target, text.encode("utf-8", "backslashreplace"))
+        except OSError:
+            pass  # nobody looks any more; the reading notices
+
+    def keyboard() -> Keyboard:
+        brackets = echo if screen.look.repaints else _no_brackets
+        further = {} if suspend is None else {"suspend": suspend}
+        return Keyboard(source, brackets=brackets, monotonic=monotonic, noisy_seconds=noisy_seconds, **further)
+
+    return TerminalApprover(
+        screen,
+        interrupt=interrupt,
+        confinement=confinement,
+        environment=environment,
+        keyboard=keyboard,
+        echo=echo,
+        offer=offer,
+        paused=paused,
+        dead_seconds=dead_seconds,
+        monotonic=monotonic,
+    )
+
+
+def _no_brackets(text: str) -> None:
+    """Leave the switch of bracketed paste alone: the terminal knows no escapes, or they would be read aloud."""
+
+
+def show_question(screen: QuestionScreen, action: Action, verdict: Verdict, confinement: str) -> None:
+    """Write what is asked, all of it at once: for answers that were prepared."""
+    question = Question(action=action, verdict=verdict, confinement=confinement)
+    screen.rule(question.title)
+    for row in question_rows(question, size_of(screen)[0] - 1):
+        screen.line(row.text, row.tone)

@@ -1,0 +1,319 @@
+"""One question, from its first row to its answer: which key means what at which moment; it decides nothing by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from harness.approval import Answer, Approval
+from harness.cli.terminal import choices
+from harness.cli.terminal.choices import Choice, key_line, sentences
+from harness.cli.terminal.editing import Edited, edited, is_editable
+from harness.cli.terminal.keys import LEAST_DEAD_SECONDS, Event, Key, Keyboard, Pasted
+from harness.cli.terminal.offering import chosen, offered_rows, until
+from harness.cli.terminal.pages import Pages, QuestionScreen, size_of
+from harness.cli.terminal.question import Question, facet_rows, question_rows
+from harness.cli.terminal.rows import Row, prose
+from harness.cli.terminal.typed_line import Back, Pastes, typed_line
+from harness.cli.trace import Tone
+from harness.granting import GrantScope, Offer
+from harness.interrupt import Interrupt
+from harness.visible import visible_line
+
+TOO_LARGE = "the change is too large to be shown whole at the terminal; make it in smaller steps"
+NOISE = "keys kept coming while the question was put"
+WORD = "destroy"
+NOTICE_SECONDS = 10.0
+"""After a turn of that length, or after waiting so long, the person is called."""
+
+_ENTER = "Enter answers nothing"
+_BURST = "several keys at once are no answer: they were dropped"
+_SMALL = "this terminal is too small to show what is asked (21 columns and 5 lines are needed): yes is off until it is larger"
+
+
+class Asking:
+    """A question that is being put. Every answer is returned; None means that the question is still open."""
+
+    def __init__(
+        self,
+        question: Question,
+        offer: Offer | str,
+        *,
+        screen: QuestionScreen,
+        keyboard: Keyboard,
+        interrupt: Interrupt,
+        echo: Callable[[str], None],
+        environment: Mapping[str, str],
+        dead_seconds: float,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._question = question
+        self._offer = offer
+        self._screen = screen
+        self._keyboard = keyboard
+        self._interrupt = interrupt
+        self._echo = echo
+        self._environment = environment
+        self._dead_seconds = max(dead_seconds, LEAST_DEAD_SECONDS)
+        self._monotonic = monotonic
+        self._pages = Pages(screen, question.title, lambda width: question_rows(question, width))
+        self._is_editable = question.by_model and is_editable(question.action)
+        self._paged_at = 0.0
+        self._said: set[str] = set()
+        self._keys_shown = ""
+
+    def answer(self, *, away_since: float, began: float) -> Approval:
+        """Put the question and return the answer. Raises KeyboardInterrupt where a signal ended it."""
+        notice_at: float | None = began + NOTICE_SECONDS
+        if began - away_since >= NOTICE_SECONDS:
+            self._notify()
+            notice_at = None
+        done = self._draw()
+        while done is None:
+            if not self._pages.is_current:  # what was shown is gone, or wrapped otherwise
+                done = self._draw()
+                continue
+            self._show_keys()
+            wait = None if notice_at is None else max(0.0, notice_at - self._monotonic())
+            came = self._next(wait)
+            if came is Event.TIME:
+                self._notify()
+                notice_at = None
+            elif came is Event.RETURNED:
+                done = self._draw()
+            else:
+                done = self._on(came)
+        return done
+
+    def _on(self, came: Key | Pasted | Event) -> Approval | None:
+        match came:
+            case Event.STOP:
+                return Approval(answer=Answer.STOP, by="person", words="interrupted at the question")
+            case Event.END:
+                return Approval(answer=Answer.NO, by="person", words="end of input")
+            case Key(text=text):
+                return self._on_key(text if len(text) > 1 else text.lower())
+            case Pasted(text=text, bracketed=False) if not text.strip(" ") and self._pages.left:
+                return self._on_key(" ")  # a key that is held down
+            case _:
+                return self._dropped(_BURST)
+
+    def _on_key(self, key: str) -> Approval | None:
+        match key:
+            case "n" | "esc":
+                return self._no()
+            case "end":
+                return Approval(answer=Answer.NO, by="person", words="end of input")
+            case "h" if self._question.by_model:
+                return Approval(answer=Answer.HALT, by="person")
+            case "r":
+                return self._reason()
+            case " " if self._pages.left:
+                self._pages.go_on()
+                self._paged_at = self._monotonic()
+                self._keys_shown = ""
+                return None
+            case "v":
+                return self._draw()
+            case "?":
+                return self._why()
+            case "y" | "s" | "p" | "e":
+                return self._on_key_that_acts(key)
+            case "enter":
+                return self._dropped(_ENTER)
+            case _:
+                return self._rest()
+
+    def _on_key_that_acts(self, key: str) -> Approval | None:
+        """Take a key that counts only when all was seen, and not while the last page is but a moment old."""
+        if not self._pages.seen or self._monotonic() - self._paged_at < self._dead_seconds:
+            return self._rest()
+        match key:
+            case "y" if self._may_be_allowed:
+                return self._yes()
+            case "s" if self._question.by_model:
+                return self._grant(GrantScope.SESSION)
+            case "p" if self._question.by_model:
+                return self._grant(GrantScope.WORKSPACE)
+            case "e" if self._is_editable:
+                return self._edit()
+            case _:
+                return self._rest()
+
+    # Answers
+
+    def _no(self) -> Approval:
+        words = "" if self._may_be_allowed else TOO_LARGE
+        return Approval(answer=Answer.NO, by="person", words=words)
+
+    def _yes(self) -> Approval | None:
+        if not self._question.destroys:
+            return Approval(answer=Answer.YES, by="person")
+        self._tell(
+            f"this destroys; to allow it, type the word {WORD} and press Enter. Anything else goes back.", Tone.BAD
+        )
+        if (done := self._rest()) is not None:
+            return done
+        came = self._line(f"type {WORD}: ", Pastes.NOTHING)
+        if isinstance(came, Event):
+            return self._on(came)
+        if came == WORD and self._pages.seen:
+            return Approval(answer=Answer.YES, by="person")
+        if came is Back.BY_PASTE:
+            return self._dropped(came.value)
+        self._tell(f"{WORD} was not typed: nothing is allowed", Tone.QUIET)
+        return self._rest()
+
+    def _reason(self) -> Approval | None:
+        came = self._line("no, because (Enter sends it, Esc goes back): ", Pastes.TEXT)
+        if isinstance(came, Event):
+            return self._on(came)
+        if isinstance(came, str) and came:
+            return Approval(answer=Answer.NO, by="person", words=came)
+        return self._rest()
+
+    def _edit(self) -> Approval | None:
+        self._screen.settle()
+        with self._keyboard.released():
+            came = edited(self._question.action, self._environment)
+        if isinstance(came, Edited):
+            return Approval(answer=Answer.EDIT, by="person", arguments=came.arguments)
+        self._tell(f"not edited: {came.why}", Tone.WARNING)
+        return self._rest()
+
+    def _grant(self, scope: GrantScope) -> Approval | None:
+        """Show what would be granted, and take one more key."""
+        if self._question.destroys or not self._may_be_allowed:
+            self._tell("what destroys, or cannot be shown whole, is asked about each time", Tone.QUIET)
+            return self._rest()
+        if isinstance(self._offer, str):
+            self._tell(f"nothing can be granted: {self._offer}", Tone.QUIET)
+            return self._rest()
+        offer = self._offer
+        pages = Pages(self._screen, f"grant {until(scope)} what?", lambda width: offered_rows(offer, width))
+        pages.begin()
+        while pages.left:
+            self._prompt(f"{pages.left} more lines: space = next page, any other key goes back")
+            came = self._next(None)
+            if came != Key(text=" ") or not pages.is_current:
+                return self._left(came)
+            pages.go_on()
+        if (done := self._rest()) is not None:
+            return done
+        self._prompt(
+            "[y] these  [2] the wider ones  other keys: back" if offer.wider else "[y] these  other keys: back"
+        )
+        came = self._next(None)
+        patterns = chosen(offer, came)
+        if patterns and pages.seen and self._pages.seen:
+            return Approval(answer=Answer.YES, by="person", scope=scope, patterns=patterns)
+        return self._left(came)
+
+    def _left(self, came: Key | Pasted | Event) -> Approval | None:
+        """Go back to the question, unless that was to stop or the end."""
+        if came is Event.STOP or came is Event.END:
+            return self._on(came)
+        if came == Key(text="end"):
+            return self._on_key("end")
+        self._tell("nothing is granted", Tone.QUIET)
+        return self._rest()
+
+    def _why(self) -> Approval | None:
+        self._screen.settle()
+        width = size_of(self._screen)[0] - 1
+        self._write(tuple(prose(f"{sentences(self._choices)} {choices.ALWAYS_SAID}", width, tone=Tone.QUIET)))
+        self._write(facet_rows(self._question.verdict, width))
+        return self._rest()
+
+    # What is shown
+
+    @property
+    def _may_be_allowed(self) -> bool:
+        """Whether a yes is possible at all: what is not shown whole cannot be allowed at a terminal."""
+        return self._question.action.shown_whole
+
+    @property
+    def _choices(self) -> Sequence[Choice]:
+        """The keys that work now."""
+        found: list[Choice] = []
+        if self._pages.left:
+            found.append(choices.NEXT)
+        by_model = self._question.by_model
+        if self._pages.seen:
+            if self._may_be_allowed:
+                found.append(choices.YES_BY_WORD if self._question.destroys else choices.YES)
+            if self._may_be_allowed and by_model and not self._question.destroys and isinstance(self._offer, Offer):
+                found += [choices.SESSION, choices.PROJECT]
+            if self._is_editable:
+                found.append(choices.EDIT)
+        found += [choices.NO, choices.REASON]
+        if by_model:
+            found.append(choices.HALT)
+        return [*found, choices.VIEW, choices.WHY]
+
+    def _draw(self) -> Approval | None:
+        """Show the question from its top, and let the keys rest."""
+        self._screen.settle()
+        self._keys_shown = ""
+        self._pages.begin()
+        if self._pages.is_tiny:
+            self._tell(_SMALL, Tone.BAD)
+        elif not self._may_be_allowed:
+            self._tell("this cannot be shown whole, so it cannot be approved here", Tone.BAD)
+        self._paged_at = self._monotonic()
+        return self._rest()
+
+    def _show_keys(self) -> None:
+        left = self._pages.left if not self._pages.seen else 0
+        if self._screen.look.repaints:
+            self._screen.transient(key_line(self._choices, size_of(self._screen)[0] - 2, left=left))
+            return
+        said = sentences(self._choices, left=left)
+        if said != self._keys_shown:
+            self._keys_shown = said
+            self._write(tuple(prose(said, size_of(self._screen)[0] - 1)))
+
+    def _prompt(self, text: str) -> None:
+        if self._screen.look.repaints:
+            self._screen.transient(text)
+        else:
+            self._screen.line(text)
+
+    def _tell(self, text: str, tone: Tone) -> None:
+        self._write(tuple(prose(text, size_of(self._screen)[0] - 1, tone=tone)))
+
+    def _write(self, rows: Sequence[Row]) -> None:
+        self._screen.settle()
+        self._keys_shown = ""
+        for row in rows:
+            self._screen.line(row.text, row.tone)
+
+    def _notify(self) -> None:
+        action = self._question.action
+        self._screen.settle()
+        self._screen.notify(visible_line(f"{action.tool} asks: {action.summary}", 100))
+
+    # Keys
+
+    def _dropped(self, why: str) -> Approval | None:
+        if why not in self._said:
+            self._said.add(why)
+            self._tell(why, Tone.QUIET)
+        return self._rest()
+
+    def _next(self, seconds: float | None) -> Key | Pasted | Event:
+        with self._interrupt:
+            return self._keyboard.next(seconds)
+
+    def _rest(self) -> Approval | None:
+        """Let the keys rest; the answer where they do not, or the terminal ends."""
+        with self._interrupt:
+            came = self._keyboard.rest(self._dead_seconds)
+        if came is Event.BURST:
+            return Approval(answer=Answer.NO, by="person", words=NOISE)
+        return None if came is None else self._on(came)
+
+    def _line(self, prompt: str, pastes: Pastes) -> str | Back | Event:
+        self._screen.settle()
+        self._keys_shown = ""
+        with self._interrupt:
+            return typed_line(self._screen, self._keyboard.typed, self._echo, prompt=prompt, pastes=pastes)

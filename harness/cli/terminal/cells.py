@@ -1,0 +1,168 @@
+"""How wide text is on a terminal, and where it is broken into lines; pure: knows no terminal, and writes nothing."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+
+MARKS = "\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17"
+"""Characters that switch a style on or off within a text of our own making (see `inline`): `visible` leaves none of them in
+text from elsewhere, so that nobody else can write them."""
+_ANY_MARK = re.compile(f"[{MARKS}]")
+_EMOJI_STYLE = "\ufe0f"
+
+
+class _Widths(dict[str, int]):
+    """Cells of each character that was asked about; the tables are loaded with the first one that is not of ASCII."""
+
+    def __missing__(self, character: str) -> int:
+        import unicodedata  # UAX #11; not wcwidth, whose tables take 30 ms to load
+
+        if character == _EMOJI_STYLE:
+            cells = 1  # it makes some terminals take a second cell for what is before it: never count too few
+        elif character in MARKS or unicodedata.category(character) in ("Mn", "Me"):
+            cells = 0
+        else:
+            cells = 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        self[character] = cells
+        return cells
+
+
+_widths = _Widths((chr(code), 1) for code in range(0x20, 0x7F))
+
+
+def cells(text: str) -> int:
+    """Return how many cells one line takes: wide characters two, combining ones and style marks none.
+
+    `text` holds no control characters but the marks.
+    """
+    if text.isascii():
+        return len(text) if text.isprintable() else sum(map(len, _ANY_MARK.split(text)))
+    return sum(map(_widths.__getitem__, text))
+
+
+def cut(text: str, room: int) -> tuple[str, str]:
+    """Return the beginning of `text` that fits into `room` cells (at least one character of it), and the rest."""
+    if text.isascii() and text.isprintable():
+        at = max(room, 1)
+        return text[:at], text[at:]
+    used = 0
+    for place, character in enumerate(text):
+        used += _widths[character]
+        if used > room and place:
+            return text[:place], text[place:]
+    return text, ""
+
+
+def pieces(text: str, room: int) -> Iterator[str]:
+    """Yield `text` in pieces that each fit into `room` cells, broken wherever a line is full; an empty text once."""
+    if text.isascii() and text.isprintable():
+        for at in range(0, len(text) or 1, max(room, 1)):
+            yield text[at : at + room]
+        return
+    piece: list[str] = []
+    used = 0
+    for character in text:
+        width = _widths[character]
+        if used + width > room and used:
+            yield "".join(piece)
+            piece, used = [], 0
+        piece.append(character)
+        used += width
+    yield "".join(piece)
+
+
+def fitted(text: str, room: int, more: str = "...") -> str:
+    """Return one line of at most `room` cells: `text`, or its beginning and the mark that there is more."""
+    if cells(text) <= room:
+        return text
+    return cut(text, room - len(more))[0] + more if room > len(more) else cut(text, room)[0][: max(room, 0)]
+
+
+def ending(text: str, room: int, more: str = "...") -> str:
+    """Return one line of at most `room` cells: `text`, or the mark that there is more and its end."""
+    text = text if len(text) <= 2 * room + 8 else f"{more}{text[-2 * room - 8 :]}"
+    if cells(text) <= room:
+        return text
+    room -= len(more)
+    if room <= 0:
+        return ""
+    used = 0
+    for place in range(len(text) - 1, -1, -1):
+        used += _widths[text[place]]
+        if used > room:
+            return more + text[place + 1 :]
+    return text
+
+
+def wrapped(text: str, room: int, later: int | None = None) -> list[str]:
+    """Return one line broken into lines of at most `room` cells (those after the first: `later`), between words.
+
+    A word that is longer than a line is broken wherever the line is full.
+    """
+    later = room if later is None else later
+    plain = text if text.isprintable() else "".join(_ANY_MARK.split(text))
+    if plain.isascii() or all(_widths[character] == 1 for character in set(plain)):
+        if len(plain) <= room:
+            return [text]
+        breaks = _breaks(plain, room, later)
+        return [plain[at:end] for at, end in breaks] if plain is text else _marked(text, breaks)
+    if sum(map(_widths.__getitem__, plain)) <= room:
+        return [text]
+    return _wrapped_words(text, room, later)
+
+
+def _breaks(text: str, room: int, later: int) -> list[tuple[int, int]]:
+    """Return where lines begin and end in a text whose characters take one cell each."""
+    breaks, at, end = [], 0, len(text)
+    while end - at > room:
+        blank = text.rfind(" ", at, at + room + 1)
+        if blank > at and not text[at:blank].isspace():
+            breaks.append((at, at + len(text[at:blank].rstrip(" "))))
+            at = blank + 1
+            while at < end and text[at] == " ":
+                at += 1
+        else:
+            breaks.append((at, at + room))
+            at += room
+        room = later
+    if at < end:
+        breaks.append((at, end))
+    return breaks
+
+
+def _marked(text: str, breaks: list[tuple[int, int]]) -> list[str]:
+    """Return the lines between `breaks`, which are places in the text without its marks, with them."""
+    places = [found.start() - number for number, found in enumerate(_ANY_MARK.finditer(text))]
+    lines, before, taken = [], 0, 0
+    for at, end in breaks:
+        until = end + bisect_right(places, end)
+        lines.append(text[taken:until].replace(" ", "", at - before))  # the blanks at which the line was broken
+        before, taken = end, until
+    return lines
+
+
+def _wrapped_words(text: str, room: int, later: int) -> list[str]:
+    lines: list[str] = []
+    line: list[str] = []
+    used, filled = 0, False
+    for entire in text.split(" "):
+        word, width = entire, cells(entire)
+        if used + 1 + width > room and filled:
+            lines.append(" ".join(line))
+            line, used, room, filled = [], 0, later, False
+        if width > room:
+            *whole, word = _uneven(word, room, later)
+            lines.extend(whole)
+            width, room = cells(word), later
+        used += width + (1 if line else 0)
+        line.append(word)
+        filled = filled or bool(word)
+    lines.append(" ".join(line))
+    return lines
+
+
+def _uneven(word: str, room: int, later: int) -> list[str]:
+    first, rest = cut(word, room)
+    return [first, *pieces(rest, later)] if rest else [first]

@@ -1,0 +1,86 @@
+"""The choices at a question: which keys mean something now, and how that is said in the room there is; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.approval import Answer, Approval
+from harness.cli.terminal.cells import cells
+from harness.granting import GrantScope
+from harness.record import Record
+from harness.visible import visible_line
+
+
+class Choice(Record):
+    """A key and what it does."""
+
+    key: str
+    word: str
+    """In a word or two; with the key it says what happens."""
+    sentence: str
+    """For `?`, and where keys are told in sentences."""
+
+
+YES = Choice(key="y", word="once", sentence="y allows this, once")
+YES_BY_WORD = Choice(key="y", word="by a word", sentence="y allows this, once, after a word that you type")
+SESSION = Choice(key="s", word="session", sentence="s allows it for this session; the pattern is shown first")
+PROJECT = Choice(
+    key="p", word="project", sentence="p allows it in this project from now on; the pattern is shown first"
+)
+EDIT = Choice(key="e", word="edit", sentence="e edits it in your editor")
+NO = Choice(key="n", word="no", sentence="n refuses")
+REASON = Choice(key="r", word="because", sentence="r refuses, and tells the model why")
+HALT = Choice(key="h", word="halt", sentence="h refuses and ends the run")
+VIEW = Choice(key="v", word="view", sentence="v shows it again from the top")
+WHY = Choice(key="?", word="why", sentence="? tells of every part what decided it, and by which rule")
+NEXT = Choice(key="space", word="next page", sentence="space shows the next page")
+ALWAYS_SAID = "Esc and Ctrl-D refuse, Ctrl-C refuses and stops the turn. Enter answers nothing."
+
+
+def key_line(choices: Sequence[Choice], room: int, *, left: int = 0) -> str:
+    """Return the line of keys that fits into `room` cells, with what is left to be seen; the last resort names only keys."""
+    more = f"-- {left} more lines, y is off until all was seen: " if left else ""
+    short_more = f"{left} more: " if left else ""
+    forms = (
+        more + "  ".join(f"[{choice.key}] {choice.word}" for choice in choices),
+        short_more + ", ".join(f"{choice.key} {choice.word}" for choice in choices),
+        f"{short_more}{' '.join(choice.key for choice in choices)}  (? tells what they do)",
+        f"{short_more}{' '.join(choice.key for choice in choices)}",
+    )
+    return next((form for form in forms if cells(form) <= room), forms[-1])
+
+
+def sentences(choices: Sequence[Choice], *, left: int = 0) -> str:
+    """Return the same as plain sentences."""
+    more = f"{left} more lines follow; yes is off until all of it was seen. " if left else ""
+    return f"{more}{'; '.join(choice.sentence for choice in choices)}."
+
+
+def permanent_line(approval: Approval, summary: str, seconds: float) -> str:
+    """Return the one line that a question leaves: what was decided, by whom, after how long."""
+    words = f': "{visible_line(approval.words, 500)}"' if approval.words else ""
+    shown = visible_line(summary, 100)
+    after = f"after {seconds:.1f} s"
+    match approval.answer:
+        case Answer.YES:
+            return f"+ allowed  {shown}  by you, {_how_long(approval.scope)}, {after}"
+        case Answer.EDIT:
+            return f"~ edited  {shown}  by you, {after}; it is judged anew"
+        case Answer.HALT:
+            return f"# halted  {shown}  by you, {after}"
+        case Answer.STOP:
+            return f"x denied  {shown}  by you, {after}; the turn stops"
+        case Answer.NO:
+            return f"x denied  {shown}  by you, {after}{words}"
+        case Answer.NOBODY:
+            return f"x denied  {shown}  nobody answered"
+
+
+def _how_long(scope: GrantScope | None) -> str:
+    match scope:
+        case None:
+            return "once"
+        case GrantScope.SESSION:
+            return "for this session"
+        case GrantScope.WORKSPACE:
+            return "in this project from now on"

@@ -1,0 +1,140 @@
+"""Completion: `/commands` at the start of the line, `@files` anywhere, file names behind `!`. Inserts names, reads nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+
+from prompt_toolkit.application import get_app
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from harness.visible import visible, visible_line
+
+# As texts: compiled when first used, not before the first prompt.
+_COMMAND = r"/\S*"
+_FILE = r"""(?:^|[\s(\[{<'"`=,;:])@(?:"([^"\n]*)|([^\s"]*))\Z"""
+_WORD = r"""(?:'([^'\n]*)|"([^"\n]*)|([^\s'"|&;<>()$`]*))\Z"""
+_PLAIN = r"(?a:[\w./+~^%-][\w./+~^%@,=:#-]*)"
+"""A name that is one word wherever it stands; a dot or a comma at its end would be taken for the sentence's."""
+_SHELL_PLAIN = r"(?a:[\w./+][\w./+@%,=:-]*)"
+LONGEST_SHOWN = 60
+
+
+class LineCompleter(Completer):
+    """Says what may stand where the cursor is. The files are asked for in a thread of their own, never in the prompt's."""
+
+    def __init__(self, commands: Sequence[tuple[str, str]], files: Callable[[str], Sequence[str]]) -> None:
+        """Take the commands (name with `/`, summary), and what finds files by what was typed of their names."""
+        self._commands = commands
+        self._files = files
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
+        """Return what completes the text before the cursor; waits for the files."""
+        text = document.text_before_cursor
+        if re.fullmatch(_COMMAND, text):
+            yield from self._of_commands(text)
+        elif text.startswith("!"):
+            yield from self._of_shell(text)
+        elif found := re.search(_FILE, text):
+            yield from self._of_files(found)
+
+    async def get_completions_async(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
+        """Yield the same without keeping the keys waiting.
+
+        The thread is of its own: those that the event loop lends are waited for when the line is sent.
+        """
+        if re.fullmatch(_COMMAND, document.text_before_cursor):
+            for completion in self.get_completions(document, complete_event):
+                yield completion
+            return
+        loop = get_app().loop
+        if loop is None:
+            return
+        answer = loop.create_future()
+
+        def settle(found: Sequence[Completion]) -> None:
+            if not answer.done():
+                answer.set_result(found)
+
+        def look() -> None:
+            found: Sequence[Completion] = ()
+            try:
+                found = tuple(self.get_completions(document, complete_event))
+            finally:
+                try:
+                    loop.call_soon_threadsafe(settle, found)
+                except RuntimeError:
+                    pass  # the line was sent meanwhile
+
+        threading.Thread(target=look, name="completion", daemon=True).start()
+        for completion in await answer:
+            yield completion
+
+    def is_awaited(self, text: str) -> bool:
+        """Say whether completions are shown while one types, behind this text: of commands and files that are asked for."""
+        if len(text) > 1 and text[0] == "/":
+            return re.fullmatch(_COMMAND, text) is not None
+        return "@" in text and text[0] != "!" and re.search(_FILE, text) is not None
+
+    def _of_commands(self, text: str) -> Iterator[Completion]:
+        for name, summary in self._commands:
+            if name.startswith(text.lower()):
+                yield Completion(name, -len(text), display=visible_line(name), display_meta=visible_line(summary))
+
+    def _of_files(self, found: re.Match[str]) -> Iterator[Completion]:
+        quoted, bare = found.groups()
+        typed = bare if quoted is None else quoted
+        length = len(typed) + (1 if quoted is None else 2)
+        for name in self._files(typed):
+            yield Completion(f"@{mention(name)}", -length, display=_shown(name))
+
+    def _of_shell(self, text: str) -> Iterator[Completion]:
+        found = re.search(_WORD, text[1:])
+        typed = next((group for group in found.groups() if group is not None), "") if found else ""
+        if found is None or not typed:
+            return
+        names = self._files(typed)
+        beginning = [name for name in names if name.startswith(typed)]  # as a shell does, as long as there are such
+        for name in beginning or names:
+            yield Completion(shell_word(name), -len(found[0]), display=_shown(name))
+
+
+def _shown(name: str) -> str:
+    """Return a name as the menu shows it: visible, its end rather than its beginning where it is long."""
+    line = visible_line(name, 10 * len(name))
+    return line if len(line) <= LONGEST_SHOWN else f"...{line[3 - LONGEST_SHOWN :]}"
+
+
+def mention(name: str) -> str:
+    """Return how a prompt names a file so that it can be read in one way only: as it is, or as a JSON string.
+
+    Quoted is whatever is not a word of letters, digits and a few signs; what could not be seen stands as an escape.
+    """
+    if re.fullmatch(_PLAIN, name) and name[-1] not in ".,:":
+        return name
+    if not name.isascii() and name.isprintable() and name.replace("/", "").replace(".", "").replace("_", "").isalnum():
+        return name if visible(name) == name else json.dumps(name)
+    return json.dumps(name, ensure_ascii=visible_line(name, len(name)) != name)
+
+
+def shell_word(name: str) -> str:
+    """Return a name as one word of bash (QUOTING in bash(1)), never an option."""
+    name = f"./{name}" if name[:1] in ("-", "~") else name
+    if re.fullmatch(_SHELL_PLAIN, name):
+        return name
+    if visible_line(name, len(name)) == name:
+        return "'{}'".format(name.replace("'", "'\\''"))
+    return "$'{}'".format("".join(map(_shell_escape, name)))
+
+
+def _shell_escape(char: str) -> str:
+    if char in "\\'":
+        return f"\\{char}"
+    if visible_line(char) == char:
+        return char
+    return "".join(f"\\x{byte:02x}" for byte in char.encode())

@@ -1,0 +1,105 @@
+"""Folding: a long paste is one character of the line, shown as `[paste 1: 214 lines]`; pure, keeps texts and counts them.
+
+The character that stands for a text is one of a private-use range that no other text may bring into the line, so that
+words which only look like the mark are never taken for it, and every editing key treats the whole paste as one.
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.visible import visible
+
+MOST_LINES = 10
+MOST_CHARACTERS = 1_000
+"""A text with more lines or characters is folded."""
+_FIRST, _LAST = 0x10_0000, 0x10_FFFD
+"""Private use plane 16: assigned to nothing, typed by nobody. As many texts can be folded at a time."""
+_LONGEST_BEGINNING = 200
+"""Characters of a folded entry that are shown."""
+_FOREIGN = re.compile(f"[{chr(_FIRST)}-{chr(_LAST)}\ud800-\udfff]")
+"""What could be taken for a mark, and lone surrogates."""
+
+
+class Folding:
+    """The long texts of one line."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, tuple[str, str]] = {}
+        self._numbered = 0
+
+    def clear(self) -> None:
+        """Forget every text: a new line begins."""
+        self._texts.clear()
+        self._numbered = 0
+
+    def folded(self, text: str, noun: str = "paste") -> str:
+        """Return `text` as it goes into the line: as it is where it is short, else one character that stands for it.
+
+        Line ends become newlines, and what no UTF-8 holds (lone surrogates: bytes that were none) becomes U+FFFD; so
+        do characters that could be taken for a mark. Everything else stays exactly as it came.
+        """
+        text = plain(text)
+        if not is_long(text):
+            return text
+        self._numbered += 1
+        return self._mark(text, f"{noun} {self._numbered}: {_size(text)}")
+
+    def with_folded_end(self, text: str) -> str:
+        """Return `text` as it goes into the line; of a long one its first line, and one character for all the rest."""
+        text = plain(text)
+        if not is_long(text):
+            return text
+        beginning = text[:_LONGEST_BEGINNING].partition("\n")[0]
+        rest = text[len(beginning) :]
+        return beginning + self._mark(rest, f"and {_size(rest.removeprefix(chr(10)))}")
+
+    def _mark(self, text: str, said: str) -> str:
+        code = _FIRST + len(self._texts)
+        if code > _LAST:
+            return text
+        self._texts[chr(code)] = (text, f"[{said}{_hidden_too(text)}]")
+        return chr(code)
+
+    def unfolded(self, line: str) -> str:
+        """Return what the line means: every mark replaced by its text."""
+        if line.isascii():
+            return line
+        return "".join(self._texts[char][0] if char in self._texts else char for char in line)
+
+    def label(self, char: str) -> str:
+        """Return what is shown for a character of the line; nothing for one that is no mark."""
+        found = self._texts.get(char)
+        return found[1] if found else ""
+
+
+def plain(text: str) -> str:
+    """Return `text` with newlines alone as line ends and without what no line may hold (see `Folding.folded`)."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text if text.isascii() else _FOREIGN.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def is_long(text: str) -> bool:
+    """Say whether a text would fill the line."""
+    return len(text) > MOST_CHARACTERS or _lines(text) > MOST_LINES
+
+
+def _lines(text: str) -> int:
+    return text.count("\n") + (not text.endswith("\n"))
+
+
+def _size(text: str) -> str:
+    lines = _lines(text)
+    return f"{lines} lines" if lines > 1 else f"{len(text)} characters"
+
+
+def _hidden_too(text: str) -> str:
+    """Say how much of a text would not be seen even if it were not folded."""
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return ""
+    hidden = sum(text.count(char) for char in set(text) if _is_hidden(char))
+    return f", {hidden} hidden {'character' if hidden == 1 else 'characters'}" if hidden else ""
+
+
+def _is_hidden(char: str) -> bool:
+    return visible(char) != char and visible(f"a{char}") != f"a{char}"  # a combining mark is seen where it has a base

@@ -1,0 +1,213 @@
+"""The input line: where a person types to the model; hands back the exact text that they sent, and runs nothing of it.
+
+prompt_toolkit edits the line on a terminal that can be painted; a terminal that cannot has its own editing
+(plain_line.py). Nothing polls: between two keys the process sleeps.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import History
+from prompt_toolkit.key_binding import KeyPressEvent
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.shortcuts import CompleteStyle
+from prompt_toolkit.styles import Style
+
+from harness.cli.look import Look
+from harness.cli.terminal.completion import LineCompleter
+from harness.cli.terminal.folding import Folding, plain
+from harness.cli.terminal.line_display import LineDisplay
+from harness.cli.terminal.line_keys import end_of, line_keys
+from harness.cli.terminal.plain_line import CONTINUED, read_plain
+from harness.cli.trace import Tone
+from harness.visible import visible_line
+
+PROMPT = "> "
+MENU_LINES = 8
+"""Kept free below the line while completions are shown."""
+_STYLES = {Tone.PLAIN: "", Tone.QUIET: "", Tone.GOOD: "", Tone.WARNING: "bold", Tone.BAD: "bold underline"}
+_RED = "noreverse bg:ansired fg:ansiwhite bold"
+_STYLE = {"hidden-character": "reverse", "folded": "underline", "bottom-toolbar": "noreverse", "status": "reverse"}
+
+
+class InputLine:
+    """Reads one text after the other."""
+
+    def __init__(
+        self,
+        *,
+        history: History,
+        commands: Sequence[tuple[str, str]],
+        files: Callable[[str], Sequence[str]],
+        vi: bool,
+        look: Look,
+        toolbar: Callable[[], Sequence[tuple[str, Tone]]],
+        environment: Mapping[str, str],
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        """Take what is known of the person and the terminal; nothing is read or written yet.
+
+        `commands` are names with `/` and summaries; `files` finds names by what was typed of them, and may take its
+        time, in any thread; `toolbar` is asked at each key; `tell` shows a line to the person.
+        """
+        self._history = history
+        self._environment = environment
+        self._tell = tell if tell is not None else _print_line
+        self._toolbar = toolbar
+        self._look = look
+        self._folding = Folding()
+        self._wants_editor = False
+        self._session: PromptSession[str] | None = None
+        if environment.get("TERM", "dumb") not in ("", "dumb"):
+            self._session = self._new_session(LineCompleter(commands, files), vi=vi)
+
+    def read(self, *, default: str = "", pre_run: Callable[[], None] | None = None, prompt: str = PROMPT) -> str:
+        """Return what the person typed and sent, folded pastes unfolded; it may hold newlines.
+
+        `default` stands in the line already. `pre_run` is called once the prompt is on the screen; it must return at
+        once. The text holds whatever was typed or pasted, but lone surrogates and marks of pastes (see `Folding`);
+        line ends are newlines. Raises EOFError on Ctrl-D or when the terminal is gone, KeyboardInterrupt on Ctrl-C,
+        each at an empty line only.
+        """
+        prompt = visible_line(prompt)
+        if self._session is None:
+            if pre_run is not None:
+                pre_run()
+            text = plain(read_plain(prompt, default=default))
+            self._history.append_string(text)
+            return text
+        self._folding.clear()
+        line = self._folding.folded(default, "text")
+        while True:
+            text = self._prompt(self._session, prompt, line, pre_run)
+            if not self._wants_editor:
+                return text
+            pre_run = None
+            line = self._edited(text)
+
+    def _prompt(self, session: PromptSession[str], prompt: str, line: str, pre_run: Callable[[], None] | None) -> str:
+        self._wants_editor = False
+        session.app.erase_when_done = False
+        if pre_run is not None:
+            _after_first_drawing(session, pre_run)
+        return self._folding.unfolded(session.prompt(prompt, default=end_of(line)))
+
+    def _edited(self, text: str) -> str:
+        """Return the line after the person's editor: as it was where that failed, which is said."""
+        from harness.cli.terminal.editor_command import edited
+
+        done = edited(text, self._environment)
+        self._folding.clear()
+        if done.problem:
+            self._tell(f"{done.problem}; the text is as it was")
+            return self._folding.folded(text, "text")
+        return self._folding.folded(done.text, "text")
+
+    def _new_session(self, completer: LineCompleter, *, vi: bool) -> PromptSession[str]:
+        look = self._look
+        session: PromptSession[str] = PromptSession(
+            history=_Unfolded(self._history, self._folding),
+            completer=completer,
+            complete_while_typing=look.repaints
+            and Condition(lambda: completer.is_awaited(session.default_buffer.document.text_before_cursor)),
+            complete_style=CompleteStyle.COLUMN if look.repaints else CompleteStyle.READLINE_LIKE,
+            reserve_space_for_menu=MENU_LINES,
+            editing_mode=EditingMode.VI if vi else EditingMode.EMACS,
+            key_bindings=line_keys(self._folding, self._edit),
+            input_processors=[LineDisplay(self._folding)],
+            prompt_continuation=_continuation,
+            bottom_toolbar=self._drawn_toolbar if look.repaints else None,
+            search_ignore_case=True,
+            enable_suspend=True,
+            style=Style.from_dict(_STYLE),
+            include_default_pygments_style=False,
+            color_depth=None if look.colour else ColorDepth.MONOCHROME,
+            output=_Output(sys.stdout, _size, term=self._environment.get("TERM")),
+        )
+        session.app.terminal_size_polling_interval = (
+            None  # SIGWINCH tells (signal(7)); polling would wake an idle process
+        )
+        return session
+
+    def _edit(self, event: KeyPressEvent) -> None:
+        """Leave the line for the editor; it is read again with what comes of that."""
+        self._wants_editor = True
+        event.app.erase_when_done = True
+        event.app.exit(result=event.current_buffer.text)
+
+    def _drawn_toolbar(self) -> StyleAndTextTuples:
+        styles = {**_STYLES, Tone.BAD: _RED} if self._look.colour else _STYLES
+        return [(f"class:status {styles[tone]}", visible_line(text, 1_000)) for text, tone in self._toolbar()]
+
+
+class _Output(Vt100_Output):
+    """The terminal, never asked where its cursor is: some do not answer, and what one types meanwhile is the answer."""
+
+    def __init__(self, stdout: object, get_size: Callable[[], Size], term: str | None) -> None:
+        super().__init__(stdout, get_size, term=term, enable_bell=False, enable_cpr=False)  # type: ignore[arg-type]
+
+    def get_rows_below_cursor_position(self) -> int:
+        """Return how many rows are surely free below: without that nothing is drawn below the line (`height_is_known`)."""
+        return 1
+
+
+class _Unfolded(History):
+    """The history as the line sees it: what is kept of a line with folded pastes is what was sent."""
+
+    def __init__(self, kept: History, folding: Folding) -> None:
+        super().__init__()
+        self._kept = kept
+        self._folding = folding
+
+    async def load(self) -> AsyncGenerator[str, None]:
+        async for text in self._kept.load():
+            yield self._folding.with_folded_end(text)
+
+    def get_strings(self) -> list[str]:
+        return self._kept.get_strings()
+
+    def append_string(self, string: str) -> None:
+        self._kept.append_string(self._folding.unfolded(string))
+
+    def load_history_strings(self) -> Iterable[str]:
+        return self._kept.load_history_strings()
+
+    def store_string(self, string: str) -> None:
+        self._kept.store_string(string)
+
+
+def _after_first_drawing(session: PromptSession[str], call: Callable[[], None]) -> None:
+    """Call once the prompt is on the screen, and not again."""
+
+    def once(_: object) -> None:
+        session.app.after_render -= once
+        call()
+
+    session.app.after_render += once
+
+
+def _continuation(width: int, _line: int, wraps: int) -> str:
+    """Return what stands before a further line: a mark, or blanks where a long line goes on."""
+    return " " * width if wraps else CONTINUED.rjust(width)
+
+
+def _size() -> Size:
+    try:
+        columns, rows = os.get_terminal_size(sys.stdout.fileno())
+    except OSError:
+        columns, rows = 0, 0
+    return Size(rows=rows or 24, columns=columns or 80)
+
+
+def _print_line(text: str) -> None:
+    sys.stdout.write(f"{visible_line(text, 500)}\n")
+    sys.stdout.flush()

@@ -1,0 +1,273 @@
+"""Keys of a question, read from the terminal one at a time; it never hands on what was typed ahead or pasted.
+
+Reads the terminal's bytes itself: a library that takes sequences apart for line editing makes keys out of what it does
+not know (`ESC [ ? y`), and a key here is an answer. What counts is one byte that came alone.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from types import FrameType
+from typing import Any, Self
+
+from harness.record import Record
+
+LEAST_DEAD_SECONDS = 0.15
+ALONE_SECONDS = 0.05
+"""What follows within this time belongs to what came before: a paste, a sequence of a function key, or hasty typing. Keys
+of one paste arrive within a millisecond, also over a network; a hand needs 80 ms and more from one key to the next."""
+TYPING_SECONDS = 0.01
+"""The same while words are typed: a hand may roll over keys, a paste does not wait."""
+NOISY_SECONDS = 20.0
+"""How long keys may break the silence; a keyboard that never rests gets a no."""
+PASTE_SECONDS = 1.0
+"""A paste whose end does not come for so long has ended."""
+MOST_BYTES = 65_536
+"""Of one burst that are looked at; the rest is read and forgotten."""
+
+_PASTE_BEGINS, _PASTE_ENDS = b"\x1b[200~", b"\x1b[201~"
+_CTRL_C, _CTRL_Z = 0x03, 0x1A
+
+
+class Event(Enum):
+    """What came, where it is no key."""
+
+    END = "end of input"
+    """End of input or a hang-up."""
+    STOP = "Ctrl-C"
+    BURST = "several keys at once"
+    """What was pasted, typed ahead or sent by a function key: dropped."""
+    RETURNED = "returned"
+    """The program was suspended and goes on, or the terminal was resized: what is shown may be gone."""
+    TIME = "time"
+    """Nothing came in time."""
+
+
+class Key(Record):
+    """One key that was pressed alone."""
+
+    text: str
+    """One character, or `esc`, `enter`, `backspace`, `end` (Ctrl-D)."""
+
+
+class Pasted(Record):
+    """What came at once, for where text is wanted and not an answer."""
+
+    text: str
+    bracketed: bool
+    """Whether the terminal itself says that it is a paste."""
+
+
+_KEYS = {
+    b"\x1b": "esc", b"\r": "enter", b"\n": "enter", b"\x7f": "backspace", b"\x08": "backspace", b"\x04": "end",
+    b"\x15": "kill", b"\x17": "word",
+}  # fmt: skip
+
+
+class Keyboard:
+    """The keys of a terminal, between `with keyboard:` and its end.
+
+    INVARIANT: the terminal is left as it was found, however the block ends.
+    """
+
+    def __init__(
+        self,
+        descriptor: int,
+        *,
+        brackets: Callable[[str], None] = lambda _: None,
+        monotonic: Callable[[], float] = time.monotonic,
+        suspend: Callable[[], None] = lambda: os.kill(0, signal.SIGTSTP),
+        noisy_seconds: float = NOISY_SECONDS,
+    ) -> None:
+        """Take the terminal's descriptor, what writes to it the switch of bracketed paste (nothing where it has none), and
+        what suspends the program (Ctrl-Z)."""
+        self._descriptor = descriptor
+        self._brackets = brackets
+        self._monotonic = monotonic
+        self._suspend = suspend
+        self._noisy_seconds = noisy_seconds
+        self._before: list[Any] | None = None
+        self._wake = (-1, -1)
+        self._handlers: list[tuple[signal.Signals, Any]] = []
+        self._in_paste = False
+
+    def __enter__(self) -> Self:
+        """Take the keys; what was typed before is forgotten. Raises OSError where there is no terminal any more."""
+        self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            self._take()
+            self._watch()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the terminal back as it was."""
+        for number, handler in self._handlers:
+            signal.signal(number, handler)
+        self._handlers.clear()
+        self._give_back()
+        for descriptor in self._wake:
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._wake = (-1, -1)
+
+    @contextmanager
+    def released(self) -> Iterator[None]:
+        """Give the terminal to another program for a while; what was typed meanwhile is forgotten."""
+        self._give_back()
+        try:
+            yield
+        finally:
+            self._take()
+
+    def rest(self, seconds: float) -> Event | None:
+        """Drop keys until none comes for `seconds`; None then. What was begun before a question is no answer to it.
+
+        Returns END or STOP where that came, and BURST where keys never rest.
+        """
+        seconds = max(seconds, LEAST_DEAD_SECONDS)
+        began = self._monotonic()
+        while True:
+            came = self.next(seconds)
+            if came is Event.TIME:
+                return None
+            if came is Event.END or came is Event.STOP:
+                return came
+            if self._monotonic() - began > self._noisy_seconds:
+                return Event.BURST
+
+    def next(self, seconds: float | None = None) -> Key | Pasted | Event:
+        """Return what comes next within `seconds` (None: whenever); waiting costs nothing."""
+        burst = self._burst(seconds, ALONE_SECONDS)
+        if isinstance(burst, Event):
+            return burst
+        return self._meaning(burst)
+
+    def typed(self) -> Key | Pasted | Event:
+        """Return what comes next where words are typed: a few characters at once are typing too."""
+        burst = self._burst(None, TYPING_SECONDS)
+        if isinstance(burst, Event):
+            return burst
+        came = self._meaning(burst)
+        if isinstance(came, Pasted) and not came.bracketed and burst.startswith(b"\x1b"):
+            return Event.BURST  # a function key
+        return came
+
+    def _meaning(self, burst: bytes) -> Key | Pasted | Event:
+        was_in_paste = self._in_paste
+        if was_in_paste or _PASTE_BEGINS in burst:
+            last_begin, last_end = burst.rfind(_PASTE_BEGINS), burst.rfind(_PASTE_ENDS)
+            self._in_paste = last_begin > last_end or (was_in_paste and last_end < 0)
+            pasted = burst.replace(_PASTE_BEGINS, b"").replace(_PASTE_ENDS, b"")
+            return Pasted(text=pasted.decode("utf-8", "replace"), bracketed=True)
+        if _CTRL_C in burst:  # to stop is never a mistake that costs more than asking again
+            return Event.STOP
+        if burst == bytes((_CTRL_Z,)):
+            return self._stopped()
+        if burst in _KEYS:
+            return Key(text=_KEYS[burst])
+        try:
+            text = burst.decode("utf-8")
+        except UnicodeDecodeError:
+            return Event.BURST
+        if len(text) == 1 and text.isprintable():
+            return Key(text=text)
+        return Pasted(text=text, bracketed=False)
+
+    def _burst(self, seconds: float | None, alone: float) -> bytes | Event:
+        """Return all bytes that come together: until none follows for `alone` seconds."""
+        if self._in_paste:
+            seconds = PASTE_SECONDS if seconds is None else max(seconds, PASTE_SECONDS)
+        ready = self._wait(seconds)
+        if isinstance(ready, Event):
+            if ready is Event.TIME and self._in_paste:
+                self._in_paste = False
+                return Event.BURST
+            return ready
+        burst = b""
+        until = self._monotonic() + self._noisy_seconds
+        while True:
+            try:
+                piece = os.read(self._descriptor, 4096)
+            except BlockingIOError:
+                return Event.BURST
+            except OSError:  # EIO: the terminal is gone
+                return Event.END
+            if not piece:
+                return Event.END
+            if len(burst) < MOST_BYTES:
+                burst += piece
+            if self._monotonic() > until or not self._more(alone):
+                return burst if len(burst) < MOST_BYTES else burst[:MOST_BYTES] + b"\0"
+
+    def _more(self, seconds: float) -> bool:
+        return bool(select.select([self._descriptor], [], [], seconds)[0])
+
+    def _wait(self, seconds: float | None) -> Event | None:
+        """Wait for bytes; None when there are some."""
+        ready = select.select([self._descriptor, self._wake[0]], [], [], seconds)[0]
+        if self._wake[0] in ready:
+            numbers = os.read(self._wake[0], 4096)
+            if signal.SIGCONT in numbers:  # the shell may have set the terminal otherwise meanwhile
+                self._take()
+            return Event.RETURNED
+        return None if ready else Event.TIME
+
+    def _stopped(self) -> Event:
+        self._give_back()
+        try:
+            self._suspend()
+        finally:
+            self._take()
+        return Event.RETURNED
+
+    def _take(self) -> None:
+        """Set the terminal to single keys without echo, and forget what was typed. Raises OSError."""
+        try:
+            # As it was found first, whatever an editor that crashed may have left.
+            if self._before is None:
+                self._before = termios.tcgetattr(self._descriptor)
+            mode = list(self._before)
+            mode[0] &= ~(termios.ICRNL | termios.IXON | termios.INLCR | termios.IGNCR)
+            # ISIG too: Ctrl-C is a byte among the others, in its place, and never lost between two calls.
+            mode[3] &= ~(termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN)
+            mode[6] = list(mode[6])
+            mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0
+            termios.tcsetattr(self._descriptor, termios.TCSAFLUSH, mode)
+        except termios.error as error:
+            raise OSError(*error.args) from error
+        self._in_paste = False
+        self._brackets("\x1b[?2004h")
+
+    def _give_back(self) -> None:
+        if self._before is None:
+            return
+        self._brackets("\x1b[?2004l")
+        try:
+            termios.tcsetattr(self._descriptor, termios.TCSAFLUSH, self._before)
+        except termios.error:
+            pass  # it is gone, and nothing of it is left to be set
+
+    def _watch(self) -> None:
+        """Let a resize and a return from suspension wake the one who waits; elsewhere than in the main thread it is not
+        possible, and the size is compared at every key."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in (signal.SIGWINCH, signal.SIGCONT):
+            self._handlers.append((number, signal.signal(number, self._on_signal)))
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - what signal.signal calls
+        try:
+            os.write(self._wake[1], bytes((number,)))
+        except OSError:
+            pass  # full: then it wakes anyway

@@ -1,0 +1,126 @@
+"""Pages: rows shown a screenful at a time, append-only; knows what was shown, and reads no key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from harness.cli.look import Look
+from harness.cli.terminal.rows import Row
+from harness.cli.trace import Tone
+
+LEAST_WIDTH, LEAST_HEIGHT = 21, 5
+"""A terminal that is smaller shows no question that could be answered with a yes."""
+USUAL_WIDTH, USUAL_HEIGHT = 80, 24
+"""Of a terminal that does not say how large it is."""
+BESIDE = 2
+"""Lines of the terminal that stay free for the line of keys."""
+
+
+class QuestionScreen(Protocol):
+    """What a question needs of the screen."""
+
+    @property
+    def look(self) -> Look:
+        """How to draw."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Columns; 0 where that is not known."""
+        ...
+
+    @property
+    def height(self) -> int:
+        """Lines; 0 where that is not known."""
+        ...
+
+    def line(self, text: str, tone: Tone = ...) -> None:
+        """Write whole lines, for good."""
+        ...
+
+    def rule(self, title: str) -> None:
+        """Write a line across the terminal, for good."""
+        ...
+
+    def transient(self, text: str) -> None:
+        """Write the one line that is written over; empty: none."""
+        ...
+
+    def settle(self) -> None:
+        """Finish what is begun, and erase the line that is written over."""
+        ...
+
+    def notify(self, title: str) -> None:
+        """Tell a person who looks elsewhere."""
+        ...
+
+
+def size_of(screen: QuestionScreen) -> tuple[int, int]:
+    """Return columns and lines of the terminal as it is now."""
+    return screen.width or USUAL_WIDTH, screen.height or USUAL_HEIGHT
+
+
+class Pages:
+    """Rows and how far they were shown at the terminal's size.
+
+    INVARIANT: `seen` is true only if every row was written at the size that the terminal has.
+    """
+
+    def __init__(self, screen: QuestionScreen, title: str, rows_at: Callable[[int], Sequence[Row]]) -> None:
+        """Take what gives the rows for a number of columns."""
+        self._screen = screen
+        self._title = title
+        self._rows_at = rows_at
+        self._rows: Sequence[Row] = ()
+        self._next = 0
+        self._size = (0, 0)
+        self._drawn = False
+        self._seen = False
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the terminal still has the size that was drawn for."""
+        return self._drawn and size_of(self._screen) == self._size
+
+    @property
+    def is_tiny(self) -> bool:
+        """Whether the terminal is too small for a question."""
+        width, height = self._size
+        return width < LEAST_WIDTH or height < LEAST_HEIGHT
+
+    @property
+    def left(self) -> int:
+        """How many rows were not shown yet, since the last beginning."""
+        return len(self._rows) - self._next
+
+    @property
+    def seen(self) -> bool:
+        """Whether all of it was shown at this size."""
+        return self._seen and self.is_current and not self.is_tiny
+
+    def begin(self) -> None:
+        """Show the first page, at the size that the terminal has now."""
+        if not self.is_current:
+            self._seen = False
+        self._size = size_of(self._screen)
+        self._drawn = True
+        # One column stays free: some terminals go to the next line when the last one is written.
+        self._rows = self._rows_at(max(self._size[0], LEAST_WIDTH) - 1)
+        self._next = 0
+        self._screen.rule(self._title)
+        self._show(self._page - 1)
+
+    def go_on(self) -> None:
+        """Show the next page."""
+        self._show(self._page)
+
+    @property
+    def _page(self) -> int:
+        return max(self._size[1] - BESIDE, 1)
+
+    def _show(self, count: int) -> None:
+        for row in self._rows[self._next : self._next + max(count, 1)]:
+            self._screen.line(row.text, row.tone)
+        self._next = min(self._next + max(count, 1), len(self._rows))
+        self._seen = self._seen or self._next >= len(self._rows)

@@ -1,0 +1,196 @@
+"""What a question shows: the whole call, what it may do, and why it is asked about; made from what was judged, pure.
+
+Nothing here is the model's word but what stands behind a gutter, or in quotes with a note whose words they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.actions import Action, Command, Enforcement, Facet, Opaque, PathAccess, ToolUse, Unconfined
+from harness.cli.effects import effects_lines
+from harness.cli.terminal.rows import Row, joined, one_line, prose, rows_of
+from harness.cli.trace import Tone
+from harness.destroying import destroys
+from harness.exhaustive import assert_never
+from harness.policy import FacetVerdict, Verdict
+from harness.record import Record
+from harness.rules import Decision
+from harness.visible import suspicious, visible_line
+
+MOST_FACETS = 200
+"""In the table of `?`; the question itself names every part."""
+
+_COMMAND, _FURTHER, _TEXT, _PART = "  $ ", "  > ", "    ", 10
+
+
+class Question(Record):
+    """What is asked."""
+
+    action: Action
+    verdict: Verdict
+    confinement: str
+    """What will hold a command to its effects, in words."""
+    variables: tuple[str, ...] | None = None
+    """Names of the person's variables that a command is given as they are; None where that is not known here."""
+    set_variables: int = 0
+    """How many it is given besides, whose values are the harness's own."""
+
+    @property
+    def destroys(self) -> tuple[str, ...]:
+        """What cannot be taken back, a sentence each."""
+        return destroys(self.action)
+
+    @property
+    def by_model(self) -> bool:
+        """Whether a model asks; else it is a question of the program's own, such as whether files are put back."""
+        return bool(self.action.call.id)
+
+    @property
+    def title(self) -> str:
+        """Tool and summary, for the line above the question."""
+        return visible_line(f"{self.action.tool} asks: {self.action.summary}", 200)
+
+
+def question_rows(question: Question, width: int) -> tuple[Row, ...]:
+    """Return all rows of a question at a terminal of `width` columns; nothing is left out or cut."""
+    action, verdict = question.action, question.verdict
+    parts = verdict.shown
+    return joined((
+        _call(action, width),
+        _odd(action, width),
+        _destroying(question, width),
+        *(_unconfined(part, width) for part in parts),
+        *(_part(part, width) for part in (parts if len(parts) > 1 else ())),
+        _facts(question, width),
+        _undo(question, width),
+        prose(f"why: {verdict.deciding.reason}  [{verdict.deciding.by}]", width, tone=Tone.WARNING),
+        *(_note(note, width) for note in verdict.notes),
+    ))  # fmt: skip
+
+
+def facet_rows(verdict: Verdict, width: int) -> tuple[Row, ...]:
+    """Return the table of all facets: what each is, its decision, and whose word that is."""
+    rows = [_facet_rows(number, facet, width) for number, facet in enumerate(verdict.facets[:MOST_FACETS], 1)]
+    more = len(verdict.facets) - MOST_FACETS
+    if more > 0:
+        rows.append(prose(f"{more} more parts are not listed here", width, tone=Tone.WARNING))
+    return joined(rows)
+
+
+def _facet_rows(number: int, judged: FacetVerdict, width: int) -> Iterator[Row]:
+    tone = Tone.QUIET if judged.decision is Decision.AUTO else Tone.WARNING
+    yield from rows_of(f"{kind_of(judged.facet)}: {one_line(text_of(judged.facet))}", width, gutter=f"  {number:3} ")
+    place = "" if judged.origin is None else f" at {judged.origin}"
+    rule = "" if judged.rule is None else f", rule {judged.rule}"
+    said = f"{_word(judged)}, by {judged.source.value}{rule}{place}, layer {judged.layer.value}"
+    yield from prose(said, width, gutter=" " * 6, tone=tone)
+    why = f"{judged.reason}  [{judged.by}]" if judged.by else judged.reason
+    if why:
+        yield from prose(why, width, gutter=" " * 6)
+
+
+def kind_of(facet: Facet) -> str:
+    """Return what kind of part this is, in a word or two."""
+    match facet:
+        case Command():
+            return "command"
+        case PathAccess():
+            return f"file to {facet.access.value}" if facet.access.value != "either" else "file to read or write"
+        case Opaque():
+            return "not understood"
+        case Unconfined():
+            return "unconfined"
+        case ToolUse():
+            return "tool"
+        case _:
+            assert_never(facet)
+
+
+def text_of(facet: Facet) -> str:
+    """Return the whole of what a part is, as the model wrote it: hostile text."""
+    match facet:
+        case Command() | Opaque():
+            return facet.text
+        case PathAccess():
+            return facet.written if facet.written == facet.names[-1] else f"{facet.written} ({facet.real})"
+        case Unconfined():
+            return "to run without confinement"
+        case ToolUse():
+            return facet.tool
+        case _:
+            assert_never(facet)
+
+
+def diff_tone(line: str) -> Tone:
+    """Return the tone of a line of a diff."""
+    return Tone.GOOD if line.startswith("+") else Tone.BAD if line.startswith("-") else Tone.PLAIN
+
+
+def _call(action: Action, width: int) -> Iterator[Row]:
+    if action.text:
+        yield from rows_of(action.text, width, gutter=_COMMAND, further=_FURTHER)
+        return
+    for line in action.preview.split("\n"):
+        yield from rows_of(line, width, gutter=_TEXT, tone=diff_tone(line))
+
+
+def _odd(action: Action, width: int) -> Iterator[Row]:
+    paths = " ".join(facet.written for facet in action.facets if isinstance(facet, PathAccess))
+    for finding in suspicious(action.text or paths):
+        yield from prose(f"! odd text: {finding}", width, tone=Tone.BAD)
+
+
+def _destroying(question: Question, width: int) -> Iterator[Row]:
+    for reason in question.destroys:
+        yield from prose(f"! this destroys: {reason}", width, tone=Tone.BAD)
+
+
+def _unconfined(part: FacetVerdict, width: int) -> Iterator[Row]:
+    if isinstance(part.facet, Unconfined):
+        words = one_line(part.facet.justification)
+        yield from prose(f'! it asks to run UNCONFINED; in the model\'s words: "{words}"', width, tone=Tone.BAD)
+
+
+def _part(part: FacetVerdict, width: int) -> Iterator[Row]:
+    tone = Tone.QUIET if part.decision is Decision.AUTO else Tone.WARNING
+    # On one line: a line end inside a quoted word must not draw a part of its own.
+    text = one_line(text_of(part.facet))
+    by = f"  [{one_line(part.by)}]" if part.by else ""
+    yield from rows_of(text + by, width, gutter=f"  {_word(part):{_PART - 4}}  ", tone=tone)
+
+
+def _word(part: FacetVerdict) -> str:
+    return "ASKS" if part.decision is Decision.CONFIRM else part.decision.word
+
+
+def _facts(question: Question, width: int) -> Iterator[Row]:
+    action, effects = question.action, question.verdict.effects
+    if not action.cwd:
+        return
+    yield from rows_of(f"folder: {one_line(action.cwd)}", width, tone=Tone.QUIET)
+    limit = "none" if action.seconds is None else f"{action.seconds:g} s"
+    yield from rows_of(f"time limit: {limit}", width, tone=Tone.QUIET)
+    if question.variables is not None:
+        names = ", ".join(question.variables) or "none"
+        besides = f", and {question.set_variables} that keep programs from asking and paging"
+        yield from prose(f"variables of yours: {names}{besides}", width, tone=Tone.QUIET)
+    tone = Tone.BAD if effects.enforcement is Enforcement.OFF else Tone.QUIET
+    for line in (*effects_lines(question.verdict), f"confinement: {question.confinement}"):
+        yield from prose(line, width, tone=tone)
+
+
+def _undo(question: Question, width: int) -> Iterator[Row]:
+    action, effects = question.action, question.verdict.effects
+    if action.change is not None:
+        new = action.change.before_sha256 is None
+        kept = "the file is new: undo removes it" if new else "the old content is kept before anything is written"
+        yield from prose(f"undo: yes, {kept}", width, tone=Tone.QUIET)
+    elif action.cwd and not (effects.write == () and not effects.granted):
+        yield from prose("undo: no, what a command changes is not kept", width, tone=Tone.QUIET)
+
+
+def _note(note: str, width: int) -> Iterator[Row]:
+    yield from prose("changed without your having seen it:", width, tone=Tone.WARNING)
+    for line in note.split("\n"):
+        yield from rows_of(line, width, gutter=_TEXT, tone=diff_tone(line))

@@ -1,0 +1,351 @@
+"""Screen: the console of interactive sessions. It only ever appends, but for one line at the end that is written over; it
+asks nothing, reads nothing, and no text from elsewhere reaches column 1."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from harness.cli.console import COUNTDOWN, Console
+from harness.cli.look import Look
+from harness.cli.terminal.activity import Activity
+from harness.cli.terminal.cells import cells, fitted
+from harness.cli.terminal.markdown import Markdown
+from harness.cli.terminal.outlet import DEFAULT_SIZE, Notices, encodable_for, size_of
+from harness.cli.terminal.output import BAR, shown_line
+from harness.cli.terminal.ticker import Ticker
+from harness.cli.terminal.toned_rows import diff_tone, rows_of, toned
+from harness.cli.terminal.transient import TURNS_A_SECOND, composed, elapsed, spinner
+from harness.cli.trace import Tone
+from harness.log_order import LogRecord
+from harness.visible import visible, visible_line
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from harness.redaction.redactor import Redactor
+
+ERASE = "\r\x1b[K"
+TEXT_SECONDS = 0.01
+"""Pieces of text that come within this time are taken in together."""
+MOST_PIECES = 1_024
+"""Taken in together at most: a key that was pressed is shown before the next ones."""
+LOCK_SECONDS = 0.004
+PAINT_SECONDS = 0.05
+"""Between two looks of the line that is written over, unless a key was pressed."""
+STILL_SECONDS = 10.0
+"""Where nothing is written over: between two lines that say that something still goes on."""
+LIVE_SECONDS = 2.0
+"""Likewise, between two lines of a running command."""
+NARROWEST, WIDEST_RULE = 20, 400
+
+__all__ = ["Notices", "Screen"]
+
+
+class Screen(Console):
+    """What is written during a session, in order, each thing beginning on a line of its own.
+
+    Every method may be called from any thread. The model's text is Markdown, indented, with a sign in column 1 at its
+    first line; whatever else stands in column 1 is the harness's. INVARIANT: outside of one write, the cursor stands at
+    the beginning of an empty line, or at the end of the line that is written over.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO,
+        look: Look,
+        *,
+        redactor: Redactor | None = None,
+        size: Callable[[], tuple[int, int]] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        notices: Notices = Notices.BELL,
+    ) -> None:
+        """Take where to write, how, what masks secrets, and what gives columns and lines of the terminal at the moment."""
+        super().__init__(stream, colour=look.colour, redactor=redactor)
+        self.look = look
+        self._size = size or (lambda: size_of(stream))
+        self._monotonic = monotonic
+        self._notices = notices
+        self._lock = threading.RLock()
+        self._markdown = Markdown(lambda: self._columns, colour=look.colour, ascii_only=look.ascii)
+        self._columns = DEFAULT_SIZE[0]
+        """The width that the text is being fitted to: asked for with every few lines of it."""
+        self._pieces: list[str] = []
+        self._characters = 0
+        self._due = 0.0
+        self._activity = Activity(redactor)
+        self._ticker = Ticker(1 / TURNS_A_SECOND, self._tick)
+        self._note = self._typed = self._typed_shown = ""
+        self._open = False
+        """Whether something may stand in the line that is written over."""
+        self._held = True
+        """Whether that line stays empty: a question or a prompt has the terminal."""
+        self._painted_at = self._still_at = 0.0
+        self._painted = ""
+        self._signed = False
+        """Whether the first line of the text that is open was written."""
+        self._encodable = encodable_for(stream)
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal now."""
+        return max(NARROWEST, self._size()[0])
+
+    @property
+    def height(self) -> int:
+        """Lines of the terminal now."""
+        return max(1, self._size()[1])
+
+    # What is written for good
+
+    def text(self, delta: str) -> None:
+        """Take in a piece of the model's text: each block is written when it is finished, code line by line."""
+        # Without the lock, and not each piece by itself: 200,000 of them must cost no more than writing them would.
+        pieces = self._pieces
+        pieces.append(delta)
+        if len(pieces) >= MOST_PIECES or self._monotonic() >= self._due:
+            with self._lock:
+                self._held = False
+                self._take_in()
+
+    def end_text(self) -> None:
+        """Write what of the model's text was still to come."""
+        with self._lock:
+            if not (self._pieces or self._in_text):
+                return
+            self._take_in()
+            rest = self._text.finish() if self._text else ""
+            self._columns = self.width
+            self._show_text(self._markdown.feed(self._encodable(rest)) + self._markdown.finish())
+            self._in_text = self._signed = False
+            self._characters = 0
+
+    def line(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        """Write one or more whole lines; what does not fit goes on in an indented one."""
+        self._lines([[(line, tone)] for line in visible(text).split("\n")])
+
+    def spans(self, parts: Sequence[tuple[str, Tone]]) -> None:
+        """Write one line of several tones; line ends in it are shown, not made."""
+        self._lines([[(visible(text).replace("\n", "\\n"), tone) for text, tone in parts]])
+
+    def diff(self, text: str) -> None:
+        """Write a diff or a command, added and removed lines coloured."""
+        self._lines([[(f"  {visible(line)}", diff_tone(line))] for line in text.splitlines()])
+
+    def rule(self, title: str) -> None:
+        """Write a line across the terminal with a title in it."""
+        sign, width = "-" if self.look.ascii else "─", min(self.width, WIDEST_RULE)
+        shown = fitted(f"{sign * 2} {visible_line(title, 200)}", width - 3)
+        self._lines([[(f"{shown} {sign * max(0, width - 1 - cells(shown))}", Tone.QUIET)]])
+
+    def live(self, printed: str) -> None:
+        """Show what a running command printed: its first lines, then in the line that is written over its last."""
+        with self._lock:
+            output = self._activity.output
+            if output is None:
+                return
+            lines = output.feed(printed)
+            if self.look.repaints:
+                self._print_shown([self._toned(shown_line(line, self.width), Tone.QUIET) for line in lines])
+            elif self._monotonic() >= self._live_at and output.last:
+                self._live_at = self._monotonic() + LIVE_SECONDS
+                self._lines([[(shown_line(output.last, self.width), Tone.QUIET)]])
+
+    def countdown(self, seconds: float) -> None:
+        """Wait for some seconds before a request is sent again, and count down meanwhile.
+
+        An interrupt ends it at once: KeyboardInterrupt passes through.
+        """
+        end = self._monotonic() + seconds
+        if seconds >= 1 and not self.look.repaints:
+            self.line(COUNTDOWN.format(round(seconds)), Tone.QUIET)
+        try:
+            while (left := end - self._monotonic()) > 0:
+                whole = -int(-left // 1)
+                if seconds >= 1:
+                    self.transient(COUNTDOWN.format(whole))
+                time.sleep(max(0.0, left - (whole - 1)) if self.look.repaints else left)
+        finally:
+            self.transient("")
+
+    def record(self, record: LogRecord) -> None:
+        """Write the line of the trace for a record of the log, if it has one, and show what it says has begun."""
+        with self._lock:
+            now = self._monotonic()
+            if record["kind"] == "model_response":
+                self.end_text()
+            if record["kind"] == "intent":
+                self._live_at = now + LIVE_SECONDS
+            left = self._activity.take_in(record, now)
+            if self.look.repaints:
+                self._print([self._toned(shown_line(line, self.width), Tone.QUIET) for line in left.lines])
+            if left.more and self.look.repaints:
+                self._print(self._rows([(f"{BAR}{left.more}", Tone.QUIET)]))
+            line = self._tracer.line(record)
+            if line is not None:
+                self.line(line.text, line.tone)
+            if self._activity.goes_on:
+                self._still_at = now + STILL_SECONDS
+                self._held = False
+                self._ticker.start()
+            else:
+                self._ticker.stop()
+            self._paint()
+
+    # The line that is written over
+
+    def transient(self, text: str) -> None:
+        """Show a line until the next, until `settle`, or until it is empty; nothing where lines are not written over."""
+        with self._lock:
+            self._note = visible_line(text, 1_000)
+            self._held = self._held and not text
+            self._paint()
+
+    def queued(self, text: str) -> None:
+        """Show what the person typed while something goes on; where lines are not written over, only whole ones."""
+        before, self._typed = self._typed, visible_line(text, 1_000)
+        if threading.current_thread() is threading.main_thread():  # it may be interrupted: `with` leaves no lock behind
+            with self._lock:
+                self._show_typed(before)
+            return
+        # Whoever holds the lock (a flood of output takes it again and again) shows it too, at the end of what it does.
+        while not self._lock.acquire(timeout=LOCK_SECONDS):
+            if self._typed_shown is self._typed:
+                return
+        try:
+            self._show_typed(before)
+        finally:
+            self._lock.release()
+
+    def _show_typed(self, before: str) -> None:
+        if self.look.repaints:
+            self._held = self._held and not self._typed
+            self._paint()
+        elif self._typed.startswith("queued") and self._typed != before:
+            self.line(self._typed, Tone.QUIET)
+
+    def settle(self) -> None:
+        """Finish what is open and leave an empty line: what comes next has the terminal for itself."""
+        with self._lock:
+            self.end_text()
+            self._activity.stop()
+            self._ticker.stop()
+            self._note = ""
+            self._held = True
+            self._paint()
+
+    def notify(self, title: str) -> None:
+        """Call the person, by a bell or a notice with `title`, as they wish."""
+        if self._notices is Notices.OFF or not self._stream.isatty():
+            return
+        with self._lock:
+            shows = self._notices is Notices.OSC9 and self.look.repaints
+            # OSC 9 ends at BEL; `visible` leaves no control character in the title.
+            self._put(f"\x1b]9;{self._encodable(visible_line(title, 100))}\x07" if shows else "\x07")
+
+    # How it is done
+
+    def _take_in(self) -> None:
+        """Take in the pieces that came: text that is finished is written."""
+        self._columns = self.width
+        count = len(self._pieces)
+        text = "".join(self._pieces[:count])
+        del self._pieces[:count]  # what another thread adds meanwhile stays
+        self._characters += len(text)
+        self._in_text = self._in_text or bool(text)
+        if self._text:
+            text = self._text.feed(text)
+        self._show_text(self._markdown.feed(self._encodable(text)))
+        self._due = self._monotonic() + TEXT_SECONDS
+
+    def _show_text(self, lines: list[str]) -> None:
+        if lines and not self._signed:
+            self._signed = True
+            sign = "*" if self.look.ascii else "●"
+            lines = ["", sign + lines[0][1:], *lines[1:]]
+        self._print_shown(lines)
+
+    def _print_shown(self, lines: list[str]) -> None:
+        """Write lines for good, or else, not too often, the line that is written over."""
+        if lines:
+            self._print(lines)
+        elif self._typed_shown is not self._typed or self._monotonic() >= self._painted_at + PAINT_SECONDS:
+            self._paint()
+
+    def _lines(self, lines: Sequence[Sequence[tuple[str, Tone]]]) -> None:
+        with self._lock:
+            self.end_text()
+            self._print([row for line in lines for row in self._rows(line)])
+
+    def _rows(self, parts: Sequence[tuple[str, Tone]]) -> list[str]:
+        return rows_of([(self._encodable(text), tone) for text, tone in parts], self.width, colour=self._colour)
+
+    def _toned(self, text: str, tone: Tone) -> str:
+        return toned(self._encodable(text), tone, colour=self._colour)
+
+    def _print(self, lines: Sequence[str]) -> None:
+        """Write lines for good, and the line that is written over below them, in one write."""
+        if lines:
+            self._put("\n".join((*lines, "")) + self._composed())
+
+    def _paint(self) -> None:
+        """Write the one line over, if it is to look otherwise."""
+        before = self._painted
+        shown = self._composed()
+        if shown != before or not shown:
+            self._put(shown)
+
+    def _composed(self) -> str:
+        """Return how the line that is written over looks now: nothing while a question or a prompt has the terminal."""
+        now = self._painted_at = self._monotonic()
+        if self._held or not self.look.repaints:
+            self._painted = ""
+            return ""
+        state, tail = self._activity.words(now, self._characters)
+        if self._note:
+            state = self._note
+        elif state:
+            state = f"{spinner(now, ascii_only=self.look.ascii)} {state}"
+        if self._in_text:
+            tail = self._markdown.tail
+        typed = self._typed
+        self._painted = composed(self.width, *map(self._one_line, (state, tail, typed)))
+        self._typed_shown = typed  # a line is written with what was composed for it
+        return self._painted
+
+    def _one_line(self, text: str) -> str:
+        return self._encodable(visible_line(text.strip(), 1_000)) if text else ""
+
+    def _put(self, text: str) -> None:
+        erase = ERASE if self._open else ""
+        if not (erase or text):
+            return
+        # Before the write: an interrupt in the midst of it leaves something that must be erased.
+        self._open = self.look.repaints
+        try:
+            self._stream.write(erase + text)
+            self._stream.flush()
+        except (OSError, ValueError):
+            self.give_up()
+        self._open = bool(self._painted) or not (not text or text.endswith(("\n", "\x07")))
+
+    def _tick(self, ended: threading.Event) -> None:
+        """Keep the line moving, from a thread that is there only while something goes on."""
+        with self._lock:
+            if ended.is_set():
+                return
+            if self._pieces:
+                self._take_in()
+            if self.look.repaints:
+                self._paint()
+            elif self._activity.output is None and self._monotonic() >= self._still_at:
+                self._still_at = self._monotonic() + STILL_SECONDS
+                self._still()
+
+    def _still(self) -> None:
+        """Say in a line of its own that the model is at it."""
+        waited = elapsed(self._activity.seconds(self._monotonic()))
+        text = f"the model is {'answering' if self._characters else 'thinking'} ({waited})"
+        self._put(f"{self._toned(text, Tone.QUIET)}\n")

@@ -1,0 +1,107 @@
+"""The status line: what a session is, costs and may do, in as many words as fit; pure, draws nothing."""
+
+from __future__ import annotations
+
+from harness.cli.terminal.cells import cells, fitted
+from harness.cli.trace import Tone
+from harness.record import Record
+from harness.visible import visible_line
+
+Part = tuple[str, Tone]
+
+BETWEEN = " | "
+_LONGEST_NAME = 40
+
+
+class Status(Record):
+    """What there is to say of a session at this moment."""
+
+    model: str
+    policy: str
+    turns: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+    """In dollars; None where it is not known, which is not said here."""
+    context_tokens_used: int | None = None
+    context_tokens: int | None = None
+    """How many the model takes; None where it is not known."""
+    confinement: str = ""
+    """The level in a word or two; empty is not shown."""
+    grants: int = 0
+    loosened: tuple[str, ...] = ()
+    """What loosens the gate, each in words: `UNCONFINED allowed`."""
+    plan: bool = False
+
+
+def status_parts(status: Status, width: int) -> tuple[Part, ...]:
+    """Return the status line in parts that stand side by side, at most `width` terminal cells together.
+
+    What loosens comes first and goes last; of the rest the least important part is left out as a whole until the others
+    fit. Where even the last one does not fit it is cut, and ends in dots.
+    """
+    parts = [part for part in _parts(status) if part[1]]
+    while len(parts) > 1 and _width(parts) > width:
+        least = min(range(len(parts)), key=lambda place: parts[place][0])
+        del parts[least]
+    shown: list[Part] = []
+    for _, text, tone in parts:
+        if shown:
+            shown.append((BETWEEN, Tone.QUIET))
+        shown.append((fitted(text, width), tone))
+    return tuple(shown)
+
+
+def status_text(status: Status, width: int) -> str:
+    """Return the status line as one text, for where nothing is painted."""
+    return "".join(text for text, _ in status_parts(status, width))
+
+
+def _parts(status: Status) -> list[tuple[int, str, Tone]]:
+    """Return every part with its importance, in the order in which they are shown."""
+    loosened = ", ".join(status.loosened)
+    tokens = f"{_short(status.input_tokens)} in, {_short(status.output_tokens)} out"
+    return [
+        (99, visible_line(f"! {loosened or 'loosened'}", 500) if status.loosened else "", Tone.BAD),
+        (90, "PLAN: nothing is changed" if status.plan else "", Tone.WARNING),
+        (80, visible_line(status.model, _LONGEST_NAME), Tone.PLAIN),
+        (50, f"policy {visible_line(status.policy, _LONGEST_NAME)}" if status.policy else "", Tone.PLAIN),
+        (60, visible_line(status.confinement, _LONGEST_NAME), Tone.PLAIN),
+        (70, _many(status.grants, "grant") if status.grants else "", Tone.WARNING),
+        (65, _context(status), Tone.WARNING if _share(status) >= 80 else Tone.PLAIN),
+        (40, f"${status.cost:.4f}" if status.cost is not None else "", Tone.PLAIN),
+        (20, _many(status.turns, "turn") if status.turns else "", Tone.QUIET),
+        (30, tokens if status.input_tokens or status.output_tokens else "", Tone.QUIET),
+    ]
+
+
+def _context(status: Status) -> str:
+    if status.context_tokens_used is None:
+        return ""
+    if not status.context_tokens:
+        return f"context {_short(status.context_tokens_used)}"
+    return f"context {_share(status)}%"
+
+
+def _share(status: Status) -> int:
+    """Return how many percent of the context are used, rounded up: 100 only where nothing is left."""
+    if not status.context_tokens or status.context_tokens_used is None:
+        return 0
+    return -(-100 * status.context_tokens_used // status.context_tokens)
+
+
+def _many(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _short(number: int) -> str:
+    """Return a number in at most five characters: 999, 12.3k, 200k, 1.2M."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if number >= size or (unit == "M" and number >= 999_500):
+            share = number / size
+            return f"{share:.1f}{unit}" if share < 99.95 else f"{share:.0f}{unit}"
+    return str(number)
+
+
+def _width(parts: list[tuple[int, str, Tone]]) -> int:
+    return sum(cells(text) for _, text, _ in parts) + len(BETWEEN) * (len(parts) - 1)

@@ -1,0 +1,138 @@
+"""A line of words, typed at a question: what a paste may not answer, it does not answer here either."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+from harness.cli.terminal.cells import cells
+from harness.cli.terminal.keys import Event, Key, Pasted
+from harness.cli.terminal.pages import QuestionScreen, size_of
+from harness.visible import visible_line
+
+MOST_CHARACTERS = 2_000
+HAND = 3
+"""Characters that a hand may type within a hundredth of a second; more of them are a paste."""
+
+
+class Pastes(Enum):
+    """What a paste is worth."""
+
+    TEXT = "text"
+    NOTHING = "nothing"
+    """It ends the line, without an answer."""
+
+
+class Back(Enum):
+    """The line was left without an answer."""
+
+    BY_KEY = "Esc"
+    BY_PASTE = "a paste is no answer"
+
+
+def typed_line(
+    screen: QuestionScreen,
+    read: Callable[[], Key | Pasted | Event],
+    echo: Callable[[str], None],
+    *,
+    prompt: str,
+    pastes: Pastes,
+) -> str | Back | Event:
+    """Return the words that were typed up to Enter, without blanks around them; or how the line was left.
+
+    `read` returns the next keys, `echo` writes to the terminal where no line may be written over. Returns END and STOP as
+    they come.
+    """
+    line = _Line(screen, echo, prompt)
+    line.begin()
+    while True:
+        came = read()
+        match came:
+            case Key(text="enter"):
+                return line.finish()
+            case Key(text="esc"):
+                line.leave()
+                return Back.BY_KEY
+            case Event.END | Event.STOP | Key(text="end"):
+                line.leave()
+                return Event.STOP if came is Event.STOP else Event.END
+            case Key(text=key):
+                line.press(key)
+            case Pasted() if _is_paste(came) and pastes is Pastes.NOTHING:
+                line.leave()
+                return Back.BY_PASTE
+            case Pasted(text=text):
+                line.add(" ".join(text.split()) if _is_paste(came) else text)
+            case Event.RETURNED:
+                line.begin()
+            case Event.BURST | Event.TIME:
+                pass
+
+
+def _is_paste(came: Pasted) -> bool:
+    return came.bracketed or len(came.text) > HAND or not came.text.isprintable()
+
+
+class _Line:
+    """The words as they stand, and how they are shown."""
+
+    def __init__(self, screen: QuestionScreen, echo: Callable[[str], None], prompt: str) -> None:
+        self._screen = screen
+        self._echo = echo
+        self._prompt = prompt
+        self._text = ""
+
+    def begin(self) -> None:
+        if self._screen.look.repaints:
+            self._show()
+        else:
+            self._screen.line(self._prompt)
+            self._echo(self._text)
+
+    def add(self, text: str) -> None:
+        """Take what was typed; what no terminal can show is shown as an escape, and taken as it is."""
+        text = "".join(char for char in text if char.isprintable())[: MOST_CHARACTERS - len(self._text)]
+        self._text += text
+        if self._screen.look.repaints:
+            self._show()
+        else:
+            self._echo(visible_line(text, MOST_CHARACTERS * 8))
+
+    def press(self, key: str) -> None:
+        """Take a character, or do what another key does."""
+        before = self._text
+        match key:
+            case "backspace":
+                self._text = before[:-1]
+            case "kill":
+                self._text = ""
+            case "word":
+                self._text = before.rstrip().rpartition(" ")[0]
+            case _ if len(key) == 1:
+                self.add(key)
+                return
+            case _:
+                return
+        if self._screen.look.repaints:
+            self._show()
+        elif before != self._text:
+            self._echo("\n")
+            self.begin()
+
+    def finish(self) -> str:
+        self.leave()
+        return self._text.strip()
+
+    def leave(self) -> None:
+        if self._screen.look.repaints:
+            self._screen.settle()
+        else:
+            self._echo("\n")
+
+    def _show(self) -> None:
+        """Show the end of what was typed behind the prompt, as much as the terminal's width holds."""
+        shown = visible_line(self._text, MOST_CHARACTERS * 8)
+        room = max(size_of(self._screen)[0] - 2 - cells(self._prompt), 8)
+        while cells(shown) > room:
+            shown = shown[1:]
+        self._screen.transient(self._prompt + shown)

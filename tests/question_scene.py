@@ -1,0 +1,342 @@
+"""A question on a pseudo-terminal inside the test's own process: real calls, judged, really shown, answered by keys."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import struct
+import termios
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple, Self
+
+import pyte
+import pytest
+
+from harness.actions import Action, Effects
+from harness.approval import Approval
+from harness.cli.look import Look
+from harness.cli.terminal.approver import TerminalApprover
+from harness.cli.terminal.keys import Event, Key, Keyboard, Pasted
+from harness.cli.terminal.screen import Screen
+from harness.granting import Offer, offer_for
+from harness.interrupt import Interrupt
+from harness.messages import ToolCall
+from harness.policy import Policy, Verdict, evaluate
+from harness.policy_file import parse_policy
+from harness.tool import Tool
+from harness.tools.baselines import Baselines
+from harness.tools.bash import BashTool
+from harness.tools.edit_file import EditFileTool
+from harness.tools.write_file import WriteFileTool
+from harness.workspace import Workspace
+
+DEAD = 0.15
+SECONDS = 10.0
+
+POLICY = """
+version = 1
+[tools]
+default = "confirm"
+readers = true
+[sandbox]
+network = true
+write = ["."]
+[[rule]]
+id = "push"
+decision = "confirm"
+argv = ["git", "push"]
+reason = "others see it"
+match = ["git push origin main"]
+not_match = ["git pull"]
+"""
+
+
+class Asked(NamedTuple):
+    """A call and what the policy says of it."""
+
+    action: Action
+    verdict: Verdict
+    policy: Policy
+
+    def offer(self, action: Action, verdict: Verdict) -> Offer | str:
+        """Return what the gate would offer."""
+        return offer_for(self.policy, action, verdict)
+
+
+def asked(root: str, tool: str, arguments: Mapping[str, object], *, policy: str = POLICY) -> Asked:
+    """Return a call of a real tool in the workspace `root`, judged."""
+    workspace = Workspace(root)
+    baselines = Baselines()
+    tools: dict[str, Tool] = {
+        "bash": BashTool(workspace),
+        "write_file": WriteFileTool(workspace, baselines=baselines),
+        "edit_file": EditFileTool(workspace, baselines=baselines),
+    }
+    call = ToolCall(id="call-1", name=tool, arguments=json.dumps(arguments))
+    action = tools[tool].prepare(call, json.loads(call.arguments))
+    rules = parse_policy(policy.encode(), "/policies/base.toml")
+    return Asked(action, evaluate(rules, action), rules)
+
+
+def command(root: str, line: str, **more: object) -> Asked:
+    """Return a command of bash, judged."""
+    return asked(root, "bash", {"command": line, **more})
+
+
+def together(play: Callable[..., None], cases: Mapping[str, tuple[Any, ...]], *, at_once: int = 16) -> None:
+    """Play cases at the same time, since they mostly wait; name those that fail."""
+
+    def problem(case: tuple[Any, ...]) -> str:
+        try:
+            play(*case)
+        except BaseException as error:  # noqa: BLE001 - it is told below
+            return f"{type(error).__name__}: {error}"
+        return ""
+
+    with ThreadPoolExecutor(at_once) as threads:
+        problems = dict(zip(cases, threads.map(problem, cases.values()), strict=True))
+    assert {name: told for name, told in problems.items() if told} == {}
+
+
+def at_once(*cases: tuple[Any, ...]) -> Callable[[Callable[..., None]], Callable[[pytest.FixtureRequest], None]]:
+    """Play a test with all these arguments at the same time, behind the fixture that its first parameter names."""
+
+    def of(test: Callable[..., None]) -> Callable[[pytest.FixtureRequest], None]:
+        def play(request: pytest.FixtureRequest) -> None:
+            subject = request.getfixturevalue(test.__code__.co_varnames[0])
+            together(partial(test, subject), {f"{number} {case!r}": case for number, case in enumerate(cases)})
+
+        play.__name__, play.__doc__ = test.__name__, test.__doc__
+        return play
+
+    return of
+
+
+class WatchedKeyboard(Keyboard):
+    """A keyboard that says when keys count."""
+
+    def __init__(self, alive: threading.Event, descriptor: int, **more: Any) -> None:
+        super().__init__(descriptor, **more)
+        self._alive = alive
+        self._resting = False
+
+    def rest(self, seconds: float) -> Event | None:
+        self._resting = True
+        try:
+            return super().rest(seconds)
+        finally:
+            self._resting = False
+
+    def next(self, seconds: float | None = None) -> Key | Pasted | Event:
+        if not self._resting:
+            self._alive.set()
+        return super().next(seconds)
+
+    def typed(self) -> Key | Pasted | Event:
+        self._alive.set()
+        return super().typed()
+
+
+class Played:
+    """A question that is put, on a terminal with an emulator at its other end."""
+
+    def __init__(
+        self,
+        about: Asked,
+        *,
+        columns: int = 80,
+        lines: int = 24,
+        look: Look | None = None,
+        environment: Mapping[str, str] | None = None,
+        offer: Callable[[Action, Verdict], Offer | str] | None = None,
+        dead_seconds: float = DEAD,
+        noisy_seconds: float = 5.0,
+        emulate: bool = True,
+    ) -> None:
+        self._about = about
+        self.master, self.slave = os.openpty()
+        self.resize(columns, lines, emulator=False)
+        self.screen = pyte.HistoryScreen(columns, lines, history=10_000, ratio=0.5)
+        self._emulator = pyte.ByteStream(self.screen) if emulate else None
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self.alive = threading.Event()
+        self.raw = b""
+        self.approval: Approval | None = None
+        self.problem: BaseException | None = None
+        self.interrupt = Interrupt()
+        self.modes = termios.tcgetattr(self.slave)
+        self.suspended = 0
+        self.notices = 0
+        self._stream = open(self.slave, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+        look = look or Look(colour=True, repaints=True)
+        self.approver = self._approver(look, environment, offer, dead_seconds, noisy_seconds)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._worker = threading.Thread(target=self._ask, daemon=True)
+        self._reader.start()
+
+    def _approver(
+        self,
+        look: Look,
+        environment: Mapping[str, str] | None,
+        offer: Callable[[Action, Verdict], Offer | str] | None,
+        dead_seconds: float,
+        noisy_seconds: float,
+    ) -> TerminalApprover:
+        def suspend() -> None:
+            self.suspended += 1
+
+        def echo(text: str) -> None:
+            try:
+                os.write(self.slave, text.encode())
+            except OSError:
+                pass
+
+        def keyboard() -> Keyboard:
+            brackets = echo if look.repaints else (lambda _: None)
+            return WatchedKeyboard(
+                self.alive, self.slave, brackets=brackets, suspend=suspend, noisy_seconds=noisy_seconds
+            )
+
+        self._screen = Screen(self._stream, look, size=self.size)
+        return TerminalApprover(
+            self._screen,
+            interrupt=self.interrupt,
+            confinement=_confined,
+            environment=environment or {"PATH": os.defpath},
+            keyboard=keyboard,
+            echo=echo,
+            offer=offer or self._about.offer,
+            dead_seconds=dead_seconds,
+        )
+
+    def __enter__(self) -> Self:
+        self._worker.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._worker.is_alive():
+            self.interrupt.requested = True
+            self.send("\x03")
+            self._worker.join(SECONDS)
+        alive = self._worker.is_alive()
+        self._stopped.set()
+        self._reader.join(SECONDS)
+        for stream in {self._stream, self._screen._stream}:
+            try:
+                stream.close()
+            except OSError:
+                pass
+        for descriptor in (self.slave, self.master):
+            try:
+                os.close(descriptor)
+            except OSError:
+                pass
+        assert not alive, "the question does not end"
+
+    def size(self) -> tuple[int, int]:
+        try:
+            lines, columns, _, _ = struct.unpack("HHHH", fcntl.ioctl(self.slave, termios.TIOCGWINSZ, b"\0" * 8))
+        except OSError:
+            return 80, 24
+        return columns, lines
+
+    def resize(self, columns: int, lines: int, *, emulator: bool = True) -> None:
+        if emulator:
+            with self._lock:
+                self.screen.resize(lines, columns)
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def send(self, keys: str | bytes) -> None:
+        self.alive.clear()
+        try:
+            os.write(self.master, keys.encode() if isinstance(keys, str) else keys)
+        except OSError:
+            pass
+
+    def press(self, key: str) -> None:
+        """Press a key alone, after a time in which the question is alive."""
+        self.rest()
+        self.send(key)
+
+    def rest(self) -> None:
+        """Wait until keys count again, or the question has its answer, and all that was written is on the screen."""
+        end = time.monotonic() + SECONDS
+        while not self.alive.wait(0.01) and self._worker.is_alive() and time.monotonic() < end:
+            pass
+        before = -1
+        while before != len(self.raw):
+            before = len(self.raw)
+            time.sleep(0.02)
+
+    def hang_up(self, last: str = "") -> None:
+        """Close the other end, right behind a last key: when nobody waits on it any more, which would keep it open."""
+        self._stopped.set()
+        self._reader.join(SECONDS)
+        self.send(last)
+        os.close(self.master)
+
+    def answer(self) -> Approval:
+        self._worker.join(SECONDS)
+        if self.problem is not None:
+            raise self.problem
+        assert self.approval is not None, f"no answer\n{self.text()}"
+        return self.approval
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the question still has no answer, a while after the last key."""
+        self.rest()
+        return self._worker.is_alive()
+
+    def rows(self) -> list[str]:
+        with self._lock:
+            columns = self.screen.columns
+            top = ["".join(line[x].data for x in range(columns)) for line in self.screen.history.top]
+            return [row.rstrip() for row in (*top, *self.screen.display)]
+
+    def text(self) -> str:
+        return "\n".join(self.rows())
+
+    def key_line(self) -> str:
+        """Return the line that the cursor stands on."""
+        with self._lock:
+            return str(self.screen.display[self.screen.cursor.y]).rstrip()
+
+    def wait_for(self, text: str) -> None:
+        end = time.monotonic() + SECONDS
+        while text not in self.text():
+            assert time.monotonic() < end, f"{text!r} did not come\n{self.text()}"
+            assert self.problem is None, repr(self.problem)
+            time.sleep(0.02)
+
+    def _ask(self) -> None:
+        try:
+            self.approval = self.approver(self._about.action, self._about.verdict)
+        except BaseException as error:  # noqa: BLE001 - the test tells it
+            self.problem = error
+
+    def _read(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                if not select.select([self.master], [], [], 0.05)[0]:
+                    continue
+                data = os.read(self.master, 65536)
+            except (OSError, ValueError):
+                return
+            if not data:
+                return
+            with self._lock:
+                self.raw += data
+                if self._emulator is not None:
+                    self._emulator.feed(data)
+
+
+def _confined(tool: str, effects: Effects) -> str:
+    return "kernel"

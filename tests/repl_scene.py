@@ -1,0 +1,104 @@
+"""The prompt, played: started in a pseudo-terminal against a script, with a dead time that is as short as it may be."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from screen_scene import ENTER, PlayedTerminal
+
+from harness.models.scripted import Script
+
+if TYPE_CHECKING:
+    from conftest import Program
+
+DEAD_SECONDS = 0.15
+FIRST_DEAD_SECONDS = 0.4
+"""Of a question that is put before the configuration is read."""
+CONFIG = f"[terminal]\ndead_seconds = {DEAD_SECONDS}\n"
+
+Start = Callable[..., "Prompt"]
+
+
+class Prompt(PlayedTerminal):
+    """The prompt at a terminal."""
+
+    def wait_prompt(self) -> None:
+        """Wait until the prompt waits, with nothing in its line."""
+        self.wait_until(lambda: self.display()[self.cursor[0]] in (">", "plan>"), "no prompt", 20.0)
+
+    def type(self, line: str) -> None:
+        """Type a line at the prompt, and send it."""
+        self.wait_prompt()
+        self.send(line + ENTER)
+
+    def say(self, line: str, expected: str, *, seconds: float = 20.0) -> None:
+        """Type a line, and wait for a text that was there less often before."""
+        before = self.unwrapped().count(expected) + line.count(expected)
+        self.type(line)
+        self.wait_count(expected, before + 1, seconds=seconds)
+
+    def ask(self, line: str, answer: str) -> None:
+        """Say something to the model, and wait for the end of the turn."""
+        turns = self.unwrapped().count(" tokens in, ")
+        self.type(line)
+        self.wait_for(answer)
+        self.wait_count(" tokens in, ", turns + 1)
+
+    def press(self, tool: str, key: str, *, times: int = 1) -> None:
+        """Wait until `tool` asks for the `times`th time, and answer with one key once the dead time is over."""
+        self.wait_count(f"{tool} asks", times)
+        self.wait_quiet(max(DEAD_SECONDS, FIRST_DEAD_SECONDS if tool == "trust" else 0) + 0.15)
+        self.send(key)
+
+    def rest(self) -> None:
+        """Wait until the dead time that a key began is surely over."""
+        time.sleep(DEAD_SECONDS + 0.3)
+
+    def leave(self) -> int | None:
+        """Leave, and return the exit code."""
+        self.type("/exit")
+        return self.exit_code()
+
+
+def write_config(program: Program, text: str = CONFIG) -> None:
+    """Write the person's configuration."""
+    folder = os.path.join(program.environment["XDG_CONFIG_HOME"], "harness")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    path = os.path.join(folder, "config.toml")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(path, 0o600)
+
+
+@contextmanager
+def prompts(program: Program) -> Iterator[Start]:
+    """Give what starts the prompt against a script; all that were started are ended."""
+    write_config(program)
+    with ExitStack() as stack:
+
+        def start(
+            script: Script,
+            *flags: str,
+            columns: int = 120,
+            lines: int = 50,
+            before: Callable[[Prompt], None] | None = None,
+        ) -> Prompt:
+            arguments = ("--base-url", program.serve(script), "--model", "scripted", *flags)
+            played = Prompt(
+                program.command(*arguments),
+                columns=columns,
+                lines=lines,
+                cwd=program.workspace,
+                environment=program.environment,
+            )
+            stack.enter_context(played)
+            if before is not None:
+                before(played)
+            played.wait_for("/help for help")
+            return played
+
+        yield start

@@ -1,0 +1,86 @@
+"""What destroys, as commands are read by the real tool: behind wrappers, in text that is not understood, and what does not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.destroying import destroys
+from harness.messages import ToolCall
+from harness.tools.bash import BashTool
+from harness.tools.write_file import WriteFileTool
+from harness.workspace import Workspace
+
+
+def reasons(root: Path, command: str) -> tuple[str, ...]:
+    call = ToolCall(id="1", name="bash", arguments=json.dumps({"command": command}))
+    return destroys(BashTool(Workspace(str(root))).prepare(call, {"command": command}))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -r x", "rm -rf x", "rm -Rf x", "rm --recursive x", "rm --rec x", "rm a b", "rm *.log", "/bin/rm -r x", "\\rm -r x",
+        "sudo rm -rf x", "env A=1 rm -r x", "nice rm -r x", "timeout 5 rm -r x", "sh -c 'rm -rf x'", "bash <<< 'rm -rf x'",
+        "ls && rm -r x", "ls | xargs rm", "find . -name x | xargs -0 rm -f", "find . -delete", "find . -exec rm {} +",
+        "find . -execdir rm -f {} ;", "for f in *; do rm $f; done", "eval \"rm $X\"", "X=$(rm -r y) ls", "rmdir x", "shred x",
+        "dd if=/dev/zero of=x", "truncate -s 0 x", "mkfs.ext4 x", "dropdb x", "crontab -r", "rsync -a --delete a/ b/",
+        "git reset --hard", "git reset --har", "git -C x reset --hard HEAD~1", "git -c a.b=c reset --hard", "git clean -fd",
+        "git checkout -- x", "git checkout .", "git checkout HEAD x", "git checkout a.py", "git checkout -f main",
+        "git restore x", "git restore -SW x", "git switch --discard-changes x", "git push --force", "git push -f origin x",
+        "git push --force-with-lease", "git push origin +main", "git push origin :x", "git push origin --delete x",
+        "git push --mirror", "git branch -D x", "git branch -d -f x", "git branch -f x y", "git stash drop", "git stash clear",
+        "git reflog expire --all", "git gc --prune=now", "git filter-branch", "git update-ref -d x", "git tag -d x",
+        "git worktree remove x", "env git push -f", "docker rm x", "docker system prune -f", "docker compose down",
+        "kubectl delete pod x", "terraform destroy", "terraform apply -destroy", "aws s3 rm s3://x --recursive",
+        "gh repo delete x",
+        "psql -c 'DROP TABLE x'", "python -c 'import shutil; shutil.rmtree(\"x\")'", "ssh host 'rm -rf x'",
+        "redis-cli FLUSHALL",
+        "git $X --hard", "f() { rm -r x; }; f",
+    ],
+)  # fmt: skip
+def test_what_destroys(tmp_path: Path, command: str) -> None:
+    """Each is told in at least one sentence."""
+    assert reasons(tmp_path, command) != ()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls", "rm x", "rm -f x", "rm -- -r", "echo rm -rf x", "grep -r 'rm -rf' .", "grep 'DROP TABLE' x",
+        "git status", "git commit -m 'rm -rf is gone'", "git push", "git push origin main", "git push -u origin main",
+        "git checkout main",
+        "git checkout -b x", "git checkout -b x origin/main", "git checkout feature/x", "git switch main",
+        "git restore --staged x",
+        "git clean -n", "git branch x", "git branch -d x", "git reset x", "git reset --soft HEAD~1", "git stash",
+        "git stash pop",
+        "git gc", "git tag x", "git tag", "git reflog", "docker run --rm x", "docker ps", "kubectl get pods", "terraform plan",
+        "make clean", "npm test", "find . -name x", "touch a b", "cp -r a b", "mkdir rm", "python x.py", "tar -xf x.tar",
+        "sudo ls", "cat $(ls)", "rsync -a a/ b/",
+    ],
+)  # fmt: skip
+def test_what_does_not_destroy(tmp_path: Path, command: str) -> None:
+    """A word that is asked for too often is typed unread."""
+    assert reasons(tmp_path, command) == ()
+
+
+def test_a_file_tool_destroys_nothing(tmp_path: Path) -> None:
+    """What it overwrites is kept for undo."""
+    arguments = {"path": "a.py", "content": "rm -rf /\n"}
+    call = ToolCall(id="1", name="write_file", arguments=json.dumps(arguments))
+    assert destroys(WriteFileTool(Workspace(str(tmp_path))).prepare(call, dict(arguments))) == ()
+
+
+def test_a_hostile_text_takes_no_time(tmp_path: Path) -> None:
+    """A command of many words is looked at in little time."""
+    import time
+
+    call = ToolCall(id="1", name="bash", arguments="{}")
+    action = BashTool(Workspace(str(tmp_path))).prepare(
+        call, {"command": "foo " + "git -c a rm drop find -exec " * 2_000}
+    )
+    started = time.process_time()
+    assert destroys(action) != ()
+    assert time.process_time() - started < 2

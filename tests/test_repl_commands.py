@@ -1,0 +1,466 @@
+"""The commands of the prompt, each at a pseudo-terminal: what they do, what they refuse, and that the log stays whole."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from repl_scene import Start, prompts, write_config
+
+from harness.cli.calls import action_for
+from harness.cli.commands import COMMANDS, Ask, Do, Run, Wrong, function_of, meaning_of
+from harness.cli.commands.help import table
+from harness.cli.commands.plan import planned
+from harness.cli.policies import load_named
+from harness.models.scripted import Reply, call, replies
+from harness.policy import evaluate
+from harness.policy_file import parse_policy
+from harness.rules import Decision
+from harness.workspace import Workspace
+
+if TYPE_CHECKING:
+    from conftest import Program
+
+pytestmark = pytest.mark.terminal
+
+WRITE = call("write_file", path="a.txt", content="new\n")
+
+
+@pytest.fixture
+def start(program: Program) -> Iterator[Start]:
+    with prompts(program) as starting:
+        yield starting
+
+
+def kinds(program: Program) -> list[object]:
+    return [record["kind"] for record in program.records()]
+
+
+def verified(program: Program) -> bool:
+    done = program.run("audit", "verify")
+    return done.code == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        pytest.param("hello", Ask(text="hello"), id="text"),
+        pytest.param("/etc/hosts says this", Ask(text="/etc/hosts says this"), id="a path"),
+        pytest.param("/", Ask(text="/"), id="the root"),
+        pytest.param("!ls -l", Run(text="ls -l", told=True), id="a command of the person"),
+        pytest.param("!! ls", Run(text="ls", told=False), id="one that nobody is told of"),
+        pytest.param("!", Wrong(problem="! and a command runs it as you, !! tells nobody"), id="no command"),
+    ],
+)
+def test_a_line_means_one_thing(line: str, expected: object) -> None:
+    assert meaning_of(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "rest"),
+    [
+        ("/why", "/why", ""),
+        ("/WHY", "/why", ""),
+        ("/exit", "/quit", ""),
+        ("/policy explain git  commit -m 'a  b'", "/policy", "explain git  commit -m 'a  b'"),
+        ("/export my notes.md", "/export", "my notes.md"),
+        ("/fork\t2", "/fork", "2"),
+    ],
+)
+def test_a_known_word_is_a_command_with_what_follows_as_it_was_typed(line: str, name: str, rest: str) -> None:
+    meaning = meaning_of(line)
+    assert isinstance(meaning, Do)
+    assert (meaning.command.name, meaning.rest) == (name, rest)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("/polic", "did you mean /policy?"),
+        ("/xyzzy", "known: /undo"),
+        ("/clear everything", "usage: /clear"),
+        ("/fork 1 2", "usage: /fork [TURN]"),
+    ],
+)
+def test_what_is_no_command_goes_nowhere(line: str, told: str) -> None:
+    meaning = meaning_of(line)
+    assert isinstance(meaning, Wrong)
+    assert told in meaning.problem
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_of_the_table_has_its_function(command: object) -> None:
+    found = next(one for one in COMMANDS if one is command)
+    assert callable(function_of(found))
+
+
+@pytest.mark.parametrize("width", [24, 40, 80, 200])
+def test_help_fits_the_width(width: int) -> None:
+    rows = [(f"{one.name} {one.arguments}", one.summary) for one in COMMANDS]
+    lines = list(table(rows, width))
+    longest = max(len(word) for row in rows for text in row for word in text.split())
+    assert max(map(len, lines)) <= max(width, longest + 6)
+    assert [one.name for one in COMMANDS if not any(one.name in line for line in lines)] == []
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_help_names_every_command_and_the_keys(start: Start, columns: int) -> None:
+    prompt = start(replies(), columns=columns, lines=40)
+    prompt.say("/help", "never answers")
+    text = prompt.text()
+    assert [one.name for one in COMMANDS if one.name not in text] == []
+    assert "Ctrl-C" in text
+    assert max(map(len, prompt.rows())) <= columns
+    assert prompt.leave() == 0
+
+
+def test_what_shows_shows(program: Program, start: Start) -> None:
+    """Each showing command before and after a turn; none of them sends anything."""
+    write_config(program, "[terminal]\ndead_seconds = 0.15\n[prices.scripted]\ninput = 1\noutput = 2\n")
+    prompt = start(replies(Reply(text="It is so.", calls=(call("read_file", path="b.txt"),)), Reply(text="Done.")))
+    (program.workspace / "b.txt").write_text("content\n" * 10)
+    prompt.say("/why", "nothing was decided yet")
+    prompt.say("/diff", "changed no file")
+    prompt.say("/grants", "nothing is granted")
+    prompt.say("/cost", "session: 0 tokens in, 0 out")
+    prompt.ask("look", "Done.")
+    prompt.say("/why", "nothing more is needed")
+    prompt.say("/cost", "turn 1: 400 tokens in, 40 out, 0.0005 dollars  2 requests  scripted")
+    prompt.say("/context", "read_file {")
+    prompt.say("/log 1", "head: ")
+    prompt.say("/log many", "usage: /log [LINES]")
+    prompt.say("/tools", "edit_file: ")
+    prompt.say("/policy", "confinement: ")
+    prompt.say("/policy explain git push -f", "decided by: rule force-push")
+    prompt.say("/policy explain b.txt", "write_file: b.txt")
+    prompt.say("/policy explain", "usage: /policy explain")
+    prompt.say("/policy nonsense", "there is no 'nonsense'")
+    prompt.say("/model", "model scripted")
+    prompt.say("/diff --all", "usage: /diff")
+    prompt.say("/polic", "did you mean /policy?")
+    assert len(program.players[0].requests) == 2
+    assert prompt.leave() == 0
+    assert verified(program)
+
+
+def test_diff_tells_what_the_session_changed_and_what_is_not_known(program: Program, start: Start) -> None:
+    file = program.workspace / "a.txt"
+    file.write_text("old\n")
+    changes = (call("read_file", path="a.txt"), WRITE, call("bash", command="mkdir d"))
+    prompt = start(replies(Reply(calls=changes), Reply(text="Done.")))
+    prompt.type("go")
+    prompt.press("write_file", "y")
+    prompt.press("bash", "y")
+    prompt.wait_for("Done.")
+    prompt.say("/diff --stat", "a.txt  [call 2]: changed, +1 -1 lines")
+    assert "-old" not in prompt.text().partition("/diff --stat")[2]
+    prompt.say("/diff", "+new")
+    assert "-old" in prompt.text().partition("/diff --stat")[2]
+    prompt.wait_for("not known: mkdir d")
+    file.unlink()
+    prompt.say("/diff", "a.txt  [call 2]: removed")
+    file.write_text("old\n")
+    prompt.say("/diff", "it is again what it was")
+    assert prompt.leave() == 0
+    assert verified(program)
+
+
+def test_a_command_of_the_person_runs_and_the_model_hears_of_it_once(program: Program, start: Start) -> None:
+    prompt = start(replies(Reply(text="I see."), Reply(text="Yes.")))
+    prompt.say("!echo pomegranate; touch made", "the model is told with your next message")
+    prompt.say("!!echo kiwi", "  | kiwi")
+    prompt.say("!git push -f", "Denied by rule force-push")
+    prompt.ask("what was it?", "I see.")
+    prompt.ask("again?", "Yes.")
+    assert prompt.leave() == 0
+    first, second = (str(request["messages"]) for request in program.players[0].requests)
+    assert (program.workspace / "made").exists()
+    assert ("pomegranate" in first, "kiwi" in first, "force-push" in first) == (True, False, False)
+    assert first.count("The person ran this command") == second.count("The person ran this command") == 1
+    proposed = [record for record in program.records() if record["kind"] == "call_proposed"]
+    assert [record.get("by") for record in proposed] == ["person"] * 3
+    assert verified(program)
+
+
+def test_a_long_output_is_shown_and_told_in_part_and_that_is_said(program: Program, start: Start) -> None:
+    prompt = start(replies(Reply(text="Long.")))
+    prompt.say("!seq 1 9000", "more lines")
+    prompt.ask("well?", "Long.")
+    assert prompt.leave() == 0
+    sent = str(program.players[0].requests[0]["messages"])
+    assert "characters left out" in sent
+    assert len(sent) < 20_000
+
+
+def test_plan_mode_refuses_changes_until_the_plan_is_approved(program: Program, start: Start) -> None:
+    prompt = start(
+        replies(
+            Reply(calls=(WRITE, call("bash", command="touch b"), call("bash", command="ls"))),
+            Reply(text="The plan: write a.txt."),
+            Reply(text="A better plan."),
+            Reply(calls=(WRITE,)),
+            Reply(text="Carried out."),
+        )
+    )
+    prompt.say("/plan", "plan mode: nothing is changed")
+    prompt.say("/plan on", "plan mode is on already")
+    prompt.say("!touch c", "Denied by")
+    prompt.type("make a.txt")
+    prompt.press("plan", "n")
+    prompt.wait_for("plan mode stays on")
+    prompt.type("better, please")
+    prompt.press("plan", "y", times=2)
+    prompt.wait_for("> The plan is approved: carry it out.")
+    prompt.press("write_file", "y")
+    prompt.wait_for("Carried out.")
+    prompt.wait_quiet()
+    assert prompt.leave() == 0
+    assert sorted(os.listdir(program.workspace)) == ["a.txt"]
+    requests = [str(request["messages"]) for request in program.players[0].requests]
+    assert "plan mode on" in requests[0]
+    assert "Plan mode is on" in requests[1]
+    assert "The plan is approved" in requests[3]
+    changed = [(r["why"], r["policy"]) for r in program.records() if r["kind"] == "policy_changed"]
+    assert changed == [("plan", "default+plan"), ("plan left", "default")]
+    ended = [r["status"] for r in program.records() if r["kind"] == "outcome"]
+    assert ended == ["denied", "denied", "denied", "ok", "ok"]
+    assert verified(program)
+
+
+def test_plan_mode_can_be_left_without_a_plan(program: Program, start: Start) -> None:
+    prompt = start(replies(Reply(text="Hello.")))
+    prompt.say("/plan perhaps", "usage: /plan")
+    prompt.say("/plan off", "plan mode is off already")
+    prompt.say("/plan", "plan mode: nothing")
+    prompt.say("/plan", "plan mode is left")
+    prompt.ask("hello", "Hello.")
+    assert prompt.leave() == 0
+    assert "plan asks" not in prompt.text()
+    assert verified(program)
+
+
+def test_fork_and_resume_begin_sessions_in_the_same_log(program: Program, start: Start) -> None:
+    prompt = start(replies(*(Reply(text=word) for word in ("One.", "Two.", "Three.", "Four."))))
+    prompt.say("/resume", "there is no other session")
+    prompt.ask("first", "One.")
+    prompt.ask("second", "Two.")
+    prompt.say("/fork 7", "the session has only 2 turns")
+    prompt.say("/fork x", "usage: /fork")
+    prompt.say("/fork 1", "forked session")
+    prompt.ask("third", "Three.")
+    (original,) = {str(r["session"]) for r in program.records() if r.get("text") == "second"}
+    prompt.say("/resume zzz", "no session's name begins with 'zzz'")
+    prompt.say("/resume", original)
+    prompt.say(f"/resume {original}", "resumed session")
+    prompt.ask("fourth", "Four.")
+    assert prompt.leave() == 0
+    third, fourth = (str(request["messages"]) for request in program.players[0].requests[2:])
+    assert ("first" in third, "second" in third) == (True, False)
+    assert ("first" in fourth, "second" in fourth, "third" in fourth) == (True, True, False)
+    started = [r for r in program.records() if r["kind"] == "session_started"]
+    origins = [r.get("origin") for r in started]
+    assert [o["how"] for o in origins if isinstance(o, dict)] == ["forked", "resumed"]
+    assert kinds(program).count("session_ended") == 3
+    assert verified(program)
+
+
+def test_resume_goes_on_with_a_session_of_another_log(program: Program, start: Start) -> None:
+    before = start(replies(Reply(text="One.")))
+    before.ask("remember the pomegranate", "One.")
+    assert before.leave() == 0
+    (session,) = {str(r["session"]) for r in program.records()}
+    prompt = start(replies(Reply(text="Two.")))
+    prompt.say("/resume", "remember the pomegranate")
+    prompt.say(f"/resume {session[:6]}", "resumed session")
+    prompt.ask("what was it?", "Two.")
+    assert prompt.leave() == 0
+    assert "pomegranate" in str(program.players[-1].requests[-1]["messages"])
+    assert len(program.logs()) == 2
+    assert verified(program)
+
+
+def test_export_writes_a_new_private_file_and_nothing_over_another(program: Program, start: Start) -> None:
+    hostile = "## You\n```\nfine\x1b[2J"
+    prompt = start(replies(Reply(text=hostile, calls=(call("bash", command="echo '````'"),)), Reply(text="Done.")))
+    prompt.ask("go", "Done.")
+    prompt.say("/export notes.md", "written: ")
+    prompt.say("/export notes.md", "is there already")
+    prompt.say("/export no/such/folder.md", "cannot be written")
+    prompt.say("/export", "written:")
+    assert prompt.leave() == 0
+    path = program.workspace / "notes.md"
+    text = path.read_text()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert text.splitlines().count("## You") == 1
+    assert "> ## You" in text
+    assert "\x1b" not in text
+    assert "`````text" in text
+    assert len(list(program.workspace.glob("harness-*.md"))) == 1
+    assert verified(program)
+
+
+def test_another_model_of_the_same_provider_answers(program: Program, start: Start) -> None:
+    prompt = start(replies(Reply(text="One."), Reply(text="Two.")))
+    prompt.ask("first", "One.")
+    prompt.say("/model scripted", "it is the model already")
+    prompt.say("/model another-one", "from now on another-one answers")
+    prompt.ask("second", "Two.")
+    prompt.say("/cost", "another-one")
+    assert prompt.leave() == 0
+    assert [request["model"] for request in program.players[0].requests] == ["scripted", "another-one"]
+    assert "first" in str(program.players[0].requests[1]["messages"])
+    (changed,) = [r for r in program.records() if r["kind"] == "model_changed"]
+    assert changed["model"] == "another-one"
+    assert verified(program)
+
+
+def test_policy_reload_takes_what_the_file_says_now_or_keeps_what_held(program: Program, start: Start) -> None:
+    path = program.state.parent / "own.toml"
+    path.write_text('version = 1\nname = "own"\n[tools]\ndefault = "confirm"\nread_file = "auto"\n')
+    prompt = start(replies(Reply(calls=(WRITE,)), Reply(text="Refused.")), "--policy", str(path))
+    prompt.say("/policy reload", "say what they said before")
+    path.write_text("version = 1\nnonsense\n")
+    prompt.say("/policy reload", "own.toml")
+    stricter = '[[rule]]\nid = "new"\ndecision = "deny"\nargv = ["make"]\nreason = "No."\n'
+    path.write_text(f'version = 1\nname = "own"\n[tools]\ndefault = "deny"\n{stricter}')
+    prompt.say("/policy reload", "deny     new ")
+    prompt.ask("write", "Refused.")
+    assert prompt.leave() == 0
+    assert not (program.workspace / "a.txt").exists()
+    assert [r["why"] for r in program.records() if r["kind"] == "policy_changed"] == ["reloaded"]
+    assert verified(program)
+
+
+def test_a_log_that_was_touched_ends_the_program_with_its_exit_code(program: Program, start: Start) -> None:
+    prompt = start(replies(Reply(text="One.")))
+    prompt.wait_prompt()
+    with program.logs()[0].open("a") as log:
+        log.write("{}\n")
+    prompt.type("!echo hello")
+    assert prompt.exit_code() == 8
+    assert "action log" in prompt.text()
+
+
+def test_names_and_texts_of_others_cannot_touch_the_terminal(program: Program, start: Start) -> None:
+    """A file name, a path of the model's, a policy's reason and an exported text with escapes in them."""
+    name = "a\x1b]0;owned\x07.txt"
+    policy = program.state.parent / "own.toml"
+    policy.write_text(
+        'version = 1\nname = "own"\n[tools]\ndefault = "auto"\n'
+        '[[rule]]\nid = "r"\ndecision = "deny"\nargv = ["make"]\nreason = "no\\u001b[2Jno"\n'
+    )
+    prompt = start(
+        replies(Reply(calls=(call("write_file", path=name, content="\x1b[8m\n"),)), Reply(text="Done.")),
+        "--policy",
+        str(policy),
+    )
+    prompt.ask("go", "Done.")
+    for line, expected in (
+        ("/diff", "new, +1"),
+        ("/why", "nothing more is needed"),
+        ("/context", "biggest results"),
+        ("/log", "head: "),
+        ("/policy", "no\\x1b[2Jno"),
+        ("/policy explain make", "decided by: rule r"),
+        ("!make", "Denied by rule r"),
+        ("/why", "no\\x1b[2Jno"),
+    ):
+        prompt.say(line, expected)
+    assert prompt.leave() == 0
+    assert (b"owned\x07" in prompt.raw, b"no\x1b" in prompt.raw, b"\x1b[8m" in prompt.raw) == (False, False, False)
+    assert prompt.screen.title == ""
+
+
+PROJECT = 'version = 1\nname = "theirs"\n[tools]\nbash = "auto"\n'
+
+
+def test_a_policy_that_came_with_the_folder_is_asked_about_and_can_be_trusted_later(
+    program: Program, start: Start, in_workspace: Callable[[str, str], Path]
+) -> None:
+    path = in_workspace(".harness/policy.toml", PROJECT)
+    prompt = start(replies(), before=lambda played: played.press("trust", "n"))
+    prompt.wait_for("is not trusted: only what tightens counts")
+    prompt.type("/policy trust")
+    prompt.press("trust", "n", times=2)
+    prompt.wait_for("it is not trusted")
+    prompt.type("/policy trust")
+    prompt.press("trust", "y", times=3)
+    prompt.wait_for("policy: ")
+    prompt.say("/policy trust", "its content is trusted already")
+    prompt.wait_prompt()
+    path.write_text(PROJECT + "# changed\n")
+    prompt.say("/policy reload", "policy: shipped")
+    path.unlink()
+    prompt.say("/policy trust", "there is no .harness/policy.toml here")
+    assert prompt.leave() == 0
+    assert [r["why"] for r in program.records() if r["kind"] == "policy_changed"] == ["trusted", "reloaded"]
+    assert verified(program)
+
+
+def test_what_the_person_ran_is_no_part_of_a_turn_that_is_undone(program: Program, start: Start) -> None:
+    prompt = start(replies(Reply(calls=(WRITE,)), Reply(text="Done.")))
+    prompt.type("go")
+    prompt.press("write_file", "y")
+    prompt.wait_for("Done.")
+    prompt.say("!!mkdir mine", "exit 0")
+    prompt.type("/undo")
+    prompt.press("undo", "y")
+    prompt.wait_for("removed        a.txt")
+    assert "not undone" not in prompt.text()
+    assert (program.workspace / "mine").is_dir()
+    assert prompt.leave() == 0
+    assert verified(program)
+
+
+def test_session_grants_end_with_the_session(program: Program, start: Start) -> None:
+    touch = Reply(calls=(call("bash", command="touch made"),))
+    prompt = start(replies(touch, Reply(text="One."), touch, Reply(text="Two.")))
+    prompt.type("go")
+    prompt.press("bash", "s")
+    prompt.wait_for("[y] these")
+    prompt.rest()
+    prompt.send("y")
+    prompt.wait_for("One.")
+    prompt.say("/plan", "plan mode: nothing")
+    prompt.say("!touch made", "Denied by")
+    prompt.say("/plan off", "plan mode is left")
+    prompt.say("/fork", "granted for that session, and over")
+    prompt.say("/grants", "nothing is granted")
+    prompt.type("again")
+    prompt.press("bash", "n", times=2)
+    prompt.wait_for("Two.")
+    assert prompt.leave() == 0
+    assert verified(program)
+
+
+@pytest.mark.parametrize(
+    ("held", "tool", "text", "expected"),
+    [
+        pytest.param("default", "bash", "ls", Decision.AUTO, id="a reader runs"),
+        pytest.param("default", "bash", "touch a", Decision.DENY, id="what writes is refused"),
+        pytest.param("default", "bash", "npm publish", Decision.DENY, id="a confirm rule lifts nothing"),
+        pytest.param("default", "bash", "cat .env", Decision.DENY, id="what was refused stays so"),
+        pytest.param("default", "write_file", "a.txt", Decision.DENY, id="a file is not written"),
+        pytest.param("default", "read_file", "a.txt", Decision.AUTO, id="a file is read"),
+        pytest.param("default", "read_file", "secret.pem", Decision.DENY, id="a secret is not"),
+        pytest.param("demo", "bash", "python3 -m unittest -q", Decision.DENY, id="an auto rule counts for nothing"),
+        pytest.param("readonly", "bash", "ls", Decision.AUTO, id="readers of another policy"),
+        pytest.param("default", "bash", "rm -rf /", Decision.BLOCK, id="a hard block stays one"),
+    ],
+)
+def test_plan_mode_only_tightens(tmp_path: Path, held: str, tool: str, text: str, expected: Decision) -> None:
+    workspace, policy = Workspace(str(tmp_path)), load_named(held)
+    action = action_for(tool, text, workspace)
+    decided = evaluate(planned(policy), action).decision
+    assert decided is expected
+    assert decided >= evaluate(policy, action).decision
+
+
+@pytest.mark.parametrize(("tool", "text"), [("bash", "ls"), ("read_file", "a.txt")])
+def test_nothing_runs_in_plan_mode_that_the_policy_never_let_run(tmp_path: Path, tool: str, text: str) -> None:
+    policy = parse_policy(b'version = 1\n[tools]\nbash = "confirm"\n', "own.toml")
+    assert evaluate(planned(policy), action_for(tool, text, Workspace(str(tmp_path)))).decision is Decision.DENY

@@ -1,0 +1,136 @@
+"""The terminal that tests play: what it shows is what was written, and no wait is without an end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+from screen_scene import CTRL_C, DOWN, ENTER, PlayedTerminal, paste
+
+pytestmark = pytest.mark.terminal
+
+READS = """
+import os, sys, termios, tty
+tty.setcbreak(0)
+print("ready", flush=True)
+while (data := os.read(0, 100)) != b"q":
+    print(repr(data), flush=True)
+print("left", flush=True)
+sys.exit(7)
+"""
+SIZES = """
+import os, signal, time
+def say(*_):
+    size = os.get_terminal_size(0)
+    print(f"size {size.columns}x{size.lines}", flush=True)
+signal.signal(signal.SIGWINCH, say)
+say()
+while True: time.sleep(10)
+"""
+
+
+def python(script: str, *, columns: int = 80, lines: int = 24) -> PlayedTerminal:
+    return PlayedTerminal([sys.executable, "-c", script], columns=columns, lines=lines)
+
+
+def test_keys_go_in_and_what_is_written_is_drawn() -> None:
+    with python(READS) as terminal:
+        terminal.wait_for("ready")
+        terminal.send_slowly(["a", ENTER, DOWN])
+        terminal.send(paste("b"))
+        terminal.wait_for(r"b'\x1b[200~b\x1b[201~'")
+        terminal.send("q")
+        assert terminal.exit_code() == 7
+        assert terminal.rows() == ["ready", r"b'a'", r"b'\n'", r"b'\x1b[B'", r"b'\x1b[200~b\x1b[201~'", "left"]
+
+
+def test_what_scrolled_away_and_what_was_wrapped_is_found() -> None:
+    with python("for n in range(2000): print('row', n)\nprint('x' * 50 + 'the end')", columns=40, lines=10) as terminal:
+        terminal.wait_for("xxthe end")
+        assert terminal.exit_code() == 0
+        assert terminal.rows()[:2000] == [f"row {n}" for n in range(2000)]
+        assert terminal.rows()[2000:] == ["x" * 40, "x" * 10 + "the end"]
+        assert len(terminal.display()) == 10
+
+
+def test_colours_are_told_cell_by_cell() -> None:
+    with python(r"print('plain \x1b[1;31m漢字 bad\x1b[0m \x1b[7mback\x1b[0m')") as terminal:
+        terminal.wait_for("back")
+        assert {(cell.fg, cell.bold) for cell in terminal.cells("字 bad")} == {("red", True)}
+        assert all(cell.reverse for cell in terminal.cells("back"))
+        assert not any(cell.reverse or cell.bold for cell in terminal.cells("plain"))
+        with pytest.raises(AssertionError, match="'green' is not on the screen"):
+            terminal.cells("green")
+
+
+def test_what_was_there_before_stays_above() -> None:
+    with PlayedTerminal(["echo", "after"], before="one\ntwo\n") as terminal:
+        assert terminal.exit_code() == 0
+        assert terminal.rows() == ["one", "two", "after"]
+        assert terminal.raw == b"after\r\n"
+
+
+def test_a_resize_reaches_the_program() -> None:
+    with python(SIZES, columns=40, lines=10) as terminal:
+        terminal.wait_for("size 40x10")
+        terminal.resize(100, 30)
+        terminal.wait_for("size 100x30")
+        assert (terminal.screen.columns, terminal.screen.lines) == (100, 30)
+
+
+def test_a_hang_up_and_a_ctrl_c_are_signals() -> None:
+    with python(SIZES) as terminal:
+        terminal.wait_for("size")
+        terminal.hang_up()
+        assert terminal.exit_code() == -signal.SIGHUP
+    with PlayedTerminal(["sleep", "60"]) as terminal:
+        time.sleep(0.2)
+        terminal.send(CTRL_C)
+        assert terminal.exit_code() == -signal.SIGINT
+        assert terminal.display()[0] == "^C"
+
+
+def test_the_cursor_is_told_to_a_program_that_asks() -> None:
+    asks = "import os, tty; tty.setcbreak(0); os.write(1, b'ab\\x1b[6n'); print(repr(os.read(0, 20)))"
+    with python(asks) as terminal:
+        terminal.wait_for(r"b'\x1b[1;3R'")
+
+
+def test_no_wait_is_without_an_end_and_the_program_ends_with_the_test() -> None:
+    with PlayedTerminal(["sh", "-c", "echo here; sleep 60"]) as terminal:
+        terminal.wait_for("here")
+        began = time.monotonic()
+        with pytest.raises(AssertionError, match="'there' did not come in 0"):
+            terminal.wait_for("there", seconds=0.3)
+        with pytest.raises(AssertionError, match="'here' did not go in 0"):
+            terminal.wait_gone("here", seconds=0.3)
+        with pytest.raises(AssertionError, match="did not end in 0"):
+            terminal.exit_code(seconds=0.3)
+        with pytest.raises(AssertionError, match="takes no keys"):
+            terminal.send("x" * 1_000_000, seconds=0.3)
+        assert time.monotonic() - began < 5
+    with pytest.raises(ProcessLookupError):
+        os.kill(terminal.pid, 0)
+
+
+def test_quiet_is_counted_from_what_was_written_and_from_keys() -> None:
+    with PlayedTerminal(["sh", "-c", "stty -echo; echo ready; sleep 60"]) as terminal:
+        terminal.wait_for("ready")
+        time.sleep(0.5)
+        began = time.monotonic()
+        terminal.wait_quiet(0.4)
+        assert time.monotonic() - began < 0.3
+        terminal.send("x")
+        terminal.wait_quiet(0.4)
+        assert time.monotonic() - began > 0.35
+
+
+def test_a_program_that_ended_is_not_waited_for() -> None:
+    with PlayedTerminal(["true"]) as terminal:
+        began = time.monotonic()
+        with pytest.raises(AssertionError, match="'more' did not come: ended"):
+            terminal.wait_for("more")
+        assert time.monotonic() - began < 5

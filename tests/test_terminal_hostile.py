@@ -1,0 +1,372 @@
+"""Hostile text played through every command that prints, on a terminal: nothing that was there before is changed by it.
+
+One session is made of it (the model's text, calls, names, files, the policy, the workspace's own name), and every action of
+every command shows that session on an emulated terminal. A command without a row here fails the test of the table.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from conftest import Program
+from screen_scene import CTRL_D, ENTER, PlayedTerminal, paste
+from terminal_corpus import (
+    BYTES,
+    CORPUS,
+    PLAIN_SEQUENCES,
+    PROMPT_SEQUENCES,
+    SHORT,
+    TEXT,
+    file_names,
+    forged_lines,
+    frame,
+    line_of,
+    problems_of_bytes,
+    problems_of_screen,
+)
+
+from harness.cli.commands import COMMANDS as PROMPT_COMMANDS
+from harness.cli.flags import ACTIONS
+from harness.cli.main import COMMANDS
+from harness.messages import ToolCall
+from harness.models.scripted import Failure, Reply, Script, call, replies, say
+
+pytestmark = pytest.mark.terminal
+
+NAMES = file_names()
+WORKSPACE = line_of("w\x1b]0;owned\x07\x1b[2J\u202e\u0338\n+ allowed  FORGED\n\x9b31m")
+MODEL = line_of("model\x1b[2J\u202e\n+ allowed  FORGED")
+BLOCK = frame()
+
+
+def toml(text: str) -> str:
+    """Return a TOML string that holds `text`, what TOML takes of it."""
+    held = "".join(char for char in text if not "\ud800" <= char <= "\udfff")
+    return '"' + "".join(f"\\U{ord(char):08x}" if not char.isalnum() else char for char in held) + '"'
+
+
+def policy_text() -> str:
+    """Return a policy whose every word is hostile."""
+    return f"""version = 1
+name = {toml(SHORT)}
+[tools]
+default = "auto"
+edit_file = "auto"
+bash = "auto"
+readers = true
+[limits]
+refusals = 1000
+bad_calls = 1000
+turns = 1000
+[sandbox]
+write = [".", {toml("~/x" + CORPUS["bidi"])}]
+[[rule]]
+id = {toml("deny" + SHORT)}
+decision = "deny"
+argv = ["git", "push"]
+reason = {toml(TEXT)}
+hint = {toml(TEXT)}
+[[rule]]
+id = {toml("files" + SHORT)}
+decision = "deny"
+path = ["secret*"]
+reason = {toml(TEXT)}
+[[rule]]
+id = {toml("auto" + SHORT)}
+decision = "auto"
+argv = ["make", "x"]
+env = [{toml(SHORT)}]
+"""
+
+
+def hostile_calls() -> Iterator[ToolCall]:
+    """Yield calls with hostile text wherever one holds any."""
+    for name in NAMES:
+        yield call("write_file", path=f"made/{name}", content=SHORT)
+    yield call("write_file", path=f"no/{TEXT}", content=TEXT)
+    yield call("read_file", path=NAMES[0])
+    yield call("read_file", path=TEXT)
+    yield call("edit_file", path="here.txt", old_string="old", new_string=SHORT)
+    yield call("edit_file", path="here.txt", old_string=SHORT + "none", new_string=SHORT)
+    yield call("bash", command="cat bytes.bin; ls; ls made")
+    yield call("bash", command=f"echo '{line_of(SHORT).replace(chr(39), '')}'")
+    yield call("bash", command=f"git push '{line_of(SHORT).replace(chr(39), '')}'")
+    yield call("write_file", path="secret" + NAMES[0], content=TEXT)
+    yield call("read_" + SHORT, path="x")
+    yield ToolCall(id="", name="bash", arguments=TEXT)
+    yield ToolCall(id="", name="bash", arguments=json.dumps({TEXT: TEXT}))
+    yield call("bash", command=TEXT)
+    yield call("bash", command=f"rm -rf / '{line_of(SHORT).replace(chr(39), '')}'")  # a hard block: the end
+
+
+def session() -> Script:
+    """Return a model that says and does nothing else."""
+    calls = list(hostile_calls())
+    return replies(
+        *(Reply(text=TEXT if at == 0 else SHORT, calls=(one,)) for at, one in enumerate(calls)), say(TEXT), say(SHORT)
+    )
+
+
+class Scene:
+    """A state folder in which everything is hostile, and a terminal to look at it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.program = Program(folder)
+        self.program.workspace = self.program.workspace / WORKSPACE
+        self.program.workspace.mkdir()
+        self.folder = folder
+        self.here = self.program.workspace
+        for name in NAMES:
+            (self.here / name).write_bytes(BYTES)
+        (self.here / "here.txt").write_text("old\n")
+        (self.here / "bytes.bin").write_bytes(BYTES)
+        (self.here / "AGENTS.md").write_text(line_of(TEXT))
+        self.policy = folder / line_of("policy\x1b[2J\n+ allowed  FORGED.toml")
+        self.policy.write_text(policy_text())
+        self.record()
+
+    def record(self) -> None:
+        """Run one session to its end, and one that the server refuses; then the policy becomes the project's as well."""
+        done = self.program.run(*self.flags("run", line_of(SHORT)), "--allow-refusals")
+        assert done.code == 3, (done.code, done.err[-1_000:])
+        error = json.dumps({"error": {"message": TEXT, "code": SHORT, "type": SHORT}})
+        refused = self.program.run(*self.flags("run", "go", script=replies(Failure(status=400, body=error))))
+        assert refused.code == 6, refused
+        project = self.here / ".harness" / "policy.toml"
+        project.parent.mkdir()
+        project.write_text(policy_text())
+        (self.folder / "cases.jsonl").write_text(
+            json.dumps({"id": TEXT, "tool": "bash", "args": {"command": TEXT}, "expect": "deny"}) + "\n"
+        )
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "a@b", "-f", str(self.folder / "key")], check=True
+        )
+
+    def flags(self, *words: str, script: Script | None = None) -> list[str]:
+        """Return a command with a server, a hostile model and a hostile policy."""
+        url = self.program.serve(script or session())
+        return [*words, "--base-url", url, "--model", MODEL, "--policy", str(self.policy)]
+
+    def play(self, words: Sequence[str], *, columns: int = 80, lines: int = 24, **more: str) -> PlayedTerminal:
+        """Start a command on a terminal on which there is something already."""
+        return PlayedTerminal(
+            self.program.command(*words),
+            columns=columns,
+            lines=lines,
+            cwd=self.here,
+            environment={**self.program.environment, **more},
+            before="\n".join(BLOCK) + "\n",
+        )
+
+    @property
+    def log(self) -> str:
+        """The log of the long session."""
+        return max(map(str, self.program.logs()), key=os.path.getsize)
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    made = Scene(tmp_path_factory.mktemp("hostile"))
+    yield made
+    made.program.close()
+
+
+LOG, POLICY, KEY, CASES, SERVED, NEW = "LOG", "POLICY", "KEY", "CASES", "SERVED", "NEW"
+"""Stand for what is only known when a command is played."""
+ANY = line_of(SHORT)
+
+# A row per command and action: words to play it with, more than one where it can be asked for in several forms.
+ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
+    ("run", ""): [["run", ANY, SERVED, "--output", form] for form in ("text", "json", "jsonl")],
+    ("demo", ""): [["demo", "--answers", "y,y,y"], ["demo", "--list"], ["demo", ANY]],
+    ("policy", "check"): [["policy", "check", POLICY], ["policy", "check", ANY[:200]]],
+    ("policy", "explain"): [
+        ["policy", "explain", ANY, "--policy", POLICY],
+        ["policy", "explain", "git push " + "x", "--policy", POLICY, "--json"],
+        ["policy", "explain", "git push", "--policy", POLICY],
+        ["policy", "explain", "--tool", "read_file", ANY[:200], "--policy", POLICY],
+        ["policy", "explain", "--tool", ANY, "x"],
+    ],
+    ("policy", "test"): [
+        ["policy", "test", "--policy", POLICY, CASES], ["policy", "test", "--policy", POLICY, CASES, "--json"],
+    ],
+    ("policy", "replay"): [["policy", "replay", "--policy", "default", LOG], ["policy", "replay", "--policy", POLICY, LOG]],
+    ("policy", "suggest"): [["policy", "suggest", LOG], ["policy", "suggest", "--all"]],
+    ("policy", "trust"): [["policy", "trust", POLICY], ["policy", "trust", ANY[:200]]],
+    ("audit", "list"): [["audit", "list"], ["audit", "list", "--all", "--json"]],
+    ("audit", "show"): [
+        ["audit", "show", LOG], ["audit", "show", LOG, "--full"], ["audit", "show", LOG, "--json"],
+        ["audit", "show", "--rule", ANY], ["audit", "show", ANY[:200]],
+    ],
+    ("audit", "verify"): [["audit", "verify", LOG], ["audit", "verify", "--all"], ["audit", "verify", ANY[:200]]],
+    ("audit", "approvals"): [["audit", "approvals", LOG]],
+    ("audit", "denied"): [["audit", "denied", LOG, "--invalid"], ["audit", "denied", "--all"]],
+    ("audit", "unknown"): [["audit", "unknown", LOG]],
+    ("audit", "files"): [["audit", "files", LOG]],
+    ("audit", "stats"): [["audit", "stats", LOG], ["audit", "stats", "--all", "--json"]],
+    ("audit", "diff"): [["audit", "diff", LOG, LOG], ["audit", "diff", LOG, ANY[:200]]],
+    ("audit", "redecide"): [["audit", "redecide", "--policy", POLICY, LOG], ["audit", "redecide", "--policy", "readonly", LOG]],
+    ("audit", "report"): [["audit", "report", "-o", NEW, LOG, "--title", ANY]],
+    ("audit", "export"): [["audit", "export", "--to", "jsonl", "--content", LOG], ["audit", "export", "--to", "csv", LOG]],
+    ("audit", "sign"): [["audit", "sign", "--key", KEY, LOG], ["audit", "sign", "--key", ANY[:200], LOG]],
+    ("audit", "prune"): [["audit", "prune", "--dry-run", "--keep", "0"], ["audit", "prune", "--dry-run", "--older-than", "0d"]],
+    ("audit", "recover"): [["audit", "recover", LOG], ["audit", "recover", ANY[:200]]],
+    ("undo", ""): [["undo", "--dry-run"], ["undo", "--dry-run", "--to", "1"], ["undo", "--session", ANY]],
+    ("doctor", ""): [["doctor"], ["doctor", "--model", MODEL, "SERVER"]],
+    ("config", "show"): [["config", "show", "--origin", "--model", MODEL], ["config", "show", "--provider", ANY]],
+    ("config", "path"): [["config", "path"]],
+    ("sessions", "list"): [["sessions", "list"], ["sessions", "list", "--all"]],
+    ("sessions", "resume"): [["sessions", "resume", ANY]],
+    ("sessions", "fork"): [["sessions", "fork", ANY]],
+    ("schema", "log"): [["schema", "log"]],
+    ("", ""): [[ANY, "--provider", ANY], ["x", "--policy", ANY[:200]], ["--none" + WORKSPACE.replace(" ", "")]],
+}  # fmt: skip
+
+# A row per command of the prompt: lines to type, after a turn in which everything was hostile.
+PROMPT_ROWS: Mapping[str, Sequence[str]] = {
+    "/diff": ["/diff", "/diff --stat"],
+    "/log": ["/log", "/log 100"],
+    "/why": ["/why"],
+    "/cost": ["/cost"],
+    "/context": ["/context"],
+    "/policy": ["/policy", "/policy explain {any}", "/policy explain cat bytes.bin", "/policy reload", "/policy {any}"],
+    "/grants": ["/grants", "/grants revoke {any}"],
+    "/tools": ["/tools"],
+    "/model": ["/model", "/model {any}"],
+    "/help": ["/help"],
+    "/export": ["/export {any}", "/export made.md"],
+    "/resume": ["/resume", "/resume {any}"],
+    "/fork": ["/fork 9", "/fork {any}"],
+    "/undo": ["/undo"],
+    "/compact": ["hello", "/compact"],
+    "/clear": ["/clear"],
+    "/plan": ["/plan", "/plan off"],
+    "/quit": ["/{any}", "!cat bytes.bin; ls", "!!echo '{any}'", "!git push '{any}'"],
+}
+TYPED = CORPUS["rich"] + "[y] once FORGED " + CORPUS["formats"] + "\u202e\u0441at"
+
+
+def test_every_action_of_every_command_has_a_row() -> None:
+    known = {(command, action) for command in COMMANDS for action in ACTIONS.get(command, ("",))}
+    assert set(ROWS) == known | {("", "")}
+
+
+def test_every_command_of_the_prompt_has_a_row() -> None:
+    assert set(PROMPT_ROWS) == {command.name for command in PROMPT_COMMANDS}
+
+
+PLAYED = [
+    pytest.param(words, id=f"{' '.join(row).strip() or 'prompt'} {at}")
+    for row, forms in ROWS.items()
+    for at, words in enumerate(forms)
+]
+
+
+@pytest.mark.parametrize("words", PLAYED)
+def test_no_command_does_what_hostile_text_says(scene: Scene, words: Sequence[str]) -> None:
+    served = "SERVER" in words or SERVED in words
+    known = {
+        LOG: scene.log,
+        POLICY: str(scene.policy),
+        KEY: str(scene.folder / "key"),
+        CASES: str(scene.folder / "cases.jsonl"),
+    }
+    known[NEW] = str(scene.folder / f"report{os.urandom(4).hex()}.html")
+    words = [known.get(word, word) for word in words if word not in ("SERVER", SERVED)]
+    if served:
+        words += ["--base-url", scene.program.serve(asking())]
+        words += ["--model", MODEL, "--policy", str(scene.policy)] if words[0] == "run" else []
+    asked = words[:1] not in ([command] for command in COMMANDS) and words[0][:2] != "--"
+    if asked:  # the prompt: a content that nobody was asked about yet
+        (scene.here / ".harness" / "policy.toml").write_text(policy_text() + f"# {os.urandom(8).hex()}\n")
+    with scene.play(words) as terminal:
+        if asked:
+            terminal.wait_for("trust asks")
+            terminal.wait_for(" n no")
+            terminal.wait_quiet(0.6)
+            terminal.send("n")
+        terminal.exit_code(seconds=30)
+        assert terminal.raw
+        assert list(problems_of_bytes(terminal.raw, PROMPT_SEQUENCES if asked else PLAIN_SEQUENCES)) == []
+        assert list(problems_of_screen(terminal, BLOCK)) == []
+        if words[0] != "run" or "text" not in words:  # there the answer stands as it is: it is what was asked for
+            assert forged_lines(terminal.raw) == []
+        assert "internal error" not in terminal.text()
+
+
+ASKS = 'version = 1\n[tools]\nbash = "confirm"\nwrite_file = "confirm"\n'
+
+
+def asking() -> Script:
+    """Return a model that asks for hostile calls, and then says hostile things."""
+    return replies(
+        Reply(text=TEXT, calls=(call("bash", command=f"cat bytes.bin; ls; echo '{ANY.replace(chr(39), '')}'"),)),
+        Reply(text=SHORT, calls=(call("write_file", path=f"new{NAMES[3]}", content=ANY),)),
+        Reply(text=SHORT, calls=(call("edit_file", path="here.txt", old_string="old", new_string=ANY),)),
+        Reply(text=SHORT, calls=(call("bash", command="cat bytes.bin; touch made.txt"),)),
+        *(say(TEXT) for _ in range(9)),
+    )
+
+
+@pytest.fixture
+def prompt(scene: Scene) -> Iterator[PlayedTerminal]:
+    """The prompt in the hostile workspace, with questions."""
+    config = Path(scene.program.environment["XDG_CONFIG_HOME"], "harness")
+    config.mkdir(parents=True, exist_ok=True)
+    (config / "config.toml").write_text("[terminal]\ndead_seconds = 0.15\n")
+    (config / "config.toml").chmod(0o600)
+    (scene.here / "here.txt").write_text("old\n")
+    (scene.here / ".harness" / "policy.toml").write_text(ASKS)
+    words = ["--base-url", scene.program.serve(asking()), "--model", MODEL, "--policy", str(scene.policy)]
+    with scene.play(words, columns=100, lines=40) as terminal:
+        terminal.wait_until(lambda: at_prompt(terminal), "no prompt")
+        yield terminal
+    (config / "config.toml").unlink()
+
+
+def at_prompt(terminal: PlayedTerminal) -> bool:
+    return terminal.display()[terminal.cursor[0]] in (">", "plan>")
+
+
+def left(terminal: PlayedTerminal) -> None:
+    """Leave, and look at everything that was written."""
+    terminal.wait_until(lambda: at_prompt(terminal), "no prompt")
+    terminal.send(CTRL_D)
+    assert terminal.exit_code() == 0
+    assert list(problems_of_bytes(terminal.raw, PROMPT_SEQUENCES)) == []
+    assert list(problems_of_screen(terminal, BLOCK)) == []
+    assert forged_lines(terminal.raw) == []
+    assert "internal error" not in terminal.text()
+
+
+def answer(terminal: PlayedTerminal, tool: str, count: int, *keys: str) -> None:
+    """Answer the question of that number, whatever it shows: `n` and what only shows work at once."""
+    terminal.wait_count(f"{tool} asks", count)
+    for key in keys:
+        terminal.wait_quiet(0.35)
+        terminal.send(key)
+
+
+def test_no_question_and_no_command_of_the_prompt_does_what_hostile_text_says(prompt: PlayedTerminal) -> None:
+    prompt.send(paste(TYPED))
+    prompt.wait_quiet()
+    prompt.send(ENTER)
+    answer(prompt, "bash", 1, "?", "v", "n")
+    answer(prompt, "write_file", 1, "?", " ", " ", "n")
+    answer(prompt, "bash", 2, "y")
+    prompt.wait_until(lambda: at_prompt(prompt), "no prompt")
+    for lines in PROMPT_ROWS.values():
+        for line in lines:
+            prompt.send(paste(line.replace("{any}", TYPED)) if "{any}" in line else line)
+            prompt.wait_quiet(0.12)
+            prompt.send(ENTER)
+            prompt.wait_quiet(0.12)
+            if line == "/undo":
+                answer(prompt, "undo", 1, "n")
+            prompt.wait_until(lambda: at_prompt(prompt), f"no prompt after {line}")
+    left(prompt)

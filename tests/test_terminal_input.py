@@ -1,0 +1,354 @@
+"""The input line on a pseudo-terminal: every key that is its own, and the exact text that comes of it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from input_scene import PlayedLine
+from screen_scene import (
+    ALT_ENTER,
+    CTRL_A,
+    CTRL_C,
+    CTRL_D,
+    CTRL_J,
+    CTRL_L,
+    CTRL_R,
+    CTRL_U,
+    CTRL_X,
+    CTRL_Z,
+    ENTER,
+    ESC,
+    LEFT,
+    TAB,
+    UP,
+    paste,
+)  # fmt: skip
+
+pytestmark = pytest.mark.terminal
+
+CTRL_E, CTRL_Y, BACKSPACE, CTRL_UNDO = "\x05", "\x19", "\x7f", "\x1f"
+LONG = "\n".join(f"line {number}" for number in range(1, 215))
+MARK = "[paste 1: 214 lines]"
+
+
+@pytest.fixture(scope="module")
+def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedLine]:
+    """One program for all tests that leave the line empty."""
+    with PlayedLine(tmp_path_factory.mktemp("line")) as played:
+        yield played
+
+
+@pytest.mark.parametrize(
+    ("keys", "text"),
+    [
+        pytest.param("hello" + ENTER, "hello", id="enter sends"),
+        pytest.param(ENTER, "", id="an empty line"),
+        pytest.param("a" + CTRL_J + "b" + ENTER, "a\nb", id="ctrl-j"),
+        pytest.param("a" + ALT_ENTER + "b" + ENTER, "a\nb", id="alt-enter"),
+        pytest.param("a\\" + ENTER + "b" + ENTER, "a\nb", id="a trailing backslash goes on, and goes away"),
+        pytest.param("a\\\\" + ENTER, "a\\\\", id="a pair of backslashes is text"),
+        pytest.param("!ls \\" + ENTER + "-l" + ENTER, "!ls \\\n-l", id="of a command the backslash stays"),
+        pytest.param("a\\b" + LEFT + ENTER, "a\\b", id="a backslash in the middle"),
+        pytest.param("  a" + ENTER, "  a", id="blanks stay"),
+        pytest.param("ü \u4e2d\u6587 \u0915\u094d\u0937" + ENTER, "ü \u4e2d\u6587 \u0915\u094d\u0937", id="any script"),
+        pytest.param(paste("one\ntwo") + ENTER, "one\ntwo", id="a short paste"),
+        pytest.param(paste("one\r\ntwo\rthree") + ENTER, "one\ntwo\nthree", id="line ends of a paste"),
+        pytest.param(paste("y\n") + CTRL_U + CTRL_U + BACKSPACE + BACKSPACE + "z" + ENTER, "z", id="a paste sends nothing"),
+        pytest.param(paste("a\x1b[2Jb\x07\tc\x00") + ENTER, "a\x1b[2Jb\x07\tc\x00", id="controls are sent as they are"),
+        pytest.param(paste("a\u202eb\u200bc") + ENTER, "a\u202eb\u200bc", id="so is what could not be seen"),
+        pytest.param(paste("a\udcffb") + ENTER, "a\ufffdb", id="bytes that are no UTF-8"),
+        pytest.param(paste("a\U0010fe00b") + ENTER, "a\ufffdb", id="what could be taken for a mark"),
+        pytest.param(paste(LONG) + ENTER, LONG, id="a long paste"),
+        pytest.param(f"see {paste(LONG)} and {paste(LONG.upper())}." + ENTER, f"see {LONG} and {LONG.upper()}.", id="two"),
+        pytest.param(f"{MARK} {paste(LONG)}" + ENTER, f"{MARK} {LONG}", id="a typed mark is text"),
+        pytest.param(paste(LONG) + BACKSPACE + "x" + ENTER, "x", id="a long paste is deleted as one"),
+        pytest.param(paste(LONG) + LEFT + "x" + CTRL_E + "y" + ENTER, f"x{LONG}y", id="and passed as one"),
+        pytest.param(paste(LONG) + CTRL_U + CTRL_Y + CTRL_Y + ENTER, LONG * 2, id="and yanked twice"),
+        pytest.param("a" + CTRL_C + "b" + ENTER, "b", id="ctrl-c clears"),
+        pytest.param("a" + CTRL_C + CTRL_Y + ENTER, "a", id="what it cleared comes back"),
+        pytest.param(CTRL_C, {"raised": "KeyboardInterrupt"}, id="ctrl-c on empty"),
+        pytest.param("ab" + CTRL_A + CTRL_D + ENTER, "b", id="ctrl-d deletes where there is text"),
+        pytest.param("\x1b[31;1R" + "a" + ENTER, "a", id="an answer about the cursor is no text"),
+    ],
+)  # fmt: skip
+def test_keys_become_exactly_this_text(line: PlayedLine, keys: str, text: object) -> None:
+    line.reads(keys, text)
+
+
+def test_lines_that_come_at_once_are_read_one_after_the_other(line: PlayedLine) -> None:
+    line.reads(f"first{ENTER}second{ENTER}third{ENTER}", "first", "second", "third")
+
+
+def test_ctrl_d_on_an_empty_line_is_the_end(tmp_path: Path) -> None:
+    with PlayedLine(tmp_path) as line:
+        line.reads(CTRL_D, {"raised": "EOFError"})
+        assert line.exit_code() == 0
+
+
+def test_a_hang_up_is_the_end(tmp_path: Path) -> None:
+    with PlayedLine(tmp_path) as line:
+        line.send("half a line")
+        line.wait_for("half a line")
+        line.hang_up()
+        assert line.exit_code() in (0, 1, -1)
+        assert "half a line" not in line.told
+
+
+def test_what_cannot_be_seen_is_shown_and_a_long_paste_says_how_much_of_it_there_is(line: PlayedLine) -> None:
+    line.send(paste("a\x1b]0;t\x07\u202eb\xa0c\te\u0301"))
+    line.wait_for("a\\x1b]0;t\\x07\\u202eb\\xa0c    \u00e9")  # the emulator composes
+    line.send(paste("\u200b\x1b[2J" + LONG))
+    line.wait_for("[paste 1: 214 lines, 2 hidden")
+    assert line.screen.title == ""
+    line.reads(ENTER, "a\x1b]0;t\x07\u202eb\xa0c\te\u0301\u200b\x1b[2J" + LONG)
+
+
+@pytest.mark.parametrize("lines", [(11, True), (10, False)], ids=["11 lines", "10 lines"])
+def test_only_a_long_paste_is_folded(line: PlayedLine, lines: tuple[int, bool]) -> None:
+    number, folded = lines
+    text = "\n".join(["word"] * number)
+    line.send(paste(text))
+    line.wait_for("[paste 1: 11 lines]" if folded else ". word")
+    line.reads(ENTER, text)
+
+
+def test_further_lines_stand_behind_a_mark_and_a_long_line_goes_on_behind_blanks(tmp_path: Path) -> None:
+    with PlayedLine(tmp_path, columns=40) as line:
+        line.send("one" + CTRL_J + "x" * 50)
+        line.wait_for("x" * 12)
+        line.wait_quiet(0.1)
+        assert line.display()[:3] == ["> one", ". " + "x" * 38, "  " + "x" * 12]
+
+
+def test_a_default_stands_in_the_line_and_can_be_changed(tmp_path: Path) -> None:
+    with PlayedLine(tmp_path, default="typed ahead\nand more") as line:
+        line.wait_for(". and more")
+        line.reads("!" + ENTER, "typed ahead\nand more!")
+
+
+def test_ctrl_l_begins_a_fresh_screen_and_erases_nothing(tmp_path: Path) -> None:
+    with PlayedLine(tmp_path) as line:
+        line.reads("earlier words" + ENTER, "earlier words")
+        line.send("now" + CTRL_L)
+        line.wait_until(lambda: line.display()[0] == "> now", "no fresh screen")
+        assert "> earlier words" in line.scrollback()
+        line.reads(ENTER, "now")
+
+
+def test_ctrl_z_suspends_and_the_line_is_there_again(tmp_path: Path) -> None:
+    with PlayedLine(tmp_path, shell=True) as line:
+        line.send("half")
+        line.wait_for("> half")
+        line.send(CTRL_Z)
+        line.wait_for("Stopped")
+        line.send("fg\r")
+        line.wait_count("> half", 1)
+        line.wait_quiet()
+        line.reads(" whole" + ENTER, "half whole")
+
+
+def test_a_change_of_the_width_is_seen_without_asking_for_it(tmp_path: Path) -> None:
+    with PlayedLine(tmp_path, columns=80) as line:
+        line.send("x" * 60)
+        line.wait_for("x" * 60)
+        line.resize(40, 24)
+        line.wait_for("  " + "x" * 22)
+        line.reads(ENTER, "x" * 60)
+
+
+# vi
+
+
+def test_vi_mode_moves_and_edits(tmp_path: Path) -> None:
+    with PlayedLine(tmp_path, vi=True) as line:
+        line.reads(["one two", ESC, "bcwtres", ESC, ENTER], "one tres")
+        line.reads("a" + CTRL_J + "b" + ENTER, "a\nb")
+        line.reads(["x", CTRL_C, "y" + ENTER], "y")
+
+
+# The history
+
+
+def test_lines_are_kept_and_found_again_in_the_next_program(tmp_path: Path) -> None:
+    with PlayedLine(tmp_path) as line:
+        for text in ("alpha beta", "gamma", "a\nb"):
+            line.reads(text.replace("\n", CTRL_J) + ENTER, text)
+        line.reads(f"x {paste(LONG)}" + ENTER, f"x {LONG}")
+        line.reads(" not this" + ENTER, " not this")
+        line.reads("my s3cr3t-value-0815" + ENTER, "my s3cr3t-value-0815")
+    mode = stat.S_IMODE(os.stat(tmp_path / "state" / "history").st_mode)
+    assert mode == 0o600
+    assert "s3cr3t" not in (tmp_path / "state" / "history").read_text()
+    with PlayedLine(tmp_path, lines=24) as line:
+        line.wait_quiet(0.2)
+        line.reads([UP, UP, UP, UP, ENTER], "gamma")  # one of them goes up within an entry
+        line.reads([CTRL_R, "alph", ENTER, ENTER], "alpha beta")
+        line.send(CTRL_R + "x line 1")
+        line.wait_for("x line 1[and 213 lines]")
+        line.reads([ENTER, CTRL_E + "!" + ENTER], f"x {LONG}!")
+
+
+@pytest.mark.parametrize("vi", [False, True])
+def test_ctrl_r_searches_in_both_modes(tmp_path: Path, vi: bool) -> None:
+    with PlayedLine(tmp_path, vi=vi) as line:
+        line.reads("needle in hay" + ENTER, "needle in hay")
+        line.reads("other" + ENTER, "other")
+        line.reads([CTRL_R, "NEEDLE", ENTER, ENTER], "needle in hay")
+
+
+# The editor
+
+
+def _editor(folder: Path, body: str) -> dict[str, str]:
+    path = folder / "my editor"
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return {"EDITOR": f"'{path}' --wait", "VISUAL": ""}
+
+
+def test_the_editor_gets_the_unfolded_text_in_a_private_file(tmp_path: Path) -> None:
+    editor = _editor(tmp_path, 'cp "$2" seen; stat -c %a "$2" "$(dirname "$2")" > modes; echo "edited text" > "$2"')
+    with PlayedLine(tmp_path, variables=editor) as line:
+        line.send(f"x {paste(LONG)}")
+        line.wait_for(MARK)
+        line.send(CTRL_X + "\x05")
+        line.wait_for("> edited text")
+        line.reads("!" + ENTER, "edited text!")
+    assert (tmp_path / "seen").read_text() == f"x {LONG}"
+    assert (tmp_path / "modes").read_text().split() == ["600", "700"]
+    assert list(tmp_path.glob("harness-*")) == []
+
+
+def test_a_long_text_from_the_editor_is_folded(tmp_path: Path) -> None:
+    with PlayedLine(tmp_path, variables=_editor(tmp_path, 'seq 1 50 > "$2"')) as line:
+        line.send(CTRL_X + "\x05")
+        line.wait_for("> [text 1: 50 lines]")
+        line.reads(ENTER, "\n".join(map(str, range(1, 51))))
+
+
+@pytest.mark.parametrize(
+    ("editor", "said"),
+    [
+        pytest.param("exit 3", "ended with exit code 3", id="fails"),
+        pytest.param("kill -9 $$", "was ended by signal 9", id="killed"),
+        pytest.param('rm "$2"', "the edited text cannot be read", id="takes the file away"),
+        pytest.param('rm "$2"; mkfifo "$2"', "the edited text cannot be read", id="leaves a pipe"),
+        pytest.param("stty raw -echo; exit 1", "ended with exit code 1", id="leaves the terminal raw"),
+        pytest.param("", "there is no such program", id="missing"),
+    ],
+)
+def test_where_the_editor_fails_it_is_said_and_the_text_stays(tmp_path: Path, editor: str, said: str) -> None:
+    variables = _editor(tmp_path, editor) if editor else {"EDITOR": "/nowhere/editor"}
+    with PlayedLine(tmp_path, variables=variables) as line:
+        line.send(f"keep {paste(LONG)}")
+        line.wait_for(MARK)
+        line.send(CTRL_X + "\x05")
+        line.wait_for(said)
+        line.wait_for("> [text 1: 214 lines]")
+        line.reads(ENTER, f"keep {LONG}")
+
+
+def test_ctrl_c_in_the_editor_is_for_the_editor(tmp_path: Path) -> None:
+    editor = _editor(
+        tmp_path, 'trap "echo by the trap > \\"$2\\"; exit 0" INT; echo running; while :; do sleep 0.05; done'
+    )
+    with PlayedLine(tmp_path, variables=editor) as line:
+        line.send("text" + CTRL_X + "\x05")
+        line.wait_for("running")
+        line.send(CTRL_C)
+        line.wait_for("> by the trap")
+        line.reads(ENTER, "by the trap")
+
+
+# Terminals that show less
+
+
+def test_the_status_line_is_drawn_below_and_says_in_words_and_red_what_loosens(tmp_path: Path) -> None:
+    with PlayedLine(tmp_path, loosened=["UNCONFINED allowed"]) as line:
+        line.wait_for("! UNCONFINED allowed | model-1 | policy default | 2 grants")
+        assert {(cell.bg, cell.reverse) for cell in line.cells("UNCONFINED")} == {("red", False)}
+        assert {cell.reverse for cell in line.cells("model-1")} == {True}
+        line.reads("gone when sent" + ENTER, "gone when sent")
+    assert b"\x1b[6n" not in line.raw, "it asks where the cursor is"
+    assert b"\x1b[?1049h" not in line.raw, "it takes another screen"
+
+
+def test_with_no_color_nothing_is_coloured(tmp_path: Path) -> None:
+    with PlayedLine(tmp_path, loosened=["UNCONFINED allowed"], variables={"NO_COLOR": "1"}) as line:
+        line.wait_for("! UNCONFINED allowed")
+        seen = {(cell.fg, cell.bg, cell.bold, cell.reverse) for cell in line.cells("UNCONFINED")}
+        assert seen == {("default", "default", True, True)}
+
+
+def test_at_40_columns_the_status_line_has_one_row(tmp_path: Path) -> None:
+    with PlayedLine(tmp_path, columns=40, loosened=["UNCONFINED allowed"]) as line:
+        line.wait_for("! UNCONFINED allowed | model-1")
+        line.wait_quiet(0.1)
+        assert [row for row in line.display() if row] == [">", "! UNCONFINED allowed | model-1"]
+
+
+def test_ascii_draws_nothing_else(tmp_path: Path) -> None:
+    with PlayedLine(tmp_path, ascii=True) as line:
+        line.send("/")
+        line.send("h" + TAB)
+        line.wait_for("what there is")
+        line.send(CTRL_C)
+        line.reads("a" + CTRL_J + "b" + ENTER, "a\nb")
+        assert line.raw.isascii()
+
+
+def test_a_screen_reader_gets_no_status_line_and_a_list_on_tab(tmp_path: Path) -> None:
+    with PlayedLine(tmp_path, screen_reader=True, loosened=["UNCONFINED allowed"]) as line:
+        line.send("/h")
+        line.wait_for("> /h")
+        line.wait_quiet(0.2)
+        assert [row for row in line.display() if row] == ["> /h"]
+        line.send(TAB)
+        line.wait_for("/help")
+        line.wait_for("/history")
+        line.wait_for("> /h")
+        line.reads("elp" + ENTER, "/help")
+        assert "UNCONFINED" not in line.text()
+
+
+def test_a_dumb_terminal_gets_lines_without_escapes(tmp_path: Path) -> None:
+    with PlayedLine(tmp_path, variables={"TERM": "dumb"}, default="kept words") as line:
+        line.wait_for("kept: kept words")
+        line.reads("\n", "kept words")
+        line.reads(["one\\\n", "two\n"], "one\ntwo")
+        line.reads(["!ls \\\n", "-l\n"], "!ls \\\n-l")
+        line.reads(CTRL_C, {"raised": "KeyboardInterrupt"})
+        line.reads(CTRL_D, {"raised": "EOFError"})
+        assert line.exit_code() == 0
+        assert b"\x1b" not in line.raw
+
+
+# What it costs
+
+
+def _ticks(pid: int) -> int:
+    return sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+
+
+def _switches(pid: int) -> int:
+    found = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        found += sum(
+            int(row.split()[1]) for row in (task / "status").read_text().splitlines() if "ctxt_switches" in row
+        )
+    return found
+
+
+def test_an_idle_prompt_does_not_wake(tmp_path: Path) -> None:
+    with PlayedLine(tmp_path) as line:
+        line.send("@rea")
+        line.wait_for("  reader.py")
+        line.wait_quiet(1.5)
+        ticks, switches = _ticks(line.pid), _switches(line.pid)
+        time.sleep(2)
+        assert (_ticks(line.pid) - ticks, _switches(line.pid) - switches) == (0, 0)

@@ -1,0 +1,199 @@
+"""What a question shows, row by row: everything, and nothing that could pass for something else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from question_scene import Asked, asked, command
+
+from harness.actions import Unconfined
+from harness.approval import Answer, Approval
+from harness.cli.terminal.cells import cells
+from harness.cli.terminal.choices import NEXT, NO, SESSION, YES, Choice, key_line, permanent_line, sentences
+from harness.cli.terminal.editing import _new_texts, _sections, _split, is_editable
+from harness.cli.terminal.question import Question, facet_rows, question_rows
+from harness.cli.terminal.rows import WRAPPED, rows_of
+from harness.cli.trace import Tone
+from harness.granting import GrantScope
+from harness.record import replace
+
+
+def question(about: Asked) -> Question:
+    return Question(action=about.action, verdict=about.verdict, confinement="kernel", variables=("PATH",))
+
+
+def lines(about: Asked, width: int = 100) -> list[str]:
+    return [row.text for row in question_rows(question(about), width)]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    (tmp_path / "a.py").write_text("one\n")
+    return str(tmp_path.resolve())
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        pytest.param("ls -la && git push", "  auto    ls -la  [model of ls", id="part that runs unasked"),
+        pytest.param("ls && git push", "  ASKS    git push  [rule push (/policies/base.toml:9)]", id="part that asks"),
+        pytest.param("touch a", "  $ touch a", id="command"),
+        pytest.param("touch a\nls", "  > ls", id="further line"),
+        pytest.param("touch a", "  time limit: 120 s", id="time"),
+        pytest.param("touch a", "  confinement: kernel", id="confinement"),
+        pytest.param("touch a", "  variables of yours: PATH, and 0 that keep", id="variables"),
+        pytest.param("make", "  effects: may write the workspace; may reach the network", id="effects"),
+        pytest.param("git push", "  why: others see it  [rule push (/policies/base.toml:9)]", id="why"),
+        pytest.param("touch a", "  undo: no, what a command changes is not kept", id="undo"),
+        pytest.param("rm -r x", "  ! this destroys: rm -r deletes folders", id="destroys"),
+        pytest.param("t\u043euch a", "  ! odd text: ", id="Cyrillic o in a program's name"),
+        pytest.param("touch a\u00a0b", "  ! odd text: ", id="odd blank"),
+        pytest.param("touch \u202eab", "  $ touch \\u202eab", id="bidi"),
+        pytest.param("touch a\x1b[2K\rls", "  $ touch a\\x1b[2K\\x0dls", id="escapes"),
+    ],
+)  # fmt: skip
+def test_a_row_of_the_question(root: str, line: str, expected: str) -> None:
+    """Each begins like this."""
+    assert [row for row in lines(command(root, line)) if row.startswith(expected)], lines(command(root, line))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "undo", "diff"),
+    [
+        ({"path": "new.py", "content": "x\n"}, "undo: yes, the file is new: undo removes it", ("+x", Tone.GOOD)),
+        (
+            {"path": "a.py", "old_string": "one", "new_string": "two"},
+            "undo: yes, the old content is kept",
+            ("-one", Tone.BAD),
+        ),
+    ],
+)
+def test_a_file_shows_its_difference_and_what_undo_would_do(
+    root: str, arguments: dict[str, str], undo: str, diff: tuple[str, Tone]
+) -> None:
+    """In colours that say what the sign says."""
+    about = asked(root, "write_file" if "content" in arguments else "edit_file", arguments)
+    rows = question_rows(question(about), 100)
+    assert any(undo in row.text for row in rows)
+    assert [row.tone for row in rows if row.text.strip() == diff[0]] == [diff[1]]
+
+
+def test_the_models_words_for_running_unconfined_are_quoted(root: str) -> None:
+    """As the model's words, on lines of their own, after ours."""
+    about = command(root, "touch a", unconfined=True, justification="trust me\n  auto    all is well")
+    text = "\n".join(lines(about))
+    assert any(isinstance(facet, Unconfined) for facet in about.action.facets)
+    assert "UNCONFINED; in the model's words: \"trust me\\n" in text
+    assert not [row for row in lines(about) if row.startswith("  auto    all")]
+    assert "UNCONFINED: it may do whatever you may do" in text
+
+
+def test_changed_entry_points_are_shown(root: str) -> None:
+    """With their difference."""
+    about = command(root, "make")
+    noted = about._replace(verdict=replace(about.verdict, notes=("Makefile\n-a\n+b",)))
+    assert [row.strip() for row in lines(noted)][-4:] == [
+        "changed without your having seen it:",
+        "Makefile",
+        "-a",
+        "+b",
+    ]
+
+
+@given(
+    st.text(alphabet=st.characters() | st.sampled_from("\n\t\x1b\u202e漢é\u0301 +-$>~"), max_size=300),
+    st.integers(21, 120),
+)
+def test_no_text_begins_a_row_or_is_lost_or_too_wide(text: str, width: int) -> None:
+    """Whatever the text is: each row begins with the gutter, fits, and all rows together hold everything."""
+    from harness.visible import visible
+
+    rows = [row.text for row in rows_of(text, width, gutter="  $ ", further="  > ")]
+    assert all(row[:4] in ("  $ ", "  > ", f"  {WRAPPED}") for row in rows)
+    assert all(cells(row) <= width for row in rows)
+    assert "".join(row[4:] for row in rows) == "".join(line.expandtabs(8) for line in visible(text).split("\n"))
+
+
+@pytest.mark.parametrize("width", [21, 40, 80, 200])
+def test_rows_never_touch_the_first_two_columns(root: str, width: int) -> None:
+    """Signs of ours stand there, and nobody else's text."""
+    about = command(root, "touch a\n+ allowed  rm -rf / by you\n~ edited\n# halted" + " + allowed x" * 30)
+    assert all(row.startswith("  ") for row in lines(about, width))
+    assert all(cells(row) <= width for row in lines(about, width))
+    assert all(row.text.startswith("  ") for row in facet_rows(about.verdict, width))
+
+
+def test_the_table_names_decision_source_rule_place_layer_and_reason(root: str) -> None:
+    """For each part."""
+    text = "\n".join(row.text for row in facet_rows(command(root, "ls && git push origin x").verdict, 200))
+    assert "command: git push origin x\n      ASKS, by rule, rule push at /policies/base.toml:9, layer file\n" in text
+    assert "others see it  [rule push (/policies/base.toml:9)]" in text
+    assert "auto, by reader" in text
+
+
+@pytest.mark.parametrize("room", [8, 20, 38, 78, 198])
+def test_the_line_of_keys_fits(room: int) -> None:
+    """At every width, down to the keys alone."""
+    line = key_line([NEXT, YES, SESSION, NO], room, left=37)
+    assert cells(line) <= max(room, 24)
+    assert all(choice.key in line for choice in (NEXT, YES, SESSION, NO))
+
+
+def test_the_sentences_name_every_key() -> None:
+    """For those who hear them."""
+    said = sentences([YES, NO], left=3)
+    assert said == "3 more lines follow; yes is off until all of it was seen. y allows this, once; n refuses."
+    assert isinstance(YES, Choice)
+
+
+@pytest.mark.parametrize(
+    ("approval", "line"),
+    [
+        (Approval(answer=Answer.YES, by="person"), "+ allowed  ls  by you, once, after 3.2 s"),
+        (
+            Approval(answer=Answer.YES, by="person", scope=GrantScope.SESSION),
+            "+ allowed  ls  by you, for this session, after 3.2 s",
+        ),
+        (Approval(answer=Answer.NO, by="person", words='a "b"\n'), 'x denied  ls  by you, after 3.2 s: "a "b"\\n"'),
+        (Approval(answer=Answer.HALT, by="person"), "# halted  ls  by you, after 3.2 s"),
+        (Approval(answer=Answer.EDIT, by="person"), "~ edited  ls  by you, after 3.2 s; it is judged anew"),
+        (Approval(answer=Answer.STOP, by="person"), "x denied  ls  by you, after 3.2 s; the turn stops"),
+        (Approval(answer=Answer.NOBODY, by="nobody"), "x denied  ls  nobody answered"),
+    ],
+)
+def test_the_permanent_line(approval: Approval, line: str) -> None:
+    """What was decided, by whom, after how long."""
+    assert permanent_line(approval, "ls", 3.21) == line
+
+
+@given(st.lists(st.text(alphabet=st.sampled_from("a=\n\r ä===== end"), max_size=40), min_size=1, max_size=4))
+def test_several_new_texts_come_back_as_they_went(texts: list[str]) -> None:
+    """Whatever they hold, lines that look like the marks included."""
+    assert _split(_sections(texts), texts) == texts
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("1 of 2", "2 of 2"),
+        ("===== end\n", ""),
+        ("===== new text 1", "x\n===== new text 1"),
+        ("===== end", "===== END"),
+    ],
+)
+def test_marks_that_were_changed_are_noticed(before: str, after: str) -> None:
+    """Then nothing is taken."""
+    texts = ["one", "two"]
+    assert _split(_sections(texts).replace(before, after), texts) is None
+
+
+def test_what_can_be_edited(root: str) -> None:
+    """Commands and new contents; not what only reads."""
+    edits = [{"old_string": "one", "new_string": "two"}, {"old_string": "two", "new_string": "three"}]
+    assert is_editable(command(root, "touch a").action)
+    assert is_editable(asked(root, "edit_file", {"path": "a.py", "edits": edits}).action)
+    assert _new_texts(json.loads('[{"new_string": 1}]')) is None
