@@ -25,9 +25,11 @@ from rich.style import Style
 from rich.text import Text
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-COLUMNS, LINES = 88, 30
+COLUMNS, LINES = 100, 32
 SECONDS = 30.0
 """How long anything is waited for."""
+ASKED = "[?] why"
+"""The last of the keys of a question."""
 READING_SECONDS = 1.2
 """How long the person who is played looks before a key is pressed."""
 _COLOURS = {"brown": "yellow"}
@@ -137,12 +139,11 @@ def main(arguments: Sequence[str]) -> None:
     demo = Played([program, "demo"], home, folder)
     demo.play(
         [
-            Step("allow?", "y", picture="question"),
-            Step("allow?", "y"),
-            Step("allow?", "n", picture="denied"),
+            Step(ASKED, "y", picture="question"),
+            Step(ASKED, "y", picture="demo"),
+            Step(ASKED, "n"),
         ]
     )
-    demo.picture("demo")
     demo.save("demo.cast")
 
 

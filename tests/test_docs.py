@@ -21,6 +21,7 @@ from harness.action_log import KINDS
 from harness.actions import Action
 from harness.approval import Approval, deny_all
 from harness.cli.calls import action_for
+from harness.cli.commands import ALIASES
 from harness.cli.commands import COMMANDS as PROMPT_COMMANDS
 from harness.cli.config import VARIABLES
 from harness.cli.config_file import parse_config
@@ -504,7 +505,7 @@ def test_every_flag_is_in_the_readme(command: str, action: str) -> None:
 
 def test_every_command_of_the_prompt_is_in_the_readme() -> None:
     documented = {word for text in code(section("README.md", "The prompt")) for word in re.findall(r"^/\w+$", text)}
-    assert documented == {command.name for command in PROMPT_COMMANDS}
+    assert documented == {command.name for command in PROMPT_COMMANDS} | set(ALIASES)
 
 
 def test_every_variable_that_the_command_line_reads_is_in_the_readme() -> None:

@@ -380,7 +380,7 @@ def test_what_is_no_terminal_gets_lines_as_they_are() -> None:
     screen.text("word " * 100 + "\n\n```\n" + "x" * 300 + "\n```\n")
     screen.line("! " + "word " * 100)
     screen.rule("a title")
-    assert [len(line) for line in stream.getvalue().splitlines()] == [0, 501, 0, 304, 502, 400]
+    assert [len(line) for line in stream.getvalue().splitlines()] == [0, 501, 0, 304, 502, 120]
     assert "\x1b" not in stream.getvalue()
 
 

@@ -13,6 +13,7 @@ from harness.cli.terminal.rows import Row, joined, one_line, prose, rows_of
 from harness.cli.trace import Tone
 from harness.destroying import destroys
 from harness.exhaustive import assert_never
+from harness.paths import short_place
 from harness.policy import FacetVerdict, Verdict
 from harness.record import Record
 from harness.rules import Decision
@@ -64,7 +65,7 @@ def question_rows(question: Question, width: int) -> tuple[Row, ...]:
         *(_part(part, width) for part in (parts if len(parts) > 1 else ())),
         _facts(question, width),
         _undo(question, width),
-        prose(f"why: {verdict.deciding.reason}  [{verdict.deciding.by}]", width, tone=Tone.WARNING),
+        prose(f"why: {verdict.deciding.reason}  [{short_place(verdict.deciding.by)}]", width, tone=Tone.WARNING),
         *(_note(note, width) for note in verdict.notes),
     ))  # fmt: skip
 
@@ -156,7 +157,7 @@ def _part(part: FacetVerdict, width: int) -> Iterator[Row]:
     tone = Tone.QUIET if part.decision is Decision.AUTO else Tone.WARNING
     # On one line: a line end inside a quoted word must not draw a part of its own.
     text = one_line(text_of(part.facet))
-    by = f"  [{one_line(part.by)}]" if part.by else ""
+    by = f"  [{one_line(short_place(part.by))}]" if part.by else ""
     yield from rows_of(text + by, width, gutter=f"  {_word(part):{_PART - 4}}  ", tone=tone)
 
 

@@ -39,7 +39,7 @@ STILL_SECONDS = 10.0
 """Where nothing is written over: between two lines that say that something still goes on."""
 LIVE_SECONDS = 2.0
 """Likewise, between two lines of a running command."""
-NARROWEST, WIDEST_RULE = 20, 400
+NARROWEST, WIDEST_RULE = 20, 120
 
 __all__ = ["Notices", "Screen"]
 
