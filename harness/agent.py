@@ -68,7 +68,7 @@ class Agent:
         interrupt: Interrupt | None = None,
         done_marker: str | None = None,
         grants: Sequence[Grant] = (),
-        keep_grant: Callable[[Pattern], Origin | None] | None = None,
+        keep_grant: Callable[[Pattern], Origin | str] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take the parts.

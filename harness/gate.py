@@ -177,13 +177,13 @@ class Gate:
         log: ActionLog,
         confinement_of: Callable[[str, Effects], str],
         grants: Sequence[Grant] = (),
-        keep_grant: Callable[[Pattern], Origin | None] | None = None,
+        keep_grant: Callable[[Pattern], Origin | str] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take the parts; `confinement_of` says what holds a call of the tool of that name to its effects.
 
-        `grants` are in force from the beginning. `keep_grant` keeps what is granted for the workspace, and returns where;
-        None where that cannot be: then it holds for the session.
+        `grants` are in force from the beginning. `keep_grant` keeps what is granted for the workspace, and returns where it
+        stands; or why it cannot be kept: then it holds for the session.
         """
         self._confinement_of = confinement_of
         self._grants = list(grants)
@@ -406,22 +406,25 @@ class Gate:
         if not granted or isinstance(offer, str) or approval.patterns not in (offer.patterns, offer.wider):
             raise GateError("the approver granted what was not offered")
 
-    def _grant(self, proposal: Proposal, approval: Approval, scope: GrantScope) -> None:
+    def _grant(self, proposal: Proposal, approval: Approval, wanted: GrantScope) -> None:
         """Record what is granted, and judge by it from now on."""
         for pattern in approval.patterns:
-            kept = self._keep_grant(pattern) if scope is GrantScope.WORKSPACE and self._keep_grant else None
+            kept = self._kept(pattern) if wanted is GrantScope.WORKSPACE else None
             self._granted += 1
-            grant = Grant(
-                id=f"kept-{kept.line}" if kept else f"grant-{self._granted}",
-                scope=GrantScope.WORKSPACE if kept else GrantScope.SESSION,
-                pattern=pattern,
-                origin=kept or Origin(file=SESSION_GRANTS, line=proposal.number),
-            )
-            self._log_grant(grant, "added", proposal.number)
+            if isinstance(kept, Origin):
+                identity, scope, origin = f"kept-{kept.line}", GrantScope.WORKSPACE, kept
+            else:
+                origin = Origin(file=SESSION_GRANTS, line=proposal.number)
+                identity, scope = f"grant-{self._granted}", GrantScope.SESSION
+            grant = Grant(id=identity, scope=scope, pattern=pattern, origin=origin)
+            self._log_grant(grant, "added", proposal.number, kept if isinstance(kept, str) else "")
             self._grants.append(grant)
         self.policy = with_grants(self._files, self._grants)
 
-    def _log_grant(self, grant: Grant, change: str, call: int | None = None) -> None:
+    def _kept(self, pattern: Pattern) -> Origin | str:
+        return self._keep_grant(pattern) if self._keep_grant else "there is no place to keep it"
+
+    def _log_grant(self, grant: Grant, change: str, call: int | None = None, not_kept: str = "") -> None:
         fields: dict[str, JsonValue] = {
             "grant": grant.id,
             "change": change,
@@ -433,6 +436,8 @@ class Gate:
         }
         if call is not None:
             fields["call"] = call
+        if not_kept:
+            fields["not_kept"] = not_kept
         self._log.append("grant", fields)
 
     def _log_decision(self, proposal: Proposal, action: Action, verdict: Verdict) -> None:

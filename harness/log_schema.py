@@ -122,6 +122,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "change": "one of added kept revoked",
         "scope": "one of session workspace",
         "call?": "count",
+        "not_kept?": "text",
         "text": "text",
         "tools": "list of text",
         "argv": "list of text",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING
 
 import pexpect
@@ -97,6 +98,13 @@ def test_a_reader_that_goes_away_does_not_stop_the_demo_half_way(program: Progra
     assert program.run("audit", "verify", "--all").code == 0
 
 
+def press(child: pexpect.spawn[str], key: str) -> None:
+    """Press a key when the keys are there and count."""
+    child.expect(r"why\b")
+    time.sleep(0.6)
+    child.send(key)
+
+
 @pytest.mark.terminal
 def test_at_a_terminal_the_person_is_asked(program: Program) -> None:
     """The diff is shown; y, then a no with words, then n; the words reach the model."""
@@ -107,14 +115,13 @@ def test_at_a_terminal_the_person_is_asked(program: Program) -> None:
     )  # fmt: skip
     child.expect("edit_file asks")
     child.expect(r"\+    words = title\.lower\(\)\.split\(\)")
-    child.expect("allow\\?")
-    child.send("y\r")
+    press(child, "y")
     child.expect("write_file asks")
-    child.expect("allow\\?")
-    child.send("n: no more files, please\r")
+    press(child, "r")
+    child.expect("no, because")
+    child.send("no more files, please\r")
     child.expect("bash asks")
-    child.expect("allow\\?")
-    child.send("n\r")
+    press(child, "n")
     child.expect("no more cases, as you decided")
     child.expect(pexpect.EOF)
     child.close()

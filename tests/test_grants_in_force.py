@@ -20,6 +20,7 @@ from harness.approval import Answer, Approval, Approver
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.redeciding import redecided
 from harness.cli.state import State
+from harness.cli.trace import event_line
 from harness.granting import GrantScope, Offer, Pattern
 from harness.log_check import verify
 from harness.log_order import LogRecord
@@ -166,6 +167,20 @@ def test_what_is_kept_holds_in_the_next_session_of_this_workspace_alone(tmp_path
     assert os.stat(second.kept.path).st_mode & 0o777 == 0o600
 
 
+def test_what_cannot_be_kept_holds_for_the_session_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "grants").write_text("a file where the folder would be")
+    scene = Scene(tmp_path, bash("mkdir a"), bash("mkdir a"), approver=granting(GrantScope.WORKSPACE), kept=True)
+    assert scene.agent.run("go").stop is StopReason.COMPLETED
+    (record,) = scene.records("grant")
+    assert (record["grant"], record["scope"]) == ("grant-1", "session")
+    line = event_line(record)
+    assert line is not None
+    assert line.text.startswith("~ granted for this session only; it could not be kept: ")
+    assert str(tmp_path / "state" / "grants") in line.text
+    scene.close()
+
+
 def _never() -> object:
     raise AssertionError("nobody was to be asked")
 
@@ -203,11 +218,15 @@ def test_a_file_of_grants_that_others_may_write_counts_for_nothing(tmp_path: Pat
     assert kept.keep(Pattern(tools=("bash",), argv=("mkdir", "a")))
     os.chmod(kept.path, mode)
     assert "owner alone" in kept.read().problem
-    assert kept.keep(Pattern(tools=("bash",), argv=("mkdir", "b"))) is None
+    assert "owner alone" in str(kept.keep(Pattern(tools=("bash",), argv=("mkdir", "b"))))
     os.unlink(kept.path)
     os.symlink("/dev/null", kept.path)
     assert kept.read().grants == ()
-    assert kept.keep(Pattern(tools=("bash",), argv=("mkdir", "b"))) is None
+    assert isinstance(kept.keep(Pattern(tools=("bash",), argv=("mkdir", "b"))), str)
+    os.unlink(kept.path)
+    os.mkfifo(kept.path)
+    assert kept.read().grants == ()
+    assert isinstance(kept.keep(Pattern(tools=("bash",), argv=("mkdir", "b"))), str)
 
 
 @pytest.mark.parametrize(

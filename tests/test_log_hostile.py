@@ -284,7 +284,9 @@ def check_answers(told: Mapping[str, tuple[int, str, str]]) -> None:
         printed = out.replace("\r\n", "\n") if "csv" in question else out  # RFC 4180, section 2: so a line of it ends
         if bad := obeyed(printed) + obeyed(err):
             wrong.append(f"{question} prints {bad[:10]}")
-        nothing_there = code == 2 and err.endswith(": no session\n")  # the first line is no record: there is none to compare
+        nothing_there = code == 2 and err.endswith(
+            ": no session\n"
+        )  # the first line is no record: there is none to compare
         if not (code in (0, 1, 3, 4, 8) or nothing_there) or "internal error" in err or "Traceback" in err:
             wrong.append(f"{question} exits {code}: {err[-300:]}")
         if ("--json" in question or "jsonl" in question) and not (out + err).isascii():

@@ -50,13 +50,13 @@ class KeptGrants:
                 return Kept(problem=f"{self.path}:{number}: not understood: {error}; no grant of it counts")
         return Kept(grants=tuple(grants.values()))
 
-    def keep(self, pattern: Pattern) -> Origin | None:
-        """Add a grant, on disk when this returns; return where it stands, or None where it cannot be kept."""
+    def keep(self, pattern: Pattern) -> Origin | str:
+        """Add a grant, on disk when this returns; return where it stands, or why it cannot be kept."""
         fields = {"workspace": self._workspace, **pattern_fields(pattern)}
         try:
             return Origin(file=self.path, line=self._append(fields))
-        except (OSError, ValueError):
-            return None
+        except (OSError, ValueError) as error:
+            return f"{self.path}: {error}"
 
     def revoke(self, identity: str) -> bool:
         """Note the end of a grant; say whether that is on disk."""
@@ -96,7 +96,7 @@ class KeptGrants:
     def _append(self, fields: Mapping[str, JsonValue]) -> int:
         """Add one line; return its number. Raises OSError, and ValueError for a file that would not be read."""
         os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(self.path, flags, 0o600)
         with open(descriptor, "ab", buffering=0) as file:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -73,6 +73,9 @@ def event_line(record: LogRecord) -> Line | None:
         case "error":
             text = f"! {word(record.get('where'))}: {word(record.get('message'))}"
             return Line(tone=Tone.BAD, text=visible_line(text, 1_000))
+        case "grant" if record.get("not_kept"):
+            text = f"~ granted for this session only; it could not be kept: {word(record['not_kept'])}"
+            return Line(tone=Tone.WARNING, text=visible_line(text, 1_000))
         case "history_changed" if record.get("why") == "compacted":
             text = "~ the older part of the conversation was summarized (the log keeps all of it)"
             return Line(tone=Tone.WARNING, text=text)
