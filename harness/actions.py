@@ -97,6 +97,10 @@ class Command(Record):
     """The model that covers it (`git log`), or nothing."""
     gap: str = ""
     """Why no model covers it, in a few words."""
+    folder: str = ""
+    """The folder that it runs in, links followed as the shell has it; nothing where that is not known."""
+    fed: bool = False
+    """Whether it reads what is not in its words: text of a redirection, a file, or what the command before it prints."""
 
 
 class Opaque(Record):
@@ -181,6 +185,12 @@ class Action(Record):
             yield facet
             if isinstance(facet, Command | Opaque):
                 yield from facet.paths
+
+
+def written_paths(action: Action) -> tuple[str, ...]:
+    """Return the paths that a call writes or may write, as far as its parts tell, operands of commands included."""
+    paths = (facet for facet in action.all_facets() if isinstance(facet, PathAccess))
+    return tuple(path.real for path in paths if path.access is not Access.READ)
 
 
 class Enforcement(Enum):

@@ -13,7 +13,6 @@ from typing import TypeAlias, assert_never, final
 
 from harness.action_log import ActionLog
 from harness.actions import (
-    Access,
     Action,
     Command,
     Effects,
@@ -23,11 +22,22 @@ from harness.actions import (
     ToolUse,
     Unconfined,
     describe_facet,
+    written_paths,
 )
 from harness.approval import Answer, Approval, Approver, deny_all
 from harness.built_in import is_entry_point
 from harness.errors import GateError, LogError
-from harness.granting import SESSION_GRANTS, Grant, GrantScope, Offer, Pattern, offer_for, pattern_fields, with_grants
+from harness.granting import (
+    SESSION_GRANTS,
+    Grant,
+    GrantScope,
+    Offer,
+    Pattern,
+    kept_id,
+    offer_for,
+    pattern_fields,
+    with_grants,
+)
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy import FacetVerdict, Policy, Source, Verdict, evaluate
 from harness.record import Record, field_names, replace
@@ -303,7 +313,7 @@ class Gate:
 
     def settle(self, permit: Permit, result: ToolResult) -> None:
         """Record what a permitted call came to; on disk when this returns. Raises LogError."""
-        if permit.approval is None and any(is_entry_point(path) for path in _changed(permit.action, result)):
+        if permit.approval is None and any(is_entry_point(path) for path in changed_paths(permit.action, result)):
             self._unseen.append((permit.action.summary, permit.action.preview))
         self._log_outcome(permit.proposal, result, sync=True)
 
@@ -412,7 +422,7 @@ class Gate:
             kept = self._kept(pattern) if wanted is GrantScope.WORKSPACE else None
             self._granted += 1
             if isinstance(kept, Origin):
-                identity, scope, origin = f"kept-{kept.line}", GrantScope.WORKSPACE, kept
+                identity, scope, origin = kept_id(pattern), GrantScope.WORKSPACE, kept
             else:
                 origin = Origin(file=SESSION_GRANTS, line=proposal.number)
                 identity, scope = f"grant-{self._granted}", GrantScope.SESSION
@@ -525,14 +535,15 @@ def _check_approval(approval: object) -> None:
         raise GateError(f"the approver returned no valid Approval: {approval!r}")
 
 
-def _changed(action: Action, result: ToolResult) -> tuple[str, ...]:
-    """Return the files that a call changed; of one that could not report, those that it may have changed."""
+def changed_paths(action: Action, result: ToolResult) -> tuple[str, ...]:
+    """Return the files that a call changed; of one that could not report, those that it may have changed.
+
+    A command never reports: what its parts write is taken for changed, however it ended.
+    """
     if result.changed_path is not None:
         return (result.changed_path,)
-    if result.status not in (ResultStatus.INTERRUPTED, ResultStatus.CRASHED, ResultStatus.TIMEOUT):
-        return ()
-    paths = (facet for facet in action.facets if isinstance(facet, PathAccess))
-    return tuple(path.real for path in paths if path.access is not Access.READ)
+    cut_short = result.status in (ResultStatus.INTERRUPTED, ResultStatus.CRASHED, ResultStatus.TIMEOUT)
+    return written_paths(action) if cut_short or action.text else ()
 
 
 def _logged_facet(verdict: FacetVerdict) -> JsonValue:

@@ -43,6 +43,8 @@ class Pattern(Record):
     write: tuple[str, ...] = ()
     """Of a command: what it may write, named as in `Effects.granted`."""
     network: bool = False
+    folder: str = ""
+    """Of a command: the folder that it runs in."""
 
     @property
     def text(self) -> str:
@@ -55,7 +57,9 @@ class Pattern(Record):
         may = [f"write {'the workspace' if place == '.' else place}" for place in self.write]
         if self.network:
             may.append("reach the network")
-        return f"the command {shlex.join(self.argv)}" + (f" (it may {' and '.join(may)})" if may else "")
+        return f"the command {shlex.join(self.argv)} in {self.folder}" + (
+            f" (it may {' and '.join(may)})" if may else ""
+        )
 
 
 def pattern_fields(pattern: Pattern) -> dict[str, JsonValue]:
@@ -67,14 +71,15 @@ def pattern_fields(pattern: Pattern) -> dict[str, JsonValue]:
         "access": [access.value for access in pattern.access],
         "write": list(pattern.write),
         "network": pattern.network,
+        "folder": pattern.folder,
     }
 
 
 def pattern_from(fields: Mapping[str, JsonValue]) -> Pattern:
     """Return the pattern that `fields` hold. Raises ValueError for what `pattern_fields` never returned."""
-    path, network = fields.get("path"), fields.get("network")
-    if not isinstance(path, str) or not isinstance(network, bool):
-        raise ValueError("a grant has a path, which is a text, and network, which is true or false")  # noqa: TRY004
+    path, network, folder = (fields.get(name) for name in ("path", "network", "folder"))
+    if not isinstance(path, str) or not isinstance(network, bool) or not isinstance(folder, str):
+        raise ValueError("a grant has path and folder, which are texts, and network, which is true or false")  # noqa: TRY004
     return Pattern(
         tools=_texts(fields.get("tools")),
         argv=_texts(fields.get("argv")),
@@ -82,6 +87,7 @@ def pattern_from(fields: Mapping[str, JsonValue]) -> Pattern:
         access=tuple(Access(word) for word in _texts(fields.get("access"))),
         write=_texts(fields.get("write")),
         network=network,
+        folder=folder,
     )
 
 
@@ -96,7 +102,7 @@ class Grant(Record):
     """A pattern that a person granted."""
 
     id: str
-    """`grant-1`; of those that are kept `kept-1`."""
+    """`grant-1`; of those that are kept see `kept_id`."""
     scope: GrantScope
     pattern: Pattern
     origin: Origin
@@ -119,6 +125,7 @@ class Grant(Record):
             reason=f"a person granted it for this {self.scope.value}",
             write=pattern.write,
             network=pattern.network,
+            folder=pattern.folder,
         )
 
 
@@ -129,6 +136,15 @@ class Offer(Record):
     """Exactly what is asked about."""
     wider: tuple[Pattern, ...] = ()
     """Of files: everything in their folders; empty where there is no such choice."""
+
+
+def kept_id(pattern: Pattern) -> str:
+    """Return the id of a grant that is kept: told by what it is, so that no two that differ share one."""
+    import hashlib
+    import json
+
+    data = json.dumps(pattern_fields(pattern), sort_keys=True).encode()
+    return f"kept-{hashlib.sha256(data).hexdigest()[:12]}"
 
 
 def with_grants(policy: Policy, grants: Sequence[Grant]) -> Policy:
@@ -165,8 +181,8 @@ def pattern_problem(pattern: Pattern) -> str:
     if bool(pattern.argv) == bool(pattern.path) or not pattern.tools:
         return "it is neither a command nor files"
     if pattern.argv:
-        return _command_problem(Command(text="", argv=pattern.argv))
-    if pattern.write or pattern.network or not set(pattern.access) <= {Access.READ, Access.WRITE}:
+        return _command_problem(Command(text="", argv=pattern.argv, folder=pattern.folder))
+    if pattern.folder or pattern.write or pattern.network or not set(pattern.access) <= {Access.READ, Access.WRITE}:
         return "it grants more than files"
     name = pattern.path.removesuffix("/**")
     parts = name.split("/")
@@ -202,6 +218,10 @@ def _command_problem(command: Command) -> str:
         return f"{name} runs other commands; those can be granted"
     if name in INTERPRETERS or name.rstrip("0123456789.-") in INTERPRETERS:
         return f"{name} runs whatever its operands say"
+    if command.fed:
+        return f"{name} reads what is not in its words: a pipe, a file or a text; a grant is for words alone"
+    if not command.folder.startswith("/"):
+        return "the folder that it runs in is not known"
     if command.variables:
         return f"variables are set in front of it: {', '.join(command.variables)}"
     return ""
@@ -223,9 +243,9 @@ def _pattern(policy: Policy, action: Action, facet: Facet) -> Pattern:
         tools = _FILE_TOOLS if edits else (action.tool,)
         access = (Access.READ, Access.WRITE) if edits or facet.access is not Access.READ else (Access.READ,)
         return Pattern(tools=tools, path=f"/{facet.names[-1]}", access=access)
-    argv = facet.argv if isinstance(facet, Command) else ()
+    argv, folder = (facet.argv, facet.folder) if isinstance(facet, Command) else ((), "")
     effects = evaluate(policy, replace(action, facets=(facet,))).effects
-    return Pattern(tools=(action.tool,), argv=argv, write=effects.granted, network=effects.network)
+    return Pattern(tools=(action.tool,), argv=argv, write=effects.granted, network=effects.network, folder=folder)
 
 
 def _folder_of(pattern: Pattern) -> Pattern:

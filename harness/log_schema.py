@@ -130,6 +130,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "access": "list of text",
         "write": "list of text",
         "network": "flag",
+        "folder": "text",
         "file": "text",
         "line": "count",
     },

@@ -73,6 +73,8 @@ class Rule(Record):
     `Effects.granted`."""
     network: bool = False
     """Of an auto rule for commands: whether they may reach the network."""
+    folder: str = ""
+    """Of a grant for a command: the folder that it runs in. INVARIANT: a grant covers no command that is fed."""
 
     @property
     def label(self) -> str:
@@ -93,6 +95,8 @@ class Rule(Record):
 
     def _covers_command(self, command: Command) -> bool:
         if self.argv is None or not self.argv.covers(command.argv):
+            return False
+        if self.folder and (command.fed or command.folder != self.folder):
             return False
         if any(name not in self.env for name in command.variables):
             return False

@@ -17,6 +17,7 @@ from harness.policy_file import parse_policy
 from harness.rules import Decision, Origin
 from harness.workspace import Workspace
 
+MAY = "in ROOT (it may write the workspace and reach the network)"
 POLICY = b"""
 version = 1
 [tools]
@@ -77,10 +78,10 @@ def decided(held: Policy, workspace: Workspace, tool: str, text: str) -> str:
 @pytest.mark.parametrize(
     ("tool", "text", "patterns", "wider"),
     [
-        ("bash", "pytest -q tests", ["the command pytest -q tests (it may write the workspace and reach the network)"], []),
-        ("bash", "ls && pytest -x", ["the command pytest -x (it may write the workspace and reach the network)"], []),
-        ("bash", "timeout 60 pytest", ["the command pytest (it may write the workspace and reach the network)"], []),
-        ("bash", "mkdir build/x", ["the command mkdir build/x"], []),
+        ("bash", "pytest -q tests", [f"the command pytest -q tests {MAY}"], []),
+        ("bash", "ls && pytest -x", [f"the command pytest -x {MAY}"], []),
+        ("bash", "timeout 60 pytest", [f"the command pytest {MAY}"], []),
+        ("bash", "mkdir build/x", ["the command mkdir build/x in ROOT"], []),
         ("bash", "echo 'a b' > top.py", ["read and write /top.py with bash"], []),
         (
             "edit_file", "src/a.py",
@@ -95,7 +96,7 @@ def test_what_is_offered(workspace: Workspace, tool: str, text: str, patterns: l
     """Only what needed asking, word for word; of files the folder as a second choice."""
     offer = offered(workspace, tool, text, policy())
     assert isinstance(offer, Offer), offer
-    assert [one.text for one in offer.patterns] == patterns
+    assert [one.text.replace(workspace.root, "ROOT") for one in offer.patterns] == patterns
     assert [one.text for one in offer.wider] == wider
 
 
@@ -114,6 +115,12 @@ def test_what_is_offered(workspace: Workspace, tool: str, text: str, patterns: l
         ("bash", "./deploy.sh", "named by its path"),
         ("bash", "/usr/bin/pytest", "named by its path"),
         ("bash", "CI=1 pytest", "variables are set"),
+        ("bash", "patch -p1 <<< x", "reads what is not in its words"),
+        ("bash", "patch -p1 < top.py", "reads what is not in its words"),
+        ("bash", "git log | tee x", "reads what is not in its words"),
+        ("bash", "cat top.py | { mkdir x; }", "reads what is not in its words"),
+        ("bash", "timeout 9 patch -p1 <<< x", "reads what is not in its words"),
+        ("bash", "for f in top.py; do patch -p1; done < top.py", "reads what is not in its words"),
         ("bash", "pytest $(cat x)", "opaque"),
         ("bash", "pytest &", "built-in"),
         ("bash", "rm -r build", "each time"),
@@ -148,6 +155,21 @@ def test_what_is_not_offered(workspace: Workspace, tool: str, text: str, why: st
         ("pytest -q tests", "bash", "pytest -q tests; git push", "confirm"),
         ("pytest -q tests", "bash", "bash -c 'pytest -q tests'", "auto"),
         ("pytest -q tests", "bash", "pytest -q tests &", "confirm"),
+        ("pytest -q tests", "bash", "cd src && pytest -q tests", "confirm"),
+        ("pytest -q tests", "bash", "cd src && cd .. && pytest -q tests", "auto"),
+        ("pytest -q tests", "bash", "for d in src build; do cd $d && pytest -q tests; done", "confirm"),
+        ("pytest -q tests", "bash", "env -C src pytest -q tests", "confirm"),
+        ("pytest -q tests", "bash", "pytest -q tests <<< 'import os'", "confirm"),
+        ("pytest -q tests", "bash", "pytest -q tests < top.py", "confirm"),
+        ("pytest -q tests", "bash", "cat top.py | pytest -q tests", "confirm"),
+        ("pytest -q tests", "bash", "cat top.py | { ls; pytest -q tests; }", "confirm"),
+        ("pytest -q tests", "bash", "{ ls; pytest -q tests; } < top.py", "confirm"),
+        ("pytest -q tests", "bash", "while true; do pytest -q tests; done <<< x", "confirm"),
+        ("pytest -q tests", "bash", "cat top.py | timeout 9 pytest -q tests", "confirm"),
+        ("pytest -q tests", "bash", "cat top.py | bash -c 'pytest -q tests'", "confirm"),
+        ("pytest -q tests", "bash", "{ cat; } < top.py; pytest -q tests", "auto"),
+        ("pytest -q tests", "bash", "pytest -q tests | tail -3", "auto"),
+        ("pytest -q tests", "bash", "pytest -q tests 2>&1 | tail -3", "auto"),
     ],
 )
 def test_a_grant_is_exact(workspace: Workspace, grant: str, tool: str, text: str, decision: str) -> None:
@@ -231,9 +253,12 @@ def test_whatever_is_offered_is_auto_with_it_and_may_do_no_more(
 @pytest.mark.parametrize(
     ("pattern", "problem"),
     [
-        (Pattern(tools=("bash",), argv=("pytest", "-q")), ""),
+        (Pattern(tools=("bash",), argv=("pytest", "-q"), folder="/w"), ""),
         (Pattern(tools=("edit_file",), path="/src/**"), ""),
         (Pattern(tools=("edit_file",), path="/src/a.py"), ""),
+        (Pattern(tools=("bash",), argv=("pytest", "-q")), "folder"),
+        (Pattern(tools=("bash",), argv=("pytest", "-q"), folder="w"), "folder"),
+        (Pattern(tools=("edit_file",), path="/src/a.py", folder="/w"), "more than files"),
         (Pattern(tools=("edit_file",), path="/**"), "names no file"),
         (Pattern(tools=("edit_file",), path="**"), "names no file"),
         (Pattern(tools=("edit_file",), path="src"), "names no file"),

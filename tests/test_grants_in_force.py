@@ -71,6 +71,7 @@ class Scene:
             tools=builtin_tools(Workspace(str(self.root), str(folder)), environment={"PATH": os.environ["PATH"]}),
             policy=held(),
             approver=self._ask,
+            about={"workspace": str(self.root)},
             log=log,
             grants=self.kept.read().grants if kept else (),
             keep_grant=self.kept.keep if kept else None,
@@ -148,7 +149,8 @@ def test_what_is_revoked_is_asked_again(tmp_path: Path) -> None:
 def test_what_is_kept_holds_in_the_next_session_of_this_workspace_alone(tmp_path: Path) -> None:
     first = Scene(tmp_path, bash("mkdir a"), approver=granting(GrantScope.WORKSPACE), kept=True)
     first.agent.run("go")
-    assert [(record["grant"], record["scope"]) for record in first.records("grant")] == [("kept-1", "workspace")]
+    (grant,) = first.records("grant")
+    assert (grant["scope"], str(grant["grant"])[:5], grant["folder"]) == ("workspace", "kept-", str(first.root))
     first.close()
     (tmp_path / "w" / "a").rmdir()
     os.rename(first.path, f"{first.path}.1")
@@ -161,10 +163,37 @@ def test_what_is_kept_holds_in_the_next_session_of_this_workspace_alone(tmp_path
     elsewhere = KeptGrants(os.path.dirname(second.kept.path), "w", "/elsewhere").read()
     assert elsewhere.grants == ()
     assert "another workspace" in elsewhere.problem
-    assert second.kept.revoke("kept-1")
+    assert second.kept.revoke(str(grant["grant"]))
     assert second.kept.read().grants == ()
-    assert second.kept.keep(Pattern(tools=("bash",), argv=("mkdir", "b"))) == Origin(file=second.kept.path, line=3)
+    assert second.kept.keep(Pattern(tools=("bash",), argv=("mkdir", "b"), folder="/w")) == Origin(
+        file=second.kept.path, line=3
+    )
     assert os.stat(second.kept.path).st_mode & 0o777 == 0o600
+
+
+def test_a_file_of_grants_that_is_removed_meanwhile_gives_no_id_twice(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, bash("mkdir a"), bash("mkdir b"), approver=granting(GrantScope.WORKSPACE), kept=True)
+    session = scene.agent.start()
+    scene.agent.run("go", session)
+    os.unlink(scene.kept.path)
+    first, second = scene.agent.gate.grants
+    assert first.id != second.id
+    scene.agent.end(session)
+    scene.close()
+
+
+def test_a_granted_command_that_writes_an_entry_point_suspends(tmp_path: Path) -> None:
+    """What `pytest` would run has changed, and nobody has looked at it: the grant for it is asked about again."""
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "new.py").write_text("x = 1\n")
+    scene = Scene(
+        tmp_path, bash("echo-all"), bash("cp new.py conftest.py"), bash("cp new.py conftest.py"), bash("echo-all"),
+        approver=granting(GrantScope.SESSION),
+    )  # fmt: skip
+    scene.agent.run("go")
+    assert [record["decision"] for record in scene.records("decision")] == ["confirm", "confirm", "auto", "confirm"]
+    assert scene.records("decision")[-1]["source"] == "suspended"
+    scene.close()
 
 
 def test_what_cannot_be_kept_holds_for_the_session_and_says_so(tmp_path: Path) -> None:
@@ -203,7 +232,7 @@ def test_a_file_of_grants_that_is_not_understood_counts_for_nothing(
     tmp_path: Path, spoil: Callable[[str], str], problem: str
 ) -> None:
     kept = KeptGrants(str(tmp_path / "grants"), "w", "/w")
-    assert kept.keep(Pattern(tools=("bash",), argv=("mkdir", "a"), write=(".",), network=True))
+    assert kept.keep(Pattern(tools=("bash",), argv=("mkdir", "a"), folder="/w", write=(".",), network=True))
     assert len(kept.read().grants) == 1
     file = Path(kept.path)
     file.write_text(spoil(file.read_text()))
@@ -215,25 +244,25 @@ def test_a_file_of_grants_that_is_not_understood_counts_for_nothing(
 @pytest.mark.parametrize("mode", [0o622, 0o602])
 def test_a_file_of_grants_that_others_may_write_counts_for_nothing(tmp_path: Path, mode: int) -> None:
     kept = KeptGrants(str(tmp_path / "grants"), "w", "/w")
-    assert kept.keep(Pattern(tools=("bash",), argv=("mkdir", "a")))
+    assert kept.keep(Pattern(tools=("bash",), argv=("mkdir", "a"), folder="/w"))
     os.chmod(kept.path, mode)
     assert "owner alone" in kept.read().problem
-    assert "owner alone" in str(kept.keep(Pattern(tools=("bash",), argv=("mkdir", "b"))))
+    assert "owner alone" in str(kept.keep(Pattern(tools=("bash",), argv=("mkdir", "b"), folder="/w")))
     os.unlink(kept.path)
     os.symlink("/dev/null", kept.path)
     assert kept.read().grants == ()
-    assert isinstance(kept.keep(Pattern(tools=("bash",), argv=("mkdir", "b"))), str)
+    assert isinstance(kept.keep(Pattern(tools=("bash",), argv=("mkdir", "b"), folder="/w")), str)
     os.unlink(kept.path)
     os.mkfifo(kept.path)
     assert kept.read().grants == ()
-    assert isinstance(kept.keep(Pattern(tools=("bash",), argv=("mkdir", "b"))), str)
+    assert isinstance(kept.keep(Pattern(tools=("bash",), argv=("mkdir", "b"), folder="/w")), str)
 
 
 @pytest.mark.parametrize(
     "approval",
     [
         Approval(answer=Answer.YES, by="x", scope=GrantScope.SESSION),
-        Approval(answer=Answer.YES, by="x", patterns=(Pattern(tools=("bash",), argv=("mkdir", "a")),)),
+        Approval(answer=Answer.YES, by="x", patterns=(Pattern(tools=("bash",), argv=("mkdir", "a"), folder="/w"),)),
         Approval(
             answer=Answer.NO, by="x", scope=GrantScope.SESSION, patterns=(Pattern(tools=("bash",), argv=("mkdir", "a")),)
         ),
@@ -244,7 +273,7 @@ def test_a_file_of_grants_that_others_may_write_counts_for_nothing(tmp_path: Pat
             answer=Answer.YES,
             by="x",
             scope=GrantScope.WORKSPACE,
-            patterns=(Pattern(tools=("bash",), argv=("mkdir", "a"), write=("/",), network=True),),
+            patterns=(Pattern(tools=("bash",), argv=("mkdir", "a"), folder="/w", write=("/",), network=True),),
         ),
     ],
 )  # fmt: skip

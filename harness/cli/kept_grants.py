@@ -9,7 +9,7 @@ import stat
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
-from harness.granting import Grant, GrantScope, Pattern, pattern_fields, pattern_from, pattern_problem
+from harness.granting import Grant, GrantScope, Pattern, kept_id, pattern_fields, pattern_from, pattern_problem
 from harness.record import Record
 from harness.rules import Origin
 
@@ -89,7 +89,7 @@ class KeptGrants:
         pattern = pattern_from(fields)
         if problem := pattern_problem(pattern):
             raise ValueError(problem)
-        identity = f"kept-{number}"
+        identity = kept_id(pattern)
         origin = Origin(file=self.path, line=number)
         grants[identity] = Grant(id=identity, scope=GrantScope.WORKSPACE, pattern=pattern, origin=origin)
 

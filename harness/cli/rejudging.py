@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from harness.action_log import read_log
-from harness.actions import Access, Action, JsonValue, PathAccess
+from harness.actions import Action, JsonValue, written_paths
 from harness.built_in import is_entry_point
 from harness.cli.calls import CallReader, tool_use, workspace_at
 from harness.cli.state import State
@@ -271,7 +271,6 @@ def _changed(outcome: LogRecord, action: Action | None) -> Sequence[str]:
     path = outcome.get("changed_path")
     if isinstance(path, str):
         return (path,)
-    if action is None or outcome.get("status") not in _ENDED_SOMEHOW:
+    if action is None or not (action.text or outcome.get("status") in _ENDED_SOMEHOW):
         return ()
-    paths = (facet for facet in action.facets if isinstance(facet, PathAccess))
-    return tuple(path.real for path in paths if path.access is not Access.READ)
+    return written_paths(action)

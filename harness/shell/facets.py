@@ -108,8 +108,9 @@ class _Reading(SimpleCommands):
 
     def pipeline(self, pipeline: Pipeline, state: State) -> Outcome:
         if len(pipeline.commands) > 1:  # each runs in a shell of its own, and leaves this one as it is
-            for node in pipeline.commands:
-                self.node(node, state)
+            self.node(pipeline.commands[0], state)
+            for node in pipeline.commands[1:]:
+                self.node(node, replace(state, fed=True))
             return Outcome(ok=state, failed=state)
         outcome = self.node(pipeline.commands[0], state)
         if pipeline.text.startswith(("!", "time")):  # negated, perhaps
@@ -132,23 +133,24 @@ class _Reading(SimpleCommands):
             case Simple():
                 return self.simple(node, state)
             case Group():
-                self.redirected(node.redirections, state)
-                outcome = self.script(node.body, state)
+                outcome = _unfed(self.script(node.body, self.within(node, state)), state)
                 return Outcome(ok=state, failed=state) if node.subshell else outcome
             case If():
-                self.redirected(node.redirections, state)
-                return self.if_(node, state)
+                return _unfed(self.if_(node, self.within(node, state)), state)
             case For() | While():
-                self.redirected(node.redirections, state)
-                return self.loop(node, state)
+                return _unfed(self.loop(node, self.within(node, state)), state)
             case Case():
-                self.redirected(node.redirections, state)
-                return self.case(node, state)
+                return _unfed(self.case(node, self.within(node, state)), state)
             case Test():
                 self.redirected(node.redirections, state)
                 return self.test(node, state)
             case _:
                 assert_never(node)
+
+    def within(self, node: Group | If | For | While | Case, state: State) -> State:
+        """Add the targets of a compound command's redirections, and return the state of what is in it."""
+        self.redirected(node.redirections, state)
+        return state.reading(node.redirections)
 
     def if_(self, node: If, state: State) -> Outcome:
         ends: State | None = None
@@ -230,3 +232,9 @@ class _Reading(SimpleCommands):
         ]
         self.add(Command(text=node.text, argv=("[[", *values), paths=tuple(paths), act=Act.LOOKS, model="[["))
         return Outcome(ok=state, failed=state)
+
+
+def _unfed(outcome: Outcome, before: State) -> Outcome:
+    """Return what is known behind a compound command: its redirections end with it."""
+    ok, failed = (None if one is None else replace(one, fed=before.fed) for one in (outcome.ok, outcome.failed))
+    return Outcome(ok=ok, failed=failed)

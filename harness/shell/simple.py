@@ -53,7 +53,7 @@ class SimpleCommands(Parts):
         names = frozenset(each.name for each in node.assignments)
         if names and argv[0] in (*SHELL_BUILTINS, "eval") and not (argv[0] == "read" and names == {"IFS"}):
             raise StopReading(f"a variable in front of {argv[0]}", node.text)
-        inside = replace(state, exported=state.exported | names, values=assigned.values)
+        inside = replace(state, exported=state.exported | names, values=assigned.values).reading(node.redirections)
         if names and argv[0] in SPECIAL_BUILTINS:
             state = replace(state, exported=state.exported | names).forgetting(names)
         return self.command(argv, node.text, inside, state, stdin=stdin, patterns=expander)
@@ -215,6 +215,8 @@ class SimpleCommands(Parts):
                 network=use.network,
                 model="" if problem else _program(argv[0]),
                 gap=problem or "",
+                folder=state.folders[0] if len(state.folders) == 1 else "",
+                fed=state.fed,
             )
         )
 

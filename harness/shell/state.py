@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from harness.programs.variables import PASSED, SET, steers
 from harness.record import Record, replace
+from harness.shell.syntax import Redirection
 
 MAX_FOLDERS = 4
 """Folders that the shell may be in at one place of a line; of more, none is known."""
@@ -20,6 +21,8 @@ class State(Record):
     """Variables set in the line: their value, None where it is not known. Others have whatever the environment says."""
     exported: frozenset[str] = frozenset()
     """Variables that the line hands on to the commands that follow."""
+    fed: bool = False
+    """Whether what runs here reads something that is not in its words (see actions.Command)."""
 
     def with_value(self, name: str, value: str | None) -> State:
         """Return the state after `name` was set to `value`."""
@@ -32,6 +35,11 @@ class State(Record):
     def touching(self, name: str) -> State:
         """Return the state after `name` was set or unset: one that commands are given anyway is handed on changed."""
         return self.handing_on(name) if name in PASSED or name in SET or steers(name) else self
+
+    def reading(self, redirections: Sequence[Redirection]) -> State:
+        """Return the state within a command with these redirections: whether one of them feeds it."""
+        fed = any("<" in each.operator and each.descriptor in (None, 0) for each in redirections)
+        return replace(self, fed=True) if fed else self
 
     def forgetting(self, names: frozenset[str]) -> State:
         """Return the state in which the values of `names` are not known."""
@@ -60,5 +68,8 @@ def merged(one: State | None, other: State | None) -> State | None:
         for name in names
     }
     return State(
-        folders=folders if len(folders) <= MAX_FOLDERS else (), values=values, exported=one.exported | other.exported
+        folders=folders if len(folders) <= MAX_FOLDERS else (),
+        values=values,
+        exported=one.exported | other.exported,
+        fed=one.fed or other.fed,
     )
