@@ -228,7 +228,9 @@ class Gate:
         return offer_for(self.policy, action, verdict)
 
     def record_kept(self) -> None:
-        """Record the grants that are in force as a session begins. Raises LogError."""
+        """Record the grants that are in force as a session begins; those of another session end here. Raises LogError."""
+        self._grants = [grant for grant in self._grants if grant.scope is GrantScope.WORKSPACE]
+        self.policy = with_grants(self._files, self._grants)
         for grant in self._grants:
             self._log_grant(grant, "kept")
 

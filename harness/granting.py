@@ -126,6 +126,7 @@ class Grant(Record):
             write=pattern.write,
             network=pattern.network,
             folder=pattern.folder,
+            exact=bool(pattern.path) and not pattern.path.endswith("/**"),
         )
 
 

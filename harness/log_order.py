@@ -34,7 +34,9 @@ _WITH_A_TOOL = frozenset(("decision", "intent", "outcome"))
 class _Call:
     """How far a call has come, and what the records so far say of it."""
 
-    __slots__ = ("arguments", "decision", "effects", "number", "permitted", "scope", "step", "tool")
+    __slots__ = (
+        "arguments", "by_person", "decision", "effects", "grants", "number", "parts", "permitted", "scope", "step", "tool",
+    )  # fmt: skip
 
     def __init__(self, number: str) -> None:
         self.number = number
@@ -45,16 +47,24 @@ class _Call:
         self.effects: JsonValue = None
         self.permitted = False
         self.scope: JsonValue = None
+        self.by_person = False
+        self.parts: JsonValue = None
+        self.grants = 0
+        """How many were given with its answer."""
 
 
 class _Session:
     """An open session: its policy, its grants, its calls, and how many there were of what."""
 
-    __slots__ = ("calls", "counts", "ended", "grants", "policy", "wanted")
+    __slots__ = ("begun", "calls", "counts", "ended", "grants", "halted", "policy", "wanted")
 
     def __init__(self, policy: JsonValue) -> None:
         self.policy = policy
         self.grants: set[str] = set()
+        self.begun = False
+        """Whether anything but grants from earlier was recorded."""
+        self.halted = False
+        """Whether the person halted the run that goes on."""
         self.calls: dict[str, _Call] = {}
         self.ended: set[str] = set()
         self.counts: dict[str, int] = {}
@@ -95,6 +105,9 @@ class Ledger:
             session.policy = record.get("policy_sha256")
         if kind == "grant":
             return _enter_grant(session, record)
+        session.begun = True
+        if kind == "user_message":
+            session.halted = False
         if kind not in _BEFORE:
             return ""
         return _enter_call(session, kind, str(record.get("call")), record)
@@ -154,10 +167,22 @@ def _enter_grant(session: _Session, record: LogRecord) -> str:
         return f"grants {name}, which is in force already"
     session.grants.add(name)
     if change == "kept":
-        return ""
+        early = not session.begun and record.get("scope") == "workspace"
+        return "" if early else f"takes up {name}, which a session does as it begins, of what was kept"
+    return _wrong_grant(session, name, record)
+
+
+def _wrong_grant(session: _Session, name: str, record: LogRecord) -> str:
+    """Return what is wrong with a grant that is said to be part of an answer, or nothing."""
     call = session.calls.get(str(record.get("call")))
-    if call is None or call.step != "approval_answered" or not call.permitted or call.scope is None:
+    if call is None or call.step != "approval_answered" or not call.permitted or call.scope is None or call.by_person:
         return f"adds {name}, and no yes before it says so"
+    call.grants += 1
+    tools, scope = record.get("tools"), record.get("scope")
+    if scope not in (call.scope, "session") or not isinstance(tools, list) or call.tool not in tools:
+        return f"adds {name}, which is more than was answered to call {call.number}"
+    if isinstance(call.parts, int) and call.grants > call.parts:
+        return f"adds {name}, and call {call.number} has not so many parts"
     return ""
 
 
@@ -172,15 +197,17 @@ def _enter_call(session: _Session, kind: str, number: str, record: LogRecord) ->
     match kind:
         case "call_proposed":
             call.tool, call.arguments = record.get("tool"), record.get("arguments_sha256")
+            call.by_person = record.get("by") == "person"
             session.count("calls")
         case "decision":
             call.decision, call.effects = record.get("decision"), record.get("effects")
-            call.permitted = call.decision == "auto"
+            call.permitted, call.parts = call.decision == "auto", record.get("facet_count")
             session.count(f"decision_{call.decision}")
         case "approval_answered":
             answer = record.get("answer")
             call.permitted, call.scope = answer == "yes", record.get("scope")
             session.count(f"answer_{answer}")
+            session.halted = session.halted or answer == "halt"
             if answer == "edit":
                 session.wanted[str(record.get("edited_to"))] = record.get("call")
         case "outcome":
@@ -203,16 +230,24 @@ def _breach(session: _Session, kind: str, call: _Call, record: LogRecord) -> str
             return _wrong_decision(session, call, record)
         case "approval_asked" if call.decision != "confirm":
             return f"asks about call {call.number}, whose decision was {call.decision}"
-        case "intent" if not call.permitted:
-            return f"is an intent of call {call.number}, which nothing before it permits"
-        case "intent" if record.get("effects") != call.effects:
-            return f"lets call {call.number} do something else than was decided"
+        case "approval_answered" if record.get("answer") == "yes" and record.get("by") == "nobody":
+            return f"has nobody say yes to call {call.number}"
         case "intent":
-            return _other_digest(session, call, record, judged=True)
+            return _wrong_intent(session, call, record)
         case "outcome":
             return _wrong_end(call, record.get("status"))
         case _:
             return ""
+
+
+def _wrong_intent(session: _Session, call: _Call, record: LogRecord) -> str:
+    if session.halted and not call.by_person:
+        return f"lets call {call.number} run after the person halted the run"
+    if not call.permitted:
+        return f"is an intent of call {call.number}, which nothing before it permits"
+    if record.get("effects") != call.effects:
+        return f"lets call {call.number} do something else than was decided"
+    return _other_digest(session, call, record, judged=True)
 
 
 def _wrong_decision(session: _Session, call: _Call, record: LogRecord) -> str:

@@ -75,6 +75,8 @@ class Rule(Record):
     """Of an auto rule for commands: whether they may reach the network."""
     folder: str = ""
     """Of a grant for a command: the folder that it runs in. INVARIANT: a grant covers no command that is fed."""
+    exact: bool = False
+    """Of a grant for one file: its pattern is that very name, and nothing below a folder of the name."""
 
     @property
     def label(self) -> str:
@@ -104,6 +106,8 @@ class Rule(Record):
 
     def _covers_path(self, path: PathAccess) -> bool:
         if self.path is None or path.place is not Place.INSIDE or not self._accounts_for(path.access):
+            return False
+        if self.exact and any(f"/{name}" not in self.path.patterns for name in path.names):
             return False
         if self.exceptions is not None and self.exceptions.hits(path.names):
             return False

@@ -189,6 +189,7 @@ def test_a_folder_of_files(workspace: Workspace) -> None:
         ("edit_file", "src/a.py", "auto", "auto"),
         ("write_file", "src/b.py", "auto", "confirm"),
         ("edit_file", "src/deep/c.py", "auto", "confirm"),
+        ("write_file", "src/a.py/below", "auto", "confirm"),
         ("edit_file", "top.py", "confirm", "confirm"),
         ("edit_file", "src/x.lock", "confirm", "confirm"),
         ("edit_file", "src/.env", "deny", "deny"),

@@ -14,7 +14,7 @@ from test_agent import DONE, Playing, reply
 from test_gate import Asked
 
 from harness.action_log import ActionLog, read_log
-from harness.actions import Action
+from harness.actions import Action, JsonValue
 from harness.agent import Agent
 from harness.approval import Answer, Approval, Approver
 from harness.cli.kept_grants import KeptGrants
@@ -434,6 +434,52 @@ def test_a_log_without_the_grant_is_no_whole_log(
     found = verify(str(path))
     assert problem in str(found.problem)
     assert audited(str(path)).breaches != []
+
+
+@pytest.mark.forges_logs
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"change": "kept"}, "as it begins"),
+        ({"change": "kept", "scope": "workspace"}, "as it begins"),
+        ({"scope": "workspace"}, "more than was answered"),
+        ({"tools": ["write_file"]}, "more than was answered"),
+        ({"call": 2}, "no yes before it"),
+        ({"change": "revoked"}, "not in force"),
+    ],
+)
+def test_a_grant_that_nobody_gave_so_breaks_the_log(
+    tmp_path: Path, changes: dict[str, JsonValue], problem: str
+) -> None:
+    scene = Scene(tmp_path, bash("mkdir a"), bash("mkdir a"), approver=granting(GrantScope.SESSION))
+    scene.agent.run("go")
+    scene.close()
+    steps = [
+        (str(one["kind"]), {**_without_chain(one), **(changes if one["kind"] == "grant" else {})})
+        for one in read_log(scene.path)
+    ]
+    path = tmp_path / "forged.jsonl"
+    path.write_bytes(b"".join(forged(steps)))
+    assert problem in str(verify(str(path)).problem)
+
+
+@pytest.mark.forges_logs
+def test_what_runs_after_a_halt_breaks_the_log(tmp_path: Path) -> None:
+    scene = Scene(
+        tmp_path, bash("mkdir a", "mkdir b"), approver=lambda _: Asked(lambda: Approval(answer=Answer.YES, by="person"))
+    )
+    scene.agent.run("go")
+    scene.close()
+    steps = [(str(one["kind"]), dict(_without_chain(one))) for one in read_log(scene.path)]
+    first = next(n for n, (kind, _) in enumerate(steps) if kind == "approval_answered")
+    steps[first][1]["answer"] = "halt"
+    intent = next(n for n, (kind, _) in enumerate(steps) if kind == "intent")
+    outcome = next(n for n, (kind, _) in enumerate(steps) if kind == "outcome")
+    steps[outcome][1]["status"] = "blocked"
+    del steps[intent]
+    path = tmp_path / "forged.jsonl"
+    path.write_bytes(b"".join(forged(steps)))
+    assert "after the person halted the run" in str(verify(str(path)).problem)
 
 
 def _without_chain(record: LogRecord) -> LogRecord:

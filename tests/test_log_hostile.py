@@ -383,14 +383,17 @@ def _steps(chance: random.Random, *, spoil: float) -> list[Step]:
         ("call_proposed", {}), ("decision", {"decision": "confirm"}), ("approval_asked", {}),
         ("approval_answered", {"answer": "yes"}), ("intent", {}), ("outcome", {"status": "ok"}),
     ]  # fmt: skip
-    kinds: list[tuple[str, dict[str, Any]]] = [("session_started", {})]
+    kinds: list[tuple[str, dict[str, Any]]] = [
+        ("session_started", {}),
+        ("grant", {"change": "kept", "scope": "workspace"}),
+    ]
     for number in range(1, 4):
         tool = chance.choice(list(HOSTILE.values()))
         for kind, more in calls:
             of_tool = {"tool": tool} if "tool" in RECORDS[kind] else {}
             kinds.append((kind, {**more, **of_tool, "call": number}))
-    others = (kind for kind in RECORDS if kind not in dict(calls) and not kind.startswith("session_"))
-    kinds += [(kind, {"change": "kept"} if kind == "grant" else {}) for kind in others]
+    others = (kind for kind in RECORDS if kind not in (*dict(calls), "grant") and not kind.startswith("session_"))
+    kinds += [(kind, {}) for kind in others]
     kinds.append(("session_ended", {}))
     for kind, more in kinds:
         fields: dict[str, Any] = filled(kind, more)

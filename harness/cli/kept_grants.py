@@ -94,12 +94,14 @@ class KeptGrants:
         grants[identity] = Grant(id=identity, scope=GrantScope.WORKSPACE, pattern=pattern, origin=origin)
 
     def _append(self, fields: Mapping[str, JsonValue]) -> int:
-        """Add one line; return its number. Raises OSError, and ValueError for a file that would not be read."""
+        """Add one line; return its number. Raises OSError, and ValueError for a file that counts for nothing."""
         os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(self.path, flags, 0o600)
         with open(descriptor, "ab", buffering=0) as file:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if problem := self.read().problem:
+                raise ValueError(problem)
             number = len(self._lines()) + 1
             line = json.dumps(dict(fields), sort_keys=True).encode() + b"\n"
             if file.write(line) != len(line):
