@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -150,11 +150,21 @@ def every_record_fits_the_schema(request: pytest.FixtureRequest) -> Iterator[Non
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail a run of the whole suite in which hardly any record was looked at: the check must not be empty."""
     census, options = session.config.stash[CENSUS], session.config.option
+    if hasattr(session.config, "workeroutput"):  # one of several processes (pytest-xdist): the first one judges
+        session.config.workeroutput["census"] = census.counts()
+        return
     whole = session.config.args_source is pytest.Config.ArgsSource.TESTPATHS and not options.collectonly
     if not whole or options.keyword or options.markexpr or session.exitstatus != pytest.ExitCode.OK:
         return
     if census.records < LEAST_RECORDS or census.missing():
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Take over what another process counted."""
+    if "census" in getattr(node, "workeroutput", {}):
+        node.config.stash[CENSUS].add(node.workeroutput["census"])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -7,6 +7,7 @@ import importlib.util
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from harness.action_log import NO_PREVIOUS, is_number, parse_line
 from harness.actions import JsonValue
@@ -50,6 +51,16 @@ class Census:
         return (
             f"action log: {self.records} records of {self.logs} logs fit the schema, of {len(self.kinds)} kinds; {how}"
         )
+
+    def counts(self) -> dict[str, object]:
+        """Return what was counted, as a worker of a run in several processes hands it on."""
+        return {"logs": self.logs, "kinds": dict(self.kinds), "sampled": dict(self.sampled)}
+
+    def add(self, counts: Mapping[str, Any]) -> None:
+        """Add what a worker counted."""
+        self.logs += counts["logs"]
+        self.kinds.update(counts["kinds"])
+        self.sampled.update(counts["sampled"])
 
     def missing(self) -> list[str]:
         """Return the kinds of which no record was seen."""

@@ -53,7 +53,7 @@ def test_answers_that_are_understood(text: str, approval: Approval) -> None:
 )
 def test_answers_that_are_not_plain_are_refused_before_anything_runs(text: str) -> None:
     """Above all a yes with words behind it: it may well be meant as a condition."""
-    with pytest.raises(ValueError, match="an answer is y, n, n: and words for the model, or e: and arguments; not"):
+    with pytest.raises(ValueError, match="an answer is y, n, n: and words for the model, h, or e: and arguments; not"):
         ScriptedAnswers([text])
 
 
