@@ -12,6 +12,7 @@ from enum import Enum
 from harness.actions import Access, Act, Action, Command, Effects, Facet, JsonValue, PathAccess, Place
 from harness.auto_rules import rule_problem
 from harness.destroying import destroys
+from harness.grants import place_problem
 from harness.matchers import ArgvPattern, PathPatterns
 from harness.policy import FacetVerdict, Policy, Source, Verdict, evaluate
 from harness.programs.runners import INTERPRETERS, WRAPPERS
@@ -21,6 +22,8 @@ from harness.rules import Decision, Layer, Origin, Rule
 SESSION_GRANTS = "grants of this session"
 """What stands in the place of a file's name where a grant decided that is kept in none."""
 _FILE_TOOLS = ("edit_file", "write_file")
+_RUNS_ANYTHING = ("python", "ipython", "pypy", "ld-linux", "ld.so", "ld-musl", "capsh")
+"""Beginnings of the names of interpreters and loaders of which there are many versions."""
 _PATTERN_CHARACTERS = frozenset("*?[]\\!#")
 
 
@@ -182,7 +185,9 @@ def pattern_problem(pattern: Pattern) -> str:
     if bool(pattern.argv) == bool(pattern.path) or not pattern.tools:
         return "it is neither a command nor files"
     if pattern.argv:
-        return _command_problem(Command(text="", argv=pattern.argv, folder=pattern.folder))
+        misplaced = next((place for place in pattern.write if place_problem(place)), "")
+        granted = Command(text="", argv=pattern.argv, folder=pattern.folder)
+        return f"it may write {misplaced}" if misplaced else _command_problem(granted)
     if pattern.folder or pattern.write or pattern.network or not set(pattern.access) <= {Access.READ, Access.WRITE}:
         return "it grants more than files"
     name = pattern.path.removesuffix("/**")
@@ -217,8 +222,11 @@ def _command_problem(command: Command) -> str:
         return "a program that is named by its path can be another one tomorrow"
     if name in WRAPPERS or command.act is Act.WRAPS:
         return f"{name} runs other commands; those can be granted"
-    if name in INTERPRETERS or name.rstrip("0123456789.-") in INTERPRETERS:
+    known = name in INTERPRETERS or name.rstrip("0123456789.-t") in INTERPRETERS
+    if known or name.startswith(_RUNS_ANYTHING):
         return f"{name} runs whatever its operands say"
+    if not all(word.isprintable() for word in command.argv):
+        return "its words hold characters that cannot be shown plainly"
     if command.fed:
         return f"{name} reads what is not in its words: a pipe, a file or a text; a grant is for words alone"
     if not command.folder.startswith("/"):

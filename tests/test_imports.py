@@ -54,7 +54,7 @@ LAYERS = {
     "workspace": "actions errors paths record repository trees",
     "destroying_git": "",
     "destroying": "actions destroying_git",
-    "granting": "actions auto_rules destroying matchers policy programs record rules",
+    "granting": "actions auto_rules destroying grants matchers policy programs record rules",
     "approval": "actions granting policy record",
     "redaction": "actions record",
     "log_schema": "actions record",
