@@ -65,6 +65,7 @@ ENTRY_POINTS = frozenset(
 _RAW_DEVICE = (
     r"/dev/(?:[shv]d[a-z]|xvd|nvme|mmcblk|mapper/|dm-|md\d|loop|sr\d|mem|kmem|port|r?disk\d|disk/|mtd|nbd|pmem\d)"
 )
+_TERMINAL = r"/dev/(?:pts/|ptmx|console|tty\d|vcs)"
 # Bounded, so that no text takes more than linear time.
 _FORK_BOMB = r"(?<![^\s;&|(){}])([^\s;&|(){}]{1,64})\s{0,9}\(\s{0,9}\)\s{0,9}\{[^}]{0,200}?\1\s{0,9}\|\s{0,9}\1\s{0,9}&"
 _STOPS_THE_MACHINE = frozenset(("shutdown", "reboot", "halt", "poweroff"))
@@ -232,6 +233,8 @@ def _inspect_path(path: PathAccess, guarded: Sequence[str]) -> Finding | None:
         return None
     if path.real.startswith("/dev/") and re.match(_RAW_DEVICE, path.real):
         return _block("raw-devices", f"{path.written} is a raw device")
+    if writes and re.match(_TERMINAL, path.real):
+        return _block("terminals", f"{path.written} is a terminal: what is written there could pass for our own words")
     if writes and path.place is Place.INSIDE and any(_is_within(guard, path.real) for guard in guarded):
         return _confirm("own-files", f"{path.written} holds files of the policy or the action log in use")
     if path.place in (Place.OUTSIDE, Place.ABOVE) or (writes and path.place is Place.OUTPUT):

@@ -166,6 +166,10 @@ BLOCKED = [
     ("bash", "find / -exec rm -rf {} +", "delete-tree"),
     ("bash", "find . -exec /bin/rm -r {} \\;", "delete-tree"),
     # raw devices
+    ("bash", "echo x > /dev/pts/3", "terminals"),
+    ("bash", "tee /dev/console", "terminals"),
+    ("bash", "cp x /dev/tty1", "terminals"),
+    ("write_file", "/dev/pts/0", "terminals"),
     ("bash", "dd if=/dev/zero of=/dev/sda", "raw-devices"),
     ("bash", "dd of=/dev/nvme0n1p1", "raw-devices"),
     ("bash", "cp x /dev/vda", "raw-devices"),

@@ -16,10 +16,11 @@ class Signals:
         self._interrupt = interrupt
 
     def install(self) -> None:
-        """Turn SIGINT, SIGTERM and SIGHUP into interrupts. Call it from the main thread."""
+        """Turn SIGINT, and what ends a program (SIGTERM, SIGHUP, SIGQUIT), into interrupts. Call it from the main thread."""
         signal.signal(signal.SIGINT, self._on_signal)
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGHUP, self._on_signal)
+        signal.signal(signal.SIGQUIT, self._on_signal)  # at its key the terminal would be left without echo
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may have left it ignored; then no end could be learned
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - what signal.signal calls
