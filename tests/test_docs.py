@@ -521,7 +521,7 @@ def test_the_two_commands_of_the_readme_stand_there_to_be_copied() -> None:
     (first, second) = [block.text.strip() for block in blocks("sh") if block.document == "README.md"][:2]
     assert (first, second) == (
         "python3 -m venv .venv && .venv/bin/pip install --quiet . && .venv/bin/harness demo",
-        ".venv/bin/pip install --quiet -e '.[dev]' && .venv/bin/python -m pytest",
+        ".venv/bin/pip install --quiet -e '.[dev]' && .venv/bin/python -m pytest -n auto",
     )
 
 
