@@ -25,8 +25,8 @@ ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UT
 START = "import time, prompt_toolkit; b = time.perf_counter(); {}print((time.perf_counter() - b) * 1000)"
 LINE = (
     "import os, sys; from harness.cli.look import Look; from harness.cli.terminal.input_line import InputLine; "
-    "from harness.cli.terminal.history import kept_history; from harness.cli.terminal.file_index import FileIndex; "
-    "InputLine(history=kept_history('/nonexistent/x', None), commands=[], files=FileIndex('/', os.environ).matches, vi=False, "
+    "from harness.cli.terminal.history import KeptHistory; from harness.cli.terminal.file_index import FileIndex; "
+    "InputLine(history=KeptHistory('/nonexistent/x', None), commands=[], files=FileIndex('/', os.environ).matches, vi=False, "
     "look=Look(repaints=True), toolbar=lambda: (), environment={'TERM': 'xterm'}); "
 )
 

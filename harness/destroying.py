@@ -6,65 +6,28 @@ Meant to find too much rather than too little: a hit by mistake costs a typed wo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Iterator, Sequence
 
 from harness.actions import Access, Act, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
-from harness.destroying_git import git_destroys, has, plain
+from harness.destroying_programs import name_of, program_destroys
 
-Words: TypeAlias = Sequence[str]
-
-_NAMED = {
-    "shred": "shred overwrites files beyond recovery",
-    "dd": "dd overwrites what it writes to, byte for byte",
-    "truncate": "truncate cuts files to a size",
-    "rmdir": "rmdir removes folders",
-    "srm": "srm overwrites files beyond recovery",
-    "wipe": "wipe overwrites files beyond recovery",
-    "wipefs": "wipefs destroys a file system",
-    "mke2fs": "mke2fs destroys a file system",
-    "blkdiscard": "blkdiscard destroys a file system",
-    "fdisk": "fdisk changes partitions",
-    "parted": "parted changes partitions",
-    "sfdisk": "sfdisk changes partitions",
-    "lvremove": "lvremove removes a volume",
-    "vgremove": "vgremove removes volumes",
-    "dropdb": "dropdb deletes a database",
-    "dropuser": "dropuser deletes a database's user",
-    "userdel": "userdel removes a user",
-    "groupdel": "groupdel removes a group",
-    "rimraf": "rimraf deletes folders with all that is in them",
-}
-"""Programs that do nothing else; so does what begins with `mkfs`."""
-
-_SUBCOMMANDS: dict[str, tuple[frozenset[str], ...]] = {
-    **dict.fromkeys(("docker", "podman", "nerdctl", "docker-compose"), (frozenset("rm rmi prune down kill".split()),)),
-    **dict.fromkeys(("kubectl", "oc"), (frozenset("delete drain replace".split()),)),
-    **dict.fromkeys(("terraform", "tofu", "terragrunt", "pulumi"), (frozenset("destroy -destroy --destroy".split()),)),
-    "vagrant": (frozenset(("destroy",)),),
-    **dict.fromkeys(("helm",), (frozenset("uninstall delete".split()),)),
-    **dict.fromkeys(("gh", "glab"), (frozenset("delete".split()),)),
-    "aws": (frozenset("rm rb".split()),),
-    **dict.fromkeys(("gcloud", "az", "doctl", "flyctl", "fly", "gsutil"), (frozenset("delete destroy rm rb".split()),)),
-    "heroku": (frozenset("apps:destroy pg:reset destroy".split()),),
-    **dict.fromkeys(("zfs", "zpool"), (frozenset("destroy rollback labelclear".split()),)),
-    "btrfs": (frozenset(("delete",)),),
-    "redis-cli": (frozenset("flushall flushdb".split()),),
-    "npm": (frozenset(("unpublish",)),),
-    "cargo": (frozenset(("yank",)),),
-    "systemctl": (frozenset("mask kill".split()),),
-}
-"""Programs and the words among their operands that destroy, wherever they stand."""
 _CODE = re.compile(
-    r"\b(?:rmtree|os\.remove|os\.unlink|fs\.rm(?:Sync|dir)?|unlinkSync|rm_rf|remove_dir_all"
-    r"|drop\s+(?:table|database|schema)|truncate\s+table|delete\s+from)\b",
+    r"\b(?:rmtree|os\.remove|fs\.rm(?:Sync|dir)?|rmSync|unlink(?:Sync)?|rm_rf|remove_dir_all|remove_tree|File\.delete|FileUtils\.rm"
+    r"|drop\s+(?:table|database|schema|owned|view|index|user|role)|truncate\s+table|delete\s+from"
+    r"|dropDatabase|deleteMany|flushall|flushdb)\b",
     re.IGNORECASE,
 )
 """In what is given to an interpreter or a database as text."""
 WINDOW = 200
 """Words behind a name that are taken for its operands, where a text is only looked through."""
-_GLOB = frozenset("*?[")
+_OFTEN = 50
+"""Times that a text names a program; from then on a tenth of the window is looked at, since the words would be so many."""
 _PIECES = re.compile(r"[\s;&|()`'\"]+")
+_EMPTIES = re.compile(r"(?<![>&\d])>\|?\s*[^>&\s]")
+"""Output that goes over what a file holds (Bash manual, 3.6.2)."""
+_PRINT_NOTHING = ((":",), ("true",), ("cat", "/dev/null"), ("echo", "-n"))
+_TAKES_TEXT = frozenset("git patch gh glab curl http xh mail tee".split())
+"""Programs to which what they are fed is text, and nothing that is run: a diff may say what it likes."""
 
 
 def destroys(action: Action) -> tuple[str, ...]:
@@ -73,7 +36,13 @@ def destroys(action: Action) -> tuple[str, ...]:
     Commands are looked at behind wrappers too, and text that was not understood is taken at its worst: where it names a
     program that destroys, it destroys. What file tools write is not counted: it is kept for undo.
     """
-    return tuple(dict.fromkeys(reason for facet in action.all_facets() for reason in _of_facet(action, facet)))
+    found = [reason for facet in action.all_facets() for reason in _of_facet(action, facet)]
+    fed = [facet for facet in action.all_facets() if isinstance(facet, Command) and _obeys_what_it_is_fed(facet)]
+    if fed:
+        found += _of_fed(frozenset(name_of(command.argv[0]) for command in fed), action.text)
+    if action.text.lstrip().startswith(">") and _EMPTIES.match(action.text.lstrip()):
+        found.append("a file is emptied")
+    return tuple(dict.fromkeys(found))
 
 
 def _of_facet(action: Action, facet: Facet) -> Iterator[str]:
@@ -94,91 +63,63 @@ def _of_facet(action: Action, facet: Facet) -> Iterator[str]:
 
 
 def _of_command(command: Command) -> Iterator[str]:
-    yield from _at_start(command.argv)
-    # `grep rm` looks for text; `ssh host 'rm -r x'` does what it says. A commit's message is no command.
-    if command.act in (Act.WRAPS, Act.RUNS, Act.UNKNOWN) and _name(command.argv[0]) != "git":
-        inner = [piece for word in command.argv[1:] for piece in _PIECES.split(word) if piece]
-        yield from _of_loose(inner, known=True)
-        yield from _of_code(" ".join(command.argv[1:]))
+    yield from program_destroys(command.argv)
+    if command.argv in _PRINT_NOTHING and _EMPTIES.search(command.text):
+        yield "a file is emptied"
+    # `grep rm` looks for text; `ssh host 'rm -r x'` does what it says. A commit's message is no command, an alias is.
+    if command.act in (Act.WRAPS, Act.RUNS, Act.UNKNOWN) and name_of(command.argv[0]) != "git":
+        yield from _of_text(" ".join(command.argv[1:]))
+    elif name_of(command.argv[0]) == "git":
+        for word in command.argv[1:]:
+            alias = word.partition("!")
+            if alias[1] and (not alias[0] or alias[0].endswith("=")):
+                yield from _of_text(alias[2])
 
 
-def _of_loose(words: Words, *, known: bool) -> Iterator[str]:
-    """Try every word as the start of a command; with `known` False, a name alone is enough."""
+def _obeys_what_it_is_fed(command: Command) -> bool:
+    """Say whether what stands on a command's input may be commands to it: text of the line, or what `echo` prints."""
+    return command.fed and command.act not in (Act.LOOKS, Act.WRITES) and name_of(command.argv[0]) not in _TAKES_TEXT
+
+
+def _of_fed(names: frozenset[str], text: str) -> Iterator[str]:
+    yield from _of_text(text)
+    words = [piece for piece in _PIECES.split(text) if piece]
+    for name in sorted(names):
+        yield from program_destroys((name, *words))
+
+
+def _of_text(text: str) -> Iterator[str]:
+    """Look through text that is run, by whatever."""
+    yield from _of_loose([piece for piece in _PIECES.split(text) if piece], known=True)
+    yield from _of_code(text)
+
+
+def _of_loose(words: Sequence[str], *, known: bool) -> Iterator[str]:
+    """Try every word as the start of a command; with `known` False, a name alone is enough.
+
+    A program that was found to destroy is not tried again: a text may name one ten thousand times.
+    """
+    found: set[str] = set()
+    tried: dict[str, int] = {}
     for index, word in enumerate(words):
-        rest = words[index : index + WINDOW]
-        yield from _at_start(rest)
-        name = _name(word)
+        name = name_of(word)
+        if name in found:
+            continue
+        tried[name] = tried.get(name, 0) + 1
+        rest = words[index : index + (WINDOW if tried[name] < _OFTEN else WINDOW // 10)]
+        reasons = list(program_destroys(rest))
         if not known and name == "rm":
-            yield "it names rm, and was not plainly understood"
+            reasons.append("it names rm, and was not plainly understood")
         if not known and name == "git" and _GIT_DOUBTS.intersection(rest):
-            yield "it names git with a word that destroys, and was not plainly understood"
+            reasons.append("it names git with a word that destroys, and was not plainly understood")
+        if reasons:
+            found.add(name)
+        yield from reasons
 
 
 _GIT_DOUBTS = frozenset("--hard --force -f -D --delete --mirror clean restore stash expire prune".split())
 
 
-def _at_start(argv: Words) -> Iterator[str]:
-    if not argv:
-        return
-    name, words = _name(argv[0]), argv[1:]
-    if name in _NAMED:
-        yield _NAMED[name]
-    elif name.startswith("mkfs"):
-        yield f"{name} destroys a file system"
-    elif name in _BY_WORDS:
-        yield from _BY_WORDS[name](words)
-    elif name in _SUBCOMMANDS:
-        found = next((word for word in words if any(word.lower() in group for group in _SUBCOMMANDS[name])), "")
-        if found:
-            yield f"{name} {found} removes what it names"
-
-
 def _of_code(text: str) -> Iterator[str]:
     if found := _CODE.search(text[:1_000_000]):
         yield f"the text that it runs says {' '.join(found.group().split())}"
-
-
-def _rm(words: Words) -> Iterator[str]:
-    if has(words, "rR", "--recursive"):
-        yield "rm -r deletes folders with all that is in them"
-    operands = plain(words)
-    if len(operands) > 1 or any(_GLOB & set(word) for word in operands):
-        yield "rm deletes several files"
-
-
-def _find(words: Words) -> Iterator[str]:
-    if "-delete" in words:
-        yield "find -delete deletes all that it finds"
-    for index, word in enumerate(words):
-        if word in ("-exec", "-execdir", "-ok", "-okdir") and _name("".join(words[index + 1 : index + 2])) == "rm":
-            yield "find runs rm on all that it finds"
-
-
-def _rsync(words: Words) -> Iterator[str]:
-    if any(word.startswith(("--delete", "--del", "--remove-source-files")) for word in words):
-        yield "rsync deletes files"
-
-
-def _tar(words: Words) -> Iterator[str]:
-    if has(words, "", "--remove-files"):
-        yield "tar removes the files that it has packed"
-
-
-def _crontab(words: Words) -> Iterator[str]:
-    if has(words, "r", ""):
-        yield "crontab -r removes the whole table"
-
-
-_BY_WORDS: dict[str, Callable[[Words], Iterator[str]]] = {
-    "rm": _rm,
-    "git": git_destroys,
-    "find": _find,
-    "rsync": _rsync,
-    "tar": _tar,
-    "crontab": _crontab,
-}
-
-
-def _name(word: str) -> str:
-    """Return the program that a word names, without its folder."""
-    return word.lstrip("\\").rpartition("/")[2]

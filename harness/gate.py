@@ -170,6 +170,8 @@ def refusal_text(verdict: Verdict, approval: Approval | None, decision: Decision
     else:
         who = "the person" if approval.by == "person" else f"the {approval.by}"
         words = f': "{approval.words}"' if approval.words else ", without a reason."
+        if approval.answer is Answer.STOP and not approval.words:
+            words = ", who stopped the turn at the question."
         text = f"{word} by {who}{words} Part: {part}."
     if decision is Decision.BLOCK:
         return f"{text} The run stops here."
@@ -386,7 +388,7 @@ class Gate:
         try:
             approval = approver(action, verdict)
         except KeyboardInterrupt:
-            approval = Approval(answer=Answer.STOP, by="person", words="interrupted at the question")
+            approval = Approval(answer=Answer.STOP, by="person")
         except (GateError, LogError):
             raise
         except Exception as error:

@@ -81,12 +81,17 @@ def visible_prose(text: str) -> str:
     return visible(re.sub(_SELECTORS, "", text))
 
 
+def one_line(text: str) -> str:
+    """Return `visible(text)` on one line, newlines and tabs shown as escapes; uncut."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def visible_line(text: str, width: int = 200) -> str:
     """Return `visible(text)` on one line of at most `width` characters, newlines and tabs shown as escapes.
 
     A line that is cut ends in `...` and the number of characters that are missing.
     """
-    line = visible(text).replace("\n", "\\n").replace("\t", "\\t")
+    line = one_line(text)
     if len(line) <= width:
         return line
     return f"{line[:width]}...(+{len(line) - width} characters)"

@@ -19,7 +19,7 @@ PROGRAM = """
 import json, os, sys
 from harness.cli.look import look_of
 from harness.cli.terminal.file_index import FileIndex
-from harness.cli.terminal.history import kept_history
+from harness.cli.terminal.history import KeptHistory
 from harness.cli.terminal.input_line import InputLine
 from harness.cli.terminal.status import Status, status_parts
 from harness.redaction import Redactor
@@ -32,7 +32,7 @@ def tell(text):
     with open(told, "a") as file:
         file.write(json.dumps(text) + "\\n")
 line = InputLine(
-    history=kept_history(os.path.join(os.getcwd(), "state", "history"), Redactor(["s3cr3t-value-0815"])),
+    history=KeptHistory(os.path.join(os.getcwd(), "state", "history"), Redactor(["s3cr3t-value-0815"])),
     commands=[("/help", "what there is"), ("/history", "lines"), ("/model", "show or switch")],
     files=FileIndex(os.getcwd(), os.environ).matches,
     vi=options.get("vi", False), look=look, environment=os.environ,
@@ -64,7 +64,7 @@ class PlayedLine(PlayedTerminal):
         shell: bool = False,
         **options: object,
     ) -> None:
-        self._paints = (variables or {}).get("TERM") != "dumb"
+        self._paints = (variables or {}).get("TERM") != "dumb" and not options.get("screen_reader")
         self._told_in = folder / "told.jsonl"
         self._told_in.unlink(missing_ok=True)
         script = folder / "reader.py"

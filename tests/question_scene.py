@@ -21,7 +21,7 @@ import pytest
 from harness.actions import Action, Effects
 from harness.approval import Approval
 from harness.cli.look import Look
-from harness.cli.terminal.approver import TerminalApprover
+from harness.cli.terminal.approver import TerminalApprover, terminal_approver
 from harness.cli.terminal.keys import Event, Key, Keyboard, Pasted
 from harness.cli.terminal.screen import Screen
 from harness.granting import Offer, offer_for
@@ -173,7 +173,7 @@ class Played:
         self.interrupt = Interrupt()
         self.modes = termios.tcgetattr(self.slave)
         self.suspended = 0
-        self.notices = 0
+        self.began = 0.0
         self._stream = open(self.slave, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
         look = look or Look(colour=True, repaints=True)
         self.approver = self._approver(look, environment, offer, dead_seconds, noisy_seconds)
@@ -192,31 +192,23 @@ class Played:
         def suspend() -> None:
             self.suspended += 1
 
-        def echo(text: str) -> None:
-            try:
-                os.write(self.slave, text.encode())
-            except OSError:
-                pass
-
-        def keyboard() -> Keyboard:
-            brackets = echo if look.repaints else (lambda _: None)
-            return WatchedKeyboard(
-                self.alive, self.slave, brackets=brackets, suspend=suspend, noisy_seconds=noisy_seconds
-            )
+        def keyboard(source: int, brackets: Callable[[str], None]) -> Keyboard:
+            return WatchedKeyboard(self.alive, source, brackets=brackets, suspend=suspend, noisy_seconds=noisy_seconds)
 
         self._screen = Screen(self._stream, look, size=self.size)
-        return TerminalApprover(
+        return terminal_approver(
             self._screen,
-            interrupt=self.interrupt,
-            confinement=_confined,
+            self.interrupt,
+            _confined,
             environment=environment or {"PATH": os.defpath},
-            keyboard=keyboard,
-            echo=echo,
             offer=offer or self._about.offer,
             dead_seconds=dead_seconds,
+            descriptors=(self.slave, self.slave),
+            keyboard_of=keyboard,
         )
 
     def __enter__(self) -> Self:
+        self.began = time.monotonic()
         self._worker.start()
         return self
 

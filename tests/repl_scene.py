@@ -32,13 +32,21 @@ class Prompt(PlayedTerminal):
 
     def type(self, line: str) -> None:
         """Type a line at the prompt, and send it."""
+        self.write(line)
+        self.send(ENTER)
+
+    def write(self, line: str) -> None:
+        """Type a line at the prompt, and wait until it stands there: no key of it is typed ahead."""
         self.wait_prompt()
-        self.send(line + ENTER)
+        self.send(line)
+        end = line[-8:].rstrip()
+        self.wait_until(lambda: self.display()[self.cursor[0]].endswith(end), f"{line!r} is not in the line", 20.0)
 
     def say(self, line: str, expected: str, *, seconds: float = 20.0) -> None:
-        """Type a line, and wait for a text that was there less often before."""
-        before = self.unwrapped().count(expected) + line.count(expected)
-        self.type(line)
+        """Type a line, and wait for a text that was there less often before, the line itself aside."""
+        self.write(line)
+        before = self.unwrapped().count(expected)
+        self.send(ENTER)
         self.wait_count(expected, before + 1, seconds=seconds)
 
     def ask(self, line: str, answer: str) -> None:
@@ -75,9 +83,13 @@ def write_config(program: Program, text: str = CONFIG) -> None:
 
 
 @contextmanager
-def prompts(program: Program) -> Iterator[Start]:
-    """Give what starts the prompt against a script; all that were started are ended."""
-    write_config(program)
+def prompts(program: Program, config: str | None = CONFIG) -> Iterator[Start]:
+    """Give what starts the prompt against a script; all that were started are ended.
+
+    `config` is what the person configured, None: nothing.
+    """
+    if config is not None:
+        write_config(program, config)
     with ExitStack() as stack:
 
         def start(
@@ -86,6 +98,7 @@ def prompts(program: Program) -> Iterator[Start]:
             columns: int = 120,
             lines: int = 50,
             before: Callable[[Prompt], None] | None = None,
+            waits_for: str = "/help for help",
         ) -> Prompt:
             arguments = ("--base-url", program.serve(script), "--model", "scripted", *flags)
             played = Prompt(
@@ -98,7 +111,7 @@ def prompts(program: Program) -> Iterator[Start]:
             stack.enter_context(played)
             if before is not None:
                 before(played)
-            played.wait_for("/help for help")
+            played.wait_for(waits_for)
             return played
 
         yield start

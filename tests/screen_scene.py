@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import pyte
 from pyte.screens import Char
@@ -82,8 +82,11 @@ class PlayedTerminal:
         cwd: str | os.PathLike[str] | None = None,
         environment: Mapping[str, str] | None = None,
         before: str = "",
+        draws: bool = True,
     ) -> None:
-        """`environment` is the whole of it (the test's own if None); `before` is on the screen before the program starts."""
+        """`environment` is the whole of it (the test's own if None); `before` is on the screen before the program starts.
+        Where it does not draw, there is `raw` alone: drawing a megabyte takes seconds."""
+        self._draws = draws
         self.screen = _Screen(columns, lines, self._reply)
         self._stream = pyte.ByteStream(self.screen)
         self._raw = bytearray()
@@ -179,6 +182,10 @@ class PlayedTerminal:
         """Row and column of the cursor, from 0."""
         with self._changed:
             return self.screen.cursor.y, self.screen.cursor.x
+
+    def mode(self) -> list[Any]:
+        """Return how the terminal is set, as tcgetattr(3) tells."""
+        return termios.tcgetattr(self._fd)
 
     @property
     def ended(self) -> bool:
@@ -329,7 +336,8 @@ class PlayedTerminal:
                 self._raw += data
                 self._last_at = time.monotonic()
                 try:
-                    self._stream.feed(data)
+                    if self._draws:
+                        self._stream.feed(data)
                 except Exception as error:  # noqa: BLE001 - told to whoever waits
                     self._problem = error
                 self._changed.notify_all()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
 from typing import TYPE_CHECKING
 
-import pexpect
 import pytest
+from repl_scene import Prompt, write_config
+from screen_scene import ENTER
 
 if TYPE_CHECKING:
     from conftest import Program
@@ -98,35 +98,24 @@ def test_a_reader_that_goes_away_does_not_stop_the_demo_half_way(program: Progra
     assert program.run("audit", "verify", "--all").code == 0
 
 
-def press(child: pexpect.spawn[str], key: str) -> None:
-    """Press a key when the keys are there and count."""
-    child.expect(r"why\b")
-    time.sleep(0.6)
-    child.send(key)
-
-
 @pytest.mark.terminal
 def test_at_a_terminal_the_person_is_asked(program: Program) -> None:
-    """The diff is shown; y, then a no with words, then n; the words reach the model."""
-    command = program.command("demo")
-    child = pexpect.spawn(
-        command[0], command[1:], cwd=str(program.workspace), env=program.environment, encoding="utf-8", timeout=30,
-        dimensions=(50, 120),
-    )  # fmt: skip
-    child.expect("edit_file asks")
-    child.expect(r"\+    words = title\.lower\(\)\.split\(\)")
-    press(child, "y")
-    child.expect("write_file asks")
-    press(child, "r")
-    child.expect("no, because")
-    child.send("no more files, please\r")
-    child.expect("bash asks")
-    press(child, "n")
-    child.expect("no more cases, as you decided")
-    child.expect(pexpect.EOF)
-    child.close()
-    assert child.exitstatus == 0
+    """The diff is shown; y, then a no with words, then n; the words reach the model. No grant is offered."""
+    write_config(program)
+    with Prompt(
+        program.command("demo"), columns=120, lines=50, cwd=program.workspace, environment=program.environment
+    ) as played:
+        played.press("edit_file", "y")
+        assert "+    words = title.lower().split()" in played.text()
+        played.press("write_file", "r")
+        played.wait_for("no, because")
+        played.rest()
+        played.send_slowly([*"no more", ENTER], gap=0.06)
+        played.press("bash", "n")
+        played.wait_for("no more cases, as you decided")
+        assert played.exit_code() == 0
+        assert "[s]" not in played.text()
     answers = [(r["answer"], r["by"], r["words"]) for r in program.records() if r["kind"] == "approval_answered"]
-    assert answers == [("yes", "person", ""), ("no", "person", "no more files, please"), ("no", "person", "")]
+    assert answers == [("yes", "person", ""), ("no", "person", "no more"), ("no", "person", "")]
     told = [r["content"] for r in program.records() if r["kind"] == "outcome" and r["status"] == "denied"]
-    assert any('Denied by the person: "no more files, please"' in str(text) for text in told)
+    assert any('Denied by the person: "no more"' in str(text) for text in told)

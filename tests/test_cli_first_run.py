@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from repl_scene import CONFIG, DEAD_SECONDS, write_config
 from screen_scene import CTRL_C, CTRL_D, DOWN, ENTER, ESC, SPACE, PlayedTerminal, paste
 from terminal_corpus import frame, problems_of_bytes, problems_of_screen
 
 from harness.cli.first_run import first_run
 from harness.cli.look import Look
 from harness.cli.provider import NO_PROVIDER
+from harness.cli.terminal.screen import Screen
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,10 +30,15 @@ SEQUENCES = (r"\x1b\[\?2004[hl]",)
 
 @contextmanager
 def started(
-    program: Program, *words: str, columns: int = 80, variables: Mapping[str, str] = {}
+    program: Program,
+    *words: str,
+    columns: int = 80,
+    variables: Mapping[str, str] = {},
+    configuration: str = CONFIG,
 ) -> Iterator[PlayedTerminal]:
     """Start the prompt in a terminal, without a provider."""
     environment = {**program.environment, **variables}
+    write_config(program, configuration)
     before = "\n".join(frame()) + "\n"
     with PlayedTerminal(
         program.command(*words), columns=columns, cwd=program.workspace, environment=environment, before=before
@@ -41,7 +49,7 @@ def started(
 def asked(terminal: PlayedTerminal) -> None:
     """Wait until a key counts."""
     terminal.wait_for(OFFER)
-    terminal.wait_quiet(0.5)
+    terminal.wait_quiet(DEAD_SECONDS + 0.15)
 
 
 def test_the_ways_to_a_model_are_told_and_nothing_is_left_behind(program: Program) -> None:
@@ -50,7 +58,7 @@ def test_the_ways_to_a_model_are_told_and_nothing_is_left_behind(program: Progra
         text = terminal.text()
         for way in ("export OPENAI_API_KEY=", "--provider ollama", "--base-url http://localhost", "config.toml"):
             assert way in text
-        assert "harness/config.toml" in terminal.unwrapped()
+        assert "harness/config.toml" in "".join(row.strip() for row in terminal.rows())
         terminal.send("q")
         assert terminal.exit_code() == 2
         assert list(problems_of_bytes(terminal.raw, SEQUENCES)) == []
@@ -83,14 +91,13 @@ def test_a_hang_up_leaves(program: Program) -> None:
         assert terminal.exit_code() != 0
 
 
-@pytest.mark.parametrize("columns", [40, 80, 200])
-def test_one_key_plays_the_demo_to_its_end(program: Program, columns: int) -> None:
-    with started(program, columns=columns) as terminal:
+def test_one_key_plays_the_demo_to_its_end(program: Program) -> None:
+    with started(program, columns=40) as terminal:
         asked(terminal)
         terminal.send("d")
         terminal.wait_for("SCRIPTED: no model is asked")
         terminal.wait_for("asks")
-        terminal.wait_quiet(0.8)
+        terminal.wait_quiet(DEAD_SECONDS + 0.15)
         terminal.send(CTRL_C)
         terminal.wait_for("Everything is in the action log")
         assert terminal.exit_code() == 130
@@ -103,9 +110,22 @@ def test_nothing_else_does_anything(program: Program) -> None:
         asked(terminal)
         for keys in (ENTER, SPACE, "y", DOWN, paste("d\n"), "dd", "ddq\n"):
             terminal.send(keys)
-            terminal.wait_quiet(0.3)
+            terminal.wait_quiet(0.2)
         assert not terminal.ended
         assert terminal.text().rstrip().endswith("q = leave")
+        terminal.send("q")
+        assert terminal.exit_code() == 2
+
+
+def test_how_long_keys_do_nothing_and_what_is_drawn_is_said_by_the_configuration(program: Program) -> None:
+    with started(program, configuration="[terminal]\ndead_seconds = 0.8\nscreen_reader = true\n") as terminal:
+        terminal.wait_for(OFFER)
+        terminal.wait_quiet(0.5)
+        terminal.send("d")  # the standard dead time is over
+        terminal.wait_quiet(1.0)
+        assert not terminal.ended
+        assert "SCRIPTED" not in terminal.text()
+        assert b"\x1b" not in terminal.raw
         terminal.send("q")
         assert terminal.exit_code() == 2
 
@@ -167,6 +187,6 @@ def test_a_dumb_terminal_gets_no_escapes(program: Program) -> None:
 
 
 def test_only_the_error_that_no_provider_was_named_is_answered(capsys: pytest.CaptureFixture[str]) -> None:
-    assert first_run(UsageError("which model of Ollama?"), {}, Look()) is None
+    assert first_run(UsageError("which model of Ollama?"), {}, Screen(sys.stdout, Look()), dead_seconds=0.2) is None
     assert capsys.readouterr().out == ""
     assert NO_PROVIDER.startswith("no model to talk to")

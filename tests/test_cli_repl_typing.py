@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 from repl_scene import Prompt, Start, prompts
-from screen_scene import CTRL_C, ENTER, ESC
+from screen_scene import CTRL_C, ENTER, ESC, paste
 
 from harness.models.scripted import Failure, Reply, call, replies
 
@@ -24,10 +24,8 @@ def start(program: Program) -> Iterator[Start]:
         yield starting
 
 
-def slow(program: Program, seconds: float = 1.0) -> Reply:
-    """Return a reply with a call that runs unasked, and says by a file that it has begun."""
-    del program
-    return Reply(calls=(call("bash", command=f"touch begun; sleep {seconds}; test -e never || true"),))
+SLOW = Reply(calls=(call("bash", command="touch begun; until test -e over; do sleep 0.05; done"),))
+"""A call that goes on until the test says that it is over, and says by a file that it has begun."""
 
 
 def begin(prompt: Prompt, program: Program) -> None:
@@ -37,50 +35,76 @@ def begin(prompt: Prompt, program: Program) -> None:
     prompt.wait_until((program.workspace / "begun").exists, "the command did not begin", 20.0)
 
 
+def end(program: Program) -> None:
+    """Let the slow command end."""
+    (program.workspace / "over").touch()
+
+
+def in_line(prompt: Prompt, text: str) -> bool:
+    return prompt.display()[prompt.cursor[0]] == text
+
+
 def said(program: Program) -> list[object]:
     return [record["text"] for record in program.records() if record["kind"] == "user_message"]
 
 
 def test_lines_that_were_typed_ahead_run_in_order(program: Program, start: Start) -> None:
-    prompt = start(replies(slow(program), Reply(text="One."), Reply(text="Two."), Reply(text="Three.")))
+    """Commands too; and what was not finished goes on in the next line."""
+    prompt = start(replies(SLOW, Reply(text="One."), Reply(text="Two."), Reply(text="Three."), Reply(text="Four.")))
     begin(prompt, program)
     prompt.send("second" + ENTER)
     prompt.wait_for("queued: second")
-    prompt.send("/cost" + ENTER + "third" + ENTER)
+    prompt.send("/cost" + ENTER)
+    prompt.send("third" + ENTER)
+    prompt.send("and th")
+    prompt.wait_for("> and th")
+    end(program)
     prompt.wait_for("> second  (queued)")
     prompt.wait_for("> /cost  (queued)")
     prompt.wait_for("session: ")
     prompt.wait_for("> third  (queued)")
     prompt.wait_for("Three.")
+    prompt.wait_until(partial(in_line, prompt, "> and th"), "the draft is not there", 20.0)
+    prompt.send("en" + ENTER)
+    prompt.wait_for("Four.")
     assert prompt.leave() == 0
-    assert said(program) == ["go", "second", "third"]
+    assert said(program) == ["go", "second", "third", "and then"]
     assert program.run("audit", "verify").code == 0
 
 
 @pytest.mark.parametrize("stop", [CTRL_C, ESC], ids=["Ctrl-C", "Esc"])
 def test_after_a_stop_what_was_typed_ahead_stands_in_the_line(program: Program, start: Start, stop: str) -> None:
-    """It is not sent by itself; the person sends it, or not."""
-    prompt = start(replies(slow(program, 30), Reply(text="One.")))
+    """Nothing is sent by itself, and each line stands alone: none becomes an argument of the one before."""
+    prompt = start(replies(SLOW, Reply(text="One."), Reply(text="Two.")))
     begin(prompt, program)
-    prompt.send("second" + ENTER + "thi")
+    for number, line in enumerate(("!!echo one > out", "touch pwned", "/cost"), 1):
+        prompt.send(line + ENTER)
+        prompt.wait_for(f"queued: {line}" if number == 1 else line)
+    prompt.send("thi")
     prompt.wait_for("> thi")
-    time.sleep(0.2)
     prompt.send(stop)
     prompt.wait_for("interrupted")
-    prompt.wait_for("> second")
-    prompt.wait_quiet(0.5)
-    assert said(program) == ["go"]
-    assert any("thi" in row for row in prompt.display())
-    prompt.send(ENTER)
-    prompt.wait_for("One.")
+    prompt.wait_for("3 further lines that you typed ahead")
+    for line in ("!!echo one > out", "touch pwned", "/cost", "thi"):
+        stands = f"> {line}"
+        prompt.wait_until(partial(in_line, prompt, stands), f"{stands!r} is not in the line", 20.0)
+        if line.startswith("!!"):
+            prompt.wait_quiet(0.5)
+            assert not (program.workspace / "out").exists()
+        prompt.send(ENTER)
+    prompt.wait_for("Two.")
     assert prompt.leave() == 0
-    assert said(program) == ["go", "second\nthi"]
+    assert said(program) == ["go", "touch pwned", "thi"]
+    assert (program.workspace / "out").read_text() == "one\n"
+    assert not (program.workspace / "pwned").exists()
 
 
 def test_after_an_error_of_the_provider_the_queue_waits(program: Program, start: Start) -> None:
-    prompt = start(replies(slow(program), Failure(status=400, body="no"), Reply(text="One.")))
+    prompt = start(replies(SLOW, Failure(status=400, body="no"), Reply(text="One.")))
     begin(prompt, program)
     prompt.send("second" + ENTER)
+    prompt.wait_for("queued: second")
+    end(program)
     prompt.wait_for("model error")
     prompt.wait_quiet(0.5)
     assert said(program) == ["go"]
@@ -91,14 +115,17 @@ def test_after_an_error_of_the_provider_the_queue_waits(program: Program, start:
 
 
 def test_what_was_typed_ahead_answers_no_question(program: Program, start: Start) -> None:
-    """A queued y is a line; the question waits for a key of its own."""
+    """A queued y is a line; the question waits for a key of its own. Pasted lines begin none of the harness's."""
     prompt = start(
         replies(
-            slow(program), Reply(calls=(call("bash", command="touch made"),)), Reply(text="Fine."), Reply(text="Y?")
+            SLOW, Reply(calls=(call("bash", command="touch made"),)), Reply(text="Fine."), Reply(text="Y?"), Reply()
         )
     )
     begin(prompt, program)
-    prompt.send_slowly(["y", ENTER, "y"], gap=0.1)
+    prompt.send_slowly(["y", ENTER], gap=0.1)
+    prompt.send(paste("see\r+ allowed  rm  by you"))
+    prompt.send_slowly([ENTER, "y"], gap=0.1)
+    end(program)
     prompt.wait_count("bash asks", 2)
     prompt.rest()
     prompt.rest()
@@ -108,20 +135,24 @@ def test_what_was_typed_ahead_answers_no_question(program: Program, start: Start
     prompt.wait_for("Fine.")
     prompt.wait_for("> y  (queued)")
     prompt.wait_for("Y?")
+    prompt.wait_for(". + allowed  rm  by you  (queued)")
+    assert [row for row in prompt.rows() if row.startswith("+ allowed  rm")] == []
     assert not (program.workspace / "made").exists()
-    assert said(program) == ["go", "y"]
+    prompt.wait_until(lambda: len(said(program)) == 3, "the paste was not said", 20.0)
+    assert said(program) == ["go", "y", "see\n+ allowed  rm  by you"]
 
 
-def test_a_draft_goes_on_in_the_next_line(program: Program, start: Start) -> None:
-    prompt = start(replies(slow(program), Reply(text="One."), Reply(text="Two.")))
-    begin(prompt, program)
-    prompt.send("and th")
-    prompt.wait_for("One.")
-    prompt.wait_until(lambda: prompt.display()[prompt.cursor[0]] == "> and th", "the draft is not there", 20.0)
-    prompt.send("en" + ENTER)
-    prompt.wait_for("Two.")
+def test_a_history_that_cannot_be_kept_is_said(program: Program, start: Start) -> None:
+    """Once, after the line that was typed."""
+    path = program.state / "harness" / "history"
+    path.parent.mkdir(mode=0o700)
+    path.write_text("")
+    path.chmod(0o666)
+    prompt = start(replies(Reply(text="One."), Reply(text="Two.")))
+    prompt.ask("first", "One.")
+    prompt.ask("second", "Two.")
     assert prompt.leave() == 0
-    assert said(program) == ["go", "and then"]
+    assert prompt.text().count("what you type is not kept beyond this program") == 1
 
 
 def test_a_command_that_destroys_wants_its_word_also_when_typed(program: Program, start: Start) -> None:
@@ -159,10 +190,12 @@ def test_a_grant_is_listed_and_revoked_also_where_it_is_kept(program: Program, s
     prompt.rest()
     prompt.send("y")
     prompt.wait_for("One.")
-    prompt.say("/grants", "kept-1  always in this workspace  the command touch made")
+    prompt.say("/grants", "always in this workspace  the command touch made")
+    (kept,) = {str(record["grant"]) for record in program.records() if record["kind"] == "grant"}
+    assert f"  {kept}  always" in prompt.text()
     prompt.ask("again", "Two.")
     prompt.say("/grants revoke kept-9", "there is no grant 'kept-9'")
-    prompt.say("/grants revoke all", "revoked: kept-1")
+    prompt.say("/grants revoke all", f"revoked: {kept}")
     prompt.type("again")
     prompt.press("bash", "n", times=2)
     prompt.wait_for("Three.")

@@ -53,7 +53,7 @@ def talk(program: Program, policy: str) -> Iterator[Talk]:
         command = program.command(*words, *flags)
         child = pexpect.spawn(
             command[0], command[1:], cwd=str(cwd or program.workspace), env=program.environment, encoding="utf-8",
-            timeout=20, dimensions=(50, 200),
+            timeout=20, dimensions=(50, 500),
         )  # fmt: skip
         children.append(child)
         return child
@@ -71,9 +71,19 @@ def run(program: Program, policy: str, prompt: str, *answers: Reply, cwd: Path |
     return str(json.loads(done.out)["session"])
 
 
+AT_THE_PROMPT = r"\x1b\[\?12l\x1b\[\?25h"
+"""What the line editor ends with when it has drawn its line: keys from then on are typed at the prompt, not ahead."""
+
+
+def typed(child: pexpect.spawn[str], line: str) -> None:
+    """Type a line once the prompt waits."""
+    child.expect(AT_THE_PROMPT)
+    child.send(f"{line}\r")
+
+
 def leave(child: pexpect.spawn[str]) -> None:
     child.expect("requests?,")
-    child.send("/exit\r")
+    typed(child, "/exit")
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0
@@ -193,7 +203,7 @@ class TestGoingOn:
         os.unlink(program.logs()[0])
         child = talk(replies(Reply(text="third")), "sessions", "resume")
         child.expect("resumed session")
-        child.send("three\r")
+        typed(child, "three")
         child.expect("third")
         leave(child)
         assert [text for _, text in messages(program)] == ["one", "first", "two", "second", "three"]
@@ -204,7 +214,7 @@ class TestGoingOn:
         name = run(program, policy, "one", Reply(text="first"))
         child = talk(replies())
         child.expect("/help for help")
-        child.send("/exit\r")
+        typed(child, "/exit")
         child.expect(pexpect.EOF)
         child = talk(replies(Reply(text="second")), "-c", "two")
         child.expect(f"resumed session {name}")
@@ -269,9 +279,9 @@ class TestGoingOn:
             ("three", "requests?,"),
             ("/clear", "forgotten"),
         ):
-            child.send(f"{line}\r")
+            typed(child, line)
             child.expect(answer)
-        child.send("/exit\r")
+        typed(child, "/exit")
         child.expect(pexpect.EOF)
         (one,) = map(json.loads, program.run("sessions", "list", "--json").out.splitlines())
         child = talk(replies(Reply(text="fork")), "sessions", "fork", one["session"], "next", *turn)
@@ -371,7 +381,7 @@ class TestRefusedAtATerminal:
         child = talk(replies(Reply(text="first")), "one")
         child.expect("requests?,")
         self.refused(talk, "still running", "-c")
-        child.send("/exit\r")
+        typed(child, "/exit")
         child.expect(pexpect.EOF)
 
     def test_the_old_log_as_the_new_one(self, program: Program, policy: str, talk: Talk) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from conftest import Program
 from hypothesis import given
 from hypothesis import strategies as st
-from screen_scene import CTRL_C, CTRL_D, ENTER, ESC, SPACE, PlayedTerminal, paste
+from repl_scene import Prompt, Start, prompts, write_config
+from screen_scene import CTRL_C, CTRL_D, ENTER, ESC, PlayedTerminal, paste
 
 from harness.actions import Action
 from harness.approval import Answer, Approval
@@ -18,9 +19,9 @@ from harness.cli.loosening import loosening
 from harness.cli.policies import assemble
 from harness.cli.state import State
 from harness.cli.trusting import TRUST_TOOL, trusted_or_not
-from harness.errors import PolicyError
+from harness.errors import PolicyError, UsageError
 from harness.grants import DEFAULT_HIDE, Sandbox, granted_by
-from harness.models.scripted import replies, say
+from harness.models.scripted import replies
 from harness.policy import Policy, Verdict
 from harness.policy_file import parse_policy, tightening_only
 from harness.rules import Decision, Layer, Origin
@@ -192,7 +193,7 @@ def test_a_yes_trusts_exactly_this_content_and_is_asked_once(tmp_path: Path) -> 
     sha256 = policy(LOOSENS).sha256
     assert action.preview.splitlines() == [
         f"{here.file}  sha256 {sha256}",
-        "would loosen one thing here:",
+        "would loosen 1 thing here:",
         MAKE % here.file,
     ]
     assert verdict.decision is Decision.CONFIRM
@@ -232,7 +233,8 @@ def test_a_later_word_of_trust_counts_above_a_no(tmp_path: Path) -> None:
 def test_what_is_written_while_the_question_stands_is_not_trusted(tmp_path: Path) -> None:
     here = Folder(tmp_path).says(LOOSENS)
     worse = LOOSENS.replace('"make"', '"cargo"')
-    here.asks(Asked(Answer.YES, during=lambda: here.says(worse)))
+    told = here.asks(Asked(Answer.YES, during=lambda: here.says(worse)))
+    assert told == f"{here.file} was changed since you saw it: its new content is not trusted"
     assert here.autos() == []
     assert here.state.is_trusted(policy(LOOSENS).sha256)
     assert not here.state.is_trusted(policy(worse).sha256)
@@ -286,70 +288,32 @@ def test_run_asks_nothing_and_trusts_nothing(program: Program, in_workspace: Cal
 # --- at the terminal ---
 
 QUESTION = "trust asks"
+AUTO, CONFIRM = 0, 10
 
 
-def prompt(program: Program, *words: str, columns: int = 100, lines: int = 40) -> PlayedTerminal:
-    """Start the prompt with a model that is never asked anything."""
-    server = ("--base-url", program.serve(replies(say("Done."))), "--model", "scripted")
-    return PlayedTerminal(
-        program.command(*server, *words),
-        columns=columns,
-        lines=lines,
-        cwd=program.workspace,
-        environment=program.environment,
-    )
-
-
-def at_prompt(terminal: PlayedTerminal) -> None:
-    terminal.wait_until(lambda: terminal.display()[terminal.cursor[0]] == ">", "no prompt")
-
-
-def leave(terminal: PlayedTerminal) -> None:
-    at_prompt(terminal)
-    terminal.wait_quiet()
-    terminal.send(CTRL_D)
-    assert terminal.exit_code() == 0
-
-
-def answered(terminal: PlayedTerminal, key: str) -> None:
-    """Answer the question once its keys count."""
-    terminal.wait_for(QUESTION)
-    terminal.wait_quiet(0.8)
-    terminal.send(key)
+@pytest.fixture
+def start(program: Program) -> Iterator[Start]:
+    """What starts the prompt, with a model that is never asked anything."""
+    with prompts(program) as starts:
+        yield lambda **options: starts(replies(), **options)
 
 
 def explained(program: Program) -> int:
     return program.run("policy", "explain", "make test").code
 
 
-AUTO, CONFIRM = 0, 10
-
-
 @pytest.mark.terminal
-@pytest.mark.parametrize("columns", [40, 80, 200])
 def test_a_yes_at_the_prompt_trusts_and_is_asked_once(
-    program: Program, in_workspace: Callable[[str, str], Path], columns: int
+    program: Program, in_workspace: Callable[[str, str], Path], start: Start
 ) -> None:
     in_workspace(".harness/policy.toml", LOOSENS)
-    assert explained(program) == CONFIRM
-    with prompt(program, columns=columns) as terminal:
-        terminal.wait_for(QUESTION)
-        if columns > 40:
-            terminal.wait_for("make {test,check}")
-        answered(terminal, "y")
-        terminal.wait_for("trusted: ")
-        leave(terminal)
+    prompt = start(columns=60, before=lambda played: played.press("trust", "y"))
+    assert "make {test,check}" in prompt.text()
+    assert "\ntrusted:" in prompt.text()
+    prompt.leave()
     assert explained(program) == AUTO
-    with prompt(program) as terminal:
-        at_prompt(terminal)
-        assert QUESTION not in terminal.text()
-        leave(terminal)
-    in_workspace(".harness/policy.toml", LOOSENS + "# changed\n")
-    assert explained(program) == CONFIRM
-    with prompt(program) as terminal:
-        answered(terminal, "n")
-        leave(terminal)
-    assert explained(program) == CONFIRM
+    prompt = start()
+    assert QUESTION not in prompt.text()
 
 
 @pytest.mark.terminal
@@ -362,53 +326,123 @@ def test_a_yes_at_the_prompt_trusts_and_is_asked_once(
         pytest.param(CTRL_D, id="Ctrl-D"),
     ],
 )
-def test_any_other_answer_goes_on_without_trust_and_is_not_asked_again(
-    program: Program, in_workspace: Callable[[str, str], Path], key: str
+def test_any_other_answer_goes_on_without_trust_and_is_remembered(
+    program: Program, in_workspace: Callable[[str, str], Path], start: Start, key: str
 ) -> None:
     in_workspace(".harness/policy.toml", LOOSENS)
-    with prompt(program) as terminal:
-        answered(terminal, key)
-        terminal.wait_for("not trusted")
-        leave(terminal)
-    assert explained(program) == CONFIRM
-    with prompt(program) as terminal:
-        at_prompt(terminal)
-        assert QUESTION not in terminal.text()
-        leave(terminal)
-    assert program.run("policy", "trust").code == 0
-    assert explained(program) == AUTO
+    prompt = start(before=lambda played: played.press("trust", key))
+    assert "not trusted" in prompt.text()
+    prompt.wait_prompt()
+    state, digest = State.of(program.environment), policy(LOOSENS).sha256
+    assert (state.is_trusted(digest), state.is_declined(digest)) == (False, True)
+    if key == "n":
+        prompt.leave()
+        prompt = start()
+        assert QUESTION not in prompt.text()
+        prompt.type("/policy trust")
+        prompt.wait_for(QUESTION)
+        in_workspace(".harness/policy.toml", LOOSENS + "# changed\n")
+        prompt.press("trust", "y")
+        prompt.wait_for("was changed since you saw it: its new content is not trusted")
+        assert (state.is_trusted(digest), explained(program)) == (True, CONFIRM)
 
 
 @pytest.mark.terminal
-def test_enter_paste_and_what_was_typed_ahead_trust_nothing(
-    program: Program, in_workspace: Callable[[str, str], Path]
+def test_enter_a_paste_and_what_was_typed_ahead_trust_nothing(
+    program: Program, in_workspace: Callable[[str, str], Path], start: Start
+) -> None:
+    """Every other key is tried at a question of its own (test_terminal_question.py): it is the same one."""
+    in_workspace(".harness/policy.toml", LOOSENS)
+
+    def tries(played: Prompt) -> None:
+        played.send("y")
+        played.wait_for(QUESTION)
+        for keys in (ENTER, paste("y"), "y\n"):
+            played.rest()
+            played.send(keys)
+        played.rest()
+        assert not (program.state / "harness" / "trusted_policies").exists()
+        played.send("n")
+
+    assert "not trusted" in start(before=tries).text()
+    assert explained(program) == CONFIRM
+
+
+@pytest.mark.terminal
+def test_the_question_is_drawn_and_keys_count_as_the_configuration_says(
+    program: Program, in_workspace: Callable[[str, str], Path], start: Start
 ) -> None:
     in_workspace(".harness/policy.toml", LOOSENS)
-    with prompt(program) as terminal:
-        terminal.send("y")
-        terminal.wait_for(QUESTION)
-        terminal.wait_quiet(0.8)
-        for keys in (ENTER, SPACE, "s", "p", "e", "h", paste("y"), "yy", "y\n"):
-            terminal.send(keys)
-            terminal.wait_quiet(0.6)
+    settings = 'ascii = true\nscreen_reader = true\ndead_seconds = 0.8\nnotify = "off"\n'
+    write_config(program, f"[terminal]\n{settings}")
+
+    def tries(played: Prompt) -> None:
+        played.wait_for(QUESTION)
+        played.wait_quiet(0.5)
+        played.send("n")  # the standard dead time is over
+        played.wait_quiet(1.0)
         assert not (program.state / "harness" / "trusted_policies").exists()
-        terminal.send("n")
-        terminal.wait_for("not trusted")
-        leave(terminal)
-    assert explained(program) == CONFIRM
+        assert played.raw.isascii()
+        assert b"\x07" not in played.raw
+        played.send("n")
+        played.wait_for("not trusted")
+
+    prompt = start(columns=60, before=tries)
+    (first,) = (row for row in prompt.rows() if "own policy is not trusted" in row)
+    assert first.endswith(("only", "what", "tightens", "trusted:")), "it is wrapped between words"
 
 
 @pytest.mark.terminal
 def test_a_broken_or_a_tightening_policy_is_no_question(
-    program: Program, in_workspace: Callable[[str, str], Path]
+    program: Program, in_workspace: Callable[[str, str], Path], start: Start
 ) -> None:
     in_workspace(".harness/policy.toml", TIGHTENS)
-    with prompt(program) as terminal:
-        at_prompt(terminal)
-        assert QUESTION not in terminal.text()
-        leave(terminal)
+    prompt = start()
+    assert QUESTION not in prompt.text()
+    prompt.leave()
     in_workspace(".harness/policy.toml", LOOSENS + "nonsense = 1\n")
-    with prompt(program) as terminal:
+    with PlayedTerminal(program.command(), cwd=program.workspace, environment=program.environment) as terminal:
         assert terminal.exit_code() == 2
         assert "unknown key" in terminal.text()
     assert not (program.state / "harness" / "trusted_policies").exists()
+
+
+def _loose(path: Path) -> None:
+    path.chmod(0o666)
+
+
+def _of_another(path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file away")
+    os.chown(path, 12345, -1)
+
+
+def _link(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        pytest.param(_loose, "others than you may write it", id="others may write it"),
+        pytest.param(_of_another, "belongs to user 12345", id="somebody else's"),
+        pytest.param(_link, "is a link", id="a link"),
+        pytest.param(_pipe, "is not a file", id="a pipe"),
+    ],
+)
+def test_a_trust_file_that_is_not_ones_own_trusts_nothing_and_is_not_written(
+    tmp_path: Path, spoil: Callable[[Path], None], problem: str
+) -> None:
+    here = Folder(tmp_path).says(LOOSENS)
+    here.asks(Asked(Answer.YES))
+    spoil(Path(here.state.trust))
+    with pytest.raises(UsageError, match=problem):
+        here.autos()
+    with pytest.raises(PolicyError, match=problem):
+        here.state.trust_policy("0" * 64, "p")

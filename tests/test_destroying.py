@@ -25,7 +25,7 @@ def reasons(root: Path, command: str) -> tuple[str, ...]:
         "rm -r x", "rm -rf x", "rm -Rf x", "rm --recursive x", "rm --rec x", "rm a b", "rm *.log", "/bin/rm -r x", "\\rm -r x",
         "sudo rm -rf x", "env A=1 rm -r x", "nice rm -r x", "timeout 5 rm -r x", "sh -c 'rm -rf x'", "bash <<< 'rm -rf x'",
         "ls && rm -r x", "ls | xargs rm", "find . -name x | xargs -0 rm -f", "find . -delete", "find . -exec rm {} +",
-        "find . -execdir rm -f {} ;", "for f in *; do rm $f; done", "eval \"rm $X\"", "X=$(rm -r y) ls", "rmdir x", "shred x",
+        "find . -execdir rm -f {} ;", "for f in *; do rm $f; done", "eval \"rm $X\"", "X=$(rm -r y) ls", "shred x",
         "dd if=/dev/zero of=x", "truncate -s 0 x", "mkfs.ext4 x", "dropdb x", "crontab -r", "rsync -a --delete a/ b/",
         "git reset --hard", "git reset --har", "git -C x reset --hard HEAD~1", "git -c a.b=c reset --hard", "git clean -fd",
         "git checkout -- x", "git checkout .", "git checkout HEAD x", "git checkout a.py", "git checkout -f main",
@@ -39,6 +39,30 @@ def reasons(root: Path, command: str) -> tuple[str, ...]:
         "psql -c 'DROP TABLE x'", "python -c 'import shutil; shutil.rmtree(\"x\")'", "ssh host 'rm -rf x'",
         "redis-cli FLUSHALL",
         "git $X --hard", "f() { rm -r x; }; f",
+        # Fed
+        "redis-cli <<< FLUSHALL", "echo FLUSHALL | redis-cli", "echo 'drop table x' | mysql", "echo 'rm -rf x' | ssh host",
+        "psql <<EOF\ndrop table x;\nEOF", "mongosh <<< 'db.dropDatabase()'", "crontab - < /dev/null",
+        # Options, as they are read by getopt(3) and by git
+        "rm --r src", "git clean -fdx -enode_modules", "git clean -fden", "git clean -f -e -n", "git clean -f --exclude -n",
+        "git clean -fd --exclude=n", "git restore -sSTABLE a.c", "git restore -s -S a.c", "git restore --st --w .",
+        "git push o --d x", "git stash -q drop", "git worktree -v remove x", "git --attr-source HEAD push --force o m",
+        # git
+        "git checkout Makefile", "git checkout src/", "git checkout ./", "git checkout --pathspec-from-file=x",
+        "git checkout-index -f -a", "git read-tree -u --reset HEAD", "git branch -C a b", "git mv -f a b",
+        "git submodule deinit -f .", "git submodule update --force", "git lfs prune", "git -c alias.x='!rm -rf src' x",
+        "git config alias.x '!rm -rf src' && git x",
+        # Others
+        "fd -e c -x rm", "find . -exec unlink {} +", "crontab /dev/null", "crontab table", "mysqladmin -f drop db",
+        "mongosh --eval 'db.dropDatabase()'", "psql -c 'DROP   OWNED BY x'", "aws ec2 terminate-instances --instance-ids i",
+        "aws rds delete-db-instance", "aws s3 sync . s3://x --delete", "gh api -XDELETE x", "gh api --method=DELETE x",
+        "curl -X DELETE x", "curl -sXDELETE x", "rclone purge x:y", "rclone sync a b:", "s3cmd del s3://x",
+        "restic forget --prune", "borg delete x", "helm del x", "terraform state rm x", "hg purge", "hg strip x",
+        "hg update -C",
+        "svn revert -R .", "zip -m a.zip b", "deluser x", "virsh undefine x", "rails db:drop", "bundle exec rake db:reset",
+        "python manage.py flush --noinput", "npx prisma migrate reset",
+        "python3 -c 'from pathlib import Path; Path(\"x\").unlink()'", "perl -e 'unlink glob \"*\"'",
+        "ruby -e 'File.delete(\"x\")'", "node -e 'require(\"fs\").rmSync(\"x\")'",
+        "cp /dev/null a.c", "mv src /dev/null", ": > a.db", "> a.db", "cat /dev/null > a.db", "parted /dev/x rm 1",
     ],
 )  # fmt: skip
 def test_what_destroys(tmp_path: Path, command: str) -> None:
@@ -58,7 +82,12 @@ def test_what_destroys(tmp_path: Path, command: str) -> None:
         "git stash pop",
         "git gc", "git tag x", "git tag", "git reflog", "docker run --rm x", "docker ps", "kubectl get pods", "terraform plan",
         "make clean", "npm test", "find . -name x", "touch a b", "cp -r a b", "mkdir rm", "python x.py", "tar -xf x.tar",
-        "sudo ls", "cat $(ls)", "rsync -a a/ b/",
+        "sudo ls", "cat $(ls)", "rsync -a a/ b/", "rmdir x", "rmdir -p a/b", "fdisk -l", "parted /dev/x print", "crontab -l",
+        "git clean -nd", "git clean -n -e x", "git restore -S -s main x", "git submodule update --init", "git mv a b",
+        "git config alias.st status", "git commit -m 'x=1! rm -rf is gone'", "git checkout v1.2", "git checkout origin/main",
+        "cat > x.sh <<EOF\nrm -rf build\nEOF", "patch -p1 <<EOF\n+rm -rf x\nEOF", "git apply <<EOF\n+drop table x\nEOF",
+        "echo 'rm -rf x' | grep rm", "echo a | tee x", "ls >> a", "echo a > b", "make 2>&1", "cat a > b", "curl -X POST x",
+        "aws ec2 describe-instances", "rails db:migrate", "hg update",
     ],
 )  # fmt: skip
 def test_what_does_not_destroy(tmp_path: Path, command: str) -> None:
@@ -73,14 +102,23 @@ def test_a_file_tool_destroys_nothing(tmp_path: Path) -> None:
     assert destroys(WriteFileTool(Workspace(str(tmp_path))).prepare(call, dict(arguments))) == ()
 
 
-def test_a_hostile_text_takes_no_time(tmp_path: Path) -> None:
-    """A command of many words is looked at in little time."""
+@pytest.mark.parametrize(
+    "command",
+    [
+        "foo " + "git -c a rm drop find -exec " * 2_000,
+        "sudo " + "rm " * 30_000,
+        "sudo " + "curl " * 20_000 + "DELETE",
+        "foo " + "git push x " * 8_000 + "--force",
+        "foo; " * 5_000 + "x | aws <<E\n" + "aws x " * 9_000 + "rm\nE",
+    ],
+    ids=["several", "rm", "curl", "push", "fed"],
+)
+def test_a_hostile_text_takes_no_time(tmp_path: Path, command: str) -> None:
+    """A command of many words is looked at in little time: 0.3 s at most, where this was written."""
     import time
 
     call = ToolCall(id="1", name="bash", arguments="{}")
-    action = BashTool(Workspace(str(tmp_path))).prepare(
-        call, {"command": "foo " + "git -c a rm drop find -exec " * 2_000}
-    )
+    action = BashTool(Workspace(str(tmp_path))).prepare(call, {"command": command})
     started = time.process_time()
     assert destroys(action) != ()
     assert time.process_time() - started < 2

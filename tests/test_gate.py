@@ -732,8 +732,12 @@ NO_DETOUR = "Do not retry this call, and do not seek the same effect another way
             f'Denied by the person: "use make clean" Part: rm -r build. {NO_DETOUR}',
         ),
         (
-            _FACET, Approval(answer=Answer.STOP, by="person", words="interrupted at the question"), Decision.DENY,
-            f'Denied by the person: "interrupted at the question" Part: rm -r build. {NO_DETOUR}',
+            _FACET, Approval(answer=Answer.STOP, by="person"), Decision.DENY,
+            f"Denied by the person, who stopped the turn at the question. Part: rm -r build. {NO_DETOUR}",
+        ),
+        (
+            _FACET, Approval(answer=Answer.HALT, by="person", words="enough"), Decision.BLOCK,
+            'Blocked by the person: "enough" Part: rm -r build. The run stops here.',
         ),
         (
             _FACET, Approval(answer=Answer.NO, by="script"), Decision.DENY,

@@ -246,8 +246,8 @@ def test_a_file_of_grants_that_others_may_write_counts_for_nothing(tmp_path: Pat
     kept = KeptGrants(str(tmp_path / "grants"), "w", "/w")
     assert kept.keep(Pattern(tools=("bash",), argv=("mkdir", "a"), folder="/w"))
     os.chmod(kept.path, mode)
-    assert "owner alone" in kept.read().problem
-    assert "owner alone" in str(kept.keep(Pattern(tools=("bash",), argv=("mkdir", "b"), folder="/w")))
+    assert "others than you may write it" in kept.read().problem
+    assert "others than you may write it" in str(kept.keep(Pattern(tools=("bash",), argv=("mkdir", "b"), folder="/w")))
     os.unlink(kept.path)
     os.symlink("/dev/null", kept.path)
     assert kept.read().grants == ()

@@ -44,6 +44,7 @@ LAYERS = {
     "auto_rules": "matchers programs rule_examples rules",
     "policy_file": "actions auto_rules errors grants limits matchers policy record rule_examples rules toml_lines",
     "lint": "actions built_in matchers policy record rule_examples rules",
+    "private_files": "",
     "small_files": "",
     "ignore_files": "small_files",
     "trees": "ignore_files",
@@ -53,7 +54,8 @@ LAYERS = {
     "template": "errors",
     "workspace": "actions errors paths record repository trees",
     "destroying_git": "",
-    "destroying": "actions destroying_git",
+    "destroying_programs": "destroying_git",
+    "destroying": "actions destroying_programs",
     "granting": "actions auto_rules destroying grants matchers policy programs record rules",
     "approval": "actions granting policy record",
     "redaction": "actions record",
@@ -185,6 +187,7 @@ POWERS = {
     "sandbox.rulesets": "_thread os stat time",
     "ignore_files": "os",
     "repository": "os",
+    "private_files": "os stat",
     "small_files": "os",
     "trees": "os",
     "workspace": "os stat",
@@ -194,8 +197,8 @@ HARMLESS = frozenset(
     "itertools json math posixpath re struct tomllib types typing unicodedata weakref".split()
 )
 PURE = (
-    "actions", "approval", "auto_rules", "built_in", "destroying", "destroying_git", "errors", "grants", "interrupt", "limits",
-    "log_order", "matchers",
+    "actions", "approval", "auto_rules", "built_in", "destroying", "destroying_git", "destroying_programs", "errors",
+    "grants", "interrupt", "limits", "log_order", "matchers",
     "messages", "lint", "model",
     "models.addresses", "models.assembly", "models.chat_body", "models.chat_calls", "models.chat_echo", "models.chat_finish",
     "models.chat_reply", "models.deadline", "models.endpoint", "models.events", "models.failures", "models.lessons",
@@ -360,6 +363,18 @@ def test_the_modules_of_a_package_do_not_import_their_neighbours(package: str) -
         and own.partition(".")[2] not in SHARED[package]
     ]
     assert sideways == []
+
+
+# What of the command line the screen, the questions and the input line may know: how things look and are said, and nothing
+# of what is done with them (the commands, the prompt, its parts).
+TERMINAL = frozenset("console effects look trace words".split())
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("cli.terminal")])
+def test_the_terminal_knows_nothing_of_what_is_done_with_it(name: str) -> None:
+    own = [o for found in MODULES[name].imports if (o := _own(found.name)) is not None]
+    first = {o.split(".")[1] for o in own if o.startswith("cli.")} - {"terminal"}
+    assert (first - TERMINAL, {"agent", "gate"} & {o.partition(".")[0] for o in own}) == (set(), set())
 
 
 def test_the_modules_of_shell_import_only_those_before_them() -> None:

@@ -294,7 +294,10 @@ def _lines_of_every_kind() -> list[list[bytes]]:
         (proposed, auto, intent, ("outcome", {"call": 1, "status": "ok"})),  # type: ignore[list-item]
         (proposed, confirm, asked, yes, intent),  # type: ignore[list-item]
         *(((kind, {}),) for kind in ("user_message", "model_request", "model_response", "history_changed", "restored")),
-        *(((kind, {}),) for kind in ("recovered", "limit", "error", "policy_changed", "model_changed", "session_ended")),
+        *(
+            ((kind, {}),)
+            for kind in ("recovered", "limit", "error", "policy_changed", "model_changed", "session_ended")
+        ),
         (("grant", {"change": "kept", "scope": "workspace"}),),
     ]
     logs = []

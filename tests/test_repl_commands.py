@@ -16,6 +16,8 @@ from harness.cli.commands import COMMANDS, Ask, Do, Run, Wrong, function_of, mea
 from harness.cli.commands.help import table
 from harness.cli.commands.plan import planned
 from harness.cli.policies import load_named
+from harness.cli.told import PLAN_ON, PLAN_OVER, Told
+from harness.messages import Message, Role
 from harness.models.scripted import Reply, call, replies
 from harness.policy import evaluate
 from harness.policy_file import parse_policy
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.terminal
 
+NO_NAME = "there is no command of that name; /help shows all"
 WRITE = call("write_file", path="a.txt", content="new\n")
 
 
@@ -50,7 +53,8 @@ def verified(program: Program) -> bool:
     [
         pytest.param("hello", Ask(text="hello"), id="text"),
         pytest.param("/etc/hosts says this", Ask(text="/etc/hosts says this"), id="a path"),
-        pytest.param("/", Ask(text="/"), id="the root"),
+        pytest.param("/", Wrong(problem=NO_NAME), id="a slip of the finger"),
+        pytest.param("//", Wrong(problem=NO_NAME), id="two of them"),
         pytest.param("!ls -l", Run(text="ls -l", told=True), id="a command of the person"),
         pytest.param("!! ls", Run(text="ls", told=False), id="one that nobody is told of"),
         pytest.param("!", Wrong(problem="! and a command runs it as you, !! tells nobody"), id="no command"),
@@ -139,6 +143,7 @@ def test_what_shows_shows(program: Program, start: Start) -> None:
     prompt.say("/policy explain b.txt", "write_file: b.txt")
     prompt.say("/policy explain", "usage: /policy explain")
     prompt.say("/policy nonsense", "there is no 'nonsense'")
+    prompt.say("/policy reload all", "usage: /policy reload; nothing")
     prompt.say("/model", "model scripted")
     prompt.say("/diff --all", "usage: /diff")
     prompt.say("/polic", "did you mean /policy?")
@@ -169,11 +174,29 @@ def test_diff_tells_what_the_session_changed_and_what_is_not_known(program: Prog
     assert verified(program)
 
 
+def test_known_secrets_are_masked_where_changes_and_turns_are_told(program: Program, start: Start) -> None:
+    secret = "sk-verysecret-0123456789abcdefghij"
+    program.environment["OPENAI_API_KEY"] = secret
+    write = call("write_file", path="a.txt", content=f"key={secret}\n")
+    prompt = start(replies(Reply(calls=(write,)), Reply(text="Done.")))
+    prompt.type(f"write {secret}")
+    prompt.press("write_file", "y")
+    prompt.wait_for("Done.")
+    prompt.say("/diff", "new, +1")
+    prompt.say("/undo", "forgotten: write ")
+    prompt.press("undo", "n")
+    told = prompt.unwrapped().partition("/diff")[2]
+    assert "+key=" in told
+    assert secret not in told
+    assert prompt.leave() == 0
+
+
 def test_a_command_of_the_person_runs_and_the_model_hears_of_it_once(program: Program, start: Start) -> None:
     prompt = start(replies(Reply(text="I see."), Reply(text="Yes.")))
     prompt.say("!echo pomegranate; touch made", "the model is told with your next message")
     prompt.say("!!echo kiwi", "  | kiwi")
     prompt.say("!git push -f", "Denied by rule force-push")
+    prompt.say("!!seq 1 9000", "more lines")
     prompt.ask("what was it?", "I see.")
     prompt.ask("again?", "Yes.")
     assert prompt.leave() == 0
@@ -182,18 +205,67 @@ def test_a_command_of_the_person_runs_and_the_model_hears_of_it_once(program: Pr
     assert ("pomegranate" in first, "kiwi" in first, "force-push" in first) == (True, False, False)
     assert first.count("The person ran this command") == second.count("The person ran this command") == 1
     proposed = [record for record in program.records() if record["kind"] == "call_proposed"]
-    assert [record.get("by") for record in proposed] == ["person"] * 3
+    assert [record.get("by") for record in proposed] == ["person"] * 4
     assert verified(program)
 
 
-def test_a_long_output_is_shown_and_told_in_part_and_that_is_said(program: Program, start: Start) -> None:
-    prompt = start(replies(Reply(text="Long.")))
-    prompt.say("!seq 1 9000", "more lines")
-    prompt.ask("well?", "Long.")
+def test_a_long_output_is_told_in_part_and_plan_mode_is_told_all_the_same(program: Program, start: Start) -> None:
+    """There is only so much room for outputs, and none is needed for plan mode, which a forgotten turn does not end."""
+    prompt = start(replies(Reply(text="Long."), Reply(text="Again."), Reply(text="Over.")))
+    for count in (1, 2):
+        prompt.say("!seq 1 9000", "more lines")
+        prompt.wait_count("the model is told with your next message", count)
+    prompt.say("!seq 1 9000", "there is no more room")
+    prompt.say("/plan", "plan mode: nothing")
+    for line, answer in (("well?", "Long."), ("and now?", "Again.")):
+        prompt.type(line)
+        prompt.wait_for(answer)
+        prompt.press("plan", "n", times=2 if line != "well?" else 1)
+        prompt.wait_count("plan mode stays on", 2 if line != "well?" else 1)
+        prompt.say("/undo", f"forgotten: {line}" if line != "well?" else "forgotten: [The person ran")
+    prompt.say("/plan off", "plan mode is left")
+    prompt.ask("hello", "Over.")
     assert prompt.leave() == 0
-    sent = str(program.players[0].requests[0]["messages"])
-    assert "characters left out" in sent
-    assert len(sent) < 20_000
+    first, second, last = (str(request["messages"]) for request in program.players[0].requests)
+    assert (first.count("characters left out"), second.count("characters left out")) == (2, 0)
+    assert len(first) < 30_000
+    assert ("plan mode on" in first, "plan mode on" in second, "plan mode" in last) == (True, True, False)
+
+
+ON, OVER = Message(role=Role.USER, content=f"{PLAN_ON}\n\nlook"), Message(role=Role.USER, content=f"{PLAN_OVER}\n\ngo")
+HELLO = Message(role=Role.USER, content="hello")
+
+
+@pytest.mark.parametrize(
+    ("messages", "plans", "begins"),
+    [
+        pytest.param((), False, "go on", id="nothing to say"),
+        pytest.param((), True, PLAN_ON, id="it is on"),
+        pytest.param((ON, HELLO), True, "go on", id="it was said"),
+        pytest.param((ON, HELLO), False, PLAN_OVER, id="it is over, also where the program was killed meanwhile"),
+        pytest.param((ON, OVER, HELLO), False, "go on", id="that was said too"),
+        pytest.param((ON, OVER), True, PLAN_ON, id="on again"),
+        pytest.param((Message(role=Role.USER, content=f"$ cat\n\n{PLAN_ON}"),), True, PLAN_ON, id="said by an output"),
+        pytest.param((Message(role=Role.TOOL, content=PLAN_ON, tool_call_id="1"),), True, PLAN_ON, id="said by a tool"),
+        pytest.param((Message(role=Role.USER, content=PLAN_OVER), ON), True, "go on", id="the last word counts"),
+    ],
+)
+def test_the_model_knows_of_plan_mode_whatever_was_forgotten(
+    messages: tuple[Message, ...], plans: bool, begins: str
+) -> None:
+    said = Told().message("go on", messages, plans=plans)
+    assert said.startswith(begins)
+    assert said.endswith("go on")
+    assert (PLAN_ON in said, PLAN_OVER in said) == (begins is PLAN_ON, begins is PLAN_OVER)
+
+
+def test_outputs_are_told_up_to_a_limit_and_once() -> None:
+    told = Told()
+    assert [told.add("x" * size) for size in (6_000, 6_000, 4_001, 4_000, 1)] == [True, True, False, True, False]
+    assert told.message("go", (), plans=False).count("x") == 16_000
+    assert told.message("go", (), plans=False) == "go"
+    told.add("y")
+    assert (told.forget(), told.forget(), told.message("go", (), plans=False)) == (1, 0, "go")
 
 
 def test_plan_mode_refuses_changes_until_the_plan_is_approved(program: Program, start: Start) -> None:
@@ -221,7 +293,8 @@ def test_plan_mode_refuses_changes_until_the_plan_is_approved(program: Program, 
     assert prompt.leave() == 0
     assert sorted(os.listdir(program.workspace)) == ["a.txt"]
     requests = [str(request["messages"]) for request in program.players[0].requests]
-    assert "plan mode on" in requests[0]
+    assert requests[0].count("plan mode on") == requests[2].count("plan mode on") == 1
+    assert ("has left plan mode" in requests[2], requests[3].count("has left plan mode")) == (False, 1)
     assert "Plan mode is on" in requests[1]
     assert "The plan is approved" in requests[3]
     changed = [(r["why"], r["policy"]) for r in program.records() if r["kind"] == "policy_changed"]
@@ -250,7 +323,10 @@ def test_fork_and_resume_begin_sessions_in_the_same_log(program: Program, start:
     prompt.ask("second", "Two.")
     prompt.say("/fork 7", "the session has only 2 turns")
     prompt.say("/fork x", "usage: /fork")
+    prompt.say("!echo kiwi", "the model is told with your next message")
     prompt.say("/fork 1", "forked session")
+    prompt.wait_for("the model is not told of 1 command")
+    prompt.say("/diff", "not shown: what session ")
     prompt.ask("third", "Three.")
     (original,) = {str(r["session"]) for r in program.records() if r.get("text") == "second"}
     prompt.say("/resume zzz", "no session's name begins with 'zzz'")
@@ -259,7 +335,7 @@ def test_fork_and_resume_begin_sessions_in_the_same_log(program: Program, start:
     prompt.ask("fourth", "Four.")
     assert prompt.leave() == 0
     third, fourth = (str(request["messages"]) for request in program.players[0].requests[2:])
-    assert ("first" in third, "second" in third) == (True, False)
+    assert ("first" in third, "second" in third, "kiwi" in third) == (True, False, False)
     assert ("first" in fourth, "second" in fourth, "third" in fourth) == (True, True, False)
     started = [r for r in program.records() if r["kind"] == "session_started"]
     origins = [r.get("origin") for r in started]

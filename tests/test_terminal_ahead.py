@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import pty
-import select
-import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
+from screen_scene import CTRL_BACKSLASH, CTRL_C, CTRL_Z, DOWN, ENTER, ESC, UP, PlayedTerminal, paste
 
 from harness.cli.terminal.ahead import TypedAhead, shown
 from harness.cli.terminal.typing_ahead import MOST_CHARACTERS, MOST_LINES, Keyed, Typing
@@ -70,11 +69,32 @@ def test_an_esc_alone_stops_and_one_of_a_sequence_does_not() -> None:
     assert (typing.in_escape, typing.lone_escape()) == (False, [])
 
 
+@pytest.mark.parametrize(
+    ("before", "told", "after"),
+    [
+        pytest.param(b"\x1b", [Keyed.STOP], b"[A", id="an Esc"),
+        pytest.param(b"\x1b[", [], b"[A", id="half a sequence"),
+        pytest.param(b"\x1b[200~", [], b"[A", id="a paste"),
+        pytest.param(b"\x1b[200~\x1b[20", [], b"[A", id="a paste, and half a sequence"),
+        pytest.param(b"\x1b[200~\x1b", [], b"[A", id="a paste, and an Esc"),
+        pytest.param(b"\xe6\x97", [], b"[A", id="half a character"),
+    ],
+)
+def test_no_key_goes_on_after_the_end(before: bytes, told: list[Keyed], after: bytes) -> None:
+    """What came before the end is over; what comes after it is all there is of it."""
+    typing = Typing()
+    typing.feed(before)
+    assert typing.end_keys() == told
+    assert (typing.in_paste, typing.in_key, typing.end_keys()) == (False, False, [])
+    typing.feed(after + b"\r")
+    assert typing.take() == "[A"
+
+
 def test_there_is_an_end_to_what_is_kept() -> None:
     typing = Typing()
-    assert typing.feed(b"x\r" * MOST_LINES) == [Keyed.LINE] * MOST_LINES
+    assert typing.feed(b"x\r" * MOST_LINES) == []
     assert typing.feed(b"y\r") == [Keyed.DROPPED]
-    assert (typing.draft, typing.standing.waiting) == ("y", MOST_LINES)
+    assert (typing.draft, typing.standing.waiting) == ("", MOST_LINES)  # a draft that stayed would join the next line
     typing = Typing()
     assert typing.feed(b"x" * (MOST_CHARACTERS + 5)) == [Keyed.DROPPED]
     assert len(typing.draft) == MOST_CHARACTERS
@@ -99,140 +119,190 @@ def test_what_is_shown() -> None:
 
 
 PROGRAM = """
-import sys, time, os, termios, signal
+import sys, time, os, termios, signal, threading
 from harness.cli.terminal.ahead import TypedAhead
 def out(text):
     try: os.write(1, f"<{text}>\\n".encode())
     except OSError: pass  # hung up
-ahead = TypedAhead(0, tell=lambda text: out(f"tell {text}"), stop=lambda: out("stop"))
+told = [""]
+def tell(text):
+    told[0] = text
+    out(f"tell {text}")
+def until(there):
+    while not there(): time.sleep(0.01)
+def taken():
+    while (line := ahead.take()) is None: time.sleep(0.01)
+    return line
+ahead = TypedAhead(0, tell=tell, stop=lambda: out("stop"), paste_seconds=0.4)
 """
 
-
-class Played:
-    """A program on a pseudo-terminal that is its controlling one."""
-
-    def __init__(self, code: str) -> None:
-        self.master, self.slave = pty.openpty()
-        launch = (
-            "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
-        )
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", launch, sys.executable, "-c", PROGRAM + code],
-            stdin=self.slave, stdout=self.slave, stderr=self.slave, start_new_session=True,
-        )  # fmt: skip
-        self.seen = ""
-
-    def wait_for(self, text: str, seconds: float = 15.0) -> None:
-        until = time.monotonic() + seconds
-        while text not in self.seen:
-            assert time.monotonic() < until, f"no {text!r} in {self.seen!r}"
-            if select.select([self.master], [], [], 0.1)[0]:
-                self.seen += os.read(self.master, 65_536).decode()
-        self.seen = self.seen.partition(text)[2]
-
-    def press(self, keys: str) -> None:
-        os.write(self.master, keys.encode())
-
-    def mode(self) -> list[object]:
-        return list(termios.tcgetattr(self.slave))
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        self.close_terminal()
-
-    def close_terminal(self) -> None:
-        for descriptor in (self.master, self.slave) if self.master >= 0 else ():
-            os.close(descriptor)
-        self.master = -1
+Play = Callable[[str], PlayedTerminal]
 
 
 @pytest.fixture
-def play() -> Iterator[type[Played]]:
+def play() -> Iterator[Play]:
     """Start programs, and end them."""
-    made: list[Played] = []
-
-    class Kept(Played):
-        def __init__(self, code: str) -> None:
-            super().__init__(code)
-            made.append(self)
-
-    yield Kept
-    for played in made:
-        played.close()
+    with ExitStack() as stack:
+        yield lambda code: stack.enter_context(PlayedTerminal([sys.executable, "-c", PROGRAM + code], columns=200))
 
 
-def is_raw(mode: list[object]) -> bool:
-    flags = mode[3]
-    assert isinstance(flags, int)
-    return not flags & (termios.ECHO | termios.ICANON)
+def is_raw(played: PlayedTerminal) -> bool:
+    return not played.mode()[3] & (termios.ECHO | termios.ICANON)
+
+
+def takes_pastes(played: PlayedTerminal) -> bool:
+    return played.raw.rfind(b"\x1b[?2004h") > played.raw.rfind(b"\x1b[?2004l")
+
+
+def begun(played: PlayedTerminal) -> list[object]:
+    """Wait for the program, and return how the terminal was before it took it."""
+    before = played.mode()
+    played.wait_for("<begun>")
+    assert is_raw(played)
+    return before
 
 
 @pytest.mark.terminal
-def test_keys_are_read_and_the_terminal_is_put_back(play: type[Played]) -> None:
+def test_keys_are_read_and_the_terminal_is_put_back(play: Play) -> None:
     played = play("""
 with ahead:
     out("begun")
-    while (line := ahead.take()) is None: time.sleep(0.01)
-    out(f"took {line}")
-    while len(ahead.draft) < 3: time.sleep(0.01)
+    out(f"took {taken()}")
+    until(lambda: told[0] == "> x\u65e5y")
 out(f"draft {ahead.take_draft()}")
 sys.stdin.readline()
 """)
-    before = played.mode()
-    played.wait_for("<begun>")
-    assert is_raw(played.mode())
-    flags = played.mode()[3]
-    assert isinstance(flags, int)
-    assert flags & termios.ISIG
-    played.press("hello")
+    before = begun(played)
+    assert played.mode()[3] & termios.ISIG
+    played.send("hello")
     played.wait_for("<tell > hello>")
-    played.press("\r")
+    played.send(ENTER)
     played.wait_for("<tell queued: hello>")
     played.wait_for("<took hello>")
-    played.press("x\u65e5y")
-    played.wait_for("<tell > x\u65e5y>")
+    played.send("x\u65e5y")
     played.wait_for("<draft x\u65e5y>")
     assert played.mode() == before
-    assert "hello" not in played.seen
+    assert b"<draft" in played.raw.partition(b"> hello")[2]
+    assert not takes_pastes(played)
 
 
 @pytest.mark.terminal
-def test_what_is_pasted_is_one_line(play: type[Played]) -> None:
+def test_what_is_pasted_is_one_line(play: Play) -> None:
     played = play("""
 with ahead:
-    while (line := ahead.take()) is None: time.sleep(0.01)
-    out(f"took {line!r}")
+    out("begun")
+    out(f"took {taken()!r}")
 out("ended")
 time.sleep(60)
 """)
-    played.wait_for("\x1b[?2004h")
-    played.press("\x1b[200~one\rtwo\r\x1b[201~")
-    time.sleep(0.2)
-    played.press("\r")
+    begun(played)
+    assert takes_pastes(played)
+    played.send(paste("one\rtwo\r"))
+    played.wait_for("<tell > one\ntwo")
+    played.send(ENTER)
     played.wait_for("<took 'one\\ntwo\\n'>")
-    played.wait_for("\x1b[?2004l")
     played.wait_for("<ended>")
+    assert not takes_pastes(played)
 
 
 @pytest.mark.terminal
-def test_esc_alone_stops_the_turn_and_an_arrow_does_not(play: type[Played]) -> None:
+def test_a_paste_that_the_end_of_a_turn_cuts_is_still_read_as_one(play: Play) -> None:
+    """Else its line ends would be Enter to whoever reads next, and a line of it that begins with `!` a command."""
+    played = play("""
+with ahead:
+    out("begun")
+    until(lambda: "one" in told[0])
+    out("ending")
+out(f"draft {ahead.take_draft()!r}")
+line = sys.stdin.readline()
+out(f"next {line!r}")
+""")
+    begun(played)
+    played.send(f"{ESC}[200~one\r")
+    played.wait_for("<ending>")
+    time.sleep(0.1)
+    played.send(f"!two\r{ESC}[20")
+    time.sleep(0.1)
+    played.send("1~")
+    played.wait_for("<draft 'one\\n!two\\n'>")
+    played.send("three\n")
+    played.wait_for("<next 'three\\n'>")
+
+
+@pytest.mark.terminal
+def test_a_paste_without_an_end_is_over_after_a_while(play: Play) -> None:
+    """In the turn and after it: Enter and Esc are keys again."""
+    played = play("""
+for turn in (1, 2):
+    with ahead:
+        out(f"turn {turn}")
+        until(lambda: "half" in told[0])
+        if turn == 1: out(f"took {taken()!r}")
+    out(f"draft {ahead.take_draft()!r}")
+with ahead:
+    out("turn 3")
+    out(f"took {taken()!r}")
+    time.sleep(60)
+""")
+    played.wait_for("<turn 1>")
+    played.send(f"{ESC}[200~half")
+    played.wait_for("<tell > half>")
+    time.sleep(0.6)
+    played.send(f" line{ENTER}")
+    played.wait_for("<took 'half line'>")
+    played.wait_for("<turn 2>")
+    played.send(f"{ESC}[200~half\r")
+    played.wait_for("<draft 'half\\n'>")
+    played.wait_for("<turn 3>")
+    played.send(f"whole{ENTER}")
+    played.wait_for("<took 'whole'>")
+    played.send(ESC)
+    played.wait_for("<stop>")
+
+
+@pytest.mark.terminal
+@pytest.mark.parametrize(("pauses", "stops"), [(False, 0), (True, 1)])
+def test_an_esc_at_the_end_of_a_turn_stops_no_other(play: Play, pauses: bool, stops: int) -> None:
+    """Before a question it is for the turn that asks."""
+    played = play(f"""
+import harness.cli.terminal.ahead as module
+module.ESCAPE_SECONDS = 5
+with ahead:
+    out("begun")
+    until(lambda: ahead._typing.in_escape)
+    module.ESCAPE_SECONDS = 0.05
+    if {pauses}:
+        with ahead.paused(): out("asking")
+with ahead:
+    out("next")
+    out(f"took {{taken()}}")
+""")
+    begun(played)
+    played.send(f"x{ESC}")
+    played.wait_for("<next>")
+    played.send(f"y{ENTER}")
+    played.wait_for("<took xy>")
+    assert played.text().count("<stop>") == stops
+
+
+@pytest.mark.terminal
+def test_esc_alone_stops_the_turn_and_an_arrow_does_not(play: Play) -> None:
     played = play("""
 with ahead:
     out("begun")
     time.sleep(60)
 """)
-    played.wait_for("<begun>")
-    played.press("\x1b[A\x1b[Bx")
+    begun(played)
+    played.send(f"{UP}{DOWN}x")
     played.wait_for("<tell > x>")
     time.sleep(0.2)
-    assert "stop" not in played.seen
-    played.press("\x1b")
-    played.wait_for("<stop>", 2.0)
+    assert "stop" not in played.text()
+    played.send(ESC)
+    played.wait_for("<stop>", seconds=2.0)
 
 
 @pytest.mark.terminal
-def test_ctrl_c_stays_a_signal_and_an_exception_puts_the_terminal_back(play: type[Played]) -> None:
+def test_ctrl_c_stays_a_signal_and_an_exception_puts_the_terminal_back(play: Play) -> None:
     played = play("""
 try:
     with ahead:
@@ -242,40 +312,129 @@ except KeyboardInterrupt:
     out("interrupted")
 time.sleep(60)
 """)
-    before = played.mode()
-    played.wait_for("<begun>")
-    played.press("dra\x03")
+    before = begun(played)
+    played.send(f"dra{CTRL_C}")
     played.wait_for("<interrupted>")
     assert played.mode() == before
 
 
 @pytest.mark.terminal
-def test_a_question_has_the_terminal_for_itself(play: type[Played]) -> None:
+def test_ctrl_backslash_does_not_end_the_program_with_the_terminal_as_it_is(play: Play) -> None:
+    played = play("""
+with ahead:
+    out("begun")
+    out(f"took {taken()}")
+""")
+    before = begun(played)
+    played.send(f"a{CTRL_BACKSLASH}b{ENTER}")
+    played.wait_for("<took ab>")
+    assert played.exit_code() == 0
+    assert played.mode() == before
+
+
+@pytest.mark.terminal
+def test_a_question_has_the_terminal_for_itself(play: Play) -> None:
     """While paused, nothing is read; what was typed before stays a draft, and is no answer."""
     played = play("""
 with ahead:
     out("begun")
-    while len(ahead.draft) < 2: time.sleep(0.01)
+    until(lambda: told[0] == "> yy")
     with ahead.paused():
         out("asking")
         answer = sys.stdin.readline().strip()
         out(f"answer {answer}")
     out("on")
-    while (line := ahead.take()) is None: time.sleep(0.01)
-    out(f"took {line}")
+    out(f"took {taken()}")
+time.sleep(60)
+""")
+    before = begun(played)
+    played.send("yy")
+    played.wait_for("<asking>")
+    assert played.mode() == before
+    played.send(f"no{ENTER}")
+    played.wait_for("<answer no>")
+    played.wait_for("<on>")
+    assert is_raw(played)
+    played.send(f"z{ENTER}")
+    played.wait_for("<took yyz>")
+
+
+@pytest.mark.terminal
+def test_between_two_turns_nothing_is_echoed_where_it_is_held(play: Play) -> None:
+    """What reads lines there finds single keys, and pastes marked; another program finds the terminal as it was."""
+    played = play("""
+with ahead.held():
+    for turn in (1, 2):
+        with ahead:
+            out("begun")
+            out(f"took {taken()}")
+        out("between")
+        time.sleep(0.3)
+    with ahead.paused():
+        out(f"lent {sys.stdin.readline()!r}")
+    out("again")
+    until(lambda: os.read(0, 10))
+out("left")
+time.sleep(60)
+""")
+    before = begun(played)
+    played.send(f"one{ENTER}")
+    played.wait_for("<between>")
+    assert is_raw(played)
+    assert takes_pastes(played)
+    played.send(f"gap{ENTER}")
+    played.wait_for("<took gap>")
+    played.wait_count("<between>", 2)
+    played.wait_until(lambda: played.mode() == before, "it was not lent")
+    assert not takes_pastes(played)
+    played.send(f"lent{ENTER}")
+    played.wait_for("<lent 'lent\\n'>")
+    played.wait_for("<again>")
+    assert is_raw(played)
+    played.send("x")
+    played.wait_for("<left>")
+    assert played.mode() == before
+    assert not takes_pastes(played)
+    assert [row for row in played.rows() if row in ("gap", "x")] == []
+
+
+@pytest.mark.terminal
+def test_no_key_is_lost_or_doubled_between_the_input_line_and_a_turn(play: Play) -> None:
+    """What is typed after Enter and before the turn is typed ahead, and what is typed after the turn is in the next line."""
+    played = play("""
+from prompt_toolkit.history import InMemoryHistory
+from harness.cli.look import Look
+from harness.cli.terminal.input_line import InputLine
+line = InputLine(
+    history=InMemoryHistory(), commands=[], files=lambda text: [], vi=False, look=Look(repaints=True),
+    toolbar=lambda: [], environment={"TERM": "xterm"},
+)
+with ahead.held():
+    for turn in (1, 2):
+        out(f"read {line.read()!r}")
+        time.sleep(0.3)
+        with ahead:
+            out("turn")
+            out(f"took {taken()!r}")
+        out("between")
+        time.sleep(0.3)
+out("left")
 time.sleep(60)
 """)
     before = played.mode()
-    played.wait_for("<begun>")
-    played.press("yy")
-    played.wait_for("<asking>")
+    played.wait_until(lambda: played.display()[played.cursor[0]] == ">", "no line")
+    for turn, line in enumerate(("one", "three"), 1):
+        if turn == 1:
+            played.send(f"{line}{ENTER}")
+        played.wait_for(f"<read '{line}'>")
+        played.send(f"gap {turn}{ENTER}")
+        played.wait_for(f"<took 'gap {turn}'>")
+        played.wait_count("<between>", turn)
+        played.send(f"three{ENTER}" if turn == 1 else "")
+    played.wait_for("<left>")
     assert played.mode() == before
-    played.press("no\r")
-    played.wait_for("<answer no>")
-    played.wait_for("<on>")
-    assert is_raw(played.mode())
-    played.press("z\r")
-    played.wait_for("<took yyz>")
+    assert not takes_pastes(played)
+    assert [row for row in played.rows() if row.startswith(("gap", "three"))] == []
 
 
 SHELL = """
@@ -284,82 +443,110 @@ signal.signal(signal.SIGTTOU, signal.SIG_IGN)
 pid = os.fork()
 if not pid:
     os.setpgid(0, 0)
-    os.tcsetpgrp(0, os.getpid())
+    if {foreground}: os.tcsetpgrp(0, os.getpid())
     signal.signal(signal.SIGTTOU, signal.SIG_DFL)
     os.execv(sys.executable, [sys.executable, "-c", {code!r}])
+before = termios.tcgetattr(0)
+def read():
+    return os.read(0, 100).decode().strip()
+def in_foreground():
+    os.tcsetpgrp(0, pid)
+if not {foreground}:
+    read()
+    in_foreground()
 while True:
     _, status = os.waitpid(pid, os.WUNTRACED)
     if not os.WIFSTOPPED(status):
         break
     os.tcsetpgrp(0, os.getpgrp())
     echoes = bool(termios.tcgetattr(0)[3] & termios.ECHO)
-    os.write(1, f"<stopped, echo {echoes}>\\n".encode())
-    os.read(0, 100)
-    os.tcsetpgrp(0, pid)
-    os.killpg(pid, signal.SIGCONT)
+    os.write(1, f"<stopped, echo {{echoes}}>\\n".encode())
+    if read() == "bg":
+        os.killpg(pid, signal.SIGCONT)
+        os.write(1, b"<runs>\\n")
+        read()
+        in_foreground()  # it runs already, and is told nothing
+    else:
+        in_foreground()
+        os.killpg(pid, signal.SIGCONT)
 """
-"""What a shell does for one job: Ctrl-Z stops it, a line of input continues it."""
+"""What a shell does for one job: Ctrl-Z stops it, lines of input continue it."""
+JOB = """
+with ahead:
+    out("begun")
+    out(f"took {taken()}")
+out("ended")
+"""
+
+
+def shell_with(code: str, *, foreground: bool = True) -> str:
+    return SHELL.format(code=PROGRAM + code, foreground=foreground)
 
 
 @pytest.mark.terminal
-def test_ctrl_z_gives_the_terminal_back_and_fg_takes_it_again(play: type[Played]) -> None:
-    code = (
-        PROGRAM
-        + """
-with ahead:
-    out("begun")
-    while (line := ahead.take()) is None: time.sleep(0.01)
-    out(f"took {line}")
-out("ended")
-"""
-    )
-    played = play(SHELL.replace("{code!r}", repr(code)))
-    before = played.mode()
-    played.wait_for("<begun>")
-    assert is_raw(played.mode())
-    for typed in ("a", "ab"):
-        played.press(typed[-1])
+def test_ctrl_z_gives_the_terminal_back_and_fg_takes_it_again(play: Play) -> None:
+    played = play(shell_with(JOB))
+    before = begun(played)
+    for number, (typed, words) in enumerate([("a", ["fg"]), ("ab", ["bg", "fg"]), ("abc", ["fg"])], 1):
+        played.send(typed[-1])
         played.wait_for(f"<tell > {typed}>")
-        played.press("\x1a")
-        played.wait_for("<stopped, echo True>")
+        played.send(CTRL_Z)
+        played.wait_count("<stopped, echo True>", number)
         assert played.mode() == before
-        played.press("fg\r")
+        for word in words:
+            played.send(f"{word}{ENTER}")
+            if word == "bg":
+                played.wait_for("<runs>")
         until = time.monotonic() + 5
-        while not is_raw(played.mode()) and time.monotonic() < until:
+        while not is_raw(played) and time.monotonic() < until:
             time.sleep(0.01)
-        assert is_raw(played.mode())
-    played.press("c\r")
-    played.wait_for("<took abc>")
+        assert is_raw(played)
+    played.send(f"d{ENTER}")
+    played.wait_for("<took abcd>")
     played.wait_for("<ended>")
     assert played.mode() == before
 
 
 @pytest.mark.terminal
-def test_a_hang_up_ends_the_reading(play: type[Played]) -> None:
-    played = play("""
-signal.signal(signal.SIGHUP, signal.SIG_IGN)
-import threading
-with ahead:
-    out("begun")
-    while threading.active_count() > 1: time.sleep(0.01)
-os._exit(7)
-""")
+def test_a_turn_that_begins_in_the_background_takes_the_terminal_when_it_may(play: Play) -> None:
+    played = play(shell_with(JOB, foreground=False))
+    before = played.mode()
     played.wait_for("<begun>")
-    played.close_terminal()
-    assert played.process.wait(10) == 7
+    assert played.mode() == before
+    played.send(f"fg{ENTER}")
+    until = time.monotonic() + 5
+    while not is_raw(played) and time.monotonic() < until:
+        time.sleep(0.01)
+    played.send(f"typed{ENTER}")
+    played.wait_for("<took typed>")
+    played.wait_for("<ended>")
+    assert played.mode() == before
 
 
 @pytest.mark.terminal
-def test_no_thread_and_no_work_while_nothing_runs(play: type[Played]) -> None:
+def test_a_hang_up_ends_the_reading(play: Play) -> None:
+    played = play("""
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+with ahead:
+    out("begun")
+    until(lambda: threading.active_count() == 1)
+os._exit(7)
+""")
+    begun(played)
+    played.hang_up()
+    assert played.exit_code(seconds=10) == 7
+
+
+@pytest.mark.terminal
+def test_no_thread_and_no_work_while_nothing_runs(play: Play) -> None:
     """After a turn nothing is left; while it waits for keys, it takes no time."""
     played = play("""
-import threading
 def used(): t = os.times(); return t.user + t.system
 with ahead:
-    before = used(); time.sleep(1.5); out(f"cpu {used() - before:.2f}")
+    before = used(); time.sleep(0.7); out(f"idle {used() - before < 0.03}")
 out(f"threads {threading.active_count()}")
 """)
-    played.wait_for("<cpu 0.00>")
+    played.wait_for("<idle True>")
     played.wait_for("<threads 1>")
 
 
@@ -370,7 +557,7 @@ def test_without_a_terminal_nothing_happens() -> None:
     ahead = TypedAhead(reading, tell=told.append, stop=lambda: told.append("stop"))
     with ahead, ahead.paused():
         time.sleep(0.05)
-    assert (ahead.take(), ahead.draft, [text for text in told if text]) == (None, "", [])
+    assert (ahead.take(), ahead.take_draft(), [text for text in told if text]) == (None, "", [])
     assert os.read(reading, 10) == b"y\r"
     os.close(reading)
     os.close(writing)

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import stat
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -102,7 +103,7 @@ def test_signals_stop(tmp_path: Path, number: int) -> None:
     """What comes from elsewhere is a no and a stop."""
     with put(tmp_path) as terminal:
         terminal.signal(number)
-        assert terminal.answer()[:2] == ("stop", "interrupted at the question")
+        assert terminal.answer()[:2] == ("stop", "")
 
 
 def test_a_hang_up_allows_nothing(tmp_path: Path) -> None:
@@ -180,22 +181,49 @@ WRONG = {
     "unchanged": ("true", "nothing was changed"),
     "emptied": (": > $1", "emptied"),
     "blanks": ("printf ' \\n\\n' > $1", "emptied"),
-    "fails": ("printf 'touch b' > $1; exit 3", "exit code 3"),
-    "crashes": ("printf 'touch b' > $1; kill -9 $$", "signal 9"),
     "removed": ("rm $1", "not edited"),
     "a pipe in its place": ("rm $1; mkfifo $1", "not edited"),
     "huge": ("head -c 9000000 /dev/zero | tr '\\0' a > $1", "not edited"),
     "NUL": ("printf 'a\\0b' > $1", "no text"),
     "not UTF-8": ("printf 'a\\377b' > $1", "no text"),
+}
+WRONG_AT_THE_TERMINAL = {
+    "fails": ("printf 'touch b' > $1; exit 3", "exit code 3"),
+    "crashes": ("printf 'touch b' > $1; kill -9 $$", "signal 9"),
     "leaves the terminal raw": ("stty raw echo; printf 'touch b' > $1; exit 1", "exit code 1"),
 }
+EDITS = """
+import json, os, sys
+sys.path.insert(0, os.environ["TESTS"])
+from question_scene import asked
+from harness.cli.terminal.editing import NotEdited, edited
+action = asked(sys.argv[1], "bash", {"command": "touch made"}).action
+came = [edited(action, {**os.environ, "VISUAL": "", "EDITOR": editor}) for editor in sys.argv[2:]]
+print(json.dumps(["not edited: " + one.why if isinstance(one, NotEdited) else "" for one in came]))
+"""
+
+
+def test_what_no_editor_should_do_changes_nothing(tmp_path: Path) -> None:
+    """Each is told, in a process without a terminal."""
+    editors = []
+    for number, (edit, _) in enumerate(WRONG.values()):
+        (tmp_path / str(number)).mkdir()
+        editors.append(script(tmp_path / str(number), edit))
+    environment = {**os.environ, "TESTS": os.path.dirname(os.path.abspath(__file__))}
+    done = subprocess.run(
+        [sys.executable, "-c", EDITS, str(tmp_path), *editors],
+        env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = dict(zip(WRONG, json.loads(done.stdout), strict=True))
+    assert {name: told[name] for name, (_, why) in WRONG.items() if why not in told[name]} == {}
 
 
 def test_an_editor_that_goes_wrong_leaves_the_question(tmp_path: Path) -> None:
     """It says why; the y that was typed in the editor does not count, a n afterwards does."""
 
     def play(edit: str, why: str) -> None:
-        folder = tmp_path / str(list(WRONG.values()).index((edit, why)))
+        folder = tmp_path / str(list(WRONG_AT_THE_TERMINAL.values()).index((edit, why)))
         folder.mkdir()
         with put(folder, editor=script(folder, edit)) as terminal:
             terminal.press("e")
@@ -204,7 +232,7 @@ def test_an_editor_that_goes_wrong_leaves_the_question(tmp_path: Path) -> None:
             terminal.press("n")
             assert terminal.answer()[0] == "no"
 
-    together(play, WRONG, at_once=4)
+    together(play, WRONG_AT_THE_TERMINAL)
 
 
 def test_an_editor_that_is_not_there(tmp_path: Path) -> None:

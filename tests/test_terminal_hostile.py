@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -31,6 +32,7 @@ from terminal_corpus import (
 )
 
 from harness.cli.commands import COMMANDS as PROMPT_COMMANDS
+from harness.cli.exits import Exit
 from harness.cli.flags import ACTIONS
 from harness.cli.main import COMMANDS
 from harness.messages import ToolCall
@@ -39,6 +41,7 @@ from harness.models.scripted import Failure, Reply, Script, call, replies, say
 pytestmark = pytest.mark.terminal
 
 NAMES = file_names()
+NEW_FILE = f"new{NAMES[3]}"
 WORKSPACE = line_of("w\x1b]0;owned\x07\x1b[2J\u202e\u0338\n+ allowed  FORGED\n\x9b31m")
 MODEL = line_of("model\x1b[2J\u202e\n+ allowed  FORGED")
 BLOCK = frame()
@@ -152,7 +155,9 @@ class Scene:
         url = self.program.serve(script or session())
         return [*words, "--base-url", url, "--model", MODEL, "--policy", str(self.policy)]
 
-    def play(self, words: Sequence[str], *, columns: int = 80, lines: int = 24, **more: str) -> PlayedTerminal:
+    def play(
+        self, words: Sequence[str], *, columns: int = 80, lines: int = 24, draws: bool = True, **more: str
+    ) -> PlayedTerminal:
         """Start a command on a terminal on which there is something already."""
         return PlayedTerminal(
             self.program.command(*words),
@@ -161,6 +166,7 @@ class Scene:
             cwd=self.here,
             environment={**self.program.environment, **more},
             before="\n".join(BLOCK) + "\n",
+            draws=draws,
         )
 
     @property
@@ -214,7 +220,7 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
     ("audit", "report"): [["audit", "report", "-o", NEW, LOG, "--title", ANY]],
     ("audit", "export"): [["audit", "export", "--to", "jsonl", "--content", LOG], ["audit", "export", "--to", "csv", LOG]],
     ("audit", "sign"): [["audit", "sign", "--key", KEY, LOG], ["audit", "sign", "--key", ANY[:200], LOG]],
-    ("audit", "prune"): [["audit", "prune", "--dry-run", "--keep", "0"], ["audit", "prune", "--dry-run", "--older-than", "0d"]],
+    ("audit", "prune"): [["audit", "prune", "--dry-run", "--keep", "0"], ["audit", "prune", "--dry-run", "--older-than", "0"]],
     ("audit", "recover"): [["audit", "recover", LOG], ["audit", "recover", ANY[:200]]],
     ("undo", ""): [["undo", "--dry-run"], ["undo", "--dry-run", "--to", "1"], ["undo", "--session", ANY]],
     ("doctor", ""): [["doctor"], ["doctor", "--model", MODEL, "SERVER"]],
@@ -248,6 +254,27 @@ PROMPT_ROWS: Mapping[str, Sequence[str]] = {
     "/plan": ["/plan", "/plan off"],
     "/quit": ["/{any}", "!cat bytes.bin; ls", "!!echo '{any}'", "!git push '{any}'"],
 }
+# What each form exits with, where that is not 0: a command that only complains shows none of the text that it is given.
+EXITS: Mapping[tuple[str, str], Sequence[int]] = {
+    ("run", ""): [Exit.REFUSED, Exit.REFUSED, Exit.REFUSED],
+    ("demo", ""): [0, 0, Exit.USAGE],
+    ("policy", "check"): [0, Exit.USAGE],
+    ("policy", "explain"): [10, 20, 20, 0, Exit.USAGE],  # by the decision
+    ("policy", "test"): [1, 1],  # the case fails
+    ("policy", "trust"): [0, Exit.USAGE],
+    ("audit", "show"): [0, 0, 0, 0, Exit.USAGE],
+    ("audit", "verify"): [0, 0, Exit.LOG],
+    ("audit", "diff"): [0, Exit.USAGE],
+    ("audit", "sign"): [0, Exit.USAGE],
+    ("audit", "recover"): [0, Exit.LOG],
+    ("undo", ""): [0, 0, Exit.USAGE],
+    ("doctor", ""): [0, Exit.MODEL],
+    ("config", "show"): [0, Exit.USAGE],
+    ("sessions", "resume"): [Exit.USAGE],
+    ("sessions", "fork"): [Exit.USAGE],
+    ("", ""): [Exit.USAGE, Exit.USAGE, Exit.USAGE],
+}
+JSON_FORMS = frozenset(("--json", "json", "jsonl", "schema"))
 TYPED = CORPUS["rich"] + "[y] once FORGED " + CORPUS["formats"] + "\u202e\u0441at"
 
 
@@ -261,14 +288,14 @@ def test_every_command_of_the_prompt_has_a_row() -> None:
 
 
 PLAYED = [
-    pytest.param(words, id=f"{' '.join(row).strip() or 'prompt'} {at}")
+    pytest.param(words, code, id=f"{' '.join(row).strip() or 'prompt'} {at}")
     for row, forms in ROWS.items()
-    for at, words in enumerate(forms)
+    for at, (words, code) in enumerate(zip(forms, EXITS.get(row, [0] * len(forms)), strict=True))
 ]
 
 
-@pytest.mark.parametrize("words", PLAYED)
-def test_no_command_does_what_hostile_text_says(scene: Scene, words: Sequence[str]) -> None:
+@pytest.mark.parametrize(("words", "code"), PLAYED)
+def test_no_command_does_what_hostile_text_says(scene: Scene, words: Sequence[str], code: int) -> None:
     served = "SERVER" in words or SERVED in words
     known = {
         LOG: scene.log,
@@ -281,22 +308,26 @@ def test_no_command_does_what_hostile_text_says(scene: Scene, words: Sequence[st
     if served:
         words += ["--base-url", scene.program.serve(asking())]
         words += ["--model", MODEL, "--policy", str(scene.policy)] if words[0] == "run" else []
-    asked = words[:1] not in ([command] for command in COMMANDS) and words[0][:2] != "--"
+    asked = words[:1] == ["x"]
     if asked:  # the prompt: a content that nobody was asked about yet
         (scene.here / ".harness" / "policy.toml").write_text(policy_text() + f"# {os.urandom(8).hex()}\n")
-    with scene.play(words) as terminal:
+    is_json = not JSON_FORMS.isdisjoint(words)
+    with scene.play(words, draws=not is_json) as terminal:
         if asked:
             terminal.wait_for("trust asks")
-            terminal.wait_for(" n no")
+            terminal.wait_until(lambda: re.search(r"\[n\]|\bn no\b", terminal.text()) is not None, "no keys")
             terminal.wait_quiet(0.6)
             terminal.send("n")
-        terminal.exit_code(seconds=30)
+        assert terminal.exit_code(seconds=30) == code
         assert terminal.raw
         assert list(problems_of_bytes(terminal.raw, PROMPT_SEQUENCES if asked else PLAIN_SEQUENCES)) == []
-        assert list(problems_of_screen(terminal, BLOCK)) == []
+        if not is_json:
+            assert list(problems_of_screen(terminal, BLOCK)) == []
+        elif words[0] != "run":  # there the trace stands beside it
+            assert re.fullmatch(rb"[\r\n -~]+", terminal.raw)  # of ASCII, nothing else is drawn by itself
         if words[0] != "run" or "text" not in words:  # there the answer stands as it is: it is what was asked for
             assert forged_lines(terminal.raw) == []
-        assert "internal error" not in terminal.text()
+        assert b"internal error" not in terminal.raw
 
 
 ASKS = 'version = 1\n[tools]\nbash = "confirm"\nwrite_file = "confirm"\n'
@@ -306,7 +337,7 @@ def asking() -> Script:
     """Return a model that asks for hostile calls, and then says hostile things."""
     return replies(
         Reply(text=TEXT, calls=(call("bash", command=f"cat bytes.bin; ls; echo '{ANY.replace(chr(39), '')}'"),)),
-        Reply(text=SHORT, calls=(call("write_file", path=f"new{NAMES[3]}", content=ANY),)),
+        Reply(text=SHORT, calls=(call("write_file", path=NEW_FILE, content=ANY),)),
         Reply(text=SHORT, calls=(call("edit_file", path="here.txt", old_string="old", new_string=ANY),)),
         Reply(text=SHORT, calls=(call("bash", command="cat bytes.bin; touch made.txt"),)),
         *(say(TEXT) for _ in range(9)),
@@ -321,6 +352,7 @@ def prompt(scene: Scene) -> Iterator[PlayedTerminal]:
     (config / "config.toml").write_text("[terminal]\ndead_seconds = 0.15\n")
     (config / "config.toml").chmod(0o600)
     (scene.here / "here.txt").write_text("old\n")
+    (scene.here / NEW_FILE).unlink(missing_ok=True)  # of `run`: what is there already is not written anew
     (scene.here / ".harness" / "policy.toml").write_text(ASKS)
     words = ["--base-url", scene.program.serve(asking()), "--model", MODEL, "--policy", str(scene.policy)]
     with scene.play(words, columns=100, lines=40) as terminal:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.terminal.history import LONGEST_ENTRY, MOST_BYTES, MOST_ENTRIES, KeptHistory, kept_history
+from harness.cli.terminal.history import LONGEST_ENTRY, MOST_BYTES, MOST_ENTRIES, KeptHistory
 from harness.redaction import Redactor
 
 SECRET = "s3cr3t-value-0815"
@@ -22,7 +22,7 @@ LIKE_A_KEY = "sk-proj-" + "a1B2c3D4e5F6g7H8i9J0" * 2
 
 
 def _history(path: Path) -> KeptHistory:
-    return kept_history(str(path), Redactor([SECRET]))
+    return KeptHistory(str(path), Redactor([SECRET]))
 
 
 def _loaded(history: KeptHistory) -> list[str]:
@@ -140,11 +140,11 @@ def _of_another(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        pytest.param(_fifo, "regular file", id="a pipe"),
-        pytest.param(_link, "symbolic links", id="a link"),
-        pytest.param(_writable, "others may write", id="others may write it"),
-        pytest.param(_folder, "regular file", id="a folder"),
-        pytest.param(_of_another, "somebody else", id="somebody else's"),
+        pytest.param(_fifo, "is not a file", id="a pipe"),
+        pytest.param(_link, "is a link", id="a link"),
+        pytest.param(_writable, "others than you may write", id="others may write it"),
+        pytest.param(_folder, "is not a file", id="a folder"),
+        pytest.param(_of_another, "belongs to user 12345", id="somebody else's"),
     ],
 )
 def test_a_file_that_is_not_ones_own_is_neither_read_nor_written(
@@ -194,10 +194,10 @@ def test_it_is_trimmed_to_the_newest(tmp_path: Path, count: int, text: str) -> N
 _WRITER = """
 import sys
 from harness.cli.terminal import history
-from harness.cli.terminal.history import kept_history
+from harness.cli.terminal.history import KeptHistory
 history.MOST_BYTES = int(sys.argv[3])
 history.LOCK_SECONDS = 30
-kept = kept_history(sys.argv[1], None)
+kept = KeptHistory(sys.argv[1], None)
 for number in range(150):
     kept.append_string(f"{sys.argv[2]} {number}")
 assert not kept.problem, kept.problem

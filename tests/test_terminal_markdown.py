@@ -6,12 +6,14 @@ import re
 import time
 
 import pytest
+import wcwidth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.cli.terminal.cells import cells, cut, ending, fitted, pieces, wrapped
 from harness.cli.terminal.inline import inline, painted
 from harness.cli.terminal.markdown import MOST_IN_A_BLOCK, MOST_IN_A_LINE, Markdown
+from harness.visible import visible
 
 WIDTHS = (40, 80, 200)
 SGR = re.compile(r"\x1b\[[0-9;]*m")
@@ -251,3 +253,29 @@ def test_lengths_in_cells() -> None:
     assert (ending("abcdef", 5), ending("abc", 3), ending("日本語", 5)) == ("...ef", "abc", "...語")
     assert wrapped("aa bb cc", 5, 4) == ["aa bb", "cc"]
     assert wrapped("    aaaaaaaa", 6) == ["    aa", "aaaaaa"]
+    assert wrapped("    日本語日本語", 7) == ["    日", "本語日", "本語"]
+    assert wrapped("  日本 語", 5) == ["  日", "本 語"]
+
+
+@given(st.text(st.sampled_from("a日 \u0301\x0e"), max_size=40), st.integers(2, 9), st.integers(2, 9))
+def test_what_is_wrapped_fits_and_is_all_there(text: str, room: int, later: int) -> None:
+    """And the blanks that it begins with stay before it: they hold it off column 1."""
+    first, *rest = wrapped(text, room, later)
+    assert cells(first) <= room
+    assert [row for row in rest if cells(row) > later] == []
+    assert "".join([first, *rest]).replace(" ", "") == text.replace(" ", "")
+    blanks = len(text) - len(text.lstrip(" "))
+    assert first.startswith(" " * min(blanks, room))
+
+
+def test_no_terminal_takes_a_character_for_wider_than_is_counted() -> None:
+    """Every character that is shown as it is, against tables newer than Python's: else a row of them ends at column 1 below."""
+    wider = [char for char in map(chr, range(0x20, 0x40000)) if cells(char) < wcwidth.wcwidth(char)]
+    assert [f"U+{ord(char):04X}" for char in wider if visible(f"a{char}") == f"a{char}"] == []
+    assert cells("\U0001f1e6") == 2
+
+
+def test_a_row_of_flags_is_no_longer_than_the_terminal_is_wide() -> None:
+    rows = lines_of("\U0001f1e9\U0001f1ea" * 30 + " + allowed", 40)
+    assert max(sum(map(wcwidth.wcwidth, row)) for row in rows) <= 40
+    assert all(row.startswith("  ") for row in rows)

@@ -13,17 +13,39 @@ from question_scene import Asked, asked, command
 from harness.actions import Unconfined
 from harness.approval import Answer, Approval
 from harness.cli.terminal.cells import cells
-from harness.cli.terminal.choices import NEXT, NO, SESSION, YES, Choice, key_line, permanent_line, sentences
+from harness.cli.terminal.choices import (
+    EDIT,
+    HALT,
+    NEXT,
+    NO,
+    PROJECT,
+    REASON,
+    SESSION,
+    VIEW,
+    WHY,
+    YES,
+    Choice,
+    key_line,
+    permanent_line,
+    sentences,
+)
 from harness.cli.terminal.editing import _new_texts, _sections, _split, is_editable
 from harness.cli.terminal.question import Question, facet_rows, question_rows
 from harness.cli.terminal.rows import WRAPPED, rows_of
 from harness.cli.trace import Tone
+from harness.destroying import destroys
 from harness.granting import GrantScope
 from harness.record import replace
 
 
 def question(about: Asked) -> Question:
-    return Question(action=about.action, verdict=about.verdict, confinement="kernel", variables=("PATH",))
+    return Question(
+        action=about.action,
+        verdict=about.verdict,
+        confinement="kernel",
+        variables=("PATH",),
+        destroys=destroys(about.action),
+    )
 
 
 def lines(about: Asked, width: int = 100) -> list[str]:
@@ -50,6 +72,7 @@ def root(tmp_path: Path) -> str:
         pytest.param("git push", "  why: others see it  [rule push (base.toml:9)]", id="why"),
         pytest.param("touch a", "  undo: no, what a command changes is not kept", id="undo"),
         pytest.param("rm -r x", "  ! this destroys: rm -r deletes folders", id="destroys"),
+        pytest.param("echo x > /dev/pts/3", "  ! it may write to a terminal, /dev/pts/3: ", id="terminal"),
         pytest.param("t\u043euch a", "  ! odd text: ", id="Cyrillic o in a program's name"),
         pytest.param("touch a\u00a0b", "  ! odd text: ", id="odd blank"),
         pytest.param("touch \u202eab", "  $ touch \\u202eab", id="bidi"),
@@ -141,6 +164,19 @@ def test_the_line_of_keys_fits(room: int) -> None:
     line = key_line([NEXT, YES, SESSION, NO], room, left=37)
     assert cells(line) <= max(room, 24)
     assert all(choice.key in line for choice in (NEXT, YES, SESSION, NO))
+
+
+@pytest.mark.parametrize(
+    ("room", "line"),
+    [
+        (98, "[y] once  [s] session  [p] project  [e] edit  [n] no  [r] because  [h] halt  [v] view  [?] why"),
+        (78, "[y]es [s]ession [p]roject [e]dit [n]o [r]eason [h]alt [v]iew [?]"),
+        (38, "y s p e n r h v ?"),
+    ],
+)
+def test_the_line_of_keys_keeps_its_brackets_where_they_fit(room: int, line: str) -> None:
+    """At 80 columns the words are short."""
+    assert key_line([YES, SESSION, PROJECT, EDIT, NO, REASON, HALT, VIEW, WHY], room) == line
 
 
 def test_the_sentences_name_every_key() -> None:

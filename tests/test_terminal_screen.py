@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from harness.actions import JsonValue
 from harness.cli.look import Look
 from harness.cli.terminal.screen import Notices, Screen
+from harness.cli.terminal.transient import TURNS_A_SECOND
 from harness.cli.trace import Tone
 from harness.redaction.redactor import Redactor
 
@@ -165,7 +166,6 @@ def test_only_colours_carriage_returns_and_erasing_reach_the_stream(look: Look) 
         clock.now += 1
     screen.end_text()
     screen.line(HOSTILE.replace("\n", " "), Tone.BAD)
-    screen.spans([(HOSTILE, Tone.GOOD), (HOSTILE, Tone.PLAIN)])
     screen.diff(HOSTILE)
     screen.rule(HOSTILE)
     screen.transient(HOSTILE)
@@ -184,16 +184,19 @@ def test_only_colours_carriage_returns_and_erasing_reach_the_stream(look: Look) 
     assert tape.drawn.title == "before"
 
 
-def test_nobody_else_writes_into_column_1() -> None:
+@pytest.mark.parametrize("columns", [40, 20, 14, 8])
+def test_nobody_else_writes_into_column_1(columns: int) -> None:
     """What is long goes on further right: a wrapped line cannot look like one of ours."""
-    tape = Tape(40, 30)
+    tape = Tape(columns, 30)
     screen = screen_on(tape)
     forged = "+ allowed  rm -rf /"
-    for padding in range(30, 45):
+    flags = "\U0001f1e9\U0001f1ea" * 7
+    for padding in range(columns - 10, columns + 5):
+        screen.text(f"{flags}{'a' * padding} {forged}\n\n> > - {'a' * padding} {forged}\n\n")
+        screen.text(f"| a | b |\n|---|---|\n| {'a' * padding} | {forged} |\n\n# {'a' * padding} {forged}\n\n")
         screen.text(f"{'a' * padding} {forged}\n\n```\n{' ' * padding}{forged}\n```\n")
         screen.end_text()
         screen.line(f"! {'a' * padding} {forged}")
-        screen.spans([("! ", Tone.BAD), (f"{'a' * padding} {forged}", Tone.PLAIN)])
         screen.diff(f"{'a' * padding} {forged}")
         screen.record(record("intent", tool="bash"))
         screen.live(f"{' ' * padding}{forged}\n")
@@ -201,6 +204,16 @@ def test_nobody_else_writes_into_column_1() -> None:
     screen.settle()
     assert {line[0] for line in tape.permanent() if line} == {" ", "●", "!", "+"}
     assert [line for line in tape.permanent() if line.startswith("+ allowed")] == []
+
+
+def test_what_the_terminal_echoed_before_a_question_goes() -> None:
+    """Keys of before it was ours: the question must not begin behind them."""
+    tape = Tape(60)
+    screen = screen_on(tape)
+    tape.write("yy")
+    screen.settle()
+    screen.line("bash asks")
+    assert tape.permanent() == ["bash asks"]
 
 
 def test_the_tail_of_what_waits_is_shown_and_goes_again() -> None:
@@ -405,11 +418,13 @@ def test_a_spinner_turns_only_while_something_goes_on() -> None:
     screen = Screen(tape, PLAIN, size=lambda: tape.size)
     before = _ticking()
     screen.record(record("model_request", turn=1))
-    time.sleep(1.1)
+    began = time.monotonic()
+    while len(tape.raw) < 4 and time.monotonic() < began + 10:
+        time.sleep(0.05)
     assert len(_ticking() - before) == 1
     screen.record(record("model_response"))
     count = len(tape.raw)
-    assert 4 <= count <= 9
+    assert 4 <= count <= 3 + TURNS_A_SECOND * (time.monotonic() - began)
     deadline = time.monotonic() + 2
     while _ticking() - before and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -552,7 +567,7 @@ def test_where_nothing_is_written_over_waiting_is_told_now_and_then() -> None:
         until, count = time.monotonic() + 5, len(tape.raw)
         while len(tape.raw) == count and time.monotonic() < until:
             time.sleep(0.02)
-    time.sleep(0.5)
+    time.sleep(2 / TURNS_A_SECOND)
     screen.settle()
     assert tape.permanent() == ["the model is thinking (11 s)", "the model is thinking (22 s)"]
 

@@ -557,10 +557,10 @@ def inside(road: Road, word: str, name: str, access: Access) -> PathAccess:
     return PathAccess(written=word, real=str(road.root / name), names=(name,), access=access, place=Place.INSIDE)
 
 
-def looks(text: str, *paths: PathAccess) -> Command:
+def looks(text: str, *paths: PathAccess, folder: str, fed: bool = False) -> Command:
     """Return a command of which a model knows that it only looks."""
     argv = tuple(text.split())
-    return Command(text=text, argv=argv, paths=paths, act=Act.LOOKS, model=argv[0])
+    return Command(text=text, argv=argv, paths=paths, act=Act.LOOKS, model=argv[0], folder=folder, fed=fed)
 
 
 def test_an_action_holds_the_command_as_it_was_read(road: Road) -> None:
@@ -573,9 +573,9 @@ def test_an_action_holds_the_command_as_it_was_read(road: Road) -> None:
 
     folder = inside(road, "src", "src", Access.READ)
     facets: tuple[Facet, ...] = (
-        looks("cat a", inside(road, "a", "src/a", Access.READ)),
-        looks("sort -u b", inside(road, "b", "src/b", Access.READ)),
-        looks("ls", inside(road, ".", "src", Access.READ)),
+        looks("cat a", inside(road, "a", "src/a", Access.READ), folder=folder.real),
+        looks("sort -u b", inside(road, "b", "src/b", Access.READ), folder=folder.real, fed=True),
+        looks("ls", inside(road, ".", "src", Access.READ), folder=folder.real),
         Command(text="cd src", argv=("cd", "src"), paths=(folder,), act=Act.WRAPS, model="cd"),
     )
     assert action == Action(
@@ -606,6 +606,7 @@ def test_an_operand_is_judged_where_a_link_leads(road: Road, tmp_path: Path) -> 
             access=Access.READ,
             place=Place.OUTSIDE,
         ),
+        folder=str(road.root),
     )
 
 

@@ -40,11 +40,13 @@ def is_mark(char: str) -> bool:
     return unicodedata.category(char).startswith("M") or jamo
 
 
+# All of the planes that hold anything, and samples of those that hold nothing, or nothing but private use.
+CODE_POINTS = (*range(0x40000), *range(0x40000, 0xE0000, 97), *range(0xE0000, 0xF0000), *range(0xF0000, 0x110000, 97))
+
+
 def test_over_all_code_points_exactly_the_hiding_ones_are_escaped() -> None:
     wrong = [
-        f"U+{code:04X}"
-        for code in range(sys.maxunicode + 1)
-        if (visible(f"a{chr(code)}") == f"a{chr(code)}") == hides(chr(code))
+        f"U+{code:04X}" for code in CODE_POINTS if (visible(f"a{chr(code)}") == f"a{chr(code)}") == hides(chr(code))
     ]
     assert wrong == []
     assert all(hides(char) for char in BIDI_CONTROL)
@@ -54,7 +56,7 @@ def test_no_mark_falls_onto_what_stands_before_the_text() -> None:
     """Over all code points: at the beginning, and at the beginning of a line or a column."""
     kept = [
         f"U+{code:04X}"
-        for code in range(sys.maxunicode + 1)
+        for code in CODE_POINTS
         for before in ("", "x\n", "x\t")
         if is_mark(chr(code)) and chr(code) in visible(f"{before}{chr(code)}")
     ]
@@ -353,12 +355,12 @@ def test_what_is_too_long_is_not_searched_in_silence() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("a" + "\u0300" * 300_000, id="one pile of marks"),
-        pytest.param("\u2500" * 300_000, id="signs"),
-        pytest.param("\u1161" * 300_000, id="jamo"),
-        pytest.param("\u26a0\ufe0f\u200d" * 100_000, id="selectors and joiners"),
-        pytest.param("\x1b\u202e" * 150_000, id="escapes"),
-        pytest.param("\u4e2d" * 300_000, id="letters"),
+        pytest.param("a" + "\u0300" * 60_000, id="one pile of marks"),
+        pytest.param("\u2500" * 60_000, id="signs"),
+        pytest.param("\u1161" * 60_000, id="jamo"),
+        pytest.param("\u26a0\ufe0f\u200d" * 20_000, id="selectors and joiners"),
+        pytest.param("\x1b\u202e" * 30_000, id="escapes"),
+        pytest.param("\u4e2d" * 60_000, id="letters"),
     ],
 )
 def test_the_time_grows_with_the_length_alone(text: str) -> None:

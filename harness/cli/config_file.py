@@ -12,6 +12,7 @@ from harness.cli.config_values import PRICE_CHECKS, PRICES, TABLE_CHECKS, TOP_CH
 from harness.errors import UsageError
 from harness.paths import is_within
 from harness.prices import Prices
+from harness.private_files import why_not_private
 from harness.record import Record
 from harness.toml_lines import key_lines, read_toml
 
@@ -117,12 +118,8 @@ def _read(path: str) -> bytes:
 
 def _owner_problem(status: os.stat_result, folder: os.stat_result) -> str:
     """Return why somebody else than the user could have written the file, or nothing. What root owns is as good."""
-    if not stat.S_ISREG(status.st_mode):
-        return "is not a file"
-    if status.st_uid not in (os.geteuid(), 0):
-        return f"belongs to user {status.st_uid}, not to you; who writes it chooses where your key is sent"
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return "others than you may write it: chmod go-w"
+    if problem := why_not_private(status, owners=(os.geteuid(), 0)):
+        return problem
     if status.st_nlink > 1:
         return "has further hard links, and may be written by another name"
     if _is_open_to_all(folder):

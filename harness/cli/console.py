@@ -7,6 +7,8 @@ import os
 import time
 from collections.abc import Mapping
 
+from harness.cli.look import look_of
+from harness.cli.terminal.toned_rows import diff_tone, toned
 from harness.cli.trace import Line, Tone, Tracer
 from harness.log_order import LogRecord
 from harness.visible import visible, visible_line
@@ -26,12 +28,10 @@ LIVE_CONTEXT = 8_192
 COUNTDOWN, COUNTDOWN_WIDTH = "again in {} s (Ctrl-C stops)", 40
 """Written over itself, with blanks for what was longer: also on a terminal that knows no escapes."""
 
-_COLOURS = {Tone.PLAIN: "", Tone.QUIET: "2", Tone.GOOD: "32", Tone.WARNING: "33", Tone.BAD: "1;31"}
-
 
 def wants_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:
     """Say whether to colour: on a terminal that can, unless NO_COLOR is set (https://no-color.org)."""
-    return stream.isatty() and not environment.get("NO_COLOR") and environment.get("TERM", "dumb") != "dumb"
+    return look_of(stream, environment).colour
 
 
 class Console:
@@ -69,15 +69,12 @@ class Console:
     def line(self, text: str, tone: Tone = Tone.PLAIN) -> None:
         """Write one or more whole lines."""
         self.end_text()
-        text = visible(text)
-        code = _COLOURS[tone] if self._colour else ""
-        self._write(f"\x1b[{code}m{text}\x1b[0m\n" if code else f"{text}\n")
+        self._write(f"{toned(visible(text), tone, colour=self._colour)}\n")
 
     def diff(self, text: str) -> None:
         """Write a diff or a command, added and removed lines coloured."""
         for line in text.splitlines():
-            tone = Tone.GOOD if line.startswith("+") else Tone.BAD if line.startswith("-") else Tone.PLAIN
-            self.line(f"  {line}", tone)
+            self.line(f"  {line}", diff_tone(line))
 
     def live(self, printed: str) -> None:
         """Show the last line that a running command printed, every two seconds, so that its silence means something."""

@@ -16,18 +16,18 @@ from harness.approval import Approval, Approver, ScriptedAnswers, deny_all
 from harness.cli.config import TerminalSettings, settings_from
 from harness.cli.exits import Exit, exit_code
 from harness.cli.identity import who_and_where
-from harness.cli.look import look_of
 from harness.cli.opened_log import opened_log
 from harness.cli.policies import shipped_policy_path
 from harness.cli.provider import secrets_of
 from harness.cli.redacting import redactor_for
+from harness.cli.repl_start import look_from
 from harness.cli.scenarios import SCENARIOS, Scenario
 from harness.cli.setup import close_log, tools_in
 from harness.cli.signals import Signals
 from harness.cli.state import State
 from harness.cli.streams import terminal_is_there
 from harness.cli.terminal.approver import show_question, terminal_approver
-from harness.cli.terminal.screen import Screen
+from harness.cli.terminal.screen import Notices, Screen
 from harness.cli.trace import Tone
 from harness.errors import UsageError
 from harness.interrupt import Interrupt
@@ -84,8 +84,9 @@ def _play(
     state = State.of(environment)
     redactor = redactor_for(state, environment, secrets_of(environment), unless=(folder, environment.get("HOME", "")))
     terminal = settings_from(arguments, environment, folder).terminal
-    look = look_of(sys.stdout, environment, ascii_only=terminal.ascii.value, screen_reader=terminal.screen_reader.value)
-    screen = Screen(sys.stdout, look, redactor=redactor)
+    screen = Screen(
+        sys.stdout, look_from(terminal, environment), redactor=redactor, notices=Notices(terminal.notify.value)
+    )
     interrupt = Interrupt()
     signals = Signals(interrupt)
     workspace = Workspace(folder, environment.get("HOME"), outputs=state.new_outputs())

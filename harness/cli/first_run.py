@@ -5,32 +5,34 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 
-from harness.visible import visible, visible_line
+from harness.visible import visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from harness.cli.look import Look
+    from harness.cli.terminal.screen import Screen
     from harness.errors import HarnessError
 
-DEAD_SECONDS = 0.2
-"""What was typed before the question is no answer to it; a wrong key costs no more than a demo."""
 _LEAVES = ("q", "esc", "end")
 
 
-def first_run(error: HarnessError, environment: Mapping[str, str], look: Look) -> int | None:
+def first_run(
+    error: HarnessError, environment: Mapping[str, str], screen: Screen, *, dead_seconds: float
+) -> int | None:
     """Tell the ways to a model and offer the demo, where `error` says that none was named and no key is set.
 
+    Keys count once none came for `dead_seconds`: what was typed before the question is no answer to it. Enter does nothing.
+
     Returns the exit code of the demo, or that of a usage error where the person leaves; None for any other error, which
-    stays what it is. Only for a terminal: `terminal_is_there` must have said so. Enter does nothing. Raises HarnessError as
-    the demo does.
+    stays what it is. Only for a terminal: `terminal_is_there` must have said so. Raises HarnessError as the demo does.
     """
     from harness.cli.provider import NO_PROVIDER
 
     if str(error) != NO_PROVIDER:
         return None
-    sys.stdout.write("".join(f"{visible(line)}\n" for line in _told(environment)))
-    sys.stdout.flush()
-    if _wants_demo(look):
+    for line in _told(environment):
+        screen.line(line)
+    if _wants_demo(screen.look, dead_seconds):
         return _demo(environment)
     from harness.cli.exits import Exit
 
@@ -63,7 +65,7 @@ def _told(environment: Mapping[str, str]) -> Iterator[str]:
     yield "d = play the demo now: a scripted model, no key, no network;  q = leave"
 
 
-def _wants_demo(look: Look) -> bool:
+def _wants_demo(look: Look, dead_seconds: float) -> bool:
     """Wait for a key that was pressed alone; whatever ends the input leaves."""
     from harness.cli.terminal.keys import Event, Key, Keyboard
 
@@ -74,7 +76,7 @@ def _wants_demo(look: Look) -> bool:
 
     try:
         with Keyboard(sys.stdin.fileno(), brackets=brackets) as keyboard:
-            if keyboard.rest(DEAD_SECONDS) is not None:
+            if keyboard.rest(dead_seconds) is not None:
                 return False
             while True:
                 came = keyboard.next()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import stat
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
 from harness.granting import Grant, GrantScope, Pattern, kept_id, pattern_fields, pattern_from, pattern_problem
+from harness.private_files import open_private
 from harness.record import Record
 from harness.rules import Origin
 
@@ -41,7 +41,7 @@ class KeptGrants:
         except FileNotFoundError:
             return Kept()
         except (OSError, ValueError) as error:
-            return Kept(problem=f"{self.path}: {error}; no grant of it counts")
+            return Kept(problem=f"{self.path}: {_said(error)}; no grant of it counts")
         grants: dict[str, Grant] = {}
         for number, line in enumerate(lines, start=1):
             try:
@@ -56,7 +56,7 @@ class KeptGrants:
         try:
             return Origin(file=self.path, line=self._append(fields))
         except (OSError, ValueError) as error:
-            return f"{self.path}: {error}"
+            return f"{self.path}: {_said(error)}"
 
     def revoke(self, identity: str) -> bool:
         """Note the end of a grant; say whether that is on disk."""
@@ -67,11 +67,7 @@ class KeptGrants:
         return True
 
     def _lines(self) -> list[str]:
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
-                raise ValueError("not a regular file that its owner alone may write")
+        with open(open_private(self.path, os.O_RDONLY), "rb") as file:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES or (data and not data.endswith(b"\n")):
             raise ValueError("too long, or its last line is torn")
@@ -96,8 +92,7 @@ class KeptGrants:
     def _append(self, fields: Mapping[str, JsonValue]) -> int:
         """Add one line; return its number. Raises OSError, and ValueError for a file that counts for nothing."""
         os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(self.path, flags, 0o600)
+        descriptor = open_private(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         with open(descriptor, "ab", buffering=0) as file:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             if problem := self.read().problem:
@@ -108,3 +103,8 @@ class KeptGrants:
                 raise OSError("the disk is full")
             os.fsync(descriptor)
         return number
+
+
+def _said(error: OSError | ValueError) -> str:
+    """Return what went wrong in words: of an OSError without number and path, which stand before it."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

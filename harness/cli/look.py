@@ -26,7 +26,7 @@ def look_of(
 ) -> Look:
     """Return how to draw on `stream`: colour unless NO_COLOR is set (https://no-color.org), escapes only on a terminal
     that says that it knows them."""
-    capable = stream.isatty() and environment.get("TERM", "dumb") != "dumb"
+    capable = stream.isatty() and environment.get("TERM", "") not in ("", "dumb")
     return Look(
         colour=capable and not environment.get("NO_COLOR"),
         ascii=ascii_only or not _has_lines(stream),

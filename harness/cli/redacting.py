@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from harness.cli.state import State
 from harness.durable import sync_path
+from harness.private_files import MAY_USE, open_private
 from harness.programs.variables import HARMLESS, PASSED, SET
 from harness.redaction.checks import is_long_chance
 from harness.redaction.forms import MIN_SECRET_CHARACTERS, is_ordinary
@@ -114,21 +114,15 @@ def installation_key(state: State, tell: Callable[[str], None] = _ignore) -> byt
 def _read(path: str) -> bytes | str | None:
     """Return the key at `path`, which may be too short; what is wrong with what stands there; or None where nothing does."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = open_private(path, os.O_RDONLY, closed=MAY_USE)
     except FileNotFoundError:
         return None
     except OSError as error:
-        return "it is a link" if os.path.islink(path) else str(error.strerror)
+        return str(error.strerror)
     try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            return "it is no file"
-        if status.st_uid != os.geteuid():
-            return "it is somebody else's"
-        if status.st_mode & 0o077:
-            return "others than its owner may use it; chmod 600 mends that"
-        if status.st_size > KEY_BYTES:
-            return f"it has {status.st_size} bytes instead of {KEY_BYTES}"
+        size = os.fstat(descriptor).st_size
+        if size > KEY_BYTES:
+            return f"it has {size} bytes instead of {KEY_BYTES}"
         return os.read(descriptor, KEY_BYTES)
     except OSError as error:
         return str(error.strerror)

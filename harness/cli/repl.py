@@ -6,23 +6,25 @@ import os
 import threading
 import time
 from argparse import Namespace
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.actions import Action, JsonValue
-from harness.cli.commands import Ask, Do, Run, Wrong, function_of, meaning_of
+from harness.cli.commands import Ask, Do, Effect, Run, Wrong, function_of, meaning_of
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.standing import status_of
 from harness.cli.exits import Exit
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.policies import describe
 from harness.cli.repl_start import carried_over, parts_of
-from harness.cli.repl_terminal import Terminal
+from harness.cli.repl_terminal import Terminal, Twice
 from harness.cli.resuming import Carried, told
 from harness.cli.setup import Parts, about_of, agent_of, close_log, pinned
 from harness.cli.streams import terminal_is_there
 from harness.cli.terminal.status import status_parts, status_text
 from harness.cli.trace import Line, Tone
 from harness.cli.turns import Turns
+from harness.cli.words import counted
 from harness.errors import GateError, HarnessError, LogError, UsageError
 from harness.exhaustive import assert_never
 from harness.granting import Offer
@@ -30,11 +32,6 @@ from harness.messages import RunResult, StopReason
 from harness.policy import Verdict
 from harness.tool import ToolRegistry
 from harness.visible import visible_line
-
-TWICE_SECONDS = 2.0
-"""Two Ctrl-C at an empty prompt within this time leave."""
-STOPPABLE = ("/log", "/diff", "/help", "/why", "/context", "/cost", "/tools")
-"""Commands that write nothing, so that Ctrl-C may stop them anywhere."""
 
 
 def repl_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -76,7 +73,11 @@ class Repl:
         parts.log.observers.append(self._conversation.record)
         history = os.path.join(state.state, "history")
         self._lines = self._terminal.input_line(history, root, parts.redactor, self._toolbar)
-        self._last_interrupt = 0.0
+        self._interrupts = Twice()
+        self._left: deque[str] = deque()
+        """Lines that were typed ahead and do not run by themselves: each is put into the line, for the person to send or
+        not. INVARIANT: one at a time; joined, `!` and commands would take what follows them for their own."""
+        self._history_told = False
         self._last: RunResult | None = None
         self._went_well = True
         """Whether what was typed ahead may run: the line before it was neither stopped nor refused."""
@@ -147,20 +148,28 @@ class Repl:
         conversation = self._conversation
         if self._first is not None:
             line, self._first = self._first.strip(), None
-            self._screen.line(f"> {line}")
+            self._echo(line)
             return line
         if conversation.prompt:
             line, conversation.prompt = conversation.prompt, ""
-            self._screen.line(f"> {line}")
+            self._echo(line)
             return line
-        if self._went_well and (queued := self._ahead.take()) is not None:
-            self._screen.line(f"> {queued}  (queued)")
+        if self._went_well and not self._left and (queued := self._ahead.take()) is not None:
+            self._echo(f"{queued}  (queued)")
             self._terminal.remember(queued)
             return queued.strip()
-        return self._typed("\n".join(self._left_over()))
+        self._left.extend(self._left_over())
+        default = self._left.popleft() if self._left else ""
+        if self._left:
+            self._screen.line(f"{counted(len(self._left), 'further line')} that you typed ahead after this", Tone.QUIET)
+        return self._typed(default)
+
+    def _echo(self, line: str) -> None:
+        """Show a line that is not typed now as the prompt shows one: further lines of it cannot be taken for the harness's."""
+        self._screen.line("> " + line.replace("\n", "\n. "))
 
     def _left_over(self) -> Iterator[str]:
-        """Yield what was typed ahead and does not run by itself: it is put into the line for the person to send, or not."""
+        """Yield what was typed ahead and is still there, a line that was not finished last."""
         while (line := self._ahead.take()) is not None:
             yield line
         if draft := self._ahead.take_draft():
@@ -175,16 +184,25 @@ class Repl:
             try:
                 with interrupt:
                     mark = "plan> " if self._conversation.plans else "> "
-                    return self._lines.read(default=default, pre_run=self._warm_up, prompt=mark).strip()
+                    line = self._lines.read(default=default, pre_run=self._warm_up, prompt=mark).strip()
             except EOFError:
                 return None
             except KeyboardInterrupt:
-                default, now = "", time.monotonic()
-                if now - self._last_interrupt < TWICE_SECONDS:
+                if self._interrupts.again(time.monotonic()):
                     return None
-                self._last_interrupt = now
+                default = ""
                 self._screen.line("Ctrl-C again leaves", Tone.QUIET)
+            else:
+                self._tell_history()
+                return line
         return None
+
+    def _tell_history(self) -> None:
+        """Say once why lines are not kept: the history is read behind the first prompt."""
+        problem = self._terminal.history_problem
+        if problem and not self._history_told:
+            self._history_told = True
+            self._conversation.say_line(f"what you type is not kept beyond this program: {problem}", Tone.WARNING)
 
     def _warm_up(self) -> None:
         """Import openai while the person types: it takes longer than everything else together."""
@@ -203,10 +221,10 @@ class Repl:
                 self._went_well = self._done(line)
                 self._screen.settle()
         except LogError as error:
-            self._screen.line(visible_line(str(error), 2_000), Tone.BAD)
+            self._conversation.say_line(str(error), Tone.BAD)
             self._code = Exit.LOG
         except GateError as error:
-            self._screen.line(visible_line(str(error), 2_000), Tone.BAD)
+            self._conversation.say_line(str(error), Tone.BAD)
             self._code = Exit.INTERNAL
 
     def _done(self, line: str) -> bool:
@@ -221,7 +239,7 @@ class Repl:
 
                 return run_as_person(self._conversation, meaning.text, told=meaning.told)
             case Wrong():
-                self._screen.line(visible_line(meaning.problem, 1_000), Tone.WARNING)
+                self._conversation.say_line(meaning.problem, Tone.WARNING, most=1_000)
                 return False
             case _:
                 assert_never(meaning)
@@ -230,7 +248,7 @@ class Repl:
         """Do a command; what goes wrong in it is one line. Raises LogError and GateError."""
         name = meaning.command.name
         try:
-            if name in STOPPABLE:
+            if meaning.command.effect is Effect.SHOWS:
                 with self._parts.interrupt:
                     function_of(meaning.command)(self._conversation, meaning.rest)
             else:
@@ -240,12 +258,12 @@ class Repl:
         except KeyboardInterrupt:
             self._screen.line("stopped", Tone.WARNING)
         except HarnessError as error:
-            self._screen.line(visible_line(str(error), 2_000), Tone.WARNING)
+            self._conversation.say_line(str(error), Tone.WARNING)
         except Exception as error:  # a bug in a command must not take the conversation with it
             if self._parts.environment.get("HARNESS_DEBUG"):
                 raise
             problem = visible_line(f"{type(error).__name__}: {error}", 1_000)
-            self._screen.line(f"internal error in {name}: {problem} (HARNESS_DEBUG=1 shows where)", Tone.BAD)
+            self._conversation.say_line(f"internal error in {name}: {problem} (HARNESS_DEBUG=1 shows where)", Tone.BAD)
         else:
             return True
         return False
@@ -254,7 +272,7 @@ class Repl:
         conversation = self._conversation
         session = conversation.session
         conversation.turns.begin(session)
-        result = self._last = self._agent.run(conversation.with_attached(line), session)
+        result = self._last = self._agent.run(conversation.message(line), session)
         self._screen.end_text()
         conversation.count(result)
         self._tell(result)
@@ -269,13 +287,12 @@ class Repl:
         return result.stop is StopReason.COMPLETED
 
     def _tell(self, result: RunResult) -> None:
-        screen = self._screen
+        from harness.cli.commands.cost import told
+
+        screen, conversation = self._screen, self._conversation
         if result.stop is not StopReason.COMPLETED:
-            screen.line(visible_line(f"{result.stop.value.replace('_', ' ')}: {result.detail}", 2_000), Tone.WARNING)
-        usage = result.usage
-        tokens = f"{usage.input_tokens} tokens in, {usage.output_tokens} out"
-        requests = "1 request" if result.turns == 1 else f"{result.turns} requests"
-        cost = self._conversation.cost_of(usage)
-        screen.line(f"({requests}, {tokens}{f', {cost:.4f} dollars' if cost is not None else ''})", Tone.QUIET)
+            conversation.say_line(f"{result.stop.value.replace('_', ' ')}: {result.detail}", Tone.WARNING)
+        taken = told(result.usage, conversation.cost_of(result.usage), unknown="")
+        screen.line(f"({counted(result.turns, 'request')}, {taken})", Tone.QUIET)
         if not screen.look.repaints:
             screen.line(status_text(status_of(self._conversation), screen.width), Tone.QUIET)

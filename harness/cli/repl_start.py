@@ -6,10 +6,12 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 
+from harness.cli.config import TerminalSettings, settings_from
 from harness.cli.look import Look, look_of
 from harness.cli.resuming import FORKED, RESUMED, Carried, carried_from, named, newest, refuse_its_log
 from harness.cli.setup import Parts
 from harness.cli.state import State, here
+from harness.cli.terminal.screen import Notices, Screen
 from harness.cli.trusting import trusted_or_not
 from harness.errors import UsageError
 from harness.tool import IN_PROCESS
@@ -34,38 +36,49 @@ def carried_over(arguments: Namespace, environment: Mapping[str, str]) -> Carrie
     return carried
 
 
+def look_from(terminal: TerminalSettings, environment: Mapping[str, str]) -> Look:
+    """Return how to draw on the terminal of this process, as its user configured it."""
+    return look_of(sys.stdout, environment, ascii_only=terminal.ascii.value, screen_reader=terminal.screen_reader.value)
+
+
 def parts_of(arguments: Namespace, environment: Mapping[str, str]) -> Parts | int:
     """Return the parts of the session, or the exit code where there is no model and the person was told the ways to one.
 
-    Before that they are asked, once for each content, whether they trust the policy that came with the folder. Raises
-    HarnessError.
+    Before that they are asked, once for each content, whether they trust the policy that came with the folder: drawn, and
+    with keys, as the configuration says. Raises HarnessError.
     """
-    look = look_of(sys.stdout, environment, ascii_only=arguments.ascii, screen_reader=arguments.screen_reader)
+    folder = here(arguments.cwd)
+    terminal = settings_from(arguments, environment, folder).terminal
+    look = look_from(terminal, environment)
+    screen = Screen(sys.stdout, look, notices=Notices(terminal.notify.value))
     told = trusted_or_not(
-        State.of(environment), here(arguments.cwd), lambda action, verdict: _asked(look, environment, action, verdict)
+        State.of(environment),
+        folder,
+        lambda action, verdict: _asked(screen, terminal, environment, action, verdict),
     )
     if told:
-        sys.stdout.write(f"{told}\n")
-        sys.stdout.flush()
+        screen.line(told)
     try:
         return Parts(arguments, environment, fallback="default")
     except UsageError as error:
         from harness.cli.first_run import first_run
 
-        code = first_run(error, environment, look)
+        code = first_run(error, environment, screen, dead_seconds=terminal.dead_seconds.value)
         if code is None:
             raise
         return code
 
 
-def _asked(look: Look, environment: Mapping[str, str], action: Action, verdict: Verdict) -> Approval:
-    """Ask before there is a session: with the settings' standard values."""
+def _asked(
+    screen: Screen, terminal: TerminalSettings, environment: Mapping[str, str], action: Action, verdict: Verdict
+) -> Approval:
+    """Ask before there is a session."""
     from harness.cli.terminal.approver import terminal_approver
-    from harness.cli.terminal.screen import Screen
     from harness.interrupt import Interrupt
 
-    screen = Screen(sys.stdout, look)
-    ask = terminal_approver(screen, Interrupt(), _in_process, environment=environment)
+    ask = terminal_approver(
+        screen, Interrupt(), _in_process, environment=environment, dead_seconds=terminal.dead_seconds.value
+    )
     return ask(action, verdict)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from harness.actions import Action, Effects
 from harness.cli.commands import COMMANDS
 from harness.cli.config import TerminalSettings
-from harness.cli.look import look_of
+from harness.cli.repl_start import look_from
 from harness.cli.terminal.ahead import TypedAhead
 from harness.cli.terminal.approver import TerminalApprover, terminal_approver
 from harness.cli.terminal.screen import Notices, Screen
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from harness.cli.terminal.history import KeptHistory
     from harness.cli.terminal.input_line import InputLine
     from harness.redaction.redactor import Redactor
+
+TWICE_SECONDS = 2.0
+"""Two Ctrl-C at an empty prompt within this time leave."""
 
 
 class Terminal:
@@ -41,9 +44,7 @@ class Terminal:
         offer: Callable[[Action, Verdict], Offer | str],
     ) -> None:
         """Take how it is to be, what stops a question, what masks secrets, what confines calls, and what can be granted."""
-        look = look_of(
-            sys.stdout, environment, ascii_only=settings.ascii.value, screen_reader=settings.screen_reader.value
-        )
+        look = look_from(settings, environment)
         self._settings = settings
         self._environment = environment
         self._history: KeptHistory | None = None
@@ -68,10 +69,10 @@ class Terminal:
     ) -> InputLine:
         """Return the line at which the person types; `history` is the path of earlier ones, `root` where files are named."""
         from harness.cli.terminal.file_index import FileIndex
-        from harness.cli.terminal.history import kept_history
+        from harness.cli.terminal.history import KeptHistory
         from harness.cli.terminal.input_line import InputLine
 
-        self._history = kept_history(history, redactor)
+        self._history = KeptHistory(history, redactor)
         return InputLine(
             history=self._history,
             commands=[(command.name, command.summary) for command in COMMANDS],
@@ -83,10 +84,27 @@ class Terminal:
             tell=self.screen.line,
         )
 
+    @property
+    def history_problem(self) -> str:
+        """Why lines are not kept beyond this program; empty where they are, or where it is not known yet."""
+        return self._history.problem if self._history is not None else ""
+
     def remember(self, line: str) -> None:
         """Keep a line that was typed ahead with the others that the person typed, unless it holds a secret."""
         if self._history is not None:
             self._history.append_string(line)
+
+
+class Twice:
+    """Whether a second Ctrl-C follows another soon enough to mean that the person leaves."""
+
+    def __init__(self) -> None:
+        self._last = -TWICE_SECONDS
+
+    def again(self, now: float) -> bool:
+        """Note one at `now` (seconds of a clock that never goes back); return whether the last is TWICE_SECONDS near."""
+        last, self._last = self._last, now
+        return now - last < TWICE_SECONDS
 
 
 def _stop_turn() -> None:

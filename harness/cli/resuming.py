@@ -15,7 +15,9 @@ from harness.cli.logged_sessions import (
     verified_session,
 )
 from harness.cli.state import State
+from harness.cli.told import own_words
 from harness.cli.trace import Line, Tone
+from harness.cli.words import counted
 from harness.compaction import split_summary
 from harness.errors import UsageError
 from harness.log_lines import is_in_use
@@ -123,8 +125,7 @@ def until_turn(records: Sequence[LogRecord], turn: int) -> Sequence[LogRecord]:
     """
     starts = [index for index, one in enumerate(records) if one["kind"] == "user_message"]
     if turn > len(starts):
-        turns = "1 turn" if len(starts) == 1 else f"{len(starts)} turns"
-        raise UsageError(f"there is no turn {turn}: the session has only {turns}")
+        raise UsageError(f"there is no turn {turn}: the session has only {counted(len(starts), 'turn')}")
     begin = starts[turn - 1] + 1 if turn else 0
     rest = takewhile(lambda one: not (_ends_turn(one) and (turn or one["kind"] == "user_message")), records[begin:])
     return (*records[:begin], *rest)
@@ -142,7 +143,8 @@ def told(carried: Carried, about: Mapping[str, JsonValue]) -> tuple[Line, ...]:
     begun = f"{carried.how} session {carried.found.session} of {carried.found.time[:19]}Z"
     lines = [Line(tone=Tone.QUIET, text=f"{begun}: {len(held.messages)} messages, {len(said)} of them yours")]
     if said and said[-1]:
-        lines.append(Line(tone=Tone.QUIET, text=f"you said last: {' '.join(said[-1].split())[:200]}"))
+        last = " ".join(own_words(said[-1]).split())
+        lines.append(Line(tone=Tone.QUIET, text=f"you said last: {last[:200]}"))
     lines += [
         Line(
             tone=Tone.WARNING,

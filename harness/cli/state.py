@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from harness.errors import LogError, PolicyError, UsageError
+from harness.private_files import open_private
 from harness.record import Record
 from harness.visible import visible_line
 
@@ -174,11 +175,11 @@ class State(Record):
 
     def is_trusted(self, sha256: str) -> bool:
         """Say whether the user trusted a project policy with exactly this content."""
-        return any(line.split()[:1] == [sha256] for line in _lines(self.trust))
+        return any(line.split()[:1] == [sha256] for line in _private_lines(self.trust))
 
     def is_declined(self, sha256: str) -> bool:
         """Say whether the user was asked about a project policy with exactly this content, and did not say yes."""
-        return any(line.split()[:2] == [_DECLINED, sha256] for line in _lines(self.trust))
+        return any(line.split()[:2] == [_DECLINED, sha256] for line in _private_lines(self.trust))
 
     def trust_policy(self, sha256: str, path: str) -> None:
         """Note that the user trusts this content; it counts above that they declined. Raises PolicyError if it cannot be
@@ -194,7 +195,7 @@ class State(Record):
         line = visible_line(" ".join(words), 5_000)
         try:
             _make_private(self.state)
-            descriptor = os.open(self.trust, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = open_private(self.trust, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             with open(descriptor, "w", encoding="utf-8") as file:
                 file.write(f"{line}\n")
         except OSError as error:
@@ -221,9 +222,10 @@ def _make_private(folder: str) -> None:
         os.chmod(folder, mode & 0o755)
 
 
-def _lines(path: str) -> Iterator[str]:
+def _private_lines(path: str) -> Iterator[str]:
+    """Yield the lines of a file that its user alone may write; none where it is missing. Raises UsageError."""
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        with open(open_private(path, os.O_RDONLY), encoding="utf-8", errors="surrogateescape") as file:
             yield from file
     except FileNotFoundError:
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from harness.cli.state import PROJECT_POLICY, State
+from harness.cli.words import counted
 from harness.rules import Layer
 from harness.visible import visible_line
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 TRUST_TOOL = "trust"
 """What asks, in the question whether a project's policy is trusted; no tool of the model."""
+CHANGED = "was changed since you saw it: its new content is not trusted"
 
 
 def trusted_or_not(state: State, workspace: str, ask: Approver) -> str:
@@ -38,27 +40,31 @@ def trusted_or_not(state: State, workspace: str, ask: Approver) -> str:
         return ""
     from harness.cli.loosening import loosening
 
-    lines = loosening(policy)
-    if not lines:
+    if not loosening(policy):
         return ""
-    if _is_wanted(ask, path, policy, lines):
-        state.trust_policy(policy.sha256, path)
+    if ask_trust(state, path, policy, ask):
+        if not is_as_shown(path, policy):
+            return f"{visible_line(path, 1_000)} {CHANGED}"
         return f"trusted: {visible_line(path, 1_000)}; any change of its content ends the trust"
-    state.decline_policy(policy.sha256, path)
+    state.decline_policy(policy.sha256, os.path.realpath(path))
     return (
         "this folder's own policy is not trusted: only what tightens counts. It is not asked again; `harness policy trust` "
         "trusts it"
     )
 
 
-def _is_wanted(ask: Approver, path: str, policy: Policy, lines: tuple[str, ...]) -> bool:
-    """Ask as about a call, and take nothing but a yes for one."""
-    from harness.cli.commands.consent import is_wanted
+def ask_trust(state: State, path: str, policy: Policy, ask: Approver) -> bool:
+    """Ask, as about a call, whether `policy`, read from `path`, is trusted; keep a yes, and say whether it was one.
 
-    shown = visible_line(path, 2_000)
-    things = "one thing" if len(lines) == 1 else f"{len(lines)} things"
-    head = f"{shown}  sha256 {policy.sha256}", f"would loosen {things} here:"
-    return is_wanted(
+    Nothing but a yes is taken for one. Raises PolicyError where it cannot be kept.
+    """
+    from harness.cli.consent import is_wanted
+    from harness.cli.loosening import loosening
+
+    shown, lines = visible_line(path, 2_000), loosening(policy)
+    things = counted(len(lines), "thing") if lines else "nothing"
+    head = f"{shown}  sha256 {policy.sha256}", f"would loosen {things} here{':' if lines else ''}"
+    wanted = is_wanted(
         ask,
         tool=TRUST_TOOL,
         summary=f"trust this folder's own policy, {shown}",
@@ -66,3 +72,17 @@ def _is_wanted(ask: Approver, path: str, policy: Policy, lines: tuple[str, ...])
         why="the policy came with the folder; what it loosens counts only if you trust exactly this content",
         by="once for this content; `harness policy trust` and a changed file come back to it",
     )
+    if wanted:
+        state.trust_policy(policy.sha256, os.path.realpath(path))
+    return wanted
+
+
+def is_as_shown(path: str, policy: Policy) -> bool:
+    """Say whether the file at `path` still holds what the person was shown."""
+    from harness.errors import PolicyError
+    from harness.policy_file import load_policy
+
+    try:
+        return load_policy(path, layer=Layer.PROJECT).sha256 == policy.sha256
+    except PolicyError:
+        return False

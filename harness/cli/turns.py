@@ -10,10 +10,11 @@ from harness.action_log import read_log
 from harness.agent import Agent
 from harness.approval import Approver
 from harness.before_images import BeforeImages
-from harness.cli.commands.consent import is_wanted
+from harness.cli.consent import is_wanted
 from harness.cli.console import Console
 from harness.cli.logged_sessions import undone_calls
 from harness.cli.setup import Parts
+from harness.cli.told import own_words
 from harness.cli.trace import Tone
 from harness.cli.undo import EFFECTS, Ended, put_back, undo_line, unless_forged
 from harness.compaction import split_summary, without_turn
@@ -72,7 +73,8 @@ def take_back(turns: Turns, agent: Agent, session: Session, parts: Parts, approv
         return
     agent.change_history(session, "undone", start, stop, without_turn(session.messages[start + 1]))
     calls = turns.pop()
-    console.line(f"forgotten: {next(iter(words.splitlines()), '')[:200]}", Tone.QUIET)
+    first = next(iter(parts.redactor.redact(own_words(words)).splitlines()), "")
+    console.line(f"forgotten: {first[:200]}", Tone.QUIET)
     if calls is None:
         console.line(
             f"it is of an earlier session: `harness undo --session {turns.origin}` puts files back", Tone.WARNING

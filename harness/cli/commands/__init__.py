@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
-from harness.exhaustive import assert_never
 from harness.record import Record
 
 if TYPE_CHECKING:
@@ -28,6 +28,14 @@ class Group(Enum):
     PROGRAM = "the program"
 
 
+class Effect(Enum):
+    """What a command may do."""
+
+    SHOWS = "shows"
+    """Nothing but showing: it writes no record and no file, so that Ctrl-C may stop it anywhere."""
+    CHANGES = "changes"
+
+
 class Command(Record):
     """One command of the prompt."""
 
@@ -36,33 +44,51 @@ class Command(Record):
     arguments: str
     summary: str
     group: Group
+    place: str
+    """The module of this package and the function in it that do it: `past:undo`."""
+    effect: Effect
     most: int | None = 1
     """How many words may follow; None: as many as there are."""
 
 
-def _command(name: str, arguments: str, summary: str, group: Group, most: int | None = 1) -> Command:
-    return Command(name=name, arguments=arguments, summary=summary, group=group, most=most if arguments else 0)
+def _command(
+    name: str,
+    arguments: str,
+    summary: str,
+    group: Group,
+    place: str,
+    *,
+    most: int | None = 1,
+    effect: Effect = Effect.CHANGES,
+) -> Command:
+    most = most if arguments else 0
+    return Command(name=name, arguments=arguments, summary=summary, group=group, place=place, most=most, effect=effect)
 
 
+SHOWS = Effect.SHOWS
 COMMANDS = (
-    _command("/undo", "", "forget the last turn; asks whether its files are put back", Group.TALK),
-    _command("/compact", "", "let the model summarize the conversation, to make room", Group.TALK),
-    _command("/clear", "", "forget the conversation (the log keeps it)", Group.TALK),
-    _command("/plan", "[off]", "only read, until a plan is approved; again to leave", Group.TALK),
-    _command("/resume", "[ID]", "go on with another session; without ID, list them", Group.TALK),
-    _command("/fork", "[TURN]", "a new session with what this one held after a turn", Group.TALK),
-    _command("/export", "[FILE]", "write the conversation to a new Markdown file", Group.TALK, None),
-    _command("/diff", "[--stat]", "what this session changed in files", Group.WORK),
-    _command("/log", "[LINES]", "the action log: where, how long, its last lines", Group.WORK),
-    _command("/why", "", "the last decision: by which rule, what would allow it", Group.WORK),
-    _command("/cost", "", "tokens and cost, turn by turn", Group.WORK),
-    _command("/context", "", "how long the conversation is, and what fills it", Group.WORK),
-    _command("/policy", "[show|explain WHAT|reload|trust]", "the policy in force", Group.RULES, None),
-    _command("/grants", "[revoke ID|all]", "what you granted beyond the policy", Group.RULES, 2),
-    _command("/tools", "", "the tools that the model has", Group.RULES),
-    _command("/model", "[NAME]", "the model; or another one of the same provider", Group.PROGRAM),
-    _command("/help", "", "this text", Group.PROGRAM),
-    _command("/quit", "", "leave (also /exit, Ctrl-D, or Ctrl-C twice)", Group.PROGRAM),
+    _command("/undo", "", "forget the last turn; asks whether its files are put back", Group.TALK, "past:undo"),
+    _command("/compact", "", "let the model summarize the conversation, to make room", Group.TALK, "past:compact"),
+    _command("/clear", "", "forget the conversation (the log keeps it)", Group.TALK, "past:clear"),
+    _command("/plan", "[off]", "only read, until a plan is approved; again to leave", Group.TALK, "plan:plan"),
+    _command("/resume", "[ID]", "go on with another session; without ID, list them", Group.TALK, "sessions:resume"),
+    _command("/fork", "[TURN]", "a new session with what this one held after a turn", Group.TALK, "sessions:fork"),
+    _command(
+        "/export", "[FILE]", "write the conversation to a new Markdown file", Group.TALK, "export:export", most=None
+    ),
+    _command("/diff", "[--stat]", "what this session changed in files", Group.WORK, "diff:diff", effect=SHOWS),
+    _command("/log", "[LINES]", "the action log: where, how long, its last lines", Group.WORK, "log:log", effect=SHOWS),
+    _command("/why", "", "the last decision: by which rule, what would allow it", Group.WORK, "why:why", effect=SHOWS),
+    _command("/cost", "", "tokens and cost, turn by turn", Group.WORK, "cost:cost", effect=SHOWS),
+    _command("/context", "", "how long the conversation is, what fills it", Group.WORK, "cost:context", effect=SHOWS),
+    _command(
+        "/policy", "[show|explain WHAT|reload|trust]", "the policy in force", Group.RULES, "policy:policy", most=None
+    ),
+    _command("/grants", "[revoke ID|all]", "what you granted beyond the policy", Group.RULES, "grants:grants", most=2),
+    _command("/tools", "", "the tools that the model has", Group.RULES, "policy:tools", effect=SHOWS),
+    _command("/model", "[NAME]", "the model; or another one of the same provider", Group.PROGRAM, "model:model"),
+    _command("/help", "", "this text", Group.PROGRAM, "help:show_help", effect=SHOWS),
+    _command("/quit", "", "leave (also /exit, Ctrl-D, or Ctrl-C twice)", Group.PROGRAM, "quit:leave"),
 )
 ALIASES = {"/exit": "/quit"}
 
@@ -102,7 +128,7 @@ def meaning_of(line: str) -> Meaning:
     """Return what a line (not empty, no blanks around it) means. Pure.
 
     `/` and a known word is a command. An unknown word is an error with the nearest name, unless it holds a further `/`, as
-    a path does: then it is text for the model.
+    a path does: then it is text for the model. Nothing but `/` is a slip of the finger.
     """
     if line.startswith("!"):
         told = not line.startswith("!!")
@@ -110,13 +136,14 @@ def meaning_of(line: str) -> Meaning:
         return Run(text=text, told=told) if text else Wrong(problem="! and a command runs it as you, !! tells nobody")
     if not line.startswith("/"):
         return Ask(text=line)
+    if not line.strip("/"):
+        return Wrong(problem="there is no command of that name; /help shows all")
     word = line.split(maxsplit=1)[0]
-
     rest = line[len(word) :].strip()
     name = ALIASES.get(word.lower(), word.lower())
     found = next((command for command in COMMANDS if command.name == name), None)
     if found is None:
-        if "/" in word[1:] or word == "/":
+        if "/" in word[1:]:
             return Ask(text=line)
         from harness.policy_file import nearest
 
@@ -132,85 +159,7 @@ def usage_of(command: Command) -> str:
 
 
 def function_of(command: Command) -> Function:
-    """Import what does a command, and nothing else. Raises KeyError for a name that is in no table."""
-    match command.group:
-        case Group.TALK:
-            return _talk(command.name)
-        case Group.WORK:
-            return _work(command.name)
-        case Group.RULES:
-            return _rules(command.name)
-        case Group.PROGRAM:
-            return _program(command.name)
-        case _:
-            assert_never(command.group)
-
-
-def _talk(name: str) -> Function:
-    match name:
-        case "/plan":
-            from harness.cli.commands.plan import plan
-
-            return plan
-        case "/resume" | "/fork":
-            from harness.cli.commands.sessions import fork, resume
-
-            return {"/resume": resume, "/fork": fork}[name]
-        case "/export":
-            from harness.cli.commands.export import export
-
-            return export
-        case _:
-            from harness.cli.commands.past import clear, compact, undo
-
-            return {"/undo": undo, "/compact": compact, "/clear": clear}[name]
-
-
-def _work(name: str) -> Function:
-    match name:
-        case "/diff":
-            from harness.cli.commands.diff import diff
-
-            return diff
-        case "/log":
-            from harness.cli.commands.log import log
-
-            return log
-        case "/why":
-            from harness.cli.commands.why import why
-
-            return why
-        case _:
-            from harness.cli.commands.cost import context, cost
-
-            return {"/cost": cost, "/context": context}[name]
-
-
-def _rules(name: str) -> Function:
-    match name:
-        case "/grants":
-            from harness.cli.commands.grants import grants
-
-            return grants
-        case _:
-            from harness.cli.commands.policy import policy, tools
-
-            return {"/policy": policy, "/tools": tools}[name]
-
-
-def _program(name: str) -> Function:
-    match name:
-        case "/model":
-            from harness.cli.commands.model import model
-
-            return model
-        case "/help":
-            from harness.cli.commands.help import show_help
-
-            return show_help
-        case _:
-            return {"/quit": _quit}[name]
-
-
-def _quit(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
-    conversation.leaving = True
+    """Import what does a command, and nothing else."""
+    module, _, name = command.place.partition(":")
+    function: Function = getattr(import_module(f"{__name__}.{module}"), name)
+    return function

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from harness.actions import JsonValue
 from harness.agent import Agent
@@ -10,8 +10,10 @@ from harness.approval import Approver
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.setup import Parts
 from harness.cli.terminal.screen import Screen
+from harness.cli.told import Told
 from harness.cli.trace import Tone
 from harness.cli.turns import Turns
+from harness.cli.words import counted
 from harness.log_order import LogRecord
 from harness.messages import RunResult, Usage
 from harness.policy import Policy
@@ -19,9 +21,6 @@ from harness.prices import Prices
 from harness.record import Record
 from harness.session import Session
 from harness.visible import visible_line
-
-MAX_ATTACHED = 16_000
-"""Characters of what is told to the model with the person's next message; of more, the newest is left out, and said."""
 
 
 class Spent(Record):
@@ -70,7 +69,7 @@ class Conversation:
         """The last one that was recorded."""
         self.answer: LogRecord | None = None
         """The person's answer to it, if it was asked about."""
-        self._attached: list[str] = []
+        self.told = Told()
 
     @property
     def plans(self) -> bool:
@@ -122,11 +121,25 @@ class Conversation:
                 pass
 
     def begin(self, session: Session, origin: str) -> None:
-        """Go on with `session`, which continues the one named `origin`."""
+        """Go on with `session`, which continues the one named `origin`; what was to be told is not told there."""
         self.session = session
         self.turns.begin_session(origin)
         self.spent.clear()
         self.decision = self.answer = None
+        self.forget_told()
+
+    def forget_told(self) -> None:
+        """Forget what the model was to be told with the next message, and say so."""
+        if count := self.told.forget():
+            self.say(f"the model is not told of {counted(count, 'command')} that you ran before", Tone.QUIET)
+
+    def message(self, line: str) -> str:
+        """Return what the person says with what the model is to be told before it."""
+        return self.told.message(line, self.session.messages, plans=self.plans)
+
+    def masked(self, text: str) -> str:
+        """Return text with the secrets that are known taken out, as the log has it."""
+        return self.parts.redactor.redact(text)
 
     def count(self, result: RunResult) -> None:
         """Keep what a turn took."""
@@ -138,20 +151,3 @@ class Conversation:
                 cost=self.cost_of(result.usage),
             )
         )
-
-    def attach(self, text: str) -> bool:
-        """Keep `text` for the person's next message; return whether it was kept: there is only so much room."""
-        if sum(map(len, self._attached)) + len(text) > MAX_ATTACHED:
-            return False
-        self._attached.append(text)
-        return True
-
-    @property
-    def attached(self) -> Sequence[str]:
-        """What the model is told with the person's next message."""
-        return tuple(self._attached)
-
-    def with_attached(self, line: str) -> str:
-        """Return the person's message with what is to be told, which is forgotten."""
-        attached, self._attached = self._attached, []
-        return "\n\n".join((*attached, line))

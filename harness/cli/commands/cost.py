@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from harness.cli.commands.conversation import Conversation, Spent
+from harness.cli.commands.conversation import Conversation
 from harness.cli.trace import Tone
+from harness.cli.words import counted
 from harness.compaction import characters
 from harness.messages import Message, Role, Usage
 from harness.visible import visible_line
 
-MAX_TURNS = 50
+MOST_TURNS = 50
 """Turns that are listed; of more, the newest."""
-BIGGEST = 5
+MOST_RESULTS = 5
+"""Results that are named, the longest."""
 CHARACTERS_A_TOKEN = 4
 """A rough guess for English and code; other texts have two to three."""
 
@@ -18,10 +20,12 @@ CHARACTERS_A_TOKEN = 4
 def cost(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
     """Say what each turn and the session took."""
     spent, usage = conversation.spent, conversation.session.usage
-    if len(spent) > MAX_TURNS:
-        conversation.say(f"  ... {len(spent) - MAX_TURNS} earlier turns", Tone.QUIET)
-    for number, one in list(enumerate(spent, 1))[-MAX_TURNS:]:
-        conversation.say_line(f"  turn {number}: {_told(one.usage, one.cost)}  {_requests(one)}  {one.model}")
+    if len(spent) > MOST_TURNS:
+        conversation.say(f"  ... {len(spent) - MOST_TURNS} earlier turns", Tone.QUIET)
+    for number, one in list(enumerate(spent, 1))[-MOST_TURNS:]:
+        conversation.say_line(
+            f"  turn {number}: {told(one.usage, one.cost)}  {counted(one.requests, 'request')}  {one.model}"
+        )
     total: Usage = sum((one.usage for one in spent), Usage())
     if total != usage:
         others = Usage(
@@ -30,8 +34,8 @@ def cost(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the s
             cached_tokens=usage.cached_tokens - total.cached_tokens,
             unreported=usage.unreported - total.unreported,
         )
-        conversation.say_line(f"  other requests, such as summaries: {_told(others, conversation.cost_of(others))}")
-    conversation.say_line(f"session: {_told(usage, conversation.cost)}")
+        conversation.say_line(f"  other requests, such as summaries: {told(others, conversation.cost_of(others))}")
+    conversation.say_line(f"session: {told(usage, conversation.cost)}")
     if conversation.prices is None:
         name = conversation.agent.model.name
         conversation.say_line(
@@ -39,15 +43,12 @@ def cost(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the s
         )
 
 
-def _requests(one: Spent) -> str:
-    return "1 request" if one.requests == 1 else f"{one.requests} requests"
-
-
-def _told(usage: Usage, dollars: float | None) -> str:
+def told(usage: Usage, dollars: float | None, *, unknown: str = ", cost unknown") -> str:
+    """Return in words what was taken; `unknown` stands where nobody said what it costs."""
     cached = f" ({usage.cached_tokens:,} of them cached)" if usage.cached_tokens else ""
-    unknown = f", {usage.unreported} replies not counted by the provider" if usage.unreported else ""
-    price = "cost unknown" if dollars is None else f"{dollars:.4f} dollars"
-    return f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out{unknown}, {price}"
+    missing = f", {usage.unreported} replies not counted by the provider" if usage.unreported else ""
+    price = unknown if dollars is None else f", {dollars:.4f} dollars"
+    return f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out{missing}{price}"
 
 
 def context(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
@@ -75,7 +76,7 @@ def context(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - th
         conversation.say_line(
             f"  {about}{100 * used / most:.0f} percent of {most:,} tokens; from 80 on it is summarized"
         )
-    biggest = sorted(_results(messages), key=lambda row: row[0], reverse=True)[:BIGGEST]
+    biggest = sorted(_results(messages), key=lambda row: row[0], reverse=True)[:MOST_RESULTS]
     if biggest:
         conversation.say("biggest results:", Tone.QUIET)
     for size, what in biggest:

@@ -14,7 +14,7 @@ from harness.tools.diffs import Diff, compare
 from harness.undo import Undoable, Unrestorable, plan
 from harness.visible import visible_line
 
-MAX_LINES = 500
+MOST_LINES = 500
 """Of one file's difference at the prompt; of more, the rest is counted."""
 _KINDS = ("decision", "intent", "outcome")
 
@@ -39,6 +39,11 @@ def diff(conversation: Conversation, rest: str) -> None:
         _show(conversation, file, images, stat=rest == "--stat")
     if not files:
         conversation.say("this session changed no file by write_file or edit_file", Tone.QUIET)
+    if origin := conversation.turns.origin:
+        conversation.say_line(
+            f"not shown: what session {origin} changed, from which this one goes on; `harness audit files --session {origin}`",
+            Tone.QUIET,
+        )
     for step in reversed(steps):
         if isinstance(step, Unrestorable):
             _tell_unknown(conversation, step)
@@ -92,7 +97,7 @@ def _show(conversation: Conversation, file: Changed, images: BeforeImages, *, st
     found: Diff = compare(before, now or b"")
     conversation.say_line(f"{name}  {calls}: {state}, +{found.added} -{found.removed} lines")
     if not stat:
-        conversation.screen.diff(found.text(MAX_LINES))
+        conversation.screen.diff(conversation.masked(found.text(MOST_LINES)))
 
 
 def _content(conversation: Conversation, path: str) -> bytes | None:

@@ -6,17 +6,21 @@ from collections.abc import Iterator, Sequence
 
 from harness.cli.commands import COMMANDS, Group, usage_of
 from harness.cli.commands.conversation import Conversation
+from harness.cli.terminal.cells import cells, wrapped
 from harness.cli.trace import Tone
 
 KEYS = (
     ("Enter", "send"),
     ("Alt-Enter", "a new line; also Ctrl-J, or a \\ at the end"),
+    ("Up, Down", "what you typed before"),
     ("Ctrl-R", "search what you typed before"),
     ("Ctrl-X Ctrl-E", "write in your editor"),
     ("Ctrl-C, Esc", "stop the turn; Ctrl-C twice at the prompt leaves"),
     ("Ctrl-D", "leave"),
+    ("Ctrl-L", "clear the screen"),
+    ("Ctrl-Z", "suspend the program; fg goes on"),
     ("@name Tab", "complete a file name; the model reads files itself"),
-    ("!command", "run it as yourself; the model hears of it with your next message"),
+    ("!command", "run it as yourself, without a terminal; the model hears of it with your next message"),
     ("!!command", "the same, and the model hears nothing"),
 )
 QUESTION_KEYS = (
@@ -25,8 +29,11 @@ QUESTION_KEYS = (
     ("r", "no, because ...: your words reach the model"),
     ("s, p", "yes, and for this session, or always in this project"),
     ("e", "edit the call; it is judged again"),
+    ("space", "the next page of what does not fit; the last must be seen for a yes"),
     ("v, ?", "view all of it; why it is asked"),
-    ("h", "halt: no, and the run ends"),
+    ("h", "halt: no, and the run ends; the prompt stays"),
+    ("Ctrl-C", "no, and the turn ends"),
+    ("Ctrl-Z", "suspend the program; fg shows the question again"),
     ("Enter", "nothing"),
 )
 
@@ -47,24 +54,17 @@ def show_help(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - 
 
 
 def table(rows: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
-    """Yield lines of at most `width` (of at least 24) columns: two columns, or the second below the first."""
-    first = max(len(name) for name, _ in rows) + 4
+    """Yield lines of at most `width` (of at least 24) cells: two columns, or the second below the first.
+
+    The rows hold visible text without line ends.
+    """
+    first = max(cells(name) for name, _ in rows) + 4
     if first > width * 2 // 5:
         for name, text in rows:
-            yield from _wrapped(name, width, "  ")
-            yield from _wrapped(text, width, "      ")
+            yield from (f"  {line}" for line in wrapped(name, width - 2))
+            yield from (f"      {line}" for line in wrapped(text, width - 6))
         return
     for name, text in rows:
-        lines = list(_wrapped(text, width, " " * first))
-        yield f"  {name}".ljust(first) + lines[0].lstrip()
-        yield from lines[1:]
-
-
-def _wrapped(text: str, width: int, indent: str) -> Iterator[str]:
-    line = indent
-    for word in text.split():
-        if line != indent and len(line) + 1 + len(word) > width:
-            yield line
-            line = indent
-        line += word if line == indent else f" {word}"
-    yield line
+        head, *rest = wrapped(text, width - first)
+        yield f"  {name}{' ' * (first - 2 - cells(name))}{head}".rstrip()
+        yield from (" " * first + line for line in rest)

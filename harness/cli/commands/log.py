@@ -10,6 +10,7 @@ from harness.cli.trace import Line, Tone, Tracer
 from harness.errors import UsageError
 
 LINES, MOST_LINES = 10, 10_000
+"""Lines that are shown where nobody says how many, and the most that can be asked for."""
 
 
 def log(conversation: Conversation, rest: str) -> None:

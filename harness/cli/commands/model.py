@@ -12,7 +12,8 @@ from harness.prices import Prices
 from harness.record import replace
 from harness.visible import visible_line
 
-MAX_NAME = 300
+MOST_NAME = 300
+"""Characters of a name; the longest that providers use, with a path of a file or a deployment, have some hundred."""
 
 
 def model(conversation: Conversation, rest: str) -> None:
@@ -26,7 +27,7 @@ def model(conversation: Conversation, rest: str) -> None:
             Tone.QUIET,
         )
         return
-    if len(rest) > MAX_NAME or not rest.isprintable():
+    if len(rest) > MOST_NAME or not rest.isprintable():
         raise UsageError("that is no name of a model")
     if rest == conversation.agent.model.name:
         conversation.say("it is the model already", Tone.QUIET)

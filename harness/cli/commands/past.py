@@ -10,8 +10,8 @@ from harness.compaction import characters
 
 def undo(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
     """Forget the last turn, and ask whether the files that it changed are put back. Raises LogError."""
-    one = conversation
-    take_back(one.turns, one.agent, one.session, one.parts, one.approver, one.screen)
+    here = conversation
+    take_back(here.turns, here.agent, here.session, here.parts, here.approver, here.screen)
 
 
 def compact(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
@@ -32,4 +32,5 @@ def clear(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the 
     session = conversation.session
     conversation.agent.change_history(session, "cleared", 0, len(session.messages) - 1)
     conversation.turns.forget()
+    conversation.forget_told()
     conversation.say("the conversation is forgotten; the log keeps it", Tone.QUIET)

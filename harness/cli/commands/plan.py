@@ -13,15 +13,10 @@ from harness.record import replace
 from harness.rules import Decision, Layer, Rule
 from harness.visible import visible_line
 
-TOLD = (
-    "[The person has switched plan mode on: only reading is possible now. Look at what you need, change nothing, and answer "
-    "with a plan: what you would change, file by file, and how you would check it. Then they decide.]"
-)
-LEFT = "[The person has left plan mode: the policy decides again on every call.]"
 APPROVED = "The plan is approved: carry it out."
 PLAN_TOOL = "plan"
 """What asks whether plan mode is left; no tool of the model."""
-MAX_SHOWN = 4_000
+MOST_SHOWN = 4_000
 """Characters of the plan that the question repeats; it was shown as the answer already."""
 
 
@@ -32,7 +27,7 @@ def planned(held: Policy) -> Policy:
     written: an auto rule counts for reading files alone, a confirm rule refuses (it would lift a refusal by default, see
     policy.evaluate), and readers run, and files are read, only where `held` lets them.
     """
-    overlay = load_policy(shipped_policy_path("plan"), layer=Layer.SESSION)
+    overlay = load_policy(shipped_policy_path("plan"), layer=Layer.SHIPPED)
     if not any(readers.on for readers in held.readers):
         overlay = replace(overlay, readers=())
     if not any(default.tool in ("read_file", "default") for default in held.defaults):
@@ -63,7 +58,6 @@ def plan(conversation: Conversation, rest: str) -> None:
         _enter(conversation)
     else:
         leave(conversation)
-        conversation.attach(LEFT)
         conversation.say("plan mode is left: the policy decides again", Tone.QUIET)
 
 
@@ -71,7 +65,6 @@ def _enter(conversation: Conversation) -> None:
     held = conversation.parts.policy
     conversation.agent.change_policy(conversation.session, planned(held), "plan")
     conversation.held = held
-    conversation.attach(TOLD)
     conversation.say(
         "plan mode: nothing is changed and only what reads runs, until you leave it by /plan off", Tone.WARNING
     )
@@ -92,15 +85,15 @@ def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
     """
     if not conversation.plans or result.stop is not StopReason.COMPLETED or not result.text.strip():
         return False
-    from harness.cli.commands.consent import is_wanted
+    from harness.cli.consent import is_wanted
 
     text = result.text.strip()
-    more = f"\n[... {len(text) - MAX_SHOWN} more characters, shown above ...]" if len(text) > MAX_SHOWN else ""
+    more = f"\n[... {len(text) - MOST_SHOWN} more characters, shown above ...]" if len(text) > MOST_SHOWN else ""
     if is_wanted(
         conversation.approver,
         tool=PLAN_TOOL,
         summary="leave plan mode and carry the plan out",
-        preview=text[:MAX_SHOWN] + more,
+        preview=text[:MOST_SHOWN] + more,
         why="yes leaves plan mode and tells the model to carry it out; the policy then decides on every call, as before",
         by="/plan",
     ):

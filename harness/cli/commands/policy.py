@@ -27,6 +27,8 @@ def tools(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the 
 def policy(conversation: Conversation, rest: str) -> None:
     """Show the policy, explain a decision, read the files again, or trust the project's. Raises HarnessError."""
     action, _, what = rest.partition(" ")
+    if what.strip() and action in ("show", "reload", "trust"):
+        raise UsageError(f"usage: /policy {action}; nothing follows it")
     match action:
         case "" | "show":
             _show(conversation)
@@ -123,8 +125,7 @@ def _reload(conversation: Conversation, why: str) -> None:
 
 def _trust(conversation: Conversation) -> None:
     """Ask whether exactly this content of the project's policy is trusted; what loosens is shown first."""
-    from harness.cli.commands.consent import is_wanted
-    from harness.cli.loosening import loosening
+    from harness.cli.trusting import CHANGED, ask_trust, is_as_shown
     from harness.policy_file import load_policy
 
     state, path = conversation.parts.state, os.path.join(conversation.parts.workspace.root, PROJECT_POLICY)
@@ -133,20 +134,10 @@ def _trust(conversation: Conversation) -> None:
     project = load_policy(path, layer=Layer.PROJECT)
     if state.is_trusted(project.sha256):
         conversation.say("its content is trusted already", Tone.QUIET)
-    else:
-        lines = loosening(project)
-        if not is_wanted(
-            conversation.approver,
-            tool="trust",
-            summary=f"trust {PROJECT_POLICY}",
-            preview="\n".join(
-                (f"{visible_line(path, 2_000)}  sha256 {project.sha256}", *(lines or ("it loosens nothing",)))
-            ),
-            why="what loosens in a project's policy counts only once you trust exactly its content",
-            by="/policy trust",
-        ):
-            conversation.say("it is not trusted: only what tightens counts", Tone.QUIET)
-            return
-        state.trust_policy(project.sha256, os.path.realpath(path))
+    elif not ask_trust(state, path, project, conversation.approver):
+        conversation.say("it is not trusted: only what tightens counts", Tone.QUIET)
+        return
+    elif not is_as_shown(path, project):
+        conversation.say(f"{PROJECT_POLICY} {CHANGED}", Tone.WARNING)
     # It is read again: what was written there since it was shown has another digest, and is not trusted.
     _reload(conversation, "trusted")

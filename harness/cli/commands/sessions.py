@@ -7,6 +7,7 @@ from harness.cli.commands.conversation import Conversation
 from harness.cli.logged_sessions import LoggedSession, Outline, chosen_session, logged_sessions, outlines
 from harness.cli.resuming import FORKED, RESUMED, Carried, carried_from, told, until_turn
 from harness.cli.trace import Tone
+from harness.cli.words import counted
 from harness.errors import UsageError
 from harness.granting import GrantScope
 from harness.history import pairing_problem
@@ -14,7 +15,8 @@ from harness.messages import RunResult, StopReason
 from harness.rebuilding import rebuilt
 from harness.visible import visible_line
 
-LISTED = 20
+MOST_LISTED = 20
+"""Sessions that are listed, the newest: they fit a window."""
 
 
 def resume(conversation: Conversation, rest: str) -> None:
@@ -84,9 +86,11 @@ def _list(conversation: Conversation) -> None:
     parts, own = conversation.parts, conversation.session.identity
     paths = dict.fromkeys((*parts.state.log_paths(parts.workspace.root), conversation.agent.log.path))
     here = [one for one in logged_sessions(paths) if one.workspace == parts.workspace.root and one.session != own]
-    if len(here) > LISTED:
-        conversation.say(f"... {len(here) - LISTED} earlier sessions; `harness sessions list` names all", Tone.QUIET)
-    for one in outlines(here[-LISTED:]):
+    if len(here) > MOST_LISTED:
+        conversation.say(
+            f"... {len(here) - MOST_LISTED} earlier sessions; `harness sessions list` names all", Tone.QUIET
+        )
+    for one in outlines(here[-MOST_LISTED:]):
         conversation.say_line(_line(one), most=300)
     if not here:
         conversation.say("there is no other session in this folder", Tone.QUIET)
@@ -95,7 +99,7 @@ def _list(conversation: Conversation) -> None:
 
 
 def _line(one: Outline) -> str:
-    turns = "1 turn" if one.turns == 1 else f"{one.turns} turns"
     ended = one.ended.replace("_", " ") or "open"
     prompt = " ".join(one.prompt.split())[:80]
-    return f"{one.found.session}  {one.found.time[:16].replace('T', ' ')}Z  {one.model}  {turns}  {ended}  {prompt}".rstrip()
+    begun = f"{one.found.session}  {one.found.time[:16].replace('T', ' ')}Z  {one.model}"
+    return f"{begun}  {counted(one.turns, 'turn')}  {ended}  {prompt}".rstrip()

@@ -10,9 +10,9 @@ from harness.gate import NO_DETOUR
 from harness.messages import ResultStatus, ToolResult
 from harness.visible import visible
 
-MAX_LINES = 2_000
+MOST_LINES = 2_000
 """Of a command's output at the prompt."""
-MAX_TOLD = 6_000
+MOST_TOLD = 6_000
 """Characters of one command's output that the model is told; of more, beginning and end."""
 
 
@@ -37,7 +37,7 @@ def run_as_person(conversation: Conversation, text: str, *, told: bool) -> bool:
     if result.status in (ResultStatus.DENIED, ResultStatus.BLOCKED, ResultStatus.INVALID):
         conversation.say_line(result.content.removesuffix(NO_DETOUR).rstrip(), Tone.BAD)  # that is for the model
         return False
-    if told and conversation.attach(_attachment(text, result)):
+    if told and conversation.told.add(_attachment(text, result)):
         conversation.say("the model is told with your next message", Tone.QUIET)
     elif told:
         conversation.say("there is no more room: the model is not told of this one", Tone.WARNING)
@@ -46,8 +46,8 @@ def run_as_person(conversation: Conversation, text: str, *, told: bool) -> bool:
 
 def _attachment(text: str, result: ToolResult) -> str:
     content = result.content if result.printed is None else result.printed
-    if len(content) > MAX_TOLD:
-        half = MAX_TOLD // 2
+    if len(content) > MOST_TOLD:
+        half = MOST_TOLD // 2
         content = f"{content[:half]}\n[... {len(content) - 2 * half} characters left out ...]\n{content[-half:]}"
     ended = f"exit code {result.exit_code}" if result.exit_code is not None else result.status.value
     return f"[The person ran this command themselves:]\n$ {text}\n{content.rstrip()}\n[{ended}]"
@@ -74,10 +74,10 @@ class _Shown:
         rest = self._rest + self._stream.finish()
         for line in rest.split("\n") if rest else ():
             self._show(line)
-        if self._lines > MAX_LINES:
-            self._say(f"  | ... {self._lines - MAX_LINES} more lines", Tone.QUIET)
+        if self._lines > MOST_LINES:
+            self._say(f"  | ... {self._lines - MOST_LINES} more lines", Tone.QUIET)
 
     def _show(self, line: str) -> None:
         self._lines += 1
-        if self._lines <= MAX_LINES:
+        if self._lines <= MOST_LINES:
             self._say(f"  | {visible(line.removesuffix(chr(13)))[:2_000]}", Tone.QUIET)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.audit.calls import word
 from harness.cli.terminal import transient
 from harness.cli.terminal.output import FIRST_LINES, Output
+from harness.cli.words import counted
 from harness.log_order import LogRecord
 from harness.record import Record
 from harness.visible import visible_line
@@ -89,7 +90,7 @@ def _left(output: Output, outcome: LogRecord) -> Left:
     about = "" if count <= output.bytes else "at least "
     path = _saved(word(outcome.get("content"))) if outcome.get("truncated") is True else ""
     where = f"; all of it: {path}" if path else ""
-    told = f"... {about}{more:,} more {'line' if more == 1 else 'lines'}, {transient.size(count)} in all{where}"
+    told = f"... {about}{counted(more, 'more line')}, {transient.size(count)} in all{where}"
     return Left(lines=tuple(lines), more=visible_line(told, 1_000))
 
 

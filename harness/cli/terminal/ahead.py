@@ -9,10 +9,12 @@ import signal
 import sys
 import termios
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from harness.cli.terminal.modes import PASTES, PASTES_NOT, Interrupts, single_keys
 from harness.cli.terminal.typing_ahead import MOST_CHARACTERS, MOST_LINES, Keyed, TypedText, Typing
 
 TYPE_CHECKING = False  # as in harness/__init__.py
@@ -21,16 +23,20 @@ if TYPE_CHECKING:
 
 ESCAPE_SECONDS = 0.05
 """After an Esc: what comes within this time belongs to it."""
+PASTE_SECONDS, LONGEST_PASTE_SECONDS = 3.0, 20.0
+"""A paste that stalls for so long has lost its end, or was none; and so long is waited for the rest of one, in all, before the
+terminal is given to somebody who would take it for keys."""
 BACKGROUND_SECONDS = 0.5
-"""Between two looks whether the terminal is ours again."""
+"""Between two looks whether the terminal is ours again: no signal tells (`bg` and then `fg` in bash sends none)."""
 SWITCH_SECONDS = 0.0005
 """Between two threads that both have work: with Python's 5 ms, a key waits for several of them while output floods."""
 MOST_BYTES = 4_096
+"""Read at once: what the line discipline holds (termios(3))."""
 MOST_SHOWN = 400
 """Characters, of what was typed: its end while it is typed, its beginning when it is finished."""
-FULL = f"no room for more than {MOST_LINES} lines or {MOST_CHARACTERS:,} characters: the last keys were dropped"
-_PASTES, _PASTES_NOT = b"\x1b[?2004h", b"\x1b[?2004l"
-_IFLAG, _LFLAG, _CC = 0, 3, 6
+FULL = f"no room for more than {MOST_LINES} lines or {MOST_CHARACTERS:,} characters: what was typed last was dropped"
+_CC = 6
+"""The place of the special characters in what tcgetattr returns."""
 
 
 class TypedAhead:
@@ -41,20 +47,30 @@ class TypedAhead:
     """
 
     def __init__(
-        self, stdin_fd: int, *, tell: Callable[[str], None], stop: Callable[[], None], escapes: bool = True
+        self,
+        stdin_fd: int,
+        *,
+        tell: Callable[[str], None],
+        stop: Callable[[], None],
+        escapes: bool = True,
+        paste_seconds: float = PASTE_SECONDS,
     ) -> None:
         """Take the terminal; `tell` is told from the reading thread what to show, `stop` is called when Esc was pressed.
-        `escapes`: whether the terminal knows bracketed paste."""
+        `escapes`: whether the terminal knows bracketed paste; `paste_seconds`: after how many without a byte one is over."""
         self._fd = stdin_fd
         self._tell = tell
         self._stop = stop
         self._escapes = escapes
+        self._paste_seconds = paste_seconds
         self._typing = Typing()
         self._lock = threading.RLock()
         self._before: list[Any] | None = None
         """How the terminal was, while it is not that."""
+        self._held = False
+        """Whether it stays ours between two turns."""
         self._reader: threading.Thread | None = None
         self._wake = -1
+        """A byte written to it makes the thread look anew; its end ends the thread."""
         self._interval = SWITCH_SECONDS
         self._on_stop: Any = None
 
@@ -66,34 +82,53 @@ class TypedAhead:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Put the terminal back as it was; what was typed is kept."""
-        self._end()
-        self._look_after_no_stops()
-        self._tell("")
+        """Put the terminal back as it was, unless it is held; what was typed is kept."""
+        try:
+            self._end()
+        finally:
+            if not self._held:
+                self._give_terminal()
+            self._look_after_no_stops()
+            self._tell("")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the terminal from echoing, and pastes marked, also between two turns: whoever reads keys there (an editor of
+        lines) finds it so, and puts it back so. Who needs it as it was takes `paused`."""
+        if os.isatty(self._fd):
+            self._held = True
+            self._take_terminal()
+        try:
+            yield
+        finally:
+            self._held = False
+            self._give_terminal()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Leave the terminal to a question: nothing is read, and what was typed is no answer but stays a draft."""
-        reads = self._reader is not None
-        self._end()
+        """Leave the terminal to a question or another program, as it was: nothing is read, and what was typed is no answer
+        but stays a draft. An Esc that came last is still for the turn."""
+        reads, took = self._reader is not None, self._before is not None
+        try:
+            stops = self._end()
+        finally:
+            self._give_terminal()
         self._tell("")  # behind the keys of a question it would look like an answer
+        if stops:
+            self._stop()
         try:
             yield
         finally:
             if reads:
                 self._begin()
                 self._show()
+            elif took:
+                self._take_terminal()
 
     def take(self) -> str | None:
         """Return the oldest finished line and forget it; None if there is none."""
         with self._lock:
             return self._typing.take()
-
-    @property
-    def draft(self) -> str:
-        """What was typed and not finished."""
-        with self._lock:
-            return self._typing.draft
 
     def take_draft(self) -> str:
         """Return what was typed and not finished, and forget it."""
@@ -104,8 +139,6 @@ class TypedAhead:
 
     def _begin(self) -> None:
         self._take_terminal()
-        if self._before is None:
-            return
         self._interval = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_SECONDS)
         wake, self._wake = os.pipe()
@@ -113,46 +146,56 @@ class TypedAhead:
         self._reader = threading.Thread(target=self._read, args=(wake,), name="typed-ahead", daemon=True)
         self._reader.start()
 
-    def _end(self) -> None:
-        """Put the terminal back, and let the thread end. An interrupt in between leaves nothing undone that matters."""
+    def _end(self) -> bool:
+        """Let the thread end, with the whole of a key or a paste; return whether an Esc was the last that came.
+
+        An interrupt in between leaves nothing undone that matters.
+        """
         reader, self._reader = self._reader, None
+        if reader is None:
+            return False
+        wake, self._wake = self._wake, -1
+        os.close(wake)  # its end of file wakes the thread, which closes the other end
         try:
-            if reader is not None:
-                wake, self._wake = self._wake, -1
-                os.close(wake)  # its end of file wakes the thread, which closes the other end
-                reader.join(1.0)
-                sys.setswitchinterval(self._interval)
+            reader.join(LONGEST_PASTE_SECONDS + self._paste_seconds)
         finally:
-            self._give_terminal()
+            sys.setswitchinterval(self._interval)
+        with self._lock:
+            return Keyed.STOP in self._typing.end_keys()
+
+    def _is_ours(self) -> bool:
+        """Say whether we are in the foreground (tcgetpgrp(3)): elsewhere, to read or to set it would stop us. Raises
+        OSError."""
+        return os.tcgetpgrp(self._fd) == os.getpgrp()
 
     def _take_terminal(self) -> None:
-        """Let keys come one by one and unseen, and Enter be told from Ctrl-J; signals stay (termios(3))."""
+        """Let keys come one by one and unseen, those that send signals too, but for SIGQUIT: it would end the program with
+        the terminal left as it is now."""
         try:
-            if os.tcgetpgrp(self._fd) != os.getpgrp():
-                return
-            mode = termios.tcgetattr(self._fd)
-            keys = [*mode[:_CC], list(mode[_CC])]
-            keys[_IFLAG] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR)
-            keys[_LFLAG] &= ~(termios.ICANON | termios.ECHO | termios.IEXTEN)
-            keys[_LFLAG] |= termios.ISIG
-            keys[_CC][termios.VMIN], keys[_CC][termios.VTIME] = 1, 0
-            self._before = mode
-            termios.tcsetattr(self._fd, termios.TCSANOW, keys)
-            if self._escapes:
-                os.write(self._fd, _PASTES)
+            with self._lock:
+                if not self._is_ours():
+                    return
+                if self._before is None:
+                    self._before = termios.tcgetattr(self._fd)
+                keys = single_keys(self._before, Interrupts.SIGNALS)
+                keys[_CC][termios.VQUIT] = bytes((os.fpathconf(self._fd, "PC_VDISABLE") & 0xFF,))
+                termios.tcsetattr(self._fd, termios.TCSANOW, keys)
+                if self._escapes:
+                    os.write(self._fd, PASTES.encode())
         except (OSError, termios.error):
             pass  # the terminal has hung up, or cannot be written to: then pastes come as lines
 
     def _give_terminal(self) -> None:
-        before, self._before = self._before, None
-        if before is None:
-            return
-        try:
-            termios.tcsetattr(self._fd, termios.TCSANOW, before)
-            if self._escapes:
-                os.write(self._fd, _PASTES_NOT)
-        except (OSError, termios.error):
-            pass
+        with self._lock:
+            before, self._before = self._before, None
+            if before is None:
+                return
+            try:
+                termios.tcsetattr(self._fd, termios.TCSANOW, before)
+                if self._escapes:
+                    os.write(self._fd, PASTES_NOT.encode())
+            except (OSError, termios.error):
+                pass
 
     def _look_after_stops(self) -> None:
         if threading.current_thread() is threading.main_thread():
@@ -172,6 +215,8 @@ class TypedAhead:
         signal.signal(signal.SIGTSTP, self._stopped)
         if took and self._reader is not None:
             self._take_terminal()  # nothing is shown from here: a write may be under way in this very thread
+            if self._before is None:
+                os.write(self._wake, b"\0")
 
     # The thread that reads
 
@@ -179,6 +224,7 @@ class TypedAhead:
         try:
             while self._read_once(wake):
                 pass
+            self._read_rest()
         except (OSError, ValueError):
             pass  # the terminal has hung up: SIGHUP tells the program
         finally:
@@ -186,27 +232,49 @@ class TypedAhead:
 
     def _read_once(self, wake: int) -> bool:
         """Wait for keys and take them in; return whether to go on."""
-        if self._before is None:  # in the background, until `fg`: reading would stop the program (SIGTTIN)
-            return not select.select([wake], [], [], BACKGROUND_SECONDS)[0]
-        ready, _, _ = select.select([self._fd, wake], [], [], ESCAPE_SECONDS if self._typing.in_escape else None)
+        if self._before is None and self._is_ours():  # after `bg` and `fg`
+            self._take_terminal()
+        if self._before is None or not self._is_ours():
+            return _goes_on(wake, BACKGROUND_SECONDS)
+        typing = self._typing
+        wait = ESCAPE_SECONDS if typing.in_escape else self._paste_seconds if typing.in_paste else None
+        ready, _, _ = select.select([self._fd, wake], [], [], wait)
         if wake in ready:
-            return False
-        if ready and os.tcgetpgrp(self._fd) != os.getpgrp():
-            return not select.select([wake], [], [], BACKGROUND_SECONDS)[0]
+            return _goes_on(wake, 0)
+        if ready and not self._is_ours():
+            return True
         raw = os.read(self._fd, MOST_BYTES) if ready else b""
         if ready and not raw:
             return False
         with self._lock:
-            told = self._typing.feed(raw) if ready else self._typing.lone_escape()
+            told = typing.feed(raw) if ready else typing.end_keys()
         self._show(full=Keyed.DROPPED in told)
         if Keyed.STOP in told:
             self._stop()
         return True
 
+    def _read_rest(self) -> None:
+        """Read to the end of the paste or the key that has begun: whoever reads next would take its rest for keys."""
+        until = time.monotonic() + LONGEST_PASTE_SECONDS
+        while (self._typing.in_paste or self._typing.in_key) and time.monotonic() < until:
+            wait = self._paste_seconds if self._typing.in_paste else ESCAPE_SECONDS
+            if not select.select([self._fd], [], [], wait)[0] or not self._is_ours():
+                break
+            raw = os.read(self._fd, MOST_BYTES)
+            if not raw:
+                break
+            with self._lock:
+                self._typing.feed(raw)
+
     def _show(self, *, full: bool = False) -> None:
         with self._lock:
             standing = self._typing.standing
         self._tell(FULL if full else shown(standing))
+
+
+def _goes_on(wake: int, seconds: float) -> bool:
+    """Wait for so long, or until something is to be looked at; return whether to go on."""
+    return not select.select([wake], [], [], seconds)[0] or bool(os.read(wake, MOST_BYTES))
 
 
 def shown(typed: TypedText) -> str:

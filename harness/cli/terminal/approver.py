@@ -10,12 +10,13 @@ from contextlib import AbstractContextManager, nullcontext
 
 from harness.actions import Action, Effects
 from harness.approval import Answer, Approval
-from harness.cli.terminal.asking import TOO_LARGE, Asking
 from harness.cli.terminal.choices import permanent_line
-from harness.cli.terminal.keys import NOISY_SECONDS, Keyboard
+from harness.cli.terminal.keys import Keyboard
 from harness.cli.terminal.pages import QuestionScreen, size_of
+from harness.cli.terminal.put_question import PutQuestion
 from harness.cli.terminal.question import Question, question_rows
 from harness.cli.trace import Tone
+from harness.destroying import destroys
 from harness.granting import Offer
 from harness.interrupt import Interrupt
 from harness.policy import Verdict
@@ -23,10 +24,7 @@ from harness.tools.environment import child_environment
 
 DEAD_SECONDS = 0.4
 """Keys pressed before and shortly after a question appears are thrown away: they were meant for something else."""
-INTERRUPTED = "interrupted at the question"
 NOT_GRANTED = "nothing can be granted here"
-
-__all__ = ["DEAD_SECONDS", "TOO_LARGE", "TerminalApprover", "nothing_to_grant", "show_question", "terminal_approver"]
 
 
 def nothing_to_grant(action: Action, verdict: Verdict) -> Offer | str:  # noqa: ARG001 - what asks for an offer
@@ -81,7 +79,7 @@ class TerminalApprover:
             try:
                 approval = self._ask(action, verdict, began)
             except KeyboardInterrupt:
-                approval = Approval(answer=Answer.STOP, by="person", words=INTERRUPTED)
+                approval = Approval(answer=Answer.STOP, by="person")
             self._screen.settle()
             self._last = self._monotonic()
             tone = Tone.QUIET if approval.answer in (Answer.YES, Answer.EDIT) else Tone.WARNING
@@ -97,11 +95,12 @@ class TerminalApprover:
             confinement=self._confinement(action.tool, verdict.effects),
             variables=own,
             set_variables=len(given) - len(own),
+            destroys=destroys(action),
         )
         self._screen.settle()
         try:
             with self._keyboard() as keyboard:
-                asking = Asking(
+                put = PutQuestion(
                     question,
                     self._offer(action, verdict) if question.by_model else NOT_GRANTED,
                     screen=self._screen,
@@ -112,9 +111,9 @@ class TerminalApprover:
                     dead_seconds=self._dead_seconds,
                     monotonic=self._monotonic,
                 )
-                return asking.answer(away_since=self._last, began=began)
+                return put.answer(away_since=self._last, began=began)
         except OSError:
-            return Approval(answer=Answer.NO, by="person", words="the terminal is gone")
+            return Approval(answer=Answer.NOBODY, by="nobody")  # the terminal is gone
 
 
 def terminal_approver(
@@ -126,14 +125,13 @@ def terminal_approver(
     offer: Callable[[Action, Verdict], Offer | str] = nothing_to_grant,
     paused: Callable[[], AbstractContextManager[None]] = nullcontext,
     dead_seconds: float = DEAD_SECONDS,
-    monotonic: Callable[[], float] = time.monotonic,
     descriptors: tuple[int, int] | None = None,
-    noisy_seconds: float = NOISY_SECONDS,
-    suspend: Callable[[], None] | None = None,
+    keyboard_of: Callable[[int, Callable[[str], None]], Keyboard] | None = None,
 ) -> TerminalApprover:
     """Return an approver that reads the keys of this terminal, and that a signal can end.
 
     `descriptors` are those that keys are read from and that echo is written to: stdin and stdout where it is None.
+    `keyboard_of` makes the keyboard of a descriptor and of what writes the switch of bracketed paste.
     """
     source, target = descriptors or (sys.stdin.fileno(), sys.stdout.fileno())
 
@@ -145,8 +143,7 @@ def terminal_approver(
 
     def keyboard() -> Keyboard:
         brackets = echo if screen.look.repaints else _no_brackets
-        further = {} if suspend is None else {"suspend": suspend}
-        return Keyboard(source, brackets=brackets, monotonic=monotonic, noisy_seconds=noisy_seconds, **further)
+        return keyboard_of(source, brackets) if keyboard_of else Keyboard(source, brackets=brackets)
 
     return TerminalApprover(
         screen,
@@ -158,7 +155,6 @@ def terminal_approver(
         offer=offer,
         paused=paused,
         dead_seconds=dead_seconds,
-        monotonic=monotonic,
     )
 
 
@@ -168,7 +164,7 @@ def _no_brackets(text: str) -> None:
 
 def show_question(screen: QuestionScreen, action: Action, verdict: Verdict, confinement: str) -> None:
     """Write what is asked, all of it at once: for answers that were prepared."""
-    question = Question(action=action, verdict=verdict, confinement=confinement)
+    question = Question(action=action, verdict=verdict, confinement=confinement, destroys=destroys(action))
     screen.rule(question.title)
     for row in question_rows(question, size_of(screen)[0] - 1):
         screen.line(row.text, row.tone)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
-MARKS = "\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17"
-"""Characters that switch a style on or off within a text of our own making (see `inline`): `visible` leaves none of them in
-text from elsewhere, so that nobody else can write them."""
-_ANY_MARK = re.compile(f"[{MARKS}]")
+from harness.cli.terminal.marks import ANY_MARK, MARKS
+
 _EMOJI_STYLE = "\ufe0f"
+_BECAME_WIDE = (
+    (0x2630, 0x2637), (0x268A, 0x268F), (0x4DC0, 0x4DFF), (0x1D300, 0x1D356), (0x1D360, 0x1D376), (0x1F1E6, 0x1F1FF),
+)  # fmt: skip
+"""First and last of what terminals take two cells for and older Unicode data says N of: EastAsianWidth.txt of Unicode 16, and
+the regional indicators (flags), which are drawn as emoji are. Counted wide everywhere: too many leaves blanks, too few would
+let a row run over its end, into column 1 of the next."""
 
 
 class _Widths(dict[str, int]):
@@ -24,7 +27,8 @@ class _Widths(dict[str, int]):
         elif character in MARKS or unicodedata.category(character) in ("Mn", "Me"):
             cells = 0
         else:
-            cells = 2 if unicodedata.east_asian_width(character) in "WF" else 1
+            wide = unicodedata.east_asian_width(character) in "WF"
+            cells = 2 if wide or any(first <= ord(character) <= last for first, last in _BECAME_WIDE) else 1
         self[character] = cells
         return cells
 
@@ -38,7 +42,7 @@ def cells(text: str) -> int:
     `text` holds no control characters but the marks.
     """
     if text.isascii():
-        return len(text) if text.isprintable() else sum(map(len, _ANY_MARK.split(text)))
+        return len(text) if text.isprintable() else sum(map(len, ANY_MARK.split(text)))
     return sum(map(_widths.__getitem__, text))
 
 
@@ -102,7 +106,7 @@ def wrapped(text: str, room: int, later: int | None = None) -> list[str]:
     A word that is longer than a line is broken wherever the line is full.
     """
     later = room if later is None else later
-    plain = text if text.isprintable() else "".join(_ANY_MARK.split(text))
+    plain = text if text.isprintable() else "".join(ANY_MARK.split(text))
     if plain.isascii() or all(_widths[character] == 1 for character in set(plain)):
         if len(plain) <= room:
             return [text]
@@ -134,7 +138,7 @@ def _breaks(text: str, room: int, later: int) -> list[tuple[int, int]]:
 
 def _marked(text: str, breaks: list[tuple[int, int]]) -> list[str]:
     """Return the lines between `breaks`, which are places in the text without its marks, with them."""
-    places = [found.start() - number for number, found in enumerate(_ANY_MARK.finditer(text))]
+    places = [found.start() - number for number, found in enumerate(ANY_MARK.finditer(text))]
     lines, before, taken = [], 0, 0
     for at, end in breaks:
         until = end + bisect_right(places, end)
@@ -152,6 +156,9 @@ def _wrapped_words(text: str, room: int, later: int) -> list[str]:
         if used + 1 + width > room and filled:
             lines.append(" ".join(line))
             line, used, room, filled = [], 0, later, False
+        if line and not filled and used + 1 + width > room:  # after nothing but blanks: they stay with it
+            word = " " * len(line) + word
+            line, used, width = [], 0, cells(word)
         if width > room:
             *whole, word = _uneven(word, room, later)
             lines.extend(whole)

@@ -17,23 +17,34 @@ class Choice(Record):
     key: str
     word: str
     """In a word or two; with the key it says what happens."""
+    short: str
+    """Key and word in one, the key in brackets."""
     sentence: str
     """For `?`, and where keys are told in sentences."""
 
 
-YES = Choice(key="y", word="once", sentence="y allows this, once")
-YES_BY_WORD = Choice(key="y", word="by a word", sentence="y allows this, once, after a word that you type")
-SESSION = Choice(key="s", word="session", sentence="s allows it for this session; the pattern is shown first")
-PROJECT = Choice(
-    key="p", word="project", sentence="p allows it in this project from now on; the pattern is shown first"
+YES = Choice(key="y", word="once", short="[y]es", sentence="y allows this, once")
+YES_TO_PROGRAM = Choice(key="y", word="yes", short="[y]es", sentence="y says yes")
+"""To a question of the program's own, whose yes may hold for longer than once."""
+YES_BY_WORD = Choice(
+    key="y", word="by a word", short="[y]es, by a word", sentence="y allows this, once, after a word that you type"
 )
-EDIT = Choice(key="e", word="edit", sentence="e edits it in your editor")
-NO = Choice(key="n", word="no", sentence="n refuses")
-REASON = Choice(key="r", word="because", sentence="r refuses, and tells the model why")
-HALT = Choice(key="h", word="halt", sentence="h refuses and ends the run")
-VIEW = Choice(key="v", word="view", sentence="v shows it again from the top")
-WHY = Choice(key="?", word="why", sentence="? tells of every part what decided it, and by which rule")
-NEXT = Choice(key="space", word="next page", sentence="space shows the next page")
+SESSION = Choice(
+    key="s", word="session", short="[s]ession", sentence="s allows it for this session; the pattern is shown first"
+)
+PROJECT = Choice(
+    key="p",
+    word="project",
+    short="[p]roject",
+    sentence="p allows it in this project from now on; the pattern is shown first",
+)
+EDIT = Choice(key="e", word="edit", short="[e]dit", sentence="e edits it in your editor")
+NO = Choice(key="n", word="no", short="[n]o", sentence="n refuses")
+REASON = Choice(key="r", word="because", short="[r]eason", sentence="r refuses, and tells the model why")
+HALT = Choice(key="h", word="halt", short="[h]alt", sentence="h refuses and ends the run")
+VIEW = Choice(key="v", word="view", short="[v]iew", sentence="v shows it again from the top")
+WHY = Choice(key="?", word="why", short="[?]", sentence="? tells of every part what decided it, and by which rule")
+NEXT = Choice(key="space", word="next page", short="[space]", sentence="space shows the next page")
 ALWAYS_SAID = "Esc and Ctrl-D refuse, Ctrl-C refuses and stops the turn. Enter answers nothing."
 
 
@@ -43,7 +54,7 @@ def key_line(choices: Sequence[Choice], room: int, *, left: int = 0) -> str:
     short_more = f"{left} more: " if left else ""
     forms = (
         more + "  ".join(f"[{choice.key}] {choice.word}" for choice in choices),
-        short_more + ", ".join(f"{choice.key} {choice.word}" for choice in choices),
+        short_more + " ".join(choice.short for choice in choices),
         f"{short_more}{' '.join(choice.key for choice in choices)}  (? tells what they do)",
         f"{short_more}{' '.join(choice.key for choice in choices)}",
     )

@@ -14,7 +14,11 @@ from harness.small_files import read_small
 from harness.visible import visible_line
 
 MOST_BYTES = 4_000_000
+"""Of what is taken back from an editor: more than a model takes in, and shown at once all the same."""
 _FALLBACKS = ("vi", "nano")
+_LAID_DOWN = "\x1b[?1047l\x1b[r\x1b[m\x1b[?25h\x1b[999;1H\n"
+"""What an editor that was killed could not do: leave its own screen, scroll all rows again, plain text, the cursor seen, and
+below what stands there (xterm, "Control Sequences"). Not 1049: where no other screen was taken it would move the cursor."""
 
 
 class Edited(Record):
@@ -24,11 +28,13 @@ class Edited(Record):
     problem: str = ""
 
 
-def edited(text: str, environment: Mapping[str, str], *, name: str = "prompt.md") -> Edited:
+def edited(text: str, environment: Mapping[str, str], *, name: str = "prompt.md", repaints: bool = False) -> Edited:
     """Let the person change `text` in their editor, on the terminal of this process; wait until they are done.
 
     The editor is $VISUAL, else $EDITOR (with options, as a shell would split them), else vi or nano. It gets a file
     `name`, mode 0600, in a folder of its own that is removed afterwards. A line end that editors add is taken off again.
+    What was typed for the editor and is still unread when it ends is dropped: it was not meant for what is asked next.
+    `repaints` says whether a killed editor's screen may be put right by escapes.
     """
     import shutil
     import tempfile
@@ -43,7 +49,7 @@ def edited(text: str, environment: Mapping[str, str], *, name: str = "prompt.md"
     try:
         path = os.path.join(folder, name)
         write_new(path, text.encode("utf-8", "replace"))
-        problem = _run([*words, path])
+        problem = _run([*words, path], repaints=repaints)
         return Edited(problem=problem) if problem else _read(path, text)
     except OSError as error:
         return Edited(problem=f"the file for the editor cannot be written: {error.strerror}")
@@ -74,33 +80,28 @@ def _editor(environment: Mapping[str, str]) -> Sequence[str] | str:
     return "there is no editor: set VISUAL or EDITOR"
 
 
-def _run(words: Sequence[str]) -> str:
+def _run(words: Sequence[str], *, repaints: bool) -> str:
     """Run an editor to its end; return what went wrong. The terminal is left as it was, whatever the editor does to it."""
     import subprocess
+    import termios
 
-    with _terminal_kept(), _interrupts_left_to_it():
+    from harness.cli.terminal.modes import kept
+
+    with kept(sys.stdin.fileno()), _interrupts_left_to_it():
         try:
             code = subprocess.call(words)
         except OSError as error:
             return f"{visible_line(words[0])} cannot be run: {error.strerror}"
+        try:
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        except termios.error:
+            pass  # it is gone
     if code < 0:
+        if repaints:
+            sys.stdout.write(_LAID_DOWN)
+            sys.stdout.flush()
         return f"{visible_line(words[0])} was ended by signal {-code}"
     return f"{visible_line(words[0])} ended with exit code {code}" if code else ""
-
-
-@contextmanager
-def _terminal_kept() -> Iterator[None]:
-    import termios
-
-    try:
-        before = termios.tcgetattr(sys.stdin.fileno())
-    except (termios.error, OSError, ValueError, AttributeError):
-        yield
-        return
-    try:
-        yield
-    finally:
-        termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, before)
 
 
 @contextmanager

@@ -17,7 +17,9 @@ from harness.cli.terminal.file_names import TRACKED, UNTRACKED, git_names, walke
 from harness.record import Record
 
 MOST_MATCHES = 50
+"""More than a menu shows; who types on gets others."""
 LONGEST_QUESTION = 200
+"""Characters that are looked for: what stands behind them does not count."""
 FRESH_SECONDS = 5.0
 """Names that are older are gathered again when they are asked for."""
 REST_SHARE = 20.0

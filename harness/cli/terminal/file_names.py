@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 MOST_NAMES = 300_000
+"""Some 100 MB of memory; a monorepo of more is searched in what comes first."""
 MOST_BYTES = 64_000_000
+"""Of what git lists: 300,000 names of 200 bytes."""
 MOST_SECONDS = 20.0
+"""For git, and for walking: nobody waits for a completion that long."""
 MOST_IGNORE_BYTES = 1_000_000
+"""Of one ignore file; a longer one is not looked at."""
 IGNORE_FILES = (".gitignore", ".ignore")
 NEVER_ENTERED = frozenset(
     ".git .hg .svn .jj node_modules __pycache__ .venv .tox .nox .mypy_cache .ruff_cache .pytest_cache".split()

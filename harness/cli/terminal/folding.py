@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from harness.cli.words import counted
 from harness.visible import visible
 
 MOST_LINES = 10
@@ -98,7 +99,7 @@ def _hidden_too(text: str) -> str:
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return ""
     hidden = sum(text.count(char) for char in set(text) if _is_hidden(char))
-    return f", {hidden} hidden {'character' if hidden == 1 else 'characters'}" if hidden else ""
+    return f", {counted(hidden, 'hidden character')}" if hidden else ""
 
 
 def _is_hidden(char: str) -> bool:

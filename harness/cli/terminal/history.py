@@ -9,38 +9,37 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import stat
 import time
 from collections.abc import AsyncGenerator, Generator, Iterable, Iterator
 
 from prompt_toolkit.history import History
 
 from harness.durable import remove_if_there, write_new
+from harness.private_files import MAY_USE, open_private
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from harness.redaction.redactor import Redactor
 
 MOST_ENTRIES = 10_000
+"""Kept in the file: some years of prompts."""
 MOST_BYTES = 2_000_000
+"""Of the file: read behind the first prompt in some 20 ms."""
 LONGEST_ENTRY = 100_000
 """Characters; a longer entry is kept as long as the program runs."""
 TRIMMED_SHARE = 0.75
 """How much of the most is left when the file is trimmed, so that it is not trimmed for every line."""
 LOCK_SECONDS = 0.5
+"""How long a line that was sent waits for another program that writes its own."""
 _AT_ONCE = 500
 """Entries that are read before the keys get their turn again."""
-
-
-def kept_history(path: str, redactor: Redactor | None) -> KeptHistory:
-    """Return the history that is kept at `path`. Nothing is opened before the first prompt is on the screen."""
-    return KeptHistory(path, redactor)
 
 
 class KeptHistory(History):
     """Lines of earlier programs, read bit by bit behind the first prompt, and those of this one."""
 
     def __init__(self, path: str, redactor: Redactor | None) -> None:
+        """Take where they are kept, and what finds secrets. Nothing is opened before the first prompt is on the screen."""
         super().__init__()
         self._file = HistoryFile(path)
         self._redactor = redactor
@@ -115,6 +114,7 @@ class HistoryFile:
         self._path = path
         self._count = 0
         self.problem = ""
+        """Why it cannot be used, its path first; empty while it can."""
 
     def entries(self, *, before: tuple[str, ...] = ()) -> Iterator[str]:
         """Yield the newest entries, the newest first, equal ones in a row once; nothing where the file cannot be used.
@@ -127,7 +127,7 @@ class HistoryFile:
         try:
             lines = _newest_lines(descriptor)
         except OSError as error:
-            self.problem = error.strerror or str(error)
+            self._failed(error)
             return
         finally:
             os.close(descriptor)
@@ -157,7 +157,10 @@ class HistoryFile:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            self.problem = error.strerror or str(error)
+            self._failed(error)
+
+    def _failed(self, error: OSError) -> None:
+        self.problem = f"{self._path}: {error.strerror or error}"
 
     def _add(self, descriptor: int, line: bytes) -> None:
         size = os.fstat(descriptor).st_size
@@ -198,33 +201,22 @@ class HistoryFile:
                 time.sleep(0.01)
             os.close(descriptor)
             if time.monotonic() > end:
-                self.problem = "another program holds it"
+                self.problem = f"{self._path}: another program holds it"
                 return None
 
     def _open(self, flags: int) -> int | None:
         """Return the file, made private; None, and `problem` says why, for one that is missing or not to be used."""
         try:
-            descriptor = os.open(self._path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+            descriptor = open_private(self._path, flags)
         except FileNotFoundError:
             return None
         except OSError as error:
-            self.problem = error.strerror or str(error)
+            self._failed(error)
             return None
-        self.problem = _why_not(os.fstat(descriptor))
-        if self.problem:
-            os.close(descriptor)
-            return None
-        if os.fstat(descriptor).st_mode & 0o077:
+        self.problem = ""
+        if os.fstat(descriptor).st_mode & MAY_USE:
             os.fchmod(descriptor, 0o600)
         return descriptor
-
-
-def _why_not(found: os.stat_result) -> str:
-    if not stat.S_ISREG(found.st_mode):
-        return "it is no regular file"
-    if found.st_uid != os.geteuid():
-        return "it belongs to somebody else"
-    return "others may write it" if found.st_mode & 0o022 else ""
 
 
 def _is_at(descriptor: int, path: str) -> bool:

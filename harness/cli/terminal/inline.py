@@ -1,6 +1,6 @@
 """Markdown within a line: emphasis, code, links; pure. Linear in the text, whatever the text is.
 
-Styles become the marks of `cells.MARKS`, which `painted` turns into colours. Where there is no colour, emphasis and code
+Styles become the marks of `marks`, which `painted` turns into colours. Where there is no colour, emphasis and code
 keep the signs that they were written with. A link always shows where it leads.
 """
 
@@ -9,18 +9,25 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-BOLD, NOT_BOLD = "\x0e", "\x0f"
-ITALIC, NOT_ITALIC = "\x10", "\x11"
-CODE, NOT_CODE = "\x12", "\x13"
-STRUCK, NOT_STRUCK = "\x14", "\x15"
-LINK, NOT_LINK = "\x16", "\x17"
+from harness.cli.terminal.marks import (
+    ANY_MARK,
+    BOLD,
+    CODE,
+    ITALIC,
+    LINK,
+    NOT_BOLD,
+    NOT_CODE,
+    NOT_ITALIC,
+    NOT_LINK,
+    NOT_STRUCK,
+    STRUCK,
+)
 
 # SGR, ECMA-48 8.3.117: each style has a code of its own that ends it, and leaves the others alone.
 _STYLES = {BOLD: "1", NOT_BOLD: "22", ITALIC: "3", NOT_ITALIC: "23", CODE: "36", NOT_CODE: "39",
            STRUCK: "9", NOT_STRUCK: "29", LINK: "4", NOT_LINK: "24"}  # fmt: skip
 _PAIRS = ((BOLD, NOT_BOLD), (ITALIC, NOT_ITALIC), (CODE, NOT_CODE), (STRUCK, NOT_STRUCK), (LINK, NOT_LINK))
 _ESCAPES = tuple((on, off, f"\x1b[{_STYLES[on]}m", f"\x1b[{_STYLES[off]}m") for on, off in _PAIRS)
-_ANY_MARK = re.compile("[\x0e-\x17]")
 
 _ANY_SIGN = re.compile(r"[`*_~\[\]\\<]")
 _SIGN = re.compile(r"`[^`]++`(?!`)|`++|\*++|_++|~~++|!?\[|\]|\\[!-/:-@\[-`{-~]|<https?://[^\s<>]++>")
@@ -44,10 +51,10 @@ def inline(text: str, *, colour: bool) -> str:
 def painted(lines: list[str]) -> list[str]:
     """Return the lines of one paragraph with marks made escapes; each line begins and ends plain."""
     if len(lines) == 1:  # what is switched on in it is switched off in it, too
-        return [_escaped(lines[0])] if _ANY_MARK.search(lines[0]) else lines
+        return [_escaped(lines[0])] if ANY_MARK.search(lines[0]) else lines
     done, active = [], ""
     for line in lines:
-        if not active and not _ANY_MARK.search(line):
+        if not active and not ANY_MARK.search(line):
             done.append(line)
             continue
         before = active

@@ -1,17 +1,18 @@
 """The input line: where a person types to the model; hands back the exact text that they sent, and runs nothing of it.
 
-prompt_toolkit edits the line on a terminal that can be painted; a terminal that cannot has its own editing
-(plain_line.py). Nothing polls: between two keys the process sleeps.
+prompt_toolkit edits the line on a terminal that may be painted anew; one that may not (a screen reader's, TERM=dumb) has
+its own editing (plain_line.py). Nothing polls: between two keys the process sleeps.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.data_structures import Size
+from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -27,7 +28,8 @@ from harness.cli.terminal.completion import LineCompleter
 from harness.cli.terminal.folding import Folding, plain
 from harness.cli.terminal.line_display import LineDisplay
 from harness.cli.terminal.line_keys import end_of, line_keys
-from harness.cli.terminal.plain_line import CONTINUED, read_plain
+from harness.cli.terminal.outlet import size_of
+from harness.cli.terminal.plain_line import CONTINUED, Candidate, read_plain
 from harness.cli.trace import Tone
 from harness.visible import visible_line
 
@@ -67,8 +69,9 @@ class InputLine:
         self._folding = Folding()
         self._wants_editor = False
         self._session: PromptSession[str] | None = None
-        if environment.get("TERM", "dumb") not in ("", "dumb"):
-            self._session = self._new_session(LineCompleter(commands, files), vi=vi)
+        self._completer = LineCompleter(commands, files)
+        if look.repaints:
+            self._session = self._new_session(self._completer, vi=vi)
 
     def read(self, *, default: str = "", pre_run: Callable[[], None] | None = None, prompt: str = PROMPT) -> str:
         """Return what the person typed and sent, folded pastes unfolded; it may hold newlines.
@@ -82,7 +85,7 @@ class InputLine:
         if self._session is None:
             if pre_run is not None:
                 pre_run()
-            text = plain(read_plain(prompt, default=default))
+            text = plain(read_plain(prompt, default=default, complete=self._candidates))
             self._history.append_string(text)
             return text
         self._folding.clear()
@@ -101,11 +104,22 @@ class InputLine:
             _after_first_drawing(session, pre_run)
         return self._folding.unfolded(session.prompt(prompt, default=end_of(line)))
 
+    def _candidates(self, text: str) -> Sequence[Candidate]:
+        """Return what may complete a line that the terminal edits."""
+        return [
+            Candidate(
+                text=one.text,
+                replaces=-one.start_position,
+                shown="  ".join(filter(None, (one.display_text, one.display_meta_text))),
+            )
+            for one in self._completer.get_completions(Document(text), CompleteEvent(completion_requested=True))
+        ]
+
     def _edited(self, text: str) -> str:
         """Return the line after the person's editor: as it was where that failed, which is said."""
         from harness.cli.terminal.editor_command import edited
 
-        done = edited(text, self._environment)
+        done = edited(text, self._environment, repaints=True)
         self._folding.clear()
         if done.problem:
             self._tell(f"{done.problem}; the text is as it was")
@@ -117,15 +131,16 @@ class InputLine:
         session: PromptSession[str] = PromptSession(
             history=_Unfolded(self._history, self._folding),
             completer=completer,
-            complete_while_typing=look.repaints
-            and Condition(lambda: completer.is_awaited(session.default_buffer.document.text_before_cursor)),
-            complete_style=CompleteStyle.COLUMN if look.repaints else CompleteStyle.READLINE_LIKE,
+            complete_while_typing=Condition(
+                lambda: completer.is_awaited(session.default_buffer.document.text_before_cursor)
+            ),
+            complete_style=CompleteStyle.COLUMN,
             reserve_space_for_menu=MENU_LINES,
             editing_mode=EditingMode.VI if vi else EditingMode.EMACS,
             key_bindings=line_keys(self._folding, self._edit),
             input_processors=[LineDisplay(self._folding)],
             prompt_continuation=_continuation,
-            bottom_toolbar=self._drawn_toolbar if look.repaints else None,
+            bottom_toolbar=self._drawn_toolbar,
             search_ignore_case=True,
             enable_suspend=True,
             style=Style.from_dict(_STYLE),
@@ -201,11 +216,8 @@ def _continuation(width: int, _line: int, wraps: int) -> str:
 
 
 def _size() -> Size:
-    try:
-        columns, rows = os.get_terminal_size(sys.stdout.fileno())
-    except OSError:
-        columns, rows = 0, 0
-    return Size(rows=rows or 24, columns=columns or 80)
+    columns, rows = size_of(sys.stdout)
+    return Size(rows=rows, columns=columns)
 
 
 def _print_line(text: str) -> None:

@@ -18,12 +18,19 @@ from enum import Enum
 from types import FrameType
 from typing import Any, Self
 
+from harness.cli.terminal.modes import PASTES, PASTES_NOT, Interrupts, single_keys
 from harness.record import Record
 
 LEAST_DEAD_SECONDS = 0.15
+"""However it is set: who types does not rest for so long from one key to the next."""
 ALONE_SECONDS = 0.05
 """What follows within this time belongs to what came before: a paste, a sequence of a function key, or hasty typing. Keys
 of one paste arrive within a millisecond, also over a network; a hand needs 80 ms and more from one key to the next."""
+SURE_SECONDS = 0.25
+"""The same of a key that acts: `y` may also begin a sentence of one who believes that they type ahead. Who answers waits
+anyway; what refuses or shows does not wait."""
+ACTS = frozenset("yspeh12YSPEH")
+"""Keys that allow, grant, change or end something, at any step of a question."""
 TYPING_SECONDS = 0.01
 """The same while words are typed: a hand may roll over keys, a paste does not wait."""
 NOISY_SECONDS = 20.0
@@ -55,7 +62,7 @@ class Key(Record):
     """One key that was pressed alone."""
 
     text: str
-    """One character, or `esc`, `enter`, `backspace`, `end` (Ctrl-D)."""
+    """One character, or `esc`, `enter` (also Ctrl-J), `backspace`, `end` (Ctrl-D), `kill` (Ctrl-U), `word` (Ctrl-W)."""
 
 
 class Pasted(Record):
@@ -98,6 +105,12 @@ class Keyboard:
         self._wake = (-1, -1)
         self._handlers: list[tuple[signal.Signals, Any]] = []
         self._in_paste = False
+        self._came_at = 0.0
+
+    @property
+    def came_at(self) -> float:
+        """When the last key was there, by the clock that was given: before it was sure that nothing follows."""
+        return self._came_at
 
     def __enter__(self) -> Self:
         """Take the keys; what was typed before is forgotten. Raises OSError where there is no terminal any more."""
@@ -138,7 +151,7 @@ class Keyboard:
         seconds = max(seconds, LEAST_DEAD_SECONDS)
         began = self._monotonic()
         while True:
-            came = self.next(seconds)
+            came = self._next(seconds, sure=0.0)
             if came is Event.TIME:
                 return None
             if came is Event.END or came is Event.STOP:
@@ -147,15 +160,21 @@ class Keyboard:
                 return Event.BURST
 
     def next(self, seconds: float | None = None) -> Key | Pasted | Event:
-        """Return what comes next within `seconds` (None: whenever); waiting costs nothing."""
-        burst = self._burst(seconds, ALONE_SECONDS)
+        """Return what comes next within `seconds` (None: whenever); waiting costs nothing.
+
+        A key that acts is returned once nothing has followed it for SURE_SECONDS.
+        """
+        return self._next(seconds, sure=SURE_SECONDS)
+
+    def _next(self, seconds: float | None, *, sure: float) -> Key | Pasted | Event:
+        burst = self._burst(seconds, ALONE_SECONDS, sure)
         if isinstance(burst, Event):
             return burst
         return self._meaning(burst)
 
     def typed(self) -> Key | Pasted | Event:
         """Return what comes next where words are typed: a few characters at once are typing too."""
-        burst = self._burst(None, TYPING_SECONDS)
+        burst = self._burst(None, TYPING_SECONDS, 0.0)
         if isinstance(burst, Event):
             return burst
         came = self._meaning(burst)
@@ -184,8 +203,8 @@ class Keyboard:
             return Key(text=text)
         return Pasted(text=text, bracketed=False)
 
-    def _burst(self, seconds: float | None, alone: float) -> bytes | Event:
-        """Return all bytes that come together: until none follows for `alone` seconds."""
+    def _burst(self, seconds: float | None, alone: float, sure: float) -> bytes | Event:
+        """Return all bytes that come together: until none follows for `alone` seconds, for `sure` of a key that acts."""
         if self._in_paste:
             seconds = PASTE_SECONDS if seconds is None else max(seconds, PASTE_SECONDS)
         ready = self._wait(seconds)
@@ -195,7 +214,8 @@ class Keyboard:
                 return Event.BURST
             return ready
         burst = b""
-        until = self._monotonic() + self._noisy_seconds
+        self._came_at = self._monotonic()
+        until = self._came_at + self._noisy_seconds
         while True:
             try:
                 piece = os.read(self._descriptor, 4096)
@@ -207,7 +227,8 @@ class Keyboard:
                 return Event.END
             if len(burst) < MOST_BYTES:
                 burst += piece
-            if self._monotonic() > until or not self._more(alone):
+            acts = len(burst) == 1 and chr(burst[0]) in ACTS
+            if self._monotonic() > until or not self._more(max(alone, sure) if acts else alone):
                 return burst if len(burst) < MOST_BYTES else burst[:MOST_BYTES] + b"\0"
 
     def _more(self, seconds: float) -> bool:
@@ -237,22 +258,16 @@ class Keyboard:
             # As it was found first, whatever an editor that crashed may have left.
             if self._before is None:
                 self._before = termios.tcgetattr(self._descriptor)
-            mode = list(self._before)
-            mode[0] &= ~(termios.ICRNL | termios.IXON | termios.INLCR | termios.IGNCR)
-            # ISIG too: Ctrl-C is a byte among the others, in its place, and never lost between two calls.
-            mode[3] &= ~(termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN)
-            mode[6] = list(mode[6])
-            mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0
-            termios.tcsetattr(self._descriptor, termios.TCSAFLUSH, mode)
+            termios.tcsetattr(self._descriptor, termios.TCSAFLUSH, single_keys(self._before, Interrupts.KEYS))
         except termios.error as error:
             raise OSError(*error.args) from error
         self._in_paste = False
-        self._brackets("\x1b[?2004h")
+        self._brackets(PASTES)
 
     def _give_back(self) -> None:
         if self._before is None:
             return
-        self._brackets("\x1b[?2004l")
+        self._brackets(PASTES_NOT)
         try:
             termios.tcsetattr(self._descriptor, termios.TCSAFLUSH, self._before)
         except termios.error:

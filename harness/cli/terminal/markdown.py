@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness.cli.terminal.cells import pieces, wrapped
-from harness.cli.terminal.inline import BOLD, NOT_BOLD, inline, painted
+from harness.cli.terminal.inline import inline, painted
 from harness.cli.terminal.markdown_lines import (
     FENCE,
     HEADING,
@@ -19,10 +19,11 @@ from harness.cli.terminal.markdown_lines import (
     UNDERLINE,
     Fence,
     begins_with_bar,
-    joined,
+    paragraph_of,
     title_of,
     unquoted,
 )
+from harness.cli.terminal.marks import BOLD, NOT_BOLD
 from harness.cli.terminal.tables import Table, begins_table
 from harness.visible import visible_prose
 
@@ -31,8 +32,11 @@ QUOTE = "> "
 MOST_IN_A_LINE = 8_192
 """Characters of a line that is read as Markdown; what goes on is shown as it is, in parts of this length."""
 MOST_IN_A_BLOCK = 16_384
+"""Characters of a paragraph or of the rows of a table that wait; then what came is given out."""
 DEEPEST_QUOTE = 8
-NARROWEST = 20
+"""Quotes in quotes that are told apart; deeper ones are text."""
+LEAST_WIDTH = 20
+"""Cells that a line is made for at least: below that, the margins alone would fill it."""
 _BEGINS_A_BLOCK = frozenset("#-*+_=>`~|:0123456789")
 
 
@@ -45,7 +49,7 @@ class Markdown:
         self._colour = colour
         self._bullet, self._line_sign = ("-", "-") if ascii_only else ("•", "─")
         self._broken = "\\ " if ascii_only else "↪ "
-        self._columns = NARROWEST
+        self._columns = LEAST_WIDTH
         self._begin()
 
     def _begin(self) -> None:
@@ -63,7 +67,7 @@ class Markdown:
 
     def feed(self, text: str) -> list[str]:
         """Take the next piece, and return the lines that are finished with it."""
-        self._columns = max(NARROWEST, self._width())
+        self._columns = max(LEAST_WIDTH, self._width())
         whole, _, rest = text.rpartition("\n")
         if not _:
             self._rest += rest
@@ -79,7 +83,7 @@ class Markdown:
 
     def finish(self) -> list[str]:
         """Return what is left: no more comes. The next piece begins another text."""
-        self._columns = max(NARROWEST, self._width())
+        self._columns = max(LEAST_WIDTH, self._width())
         if self._rest:
             rest, self._rest = self._rest, ""
             self._whole(rest)
@@ -255,7 +259,7 @@ class Markdown:
         lead, later = self._lead, self._later
         self._lead = later
         room = self._room(later)
-        styled = inline(joined(lines), colour=self._colour)
+        styled = inline(paragraph_of(lines), colour=self._colour)
         shown: list[str] = []
         for line in styled.split("\n") if "\n" in styled else (styled,):
             shown += wrapped(line, room)

@@ -66,7 +66,7 @@ def title_of(text: str) -> str:
     return text.rstrip(" ") if title and text[len(title) : len(title) + 1] == "#" else title
 
 
-def joined(lines: list[str]) -> str:
+def paragraph_of(lines: list[str]) -> str:
     """Return a paragraph in one line, but for the line ends that its writer asked for."""
     parts = []
     for line in lines[:-1]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.cli.terminal.keys import Event, Key, Pasted
-from harness.cli.terminal.rows import Row, prose, rows_of
+from harness.cli.terminal.rows import Row, one_line, prose, rows_of
 from harness.cli.trace import Tone
 from harness.granting import GrantScope, Offer, Pattern
 
@@ -17,11 +17,11 @@ def offered_rows(offer: Offer, width: int) -> list[Row]:
     """Return the rows that show what would be granted, whole."""
     rows = list(prose("these patterns:" if offer.wider else "exactly this:", width))
     for pattern in offer.patterns:
-        rows += rows_of(pattern.text.replace("\n", "\\n"), width, gutter="    ", tone=Tone.WARNING)
+        rows += rows_of(one_line(pattern.text), width, gutter="    ", tone=Tone.WARNING)
     if offer.wider:
         rows += prose("or, wider (2):", width)
     for pattern in offer.wider:
-        rows += rows_of(pattern.text.replace("\n", "\\n"), width, gutter="    ", tone=Tone.WARNING)
+        rows += rows_of(one_line(pattern.text), width, gutter="    ", tone=Tone.WARNING)
     return rows
 
 

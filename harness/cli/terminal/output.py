@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from harness.redaction.stream import RedactedStream
 
 FIRST_LINES = 5
+"""Of each command, shown for good: enough to see what it is about."""
 MOST_IN_A_LINE = 2_000
+"""Characters that are looked at of a line; the terminal shows fewer."""
 BAR = "  | "
 
 
@@ -68,7 +70,7 @@ class Output:
 def shown_line(line: str, width: int) -> str:
     """Return one line of a command's output as it stands on the screen; what does not fit is said to be missing."""
     line = visible_line(line.expandtabs(8), MOST_IN_A_LINE)
-    return BAR + fitted(line, max(8, width - len(BAR)), " ...") if line else BAR.rstrip()
+    return BAR + fitted(line, width - len(BAR), " ...") if line else BAR.rstrip()
 
 
 def _stream_of(redactor: Redactor) -> RedactedStream:

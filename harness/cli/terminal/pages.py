@@ -11,8 +11,6 @@ from harness.cli.trace import Tone
 
 LEAST_WIDTH, LEAST_HEIGHT = 21, 5
 """A terminal that is smaller shows no question that could be answered with a yes."""
-USUAL_WIDTH, USUAL_HEIGHT = 80, 24
-"""Of a terminal that does not say how large it is."""
 BESIDE = 2
 """Lines of the terminal that stay free for the line of keys."""
 
@@ -27,12 +25,12 @@ class QuestionScreen(Protocol):
 
     @property
     def width(self) -> int:
-        """Columns; 0 where that is not known."""
+        """Columns."""
         ...
 
     @property
     def height(self) -> int:
-        """Lines; 0 where that is not known."""
+        """Lines."""
         ...
 
     def line(self, text: str, tone: Tone = ...) -> None:
@@ -58,7 +56,7 @@ class QuestionScreen(Protocol):
 
 def size_of(screen: QuestionScreen) -> tuple[int, int]:
     """Return columns and lines of the terminal as it is now."""
-    return screen.width or USUAL_WIDTH, screen.height or USUAL_HEIGHT
+    return screen.width, screen.height
 
 
 class Pages:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.actions import Action, Command, Enforcement, Facet, Opaque, PathAccess, ToolUse, Unconfined
+from harness.actions import Access, Action, Command, Enforcement, Facet, Opaque, PathAccess, ToolUse, Unconfined
 from harness.cli.effects import effects_lines
 from harness.cli.terminal.rows import Row, joined, one_line, prose, rows_of
+from harness.cli.terminal.toned_rows import diff_tone
 from harness.cli.trace import Tone
-from harness.destroying import destroys
 from harness.exhaustive import assert_never
 from harness.paths import short_place
 from harness.policy import FacetVerdict, Verdict
@@ -21,6 +21,9 @@ from harness.visible import suspicious, visible_line
 
 MOST_FACETS = 200
 """In the table of `?`; the question itself names every part."""
+
+_TERMINALS = ("/dev/pts/", "/dev/tty", "/dev/console")
+"""What names a terminal begins like that (pts(4), tty(4))."""
 
 _COMMAND, _FURTHER, _TEXT, _PART = "  $ ", "  > ", "    ", 10
 
@@ -36,11 +39,8 @@ class Question(Record):
     """Names of the person's variables that a command is given as they are; None where that is not known here."""
     set_variables: int = 0
     """How many it is given besides, whose values are the harness's own."""
-
-    @property
-    def destroys(self) -> tuple[str, ...]:
-        """What cannot be taken back, a sentence each."""
-        return destroys(self.action)
+    destroys: tuple[str, ...]
+    """What cannot be taken back, a sentence each: of `destroys`, which is not asked anew at every key."""
 
     @property
     def by_model(self) -> bool:
@@ -61,6 +61,7 @@ def question_rows(question: Question, width: int) -> tuple[Row, ...]:
         _call(action, width),
         _odd(action, width),
         _destroying(question, width),
+        _at_terminals(action, width),
         *(_unconfined(part, width) for part in parts),
         *(_part(part, width) for part in (parts if len(parts) > 1 else ())),
         _facts(question, width),
@@ -123,11 +124,6 @@ def text_of(facet: Facet) -> str:
             assert_never(facet)
 
 
-def diff_tone(line: str) -> Tone:
-    """Return the tone of a line of a diff."""
-    return Tone.GOOD if line.startswith("+") else Tone.BAD if line.startswith("-") else Tone.PLAIN
-
-
 def _call(action: Action, width: int) -> Iterator[Row]:
     if action.text:
         yield from rows_of(action.text, width, gutter=_COMMAND, further=_FURTHER)
@@ -145,6 +141,18 @@ def _odd(action: Action, width: int) -> Iterator[Row]:
 def _destroying(question: Question, width: int) -> Iterator[Row]:
     for reason in question.destroys:
         yield from prose(f"! this destroys: {reason}", width, tone=Tone.BAD)
+
+
+def _at_terminals(action: Action, width: int) -> Iterator[Row]:
+    """Say where the screen itself is written to: what stands on it afterwards may be no word of the harness."""
+    for facet in action.all_facets():
+        if not isinstance(facet, PathAccess) or facet.access is Access.READ:
+            continue
+        if facet.real.startswith(_TERMINALS):
+            text = (
+                f"! it may write to a terminal, {one_line(facet.real)}: what it writes can imitate the harness's lines"
+            )
+            yield from prose(text, width, tone=Tone.BAD)
 
 
 def _unconfined(part: FacetVerdict, width: int) -> Iterator[Row]:

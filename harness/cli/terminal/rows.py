@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from harness.cli.terminal.cells import cells, pieces
+from harness.cli.terminal.cells import pieces, wrapped
 from harness.cli.trace import Tone
 from harness.record import Record
 from harness.visible import visible
@@ -35,26 +35,21 @@ def rows_of(text: str, width: int, *, gutter: str = "  ", tone: Tone = Tone.PLAI
     """
     for number, line in enumerate(text.split("\n")):
         start = gutter if number == 0 else further or gutter
-        room = max(width - len(wrapped(start)), LEAST)
+        room = max(width - len(hanging(start)), LEAST)
         for index, piece in enumerate(pieces(visible(line).expandtabs(TAB), room)):
-            yield Row(text=(wrapped(start) if index else start) + piece, tone=tone)
+            yield Row(text=(hanging(start) if index else start) + piece, tone=tone)
 
 
-def wrapped(gutter: str) -> str:
+def hanging(gutter: str) -> str:
     """Return what stands before the rest of a line that began with `gutter`: never anything in the first two columns."""
     return " " * max(len(gutter) - len(WRAPPED), 2) + WRAPPED
 
 
 def prose(text: str, width: int, *, tone: Tone = Tone.PLAIN, gutter: str = "  ") -> Iterator[Row]:
     """Yield the rows of a sentence, on lines of its own and wrapped between words where that is possible."""
-    line = ""
-    for word in one_line(text).split(" "):
-        longer = f"{line} {word}" if line else word
-        if line and cells(longer) > width - len(wrapped(gutter)):
-            yield from rows_of(line, width, gutter=gutter, tone=tone)
-            longer, gutter = word, wrapped(gutter)
-        line = longer
-    yield from rows_of(line, width, gutter=gutter, tone=tone)
+    room = max(width - len(hanging(gutter)), LEAST)
+    for index, line in enumerate(wrapped(one_line(text), room)):
+        yield Row(text=(hanging(gutter) if index else gutter) + line, tone=tone)
 
 
 def one_line(text: str) -> str:

@@ -3,19 +3,21 @@ asks nothing, reads nothing, and no text from elsewhere reaches column 1."""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import count
 
-from harness.cli.console import COUNTDOWN, Console
+from harness.cli.console import COUNTDOWN, LIVE_SECONDS, Console
 from harness.cli.look import Look
 from harness.cli.terminal.activity import Activity
 from harness.cli.terminal.cells import cells, fitted
-from harness.cli.terminal.markdown import Markdown
 from harness.cli.terminal.outlet import DEFAULT_SIZE, Notices, encodable_for, size_of
 from harness.cli.terminal.output import BAR, shown_line
 from harness.cli.terminal.ticker import Ticker
-from harness.cli.terminal.toned_rows import diff_tone, rows_of, toned
+from harness.cli.terminal.toned_rows import diff_tone, narrowed, toned, toned_rows
 from harness.cli.terminal.transient import TURNS_A_SECOND, composed, elapsed, spinner
 from harness.cli.trace import Tone
 from harness.log_order import LogRecord
@@ -25,6 +27,7 @@ TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from typing import TextIO
 
+    from harness.cli.terminal.markdown import Markdown
     from harness.redaction.redactor import Redactor
 
 ERASE = "\r\x1b[K"
@@ -33,13 +36,15 @@ TEXT_SECONDS = 0.01
 MOST_PIECES = 1_024
 """Taken in together at most: a key that was pressed is shown before the next ones."""
 LOCK_SECONDS = 0.004
+"""Between two looks whether what was typed is shown, where another thread is writing."""
 PAINT_SECONDS = 0.05
 """Between two looks of the line that is written over, unless a key was pressed."""
 STILL_SECONDS = 10.0
 """Where nothing is written over: between two lines that say that something still goes on."""
-LIVE_SECONDS = 2.0
-"""Likewise, between two lines of a running command."""
-NARROWEST, WIDEST_RULE = 20, 120
+LEAST_WIDTH, WIDEST_RULE = 8, 120
+"""Cells: what is written fits a terminal as narrow as that."""
+LEAST_TEXT_WIDTH = 20
+"""What is made of Markdown is made for that at least (`markdown.LEAST_WIDTH`), and broken again where there is less."""
 
 __all__ = ["Notices", "Screen"]
 
@@ -69,7 +74,6 @@ class Screen(Console):
         self._monotonic = monotonic
         self._notices = notices
         self._lock = threading.RLock()
-        self._markdown = Markdown(lambda: self._columns, colour=look.colour, ascii_only=look.ascii)
         self._columns = DEFAULT_SIZE[0]
         """The width that the text is being fitted to: asked for with every few lines of it."""
         self._pieces: list[str] = []
@@ -77,7 +81,10 @@ class Screen(Console):
         self._due = 0.0
         self._activity = Activity(redactor)
         self._ticker = Ticker(1 / TURNS_A_SECOND, self._tick)
-        self._note = self._typed = self._typed_shown = ""
+        self._note = ""
+        self._typed_numbers = count(1)
+        self._typed, self._typed_shown = (0, ""), 0
+        """What the person typed, with its number, and the number of what is shown of it."""
         self._open = False
         """Whether something may stand in the line that is written over."""
         self._held = True
@@ -91,12 +98,18 @@ class Screen(Console):
     @property
     def width(self) -> int:
         """Columns of the terminal now."""
-        return max(NARROWEST, self._size()[0])
+        return max(LEAST_WIDTH, self._size()[0])
 
     @property
     def height(self) -> int:
         """Lines of the terminal now."""
         return max(1, self._size()[1])
+
+    @cached_property
+    def _markdown(self) -> Markdown:
+        from harness.cli.terminal.markdown import Markdown  # its patterns are not needed before the first prompt
+
+        return Markdown(lambda: self._columns, colour=self.look.colour, ascii_only=self.look.ascii)
 
     # What is written for good
 
@@ -124,21 +137,17 @@ class Screen(Console):
 
     def line(self, text: str, tone: Tone = Tone.PLAIN) -> None:
         """Write one or more whole lines; what does not fit goes on in an indented one."""
-        self._lines([[(line, tone)] for line in visible(text).split("\n")])
-
-    def spans(self, parts: Sequence[tuple[str, Tone]]) -> None:
-        """Write one line of several tones; line ends in it are shown, not made."""
-        self._lines([[(visible(text).replace("\n", "\\n"), tone) for text, tone in parts]])
+        self._lines([(line, tone) for line in visible(text).split("\n")])
 
     def diff(self, text: str) -> None:
         """Write a diff or a command, added and removed lines coloured."""
-        self._lines([[(f"  {visible(line)}", diff_tone(line))] for line in text.splitlines()])
+        self._lines([(f"  {visible(line)}", diff_tone(line)) for line in text.splitlines()])
 
     def rule(self, title: str) -> None:
         """Write a line across the terminal with a title in it."""
         sign, width = "-" if self.look.ascii else "─", min(self.width, WIDEST_RULE)
         shown = fitted(f"{sign * 2} {visible_line(title, 200)}", width - 3)
-        self._lines([[(f"{shown} {sign * max(0, width - 1 - cells(shown))}", Tone.QUIET)]])
+        self._lines([(f"{shown} {sign * max(0, width - 1 - cells(shown))}", Tone.QUIET)])
 
     def live(self, printed: str) -> None:
         """Show what a running command printed: its first lines, then in the line that is written over its last."""
@@ -151,7 +160,7 @@ class Screen(Console):
                 self._print_shown([self._toned(shown_line(line, self.width), Tone.QUIET) for line in lines])
             elif self._monotonic() >= self._live_at and output.last:
                 self._live_at = self._monotonic() + LIVE_SECONDS
-                self._lines([[(shown_line(output.last, self.width), Tone.QUIET)]])
+                self._lines([(shown_line(output.last, self.width), Tone.QUIET)])
 
     def countdown(self, seconds: float) -> None:
         """Wait for some seconds before a request is sent again, and count down meanwhile.
@@ -163,10 +172,10 @@ class Screen(Console):
             self.line(COUNTDOWN.format(round(seconds)), Tone.QUIET)
         try:
             while (left := end - self._monotonic()) > 0:
-                whole = -int(-left // 1)
+                whole = math.ceil(left)
                 if seconds >= 1:
                     self.transient(COUNTDOWN.format(whole))
-                time.sleep(max(0.0, left - (whole - 1)) if self.look.repaints else left)
+                time.sleep(left - (whole - 1) if self.look.repaints else left)
         finally:
             self.transient("")
 
@@ -182,7 +191,7 @@ class Screen(Console):
             if self.look.repaints:
                 self._print([self._toned(shown_line(line, self.width), Tone.QUIET) for line in left.lines])
             if left.more and self.look.repaints:
-                self._print(self._rows([(f"{BAR}{left.more}", Tone.QUIET)]))
+                self._print(self._rows(f"{BAR}{left.more}", Tone.QUIET))
             line = self._tracer.line(record)
             if line is not None:
                 self.line(line.text, line.tone)
@@ -205,14 +214,15 @@ class Screen(Console):
 
     def queued(self, text: str) -> None:
         """Show what the person typed while something goes on; where lines are not written over, only whole ones."""
-        before, self._typed = self._typed, visible_line(text, 1_000)
+        before = self._typed[1]
+        number, _ = self._typed = (next(self._typed_numbers), visible_line(text, 1_000))
         if threading.current_thread() is threading.main_thread():  # it may be interrupted: `with` leaves no lock behind
             with self._lock:
                 self._show_typed(before)
             return
         # Whoever holds the lock (a flood of output takes it again and again) shows it too, at the end of what it does.
         while not self._lock.acquire(timeout=LOCK_SECONDS):
-            if self._typed_shown is self._typed:
+            if self._typed_shown >= number:
                 return
         try:
             self._show_typed(before)
@@ -221,10 +231,10 @@ class Screen(Console):
 
     def _show_typed(self, before: str) -> None:
         if self.look.repaints:
-            self._held = self._held and not self._typed
+            self._held = self._held and not self._typed[1]
             self._paint()
-        elif self._typed.startswith("queued") and self._typed != before:
-            self.line(self._typed, Tone.QUIET)
+        elif (typed := self._typed[1]).startswith("queued") and typed != before:
+            self.line(typed, Tone.QUIET)
 
     def settle(self) -> None:
         """Finish what is open and leave an empty line: what comes next has the terminal for itself."""
@@ -234,6 +244,7 @@ class Screen(Console):
             self._ticker.stop()
             self._note = ""
             self._held = True
+            self._open = self.look.repaints  # what the terminal itself echoed, before it was ours, goes as well
             self._paint()
 
     def notify(self, title: str) -> None:
@@ -265,22 +276,22 @@ class Screen(Console):
             self._signed = True
             sign = "*" if self.look.ascii else "●"
             lines = ["", sign + lines[0][1:], *lines[1:]]
-        self._print_shown(lines)
+        self._print_shown(lines if self._columns >= LEAST_TEXT_WIDTH else list(narrowed(lines, self._columns)))
 
     def _print_shown(self, lines: list[str]) -> None:
         """Write lines for good, or else, not too often, the line that is written over."""
         if lines:
             self._print(lines)
-        elif self._typed_shown is not self._typed or self._monotonic() >= self._painted_at + PAINT_SECONDS:
+        elif self._typed_shown < self._typed[0] or self._monotonic() >= self._painted_at + PAINT_SECONDS:
             self._paint()
 
-    def _lines(self, lines: Sequence[Sequence[tuple[str, Tone]]]) -> None:
+    def _lines(self, lines: Sequence[tuple[str, Tone]]) -> None:
         with self._lock:
             self.end_text()
-            self._print([row for line in lines for row in self._rows(line)])
+            self._print([row for line, tone in lines for row in self._rows(line, tone)])
 
-    def _rows(self, parts: Sequence[tuple[str, Tone]]) -> list[str]:
-        return rows_of([(self._encodable(text), tone) for text, tone in parts], self.width, colour=self._colour)
+    def _rows(self, line: str, tone: Tone) -> list[str]:
+        return toned_rows(self._encodable(line), tone, self.width, colour=self._colour)
 
     def _toned(self, text: str, tone: Tone) -> str:
         return toned(self._encodable(text), tone, colour=self._colour)
@@ -310,9 +321,9 @@ class Screen(Console):
             state = f"{spinner(now, ascii_only=self.look.ascii)} {state}"
         if self._in_text:
             tail = self._markdown.tail
-        typed = self._typed
+        number, typed = self._typed
         self._painted = composed(self.width, *map(self._one_line, (state, tail, typed)))
-        self._typed_shown = typed  # a line is written with what was composed for it
+        self._typed_shown = number  # a line is written with what was composed for it
         return self._painted
 
     def _one_line(self, text: str) -> str:

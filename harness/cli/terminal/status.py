@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.cli.terminal.cells import cells, fitted
 from harness.cli.trace import Tone
+from harness.cli.words import counted
 from harness.record import Record
 from harness.visible import visible_line
 
@@ -67,10 +68,10 @@ def _parts(status: Status) -> list[tuple[int, str, Tone]]:
         (80, visible_line(status.model, _LONGEST_NAME), Tone.PLAIN),
         (50, f"policy {visible_line(status.policy, _LONGEST_NAME)}" if status.policy else "", Tone.PLAIN),
         (60, visible_line(status.confinement, _LONGEST_NAME), Tone.PLAIN),
-        (70, _many(status.grants, "grant") if status.grants else "", Tone.WARNING),
+        (70, counted(status.grants, "grant") if status.grants else "", Tone.WARNING),
         (65, _context(status), Tone.WARNING if _share(status) >= 80 else Tone.PLAIN),
         (40, f"${status.cost:.4f}" if status.cost is not None else "", Tone.PLAIN),
-        (20, _many(status.turns, "turn") if status.turns else "", Tone.QUIET),
+        (20, counted(status.turns, "turn") if status.turns else "", Tone.QUIET),
         (30, tokens if status.input_tokens or status.output_tokens else "", Tone.QUIET),
     ]
 
@@ -88,10 +89,6 @@ def _share(status: Status) -> int:
     if not status.context_tokens or status.context_tokens_used is None:
         return 0
     return -(-100 * status.context_tokens_used // status.context_tokens)
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _short(number: int) -> str:

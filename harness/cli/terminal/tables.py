@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 from harness.cli.terminal.cells import cells, wrapped
-from harness.cli.terminal.inline import BOLD, NOT_BOLD, inline, painted
+from harness.cli.terminal.inline import inline, painted
+from harness.cli.terminal.marks import BOLD, NOT_BOLD
 
-NARROWEST = 8
+LEAST_COLUMN = 8
 """Cells of a column that is narrowed, at least."""
 MOST_COLUMNS = 32
+"""That are narrowed to fit; a row of more becomes named values."""
 _GAP = "  "
 _DELIMITERS = re.compile(r"\|?\s*+:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*+\|?\s*+")
 _PIPE = re.compile(r"(?<!\\)\|")
@@ -89,13 +91,13 @@ def _fit(natural: list[int], room: int) -> list[int] | None:
     natural = [max(1, width) for width in natural]
     if sum(natural) <= room:
         return natural
-    if len(natural) > MOST_COLUMNS or sum(min(width, NARROWEST) for width in natural) > room:
+    if len(natural) > MOST_COLUMNS or sum(min(width, LEAST_COLUMN) for width in natural) > room:
         return None
-    low, high = NARROWEST, max(natural)
+    low, high = LEAST_COLUMN, max(natural)
     while low < high:  # the largest cap that fits
         middle = (low + high + 1) // 2
         low, high = (middle, high) if sum(min(width, middle) for width in natural) <= room else (low, middle - 1)
-    if len(natural) > 2 and low < 2 * NARROWEST and room < 60:
+    if len(natural) > 2 and low < 2 * LEAST_COLUMN and room < 60:
         return None
     return [min(width, low) for width in natural]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+import re
+from collections.abc import Iterator, Sequence
 
 from harness.cli.terminal.cells import wrapped
 from harness.cli.trace import Tone
@@ -13,6 +13,9 @@ HANGING = "    "
 
 _SGR = {Tone.PLAIN: "", Tone.QUIET: "\x1b[2m", Tone.GOOD: "\x1b[32m", Tone.WARNING: "\x1b[33m", Tone.BAD: "\x1b[1;31m"}
 _ENDS_SGR = "\x1b[0m"
+_SGRS = re.compile(r"\x1b\[[0-9;]*+m")
+_NARROW = "   "
+"""Likewise, where there is hardly room."""
 
 
 def toned(text: str, tone: Tone, *, colour: bool) -> str:
@@ -26,32 +29,16 @@ def diff_tone(line: str) -> Tone:
     return Tone.GOOD if line.startswith("+") else Tone.BAD if line.startswith("-") else Tone.PLAIN
 
 
-def rows_of(parts: Sequence[tuple[str, Tone]], width: int, *, colour: bool) -> list[str]:
-    """Return one line, given in parts of one tone each, in rows of at most `width` cells.
-
-    The parts are safe to show and hold no line ends.
-    """
-    parts = [(text.expandtabs(8), tone) for text, tone in parts]
-    whole = "".join(text for text, _ in parts)
-    rows = wrapped(whole, width, width - len(HANGING))
-    if len(parts) == 1:
-        tone = parts[0][1]
-        return [f"{HANGING if number else ''}{toned(row, tone, colour=colour)}" for number, row in enumerate(rows)]
-    return _in_tones(parts, whole, rows, colour=colour)
+def toned_rows(line: str, tone: Tone, width: int, *, colour: bool) -> list[str]:
+    """Return one line, which is safe to show and holds no line end, in rows of at most `width` cells."""
+    first, *rest = wrapped(line.expandtabs(8), width, width - len(HANGING))
+    return [toned(first, tone, colour=colour), *(f"{HANGING}{toned(row, tone, colour=colour)}" for row in rest)]
 
 
-def _in_tones(parts: Sequence[tuple[str, Tone]], whole: str, rows: list[str], *, colour: bool) -> list[str]:
-    ends, at, done = [0], 0, []
-    for text, _ in parts:
-        ends.append(ends[-1] + len(text))
-    for number, row in enumerate(rows):
-        at = max(at, whole.find(row, at))
-        until = at + len(row)
-        shown = [
-            toned(whole[max(at, start) : min(until, end)], tone, colour=colour)
-            for (start, end), (_, tone) in zip(pairwise(ends), parts, strict=True)
-            if start < until and end > at
-        ]
-        done.append(f"{HANGING if number else ''}{''.join(shown)}")
-        at = until
-    return done
+def narrowed(rows: Sequence[str], width: int) -> Iterator[str]:
+    """Yield rows that were made for a wider terminal in rows that fit, without their colours; none of them begins like the
+    output of a command."""
+    for row in rows:
+        first, *rest = wrapped(_SGRS.sub("", row), width, width - len(_NARROW))
+        yield first
+        yield from (f"{_NARROW}{part}" for part in rest)

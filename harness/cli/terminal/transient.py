@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from harness.cli.terminal.cells import cells, ending, fitted
+from harness.cli.words import counted
 
 SPINNER, ASCII_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
 TURNS_A_SECOND = 5
+"""Of the spinner, and looks of the ticker: seen to move, and hardly any work."""
 CHARACTERS_A_TOKEN = 4
 """An estimate, and marked as one: the server alone knows."""
 
@@ -43,7 +45,7 @@ def thinking(seconds: float, characters: int) -> str:
 
 def running(tool: str, seconds: float, lines: int, count: int) -> str:
     """Return how long a call has been running, and how much it printed."""
-    printed = f"  {lines:,} {'line' if lines == 1 else 'lines'}  {size(count)}" if count else ""
+    printed = f"  {counted(lines, 'line')}  {size(count)}" if count else ""
     return f"{tool} {elapsed(seconds)}{printed}"
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from harness.cli.terminal.cells import cells
+from harness.cli.terminal.cells import cells, ending
 from harness.cli.terminal.keys import Event, Key, Pasted
 from harness.cli.terminal.pages import QuestionScreen, size_of
 from harness.visible import visible_line
 
 MOST_CHARACTERS = 2_000
+"""Of a line, which goes to the model and into the log whole; what is typed beyond is dropped."""
+_LONGEST_ESCAPE = 10
+"""Characters that stand for one that is not shown as it is (`\\U0010ffff`)."""
 HAND = 3
 """Characters that a hand may type within a hundredth of a second; more of them are a paste."""
 
@@ -37,7 +40,7 @@ def typed_line(
     *,
     prompt: str,
     pastes: Pastes,
-) -> str | Back | Event:
+) -> str | Back | Event | Key:
     """Return the words that were typed up to Enter, without blanks around them; or how the line was left.
 
     `read` returns the next keys, `echo` writes to the terminal where no line may be written over. Returns END and STOP as
@@ -53,9 +56,12 @@ def typed_line(
             case Key(text="esc"):
                 line.leave()
                 return Back.BY_KEY
-            case Event.END | Event.STOP | Key(text="end"):
+            case Key(text="end") as end:
                 line.leave()
-                return Event.STOP if came is Event.STOP else Event.END
+                return end
+            case Event.END | Event.STOP:
+                line.leave()
+                return came
             case Key(text=key):
                 line.press(key)
             case Pasted() if _is_paste(came) and pastes is Pastes.NOTHING:
@@ -96,7 +102,7 @@ class _Line:
         if self._screen.look.repaints:
             self._show()
         else:
-            self._echo(visible_line(text, MOST_CHARACTERS * 8))
+            self._echo(visible_line(text, MOST_CHARACTERS * _LONGEST_ESCAPE))
 
     def press(self, key: str) -> None:
         """Take a character, or do what another key does."""
@@ -107,7 +113,8 @@ class _Line:
             case "kill":
                 self._text = ""
             case "word":
-                self._text = before.rstrip().rpartition(" ")[0]
+                head, blank, _ = before.rstrip().rpartition(" ")
+                self._text = head + blank  # as in other line editors, the blank before the word stays
             case _ if len(key) == 1:
                 self.add(key)
                 return
@@ -131,8 +138,6 @@ class _Line:
 
     def _show(self) -> None:
         """Show the end of what was typed behind the prompt, as much as the terminal's width holds."""
-        shown = visible_line(self._text, MOST_CHARACTERS * 8)
+        shown = visible_line(self._text, MOST_CHARACTERS * _LONGEST_ESCAPE)
         room = max(size_of(self._screen)[0] - 2 - cells(self._prompt), 8)
-        while cells(shown) > room:
-            shown = shown[1:]
-        self._screen.transient(self._prompt + shown)
+        self._screen.transient(self._prompt + ending(shown, room))

@@ -9,16 +9,17 @@ from enum import Enum
 from harness.record import Record
 
 MOST_LINES = 100
+"""That wait: each becomes a turn, and nobody means more than that."""
 MOST_CHARACTERS = 100_000
 """In the lines that wait and the draft together."""
 _PASTE, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 _MOST_IN_A_SEQUENCE = 64
+"""Characters; the longest that terminals send has about 20. What goes on is no sequence, and its end is not waited for."""
 
 
 class Keyed(Enum):
     """What a key came to, beyond text."""
 
-    LINE = "line"
     STOP = "stop"
     """Esc, alone."""
     DROPPED = "dropped"
@@ -52,6 +53,16 @@ class Typing:
     def in_escape(self) -> bool:
         """Whether an Esc came that may be alone or begin a sequence."""
         return self._escape == "\x1b" and not self._pasting
+
+    @property
+    def in_paste(self) -> bool:
+        """Whether a paste has begun and not ended."""
+        return self._pasting
+
+    @property
+    def in_key(self) -> bool:
+        """Whether a key came of which more bytes may follow, or must."""
+        return bool(self._escape or self._decoder.getstate()[0])
 
     @property
     def draft(self) -> str:
@@ -95,6 +106,13 @@ class Typing:
             return []
         self._escape = ""
         return [Keyed.STOP]
+
+    def end_keys(self) -> list[Keyed]:
+        """Take what came for all that there is of it: no key and no paste goes on with what comes next."""
+        told = self.lone_escape()
+        self._escape, self._pasting, self._after_cr = "", False, False
+        self._decoder.reset()
+        return told
 
     def _in_sequence(self, character: str, told: list[Keyed]) -> None:
         """Take in a character of an escape sequence (ECMA-48 5.4; SS3 of terminals' function keys): keys that do nothing."""
@@ -154,12 +172,12 @@ class Typing:
         line = self.draft
         if not line.strip():
             return
-        if len(self._lines) >= MOST_LINES:
+        if len(self._lines) >= MOST_LINES:  # what stays would run together with the next line
+            self._set_draft([])
             told += [] if Keyed.DROPPED in told else [Keyed.DROPPED]
             return
         self._draft = []
         self._lines.append(line)
-        told.append(Keyed.LINE)
 
 
 def _without_last_word(text: str) -> str:

@@ -8,9 +8,9 @@ from harness.approval import Answer, Approval
 from harness.cli.terminal import choices
 from harness.cli.terminal.choices import Choice, key_line, sentences
 from harness.cli.terminal.editing import Edited, edited, is_editable
-from harness.cli.terminal.keys import LEAST_DEAD_SECONDS, Event, Key, Keyboard, Pasted
+from harness.cli.terminal.keys import LEAST_DEAD_SECONDS, SURE_SECONDS, Event, Key, Keyboard, Pasted
 from harness.cli.terminal.offering import chosen, offered_rows, until
-from harness.cli.terminal.pages import Pages, QuestionScreen, size_of
+from harness.cli.terminal.pages import LEAST_HEIGHT, LEAST_WIDTH, Pages, QuestionScreen, size_of
 from harness.cli.terminal.question import Question, facet_rows, question_rows
 from harness.cli.terminal.rows import Row, prose
 from harness.cli.terminal.typed_line import Back, Pastes, typed_line
@@ -27,10 +27,13 @@ NOTICE_SECONDS = 10.0
 
 _ENTER = "Enter answers nothing"
 _BURST = "several keys at once are no answer: they were dropped"
-_SMALL = "this terminal is too small to show what is asked (21 columns and 5 lines are needed): yes is off until it is larger"
+_SMALL = (
+    f"this terminal is too small to show what is asked ({LEAST_WIDTH} columns and {LEAST_HEIGHT} lines are needed): "
+    "yes is off until it is larger"
+)
 
 
-class Asking:
+class PutQuestion:
     """A question that is being put. Every answer is returned; None means that the question is still open."""
 
     def __init__(
@@ -87,9 +90,11 @@ class Asking:
     def _on(self, came: Key | Pasted | Event) -> Approval | None:
         match came:
             case Event.STOP:
-                return Approval(answer=Answer.STOP, by="person", words="interrupted at the question")
-            case Event.END:
-                return Approval(answer=Answer.NO, by="person", words="end of input")
+                return Approval(answer=Answer.STOP, by="person")
+            case Event.END:  # hung up: whoever was there said nothing
+                return Approval(answer=Answer.NOBODY, by="nobody")
+            case Key(text="end"):
+                return Approval(answer=Answer.NO, by="person")
             case Key(text=text):
                 return self._on_key(text if len(text) > 1 else text.lower())
             case Pasted(text=text, bracketed=False) if not text.strip(" ") and self._pages.left:
@@ -101,8 +106,6 @@ class Asking:
         match key:
             case "n" | "esc":
                 return self._no()
-            case "end":
-                return Approval(answer=Answer.NO, by="person", words="end of input")
             case "h" if self._question.by_model:
                 return Approval(answer=Answer.HALT, by="person")
             case "r":
@@ -121,11 +124,11 @@ class Asking:
             case "enter":
                 return self._dropped(_ENTER)
             case _:
-                return self._rest()
+                return self._rest_of_burst()
 
     def _on_key_that_acts(self, key: str) -> Approval | None:
         """Take a key that counts only when all was seen, and not while the last page is but a moment old."""
-        if not self._pages.seen or self._monotonic() - self._paged_at < self._dead_seconds:
+        if not self._pages.seen or self._keyboard.came_at - self._paged_at < self._dead_seconds:
             return self._rest()
         match key:
             case "y" if self._may_be_allowed:
@@ -154,7 +157,7 @@ class Asking:
         if (done := self._rest()) is not None:
             return done
         came = self._line(f"type {WORD}: ", Pastes.NOTHING)
-        if isinstance(came, Event):
+        if isinstance(came, Event | Key):
             return self._on(came)
         if came == WORD and self._pages.seen:
             return Approval(answer=Answer.YES, by="person")
@@ -165,7 +168,7 @@ class Asking:
 
     def _reason(self) -> Approval | None:
         came = self._line("no, because (Enter sends it, Esc goes back): ", Pastes.TEXT)
-        if isinstance(came, Event):
+        if isinstance(came, Event | Key):
             return self._on(came)
         if isinstance(came, str) and came:
             return Approval(answer=Answer.NO, by="person", words=came)
@@ -210,10 +213,8 @@ class Asking:
 
     def _left(self, came: Key | Pasted | Event) -> Approval | None:
         """Go back to the question, unless that was to stop or the end."""
-        if came is Event.STOP or came is Event.END:
+        if came in (Event.STOP, Event.END, Key(text="end")):
             return self._on(came)
-        if came == Key(text="end"):
-            return self._on_key("end")
         self._tell("nothing is granted", Tone.QUIET)
         return self._rest()
 
@@ -240,7 +241,8 @@ class Asking:
         by_model = self._question.by_model
         if self._pages.seen:
             if self._may_be_allowed:
-                found.append(choices.YES_BY_WORD if self._question.destroys else choices.YES)
+                once = choices.YES if by_model else choices.YES_TO_PROGRAM
+                found.append(choices.YES_BY_WORD if self._question.destroys else once)
             if self._may_be_allowed and by_model and not self._question.destroys and isinstance(self._offer, Offer):
                 found += [choices.SESSION, choices.PROJECT]
             if self._is_editable:
@@ -298,21 +300,25 @@ class Asking:
         if why not in self._said:
             self._said.add(why)
             self._tell(why, Tone.QUIET)
-        return self._rest()
+        return self._rest_of_burst()
 
     def _next(self, seconds: float | None) -> Key | Pasted | Event:
         with self._interrupt:
             return self._keyboard.next(seconds)
 
-    def _rest(self) -> Approval | None:
-        """Let the keys rest; the answer where they do not, or the terminal ends."""
+    def _rest_of_burst(self) -> Approval | None:
+        """Let the keys rest after what was no answer: more of the same sentence may follow, and its last letter is no key."""
+        return self._rest(SURE_SECONDS)
+
+    def _rest(self, least: float = 0.0) -> Approval | None:
+        """Let the keys rest, for `least` seconds at least; the answer where they do not, or the terminal ends."""
         with self._interrupt:
-            came = self._keyboard.rest(self._dead_seconds)
+            came = self._keyboard.rest(max(self._dead_seconds, least))
         if came is Event.BURST:
             return Approval(answer=Answer.NO, by="person", words=NOISE)
         return None if came is None else self._on(came)
 
-    def _line(self, prompt: str, pastes: Pastes) -> str | Back | Event:
+    def _line(self, prompt: str, pastes: Pastes) -> str | Back | Event | Key:
         self._screen.settle()
         self._keys_shown = ""
         with self._interrupt:
