@@ -66,8 +66,6 @@ class TypedAhead:
         self._lock = threading.RLock()
         self._before: list[Any] | None = None
         """How the terminal was, while it is not that."""
-        self._held = False
-        """Whether it stays ours between two turns."""
         self._reader: threading.Thread | None = None
         self._wake = -1
         """A byte written to it makes the thread look anew; its end ends the thread."""
@@ -82,33 +80,19 @@ class TypedAhead:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Put the terminal back as it was, unless it is held; what was typed is kept."""
+        """Put the terminal back as it was; what was typed is kept."""
         try:
             self._end()
         finally:
-            if not self._held:
-                self._give_terminal()
+            self._give_terminal()
             self._look_after_no_stops()
             self._tell("")
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep the terminal from echoing, and pastes marked, also between two turns: whoever reads keys there (an editor of
-        lines) finds it so, and puts it back so. Who needs it as it was takes `paused`."""
-        if os.isatty(self._fd):
-            self._held = True
-            self._take_terminal()
-        try:
-            yield
-        finally:
-            self._held = False
-            self._give_terminal()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Leave the terminal to a question or another program, as it was: nothing is read, and what was typed is no answer
         but stays a draft. An Esc that came last is still for the turn."""
-        reads, took = self._reader is not None, self._before is not None
+        reads = self._reader is not None
         try:
             stops = self._end()
         finally:
@@ -122,8 +106,6 @@ class TypedAhead:
             if reads:
                 self._begin()
                 self._show()
-            elif took:
-                self._take_terminal()
 
     def take(self) -> str | None:
         """Return the oldest finished line and forget it; None if there is none."""

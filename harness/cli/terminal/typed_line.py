@@ -43,8 +43,8 @@ def typed_line(
 ) -> str | Back | Event | Key:
     """Return the words that were typed up to Enter, without blanks around them; or how the line was left.
 
-    `read` returns the next keys, `echo` writes to the terminal where no line may be written over. Returns END and STOP as
-    they come.
+    `read` returns the next keys, `echo` writes to the terminal where no line may be written over. Returns END, STOP and
+    the key of the end of input as they come.
     """
     line = _Line(screen, echo, prompt)
     line.begin()
@@ -53,15 +53,9 @@ def typed_line(
         match came:
             case Key(text="enter"):
                 return line.finish()
-            case Key(text="esc"):
+            case Key(text="esc" | "end"):
                 line.leave()
-                return Back.BY_KEY
-            case Key(text="end") as end:
-                line.leave()
-                return end
-            case Event.END | Event.STOP:
-                line.leave()
-                return came
+                return Back.BY_KEY if came.text == "esc" else came
             case Key(text=key):
                 line.press(key)
             case Pasted() if _is_paste(came) and pastes is Pastes.NOTHING:
@@ -71,6 +65,9 @@ def typed_line(
                 line.add(" ".join(text.split()) if _is_paste(came) else text)
             case Event.RETURNED:
                 line.begin()
+            case Event.END | Event.STOP:
+                line.leave()
+                return came
             case Event.BURST | Event.TIME:
                 pass
 
