@@ -762,6 +762,7 @@ NO_DETOUR = "Do not retry this call, and do not seek the same effect another way
         "denied by a person without a word",
         "denied by a person with words",
         "stopped at the question",
+        "halted at the question",
         "denied by a script, which is no person",
         "nobody to ask, denied",
         "nobody to ask, blocked",
@@ -828,7 +829,7 @@ def test_a_file_that_is_no_entry_point_suspends_nothing(desk: MakeDesk) -> None:
     assert judge(here, PYTEST) == "not asked"
 
 
-@pytest.mark.parametrize("answer", [Answer.NO, Answer.STOP, Answer.NOBODY], ids=lambda answer: answer.value)
+@pytest.mark.parametrize("answer", [Answer.NO, Answer.STOP, Answer.HALT, Answer.NOBODY], ids=lambda answer: answer.value)
 def test_without_a_yes_the_rule_stays_suspended(desk: MakeDesk, answer: Answer) -> None:
     here = desk(says(answer))
     change(here, "conftest.py", "+import evil")

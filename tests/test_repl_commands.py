@@ -135,7 +135,7 @@ def test_what_shows_shows(program: Program, start: Start) -> None:
     prompt.say("/why", "nothing more is needed")
     prompt.say("/cost", "turn 1: 400 tokens in, 40 out, 0.0005 dollars  2 requests  scripted")
     prompt.say("/context", "read_file {")
-    prompt.say("/log 1", "head: ")
+    prompt.say("/log 1", "head:")
     prompt.say("/log many", "usage: /log [LINES]")
     prompt.say("/tools", "edit_file: ")
     prompt.say("/policy", "confinement: ")
@@ -439,7 +439,7 @@ def test_names_and_texts_of_others_cannot_touch_the_terminal(program: Program, s
         ("/diff", "new, +1"),
         ("/why", "nothing more is needed"),
         ("/context", "biggest results"),
-        ("/log", "head: "),
+        ("/log", "head:"),
         ("/policy", "no\\x1b[2Jno"),
         ("/policy explain make", "decided by: rule r"),
         ("!make", "Denied by rule r"),

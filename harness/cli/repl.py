@@ -110,9 +110,10 @@ class Repl:
         parts, screen, conversation = self._parts, self._screen, self._conversation
         parts.signals.install()
         screen.line(visible_line(f"harness: model {parts.model.name}, workspace {parts.workspace.root}", 1_000))
-        screen.line(f"policy: {describe(parts.policy)}; confinement: {parts.level}; /help for help", Tone.QUIET)
+        screen.line(f"policy: {describe(parts.policy)}; confinement: {parts.level}", Tone.QUIET)
         for note in self._notes:
             screen.line(note.text, note.tone)
+        screen.line("/help for help", Tone.QUIET)
         while self._code is Exit.DONE and not conversation.leaving and (line := self._next_line()) is not None:
             if line:
                 self._take(line)
