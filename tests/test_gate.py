@@ -829,7 +829,9 @@ def test_a_file_that_is_no_entry_point_suspends_nothing(desk: MakeDesk) -> None:
     assert judge(here, PYTEST) == "not asked"
 
 
-@pytest.mark.parametrize("answer", [Answer.NO, Answer.STOP, Answer.HALT, Answer.NOBODY], ids=lambda answer: answer.value)
+@pytest.mark.parametrize(
+    "answer", [Answer.NO, Answer.STOP, Answer.HALT, Answer.NOBODY], ids=lambda answer: answer.value
+)
 def test_without_a_yes_the_rule_stays_suspended(desk: MakeDesk, answer: Answer) -> None:
     here = desk(says(answer))
     change(here, "conftest.py", "+import evil")
