@@ -19,6 +19,8 @@ MARK_VARIABLE = "HARNESS_CALL"
 """The variable by which a process is known as one of a command's, as long as it keeps its environment."""
 TERM_SECONDS = 0.25
 """How long the left ones have to put their files in order, between SIGTERM and SIGKILL."""
+SPAWN_SECONDS = 1.0
+"""How long a command waits for the guard to be started, which takes a millisecond or two."""
 MAX_ROUNDS = 50
 ROUND_SECONDS = 0.05
 
@@ -62,6 +64,8 @@ class Guard:
         self._pipe = -1
         self._pid = 0
         self._lock = allocate_lock()
+        self._spawning = allocate_lock()
+        """Held from when the process is wanted until it is there, or could not be started."""
         self._running: dict[int, int] = {}
 
     def keep(self) -> None:
@@ -73,10 +77,17 @@ class Guard:
                 os.close(self._pipe)
             reading, self._pipe = os.pipe2(os.O_CLOEXEC)
             self._pid = 0
+            self._spawning.acquire()
         start_new_thread(self._start, (reading,))
 
     def announce(self, mark: int, leader: int = 0) -> None:
-        """Tell of a command about to be started, and again of its first process, which is its session's as well."""
+        """Tell of a command about to be started, and again of its first process, which is its session's as well.
+
+        INVARIANT: the process is there when this returns (or SPAWN_SECONDS are over): a harness that is killed right behind
+        its first command leaves nothing.
+        """
+        if self._spawning.acquire(timeout=SPAWN_SECONDS):
+            self._spawning.release()
         with self._lock:
             self._running[mark] = leader
             self._tell()
@@ -120,6 +131,8 @@ class Guard:
             )
         except (OSError, NotImplementedError):
             self._pid = -1
+        finally:
+            self._spawning.release()
         os.close(reading)
 
     def _tell(self) -> None:

@@ -100,7 +100,7 @@ def test_the_cursor_is_told_to_a_program_that_asks() -> None:
 
 
 def test_no_wait_is_without_an_end_and_the_program_ends_with_the_test() -> None:
-    with PlayedTerminal(["sh", "-c", "echo here; sleep 60"]) as terminal:
+    with PlayedTerminal(["sh", "-c", "stty raw -echo; echo here; sleep 60"]) as terminal:
         terminal.wait_for("here")
         began = time.monotonic()
         with pytest.raises(AssertionError, match="'there' did not come in 0"):
