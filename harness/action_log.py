@@ -100,9 +100,8 @@ class ActionLog:
             os.close(descriptor)
             raise
         if redactor is None:
-            from harness.redaction.redactor import (
-                Redactor,
-            )  # when first needed: whoever only reads logs has no use for it
+            # When first needed: whoever only reads logs has no use for it.
+            from harness.redaction.redactor import Redactor
 
             redactor = Redactor(secrets)
         return cls(

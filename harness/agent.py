@@ -87,7 +87,7 @@ class Agent:
         self._own_limits = limits or Limits()
         self._prices = prices
         self._monotonic = monotonic
-        self._take_limits(policy)
+        self.limits, self.registry = self._limited(policy)
         self.gate = Gate(
             policy=policy,
             approver=approver,
@@ -111,15 +111,13 @@ class Agent:
     def _confinement(self, tool: str, effects: Effects) -> str:
         return self.registry.confinement(tool, effects)  # of the registry as it is then: limits may have changed
 
-    def _take_limits(self, policy: Policy) -> None:
-        """Hold the run and the tools to the limits of `policy` and of whoever made the agent. Raises ValueError."""
+    def _limited(self, policy: Policy) -> tuple[Limits, ToolRegistry]:
+        """Return the limits of `policy` and of whoever made the agent, and the tools held to them. Raises ValueError."""
         limits = strictest([policy.limits, self._own_limits]).filled()
-        if limits.max_cost is not None and self._prices is None:
-            raise ValueError("a limit on the cost needs prices: what is not known cannot be kept below a limit")
-        self.limits = limits
+        _check_prices(limits, self._prices)
         # Here, so that no program can forget to hand a policy's limits to the tools.
         limited = [tool.under(limits) if isinstance(tool, LimitedTool) else tool for tool in self._tools]
-        self.registry = ToolRegistry(limited, monotonic=self._monotonic)
+        return limits, ToolRegistry(limited, monotonic=self._monotonic)
 
     def start(self, *, carried: Sequence[Message] = (), origin: Mapping[str, JsonValue] | None = None) -> Session:
         """Begin a session and record it. Raises LogError, and ValueError, before anything is recorded, for no conversation.
@@ -189,14 +187,10 @@ class Agent:
         then nothing is changed.
         """
         self.log.session = session.identity
-        before, registry = self.limits, self.registry
-        self._take_limits(policy)
-        try:
-            self.gate.end_open_calls(ENDED_HERE)
-            self.log.append("policy_changed", {"why": why, **_policy_fields(policy)}, sync=True)
-        except LogError:
-            self.limits, self.registry = before, registry
-            raise
+        limits, registry = self._limited(policy)
+        self.gate.end_open_calls(ENDED_HERE)
+        self.log.append("policy_changed", {"why": why, **_policy_fields(policy)}, sync=True)
+        self.limits, self.registry = limits, registry
         self.gate.change_policy(policy, self.log)
 
     def change_model(
@@ -206,8 +200,7 @@ class Agent:
 
         Raises LogError, and ValueError if there is a limit on the cost and no price; then nothing is changed.
         """
-        if self.limits.max_cost is not None and prices is None:
-            raise ValueError("a limit on the cost needs prices: what is not known cannot be kept below a limit")
+        _check_prices(self.limits, prices)
         self.log.session = session.identity
         self.log.append("model_changed", {"model": model.name, **about}, sync=True)
         self.model = self._asking.model = model
@@ -397,6 +390,11 @@ class Agent:
     def _tell_record(self, record: LogRecord) -> None:
         if record["session"] in self._sessions:  # another agent may write to the same log
             self._observers.record(record)
+
+
+def _check_prices(limits: Limits, prices: Prices | None) -> None:
+    if limits.max_cost is not None and prices is None:
+        raise ValueError("a limit on the cost needs prices: what is not known cannot be kept below a limit")
 
 
 def _policy_fields(policy: Policy) -> dict[str, JsonValue]:

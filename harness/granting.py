@@ -11,7 +11,6 @@ from enum import Enum
 
 from harness.actions import Access, Act, Action, Command, Effects, Facet, JsonValue, PathAccess, Place
 from harness.auto_rules import rule_problem
-from harness.destroying import destroys
 from harness.grants import place_problem
 from harness.matchers import ArgvPattern, PathPatterns
 from harness.policy import FacetVerdict, Policy, Source, Verdict, evaluate
@@ -166,6 +165,8 @@ def offer_for(policy: Policy, action: Action, verdict: Verdict) -> Offer | str:
         return "nothing is asked about here"
     if action.default_of:
         return "the call would change nothing; what decides is the default for reading"
+    from harness.destroying import destroys  # its tables are needed at questions alone
+
     if destroying := next(iter(destroys(action)), ""):
         return f"{destroying}: that is asked about each time"
     for facet in asking:

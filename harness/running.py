@@ -7,7 +7,7 @@ from harness.interrupt import Interrupt
 from harness.messages import ResultStatus, ToolResult
 from harness.record import replace
 from harness.redaction.redactor import Redactor
-from harness.tool import ToolRegistry
+from harness.tool import CUT_SHORT, ToolRegistry
 
 
 def run_permitted(
@@ -25,7 +25,7 @@ def run_permitted(
         return ToolResult(
             call_id=permit.action.call.id,
             status=ResultStatus.INTERRUPTED,
-            content="Interrupted by the person; what it had begun may be done in part.",
+            content=CUT_SHORT,
         )
 
 

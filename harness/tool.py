@@ -113,6 +113,8 @@ class ConfinedTool(Protocol):
         ...
 
 
+CUT_SHORT = "Interrupted by the person; what it had begun may be done in part."
+"""What the model reads of a call that was interrupted."""
 IN_PROCESS = "in process"
 """What is said of a tool whose body is the harness's own code, which does what the action says."""
 
@@ -181,7 +183,7 @@ class ToolRegistry:
             output = ToolOutput(content=f"Error: {error}", status=ResultStatus.FAILED, error_code=code)
         except KeyboardInterrupt:
             output = ToolOutput(
-                content="Interrupted by the person; what it had begun may be done in part.",
+                content=CUT_SHORT,
                 status=ResultStatus.INTERRUPTED,
             )
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a bug in a tool is an error result, not the end

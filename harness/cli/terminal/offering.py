@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from harness.cli.terminal.keys import Event, Key, Pasted
-from harness.cli.terminal.rows import Row, one_line, prose, rows_of
+from harness.cli.terminal.rows import Row, prose, rows_of
 from harness.cli.trace import Tone
 from harness.granting import GrantScope, Offer, Pattern
+from harness.visible import one_line
 
 
 def until(scope: GrantScope) -> str:

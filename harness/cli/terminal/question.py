@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from harness.actions import Access, Action, Command, Enforcement, Facet, Opaque, PathAccess, ToolUse, Unconfined
 from harness.cli.effects import effects_lines
-from harness.cli.terminal.rows import Row, joined, one_line, prose, rows_of
+from harness.cli.terminal.rows import Row, joined, prose, rows_of
 from harness.cli.terminal.toned_rows import diff_tone
 from harness.cli.trace import Tone
 from harness.exhaustive import assert_never
@@ -17,7 +17,7 @@ from harness.paths import short_place
 from harness.policy import FacetVerdict, Verdict
 from harness.record import Record
 from harness.rules import Decision
-from harness.visible import suspicious, visible_line
+from harness.visible import one_line, suspicious, visible_line
 
 MOST_FACETS = 200
 """In the table of `?`; the question itself names every part."""

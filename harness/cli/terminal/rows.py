@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from harness.cli.terminal.cells import pieces, wrapped
 from harness.cli.trace import Tone
 from harness.record import Record
-from harness.visible import visible
+from harness.visible import one_line, visible
 
 WRAPPED = "~ "
 """What stands before the rest of a line that was too long; the last two characters of the gutter."""
@@ -50,11 +50,6 @@ def prose(text: str, width: int, *, tone: Tone = Tone.PLAIN, gutter: str = "  ")
     room = max(width - len(hanging(gutter)), LEAST)
     for index, line in enumerate(wrapped(one_line(text), room)):
         yield Row(text=(hanging(gutter) if index else gutter) + line, tone=tone)
-
-
-def one_line(text: str) -> str:
-    """Return `text` safe to show and with its line ends and tabs as escapes; uncut."""
-    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def joined(groups: Iterable[Iterable[Row]]) -> tuple[Row, ...]:
