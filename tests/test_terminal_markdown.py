@@ -7,7 +7,7 @@ import time
 
 import pytest
 import wcwidth
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness.cli.terminal.cells import cells, cut, ending, fitted, pieces, wrapped
@@ -257,6 +257,7 @@ def test_lengths_in_cells() -> None:
     assert wrapped("  日本 語", 5) == ["  日", "本 語"]
 
 
+@example("aa \x0e", 2, 2)
 @given(st.text(st.sampled_from("a日 \u0301\x0e"), max_size=40), st.integers(2, 9), st.integers(2, 9))
 def test_what_is_wrapped_fits_and_is_all_there(text: str, room: int, later: int) -> None:
     """And the blanks that it begins with stay before it: they hold it off column 1."""

@@ -144,6 +144,7 @@ def _marked(text: str, breaks: list[tuple[int, int]]) -> list[str]:
         until = end + bisect_right(places, end)
         lines.append(text[taken:until].replace(" ", "", at - before))  # the blanks at which the line was broken
         before, taken = end, until
+    lines[-1] += "".join(ANY_MARK.findall(text[taken:]))  # those behind the blanks that it ended with
     return lines
 
 
