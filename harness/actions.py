@@ -46,7 +46,7 @@ class Act(Enum):
 
 
 class Place(Enum):
-    """Where a resolved path lies. Everything but INSIDE, and reading OUTPUT, is at least asked about."""
+    """Where a resolved path lies. Everything but INSIDE, and reading OUTPUT or ADDED, is at least asked about."""
 
     INSIDE = "inside"
     ROOT = "root"
@@ -55,6 +55,8 @@ class Place(Enum):
     """A folder that contains the workspace or the home folder, or is the home folder: `/`, `/home`, `/home/ann`."""
     OUTPUT = "output"
     """Where the harness keeps the full output of this session's commands; it may be read like the workspace."""
+    ADDED = "added"
+    """In a folder that the person added to the workspace, or that folder; it may be read like the workspace."""
     OUTSIDE = "outside"
 
 
@@ -73,7 +75,7 @@ class PathAccess(Record):
     tree: bool = False
     """Whether everything below the path is meant too, as in `grep -r`, `cp -r` and `rm -r`."""
     below: tuple[str, ...] = ()
-    """Of a tree inside the workspace: the names of the files below it, relative to the workspace."""
+    """Of a tree inside the workspace, or of one that was added: the names of the files below it."""
     whole: bool = True
     """Whether `below` names every file below; a tree that is too large to look through is asked about."""
     shared: bool = False

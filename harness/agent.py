@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from harness.action_log import ActionLog
-from harness.actions import Effects, JsonValue
+from harness.actions import Action, Effects, JsonValue
+from harness.advice import Advice
 from harness.answers import ENDED_HERE, Answers, unusable
 from harness.approval import Approver
 from harness.asking import Asking
@@ -27,7 +28,7 @@ from harness.messages import FinishReason, Message, ModelResponse, RunResult, St
 from harness.model import Model
 from harness.observers import Observers
 from harness.person_calls import run_by_person
-from harness.policy import Policy, PolicySource
+from harness.policy import Policy, PolicySource, Verdict
 from harness.prices import Prices
 from harness.record import replace
 from harness.rules import Origin
@@ -69,6 +70,9 @@ class Agent:
         done_marker: str | None = None,
         grants: Sequence[Grant] = (),
         keep_grant: Callable[[Pattern], Origin | str] | None = None,
+        dry_run: bool = False,
+        advise: Callable[[Policy, Action, Verdict], Advice] | None = None,
+        check_answer: Callable[[str], str] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take the parts.
@@ -77,7 +81,9 @@ class Agent:
         conversation the model takes: near that, the older part is summarized; None: only when the provider refuses.
         `about` is added to the log's first record. `on_text` hears the model's text at once and on the run's own time,
         `observers` hear everything on theirs. `done_marker`: a command that succeeds and prints this
-        as its first line ends the run. `grants` and `keep_grant`: see Gate.
+        as its first line ends the run. `grants`, `keep_grant`, `dry_run` and `advise`: see Gate. `check_answer` returns
+        what is wrong with an answer, for the model, or nothing: it is told once, and an answer that is wrong again ends
+        the run as unfit.
 
         Raises ValueError if two tools share a name, or if there is a limit on the cost and no price.
         """
@@ -95,8 +101,12 @@ class Agent:
             confinement_of=self._confinement,
             grants=grants,
             keep_grant=keep_grant,
+            dry_run=dry_run,
+            advise=advise,
             monotonic=monotonic,
         )
+        self._dry_run = dry_run
+        self._check_answer = check_answer
         self._context_tokens = context_tokens
         self._system = system
         self._about = dict(about or {})
@@ -140,6 +150,7 @@ class Agent:
                 "model": self.model.name,
                 "tools": [spec.name for spec in self.registry.specs],
                 **_policy_fields(self.gate.policy),
+                **({"dry_run": True} if self._dry_run else {}),
                 "confinement": self.registry.level,
                 "system": self._system,
             },
@@ -151,8 +162,11 @@ class Agent:
             session.change(self.log, str((origin or {}).get("how") or "resumed"), 0, 0, carried)
         return session
 
-    def end(self, session: Session, result: RunResult | None = None) -> None:
-        """Record that the session is over, and before it an end for every call that lacks one. Raises LogError."""
+    def end(self, session: Session, result: RunResult | None = None, *, exit_code: int | None = None) -> None:
+        """Record that the session is over, and before it an end for every call that lacks one. Raises LogError.
+
+        `exit_code` is what the program that ends with it will exit with, where that is known.
+        """
         session.ended = True
         self.log.session = session.identity
         self.gate.end_open_calls(ENDED_HERE)
@@ -164,6 +178,7 @@ class Agent:
                 "input_tokens": session.usage.input_tokens,
                 "output_tokens": session.usage.output_tokens,
                 "counts": dict(self.log.counts),
+                **({} if exit_code is None else {"exit_code": exit_code}),
             },
             sync=True,
         )
@@ -303,34 +318,52 @@ class Agent:
     def _loop(self, run: Run, prompt: str) -> RunResult:
         self.log.append("user_message", {"text": prompt})
         run.session.history.ask(prompt)
-        while True:
-            limit = run.limit_reached()
-            if limit:
-                return run.stopped_at_limit(limit, self.log)
-            doing = "answering"
-            try:
-                if self._is_long(run):
-                    doing = "summarizing"
-                    self._summarize(run)
-                    continue  # the limits are looked at anew before the next request
-                response = self._asking.ask(run, self.registry.specs)
-            except KeyboardInterrupt:
-                return run.stopped(StopReason.INTERRUPTED, f"interrupted while the model was {doing}")
-            except ModelError as error:
-                stopped = self._failed(run, error)
-                if stopped is not None:
-                    return stopped
-                continue
-            run.text = response.text
-            if response.tool_calls:
-                stopped = self._answers(run, response).give()
-                if stopped is not None:
-                    return stopped
-                continue
-            run.session.history.reply(response.text, echo=response.echo)
-            if response.finish_reason is not FinishReason.DONE:
-                return run.stopped(*unusable(response))
+        stopped = self._turn(run)
+        while stopped is None:
+            stopped = self._turn(run)
+        return stopped
+
+    def _turn(self, run: Run) -> RunResult | None:
+        """Ask the model once, and answer the calls of its reply; return how the run ended, or None where it goes on."""
+        limit = run.limit_reached()
+        if limit:
+            return run.stopped_at_limit(limit, self.log)
+        doing = "answering"
+        try:
+            if self._is_long(run):
+                doing = "summarizing"
+                self._summarize(run)
+                return None  # the limits are looked at anew before the next request
+            response = self._asking.ask(run, self.registry.specs)
+        except KeyboardInterrupt:
+            return run.stopped(StopReason.INTERRUPTED, f"interrupted while the model was {doing}")
+        except ModelError as error:
+            return self._failed(run, error)
+        run.text = response.text
+        if response.tool_calls:
+            stopped = self._answers(run, response).give()
+            said_done = stopped is not None and stopped.stop is StopReason.COMPLETED
+            return self._answered(run) if said_done else stopped
+        run.session.history.reply(response.text, echo=response.echo)
+        if response.finish_reason is not FinishReason.DONE:
+            return run.stopped(*unusable(response))
+        return self._answered(run)
+
+    def _answered(self, run: Run) -> RunResult | None:
+        """Return how a run ends on its answer; None where the model was told what is wrong with it, and tries again."""
+        if self._check_answer is None:
             return run.stopped(StopReason.COMPLETED)
+        problem = self._check_answer(run.text)
+        self.log.append("answer_checked", {"fits": not problem, "problem": problem})
+        if not problem:
+            return run.stopped(StopReason.COMPLETED)
+        if run.told_unfit:
+            return run.stopped(StopReason.UNFIT, f"the answer is still not what was asked for: {problem}")
+        run.told_unfit = True
+        text = f"Your answer is not what was asked for: {problem}\nAnswer again, with nothing but the corrected answer."
+        self.log.append("user_message", {"text": text, "by": "harness"})
+        run.session.history.ask(text)
+        return None
 
     def _summarize(self, run: Run, *, too_long: bool = False, keep_nothing: bool = False) -> str:
         return summarize(

@@ -7,7 +7,8 @@ import json
 from harness.action_log import ActionLog
 from harness.actions import Action
 from harness.errors import GateError, ToolError
-from harness.gate import Gate, Proposal, Refusal
+from harness.exhaustive import assert_never
+from harness.gate import Gate, Permit, Proposal, Refusal, Withheld
 from harness.interrupt import Interrupt
 from harness.messages import (
     FinishReason,
@@ -138,8 +139,22 @@ class Answers:
             return run.stopped_at_limit(limit, self._log) if limit else None
         run.bad_calls = 0
         ruling = self._gate.authorize(proposal, action)
-        if isinstance(ruling, Refusal):
-            return self._refused(index, ruling) if ruling.wanted is None else self._run_edited(index, ruling)
+        match ruling:
+            case Refusal():
+                return self._refused(index, ruling) if ruling.wanted is None else self._run_edited(index, ruling)
+            case Withheld():
+                run.last_action = f"{action.tool}: {action.summary} (not run)"
+                self._results[index] = ToolResult(
+                    call_id=proposal.call.id, status=ResultStatus.NOT_RUN, content=ruling.text
+                )
+                return None
+            case Permit():
+                return self._run_permitted(index, ruling)
+            case _:
+                assert_never(ruling)
+
+    def _run_permitted(self, index: int, ruling: Permit) -> RunResult | None:
+        run, action = self._run, ruling.action
         run.last_action = f"{action.tool}: {action.summary}"
         self._running = index
         # Where the time ran out at the question, the yes that came late holds; the next call is stopped.

@@ -237,7 +237,7 @@ def _inspect_path(path: PathAccess, guarded: Sequence[str]) -> Finding | None:
         return _block("terminals", f"{path.written} is a terminal: what is written there could pass for our own words")
     if writes and path.place is Place.INSIDE and any(_is_within(guard, path.real) for guard in guarded):
         return _confirm("own-files", f"{path.written} holds files of the policy or the action log in use")
-    if path.place in (Place.OUTSIDE, Place.ABOVE) or (writes and path.place is Place.OUTPUT):
+    if path.place in (Place.OUTSIDE, Place.ABOVE) or (writes and path.place in (Place.OUTPUT, Place.ADDED)):
         return _confirm("outside", f"{path.written} lies outside the workspace")
     if not path.whole:
         return _confirm("large-tree", f"not every file below {path.written} could be looked at")

@@ -54,7 +54,7 @@ def _of_facet(action: Action, facet: Facet) -> Iterator[str]:
                 yield from _of_loose(words, known=False)
             yield from _of_code(facet.text)
         case PathAccess():
-            outside = facet.place in (Place.ABOVE, Place.OUTSIDE)
+            outside = facet.place in (Place.ABOVE, Place.OUTSIDE, Place.ADDED)
             if facet.access is Access.WRITE and facet.tree and outside and action.cwd:
                 yield "a whole folder outside of the workspace is written"
         case Unconfined() | ToolUse():

@@ -24,6 +24,7 @@ from harness.actions import (
     describe_facet,
     written_paths,
 )
+from harness.advice import Advice
 from harness.approval import Answer, Approval, Approver, deny_all
 from harness.built_in import is_entry_point
 from harness.errors import GateError, LogError
@@ -119,7 +120,20 @@ class Refusal(Record):
         return self.approval is not None and self.approval.answer is Answer.STOP
 
 
+class Withheld(Record):
+    """A call that may run, and does not: the gate only rehearses."""
+
+    proposal: Proposal
+    action: Action
+    verdict: Verdict
+    text: str
+    """For the model."""
+
+
 Ruling: TypeAlias = Permit | Refusal
+
+DRY_RUN = "dry run; every call is judged and recorded, and none is run. This one may run"
+"""Why a call did not run that may."""
 
 
 def rule_on(
@@ -181,7 +195,7 @@ def refusal_text(verdict: Verdict, approval: Approval | None, decision: Decision
 class Gate:
     """Judges, asks, records and rules. Policy, approver and log have no defaults: there is no gate without them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of a gate, each named where it is passed
         self,
         *,
         policy: Policy,
@@ -190,13 +204,18 @@ class Gate:
         confinement_of: Callable[[str, Effects], str],
         grants: Sequence[Grant] = (),
         keep_grant: Callable[[Pattern], Origin | str] | None = None,
+        dry_run: bool = False,
+        advise: Callable[[Policy, Action, Verdict], Advice] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take the parts; `confinement_of` says what holds a call of the tool of that name to its effects.
 
         `grants` are in force from the beginning. `keep_grant` keeps what is granted for the workspace, and returns where it
-        stands; or why it cannot be kept: then it holds for the session.
+        stands; or why it cannot be kept: then it holds for the session. `dry_run`: no permit is made. `advise` is asked about
+        each call that is refused, and what it says is recorded.
         """
+        self._dry_run = dry_run
+        self._advise = advise
         self._confinement_of = confinement_of
         self._grants = list(grants)
         self._granted = 0
@@ -289,11 +308,11 @@ class Gate:
         nobody = self._approver is deny_all and self.policy.unattended is Decision.BLOCK
         return decision is Decision.BLOCK or (decision is Decision.CONFIRM and nobody)
 
-    def authorize(self, proposal: Proposal, action: Action, *, approver: Approver | None = None) -> Ruling:
+    def authorize(self, proposal: Proposal, action: Action, *, approver: Approver | None = None) -> Ruling | Withheld:
         """Judge `action`, ask where the verdict says so, record it all, and rule.
 
         `approver` answers in the place of the gate's own, for a call that is the person's own. A Permit is returned only
-        when its intent is on disk. Raises GateError or LogError; then nothing may run.
+        when its intent is on disk, and none in a dry run. Raises GateError or LogError; then nothing may run.
         """
         verdict = self._judge(action)
         self._log_decision(proposal, action, verdict)
@@ -301,6 +320,10 @@ class Gate:
         approval = self._ask(proposal, action, verdict, approver or self._approver) if asked else None
         ruling = rule_on(proposal, action, verdict, approval, self.policy.unattended)
         match ruling:
+            case Permit() if self._dry_run:
+                content = f"Not run: {DRY_RUN} ({verdict.deciding.by})."
+                self._log_end(proposal, ResultStatus.NOT_RUN, content)
+                return Withheld(proposal=proposal, action=action, verdict=verdict, text=content)
             case Permit():
                 if verdict.notes and approver is None:  # they were part of the question, and the answer was yes
                     self._unseen.clear()
@@ -310,7 +333,8 @@ class Gate:
                 ruling.seal.armed = True
             case Refusal():
                 status = ResultStatus.BLOCKED if ruling.decision is Decision.BLOCK else ResultStatus.DENIED
-                self._log_outcome(proposal, ToolResult(call_id=proposal.call.id, status=status, content=ruling.text))
+                self._log_end(proposal, status, ruling.text)
+                self._log_advice(ruling)
             case _:
                 assert_never(ruling)
         return ruling
@@ -339,10 +363,7 @@ class Gate:
             if step == "call_proposed":
                 self.skip(proposal, why)
             elif step in ("decision", "approval_asked", "approval_answered"):
-                content = f"Not run: {why}"
-                self._log_outcome(
-                    proposal, ToolResult(call_id=proposal.call.id, status=ResultStatus.NOT_RUN, content=content)
-                )
+                self._log_end(proposal, ResultStatus.NOT_RUN, f"Not run: {why}")
 
     def _logged_arguments(self, arguments: str) -> Mapping[str, JsonValue]:
         if len(arguments) <= MAX_LOGGED_ARGUMENTS:
@@ -500,6 +521,21 @@ class Gate:
             change = action.change
             fields["change"] = {name: getattr(change, name) for name in field_names(type(change))}
         self._log.append("intent", fields, sync=True)
+
+    def _log_advice(self, refusal: Refusal) -> None:
+        """Record what would let a refused call run, where somebody knows; that nobody does harms nothing."""
+        if self._advise is None or refusal.wanted is not None:
+            return
+        try:
+            advice = self._advise(self.policy, refusal.action, refusal.verdict)
+        except Exception as error:  # noqa: BLE001 - the refusal stands, with or without it
+            advice = Advice(why=f"what would let it run could not be worked out: {error!r}")
+        told = {"toml": advice.toml} if advice.toml else {"why": advice.why}
+        self._log.append("advice", {"call": refusal.proposal.number, **told})
+
+    def _log_end(self, proposal: Proposal, status: ResultStatus, content: str) -> None:
+        """Record the end of a call that did not run."""
+        self._log_outcome(proposal, ToolResult(call_id=proposal.call.id, status=status, content=content))
 
     def _log_outcome(self, proposal: Proposal, result: ToolResult, *, sync: bool = False) -> None:
         fields: dict[str, JsonValue] = {

@@ -56,10 +56,11 @@ class _Call:
 class _Session:
     """An open session: its policy, its grants, its calls, and how many there were of what."""
 
-    __slots__ = ("begun", "calls", "counts", "ended", "grants", "halted", "policy", "wanted")
+    __slots__ = ("begun", "calls", "counts", "dry_run", "ended", "grants", "halted", "policy", "wanted")
 
-    def __init__(self, policy: JsonValue) -> None:
+    def __init__(self, policy: JsonValue, *, dry_run: bool) -> None:
         self.policy = policy
+        self.dry_run = dry_run
         self.grants: set[str] = set()
         self.begun = False
         """Whether anything but grants from earlier was recorded."""
@@ -93,7 +94,7 @@ class Ledger:
         if kind == "session_started":
             if name in self._sessions:
                 return "starts a session that was started before"
-            self._sessions[name] = _Session(record.get("policy_sha256"))
+            self._sessions[name] = _Session(record.get("policy_sha256"), dry_run=record.get("dry_run") is True)
             return ""
         session = self._sessions.get(name)
         if session is None:
@@ -243,6 +244,8 @@ def _breach(session: _Session, kind: str, call: _Call, record: LogRecord) -> str
 def _wrong_intent(session: _Session, call: _Call, record: LogRecord) -> str:
     if session.halted and not call.by_person:
         return f"lets call {call.number} run after the person halted the run"
+    if session.dry_run:
+        return f"lets call {call.number} run in a dry run"
     if not call.permitted:
         return f"is an intent of call {call.number}, which nothing before it permits"
     if record.get("effects") != call.effects:

@@ -59,7 +59,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "system?": "text",
         "origin?": "origin",
     },
-    "user_message": {"text": "text"},
+    "user_message": {"text": "text", "by?": "one of harness"},
     "model_request": {"turn": "count", "messages": "count", "purpose?": "text"},
     "model_response": {
         "turn": "count",
@@ -160,6 +160,16 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "before_sha256?": "digest|null",
         "after_sha256?": "digest|null",
     },
+    "advice": {"call": "count", "toml?": "text", "why?": "text"},
+    "answer_checked": {"fits": "flag", "problem": "text"},
+    "diverged": {
+        "request": "count",
+        "message": "count",
+        "role": "text",
+        "tool": "text",
+        "recorded": "text",
+        "now": "text",
+    },
     "policy_changed": {
         "why": "text",
         "policy": "text",
@@ -198,6 +208,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "input_tokens?": "count",
         "output_tokens?": "count",
         "counts?": "counts",
+        "exit_code?": "count",
     },
 }
 """Kinds and their fields, beside those that all records have."""

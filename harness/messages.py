@@ -130,6 +130,8 @@ class StopReason(Enum):
     CONTENT_FILTER = "content_filter"
     CUT = "cut"
     """The reply ended without saying that it was finished; nothing of it ran."""
+    UNFIT = "unfit"
+    """The answer is not what was asked for, also after the model was told what is wrong with it."""
     MODEL_ERROR = "model_error"
     LOG_ERROR = "log_error"
     GATE_ERROR = "gate_error"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.actions import Action
 from harness.approval import Answer, Approval
 from harness.errors import ToolError
-from harness.gate import Gate, Permit, Refusal
+from harness.gate import Gate, Permit, Refusal, Withheld
 from harness.interrupt import Interrupt
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy import Verdict
@@ -36,6 +36,8 @@ def run_by_person(
             result = run_permitted(ruling, registry, interrupt, redactor)
             gate.settle(ruling, result)
             return result
+        case Withheld():
+            return ToolResult(call_id=call.id, status=ResultStatus.NOT_RUN, content=ruling.text)
         case Refusal():
             blocked = ruling.decision.word == "block"
             status = ResultStatus.BLOCKED if blocked else ResultStatus.DENIED

@@ -38,6 +38,8 @@ class Run:
         self.text = ""
         self.compacted = False
         """Whether the conversation was made shorter because the provider found it too long; done once in a run."""
+        self.told_unfit = False
+        """Whether the model was told that its answer is not what was asked for; done once in a run."""
         self._prices = prices
         self._refused: dict[tuple[str, str], int] = {}
         self._monotonic = monotonic

@@ -24,11 +24,14 @@ MAX_LINKS = 40
 class Workspace:
     """The root of what the model works on, fixed for the session."""
 
-    def __init__(self, folder: str, home: str | None = None, *, outputs: str | None = None) -> None:
-        """Take the workspace folder, the person's home folder (that of the account where it is None), and the folder, if
-        any, in which the full output of this session's commands is kept.
+    def __init__(
+        self, folder: str, home: str | None = None, *, outputs: str | None = None, added: Sequence[str] = ()
+    ) -> None:
+        """Take the workspace folder, the person's home folder (that of the account where it is None), the folder, if any,
+        in which the full output of this session's commands is kept, and folders that may be read like the workspace.
 
-        Raises UsageError if `folder` is not an existing folder.
+        Raises UsageError if `folder`, or one that is added, is not an existing folder, or if an added one holds the
+        workspace or the home folder: everything could be read then.
         """
         self.root = os.path.realpath(folder)
         """Absolute, links followed."""
@@ -38,6 +41,8 @@ class Workspace:
         """Reading there is like reading in the workspace; it need not exist yet."""
         if not os.path.isdir(self.root):
             raise UsageError(f"the workspace is not an existing folder: {folder}")
+        self.added = tuple(dict.fromkeys(self._addable(one) for one in added))
+        """Absolute, links followed; none of them lies in the workspace."""
 
     def resolve(self, path: str, access: Access, cwd: str | None = None) -> PathAccess:
         """Return where `path` really lies, seen from `cwd` (an absolute folder; the root where it is None).
@@ -87,12 +92,15 @@ class Workspace:
         With `follows` the command follows the links that it meets below; one that leads out of the workspace makes the
         names incomplete, as does a tree that is too large, and a folder that cannot be read.
         """
-        if path.place not in (Place.INSIDE, Place.ROOT):
+        if path.place not in (Place.INSIDE, Place.ROOT, Place.ADDED):
             return replace(path, tree=True)
         from harness.trees import Narrowing, names_below
 
         narrowing = Narrowing(only=only, skips=skips, hidden=hidden)
-        names, whole = names_below(path.real, self.root, narrowing, home=self.home, follows=follows)
+        root = self._added_root(path.real) or self.root
+        names, whole = names_below(path.real, root, narrowing, home=self.home, follows=follows)
+        if root != self.root:  # as the names of all that lies outside the workspace
+            names = tuple(os.path.join(root, name) for name in names)
         return replace(path, tree=True, below=names, whole=whole)
 
     def is_folder(self, path: str) -> bool:
@@ -139,7 +147,23 @@ class Workspace:
             return Place.ABOVE
         if self.outputs is not None and real != self.outputs and is_within(real, self.outputs):
             return Place.OUTPUT
-        return Place.INSIDE if is_within(real, self.root) else Place.OUTSIDE
+        if is_within(real, self.root):
+            return Place.INSIDE
+        return Place.ADDED if self._added_root(real) else Place.OUTSIDE
+
+    def _added_root(self, real: str) -> str:
+        """Return the added folder that a path outside the workspace lies in, or nothing."""
+        if is_within(real, self.root):
+            return ""
+        return next((folder for folder in self.added if is_within(real, folder)), "")
+
+    def _addable(self, folder: str) -> str:
+        real = os.path.realpath(folder)
+        if not os.path.isdir(real):
+            raise UsageError(f"the folder to add is not an existing folder: {folder}")
+        if is_within(self.root, real) or is_within(self.home, real):
+            raise UsageError(f"{folder} holds the workspace or the home folder, and cannot be added: name a folder below it")
+        return real
 
 
 def _has_further_names(real: str) -> bool:

@@ -14,7 +14,7 @@ from repl_scene import Start, prompts, write_config
 from harness.cli.calls import action_for
 from harness.cli.commands import COMMANDS, Ask, Do, Run, Wrong, function_of, meaning_of
 from harness.cli.commands.help import table
-from harness.cli.commands.plan import planned
+from harness.cli.planned import planned
 from harness.cli.policies import load_named
 from harness.cli.told import PLAN_ON, PLAN_OVER, Told
 from harness.messages import Message, Role

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from argparse import ArgumentTypeError, HelpFormatter, RawDescriptionHelpFormatter
+from argparse import HelpFormatter, RawDescriptionHelpFormatter
 
 from harness.cli.audit.flags import ACTIONS as AUDIT_ACTIONS
 from harness.cli.audit.flags import add_flags as add_audit_flags
 from harness.cli.audit.flags import add_log_flags
+from harness.cli.flag_values import count, filled, whole
+from harness.cli.session_flags import model_flags, session_flags
 from harness.version import __version__
 from harness.visible import visible
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 ACTIONS = {
     "policy": ("check", "explain", "test", "replay", "suggest", "trust"),
     "audit": AUDIT_ACTIONS,
-    "schema": ("log",),
+    "schema": ("log", "result"),
     "config": ("show", "path"),
     "sessions": ("list", "resume", "fork"),
 }
@@ -28,6 +30,7 @@ _EPILOG = """\
 commands:
   harness [PROMPT]       the prompt, in a terminal
   harness run PROMPT     one prompt, nobody to ask (CI)
+  harness batch TASKS --out DIR    many prompts, each in a folder of its own; goes on where it was stopped
   harness demo           a scripted model, without key or network
   harness policy check FILE...     load policies strictly, run their examples
   harness policy explain WHAT      say what would be decided, and by which rule: 0 auto, 10 confirm, 20 deny, 30 block
@@ -42,7 +45,7 @@ commands:
   harness audit report -o FILE     one page of HTML; export --to csv, jsonl, ocsf, otlp
   harness audit sign, prune, recover
                                    sign heads with an SSH key; remove old logs; mend a torn one
-  harness schema log               the JSON Schema of the log's records
+  harness schema log, result       the JSON Schema of the log's records; of what `run --output json` writes
   harness -c                       go on with the newest session of this folder
   harness sessions list            what was said here, and how it ended (--all: in every folder)
   harness sessions resume [ID]     go on with a session, in a new log; fork ID --turn N: from its turn N
@@ -83,15 +86,16 @@ def parser_for(command: str, action: str) -> ArgumentParser:
     parser = ArgumentParser(name, formatter_class=_formatter)
     parser.set_defaults(action=action)
     match command, action:
-        case "run", _:
-            parser.description = "Run one prompt; never asks, never reads the terminal."
-            _run_flags(parser)
+        case (("run" | "batch"), _):
+            from harness.cli.run_flags import batch_flags, run_flags
+
+            (run_flags if command == "run" else batch_flags)(parser)
         case "demo", _:
             _demo_flags(parser)
         case "policy", _:
             _policy_flags(parser, action)
         case "audit", _:
-            add_audit_flags(parser, action, _filled)
+            add_audit_flags(parser, action, filled)
         case "undo", _:
             _undo_flags(parser)
         case "sessions", _:
@@ -99,14 +103,16 @@ def parser_for(command: str, action: str) -> ArgumentParser:
         case "config", _:
             _config_flags(parser, action)
         case "schema", _:
-            parser.description = "Print the JSON Schema (draft 2020-12) of a record of the action log."
+            parser.description = (
+                "Print a JSON Schema (draft 2020-12): of a record of the action log, of a run's result."
+            )
         case "doctor", _:
             parser.description = "Say what this machine can enforce, by trying it in a temporary folder."
             parser.epilog = "Exit code: 0 commands can be confined, 2 they cannot; policies that require it do not run."
             parser.add_argument("--json", action="store_true", help="one object, with every attempt")
-            _model_flags(parser, optional_name=True)
+            model_flags(parser, optional_name=True)
             parser.add_argument(
-                "--cwd", type=_filled, metavar="DIR", help="with --model: the workspace (else the current folder)"
+                "--cwd", type=filled, metavar="DIR", help="with --model: the workspace (else the current folder)"
             )
         case _:
             parser.description = "A coding harness in which every call of the model is decided before it runs."
@@ -120,7 +126,7 @@ def parser_for(command: str, action: str) -> ArgumentParser:
                 help="go on with the newest session of this folder",
             )
             parser.add_argument("--version", action="version", version=f"harness {__version__}")
-            _session_flags(parser)
+            session_flags(parser)
             _terminal_flags(parser)
     return parser
 
@@ -141,63 +147,13 @@ def _config_flags(parser: ArgumentParser, action: str) -> None:
     parser.description = "Say which settings hold, as TOML; nothing is sent, and no key is shown."
     parser.add_argument("--origin", action="store_true", help="who said each of them")
     parser.add_argument("--json", action="store_true", help="one object, origins included")
-    _model_flags(parser)
-    parser.add_argument("--cwd", type=_filled, metavar="DIR", help="the workspace (else the current folder)")
-
-
-def _run_flags(parser: ArgumentParser) -> None:
-    parser.add_argument("prompt", nargs="?", help="what to do; - reads it from stdin")
-    parser.add_argument(
-        "--prompt-file", type=_filled, metavar="FILE", help="read it from a file, {{variables}} and all"
-    )
-    parser.add_argument("--var", action="append", default=[], metavar="NAME=VALUE", help="the value of a {{variable}}")
-    parser.add_argument("--resume", type=_filled, metavar="ID", help="go on with a session: how its name begins")
-    parser.add_argument(
-        "--done-marker", type=_filled, metavar="TEXT", help="end when a command that succeeds prints this line first"
-    )
-    _session_flags(parser)
-    parser.add_argument("--output", choices=("text", "json", "jsonl"), default="text", help="form of stdout")
-    parser.add_argument("--allow-refusals", action="store_true", help="exit 0 although calls were refused")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no trace on stderr")
-
-
-def _session_flags(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--policy", type=_filled, metavar="FILE", help="a policy file, or a shipped one: default, ci, readonly, demo"
-    )
-    _model_flags(parser)
-    parser.add_argument(
-        "--system", type=_filled, metavar="FILE", help="a template in the place of the standard system prompt"
-    )
-    parser.add_argument("--no-instructions", action="store_true", help="do not read AGENTS.md")
-    parser.add_argument("--cwd", type=_filled, metavar="DIR", help="the workspace (else the current folder)")
-    parser.add_argument(
-        "--log", type=_filled, metavar="FILE", help="the action log (else a new file in the state folder)"
-    )
-    parser.add_argument("--max-turns", type=_whole, metavar="N", help="requests to the model")
-    parser.add_argument("--max-seconds", type=_number, metavar="S", help="wall time")
-    parser.add_argument("--max-tokens", type=_whole, metavar="N", help="tokens in and out")
-    parser.add_argument("--max-cost", type=_number, metavar="DOLLARS", help="by the prices in the configuration")
+    model_flags(parser)
+    parser.add_argument("--cwd", type=filled, metavar="DIR", help="the workspace (else the current folder)")
 
 
 def _terminal_flags(parser: ArgumentParser) -> None:
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII alone")
     parser.add_argument("--screen-reader", action="store_true", help="write over nothing that was written")
-
-
-def _model_flags(parser: ArgumentParser, *, optional_name: bool = False) -> None:
-    parser.add_argument(
-        "--provider", type=_filled, metavar="NAME", help="openai, azure, ollama ... (else HARNESS_PROVIDER)"
-    )
-    if optional_name:
-        parser.add_argument(
-            "--model", nargs="?", const="", metavar="NAME", help="send the model one tiny request, and say what works"
-        )
-    else:
-        parser.add_argument("--model", type=_filled, help="the model's name (else HARNESS_MODEL)")
-    address = "of an OpenAI-compatible server (else HARNESS_BASE_URL, OPENAI_BASE_URL)"
-    parser.add_argument("--base-url", type=_filled, metavar="URL", help=address)
-    parser.add_argument("--api", choices=("chat", "responses"), help="which of the OpenAI APIs (else HARNESS_API)")
 
 
 def _policy_flags(parser: ArgumentParser, action: str) -> None:
@@ -210,24 +166,24 @@ def _policy_flags(parser: ArgumentParser, action: str) -> None:
             parser.description = "Hold a file of cases against a policy, one JSON object a line; nothing is run."
             parser.epilog = 'A case: {"id": "1", "tool": "bash", "args": {"command": "ls"}, "expect": "auto"}'
             parser.add_argument(
-                "--policy", type=_filled, metavar="FILE", required=True, help="a policy file, or a shipped one"
+                "--policy", type=filled, metavar="FILE", required=True, help="a policy file, or a shipped one"
             )
-            parser.add_argument("--cwd", type=_filled, metavar="DIR", help="the workspace of cases that name none")
+            parser.add_argument("--cwd", type=filled, metavar="DIR", help="the workspace of cases that name none")
             parser.add_argument("--json", action="store_true", help="one object a line, and a summary")
             parser.add_argument("cases", metavar="CASES", help="the file of cases")
         case "replay":
             parser.description = "Judge the calls of action logs again, and list what would change; nothing is run."
             parser.add_argument(
-                "--policy", type=_filled, metavar="FILE", required=True, help="the new policy, or a shipped one"
+                "--policy", type=filled, metavar="FILE", required=True, help="the new policy, or a shipped one"
             )
             parser.add_argument("--fail-on", choices=("laxer", "any"), help="exit 1 if there are such changes")
             parser.add_argument("--json", action="store_true", help="one object a line, and a summary")
             parser.add_argument("logs", nargs="+", metavar="LOG")
         case "suggest":
             parser.description = "Propose rules that would have spared your repeated approvals; no policy is written."
-            add_log_flags(parser, _filled)
+            add_log_flags(parser, filled)
             parser.add_argument(
-                "--least", type=_whole, default=2, metavar="N", help="approvals in different calls (else 2)"
+                "--least", type=whole, default=2, metavar="N", help="approvals in different calls (else 2)"
             )
         case "trust":
             parser.description = (
@@ -239,9 +195,9 @@ def _policy_flags(parser: ArgumentParser, action: str) -> None:
             parser.epilog = "Exit code: 0 auto, 10 confirm, 20 deny, 30 block."
             parser.add_argument("--tool", default="bash", help="bash, read_file, write_file or edit_file")
             parser.add_argument(
-                "--policy", type=_filled, metavar="FILE", help="a policy file, or a shipped one (else the prompt's)"
+                "--policy", type=filled, metavar="FILE", help="a policy file, or a shipped one (else the prompt's)"
             )
-            parser.add_argument("--cwd", type=_filled, metavar="DIR", help="the workspace (else the current folder)")
+            parser.add_argument("--cwd", type=filled, metavar="DIR", help="the workspace (else the current folder)")
             parser.add_argument("--json", action="store_true", help="one object, with every operand")
             parser.add_argument("what", nargs="+", help="the command line in one word, or the path")
 
@@ -251,17 +207,17 @@ def _sessions_flags(parser: ArgumentParser, action: str) -> None:
         parser.description = "Name the sessions of this folder, the newest last; what is open never said that it ended."
         parser.add_argument("--all", action="store_true", help="those of every folder")
         parser.add_argument("--json", action="store_true", help="one object a line")
-        parser.add_argument("--cwd", type=_filled, metavar="DIR", help="the workspace (else the current folder)")
+        parser.add_argument("--cwd", type=filled, metavar="DIR", help="the workspace (else the current folder)")
         return
     if action == "fork":
         parser.description = "Begin a session with what another held after one of its turns; both can go on."
         parser.add_argument("session", metavar="ID", help="the session, or how its name begins")
-        parser.add_argument("--turn", type=_count, metavar="N", help="after its turn N, 0 before the first (else all)")
+        parser.add_argument("--turn", type=count, metavar="N", help="after its turn N, 0 before the first (else all)")
     else:
         parser.description = "Begin a session with what another held when it ended, however it ended."
         parser.add_argument("session", nargs="?", metavar="ID", help="how its name begins (else the newest one here)")
     parser.add_argument("prompt", nargs="?", help="the first thing to do; without it the prompt waits")
-    _session_flags(parser)
+    session_flags(parser)
     _terminal_flags(parser)
 
 
@@ -269,39 +225,12 @@ def _undo_flags(parser: ArgumentParser) -> None:
     parser.description = "Put back files that a session's calls changed, where they still are what the calls left."
     parser.epilog = "Exit code: 0 all of it was undone, 7 something could not be."
     parser.add_argument(
-        "--session", type=_filled, metavar="ID", help="the session, or how its name begins (else the newest one here)"
+        "--session", type=filled, metavar="ID", help="the session, or how its name begins (else the newest one here)"
     )
-    parser.add_argument("--to", type=_whole, metavar="CALL", help="back to and including this call (else one change)")
+    parser.add_argument("--to", type=whole, metavar="CALL", help="back to and including this call (else one change)")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
     parser.add_argument("--json", action="store_true", help="one object a line, and a summary")
-    parser.add_argument("--cwd", type=_filled, metavar="DIR", help="the workspace (else the current folder)")
+    parser.add_argument("--cwd", type=filled, metavar="DIR", help="the workspace (else the current folder)")
     parser.add_argument(
-        "--log", type=_filled, metavar="FILE", help="the session's log, where it is not in the state folder"
+        "--log", type=filled, metavar="FILE", help="the session's log, where it is not in the state folder"
     )
-
-
-def _count(text: str) -> int:
-    return 0 if text == "0" else _whole(text)
-
-
-def _filled(text: str) -> str:
-    """Refuse an empty value: a variable of the shell that is not set must not count as a flag that was not given."""
-    if not text.strip():
-        raise ArgumentTypeError("it is empty")
-    return text
-
-
-def _whole(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
-
-
-def _number(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e12:
-        raise ArgumentTypeError(f"{text!r} is not a number above 0")
-    return value

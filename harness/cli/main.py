@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LIGHT = ("--version", "policy", "audit", "schema", "config", "sessions list")
 """Commands that end in some milliseconds: collecting garbage, and taking the interpreter down, would be a third of it."""
-COMMANDS = ("run", "demo", "policy", "audit", "undo", "doctor", "config", "sessions", "schema")
+COMMANDS = ("run", "batch", "demo", "policy", "audit", "undo", "doctor", "config", "sessions", "schema")
 
 
 def program() -> NoReturn:
@@ -135,12 +135,14 @@ def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:
     return _function_of(command)(arguments, environment)
 
 
-def _function_of(command: str) -> Callable[[Namespace, Mapping[str, str]], int]:
+def _function_of(command: str) -> Callable[[Namespace, Mapping[str, str]], int]:  # noqa: C901 - a case a command
     """Import what does `command`, and nothing else."""
     run: Callable[[Namespace, Mapping[str, str]], int]
     match command:
         case "run":
             from harness.cli.run import run_command as run
+        case "batch":
+            from harness.cli.tasks.batch import batch_command as run
         case "demo":
             from harness.cli.demo import demo_command as run
         case "policy":

@@ -6,7 +6,7 @@ import os
 import stat
 
 from harness.cli.state import MANAGED_POLICY, PROJECT_POLICY, State
-from harness.errors import PolicyError
+from harness.errors import PolicyError, UsageError
 from harness.policy import Policy
 from harness.policy_file import combine, load_policy, nearest, tightening_only
 from harness.rules import Layer
@@ -38,18 +38,22 @@ def load_named(name: str) -> Policy:
     return load_policy(name, layer=Layer.FILE)
 
 
-def assemble(state: State, workspace: str, *, named: str | None, fallback: str) -> Policy:
+def assemble(state: State, workspace: str, *, named: str | None, fallback: str, pinned: str | None = None) -> Policy:
     """Return the policy that holds in `workspace`: managed, then `named` or the user's or the shipped `fallback`,
     then the project's, which only tightens until the user trusts exactly its content.
 
-    Raises PolicyError for anything that cannot be read and understood: a layer is never left out because it is broken.
+    `pinned` is the SHA-256 that the file of the policy `named` must have. Raises UsageError if nothing is named to have it,
+    and PolicyError for another digest, and for anything that cannot be read and understood: a layer is never left out
+    because it is broken.
     """
     layers = []
     if os.path.lexists(MANAGED_POLICY):
         _check_managed(MANAGED_POLICY)
         layers.append(load_policy(MANAGED_POLICY, layer=Layer.MANAGED))
     if named is not None:
-        layers.append(load_named(named))
+        layers.append(_pinned(load_named(named), pinned))
+    elif pinned is not None:
+        raise UsageError("--policy-sha256 is the digest of the file of --policy, and none is named")
     elif fallback == "default" and os.path.lexists(state.user_policy):
         layers.append(load_policy(state.user_policy, layer=Layer.USER))
     else:
@@ -59,6 +63,14 @@ def assemble(state: State, workspace: str, *, named: str | None, fallback: str) 
         layers.append(_project_policy(state, project))
     # No call may write the policies, the trust file or the logs.
     return combine(layers).guarding(*state.guarded)
+
+
+def _pinned(policy: Policy, sha256: str | None) -> Policy:
+    """Return the policy of one file, which has that digest, where there is one. Raises PolicyError."""
+    (source,) = policy.sources
+    if sha256 not in (None, source.sha256):
+        raise PolicyError(f"{source.path}: its SHA-256 is {source.sha256}, and --policy-sha256 says {sha256}")
+    return policy
 
 
 def _project_policy(state: State, path: str) -> Policy:

@@ -207,7 +207,7 @@ class Repl:
 
     def _warm_up(self) -> None:
         """Import openai while the person types: it takes longer than everything else together."""
-        threading.Thread(target=self._parts.model.warm_up, daemon=True).start()
+        threading.Thread(target=self._parts.warm_up, daemon=True).start()
 
     # Doing
 

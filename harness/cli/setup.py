@@ -9,7 +9,8 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 
 from harness.action_log import ActionLog
-from harness.actions import JsonValue
+from harness.actions import Action, JsonValue
+from harness.advice import Advice
 from harness.agent import Agent
 from harness.approval import Approver
 from harness.before_images import BeforeImages
@@ -26,10 +27,11 @@ from harness.cli.state import State
 from harness.errors import UsageError
 from harness.interrupt import Interrupt
 from harness.limits import Limits, strictest
+from harness.model import Model
 from harness.models.addresses import shown_address
 from harness.paths import is_within
-from harness.policy import Policy
-from harness.record import replace
+from harness.policy import Policy, Verdict
+from harness.record import Record, replace
 from harness.revision import checked_out
 from harness.tool import ConfinedTool, Tool
 from harness.tools import builtin_tools
@@ -40,17 +42,38 @@ from harness.visible import visible_line
 from harness.workspace import Workspace
 
 
+class Unattended(Record):
+    """What only runs have that nobody watches."""
+
+    dry_run: bool = False
+    """Whether every call is judged, and none is run."""
+    check_answer: Callable[[str], str] | None = None
+    """Says what is wrong with an answer, or nothing."""
+
+
 class Parts:
     """What `run` and the prompt have in common. A policy that is wrong fails here, before any request."""
 
-    def __init__(self, arguments: Namespace, environment: Mapping[str, str], *, fallback: str) -> None:
-        """Raises UsageError, PolicyError or LogError."""
+    def __init__(
+        self, arguments: Namespace, environment: Mapping[str, str], *, fallback: str, model: Model | None = None
+    ) -> None:
+        """Take `model`, or else the one that the settings name. Raises UsageError, PolicyError or LogError."""
         self.environment = environment
         self.state = State.of(environment)
         self.workspace = Workspace(
-            arguments.cwd or os.getcwd(), environment.get("HOME"), outputs=self.state.new_outputs()
+            arguments.cwd or os.getcwd(),
+            environment.get("HOME"),
+            outputs=self.state.new_outputs(),
+            added=arguments.add_dir,
         )
-        self.policy: Policy = assemble(self.state, self.workspace.root, named=arguments.policy, fallback=fallback)
+        refuse_own_folders(self.workspace, self.state)
+        self.policy: Policy = assemble(
+            self.state,
+            self.workspace.root,
+            named=arguments.policy,
+            fallback=fallback,
+            pinned=arguments.policy_sha256,
+        )
         keep_own_folders(self.workspace, self.state)
         self.interrupt = Interrupt()
         self.on_output: Callable[[str], None] = _ignore
@@ -63,7 +86,14 @@ class Parts:
         self.on_wait: Callable[[float], None] = time.sleep
         """Waits for some seconds before a request is sent again; set by whoever can show that."""
         withhold(not_for(self.settings))
-        self.model = model_from(self.settings, environment, sleep=self._wait)
+        self.model: Model
+        self.warm_up: Callable[[], None] = _nothing
+        """Imports what the first request needs, in any thread."""
+        if model is None:
+            self.model = real = model_from(self.settings, environment, sleep=self._wait)
+            self.warm_up = real.warm_up
+        else:
+            self.model = model
         self.limits = _limits_of(arguments)
         check_prices(self.settings, strictest((self.limits, self.policy.limits)))
         secrets = secrets_of(environment, self.settings.key_variable.value, self.settings.base_url.value)
@@ -78,7 +108,7 @@ class Parts:
             tools=[tool.spec.name for tool in self.tools],
             policy=self.policy.name,
         )
-        self.system = replace(system, text=self.redactor.redact(system.text))
+        self.system = replace(system, text=self.redactor.redact(system.text + _told_of(self.workspace.added)))
         self.signals = Signals(self.interrupt)
         self.log = opened_log(self.state, self.redactor, path=arguments.log, workspace=self.workspace.root)
 
@@ -91,6 +121,15 @@ class Parts:
 
 def _ignore(printed: str) -> None:
     pass
+
+
+def _nothing() -> None:
+    pass
+
+
+def _told_of(added: Sequence[str]) -> str:
+    """Return what the model is told of the folders that were added."""
+    return f"\n\nThese folders may be read as well, by absolute paths: {', '.join(added)}" if added else ""
 
 
 def _complain(text: str) -> None:
@@ -120,6 +159,7 @@ def about_of(parts: Parts, mode: str) -> dict[str, JsonValue]:
         "model": parts.model.name,
         "policy": parts.policy.name,
         "policy_sha256": parts.policy.sha256,
+        **({"add_dirs": list(parts.workspace.added)} if parts.workspace.added else {}),
         **parts.system.about,
     }
 
@@ -132,8 +172,10 @@ def agent_of(
     on_text: Callable[[str], None] | None = None,
     done_marker: str | None = None,
     kept: KeptGrants | None = None,
+    unattended: Unattended | None = None,
 ) -> Agent:
     """Return the agent of these parts. `kept` are the grants of its workspace, where a person is there to have given them.
+    `unattended` is what only runs have that nobody watches.
 
     Raises ValueError as Agent does.
     """
@@ -153,7 +195,16 @@ def agent_of(
         done_marker=done_marker,
         grants=kept.read().grants if kept else (),
         keep_grant=kept.keep if kept else None,
+        dry_run=unattended is not None and unattended.dry_run,
+        advise=_advise if unattended else None,
+        check_answer=unattended.check_answer if unattended else None,
     )
+
+
+def _advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:
+    from harness.suggestions.advice import advice_on  # with the first refusal
+
+    return advice_on(policy, action, verdict)
 
 
 def tools_in(
@@ -177,6 +228,13 @@ def tools_in(
         on_output=on_output,
         interrupts=lambda: interrupt.count,
     )
+
+
+def refuse_own_folders(workspace: Workspace, state: State) -> None:
+    """Raise UsageError where a folder was added that holds what the harness keeps, or lies in it."""
+    for folder in workspace.added:
+        if any(is_within(own, folder) or is_within(folder, own) for own in state.guarded):
+            raise UsageError(f"--add-dir {folder}: the harness keeps its logs or its configuration there")
 
 
 def keep_own_folders(workspace: Workspace, state: State) -> None:

@@ -99,7 +99,7 @@ def assembled(conversation: Conversation) -> Policy:
 
 
 def _reload(conversation: Conversation, why: str) -> None:
-    from harness.cli.commands.plan import planned
+    from harness.cli.planned import planned
     from harness.cli.policies import describe
 
     before, found = conversation.parts.policy, assembled(conversation)

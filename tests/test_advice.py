@@ -1,0 +1,115 @@
+"""Advice: the rules that would let a refused call run do just that, read back by the loader; what no rule lifts has none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.actions import Action
+from harness.messages import ToolCall
+from harness.policy import Policy, evaluate
+from harness.policy_file import parse_policy
+from harness.record import replace
+from harness.rules import Decision
+from harness.suggestions.advice import MOST_RULES, advice_on
+from harness.tool import ToolRegistry
+from harness.tools import builtin_tools
+from harness.workspace import Workspace
+
+POLICY = b"""
+version = 1
+name = "ci"
+[tools]
+read_file = "deny"
+write_file = "confirm"
+edit_file = "confirm"
+bash = "deny"
+[[rule]]
+id = "push"
+decision = "deny"
+argv = ["git", "push", "..."]
+reason = "Nothing is pushed."
+[[rule]]
+id = "asked"
+decision = "confirm"
+argv = ["make", "release"]
+reason = "Releases are asked about."
+"""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("text\n")
+    return folder
+
+
+def prepared(workspace: Path, tool: str, **arguments: object) -> Action:
+    tools = builtin_tools(Workspace(str(workspace), str(workspace.parent)), environment={"PATH": "/usr/bin:/bin"})
+    return ToolRegistry(tools).prepare(ToolCall(id="c1", name=tool, arguments=json.dumps(arguments)))
+
+
+def with_advice(policy: Policy, toml: str) -> Policy:
+    added = parse_policy(b"version = 1\n" + toml.encode("ascii"), "advice.toml")
+    return replace(policy, rules=(*policy.rules, *added.rules))
+
+
+ALLOWED = [
+    pytest.param("bash", {"command": "ls -l"}, 'argv      = ["ls", "-l"]', id="a command that looks"),
+    pytest.param(
+        "bash", {"command": "npm test"}, 'write     = ["."]', id="a program that no model knows may write here"
+    ),
+    pytest.param("bash", {"command": "curl -s http://a.test/x"}, "network   = true", id="one that reaches the network"),
+    pytest.param("bash", {"command": "python3 run.py"}, "# Think first: python3 runs what", id="an interpreter"),
+    pytest.param("bash", {"command": "make test && echo 'a b' | cat"}, '["make", "test"]', id="each part once"),
+    pytest.param("bash", {"command": "CI=1 pytest -q"}, 'env       = ["CI"]', id="a variable set in front"),
+    pytest.param("bash", {"command": "echo x > notes.txt"}, 'path      = ["/notes.txt"]', id="a redirection"),
+    pytest.param("bash", {"command": "printf '%s' \"caf\u00e9 'x'\""}, "\\u00e9", id="words that must be quoted"),
+    pytest.param("write_file", {"path": "new.py", "content": "x"}, 'access    = ["write"]', id="a file"),
+    pytest.param("read_file", {"path": "notes.txt"}, 'tool      = ["read_file"]', id="a file to read"),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments", "holds"), ALLOWED)
+def test_the_advised_rules_let_just_this_call_run(
+    workspace: Path, tool: str, arguments: dict[str, str], holds: str
+) -> None:
+    policy = parse_policy(POLICY, "ci.toml")
+    action = prepared(workspace, tool, **arguments)
+    before = evaluate(policy, action)
+    assert before.decision in (Decision.DENY, Decision.CONFIRM)
+
+    advice = advice_on(policy, action, before)
+
+    assert (holds in advice.toml, advice.why) == (True, ""), advice
+    assert evaluate(with_advice(policy, advice.toml), action).decision is Decision.AUTO
+    longer = (
+        {**arguments, "command": f"{arguments['command']} more"} if tool == "bash" else {**arguments, "path": "other"}
+    )
+    other = action if longer == arguments else None
+    if other is None and (tool != "read_file"):
+        other = prepared(workspace, tool, **longer)
+        assert evaluate(with_advice(policy, advice.toml), other).decision is not Decision.AUTO
+
+
+REFUSED = [
+    ("git push origin main", "rule push (ci.toml:9) says deny, and no further rule lifts that"),
+    ("make release", "rule asked (ci.toml:14) says confirm, and no further rule lifts that"),
+    ("ls && git push", "rule push (ci.toml:9) says deny"),
+    ("rm -rf /", "stands above every rule"),
+    ("cat /etc/shadow", "stands above every rule"),
+    ("eval \"$x\"", "not plainly understood"),
+    ("echo ...", "its words are not all known"),
+    (" && ".join(f"make t{number}" for number in range(MOST_RULES + 1)), "11 parts of it have no rule"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "why"), REFUSED)
+def test_what_no_further_rule_lifts_has_none(workspace: Path, command: str, why: str) -> None:
+    policy = parse_policy(POLICY, "ci.toml")
+    action = prepared(workspace, "bash", command=command)
+    advice = advice_on(policy, action, evaluate(policy, action))
+    assert (advice.toml, why in advice.why) == ("", True), advice
