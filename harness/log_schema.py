@@ -164,7 +164,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
     "answer_checked": {"fits": "flag", "problem": "text"},
     "diverged": {
         "request": "count",
-        "message": "count",
+        "message": "whole",
         "role": "text",
         "tool": "text",
         "recorded": "text",

@@ -26,7 +26,7 @@ def program() -> NoReturn:
     ends at once. The others are taken down in order: they have threads, and things to close.
     """
     light = bool(sys.argv[1:]) and (sys.argv[1] in LIGHT or " ".join(sys.argv[1:3]) in LIGHT)
-    if light:
+    if light or sys.argv[1:2] == ["run"]:  # a run collects when all that lives as long as it is loaded: Parts.load
         import gc
 
         gc.disable()
@@ -67,6 +67,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not stderr_open or sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the life of the process
     use_utf8()
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        from harness.cli.workflow_commands import guard_streams
+
+        guard_streams(words[:1] == ["run"])
     try:
         return _answer(words, os.environ)
     except LogError as error:

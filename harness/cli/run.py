@@ -2,142 +2,217 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
+from harness.actions import JsonValue
+from harness.agent import Agent
 from harness.approval import deny_all
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit, exit_code
+from harness.cli.output import Output
 from harness.cli.policies import describe
-from harness.cli.prompting import prompt_of
-from harness.cli.resuming import RESUMED, carried_from, named, refuse_its_log, told
-from harness.cli.setup import Parts, about_of, agent_of, close_log, pinned
+from harness.cli.prompting import given_prompt
+from harness.cli.run_end import Ending
+from harness.cli.run_model import RunModel
+from harness.cli.setup import Parts, Unattended, about_of, agent_of, close_log
 from harness.cli.state import State
 from harness.cli.trace import Tone
-from harness.errors import LogError
-from harness.log_order import LogRecord
+from harness.errors import LogError, UsageError
 from harness.messages import RunResult, StopReason
-from harness.record import replace
-from harness.visible import visible, visible_line
+from harness.record import Record, replace
+from harness.run_reports.facts import Facts
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from harness.cli.answer_schema import AnswerCheck
+    from harness.cli.resuming import Carried
+
+
+class RunEnd(Record):
+    """How a run ended."""
+
+    code: Exit
+    summary: Mapping[str, JsonValue]
+    """The object that `--output json` writes."""
 
 
 def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Run one prompt and return the exit code. Raises HarnessError for what fails before the run begins."""
-    prompt = prompt_of(arguments)
-    state = State.of(environment)
-    carried = carried_from(state, named(state, arguments.resume), RESUMED) if arguments.resume else None
-    if carried is not None:
-        refuse_its_log(carried, arguments.log)
-    parts = Parts(arguments, environment, fallback="readonly")
-    if carried is not None:
-        parts.redactor.note(" ".join(carried.rebuilt.marks))
-    about = about_of(parts, "run")
-    console = Console(sys.stderr, colour=wants_colour(sys.stderr, environment), redactor=parts.redactor)
-    if arguments.policy is None:
-        console.line("harness: no --policy was given; the shipped readonly policy holds (reading only)", Tone.WARNING)
-    output = _Output(arguments.output, parts.interrupt.request_later)
-    if not arguments.quiet:
-        _trace(console, parts)
-    for line in told(carried, about) if carried else ():
-        if line.tone is Tone.WARNING or not arguments.quiet:
-            console.line(line.text, line.tone)
-    parts.log.observers.append(output.record)
-    parts.signals.install()
-    agent = agent_of(parts, approver=deny_all, about=about, done_marker=arguments.done_marker)
-    result = agent.run(
-        prompt,
-        carried=carried.messages(about) if carried else (),
-        origin=carried.origin if carried else None,
-    )
-    code = exit_code(
-        result.stop,
-        refusals=result.refusals,
-        allow_refusals=arguments.allow_refusals,
-        terminated=parts.signals.terminated,
-    )
-    try:
-        close_log(parts.state, parts.log, sign_key=parts.settings.sign_key.value)
-    except LogError as error:
-        code, result = Exit.LOG, replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
-    _tell_end(console, parts, result, code)
-    output.finish(_summary(result, code, parts), result)
-    return Exit.BROKEN_PIPE if output.broken else code
+    """Run one prompt, or one task of a batch, and return the exit code. Raises HarnessError for what fails before it begins."""
+    if arguments.task is None and arguments.out is None:
+        return run_once(arguments, environment).code
+    from harness.cli.tasks.task_run import run_task
+
+    return run_task(arguments, environment)
 
 
-def _trace(console: Console, parts: Parts) -> None:
-    """Say what holds, and from here on what happens."""
-    console.line(f"policy: {describe(parts.policy)}; confinement: {parts.level}", Tone.QUIET)
-    for note in parts.system.notes:
-        console.line(note, Tone.QUIET)
-    parts.log.observers.append(console.record)
-    parts.on_output = console.live
-    parts.on_wait = console.countdown
+def run_once(arguments: Namespace, environment: Mapping[str, str]) -> RunEnd:
+    """Run one prompt to its end, with all that is written then. Raises HarnessError for what fails before it begins."""
+    return _Run(arguments, environment).done()
 
 
-def _tell_end(console: Console, parts: Parts, result: RunResult, code: Exit) -> None:
-    """Say how the run ended, and what pins its log."""
-    if result.stop is not StopReason.COMPLETED or code is Exit.LOG:
-        console.line(visible_line(f"harness: {result.stop.value.replace('_', ' ')}: {result.detail}", 2_000), Tone.BAD)
-    elif result.refusals:
-        calls = "1 call was" if result.refusals == 1 else f"{result.refusals} calls were"
-        console.line(f"harness: done, but {calls} refused", Tone.WARNING)
-    console.line(pinned(parts.log), Tone.QUIET)
+class _Run:
+    """One run, from its flags to its exit code. What can be wrong with the flags is found before the log is opened."""
 
+    def __init__(self, arguments: Namespace, environment: Mapping[str, str]) -> None:
+        self._arguments = arguments
+        self._check = _check_of(arguments)
+        prompt = given_prompt(arguments)
+        state = State.of(environment)
+        self._carried = _carried(state, arguments)
+        self._model = RunModel(record=arguments.record, replay=arguments.replay)
+        self._ending = Ending(arguments, environment)
+        self._parts = parts = Parts(arguments, environment, fallback="readonly", model_for=self._model.of)
+        self._prompt = prompt.masked(parts.redactor.redact)
+        self._about = self._told_about(arguments)
+        self._console = Console(sys.stderr, colour=wants_colour(sys.stderr, environment), redactor=parts.redactor)
+        self._output = Output(
+            arguments.output,
+            parts.interrupt.request_later,
+            fence=self._ending.fence,
+            asked_to_stop=lambda: parts.interrupt.requested,
+        )
+        self._facts = Facts()
 
-def _summary(result: RunResult, code: Exit, parts: Parts) -> dict[str, object]:
-    return {
-        "answer": result.text,
-        "stop": result.stop.value,
-        "detail": result.detail,
-        "exit_code": int(code),
-        "turns": result.turns,
-        "refusals": result.refusals,
-        "usage": {"input_tokens": result.usage.input_tokens, "output_tokens": result.usage.output_tokens},
-        "cost": result.cost,
-        "model": parts.model.name,
-        "policy": {"name": parts.policy.name, "sha256": parts.policy.sha256},
-        "log": parts.log.path,
-        "session": parts.log.session,
-        "records": parts.log.count,
-        "head": parts.log.head,
-    }
+    def _told_about(self, arguments: Namespace) -> dict[str, JsonValue]:
+        about = about_of(self._parts, "run")
+        if arguments.plan:
+            about["plan"] = True
+        return {**about, **self._prompt.about, **self._model.about}
 
+    def done(self) -> RunEnd:
+        """Run, and return how it ended."""
+        self._tell_begin()
+        parts = self._parts
+        parts.log.observers += [self._facts.record, self._output.record]
+        parts.signals.install()
+        parts.load()
+        agent = agent_of(
+            parts,
+            approver=deny_all,
+            about=self._about,
+            done_marker=self._arguments.done_marker,
+            unattended=Unattended(
+                dry_run=self._arguments.dry_run, check_answer=self._check.problem if self._check else None
+            ),
+        )
+        self._model.on_divergence = self._record_divergence
+        result = self._run(agent)
+        code, result = self._closed(result)
+        if self._check is not None and result.stop is StopReason.COMPLETED:
+            result = replace(result, text=self._check.bare(result.text))
+        self._model.tell_end(self._console)
+        return self._written(code, result)
 
-def _marked(text: str) -> str:
-    """Return the answer for a terminal, on which the trace is written too: no line of it can pass for one of ours."""
-    return "\n".join(f"  {line}" if line else "" for line in visible(text).split("\n"))
-
-
-class _Output:
-    """Stdout, in one of three forms: the answer, one JSON object, or the log's records as they happen."""
-
-    def __init__(self, form: str, on_broken: Callable[[], None]) -> None:
-        """`on_broken` is called once, when nobody reads any more."""
-        self.broken = False
-        self._on_broken = on_broken
-        self._form = form
-
-    def record(self, record: LogRecord) -> None:
-        if self._form == "jsonl":
-            self._write(json.dumps(record, sort_keys=True, separators=(",", ":")))
-
-    def finish(self, summary: Mapping[str, object], result: RunResult) -> None:
-        if self._form == "json":
-            self._write(json.dumps(summary, indent=2))
-        elif self._form == "text" and result.text:
-            self._write(_marked(result.text) if sys.stdout.isatty() else result.text)
-
-    def _write(self, text: str) -> None:
-        if self.broken:
-            return
+    def _run(self, agent: Agent) -> RunResult:
+        """Work on the prompt, and record the end with the exit code that is known by then."""
+        carried = self._carried
+        prompt = f"{self._prompt.text}\n\n{self._check.instructions}" if self._check else self._prompt.text
         try:
-            sys.stdout.write(text + "\n")
-            sys.stdout.flush()
-        except (OSError, ValueError):
-            self.broken = True
-            self._on_broken()
-            # What is still buffered must not raise again when Python exits.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            session = agent.start(
+                carried=carried.messages(self._about) if carried else (), origin=carried.origin if carried else None
+            )
+        except LogError as error:
+            return RunResult(stop=StopReason.LOG_ERROR, text="", detail=str(error))
+        result = agent.run(prompt, session)
+        if result.stop is not StopReason.LOG_ERROR:
+            try:
+                agent.end(session, result, exit_code=self._code(result))
+            except LogError as error:
+                return replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
+        return result
+
+    def _code(self, result: RunResult) -> Exit:
+        code = exit_code(
+            result.stop,
+            refusals=result.refusals,
+            allow_refusals=self._arguments.allow_refusals,
+            terminated=self._parts.signals.terminated,
+        )
+        # A signal counts above a reader that left: that one asks for no interrupt.
+        return Exit.BROKEN_PIPE if self._output.is_broken() and not self._parts.interrupt.count else code
+
+    def _closed(self, result: RunResult) -> tuple[Exit, RunResult]:
+        code = self._code(result)
+        try:
+            close_log(self._parts.state, self._parts.log, sign_key=self._parts.settings.sign_key.value)
+        except LogError as error:
+            return Exit.LOG, replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
+        return code, result
+
+    def _written(self, code: Exit, result: RunResult) -> RunEnd:
+        """Write the answer and the reports, and return how it ended at last: what could not be written is no success."""
+        ending, parts = self._ending, self._parts
+        summary = ending.summary(parts, self._facts, result, code)
+        ending.tell(self._console, parts, self._facts, result, code)
+        self._output.finish(summary, result.text)
+        if self._output.is_broken() and not parts.interrupt.count:
+            code = Exit.BROKEN_PIPE
+        problems = [
+            *ending.write(parts, self._facts, summary, self._output, code),
+            self._output.why,
+            self._model.problem,
+        ]
+        told = [problem for problem in problems if problem]
+        for problem in told:
+            self._console.line(f"harness: {problem}", Tone.BAD)
+        if told and code in (Exit.DONE, Exit.REFUSED):
+            code = Exit.INTERNAL
+        return RunEnd(code=code, summary=summary)
+
+    def _record_divergence(self, fields: Mapping[str, JsonValue]) -> None:
+        with self._parts.interrupt.hold():
+            self._parts.log.append("diverged", fields)
+
+    def _tell_begin(self) -> None:
+        """Say what holds, and from here on what happens."""
+        arguments, console, parts = self._arguments, self._console, self._parts
+        if arguments.policy is None:
+            console.line(
+                "harness: no --policy was given; the shipped readonly policy holds (reading only)", Tone.WARNING
+            )
+        for note in self._model.notes:
+            console.line(f"harness: {note}", Tone.WARNING)
+        _tell_carried(self._carried, self._about, console, quiet=arguments.quiet)
+        if arguments.quiet:
+            return
+        console.line(f"policy: {describe(parts.policy)}; confinement: {parts.level}", Tone.QUIET)
+        if arguments.dry_run:
+            console.line("dry run: every call is judged and recorded, and none is run", Tone.WARNING)
+        for line in parts.system.notes:
+            console.line(line, Tone.QUIET)
+        parts.log.observers.append(console.record)
+        parts.on_output = console.live
+        parts.on_wait = console.countdown
+
+
+def _check_of(arguments: Namespace) -> AnswerCheck | None:
+    if arguments.output_schema is None:
+        return None
+    from harness.cli.answer_schema import answer_check
+
+    return answer_check(arguments.output_schema)
+
+
+def _carried(state: State, arguments: Namespace) -> Carried | None:
+    """Return what the run goes on with, where it does. Raises UsageError, LogError."""
+    if arguments.resume is None:
+        return None
+    from harness.cli.resuming import RESUMED, carried_from, named, refuse_its_log
+
+    if arguments.replay is not None:
+        raise UsageError("--resume and --replay are two conversations to go on with; give one of them")
+    carried = carried_from(state, named(state, arguments.resume), RESUMED)
+    refuse_its_log(carried, arguments.log)
+    return carried
+
+
+def _tell_carried(carried: Carried | None, about: Mapping[str, JsonValue], console: Console, *, quiet: bool) -> None:
+    if carried is None:
+        return
+    from harness.cli.resuming import told
+
+    for line in told(carried, about):
+        if line.tone is Tone.WARNING or not quiet:
+            console.line(line.text, line.tone)

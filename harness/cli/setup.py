@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -18,6 +19,7 @@ from harness.cli.config import Settings, settings_from
 from harness.cli.identity import who_and_where
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.opened_log import opened_log
+from harness.cli.planned import planned
 from harness.cli.policies import assemble
 from harness.cli.prompting import system_prompt
 from harness.cli.provider import model_from, not_for, secrets_of, withhold
@@ -41,6 +43,11 @@ from harness.tools.reach import CONTAINER_HINT
 from harness.visible import visible_line
 from harness.workspace import Workspace
 
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from harness.models.openai_chat import OpenAIChat
+    from harness.models.openai_responses import OpenAIResponses
+
 
 class Unattended(Record):
     """What only runs have that nobody watches."""
@@ -55,9 +62,16 @@ class Parts:
     """What `run` and the prompt have in common. A policy that is wrong fails here, before any request."""
 
     def __init__(
-        self, arguments: Namespace, environment: Mapping[str, str], *, fallback: str, model: Model | None = None
+        self,
+        arguments: Namespace,
+        environment: Mapping[str, str],
+        *,
+        fallback: str,
+        model_for: Callable[[Parts], Model] | None = None,
     ) -> None:
-        """Take `model`, or else the one that the settings name. Raises UsageError, PolicyError or LogError."""
+        """Put them together; `model_for` says who answers (None: the model that the settings name), when all but the log is
+        known. Raises UsageError, PolicyError or LogError.
+        """
         self.environment = environment
         self.state = State.of(environment)
         self.workspace = Workspace(
@@ -74,6 +88,8 @@ class Parts:
             fallback=fallback,
             pinned=arguments.policy_sha256,
         )
+        if fallback == "readonly" and arguments.plan:  # at the prompt it is a mode, of which there is a command
+            self.policy = planned(self.policy)
         keep_own_folders(self.workspace, self.state)
         self.interrupt = Interrupt()
         self.on_output: Callable[[str], None] = _ignore
@@ -86,14 +102,6 @@ class Parts:
         self.on_wait: Callable[[float], None] = time.sleep
         """Waits for some seconds before a request is sent again; set by whoever can show that."""
         withhold(not_for(self.settings))
-        self.model: Model
-        self.warm_up: Callable[[], None] = _nothing
-        """Imports what the first request needs, in any thread."""
-        if model is None:
-            self.model = real = model_from(self.settings, environment, sleep=self._wait)
-            self.warm_up = real.warm_up
-        else:
-            self.model = model
         self.limits = _limits_of(arguments)
         check_prices(self.settings, strictest((self.limits, self.policy.limits)))
         secrets = secrets_of(environment, self.settings.key_variable.value, self.settings.base_url.value)
@@ -101,6 +109,8 @@ class Parts:
         self.redactor = redactor_for(
             self.state, environment, secrets, unless=(self.workspace.root, home), tell=_complain
         )
+        self._named: OpenAIChat | OpenAIResponses | None = None
+        self.model: Model = model_for(self) if model_for is not None else self.named_model()
         system = system_prompt(
             self.settings,
             workspace=self.workspace.root,
@@ -112,6 +122,29 @@ class Parts:
         self.signals = Signals(self.interrupt)
         self.log = opened_log(self.state, self.redactor, path=arguments.log, workspace=self.workspace.root)
 
+    def named_model(self) -> OpenAIChat | OpenAIResponses:
+        """Return the model that the settings name. Raises UsageError as `model_from` does."""
+        if self._named is None:
+            self._named = model_from(self.settings, self.environment, sleep=self._wait)
+        return self._named
+
+    def warm_up(self) -> None:
+        """Import what the first request needs, in any thread."""
+        if self._named is not None:
+            self._named.warm_up()
+
+    def load(self) -> None:
+        """Do the same without looking for garbage, once for all: what an import leaves lives as long as the process.
+
+        A third of a short run would go into that (bench/run.py).
+        """
+        gc.disable()
+        try:
+            self.warm_up()
+        finally:
+            gc.freeze()
+            gc.enable()
+
     def _tell_output(self, printed: str) -> None:
         self.on_output(printed)
 
@@ -120,10 +153,6 @@ class Parts:
 
 
 def _ignore(printed: str) -> None:
-    pass
-
-
-def _nothing() -> None:
     pass
 
 

@@ -79,6 +79,17 @@ def event_line(record: LogRecord) -> Line | None:
         case "history_changed" if record.get("why") == "compacted":
             text = "~ the older part of the conversation was summarized (the log keeps all of it)"
             return Line(tone=Tone.WARNING, text=text)
+        case "answer_checked" if record.get("fits") is not True:
+            return Line(
+                tone=Tone.WARNING, text=visible_line(f"~ the answer does not fit: {word(record.get('problem'))}", 1_000)
+            )
+        case "diverged":
+            place = f"request {word(record.get('request'))}, message {word(record.get('message'))}"
+            text = f"{word(record.get('recorded'))!r} was recorded, and it is {word(record.get('now'))!r} now"
+            return Line(
+                tone=Tone.WARNING,
+                text=visible_line(f"~ the replay diverges at {place} ({word(record.get('role'))}): {text}", 1_000),
+            )
         case "limit":
             return Line(tone=Tone.BAD, text=visible_line(f"! limit: {word(record.get('limit'))}"))
         case _:

@@ -1,0 +1,120 @@
+"""The end of a run: what is said of it, and the reports, summaries and outputs that are made of its facts."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+
+from harness.actions import JsonValue
+from harness.cli.console import Console
+from harness.cli.exits import Exit
+from harness.cli.output import Output
+from harness.cli.setup import Parts, pinned
+from harness.cli.trace import Tone
+from harness.cli.words import counted
+from harness.messages import RunResult, StopReason
+from harness.run_reports.facts import Facts
+from harness.visible import visible_line
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from harness.cli.github import Actions
+    from harness.cli.reporting import Reports
+    from harness.cli.workflow_commands import Fence
+
+MOST_RULES_SHOWN = 5
+"""On stderr; all of them stand in the reports, in the JSON and in the log."""
+
+
+class Ending:
+    """What is to be written when a run has ended; where that cannot be, is found before it begins."""
+
+    def __init__(self, arguments: Namespace, environment: Mapping[str, str]) -> None:
+        """Raises UsageError for a report that cannot be written."""
+        self._arguments = arguments
+        self._reports: Reports | None = None
+        self._actions: Actions | None = None
+        if arguments.report:
+            from harness.cli.reporting import Reports
+
+            self._reports = Reports(
+                arguments.report,
+                with_answer=arguments.report_answer,
+                keep_from=[path for path in (arguments.log, arguments.record, arguments.replay) if path],
+            )
+        if environment.get("GITHUB_ACTIONS") == "true":
+            from harness.cli.github import actions_from
+
+            self._actions = actions_from(environment)
+
+    @property
+    def fence(self) -> Fence | None:
+        """What keeps an answer on stdout from being read as commands, where somebody would."""
+        return self._actions.fence if self._actions else None
+
+    def summary(self, parts: Parts, facts: Facts, result: RunResult, code: Exit) -> dict[str, JsonValue]:
+        """Return the object that `--output json` writes."""
+        from harness.run_reports.result import result_object
+
+        unsaid = result.stop is StopReason.LOG_ERROR or not facts.ended
+        return result_object(
+            facts,
+            answer=result.text,
+            code=int(code),
+            cost=result.cost,
+            model=parts.model.name,
+            policy=parts.policy.name,
+            policy_sha256=parts.policy.sha256,
+            log=parts.log.path,
+            head=parts.log.head,
+            records=parts.log.count,
+            end=result.stop.value if unsaid else None,
+            detail=result.detail if unsaid else None,
+        )
+
+    def tell(self, console: Console, parts: Parts, facts: Facts, result: RunResult, code: Exit) -> None:
+        """Say how the run ended, which rules would let refused calls run, and what pins its log."""
+        if result.stop is not StopReason.COMPLETED or code is Exit.LOG:
+            console.line(
+                visible_line(f"harness: {result.stop.value.replace('_', ' ')}: {result.detail}", 2_000), Tone.BAD
+            )
+        elif result.refusals:
+            calls = "1 call was" if result.refusals == 1 else f"{result.refusals} calls were"
+            console.line(f"harness: done, but {calls} refused", Tone.WARNING)
+        if not self._arguments.quiet:
+            _tell_rules(console, facts)
+        console.line(pinned(parts.log), Tone.QUIET)
+
+    def write(
+        self, parts: Parts, facts: Facts, summary: Mapping[str, JsonValue], output: Output, code: Exit
+    ) -> Iterator[str]:
+        """Write the reports, and what a GitHub Actions runner takes; yield what went wrong."""
+        if self._reports is None and self._actions is None:
+            return
+        from harness.run_reports import Reported
+
+        answer = summary["answer"]
+        reported = Reported(
+            name="run",
+            facts=facts,
+            result={**summary, "exit_code": int(code)},
+            answer=answer if isinstance(answer, str) else "",
+            heads=parts.state.heads,
+        )
+        if self._reports is not None:
+            yield self._reports.write([reported])
+        if self._actions is not None:
+            yield self._actions.tell(reported, output=output, code=int(code), with_answer=self._arguments.report_answer)
+
+
+def _tell_rules(console: Console, facts: Facts) -> None:
+    """Write the rules that would let refused calls run, as a policy has them; nothing applies them."""
+    rules = list(dict.fromkeys(one.advice_toml for one in facts.refused if one.advice_toml))
+    if not rules:
+        return
+    console.line("rules that would allow what was refused; think, then put into the policy what you want:", Tone.QUIET)
+    for rule in rules[:MOST_RULES_SHOWN]:
+        for line in rule.rstrip("\n").split("\n"):
+            console.line(f"  {visible_line(line, 1_000)}", Tone.QUIET)
+    if len(rules) > MOST_RULES_SHOWN:
+        console.line(f"  {counted(len(rules) - MOST_RULES_SHOWN, 'more rule')}: see the log", Tone.QUIET)
