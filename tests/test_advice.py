@@ -60,6 +60,9 @@ def with_advice(policy: Policy, toml: str) -> Policy:
 ALLOWED = [
     pytest.param("bash", {"command": "ls -l"}, 'argv      = ["ls", "-l"]', id="a command that looks"),
     pytest.param(
+        "bash", {"command": "npm ci"}, "without `network = true` it has no network", id="one that may reach it"
+    ),
+    pytest.param(
         "bash", {"command": "npm test"}, 'write     = ["."]', id="a program that no model knows may write here"
     ),
     pytest.param("bash", {"command": "curl -s http://a.test/x"}, "network   = true", id="one that reaches the network"),

@@ -16,7 +16,7 @@ from harness.action_log import ActionLog, read_log
 from harness.actions import Access, Action, Command, Effects, Facet, Opaque, PathAccess, Place, ToolUse
 from harness.approval import Answer, Approval, Approver, deny_all
 from harness.errors import GateError, LogError, ModelError, PolicyError, ToolError
-from harness.gate import Gate, Permit, Refusal, refusal_text, rule_on
+from harness.gate import Gate, Permit, Refusal, Withheld, refusal_text, rule_on
 from harness.log_check import Verification, verify
 from harness.log_order import LogRecord
 from harness.messages import ResultStatus, ToolCall, ToolResult
@@ -176,6 +176,52 @@ def test_auto_is_permitted_without_asking(desk: MakeDesk, answer: Callable[[], o
     assert ruling.redeem() is judged
     assert (here.asked.shown, ruling.approval) == ([], None)
     assert here.kinds() == ["call_proposed", "decision", "intent"]
+
+
+def begun_dry(path: Path) -> ActionLog:
+    log = ActionLog.open(str(path))
+    log.append("session_started", {"harness": "test", "policy_sha256": policy().sha256, "dry_run": True})
+    return log
+
+
+@pytest.mark.parametrize(
+    ("tool", "answer", "kind", "status"),
+    [
+        ("free", YES, Withheld, "not_run"),
+        ("asked", YES, Withheld, "not_run"),
+        ("asked", says(Answer.NO), Refusal, "denied"),
+        ("refused", YES, Refusal, "denied"),
+        ("halted", YES, Refusal, "blocked"),
+    ],
+)
+def test_in_a_dry_run_nobody_gets_a_permit(
+    tmp_path: Path, tool: str, answer: Callable[[], object], kind: type[object], status: str
+) -> None:
+    with_log = begun_dry(tmp_path / "log.jsonl")
+    gate = Gate(
+        confinement_of=lambda _tool, _effects: "none",
+        policy=policy(),
+        approver=Asked(answer),
+        log=with_log,
+        dry_run=True,
+    )
+    judged = action(tool)
+    ruling = gate.authorize(gate.propose(judged.call), judged)
+    assert type(ruling) is kind
+    records = list(read_log(str(tmp_path / "log.jsonl")))
+    assert [str(one["status"]) for one in records if one["kind"] == "outcome"] == [status]
+    assert [one for one in records if one["kind"] == "intent"] == []
+
+
+def test_the_log_takes_no_intent_in_a_dry_run(tmp_path: Path) -> None:
+    """Whoever wrote it: a gate that forgot, or a forger."""
+    log = begun_dry(tmp_path / "log.jsonl")
+    gate = Gate(
+        confinement_of=lambda _tool, _effects: "none", policy=policy(), approver=Asked(YES), log=log, dry_run=False
+    )
+    judged = action("free")
+    with pytest.raises(LogError, match="lets call 1 run in a dry run"):
+        gate.authorize(gate.propose(judged.call), judged)
 
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())

@@ -68,7 +68,8 @@ LAYERS = {
     "heads_writing": "action_log actions errors",
     "signed_heads": "record",
     "log_findings": "heads log_check record signed_heads",
-    "gate": "action_log actions approval built_in errors granting messages policy record rules",
+    "advice": "record",
+    "gate": "action_log actions advice approval built_in errors granting messages policy record rules",
     "tool": "actions errors gate limits messages record",
     "model": "messages record tool",
     "prices": "messages record",
@@ -81,10 +82,10 @@ LAYERS = {
     "run": "action_log limits messages prices session",
     "running": "gate interrupt messages record redaction tool",
     "person_calls": "actions approval errors gate interrupt messages policy redaction running tool",
-    "answers": "action_log actions errors gate interrupt messages rebuilding rules run running tool",
+    "answers": "action_log actions errors exhaustive gate interrupt messages rebuilding rules run running tool",
     "asking": "action_log actions errors interrupt log_order messages model run tool",
     "summarizing": "action_log asking compaction errors messages run",
-    "agent": "version action_log actions answers approval asking compaction errors gate granting history interrupt limits "
+    "agent": "version action_log actions advice answers approval asking compaction errors gate granting history interrupt limits "
     "log_order messages model observers person_calls policy prices record rules run session summarizing tool",
     "before_images": "durable",
     "procfs": "record",
@@ -95,8 +96,9 @@ LAYERS = {
     "undo": "actions log_order record redaction",
     "restoring": "actions before_images errors record tools undo visible workspace",
     "audit": "actions log_findings log_lines log_order log_schema record undo version visible",
-    "suggestions": "actions built_in errors exhaustive lint matchers policy policy_file programs record rule_examples rules",
-    "models": "actions errors messages model record tool",
+    "run_reports": "actions audit heads log_findings log_order messages paths record version visible",
+    "suggestions": "actions advice built_in errors exhaustive lint matchers policy policy_file programs record rule_examples rules",
+    "models": "actions errors messages model record redaction small_files tool version",
 }
 # The package itself (its lazy public names), and the entry points, which import everything; nothing imports them.
 TOP = ("harness", "cli", "__main__")
@@ -108,8 +110,8 @@ SHARED = {
         "pages processes reach replacing spill start survivors temporary wall_notes".split()
     ),
     "models": frozenset(
-        "addresses answer_body answer_check assembly chat_body chat_calls chat_echo chat_finish chat_reply "
-        "connections deadline dialect endpoint "
+        "addresses answer_body answer_check assembly cassette chat_body chat_calls chat_echo chat_finish chat_reply "
+        "connections deadline dialect divergence endpoint "
         "events exchange failures lessons openai_client openai_wire provider_text reading reply_body request_body "
         "responses_body responses_echo responses_items responses_reply retries scripted scripted_responses unread_calls "
         "wire_ids wire_json".split()
@@ -152,6 +154,8 @@ POWERS = {
     "models.openai_responses": "time",
     "models.openai_wire": "random threading time",
     "models.reading": "time",
+    "models.recording": "os",
+    "models.replaying": "os",
     "policy_file": "os",
     "programs.catalog": "importlib",
     "tool": "time",
@@ -200,7 +204,8 @@ PURE = (
     "actions", "approval", "auto_rules", "built_in", "destroying", "destroying_git", "destroying_programs", "errors",
     "grants", "interrupt", "limits", "log_order", "matchers",
     "messages", "lint", "model",
-    "models.addresses", "models.assembly", "models.chat_body", "models.chat_calls", "models.chat_echo", "models.chat_finish",
+    "models.addresses", "models.assembly", "models.cassette", "models.divergence",
+    "models.chat_body", "models.chat_calls", "models.chat_echo", "models.chat_finish",
     "models.chat_reply", "models.deadline", "models.endpoint", "models.events", "models.failures", "models.lessons",
     "models.presets", "models.provider_text", "models.reply_body", "models.request_body", "models.responses_body",
     "models.responses_echo", "models.responses_items", "models.responses_reply", "models.retries", "models.scripted",
@@ -211,22 +216,28 @@ PURE = (
     "redaction.beginnings", "redaction.checks", "redaction.forms", "redaction.keys", "redaction.known", "redaction.marks",
     "redaction.shapes",
     "sandbox.attempts", "sandbox.capabilities", "sandbox.system_calls", "sandbox.walls", "undo",
+    *(f"run_reports.{name}" for name in "facts junit markdown refused result sarif words".split()),
     *(f"shell.{name}" for name in SHELL),
 )  # fmt: skip
 
 THIRD_PARTY = {
     "duckdb": ("cli.audit.sql", "cli.audit.sql_stats"),
+    "jsonschema": ("cli.answer_schema",),
+    "jsonschema_specifications": ("cli.answer_schema",),
     "openai": ("models.openai_client",),
     "pathspec": ("cli.terminal.file_names", "matchers"),
     "prompt_toolkit": (
         *(f"cli.terminal.{name}" for name in "completion history input_line line_display line_keys".split()),
     ),
+    "referencing": ("cli.answer_schema",),
     "rich": (),
 }
 # Slow to import (10 to 500 ms): never at the top of a module that is on the way of a light command.
-HEAVY = frozenset(("argparse", "difflib", "duckdb", "openai", "pathspec", "prompt_toolkit", "rich", "subprocess"))
+HEAVY = frozenset(
+    ("argparse", "difflib", "duckdb", "jsonschema", "openai", "pathspec", "prompt_toolkit", "rich", "subprocess")
+)
 HEAVY_AT_THE_TOP = {
-    "cli.flags": "argparse",
+    **dict.fromkeys(("cli.flag_values", "cli.flags"), "argparse"),
     **dict.fromkeys(("cli.repl", "cli.repl_start"), "argparse"),
     **{
         f"cli.terminal.{name}": "prompt_toolkit"

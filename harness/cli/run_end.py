@@ -114,6 +114,7 @@ def _tell_rules(console: Console, facts: Facts) -> None:
         return
     console.line("rules that would allow what was refused; think, then put into the policy what you want:", Tone.QUIET)
     for rule in rules[:MOST_RULES_SHOWN]:
+        console.line("", Tone.QUIET)
         for line in rule.rstrip("\n").split("\n"):
             console.line(f"  {visible_line(line, 1_000)}", Tone.QUIET)
     if len(rules) > MOST_RULES_SHOWN:

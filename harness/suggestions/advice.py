@@ -33,7 +33,9 @@ def advice_on(policy: Policy, action: Action, verdict: Verdict) -> Advice:
     if fixed is not None and not isinstance(fixed.facet, Opaque):
         return Advice(why=_why_fixed(fixed))
     if any(isinstance(facet.facet, Opaque) for facet in refused):
-        return Advice(why="it is not plainly understood, and no rule covers what is not: plainer commands can be allowed")
+        return Advice(
+            why="it is not plainly understood, and no rule covers what is not: plainer commands can be allowed"
+        )
     if len(refused) > MOST_RULES:
         return Advice(why=f"{len(refused)} parts of it have no rule")
     made = _rules_for(policy, action, refused)
@@ -85,7 +87,7 @@ def _parts(action: Action, refused: Iterable[FacetVerdict]) -> Iterator[tuple[di
             case Command() as command:
                 if command.argv not in seen:
                     seen.add(command.argv)
-                    yield _about_command(command), " ".join(command.argv), command_problem([command])
+                    yield _about_command(command), " ".join(command.argv), _caution(command)
             case PathAccess() as path:
                 if (path.names, path.access) not in seen:
                     seen.add((path.names, path.access))
@@ -102,9 +104,20 @@ def _about_command(command: Command) -> dict[str, Value] | str:
         "argv": command.argv,
         "env": command.variables,
         "write": (".",) if writes else (),
-        "network": command.network,
+        "network": command.network and not _runs_code(command),
         "match": (shown(command),) if not command.variables else (),
     }
+
+
+def _caution(command: Command) -> str:
+    problem = command_problem([command])
+    if not (_runs_code(command) and command.network):
+        return problem
+    return f"{problem or 'it runs code'}; without `network = true` it has no network"
+
+
+def _runs_code(command: Command) -> bool:
+    return command.act in (Act.RUNS, Act.UNKNOWN)
 
 
 def _can_be_said(word: str) -> bool:
