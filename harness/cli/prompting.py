@@ -6,15 +6,16 @@ import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.agent import DEFAULT_SYSTEM
+from harness.cli.attached import STANDARD_WAIT, Attached, Wait, read_attached, read_prompt
 from harness.cli.config import Settings
 from harness.cli.config_file import read_own
 from harness.errors import UsageError
 from harness.instructions import NAME, Found, Skipped, as_context, find_instructions, instructions_of
-from harness.record import Record
+from harness.record import Record, replace
 from harness.small_files import read_small
 from harness.template import fill, variables
 from harness.visible import visible_line
@@ -89,26 +90,71 @@ def _instructions(workspace: str, own: str) -> Found:
         return find_instructions(workspace, own=Skipped(path=own, why=why))
 
 
-def prompt_of(arguments: Namespace) -> str:
+class Prompt(Record):
+    """What a run is asked to do."""
+
+    words: str
+    """What the person gave."""
+    attached: Attached | None = None
+
+    @property
+    def text(self) -> str:
+        """All that is sent as the first message."""
+        return f"{self.words.rstrip()}\n\n{self.attached.block}" if self.attached else self.words
+
+    @property
+    def about(self) -> dict[str, JsonValue]:
+        """What the log's first record says of it."""
+        return {"attached": self.attached.about} if self.attached else {}
+
+    def masked(self, redact: Callable[[str], str]) -> Prompt:
+        """Return the same with what was attached masked, as the results of tools are before the model reads them."""
+        if self.attached is None:
+            return self
+        return replace(self, attached=replace(self.attached, block=redact(self.attached.block)))
+
+
+def given_prompt(
+    arguments: Namespace,
+    *,
+    stdin: int = 0,
+    wait: Wait = STANDARD_WAIT,
+    tell: Callable[[str], None] | None = None,
+) -> Prompt:
     """Return a run's prompt: the argument, stdin where it is `-`, or a file; filled where --var gives values.
 
-    Raises UsageError if there is none or it is empty, or if a variable lacks its value or a value its variable.
+    Beside an argument or a file, what is connected to stdin is attached, unless --no-stdin is given; see read_attached.
+    `tell` (else stderr) is told what a person should know while it is read.
+
+    Raises UsageError if there is none or it is empty, if a variable lacks its value or a value its variable, and if stdin
+    is a terminal that should be read, or says nothing.
     """
     values = _values(arguments.var)
+    from_stdin = arguments.prompt == "-"
     if arguments.prompt_file is not None and arguments.prompt is not None:
         raise UsageError("a prompt and --prompt-file are two prompts; give one of them")
+    if from_stdin and arguments.no_stdin:
+        raise UsageError("- reads the prompt from stdin, and --no-stdin keeps from it; give one of them")
     if arguments.prompt_file is not None:
         name = arguments.prompt_file
         text = fill(_file(name), values, name=name, all_used=True)
     elif arguments.prompt is None:
         raise UsageError("there is no prompt: give one, or - to read it from stdin, or --prompt-file FILE")
     else:
-        text = _stdin() if arguments.prompt == "-" else str(arguments.prompt)
+        text = str(arguments.prompt)
+        if from_stdin:
+            text = read_prompt(stdin, MAX_PROMPT_BYTES, wait=wait, tell=tell).decode("utf-8", "replace")
         if values:  # plain prompts may hold braces
             text = fill(text, values, name="the prompt", all_used=True)
     if not text.strip():
         raise UsageError("the prompt is empty")
-    return text
+    attached = None if from_stdin or arguments.no_stdin else read_attached(stdin, wait=wait, tell=tell)
+    return Prompt(words=text, attached=attached)
+
+
+def prompt_of(arguments: Namespace) -> str:
+    """Return the text of `given_prompt`."""
+    return given_prompt(arguments).text
 
 
 def _values(given: Sequence[str]) -> Mapping[str, str]:
@@ -121,13 +167,6 @@ def _values(given: Sequence[str]) -> Mapping[str, str]:
             raise UsageError(f"--var gives {name} twice")
         values[name] = value
     return values
-
-
-def _stdin() -> str:
-    data = sys.stdin.buffer.read(MAX_PROMPT_BYTES + 1) if sys.stdin is not None else b""
-    if len(data) > MAX_PROMPT_BYTES:
-        raise UsageError(f"the prompt on stdin is longer than {MAX_PROMPT_BYTES} bytes")
-    return data.decode("utf-8", "replace")
 
 
 def _file(path: str) -> str:

@@ -23,6 +23,7 @@ from harness.errors import LogError, UsageError
 from harness.messages import RunResult, StopReason
 from harness.record import Record, replace
 from harness.run_reports.facts import Facts
+from harness.session import Session
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
@@ -74,6 +75,10 @@ class _Run:
             asked_to_stop=lambda: parts.interrupt.requested,
         )
         self._facts = Facts()
+        self._environment = environment
+        self._code = Exit.LOG
+        """What the last record of the log says."""
+        self._bug: Exception | None = None
 
     def _told_about(self, arguments: Namespace) -> dict[str, JsonValue]:
         about = about_of(self._parts, "run")
@@ -102,28 +107,40 @@ class _Run:
         code, result = self._closed(result)
         if self._check is not None and result.stop is StopReason.COMPLETED:
             result = replace(result, text=self._check.bare(result.text))
-        self._model.tell_end(self._console)
-        return self._written(code, result)
+        end = self._written(code, result)
+        if self._bug is not None and self._environment.get("HARNESS_DEBUG"):
+            raise self._bug
+        return end
 
     def _run(self, agent: Agent) -> RunResult:
         """Work on the prompt, and record the end with the exit code that is known by then."""
         carried = self._carried
-        prompt = f"{self._prompt.text}\n\n{self._check.instructions}" if self._check else self._prompt.text
         try:
             session = agent.start(
                 carried=carried.messages(self._about) if carried else (), origin=carried.origin if carried else None
             )
         except LogError as error:
             return RunResult(stop=StopReason.LOG_ERROR, text="", detail=str(error))
-        result = agent.run(prompt, session)
-        if result.stop is not StopReason.LOG_ERROR:
-            try:
-                agent.end(session, result, exit_code=self._code(result))
-            except LogError as error:
-                return replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
+        result = self._worked(agent, session)
+        if result.stop is StopReason.LOG_ERROR:
+            return result
+        self._code = self._code_of(result)
+        try:
+            agent.end(session, result, exit_code=self._code)
+        except LogError as error:
+            return replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
         return result
 
-    def _code(self, result: RunResult) -> Exit:
+    def _worked(self, agent: Agent, session: Session) -> RunResult:
+        prompt = f"{self._prompt.text}\n\n{self._check.instructions}" if self._check else self._prompt.text
+        try:
+            return agent.run(prompt, session)
+        except Exception as error:  # noqa: BLE001 - a bug ends the run as everything does: in the log, and in what is written
+            self._bug = error
+            detail = f"internal error: {type(error).__name__}: {error} (HARNESS_DEBUG=1 shows where)"
+            return RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail=self._parts.redactor.redact(detail))
+
+    def _code_of(self, result: RunResult) -> Exit:
         code = exit_code(
             result.stop,
             refusals=result.refusals,
@@ -134,7 +151,8 @@ class _Run:
         return Exit.BROKEN_PIPE if self._output.is_broken() and not self._parts.interrupt.count else code
 
     def _closed(self, result: RunResult) -> tuple[Exit, RunResult]:
-        code = self._code(result)
+        """Close the log, and return the exit code: the one in its last record, unless it could not be written, or kept."""
+        code = Exit.LOG if result.stop is StopReason.LOG_ERROR else self._code
         try:
             close_log(self._parts.state, self._parts.log, sign_key=self._parts.settings.sign_key.value)
         except LogError as error:
@@ -142,24 +160,33 @@ class _Run:
         return code, result
 
     def _written(self, code: Exit, result: RunResult) -> RunEnd:
-        """Write the answer and the reports, and return how it ended at last: what could not be written is no success."""
-        ending, parts = self._ending, self._parts
+        """Write the answer and the reports, and return how it ended at last: what could not be written is no success.
+
+        INVARIANT: the object on stdout has the exit code of the process, but for what is found while it is written itself.
+        """
+        ending, parts, is_object = self._ending, self._parts, self._arguments.output == "json"
+        self._model.tell_end(self._console)
         summary = ending.summary(parts, self._facts, result, code)
         ending.tell(self._console, parts, self._facts, result, code)
-        self._output.finish(summary, result.text)
+        code = self._unless(code, self._model.problem, ending.report(self._facts, summary))
+        if not is_object:  # annotations stand behind the answer
+            self._output.finish(summary, result.text)
+        code = self._unless(
+            code, ending.tell_actions({**summary, "exit_code": int(code)}, self._facts, self._output, code)
+        )
+        summary["exit_code"] = int(code)
+        if is_object:
+            self._output.finish(summary, result.text)
         if self._output.is_broken() and not parts.interrupt.count:
             code = Exit.BROKEN_PIPE
-        problems = [
-            *ending.write(parts, self._facts, summary, self._output, code),
-            self._output.why,
-            self._model.problem,
-        ]
+        return RunEnd(code=self._unless(code, self._output.why), summary=summary)
+
+    def _unless(self, code: Exit, *problems: str) -> Exit:
+        """Say what went wrong, and return 1 in the place of a code that says that nothing did."""
         told = [problem for problem in problems if problem]
         for problem in told:
             self._console.line(f"harness: {problem}", Tone.BAD)
-        if told and code in (Exit.DONE, Exit.REFUSED):
-            code = Exit.INTERNAL
-        return RunEnd(code=code, summary=summary)
+        return Exit.INTERNAL if told and code in (Exit.DONE, Exit.REFUSED) else code
 
     def _record_divergence(self, fields: Mapping[str, JsonValue]) -> None:
         with self._parts.interrupt.hold():

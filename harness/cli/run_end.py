@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from harness.actions import JsonValue
 from harness.cli.console import Console
 from harness.cli.exits import Exit
 from harness.cli.output import Output
 from harness.cli.setup import Parts, pinned
+from harness.cli.state import State
 from harness.cli.trace import Tone
 from harness.cli.words import counted
 from harness.messages import RunResult, StopReason
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from harness.cli.github import Actions
     from harness.cli.reporting import Reports
     from harness.cli.workflow_commands import Fence
+    from harness.run_reports import Reported
 
 MOST_RULES_SHOWN = 5
 """On stderr; all of them stand in the reports, in the JSON and in the log."""
@@ -34,6 +36,7 @@ class Ending:
         self._arguments = arguments
         self._reports: Reports | None = None
         self._actions: Actions | None = None
+        self._heads = State.of(environment).heads
         if arguments.report:
             from harness.cli.reporting import Reports
 
@@ -85,26 +88,22 @@ class Ending:
             _tell_rules(console, facts)
         console.line(pinned(parts.log), Tone.QUIET)
 
-    def write(
-        self, parts: Parts, facts: Facts, summary: Mapping[str, JsonValue], output: Output, code: Exit
-    ) -> Iterator[str]:
-        """Write the reports, and what a GitHub Actions runner takes; yield what went wrong."""
-        if self._reports is None and self._actions is None:
-            return
+    def report(self, facts: Facts, summary: Mapping[str, JsonValue]) -> str:
+        """Write the reports; return what went wrong, or nothing."""
+        return "" if self._reports is None else self._reports.write([self._reported(facts, summary)])
+
+    def tell_actions(self, summary: Mapping[str, JsonValue], facts: Facts, output: Output, code: Exit) -> str:
+        """Tell a GitHub Actions job, where this runs in one; return what went wrong, or nothing."""
+        if self._actions is None:
+            return ""
+        return self._actions.tell(
+            self._reported(facts, summary), output=output, code=int(code), with_answer=self._arguments.report_answer
+        )
+
+    def _reported(self, facts: Facts, summary: Mapping[str, JsonValue]) -> Reported:
         from harness.run_reports import Reported
 
-        answer = summary["answer"]
-        reported = Reported(
-            name="run",
-            facts=facts,
-            result={**summary, "exit_code": int(code)},
-            answer=answer if isinstance(answer, str) else "",
-            heads=parts.state.heads,
-        )
-        if self._reports is not None:
-            yield self._reports.write([reported])
-        if self._actions is not None:
-            yield self._actions.tell(reported, output=output, code=int(code), with_answer=self._arguments.report_answer)
+        return Reported(name="run", facts=facts, result=summary, answer=str(summary["answer"]), heads=self._heads)
 
 
 def _tell_rules(console: Console, facts: Facts) -> None:

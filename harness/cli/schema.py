@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 
 def schema_command(arguments: Namespace, environment: Mapping[str, str]) -> int:  # noqa: ARG001 - as all commands
-    """Write the JSON Schema of one record of the action log, and return the exit code."""
-    sys.stdout.write(json.dumps(json_schema(), indent=2) + "\n")
+    """Write the JSON Schema of a record of the action log, or of a run's result, and return the exit code."""
+    if arguments.action == "result":
+        from harness.run_reports.result import RESULT_SCHEMA
+
+        schema: Mapping[str, object] = RESULT_SCHEMA
+    else:
+        schema = json_schema()
+    sys.stdout.write(json.dumps(schema, indent=2) + "\n")
     return Exit.DONE
