@@ -493,7 +493,7 @@ def test_every_kind_of_record_is_documented() -> None:
     assert [row[0].strip("`") for row in rows] == list(KINDS)
 
 
-PARSERS = [("", ""), ("run", ""), ("demo", ""), *((c, a) for c, actions in ACTIONS.items() for a in actions)]
+PARSERS = [("", ""), ("run", ""), ("batch", ""), ("demo", ""), *((c, a) for c, actions in ACTIONS.items() for a in actions)]
 
 
 @pytest.mark.parametrize(("command", "action"), [pytest.param(*p, id=" ".join(p).strip() or "prompt") for p in PARSERS])
@@ -512,7 +512,7 @@ def test_every_variable_that_the_command_line_reads_is_in_the_readme() -> None:
     read_there = {*VARIABLES.values(), "OPENAI_BASE_URL", "OPENAI_API_KEY"}  # what config.py reads, by its tables
     for path in (ROOT / "harness/cli").glob("*.py"):
         read_there |= set(re.findall(r"environ(?:ment)?\.get\(\s*\"([A-Z_]+)\"", path.read_text()))
-        read_there |= set(re.findall(r"folder\(\"([A-Z_]+)\"", path.read_text()))
+        read_there |= set(re.findall(r"(?:folder\(|_opened\(environment, )\"([A-Z_]+)\"", path.read_text()))
     documented = code(section("README.md", "Environment variables"))
     assert read_there - {"HOME", "TERM"} == {name for name in documented if name.isupper()}
 
