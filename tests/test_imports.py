@@ -216,7 +216,7 @@ PURE = (
     "redaction.beginnings", "redaction.checks", "redaction.forms", "redaction.keys", "redaction.known", "redaction.marks",
     "redaction.shapes",
     "sandbox.attempts", "sandbox.capabilities", "sandbox.system_calls", "sandbox.walls", "undo",
-    *(f"run_reports.{name}" for name in "facts junit markdown refused result sarif words".split()),
+    *(f"run_reports.{name}" for name in "facts junit markdown refused result rows sarif words".split()),
     *(f"shell.{name}" for name in SHELL),
 )  # fmt: skip
 

@@ -36,14 +36,18 @@ class Ending:
         self._arguments = arguments
         self._reports: Reports | None = None
         self._actions: Actions | None = None
-        self._heads = State.of(environment).heads
+        state = State.of(environment)
+        self._heads = state.heads
         if arguments.report:
             from harness.cli.reporting import Reports
 
             self._reports = Reports(
                 arguments.report,
                 with_answer=arguments.report_answer,
-                keep_from=[path for path in (arguments.log, arguments.record, arguments.replay) if path],
+                keep_from=[
+                    *state.guarded,
+                    *(path for path in (arguments.log, arguments.record, arguments.replay, arguments.policy) if path),
+                ],
             )
         if environment.get("GITHUB_ACTIONS") == "true":
             from harness.cli.github import actions_from

@@ -1,0 +1,170 @@
+"""The report files of unattended runs: checked before the run, written whole or not at all after it; decides nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Sequence
+
+from harness.errors import LogError, UsageError
+from harness.paths import is_within
+from harness.record import Record
+from harness.run_reports import FORMS, Reported
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from harness.run_reports.facts import Facts
+
+_RECORD = re.compile(rb'"(prev|head)":\s?"[0-9a-f]{64}"')
+_LOOKED_AT = 1 << 20
+_PART_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class _Target(Record):
+    """A file that a report goes to."""
+
+    form: str
+    given: str
+    """As the flag names it."""
+    folder: int
+    """A descriptor of its folder. INVARIANT: what a run does to the folders on the way does not move the report elsewhere."""
+    name: str
+
+
+class Reports:
+    """The reports that `--report FORM:FILE` asks for."""
+
+    def __init__(self, given: Sequence[str], *, with_answer: bool = False, keep_from: Sequence[str] = ()) -> None:
+        """Check every file, so that what cannot be written is known before anything is paid for.
+
+        `keep_from` are files and folders that must not be written to: the log, the harness's own state.
+        Raises UsageError for an unknown form, a folder that is not there, a file that is named twice, that cannot be
+        written, or that is or holds a record of what was done.
+        """
+        self._with_answer = with_answer
+        self._targets: list[_Target] = []
+        seen: set[str] = set()
+        for one in given:
+            form, path = _split(one)
+            real = os.path.realpath(path)
+            if real in seen:
+                raise UsageError(f"--report {one}: the file is named twice")
+            seen.add(real)
+            _check_harmless(one, real, keep_from)
+            self._targets.append(_opened(form, one, real))
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is anything to write."""
+        return bool(self._targets)
+
+    def write(self, runs: Sequence[Reported]) -> str:
+        """Write every report; return what went wrong, in a line, or nothing. To be called once."""
+        problems = [problem for target in self._targets if (problem := self._write(target, runs))]
+        self._targets.clear()
+        return "; ".join(problems)
+
+    def _write(self, target: _Target, runs: Sequence[Reported]) -> str:
+        try:
+            _put(target, FORMS[target.form]()(runs, with_answer=self._with_answer))
+        except (OSError, LogError) as error:
+            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            return f"the report {target.given} cannot be written: {why}"
+        except Exception as error:  # noqa: BLE001 - a bug in a report must not change what the run came to
+            return f"the report {target.given} cannot be made: {error!r}"
+        finally:
+            os.close(target.folder)
+        return ""
+
+
+def facts_of_log(path: str) -> Facts:
+    """Return the facts of the session that began last in the log at `path`, as far as the log can be read.
+
+    A line that is no record ends the reading, and counts as one that could not be understood. Raises LogError for a file
+    that cannot be read.
+    """
+    from harness.audit.reading import records
+    from harness.run_reports.facts import FACT_KINDS, Facts
+
+    facts, begun, stopped = Facts(), False, list[int]()
+    for record in records(path, FACT_KINDS, stopped=stopped.append):
+        if record["kind"] == "session_started" and begun:
+            facts = Facts()
+        begun = begun or record["kind"] == "session_started"
+        facts.record(record)
+    facts.odd += len(stopped)
+    return facts
+
+
+def _split(given: str) -> tuple[str, str]:
+    form, colon, path = given.partition(":")
+    if form not in FORMS or not colon:
+        raise UsageError(f"--report {given}: a report is FORM:FILE, and FORM one of {', '.join(FORMS)}")
+    if not path:
+        raise UsageError(f"--report {given}: the file is missing")
+    return form, path
+
+
+def _check_harmless(given: str, real: str, keep_from: Iterable[str]) -> None:
+    """Raise UsageError where writing there would destroy something, or cannot work."""
+    for kept in keep_from:
+        if kept and is_within(real, os.path.realpath(kept)):
+            raise UsageError(f"--report {given}: that is the action log, or lies among the harness's own files")
+    try:
+        status = os.stat(real)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UsageError(f"--report {given} cannot be written: {error.strerror}") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise UsageError(f"--report {given}: that is not a regular file")
+    if _holds_records(real):
+        raise UsageError(f"--report {given}: the file holds records of an action log, and is never written over")
+
+
+def _holds_records(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return _RECORD.search(file.read(_LOOKED_AT)) is not None
+    except OSError:
+        return True  # it is there, and nobody can say what it is
+
+
+def _opened(form: str, given: str, real: str) -> _Target:
+    """Return the file with its folder opened; a file is made there and removed, so that a full or read-only disk shows now."""
+    folder, name = os.path.split(real)
+    descriptor = -1
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        part = _part(name)
+        os.close(os.open(part, _PART_FLAGS, 0o600, dir_fd=descriptor))
+        os.unlink(part, dir_fd=descriptor)
+    except OSError as error:
+        if descriptor >= 0:
+            os.close(descriptor)
+        raise UsageError(f"--report {given} cannot be written: {folder}: {error.strerror}") from None
+    return _Target(form=form, given=given, folder=descriptor, name=name)
+
+
+def _part(name: str) -> str:
+    # Names may have 255 bytes (NAME_MAX): a long one is cut, and the process tells them apart.
+    return f".{os.fsdecode(os.fsencode(name)[:200])}.{os.getpid()}.part"
+
+
+def _put(target: _Target, pieces: Iterable[str]) -> None:
+    """Write a file of mode 0600 (UTF-8, lone surrogates as escapes) beside its place, and move it there. Raises OSError."""
+    part = _part(target.name)
+    descriptor = os.open(part, _PART_FLAGS, 0o600, dir_fd=target.folder)
+    try:
+        with open(descriptor, "wb") as file:
+            file.writelines(piece.encode("utf-8", "backslashreplace") for piece in pieces)
+            file.flush()
+            os.fsync(descriptor)
+        os.rename(part, target.name, src_dir_fd=target.folder, dst_dir_fd=target.folder)
+    except BaseException:
+        try:
+            os.unlink(part, dir_fd=target.folder)
+        except OSError:
+            pass  # the disk is gone
+        raise
