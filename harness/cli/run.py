@@ -177,9 +177,17 @@ class _Run:
         summary["exit_code"] = int(code)
         if is_object:
             self._output.finish(summary, result.text)
-        if self._output.is_broken() and not parts.interrupt.count:
-            code = Exit.BROKEN_PIPE
+        if self._output.is_broken():
+            code = self._undelivered(code)
         return RunEnd(code=self._unless(code, self._output.why), summary=summary)
+
+    def _undelivered(self, code: Exit) -> Exit:
+        """Return the exit code of a run whose answer did not arrive: nobody reads any more, or a signal ended the wait."""
+        if not self._parts.interrupt.count:
+            return Exit.BROKEN_PIPE
+        if code not in (Exit.DONE, Exit.REFUSED):
+            return code
+        return Exit.TERMINATED if self._parts.signals.terminated else Exit.INTERRUPTED
 
     def _unless(self, code: Exit, *problems: str) -> Exit:
         """Say what went wrong, and return 1 in the place of a code that says that nothing did."""
