@@ -244,7 +244,8 @@ HEAVY_AT_THE_TOP = {
         for name in "completion history input_line line_display line_keys".split()
     },
     **dict.fromkeys(
-        ("cli.audit", "cli.demo", "cli.policy", "cli.prompting", "cli.run", "cli.setup", "cli.undo"), "argparse"
+        ("cli.audit", "cli.demo", "cli.policy", "cli.prompting", "cli.run", "cli.run_end", "cli.setup", "cli.undo"),
+        "argparse",
     ),
     "cli.sessions": "argparse",
     **dict.fromkeys(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.cli.exits import Exit
 from harness.cli.policies import assemble, load_named
-from harness.cli.state import PROJECT_POLICY, State
+from harness.cli.state import PROJECT_POLICY, State, current_folder
 from harness.errors import PolicyError, ToolError, UsageError
 from harness.policy import evaluate
 from harness.policy_file import load_policy
@@ -67,7 +67,7 @@ def _check(files: Sequence[str], *, strict: bool) -> int:
 
 
 def _trust(file: str | None, state: State) -> int:
-    path = file or os.path.join(os.getcwd(), PROJECT_POLICY)
+    path = file or os.path.join(current_folder(), PROJECT_POLICY)
     policy = load_policy(path, layer=Layer.PROJECT)
     state.trust_policy(policy.sha256, os.path.realpath(path))
     path = visible_line(path, 5_000)
@@ -79,7 +79,7 @@ def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
     from harness.cli.calls import action_for
     from harness.cli.explain import EXIT_CODES, as_json, explanation, terminal_width
 
-    workspace = Workspace(arguments.cwd or os.getcwd(), environment.get("HOME"))
+    workspace = Workspace(arguments.cwd or current_folder(), environment.get("HOME"))
     policy = assemble(State.of(environment), workspace.root, named=arguments.policy, fallback="default")
     tool, words = arguments.tool, arguments.what
     text = words[0] if len(words) == 1 else shlex.join(words)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from harness.actions import JsonValue
 from harness.cli.calls import CallReader, PolicyInForce, workspace_at
 from harness.cli.exits import Exit
+from harness.cli.state import current_folder
 from harness.errors import ToolError, UsageError
 from harness.paths import short_place
 from harness.policy import Verdict, evaluate
@@ -66,7 +67,7 @@ def test_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     cases = read_cases(arguments.cases)
     reader = CallReader()
     policies = PolicyInForce(arguments.policy, environment)
-    folder = arguments.cwd or os.getcwd()
+    folder = arguments.cwd or current_folder()
     if not os.path.isdir(folder):
         raise UsageError(f"the workspace is not an existing folder: {folder}")
     judged = [_judge(case, reader, policies, folder, environment) for case in cases]

@@ -152,11 +152,6 @@ def given_prompt(
     return Prompt(words=text, attached=attached)
 
 
-def prompt_of(arguments: Namespace) -> str:
-    """Return the text of `given_prompt`."""
-    return given_prompt(arguments).text
-
-
 def _values(given: Sequence[str]) -> Mapping[str, str]:
     values: dict[str, str] = {}
     for one in given:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
@@ -65,6 +66,8 @@ class _Run:
         self._model = RunModel(record=arguments.record, replay=arguments.replay)
         self._ending = Ending(arguments, environment)
         self._parts = parts = Parts(arguments, environment, fallback="readonly", model_for=self._model.of)
+        if arguments.record is not None:  # no call writes it, where it lies in the workspace
+            parts.policy = parts.policy.guarding(os.path.realpath(arguments.record))
         self._prompt = prompt.masked(parts.redactor.redact)
         self._about = self._told_about(arguments)
         self._console = Console(sys.stderr, colour=wants_colour(sys.stderr, environment), redactor=parts.redactor)

@@ -25,7 +25,7 @@ from harness.cli.prompting import system_prompt
 from harness.cli.provider import model_from, not_for, secrets_of, withhold
 from harness.cli.redacting import redactor_for
 from harness.cli.signals import Signals
-from harness.cli.state import State
+from harness.cli.state import State, current_folder
 from harness.errors import UsageError
 from harness.interrupt import Interrupt
 from harness.limits import Limits, strictest
@@ -75,7 +75,7 @@ class Parts:
         self.environment = environment
         self.state = State.of(environment)
         self.workspace = Workspace(
-            arguments.cwd or os.getcwd(),
+            arguments.cwd or current_folder(),
             environment.get("HOME"),
             outputs=self.state.new_outputs(),
             added=arguments.add_dir,

@@ -25,8 +25,16 @@ PROJECT_POLICY = os.path.join(".harness", "policy.toml")
 
 
 def here(cwd: str | None) -> str:
-    """Return the folder that the person means, links followed; `cwd` is what `--cwd` says."""
-    return os.path.realpath(cwd or os.getcwd())
+    """Return the folder that the person means, links followed; `cwd` is what `--cwd` says. Raises UsageError."""
+    return os.path.realpath(cwd or current_folder())
+
+
+def current_folder() -> str:
+    """Return the folder that the program was started in. Raises UsageError if it is not there any more."""
+    try:
+        return os.getcwd()
+    except OSError:
+        raise UsageError("the current folder is not there any more; go to another, or name one with --cwd") from None
 
 
 class State(Record):

@@ -9,5 +9,7 @@
 - events, wire_json, reply_body: bytes to one whole reply; assembly, chat_reply (chat_calls, chat_finish, chat_echo) or
   responses_reply (responses_items, responses_echo) put it together; unread_calls: calls that stayed in the text
 - failures, provider_text: what went wrong instead, in words that say what to do
+- recording, replaying: a model that is written down, and what was written in its place; cassette: the file, divergence:
+  where a conversation is another
 - scripted, loopback, scripted_responses: a model out of a script, for demos and tests
 """

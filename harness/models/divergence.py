@@ -1,0 +1,187 @@
+"""Where a conversation is another than a recorded one; pure. It decides nothing: who replays says it and goes on.
+
+Two runs that do the same differ in what their tools say of time and place: durations, clocks, temporary names, the
+folder that they work in. That is put aside before texts are compared (`common_form`); a difference in nothing else is
+none. The system message is compared by nobody here: it names the policy and the folder, and these are what a replay varies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from harness.messages import Message, Role
+from harness.record import Record
+
+SHOWN_CHARACTERS = 300
+"""Of a text's beginning, and of its end."""
+_KEPT_OF_CUT = 2_000
+"""Characters at either end that are compared of an output that was cut: where it is cut depends on the length of a path."""
+
+_CUT = re.compile(r"\[\.\.\. [\d,]+ bytes, (?:about )?[\d,]+ lines omitted")
+_MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+# Each begins where a word begins, so that no text takes longer than its length.
+_VARYING: tuple[tuple[re.Pattern[str], str], ...] = (
+    # Marks of masked secrets: the digest in them is under the key of an installation.
+    (re.compile(r"\[redacted:([a-z0-9_-]{1,40}):[0-9a-f]{8}\]"), r"[redacted:\1]"),
+    # What harness, mkdtemp and mktemp(1) call temporary files, and pytest its folders.
+    (
+        re.compile(
+            r"(?<![^\s'\",:;()\[\]=])[^\s'\",:;()\[\]=]*/"
+            r"(?:output-[0-9a-f]{12}\.txt|harness-[a-z0-9_]{8}\b|tmp[A-Za-z0-9_]{8}\b|tmp\.[A-Za-z0-9]{6,12}\b"
+            r"|pytest-of-\w{1,64}/pytest-\d+)"
+        ),
+        "<temporary>",
+    ),
+    (re.compile(r"\b\d+m\d+[.,]\d+s\b"), "<time>"),  # bash's `time`
+    (re.compile(r"\b\d+(?:[.,]\d+)?\s?(?:ns|us|µs|ms|s|secs?|seconds?)\b"), "<time>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d(?:T(?=\d\d:))?"), "<date>"),
+    (re.compile(rf"\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? )?(?:{_MONTHS}) [ \d]?\d\b"), "<date>"),
+    (re.compile(r"(?<![\w:.])\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?\b"), "<clock>"),
+    (re.compile(r"(?<=<date>)\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?\b"), "<clock>"),
+    (re.compile(r"\b(?i:pid|process)(?: id)?[ =:#]{1,3}\d+\b"), "<process>"),
+    (re.compile(r"(?m)^\[\d+\] \d+$"), "<process>"),  # bash's word of a background job
+    (re.compile(r"\b0x[0-9a-fA-F]{6,16}\b"), "<address>"),
+    # A commit that the run itself makes: its date is in its name.
+    (re.compile(r"(^|\n)(commit |\[[\w/.-]{1,200} (?:\(root-commit\) )?)[0-9a-f]{7,40}\b"), r"\1\2<commit>"),
+    (re.compile(r"([=_*.#~-])\1{3,}"), r"\1\1\1\1"),  # rows of signs fill up what a duration leaves of a line
+)
+
+
+class Outline(Record):
+    """What a cassette keeps of a message that was sent: enough to tell whether another is the same."""
+
+    role: str
+    tool: str = ""
+    """Of a tool message: the tool that was called."""
+    sha256: str
+    """Of the text in its common form, in UTF-8."""
+    characters: int
+    begins: str
+    ends: str = ""
+    """The last characters of a text that `begins` does not hold whole."""
+
+
+class Divergence(Record):
+    """Where a conversation is first another than the recorded one."""
+
+    request: int
+    """Which request to the model: 1 is the first."""
+    message: int
+    """Its place in the conversation: 0 is the system message. What was offered of tools has no place: -1."""
+    role: str
+    """Who speaks in it; `tools` where other tools are offered."""
+    tool: str
+    """Of a tool result: the tool that was called."""
+    recorded: str
+    """How the text begins, or ends where it begins alike; SHOWN_CHARACTERS at most. Empty: there is no such message."""
+    now: str
+
+
+Places = Mapping[str, str]
+"""Absolute paths, and what stands for each in texts that are compared: `<workspace>`."""
+
+
+class Outlines:
+    """Makes outlines of a conversation that grows; each message is looked at once."""
+
+    def __init__(self, redact: Callable[[str], str], places: Places) -> None:
+        """`redact` masks what is secret before anything is kept of a text."""
+        self._redact = redact
+        self._place = _placed(places)
+        self._known: list[tuple[Message, str, Outline]] = []
+
+    def of(self, messages: Sequence[Message]) -> list[Outline]:
+        """Return an outline for each message."""
+        tools: dict[str, str] = {}
+        outlines: list[Outline] = []
+        for index, message in enumerate(messages):
+            tools.update({call.id: call.name for call in message.tool_calls})
+            tool = tools.get(message.tool_call_id or "", "") if message.role is Role.TOOL else ""
+            known = self._known[index] if index < len(self._known) else None
+            if known is None or known[0] is not message or known[1] != tool:
+                known = (message, tool, self._outline(message, tool))
+                self._known[index : index + 1] = [known]
+            outlines.append(known[2])
+        return outlines
+
+    def _outline(self, message: Message, tool: str) -> Outline:
+        calls = "".join(f"\n{call.name} {call.arguments}" for call in message.tool_calls)
+        text = self._place(self._redact(message.content + calls))
+        return Outline(
+            role=message.role.value,
+            tool=tool[:SHOWN_CHARACTERS],
+            sha256=hashlib.sha256(common_form(text).encode("utf-8", "surrogatepass")).hexdigest(),
+            characters=len(text),
+            begins=text[:SHOWN_CHARACTERS],
+            ends=text[-SHOWN_CHARACTERS:] if len(text) > SHOWN_CHARACTERS else "",
+        )
+
+
+def _placed(places: Places) -> Callable[[str], str]:
+    """Return what puts names in the place of paths, also where they begin a longer one."""
+    known = {path: name for path, name in places.items() if path.startswith("/") and len(path) > 1}
+    known.update({json.dumps(path, ensure_ascii=False)[1:-1]: name for path, name in known.items()})  # in arguments
+    if not known:
+        return lambda text: text
+    paths = sorted(known, key=len, reverse=True)
+    pattern = re.compile(f"({'|'.join(re.escape(path) for path in paths)})" + r"(?![\w-]|\.\w)")
+    return lambda text: pattern.sub(lambda found: known[found[0]], text)
+
+
+def common_form(text: str) -> str:
+    """Return `text` without what differs between two runs that do the same."""
+    if _CUT.search(text):
+        text = f"{text[:_KEPT_OF_CUT]}\n[...]\n{text[-_KEPT_OF_CUT:]}"
+    for pattern, name in _VARYING:
+        text = pattern.sub(name, text)
+    return text
+
+
+def first_divergence(
+    request: int, recorded: Sequence[Outline], now: Sequence[Outline], tools: tuple[Sequence[str], Sequence[str]]
+) -> Divergence | None:
+    """Return where a request is first another than the recorded one, or None. `tools`: the names of both, in this order."""
+    for index in range(max(len(recorded), len(now))):
+        old = recorded[index] if index < len(recorded) else None
+        new = now[index] if index < len(now) else None
+        if old is not None and new is not None and (old.role, old.tool, old.sha256) == (new.role, new.tool, new.sha256):
+            continue
+        if old is not None and new is not None and old.role == new.role == Role.SYSTEM.value:
+            continue
+        there = new or old
+        was, is_now = _apart(old, new)
+        return Divergence(
+            request=request,
+            message=index,
+            role=there.role if there else "",
+            tool=there.tool if there else "",
+            recorded=was,
+            now=is_now,
+        )
+    if sorted(tools[0]) != sorted(tools[1]):
+        was, is_now = (", ".join(names)[:SHOWN_CHARACTERS] for names in tools)
+        return Divergence(request=request, message=-1, role="tools", tool="", recorded=was, now=is_now)
+    return None
+
+
+def _apart(old: Outline | None, new: Outline | None) -> tuple[str, str]:
+    """Return what shows the difference best."""
+    if old is None or new is None or old.role != new.role:
+        return _beginning(old), _beginning(new)
+    if common_form(old.begins) != common_form(new.begins):
+        return old.begins, new.begins
+    if old.ends and new.ends and common_form(old.ends) != common_form(new.ends):
+        return old.ends, new.ends
+    return _middle(old), _middle(new)
+
+
+def _beginning(outline: Outline | None) -> str:
+    return "" if outline is None else outline.begins
+
+
+def _middle(outline: Outline) -> str:
+    begins = outline.begins[: SHOWN_CHARACTERS // 2]
+    return f"{begins} [alike at both ends; {outline.characters:,} characters, {outline.sha256[:12]}]"

@@ -1,0 +1,196 @@
+"""A model that is recorded: what it is asked and what it answers goes into a cassette; it changes no request, no reply.
+
+INVARIANT: nothing is written but through the redactor, and no header, address or key of a request comes by here at all.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Sequence
+
+from harness.errors import CutReply, ModelError, ModelFault, UsageError
+from harness.messages import Message, ModelResponse, ToolCall
+from harness.model import Model, Retry
+from harness.models.cassette import (
+    MAX_CASSETTE_BYTES,
+    MAX_NAME_CHARACTERS,
+    Exchange,
+    Failed,
+    Fields,
+    Header,
+    exchange_fields,
+    header_fields,
+    line_of,
+)
+from harness.models.divergence import Outline, Outlines
+from harness.record import replace
+from harness.redaction.redactor import Redactor
+from harness.tool import ToolSpec
+from harness.version import __version__
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_APPEND
+
+
+class RecordingModel:
+    """Another model, whose requests and replies are written down as they happen: a run that is killed leaves those so far.
+
+    A reply that did not come (an interrupt, the end of the run's time) is not written: that was not the model's doing.
+    """
+
+    def __init__(self, model: Model, path: str, redactor: Redactor, *, workspace: str = "", api: str = "") -> None:
+        """Make the file at `path`, mode 0600. `workspace` is the absolute path that is worked in; `api` is told only.
+
+        A file that is neither asked for anything nor closed goes with this object, or when the program ends: what starts
+        nothing leaves nothing in the way of the next start.
+
+        Raises UsageError where there is something already, and where it cannot be made.
+        """
+        self.path = path
+        self.problem = ""
+        """Why the file holds less than what happened; empty: it does not. It ends before what is missing, never in it."""
+        self._model = model
+        self._redact = redactor.redact
+        self._outlines = Outlines(redactor.redact, {workspace: "<workspace>"})
+        self._before: list[Outline] = []
+        self._requests = 0
+        self._size = 0
+        self._file = _made(path)
+        self._unasked = weakref.finalize(self, _remove, path, os.fstat(self._file), os.getpid())
+        header = Header(
+            harness=__version__, model=self._redact(model.name)[:MAX_NAME_CHARACTERS], api=api, workspace=workspace
+        )
+        self._write(header_fields(header))
+        if self.problem:
+            raise UsageError(self.problem)
+
+    @property
+    def name(self) -> str:
+        """The name of the model that answers."""
+        return self._model.name
+
+    @property
+    def client(self) -> str:
+        """What asks for that model, with its version, where it says so."""
+        client = getattr(self._model, "client", "")
+        return client if isinstance(client, str) else ""
+
+    def complete(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        *,
+        on_text: Callable[[str], None],
+        on_retry: Callable[[Retry], None],
+        seconds: float | None = None,
+    ) -> ModelResponse:
+        """Return the reply of the model, or raise its error; see Model.complete."""
+        retries: list[Retry] = []
+
+        def heard(retry: Retry) -> None:
+            retries.append(replace(retry, reason=self._redact(retry.reason)))
+            on_retry(retry)
+
+        try:
+            response = self._model.complete(messages, tools, on_text=on_text, on_retry=heard, seconds=seconds)
+        except ModelError as error:
+            if error.fault is not ModelFault.TIME:
+                failed = Failed(
+                    is_cut=isinstance(error, CutReply),
+                    text=self._redact(str(error)),
+                    fault=error.fault,
+                    usage=error.usage,
+                )
+                self._keep(messages, tools, retries, failed)
+            raise
+        self._keep(messages, tools, retries, self._masked(response))
+        return response
+
+    def close(self) -> None:
+        """Close the file. Later replies are not recorded, and `problem` says so."""
+        self._unasked.detach()
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _masked(self, response: ModelResponse) -> ModelResponse:
+        redact = self._redact
+        calls = tuple(
+            ToolCall(id=redact(call.id), name=redact(call.name), arguments=redact(call.arguments))
+            for call in response.tool_calls
+        )
+        return replace(response, text=redact(response.text), tool_calls=calls, echo=redact(response.echo))
+
+    def _keep(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        retries: Sequence[Retry],
+        came: ModelResponse | Failed,
+    ) -> None:
+        self._unasked.detach()
+        self._requests += 1
+        outlines = self._outlines.of(messages)
+        kept = 0
+        for old, new in zip(self._before, outlines, strict=False):
+            if old != new:
+                break
+            kept += 1
+        self._before = outlines
+        exchange = Exchange(
+            kept=kept,
+            messages=tuple(outlines[kept:]),
+            tools=tuple(self._redact(spec.name)[:MAX_NAME_CHARACTERS] for spec in tools),
+            retries=tuple(retries),
+            came=came,
+        )
+        self._write(exchange_fields(self._requests, exchange))
+
+    def _write(self, fields: Fields) -> None:
+        """Add a line, or none of it: then `problem` says why, and nothing follows."""
+        if self.problem:
+            return
+        line = line_of(fields)
+        try:
+            if self._file < 0:
+                self._fail("it was closed")
+            elif self._size + len(line) > MAX_CASSETTE_BYTES:
+                self._fail(f"a cassette holds at most {MAX_CASSETTE_BYTES:,} bytes")
+            else:
+                _write_all(self._file, line, self._size)
+                self._size += len(line)
+        except OSError as error:
+            self._fail(error.strerror or str(error))
+
+    def _fail(self, why: str) -> None:
+        self.problem = f"the cassette {self.path} lacks what came from request {self._requests} on: {why}"
+
+
+def _made(path: str) -> int:
+    try:
+        return os.open(path, _NEW_FILE, 0o600)
+    except FileExistsError:
+        raise UsageError(f"--record {path}: there is such a file already, and it is not overwritten") from None
+    except (OSError, ValueError) as error:
+        why = (error.strerror if isinstance(error, OSError) else "") or str(error)
+        raise UsageError(f"--record {path}: it cannot be made: {why}") from None
+
+
+def _remove(path: str, made: os.stat_result, maker: int) -> None:
+    """Remove the file that was made at `path`; not where this is a copy of the process that made it (fork)."""
+    try:
+        if os.getpid() == maker and os.path.samestat(os.lstat(path), made):
+            os.unlink(path)
+    except OSError:
+        pass
+
+
+def _write_all(descriptor: int, line: bytes, size: int) -> None:
+    """Write the line behind the `size` bytes that the file has, or leave it as it was. Raises OSError."""
+    rest = memoryview(line)
+    try:
+        while rest:  # a disk that fills up gives a short write and no error (write(2))
+            rest = rest[os.write(descriptor, rest) :]
+    except BaseException:
+        os.ftruncate(descriptor, size)
+        raise

@@ -1,0 +1,194 @@
+"""A model that is a cassette: recorded replies in their order, without network, key or waiting; it runs and judges nothing.
+
+A cassette is input from outside. What it asks for goes through the gate as what any model asks for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+
+from harness.actions import JsonValue
+from harness.errors import ModelError, ModelFault, UsageError
+from harness.messages import Message, ModelResponse, ToolCall
+from harness.model import Retry
+from harness.models.cassette import (
+    MAX_CASSETTE_BYTES,
+    VERSION,
+    Exchange,
+    Failed,
+    Header,
+    MalformedError,
+    read_exchange,
+    read_header,
+)
+from harness.models.divergence import Divergence, Outline, Outlines, first_divergence
+from harness.record import replace
+from harness.redaction.marks import marks_in
+from harness.redaction.redactor import Redactor
+from harness.small_files import read_small
+from harness.tool import ToolSpec
+
+
+class ReplayingModel:
+    """The model's side of a recorded run. One conversation at a time."""
+
+    client = f"cassette {VERSION}"
+    """What asks for the model, for the log."""
+
+    def __init__(
+        self, path: str, tell: Callable[[Divergence], None], *, workspace: str = "", redactor: Redactor | None = None
+    ) -> None:
+        """Read the file whole. `tell` is called at most once: where the conversation is first another than the recorded one.
+
+        `workspace` is the absolute path that is worked in now: replies name it where they named the recorded one.
+        `redactor` masks what is compared as what was recorded was masked.
+
+        Raises UsageError for a file that is no whole cassette; a last line without its end is passed by (`notes`).
+        """
+        self.path = path
+        data = _read(path)
+        self.sha256 = hashlib.sha256(data).hexdigest()
+        """Of the file."""
+        self.header, self._exchanges, torn = _parsed(path, data)
+        self.notes = _notes(self.header, len(self._exchanges), torn=torn)
+        """What a person should know of it."""
+        self._tell = tell
+        self._outlines = Outlines(redactor.redact if redactor else _as_it_is, {workspace: "<workspace>"})
+        self._moved = _mover(self.header.workspace, workspace)
+        self._recorded: list[Outline] = []
+        self._asked = 0
+        self.diverged: Divergence | None = None
+        """Where the conversation was first another."""
+
+    @property
+    def name(self) -> str:
+        """The name of the model that was recorded."""
+        return self.header.model
+
+    @property
+    def about(self) -> dict[str, JsonValue]:
+        """What the log's first record says of it."""
+        return {"path": self.path, "sha256": self.sha256}
+
+    @property
+    def unused(self) -> int:
+        """How many replies nobody asked for yet."""
+        return max(len(self._exchanges) - self._asked, 0)
+
+    @property
+    def marks(self) -> str:
+        """The marks of masked secrets in the replies: a call that holds one must not run with it (Redactor.note)."""
+        replies = (exchange.came for exchange in self._exchanges)
+        texts = (
+            text
+            for reply in replies
+            if isinstance(reply, ModelResponse)
+            for text in (reply.text, *(call.arguments for call in reply.tool_calls))
+        )
+        return " ".join(dict.fromkeys(mark for text in texts for mark in marks_in(text)))
+
+    def complete(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        *,
+        on_text: Callable[[str], None],
+        on_retry: Callable[[Retry], None],
+        seconds: float | None = None,  # noqa: ARG002 - nothing here takes any
+    ) -> ModelResponse:
+        """Return the next recorded reply, whatever was asked, or raise the error that was recorded; see Model.complete.
+
+        Raises ModelError where there is none left.
+        """
+        if self._asked >= len(self._exchanges):
+            count = len(self._exchanges)
+            raise ModelError(
+                f"the cassette {self.path} is used up: it holds {count} {'reply' if count == 1 else 'replies'}, and the run "
+                "asks for one more",
+                fault=ModelFault.SETTINGS,
+            )
+        exchange = self._exchanges[self._asked]
+        self._asked += 1
+        self._compare(exchange, messages, tools)
+        for retry in exchange.retries:
+            on_retry(retry)
+        came = exchange.came
+        if isinstance(came, Failed):
+            raise came.error()
+        response = self._moved(came)
+        if response.text:
+            on_text(response.text)
+        return response
+
+    def _compare(self, exchange: Exchange, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> None:
+        if self.diverged is not None:
+            return
+        self._recorded[exchange.kept :] = exchange.messages
+        names = (exchange.tools, [spec.name for spec in tools])
+        self.diverged = first_divergence(self._asked, self._recorded, self._outlines.of(messages), names)
+        if self.diverged is not None:
+            self._tell(self.diverged)
+
+
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def _read(path: str) -> bytes:
+    data = read_small(path, MAX_CASSETTE_BYTES)
+    if data is None:
+        what = f"at most {MAX_CASSETTE_BYTES:,} bytes" if os.path.exists(path) else "and there is none"
+        raise UsageError(f"--replay {path}: it cannot be read: a regular file is wanted, {what}")
+    return data
+
+
+def _parsed(path: str, data: bytes) -> tuple[Header, list[Exchange], bool]:
+    """Return what a cassette holds, and whether its last line lacks its end. Raises UsageError."""
+    first, *lines = data.split(b"\n")
+    torn = bool(lines) and lines.pop() != b""
+    exchanges: list[Exchange] = []
+    before, place = 0, 1
+    try:
+        header = read_header(first)
+        for place, line in enumerate(lines, 2):
+            exchange = read_exchange(line, place - 1, before)
+            before = exchange.kept + len(exchange.messages)
+            exchanges.append(exchange)
+    except MalformedError as error:
+        raise UsageError(f"--replay {path}:{place}: {error}") from None
+    return header, exchanges, torn
+
+
+def _notes(header: Header, count: int, *, torn: bool) -> tuple[str, ...]:
+    replies = "1 reply" if count == 1 else f"{count} replies"
+    notes = [f"replay: {replies} of {header.model}, recorded by harness {header.harness}"]
+    if torn:
+        notes.append("replay: the last line of the cassette has no end, and is left out: its run was killed")
+    return tuple(notes)
+
+
+def _mover(recorded: str, now: str) -> Callable[[ModelResponse], ModelResponse]:
+    """Return what puts the present workspace in the place of the recorded one."""
+    if not now or recorded == now or not recorded.startswith("/") or len(recorded) < 2:
+        return lambda response: response
+    import re
+
+    end = r"(?![\w-]|\.\w)"
+    plain = re.compile(re.escape(recorded) + end)
+    inside = re.compile(re.escape(_as_in_json(recorded)) + end)
+
+    def moved(response: ModelResponse) -> ModelResponse:
+        calls = tuple(
+            ToolCall(id=call.id, name=call.name, arguments=inside.sub(lambda _: _as_in_json(now), call.arguments))
+            for call in response.tool_calls
+        )
+        return replace(response, text=plain.sub(lambda _: now, response.text), tool_calls=calls)
+
+    return moved
+
+
+def _as_in_json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
