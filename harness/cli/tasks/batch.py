@@ -1,0 +1,68 @@
+"""`harness batch`: many tasks, some at once, each a process of its own; it runs no model, and keeps no task in memory."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+from harness.actions import JsonValue
+from harness.cli.exits import Exit
+from harness.cli.tasks.batch_files import BatchReports, check_out, write_summary
+from harness.cli.tasks.outcome import Outcome, told, worst
+from harness.cli.tasks.pool import Pool
+from harness.cli.tasks.progress import Progress
+from harness.cli.tasks.shards import in_shard
+from harness.cli.tasks.stopping import Stopping
+from harness.cli.tasks.task import check_tasks
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+
+def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Do the tasks of a file that are not done yet, and return the worst of their exit codes.
+
+    Raises UsageError before anything is run where a line of the file is no task, or where a report could not be written.
+    """
+    names = check_tasks(arguments.tasks)
+    mine = [name for name in names if in_shard(name, arguments.shard)]
+    out = check_out(arguments.out)
+    reports = BatchReports(arguments, environment, out)
+    progress = Progress(sys.stderr, len(mine), quiet=arguments.quiet, width=_width())
+    stopping = Stopping()
+    jobs = arguments.jobs or len(os.sched_getaffinity(0))
+    began = time.monotonic()
+    outcomes = Pool(arguments, environment, out, progress, stopping, jobs=jobs).run(frozenset(mine))
+    progress.finish()
+    code = stopping.exit_code or worst(outcomes)
+    about: dict[str, JsonValue] = {
+        "shard": "{}/{}".format(*arguments.shard) if arguments.shard else None,
+        "seconds": round(time.monotonic() - began, 3),
+    }
+    problems = [*write_summary(out, outcomes, int(code), about), *reports.write(outcomes, int(code))]
+    for problem in problems:
+        progress.tell(problem)
+    if problems and code in (Exit.DONE, Exit.REFUSED):
+        code = Exit.INTERNAL
+    return _shown(outcomes, code)
+
+
+def _shown(outcomes: Sequence[Outcome], code: Exit) -> int:
+    try:
+        sys.stdout.write("".join(f"{line}\n" for line in told(outcomes)))
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is buffered must not raise again when Python exits
+        return Exit.BROKEN_PIPE if code in (Exit.DONE, Exit.REFUSED) else code
+    return code
+
+
+def _width() -> int:
+    """Return how wide the terminal of stderr is, 0 where it is none."""
+    try:
+        return os.get_terminal_size(2).columns or 80
+    except OSError:
+        return 0

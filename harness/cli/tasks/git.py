@@ -1,0 +1,129 @@
+"""git for the harness's own work: nothing that a repository's configuration names is run; it reads no output."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+
+from harness.errors import UsageError
+from harness.visible import visible_line
+
+SECONDS = 900.0
+"""How long one git command may take."""
+_SYSTEM_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/opt/homebrew/bin", "/run/current-system/sw/bin")
+"""Where git is looked for. Never along PATH: that may name folders that commands can write."""
+_PASSED = ("HOME", "XDG_CONFIG_HOME", "TMPDIR", "USER")
+"""No key of a model's server, and none of git's own variables: they could move the repository."""
+
+# git-config(1). No hooks, no fsmonitor, no submodules' own git commands, no housekeeping; and what decides whether a changed
+# file is found, and how a patch is written, is not left to the repository.
+_SETTINGS = (
+    ("core.hooksPath", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("core.untrackedCache", "false"),
+    ("core.splitIndex", "false"),
+    ("core.trustctime", "true"),
+    ("core.checkStat", "default"),
+    ("core.ignoreStat", "false"),
+    ("core.safecrlf", "false"),
+    ("core.sparseCheckout", "false"),
+    ("core.attributesFile", "/dev/null"),
+    ("index.sparse", "false"),
+    ("submodule.recurse", "false"),
+    ("diff.ignoreSubmodules", "none"),
+    ("worktree.useRelativePaths", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("protocol.allow", "never"),
+    ("safe.bareRepository", "explicit"),
+)
+
+
+class GitFailure(UsageError):
+    """A git command that could not do what it was asked; the text holds git's own words."""
+
+
+class Git:
+    """Runs git commands in one folder or repository, each to its end."""
+
+    def __init__(self, environment: Mapping[str, str], *, folder: str, filters: Iterable[str] = ()) -> None:
+        """Take the environment of the program, and the folder that the commands are run in.
+
+        `filters` are the names of filter drivers (gitattributes(5)) that are switched off. Raises UsageError where there
+        is no git.
+        """
+        self.folder = folder
+        self._program = _found()
+        self._passed = {name: environment[name] for name in _PASSED if name in environment}
+        self._settings = [*_SETTINGS]
+        for name in filters:
+            keys = ("clean", "smudge", "process")
+            self._settings += [(f"filter.{name}.{key}", "") for key in keys]
+            self._settings.append((f"filter.{name}.required", "false"))
+
+    def run(
+        self,
+        arguments: Sequence[str | bytes],
+        *,
+        given: bytes = b"",
+        variables: Mapping[str, str] | None = None,
+        into: int | None = None,
+        fine: Sequence[int] = (0,),
+    ) -> bytes:
+        """Run one command and return what it printed, or write that to the descriptor `into`.
+
+        `given` is its input; exit codes in `fine` are no failure. Raises GitFailure for any other, and after SECONDS.
+        """
+        import subprocess
+
+        try:
+            done = subprocess.run(
+                [self._program, *arguments],
+                input=given,
+                stdout=subprocess.PIPE if into is None else into,
+                stderr=subprocess.PIPE,
+                cwd=self.folder,
+                env={**self._environment(), **(variables or {})},
+                timeout=SECONDS,
+                check=False,
+                start_new_session=True,  # Ctrl-C is for the harness, which ends in order
+            )
+        except subprocess.TimeoutExpired:
+            raise GitFailure(f"git {_named(arguments)} took more than {SECONDS:.0f} seconds") from None
+        except (OSError, ValueError) as error:
+            raise GitFailure(f"git cannot be started: {error}") from None
+        if done.returncode not in fine:
+            told = done.stderr.decode("utf-8", "replace").strip() or f"exit code {done.returncode}"
+            raise GitFailure(f"git {_named(arguments)}: {visible_line(told, 1_000)}")
+        return done.stdout or b""
+
+    def _environment(self) -> dict[str, str]:
+        variables = {
+            **self._passed,
+            "PATH": ":".join(_SYSTEM_FOLDERS),
+            "LC_ALL": "C",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_PAGER": "cat",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_ALLOW_PROTOCOL": "none",
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_CONFIG_COUNT": str(len(self._settings)),
+        }
+        for number, (key, value) in enumerate(self._settings):
+            variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+        return variables
+
+
+def _found() -> str:
+    for folder in _SYSTEM_FOLDERS:
+        program = os.path.join(folder, "git")
+        if os.access(program, os.X_OK):
+            return program
+    raise UsageError(f"tasks need git, and there is none in {', '.join(_SYSTEM_FOLDERS)}")
+
+
+def _named(arguments: Sequence[str | bytes]) -> str:
+    """Return the subcommand, for a message."""
+    words = [one if isinstance(one, str) else os.fsdecode(one) for one in arguments]
+    return visible_line(next((word for word in words if not word.startswith("-")), ""), 100)

@@ -1,0 +1,136 @@
+"""What the tasks of a batch came to: a row each, one table, one exit code; made of results, and it reads none itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+
+from harness.actions import JsonValue
+from harness.cli.columns import short_count, table
+from harness.cli.exits import Exit
+from harness.record import Record
+from harness.visible import visible_line
+
+MAX_ROWS = 200
+"""Of more tasks, those that are not done and without refusals are shown first, and the rest counted."""
+_WORST_FIRST = (
+    Exit.LOG, Exit.BLOCKED, Exit.INTERNAL, Exit.USAGE, Exit.MODEL, Exit.NO_ANSWER, Exit.LIMIT, Exit.REFUSED, Exit.DONE,
+)  # fmt: skip
+"""A record that cannot be relied on is worst, then what the policy stopped; then what was not done, and how."""
+
+
+class How(Enum):
+    """How a task came to its outcome in this batch."""
+
+    RAN = "ran"
+    EARLIER = "earlier"
+    """It was done before this batch began."""
+    NOT_DONE = "not done"
+    """Its process was killed, each time."""
+    NOT_RUN = "not run"
+    """The batch was ended before."""
+
+
+class Outcome(Record):
+    """What one task came to."""
+
+    id: str
+    place: int
+    how: How
+    code: int | None = None
+    """The exit code of its run; None where there is none."""
+    end: str = ""
+    turns: int = 0
+    refused: int = 0
+    """Refused and blocked calls."""
+    changed: int = 0
+    """Files in its patch."""
+    cost: float | None = None
+    seconds: float = 0.0
+    """In this batch, all its processes together."""
+    tries: int = 0
+    """How many processes were started for it in this batch."""
+    problem: str = ""
+
+    @property
+    def as_json(self) -> dict[str, JsonValue]:
+        """The row as a line of the summary holds it."""
+        return {
+            "id": self.id,
+            "how": self.how.value,
+            "exit_code": self.code,
+            "end": self.end,
+            "turns": self.turns,
+            "refused": self.refused,
+            "files": self.changed,
+            "cost": self.cost,
+            "seconds": round(self.seconds, 3),
+            "tries": self.tries,
+            "problem": self.problem,
+        }
+
+
+def with_result(outcome: Outcome, result: Mapping[str, JsonValue], work: Mapping[str, JsonValue]) -> Outcome:
+    """Return the outcome with what the result of the task says."""
+    from harness.record import replace
+
+    changes, cost = work.get("changes"), result.get("cost")
+    kept = work.get("kept")
+    return replace(
+        outcome,
+        end=str(result.get("end") or ""),
+        turns=_count(result.get("turns")),
+        refused=_count(result.get("refused")) + _count(result.get("blocked")),
+        changed=_count(changes.get("files")) if isinstance(changes, Mapping) else 0,
+        cost=float(cost) if isinstance(cost, (int, float)) and not isinstance(cost, bool) else None,
+        problem=outcome.problem or (f"its folder is kept: {kept}" if kept else ""),
+    )
+
+
+def worst(outcomes: Iterable[Outcome]) -> Exit:
+    """Return the exit code of the batch. What was not done counts as an internal error."""
+    codes = {Exit.INTERNAL if one.code not in _WORST_FIRST else Exit(one.code) for one in outcomes}
+    return next((code for code in _WORST_FIRST if code in codes), Exit.DONE)
+
+
+def counted(outcomes: Sequence[Outcome]) -> dict[str, int]:
+    """Return how many tasks came to which exit code, as texts; `none` where there is none."""
+    found = Counter("none" if one.code is None else str(int(one.code)) for one in outcomes)
+    return dict(sorted(found.items()))
+
+
+def told(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return the lines of the table, and one that counts."""
+    shown = list(outcomes)
+    if len(shown) > MAX_ROWS:
+        shown = [one for one in shown if one.code != Exit.DONE][:MAX_ROWS]
+    headings = ("task", "exit", "end", "turns", "refused", "files", "cost", "seconds", "tries", "")
+    lines = table(headings, [_row(one) for one in shown]) if shown else []
+    if len(shown) < len(outcomes):
+        lines.append(f"({len(outcomes) - len(shown)} more are in the summary)")
+    codes = ", ".join(f"{count} with exit code {code}" for code, count in counted(outcomes).items())
+    ran = sum(one.how is not How.EARLIER and one.tries > 0 for one in outcomes)
+    earlier = sum(one.how is How.EARLIER for one in outcomes)
+    lines.append(f"{len(outcomes)} tasks: {codes or 'none'}; {ran} run now, {earlier} done earlier")
+    problems = [f"{one.id}: {visible_line(one.problem, 500)}" for one in shown if one.problem]
+    return [*lines, *problems[:MAX_ROWS]]
+
+
+def _row(one: Outcome) -> tuple[str, ...]:
+    return (
+        one.id,
+        "-" if one.code is None else str(int(one.code)),
+        one.end or one.how.value,
+        str(one.turns),
+        str(one.refused),
+        short_count(one.changed),
+        "-" if one.cost is None else f"${one.cost:.4f}",
+        f"{one.seconds:.1f}",
+        str(one.tries),
+        "earlier" if one.how is How.EARLIER else "",
+    )
+
+
+def _count(value: JsonValue) -> int:
+    return value if type(value) is int and value >= 0 else 0

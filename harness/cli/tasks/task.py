@@ -1,0 +1,198 @@
+"""Task files: one JSON object, or one a line, read strictly; it opens files that are named, and starts nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Mapping
+
+from harness.actions import JsonValue
+from harness.errors import UsageError
+from harness.record import Record
+from harness.visible import visible_line
+
+MAX_TASK_BYTES = 4_000_000
+"""Of one task; a prompt of 1,000,000 bytes, each an escape, fits."""
+RESERVED = frozenset(("summary.json", "summary.jsonl"))
+"""What a batch writes beside the folders of its tasks: no task is called so."""
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_MOST = 1e12
+
+
+class Task(Record):
+    """What is to be done, and under which settings where it says so."""
+
+    id: str
+    prompt: str
+    """With `var`: a template, whose {{variables}} these are."""
+    cwd: str | None = None
+    """The repository or folder to work on; relative to the current folder."""
+    revision: str | None = None
+    """Which commit of the repository; HEAD where it is None."""
+    policy: str | None = None
+    policy_sha256: str | None = None
+    model: str | None = None
+    max_turns: int | None = None
+    max_seconds: float | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    var: Mapping[str, str] | None = None
+
+    @property
+    def given(self) -> dict[str, JsonValue]:
+        """What the task file said, defaults left out."""
+        fields: dict[str, JsonValue] = {name: getattr(self, name) for name in _FIELDS}
+        return {name: value for name, value in fields.items() if value is not None}
+
+    @property
+    def text(self) -> str:
+        """The task as one line of JSON, always the same for the same task."""
+        return json.dumps(self.given, sort_keys=True, separators=(",", ":"))
+
+    @property
+    def sha256(self) -> str:
+        """The digest of `text`: which task it is."""
+        import hashlib
+
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def read_task(path: str) -> Task:
+    """Return the task in a file. Raises UsageError, which names file and key, for all that is no task."""
+    lines = list(_lines(path, whole=True))
+    if not lines:
+        raise UsageError(f"{path}: it is empty; a task is one JSON object")
+    return task_of(lines[0][1], path)
+
+
+def tasks_in(path: str) -> Iterator[Task]:
+    """Yield the tasks of a file, one a line; empty lines are passed over. Raises UsageError, which names file and line."""
+    for number, line in _lines(path, whole=False):
+        if line.strip():
+            yield task_of(line, f"{path}:{number}")
+
+
+def check_tasks(path: str) -> tuple[str, ...]:
+    """Return the names of all tasks of a file, in order, once every line of it was read.
+
+    Raises UsageError for the first line that is no task, for a name that stands there twice, and for a file without tasks.
+    """
+    seen: dict[str, None] = {}
+    for task in tasks_in(path):
+        if task.id in seen:
+            raise UsageError(f"{path}: two tasks are called {task.id!r}; each has a folder of that name")
+        seen[task.id] = None
+    if not seen:
+        raise UsageError(f"{path}: there is no task in it; a task is one JSON object on a line")
+    return tuple(seen)
+
+
+def task_of(line: bytes, where: str) -> Task:
+    """Return the task that stands in a piece of JSON. Raises UsageError, which begins with `where`."""
+    try:
+        found = json.loads(line.decode(), object_pairs_hook=_once, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{where}: it is not JSON: {visible_line(str(error), 300)}") from None
+    if not isinstance(found, dict):
+        raise UsageError(f"{where}: a task is a JSON object, with id and prompt")
+    for key in found:
+        if key not in _FIELDS:
+            from harness.policy_file import nearest  # loads much, for an error only
+
+            raise UsageError(f"{where}: unknown key {visible_line(key, 100)!r}{nearest(key, _FIELDS)}")
+    for name in ("id", "prompt"):
+        if name not in found:
+            raise UsageError(f"{where}: a task needs {name!r}")
+    for name, value in found.items():
+        problem = _FIELDS[name](value)
+        if problem:
+            raise UsageError(f"{where}: {name}: {problem}")
+    return Task(**found)
+
+
+def _lines(path: str, *, whole: bool) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file with their numbers, from 1; with `whole`, all of it as the first."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UsageError(f"{path}: it is not a regular file")
+            read = file.read if whole else file.readline
+            number = 1
+            while line := read(MAX_TASK_BYTES + 1):
+                if len(line) > MAX_TASK_BYTES:
+                    raise UsageError(f"{path}:{number}: a task has at most {MAX_TASK_BYTES} bytes")
+                yield number, line
+                number += 1
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} stands there twice")
+    return found
+
+
+def _no_number(word: str) -> JsonValue:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _text_problem(value: JsonValue) -> str:
+    if not isinstance(value, str) or not value.strip():
+        return "it must be a text that is not empty"
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return "it holds a lone surrogate, which is no character"
+    return "it holds a NUL character" if "\0" in value else ""
+
+
+def _id_problem(value: JsonValue) -> str:
+    if not isinstance(value, str) or not _ID.fullmatch(value) or value in (".", ".."):
+        return "it must be 1 to 64 of the characters A-Z a-z 0-9 . _ - (it names a folder)"
+    return f"{value!r} is the name of a file that a batch writes" if value in RESERVED else ""
+
+
+def _whole_problem(value: JsonValue) -> str:
+    return "" if type(value) is int and 0 < value < _MOST else "it must be a whole number above 0"
+
+
+def _number_problem(value: JsonValue) -> str:
+    return "" if type(value) in (int, float) and 0 < value < _MOST else "it must be a number above 0"  # type: ignore[operator]
+
+
+def _digest_problem(value: JsonValue) -> str:
+    fits = isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value)
+    return "" if fits else "it must be a SHA-256 digest: 64 hexadecimal digits in lower case"
+
+
+def _var_problem(value: JsonValue) -> str:
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+        return "it must be an object of texts"
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return "it holds a lone surrogate, which is no character"
+    return ""
+
+
+_FIELDS: Mapping[str, Callable[[JsonValue], str]] = {
+    "id": _id_problem,
+    "prompt": _text_problem,
+    "cwd": _text_problem,
+    "revision": _text_problem,
+    "policy": _text_problem,
+    "policy_sha256": _digest_problem,
+    "model": _text_problem,
+    "max_turns": _whole_problem,
+    "max_seconds": _number_problem,
+    "max_tokens": _whole_problem,
+    "max_cost": _number_problem,
+    "var": _var_problem,
+}
+"""The keys of a task, and what says why a value is none, or nothing."""

@@ -1,0 +1,159 @@
+"""Worktrees of a repository (git-worktree(1)), made and forgotten one after the other; no hook and no filter is run."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from harness.cli.state import State
+from harness.cli.tasks.fresh import INDEX, TREE, Fresh, filters_of, note_place
+from harness.cli.tasks.git import Git, GitFailure
+from harness.cli.tasks.removing import removed
+from harness.errors import UsageError
+from harness.small_files import read_small
+from harness.visible import visible_line
+
+ADD_TRIES = 5
+"""A git that somebody else runs may be in the middle of adding a worktree: then listing them fails."""
+WAIT_SECONDS = 0.2
+_NO_REPOSITORY = "which is no repository that can be worked in"
+
+
+def add_worktree(attempt: str, source: str, revision: str | None, environment: Mapping[str, str]) -> Fresh:
+    """Add a worktree in the folder of an attempt, of the repository that `source` lies in, and return it.
+
+    Raises UsageError where the repository has no such revision, or where that does not hold the folder `source`.
+    """
+    top, common = _repository(source, environment)
+    plain = Git(environment, folder=top)
+    commit = _commit(plain, top, revision)
+    filters = filters_of(plain, common)
+    git = Git(environment, folder=top, filters=filters)
+    root = os.path.join(attempt, TREE)
+    note_place(attempt, common)
+    with _one_at_a_time(environment):
+        _add(git, common, root, commit)
+    git_dir = (read_small(os.path.join(root, ".git"), 10_000) or b"").decode("utf-8", "surrogateescape")
+    git_dir = git_dir.removeprefix("gitdir: ").rstrip("\n")
+    # Outside the lock: checking out is what takes long. Plumbing, which runs no hook of a checkout.
+    here = Git(environment, folder=root, filters=filters)
+    here.run([f"--git-dir={git_dir}", f"--work-tree={root}", "read-tree", "--reset", "-u", commit])
+    _keep_index(git_dir, attempt)
+    workspace = os.path.normpath(os.path.join(root, os.path.relpath(source, top)))
+    if not os.path.isdir(workspace):
+        raise UsageError(f"revision {commit} does not hold the folder {os.path.relpath(source, top)}")
+    return Fresh(
+        root=root,
+        workspace=workspace,
+        git_dir=git_dir,
+        objects=os.path.join(common, "objects"),
+        base=commit,
+        repository=common,
+        source=top,
+        notes=_notes(filters),
+    )
+
+
+def forget_worktree(repository: str, root: str, environment: Mapping[str, str]) -> str:
+    """Remove what a repository knows of the worktree at `root`, whose folder is gone; return what failed, or nothing.
+
+    It is known by the path that git noted for it, so that nobody else's worktree is forgotten (`git worktree prune` forgets
+    all whose folders are not there at the moment).
+    """
+    worktrees = os.path.join(repository, "worktrees")
+    noted = os.path.join(root, ".git")
+    with _one_at_a_time(environment):
+        try:
+            names = os.listdir(worktrees)
+        except OSError:
+            return ""  # there are none
+        for name in names:
+            path = os.path.join(worktrees, name)
+            told = (read_small(os.path.join(path, "gitdir"), 10_000) or b"").decode("utf-8", "surrogateescape")
+            if told.rstrip("\n") == noted and not os.path.islink(path):
+                problem = removed(path)
+                if problem:
+                    return problem
+        try:
+            os.rmdir(worktrees)  # as git does
+        except OSError:
+            pass  # others are there
+    return ""
+
+
+def _repository(source: str, environment: Mapping[str, str]) -> tuple[str, str]:
+    """Return the top of the work tree and the common folder of the repository, both absolute, links followed."""
+    git = Git(environment, folder=source)
+    try:
+        told = git.run(["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir"])
+    except GitFailure as error:
+        raise UsageError(f"{source} lies in a folder with a .git, {_NO_REPOSITORY}: {error}") from None
+    lines = told.decode("utf-8", "surrogateescape").split("\n")
+    if len(lines) != 3:
+        raise UsageError(f"{source}: its repository lies under a path with a line end in it")
+    return os.path.realpath(lines[0]), os.path.realpath(lines[1])
+
+
+def _commit(git: Git, top: str, revision: str | None) -> str:
+    """Return the commit that a revision names. Raises UsageError."""
+    # In the work tree: HEAD is that of the folder, which may be a worktree itself.
+    named = revision or "HEAD"
+    try:
+        told = git.run(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{named}^{{commit}}"])
+    except GitFailure:
+        why = f"there is no commit {visible_line(named, 200)!r} in the repository {top}"
+        raise UsageError(why if revision else f"{why}: nothing was committed yet") from None
+    return told.decode().strip()
+
+
+def _add(git: Git, common: str, root: str, commit: str) -> None:
+    for left in reversed(range(ADD_TRIES)):
+        try:
+            git.run([f"--git-dir={common}", "worktree", "add", "--quiet", "--detach", "--no-checkout", root, commit])
+        except GitFailure:
+            if not left or os.path.lexists(root):
+                raise
+            time.sleep(WAIT_SECONDS)
+        else:
+            return
+
+
+def _keep_index(git_dir: str, attempt: str) -> None:
+    """Copy the index with its own time: by that git knows which of the times in it can be relied on."""
+    import shutil
+
+    try:
+        shutil.copy2(os.path.join(git_dir, "index"), os.path.join(attempt, INDEX))
+    except OSError as error:
+        raise UsageError(f"the index cannot be copied: {error}") from None
+
+
+def _notes(filters: tuple[str, ...]) -> tuple[str, ...]:
+    if not filters:
+        return ()
+    named = visible_line(", ".join(filters), 200)
+    return (f"filters are not run ({named}): files that they would fill in hold what the repository holds",)
+
+
+@contextmanager
+def _one_at_a_time(environment: Mapping[str, str]) -> Iterator[None]:
+    """Hold the lock under which this user's tasks add and forget worktrees: git lists all while it adds one.
+
+    Raises UsageError where it cannot be made.
+    """
+    import fcntl
+
+    state = State.of(environment)
+    path = os.path.join(state.state, "worktrees.lock")
+    try:
+        os.makedirs(state.state, mode=0o700, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be made: {error.strerror}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,361 @@
+"""`harness batch`: many tasks at once, each done once, whatever is killed meanwhile."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from batch_scene import POLICY, ByContent, applied, git, repository, serving, write_tasks
+from conftest import Done, Program
+
+from harness.cli.exits import Exit
+from harness.cli.tasks.outcome import How, Outcome, told, worst
+from harness.cli.tasks.shards import in_shard
+from harness.heads import HeadsFile
+from harness.log_findings import Soundness, judged
+
+SECONDS = 60.0
+MAX_KILLS = 8
+"""On a busy machine, more would kill work as fast as it is done."""
+
+
+def until(happened: Callable[[], object]) -> None:
+    end = time.monotonic() + SECONDS
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+class Scene:
+    """A repository, tasks, and the program that does them."""
+
+    def __init__(self, program: Program, folder: Path, url: str, player: ByContent) -> None:
+        self.program = program
+        self.player = player
+        self.first = 0
+        """The number of the first task."""
+        self.repository = repository(folder / "repository")
+        self.out = folder / "out"
+        self.file = folder / "tasks.jsonl"
+        self.policy = folder / "policy.toml"
+        self.policy.write_text(POLICY)
+        self._url = url
+
+    def tasks(self, *prompts: str) -> None:
+        """Write tasks t0, t1 ... with these prompts."""
+        numbered = enumerate(prompts, self.first)
+        write_tasks(
+            self.file,
+            *[dict[str, object](id=f"t{n}", prompt=prompt, cwd=str(self.repository)) for n, prompt in numbered],
+        )
+
+    def words(self, *more: str) -> list[str]:
+        own = ["batch", str(self.file), "--out", str(self.out), "--policy", str(self.policy)]
+        return [*own, "--base-url", self._url, "--model", "m", *more]
+
+    def run(self, *more: str) -> Done:
+        return self.program.run(*self.words(*more))
+
+    def start(self, *more: str) -> subprocess.Popen[bytes]:
+        return self.program.start(*self.words(*more))
+
+    def rows(self) -> list[dict[str, object]]:
+        return [json.loads(line) for line in (self.out / "summary.jsonl").read_text().splitlines()]
+
+    def logs(self) -> list[Path]:
+        return sorted(self.out.glob("*/attempts/*/log.jsonl"))
+
+    def results(self) -> list[Path]:
+        return list(self.out.glob("*/result.json"))
+
+    def workers(self) -> list[int]:
+        """Return the processes that do tasks of this batch, its own children or not."""
+        mark = f"--out={self.out}/".encode()
+        found = []
+        for name in os.listdir("/proc"):
+            try:
+                if name.isdigit() and mark in Path(f"/proc/{name}/cmdline").read_bytes():
+                    found.append(int(name))
+            except OSError:
+                pass  # it has ended
+        return found
+
+
+@pytest.fixture
+def scene(program: Program, tmp_path: Path) -> Iterator[Scene]:
+    program.environment["OPENAI_API_KEY"] = "sk-none"
+    with serving() as (url, player):
+        yield Scene(program, tmp_path, url, player)
+
+
+def test_a_batch_does_every_task_and_says_what_came_of_each(scene: Scene, tmp_path: Path) -> None:
+    scene.tasks("write f one", "bash curl x", "bash shutdown", "write g two ;; bash cp a.txt c.txt")
+    report = tmp_path / "report.md"
+    done = scene.run("-j", "2", "--report", f"md:{report}")
+    assert done.code == 3, done.err
+    assert [(row["id"], row["exit_code"], row["how"]) for row in scene.rows()] == [
+        ("t0", 0, "ran"),
+        ("t1", 7, "ran"),
+        ("t2", 3, "ran"),
+        ("t3", 0, "ran"),
+    ]
+    lines = done.out.splitlines()
+    assert lines[0].split() == "task exit end turns refused files cost seconds tries".split()
+    assert [line.split()[:3] for line in lines[1:5]] == [
+        ["t0", "0", "completed"],
+        ["t1", "7", "completed"],
+        ["t2", "3", "blocked"],
+        ["t3", "0", "completed"],
+    ]
+    assert lines[5] == "4 tasks: 2 with exit code 0, 1 with exit code 3, 1 with exit code 7; 4 run now, 0 done earlier"
+    assert all(f"t{n}" in report.read_text() for n in range(4))
+    summary = json.loads((scene.out / "summary.json").read_text())
+    assert (summary["tasks"], summary["exit_code"], summary["exit_codes"]) == (4, 3, {"0": 2, "3": 1, "7": 1})
+    assert "harness: t0: exit 0, " in done.err
+    asked = len(scene.player.prompts)
+    # A second start asks nobody and runs nothing; the exit code is the same.
+    again = scene.run("-q")
+    assert (again.code, again.err, len(scene.player.prompts)) == (3, "", asked)
+    assert [row["how"] for row in scene.rows()] == ["earlier"] * 4
+    assert git(scene.repository, "worktree", "list").count("\n") == 1
+
+
+def test_nothing_runs_where_one_line_is_no_task(scene: Scene) -> None:
+    scene.tasks("write f one")
+    scene.file.write_text(scene.file.read_text() + '{"id": "x"}\n')
+    done = scene.run()
+    assert (done.code, f"{scene.file}:2: a task needs 'prompt'" in done.err) == (2, True)
+    assert (scene.out.exists(), scene.player.prompts) == (False, [])
+
+
+def test_a_report_that_cannot_be_written_is_found_before_anything_runs(scene: Scene) -> None:
+    scene.tasks("write f one")
+    done = scene.run("--report", "md:/nowhere/x.md")
+    assert (done.code, scene.player.prompts) == (2, [])
+
+
+def test_a_task_that_cannot_begin_is_in_the_table_and_the_reports_with_its_reason(scene: Scene, tmp_path: Path) -> None:
+    scene.tasks("write f one")
+    write_tasks(
+        scene.file,
+        {"id": "good", "prompt": "write f one", "cwd": str(scene.repository)},
+        {"id": "bad", "prompt": "write f one", "cwd": "/nowhere"},
+    )
+    report = tmp_path / "report.xml"
+    done = scene.run("--report", f"junit:{report}")
+    assert done.code == 2
+    assert "bad: harness: the workspace is not an existing folder: /nowhere" in done.out
+    assert "bad" in report.read_text()
+
+
+def test_shards_are_disjoint_and_hold_every_task() -> None:
+    names = [f"task-{n}" for n in range(1000)]
+    shards = [[name for name in names if in_shard(name, (part, 7))] for part in range(1, 8)]
+    assert sorted(name for shard in shards for name in shard) == sorted(names)
+    assert all(100 < len(shard) < 190 for shard in shards)
+    assert all(in_shard(name, None) and in_shard(name, (1, 1)) for name in names)
+    # The same on every machine, and for ever: a matrix of jobs relies on it.
+    assert [in_shard("a", (part, 3)) for part in (1, 2, 3)] == [False, True, False]
+
+
+def test_a_shard_does_its_own_tasks_alone(scene: Scene) -> None:
+    scene.first = 2
+    scene.tasks(*(f"write f {n}" for n in range(4)))
+    first = scene.run("--shard", "1/2")
+    rows = scene.rows()
+    second = scene.run("--shard", "2/2")
+    assert (first.code, second.code) == (0, 0)
+    names = [row["id"] for row in (*rows, *scene.rows())]
+    assert (sorted(map(str, names)), 0 < len(rows) < 4) == (["t2", "t3", "t4", "t5"], True)
+
+
+def outcome(code: int | None) -> Outcome:
+    return Outcome(id="x", place=0, how=How.RAN if code is not None else How.NOT_DONE, code=code)
+
+
+@pytest.mark.parametrize(
+    ("codes", "code"),
+    [
+        ((), Exit.DONE),
+        ((0, 0), Exit.DONE),
+        ((0, 7), Exit.REFUSED),
+        ((7, 4), Exit.LIMIT),
+        ((4, 5), Exit.NO_ANSWER),
+        ((5, 6), Exit.MODEL),
+        ((6, 2), Exit.USAGE),
+        ((2, 1), Exit.INTERNAL),
+        ((2, None), Exit.INTERNAL),
+        ((1, 3), Exit.BLOCKED),
+        ((3, 8), Exit.LOG),
+        ((0, 77), Exit.INTERNAL),
+    ],
+)
+def test_the_worst_exit_code_is_the_batch_s(codes: tuple[int | None, ...], code: Exit) -> None:
+    assert worst(map(outcome, codes)) is code
+    assert worst(map(outcome, reversed(codes))) is code
+
+
+def test_of_very_many_tasks_the_table_shows_those_that_are_not_well_and_counts_the_others() -> None:
+    rows = [Outcome(id=f"t{n}", place=n, how=How.RAN, code=7 if n == 5000 else 0, tries=1) for n in range(10_000)]
+    lines = told(rows)
+    assert [line.split()[0] for line in lines] == ["task", "t5000", "(9999", "10000"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_the_runs_in_order(scene: Scene, number: signal.Signals, code: int) -> None:
+    scene.tasks(*["bash sleep 300"] * 3)
+    started = scene.start("-j", "2")
+    until(lambda: sum(b'"kind":"intent"' in log.read_bytes() for log in scene.logs()) == 2)
+    started.send_signal(number)
+    out, err = started.communicate(timeout=SECONDS)
+    assert started.returncode == code, err
+    assert [(row["exit_code"], row["how"]) for row in scene.rows()] == [(None, "not run")] * 3
+    assert scene.workers() == []
+    # The logs end whole, and say how.
+    verified = scene.program.run("audit", "verify", *map(str, scene.logs()))
+    assert (verified.code, len(scene.logs())) == (0, 2), verified.out
+    assert git(scene.repository, "worktree", "list").count("\n") == 1
+    assert b"3 tasks" in out
+
+
+def test_a_second_signal_kills(scene: Scene) -> None:
+    scene.tasks("bash sleep 300")
+    started = scene.start()
+    until(lambda: any(b'"kind":"intent"' in log.read_bytes() for log in scene.logs()))
+    (worker,) = scene.workers()
+    os.kill(worker, signal.SIGSTOP)  # it does not end by being asked
+    started.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    assert started.poll() is None
+    started.send_signal(signal.SIGINT)
+    started.communicate(timeout=SECONDS)
+    assert (started.returncode, scene.workers()) == (130, [])
+
+
+def test_a_task_whose_processes_are_all_killed_is_given_up_and_not_called_done(scene: Scene) -> None:
+    scene.tasks("bash sleep 300")
+    started = scene.start()
+    killed: set[int] = set()
+    while started.poll() is None:
+        for worker in set(scene.workers()) - killed:
+            os.kill(worker, signal.SIGKILL)
+            killed.add(worker)
+        time.sleep(0.02)
+    out, err = started.communicate()
+    assert (started.returncode, len(killed)) == (1, 3), err
+    assert (scene.rows()[0]["how"], scene.rows()[0]["exit_code"], scene.rows()[0]["tries"]) == ("not done", None, 3)
+    assert b"t0: its process was ended (SIGKILL); it is tried again (2 of 3)" in err
+    assert b"its process was ended (SIGKILL), 3 times" in out
+
+
+def test_a_task_that_another_process_runs_is_waited_for(scene: Scene) -> None:
+    scene.tasks("write f one", "write g two")
+    (scene.out / "t0").mkdir(parents=True)
+    with open(scene.out / "t0" / "lock", "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        started = scene.start()
+        until((scene.out / "t1" / "result.json").exists)
+        time.sleep(1)
+        assert (started.poll(), (scene.out / "t0" / "result.json").exists()) == (None, False)
+    _, err = started.communicate(timeout=SECONDS)
+    assert started.returncode == 0, err
+    assert [row["exit_code"] for row in scene.rows()] == [0, 0]
+
+
+def test_a_terminal_shows_one_line_that_is_written_over(scene: Scene) -> None:
+    scene.tasks("write f one", "write g two")
+    ours, theirs = pty.openpty()
+    started = scene.program.start(*scene.words("-j", "2"), stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(ours, 4096)
+        except OSError:  # EIO: nobody holds the other end any more (pty(7))
+            break
+        if not piece:
+            break
+        shown += piece
+    started.communicate(timeout=SECONDS)
+    os.close(ours)
+    assert started.returncode == 0
+    assert b"\r[....................] 0/2 done, 2 running, 0 not 0, 0:0" in shown
+    assert b"\n" not in shown
+    assert shown.endswith(b" \r")  # it is taken away
+
+
+def test_workers_are_killed_and_the_batch_too_and_every_task_is_done_once(scene: Scene, tmp_path: Path) -> None:
+    """40 tasks, 4 workers; a worker is killed again and again, then the batch itself; then it is started again."""
+    count, chance = 40, random.Random(8)
+    scene.tasks(*(f"write new-{n}.txt text {n}\nbash cp new-{n}.txt copy.txt" for n in range(count)))
+    killed = _with_kills(scene, chance, until_done=16)
+    until(lambda: scene.workers() == [])  # the batch is gone: its processes end by themselves
+    done_before = {path.parent.name: path.stat().st_mtime_ns for path in scene.results() if _code(path) == 0}
+    last = scene.start("-j", "4")
+    _, err = last.communicate(timeout=4 * SECONDS)
+    assert (last.returncode, len(killed) > 2) == (0, True), err
+    assert [(row["id"], row["exit_code"]) for row in scene.rows()] == [(f"t{n}", 0) for n in range(count)]
+    after = {path.parent.name: path.stat().st_mtime_ns for path in scene.results()}
+    assert (len(after), len(done_before) >= 12) == (count, True)
+    assert {name: after[name] for name in done_before} == done_before  # what was done was not done again
+    _check_patches(scene, tmp_path)
+    _check_logs(scene)
+    assert git(scene.repository, "worktree", "list").count("\n") == 1
+    assert git(scene.repository, "status", "--porcelain") == ""
+    assert list(scene.out.glob("*/attempts/*/worktree")) == []
+    began, asked = time.monotonic(), len(scene.player.prompts)
+    assert scene.run("-q").code == 0
+    assert (len(scene.player.prompts), time.monotonic() - began < 5) == (asked, True)
+
+
+def _code(result: Path) -> object:
+    return json.loads(result.read_text())["exit_code"]
+
+
+def _with_kills(scene: Scene, chance: random.Random, *, until_done: int) -> list[int]:
+    """Run the batch, kill one of its processes every second, and the batch itself once so many tasks are done."""
+    started = scene.start("-j", "4", "-q")
+    reader = threading.Thread(target=started.communicate)
+    reader.start()
+    killed: list[int] = []
+    while len(scene.results()) < until_done and started.poll() is None:
+        time.sleep(1.0)
+        running = [worker for worker in scene.workers() if worker not in killed and len(killed) < MAX_KILLS]
+        if running:
+            victim = chance.choice(running)
+            killed.append(victim)
+            os.kill(victim, signal.SIGKILL)
+    started.send_signal(signal.SIGKILL)
+    reader.join(SECONDS)
+    return killed
+
+
+def _check_patches(scene: Scene, tmp_path: Path) -> None:
+    """Each patch makes the two files of its task, and no more."""
+    folder = applied(scene.repository, Path(os.devnull), tmp_path / "clone")
+    for n in range(40):
+        git(folder, "apply", str(scene.out / f"t{n}" / "changes.patch"))
+        assert git(folder, "status", "--porcelain").split() == ["??", "copy.txt", "??", f"new-{n}.txt"]
+        assert (folder / "copy.txt").read_text() == (folder / f"new-{n}.txt").read_text() == f"text {n}\n"
+        git(folder, "clean", "-qfd")
+
+
+def _check_logs(scene: Scene) -> None:
+    """The log of each task verifies, with its head; those of killed attempts can be read, and have no end."""
+    final = {Path(json.loads((scene.out / f"t{n}" / "result.json").read_text())["log"]) for n in range(40)}
+    verified = scene.program.run("audit", "verify", *map(str, sorted(final)))
+    assert (verified.code, len(final)) == (0, 40), verified.out
+    for log in set(scene.logs()) - final:
+        found = judged(str(log), HeadsFile(str(scene.program.state / "harness" / "heads.jsonl")))
+        ended = b'"kind":"session_ended"' in log.read_bytes()
+        assert found.soundness in ((Soundness.WHOLE, Soundness.NO_HEAD) if ended else (Soundness.OPEN,)), log

@@ -1,0 +1,498 @@
+"""`harness run --task FILE --out DIR`: one task in a fresh folder, its changes in a patch, done once."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import stat
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from batch_scene import POLICY, applied, git, repository, serving
+from conftest import Done, Program
+
+from harness.cli.tasks.changes import CHANGES, IGNORED, Changes, take_changes
+from harness.cli.tasks.fresh import Fresh, forget, fresh_folder
+from harness.cli.tasks.task import check_tasks, task_of
+from harness.errors import UsageError
+
+SECONDS = 30.0
+
+
+def until(happened: Callable[[], object]) -> None:
+    end = time.monotonic() + SECONDS
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+BAD = [
+    pytest.param('["a"]', "a task is a JSON object", id="a list"),
+    pytest.param("{", "it is not JSON", id="torn"),
+    pytest.param('{"id": "a", "prompt": "p", "polcy": "x"}', "did you mean policy?", id="an unknown key"),
+    pytest.param('{"id": "a"}', "a task needs 'prompt'", id="no prompt"),
+    pytest.param('{"id": "a", "prompt": " "}', "prompt: it must be a text", id="an empty prompt"),
+    pytest.param('{"id": "a", "prompt": "\\ud800"}', "lone surrogate", id="a lone surrogate"),
+    pytest.param('{"id": "a", "prompt": "p", "id": "b"}', "'id' stands there twice", id="a key twice"),
+    pytest.param('{"id": "..", "prompt": "p"}', "id: it must be 1 to 64", id="a folder above"),
+    pytest.param('{"id": "a/b", "prompt": "p"}', "id: it must be 1 to 64", id="a path"),
+    pytest.param('{"id": "summary.json", "prompt": "p"}', "a file that a batch writes", id="a name of ours"),
+    pytest.param('{"id": 7, "prompt": "p"}', "id: it must be 1 to 64", id="a number for a name"),
+    pytest.param('{"id": "a", "prompt": "p", "max_turns": true}', "max_turns: it must be a whole", id="true turns"),
+    pytest.param('{"id": "a", "prompt": "p", "max_cost": NaN}', "NaN is no number", id="no number"),
+    pytest.param('{"id": "a", "prompt": "p", "max_seconds": 0}', "max_seconds: it must be", id="no time"),
+    pytest.param('{"id": "a", "prompt": "p", "policy_sha256": "12"}', "policy_sha256: it must be", id="no digest"),
+    pytest.param('{"id": "a", "prompt": "p", "var": {"x": 1}}', "var: it must be", id="a number for a text"),
+    pytest.param('{"id": "a", "prompt": null}', "prompt: it must be a text", id="null"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "told"), BAD)
+def test_what_is_no_task_is_refused_with_its_place_and_key(text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=r"^tasks\.jsonl:3: ") as refused:
+        task_of(text.encode(), "tasks.jsonl:3")
+    assert told in str(refused.value)
+
+
+def test_a_task_is_the_same_whatever_the_order_of_its_keys() -> None:
+    one = task_of(b'{"id": "a", "prompt": "p", "max_turns": 3}', "x")
+    other = task_of(b'{"max_turns": 3, "prompt": "p", "id": "a"}', "x")
+    assert (one.sha256, one.given) == (other.sha256, {"id": "a", "prompt": "p", "max_turns": 3})
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"id": "a", "prompt": "p"}\n\n{"id": "a", "prompt": "q"}\n', "two tasks are called 'a'"),
+        ('{"id": "a", "prompt": "p"}\n{"id": "b"}\n', ":2: a task needs 'prompt'"),
+        ("\n", "there is no task in it"),
+    ],
+)
+def test_a_file_of_tasks_is_refused_as_a_whole(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "tasks.jsonl"
+    path.write_text(text)
+    with pytest.raises(UsageError) as refused:
+        check_tasks(str(path))
+    assert told in str(refused.value)
+
+
+class Scene:
+    """A repository, a task file and an output folder, and the program that does the task."""
+
+    def __init__(self, program: Program, url: str, folder: Path) -> None:
+        self.program = program
+        self.repository = repository(folder / "repository")
+        self.out = folder / "out"
+        self.file = folder / "task.json"
+        self.policy = folder / "policy.toml"
+        self.policy.write_text(POLICY)
+        self.url = url
+
+    def write(self, prompt: str, **more: object) -> None:
+        self.file.write_text(json.dumps({"id": "one", "prompt": prompt, "cwd": str(self.repository), **more}))
+
+    def words(self, *more: str) -> list[str]:
+        own = ["run", "--task", str(self.file), "--out", str(self.out), "--policy", str(self.policy)]
+        return [*own, "--base-url", self.url, "--model", "m", *more]
+
+    def run(self, *more: str) -> Done:
+        return self.program.run(*self.words(*more))
+
+    def worktrees(self) -> int:
+        return len(git(self.repository, "worktree", "list").splitlines())
+
+    def json(self, name: str) -> dict[str, object]:
+        found: dict[str, object] = json.loads((self.out / name).read_text())
+        return found
+
+    def log(self, attempt: int) -> Path:
+        return self.out / "attempts" / str(attempt) / "log.jsonl"
+
+    def verified(self, attempt: int) -> int:
+        return self.program.run("audit", "verify", str(self.log(attempt))).code
+
+
+@pytest.fixture
+def made(program: Program, tmp_path: Path) -> Callable[[str], Scene]:
+    program.environment["OPENAI_API_KEY"] = "sk-none"
+    return lambda url: Scene(program, url, tmp_path)
+
+
+def test_a_task_is_done_in_a_worktree_and_its_changes_are_a_patch(made: Callable[[str], Scene], tmp_path: Path) -> None:
+    with serving() as (url, player):
+        scene = made(url)
+        scene.write("write new.txt hello ;; bash cp a.txt copy.txt\nbash cat .git")
+        objects = git(scene.repository, "count-objects")
+        first = scene.run("--output", "json")
+        second = scene.run("--output", "json", "-q")
+    assert (first.code, second.code, len(player.prompts)) == (7, 7, 1)
+    # The answer comes again, and nothing was asked or run.
+    assert json.loads(second.out) == json.loads(first.out) == scene.json("result.json")
+    work = scene.json("work.json")
+    assert (work["kind"], work["kept"], work["attempt"], work["lost"]) == ("worktree", None, 1, [])
+    clone = applied(scene.repository, scene.out / CHANGES, tmp_path / "clone")
+    assert ((clone / "new.txt").read_text(), (clone / "copy.txt").read_text()) == ("hello\n", "one\n")
+    # Nothing of it is left in the repository: no worktree, no objects, no change.
+    assert (scene.worktrees(), git(scene.repository, "count-objects")) == (1, objects)
+    assert git(scene.repository, "status", "--porcelain") == ""
+    assert sorted(os.listdir(scene.out / "attempts" / "1")) == ["log.jsonl", "place.json"]
+    assert scene.verified(1) == 0
+    assert stat.S_IMODE(scene.out.stat().st_mode) == 0o700
+
+
+def test_the_workspace_is_the_folder_that_was_named_at_the_revision_that_was_named(
+    made: Callable[[str], Scene],
+) -> None:
+    with serving() as (url, _):
+        scene = made(url)
+        (scene.repository / "sub" / "b.txt").write_text("later\n")
+        git(scene.repository, "commit", "--quiet", "-am", "two")
+        prompt = "bash cp b.txt c.txt"
+        scene.write(prompt, cwd=str(scene.repository / "sub"), revision="HEAD~1")
+        assert scene.run().code == 0
+    patch = (scene.out / CHANGES).read_text()
+    assert "+++ b/sub/c.txt" in patch
+    assert "+two" in patch
+
+
+def test_a_folder_that_is_no_repository_is_copied(made: Callable[[str], Scene], tmp_path: Path) -> None:
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one\n")
+    (folder / "link").symlink_to("a.txt")
+    os.mkfifo(folder / "pipe")
+    with serving() as (url, _):
+        scene = made(url)
+        scene.write("write a.txt two ;; bash cp link c.txt", cwd=str(folder))
+        done = scene.run()
+        assert done.code == 0  # a file that was not read is not written over: the patch holds the other alone
+    assert sorted(os.listdir(folder)) == ["a.txt", "link", "pipe"]
+    assert (folder / "a.txt").read_text() == "one\n"
+    assert scene.json("work.json")["kind"] == "copy"
+    assert "left out of the copy" in done.err
+    assert "+++ b/c.txt" in (scene.out / CHANGES).read_text()
+    assert sorted(os.listdir(scene.out / "attempts" / "1")) == ["log.jsonl", "place.json"]
+
+
+def test_a_folder_that_is_too_large_is_not_copied(made: Callable[[str], Scene], tmp_path: Path) -> None:
+    folder = tmp_path / "large"
+    folder.mkdir()
+    with open(folder / "sparse", "wb") as file:
+        file.truncate(600 << 20)
+    scene = made("http://127.0.0.1:9/v1")
+    scene.write("write a b", cwd=str(folder))
+    done = scene.run()
+    assert (done.code, "too large to be copied" in done.err) == (2, True)
+    assert os.listdir(scene.out / "attempts" / "1") == ["place.json"]
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        pytest.param({"revision": "nowhere"}, "there is no commit 'nowhere'", id="a revision that is not there"),
+        pytest.param({"revision": "--upload-pack=x"}, "there is no commit", id="a revision that looks like a flag"),
+        pytest.param({"policy": "ci"}, "a task does not change the policy", id="another policy"),
+        pytest.param({"cwd": "/nowhere"}, "not an existing folder", id="a folder that is not there"),
+        pytest.param({"var": {"x": "y"}}, "does not occur", id="a variable without a place"),
+    ],
+)
+def test_a_task_that_makes_no_sense_is_refused(
+    made: Callable[[str], Scene], more: dict[str, object], told: str
+) -> None:
+    scene = made("http://127.0.0.1:9/v1")
+    scene.write("write a b", **more)
+    done = scene.run()
+    assert (done.code, told in done.err) == (2, True), done.err
+    assert scene.worktrees() == 1
+
+
+def test_flags_that_a_task_answers_are_refused(made: Callable[[str], Scene]) -> None:
+    scene = made("http://127.0.0.1:9/v1")
+    scene.write("write a b")
+    with_log = scene.run("--log", "x.jsonl")
+    alone = scene.program.run("run", "--task", str(scene.file))
+    assert (with_log.code, "--log cannot be given" in with_log.err) == (2, True)
+    assert (alone.code, "belong together" in alone.err) == (2, True)
+
+
+def test_two_starts_never_run_one_task_at_once(made: Callable[[str], Scene]) -> None:
+    scene = made("http://127.0.0.1:9/v1")
+    scene.write("write a b")
+    scene.out.mkdir()
+    with open(scene.out / "lock", "w") as held:
+        held.write("4711\n")
+        held.flush()
+        fcntl.flock(held, fcntl.LOCK_EX)
+        done = scene.run()
+    assert (done.code, "is being run by process 4711" in done.err) == (2, True)
+    assert os.listdir(scene.out) == ["lock"]
+
+
+def test_a_folder_belongs_to_one_task_and_what_is_done_to_its_settings(made: Callable[[str], Scene]) -> None:
+    with serving() as (url, player):
+        scene = made(url)
+        scene.write("write a b")
+        assert scene.run("--max-turns", "9").code == 0
+        other_settings = scene.run("--max-turns", "8")
+        scene.write("write a c")
+        other_task = scene.run("--max-turns", "9")
+    assert (other_settings.code, "max_turns 9, and 8 is asked for now" in other_settings.err) == (2, True)
+    assert (other_task.code, "belongs to another task (prompt differ)" in other_task.err) == (2, True)
+    assert len(player.prompts) == 1
+
+
+def test_a_log_that_was_changed_is_not_hidden_by_a_new_attempt(made: Callable[[str], Scene]) -> None:
+    with serving() as (url, player):
+        scene = made(url)
+        scene.write("write a b")
+        assert scene.run().code == 0
+        text = scene.log(1).read_text()
+        lines = text.splitlines(keepends=True)
+        scene.log(1).write_text("".join(lines[:-1]))
+        cut = scene.run()
+        scene.log(1).unlink()
+        gone = scene.run()
+        scene.log(1).write_text(text)
+        assert scene.run().code == 0
+    assert (cut.code, gone.code, len(player.prompts)) == (8, 8, 1)
+    assert "It is not run again" in cut.err
+
+
+def test_a_task_that_could_not_be_done_is_tried_again_in_a_new_attempt(made: Callable[[str], Scene]) -> None:
+    with serving() as (url, player):
+        scene = made(url)
+        scene.write("write a b")
+        player.refusing = True
+        failed = scene.run()
+        player.refusing = False
+        assert (failed.code, scene.json("result.json")["exit_code"]) == (6, 6)
+        (scene.out / IGNORED).write_text("what the first attempt left")
+        assert scene.run().code == 0
+    assert not (scene.out / IGNORED).exists()
+    assert (scene.json("work.json")["attempt"], scene.verified(1), scene.verified(2)) == (2, 0, 0)
+
+
+def test_after_a_kill_the_next_start_cleans_up_and_does_the_task(made: Callable[[str], Scene]) -> None:
+    with serving() as (url, player):
+        scene = made(url)
+        scene.write("write a b\nbash sleep 4711")
+        started = scene.program.start(*scene.words())
+        until(lambda: scene.log(1).exists() and b"sleep 4711" in scene.log(1).read_bytes())
+        until(lambda: _sleeping("4711"))
+        assert scene.worktrees() == 2
+        started.send_signal(signal.SIGKILL)
+        started.communicate()
+        until(lambda: not _sleeping("4711"))
+        # Not the same sleep over again: the limit ends it.
+        scene.write("write a b\nbash sleep 4711")
+        again = scene.program.start(*scene.words("--max-seconds", "4"))
+        out, err = again.communicate(timeout=SECONDS)
+    assert again.returncode == 4, (out, err)
+    assert len(player.prompts) == 2
+    assert (scene.worktrees(), sorted(os.listdir(scene.out / "attempts" / "1"))) == (1, ["log.jsonl", "place.json"])
+    assert (scene.verified(1), scene.verified(2)) == (3, 0)  # the first never said that it ended
+    assert "+++ b/a" in (scene.out / CHANGES).read_text()
+
+
+def test_what_was_kept_on_purpose_stays(made: Callable[[str], Scene]) -> None:
+    with serving() as (url, _):
+        scene = made(url)
+        scene.write("write a b")
+        for attempt, names in (("1", ("kept",)), ("2", ())):
+            (scene.out / "attempts" / attempt / "worktree").mkdir(parents=True)
+            for name in names:
+                (scene.out / "attempts" / attempt / name).write_text("")
+        assert scene.run().code == 0
+    assert sorted(str(path.relative_to(scene.out)) for path in scene.out.glob("attempts/*/worktree")) == [
+        "attempts/1/worktree"
+    ]
+    assert scene.json("work.json")["attempt"] == 3
+
+
+def test_in_an_action_the_answer_is_fenced_the_second_time_too(made: Callable[[str], Scene]) -> None:
+    with serving() as (url, _):
+        scene = made(url)
+        scene.write("write a b")
+        scene.program.environment |= {"GITHUB_ACTIONS": "true"}
+        first, second = scene.run(), scene.run()
+    assert (first.code, second.code) == (0, 0)
+    for done in (first, second):
+        lines = done.out.lstrip("\n").splitlines()
+        assert (lines[0].startswith("::stop-commands::"), lines[1]) == (True, "done: write a b")
+
+
+def _sleeping(seconds: str) -> bool:
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and Path(f"/proc/{name}/cmdline").read_bytes() == f"sleep\0{seconds}\0".encode():
+                return True
+        except OSError:
+            pass  # it has ended
+    return False
+
+
+# What is done to the folder, on the disk itself. All of it must be in the two patches, or the folder is kept.
+
+
+def _odd_names(root: Path) -> None:
+    (root / "line\nend").write_bytes(b"1")
+    (root / ":!magic").write_bytes(b"2")
+    (root / "caf\udce9").write_bytes(b"3")
+    (root / '"quoted"').write_bytes(b"4")
+    (root / "-rf").write_bytes(b"5")
+
+
+def _kinds(root: Path) -> None:
+    (root / "bytes").write_bytes(bytes(range(256)) * 50)
+    (root / "no end").write_bytes(b"a\r\nb")
+    (root / "link").symlink_to("/nowhere")
+    (root / "a.txt").chmod(0o755)
+    (root / "empty").write_bytes(b"")
+
+
+def _swapped(root: Path) -> None:
+    (root / "sub" / "b.txt").unlink()
+    (root / "sub").rmdir()
+    (root / "sub").write_text("a file\n")
+    (root / "a.txt").unlink()
+    (root / "a.txt").mkdir()
+    (root / "a.txt" / "in").write_text("x\n")
+
+
+def _same_size_and_time(root: Path) -> None:
+    path = root / "a.txt"
+    before = path.stat()
+    path.write_text("ONE\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def _ignored(root: Path) -> None:
+    (root / "kept.log").write_text("ignored\n")
+    (root / ".gitignore").write_text("*\n")
+    (root / "hidden").write_text("by a new rule\n")
+
+
+@pytest.mark.parametrize("change", [_odd_names, _kinds, _swapped, _same_size_and_time, _ignored])
+@pytest.mark.parametrize("is_repository", [True, False], ids=["worktree", "copy"])
+def test_the_patches_hold_all_that_was_changed(
+    tmp_path: Path, change: Callable[[Path], None], is_repository: bool
+) -> None:
+    place = _Place(tmp_path, is_repository=is_repository)
+    change(place.root)
+    changes = place.take()
+    assert (changes.lost, changes.patch is not None) == ((), True)
+    clone = place.clone()
+    for name in (CHANGES, IGNORED):
+        patch = place.out / name
+        if patch.exists() and patch.stat().st_size:
+            git(clone, "apply", "--binary", str(patch))
+    assert _contents(clone) == _contents(place.root)
+    assert place.forgotten() == []
+
+
+@pytest.mark.parametrize("kind", ["repository", "pipe"])
+def test_what_no_patch_holds_is_named(tmp_path: Path, kind: str) -> None:
+    place = _Place(tmp_path, is_repository=True)
+    if kind == "repository":
+        repository(place.root / "inner")
+    else:
+        os.mkfifo(place.root / "inner")
+    changes = place.take()
+    assert len(changes.lost) == 1
+    assert "inner" in changes.lost[0]
+    # All else is in the patch.
+    assert ("inner/a.txt" in (place.out / CHANGES).read_text()) == (kind == "repository")
+
+
+def test_nothing_that_the_repository_names_is_run(tmp_path: Path) -> None:
+    """Hooks, filters, external diffs, textconv and fsmonitor of the repository; and those of a `.git` put in the folder."""
+    marker = tmp_path / "marker"
+    evil = tmp_path / "evil.sh"
+    evil.write_text(f"#!/bin/sh\necho $0 $* >> {marker}\ncat\n")
+    evil.chmod(0o755)
+    place = _Place(tmp_path, is_repository=True, configure=lambda folder: _configured(folder, evil))
+    assert any("evil" in note for note in place.fresh.notes)
+    (place.root / "a.txt").write_text("changed\n")
+    # As a hostile run might: another repository's data in the place of the worktree's own.
+    other = repository(tmp_path / "other")
+    _configured(other, evil)
+    (place.root / ".git").unlink()
+    (place.root / ".git").write_text(f"gitdir: {other}/.git\n")
+    changes = place.take()
+    assert changes.lost == ()
+    assert "+changed" in (place.out / CHANGES).read_text()
+    assert place.forgotten() == []
+    assert not marker.exists(), marker.read_text()
+
+
+def _configured(folder: Path, evil: Path) -> None:
+    (folder / ".gitattributes").write_text("* filter=evil diff=evil\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "--quiet", "-m", "attributes")
+    for key in ("filter.evil.clean", "filter.evil.smudge", "diff.evil.textconv", "diff.external", "core.fsmonitor"):
+        git(folder, "config", key, str(evil))
+    git(folder, "config", "filter.evil.required", "true")
+    for hook in ("post-checkout", "post-index-change", "reference-transaction", "pre-commit"):
+        path = folder / ".git" / "hooks" / hook
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(evil.read_bytes())
+        path.chmod(0o755)
+
+
+class _Place:
+    """A fresh folder without a run in it."""
+
+    def __init__(
+        self, folder: Path, *, is_repository: bool, configure: Callable[[Path], None] = lambda _: None
+    ) -> None:
+        self.environment = {"HOME": str(folder), "XDG_STATE_HOME": str(folder / "state")}
+        self._folder = folder
+        self.source = repository(folder / "source")
+        configure(self.source)
+        if not is_repository:
+            subprocess.run(["mv", str(self.source / ".git"), str(folder / "data")], check=True)
+        self.out = folder / "out"
+        self._attempt = self.out / "attempts" / "1"
+        self._attempt.mkdir(parents=True)
+        self.fresh: Fresh = fresh_folder(str(self._attempt), str(self.source), None, self.environment)
+        self.root = Path(self.fresh.root)
+        time.sleep(0.02)  # a tick of the clock of files, as the start of a run takes many
+
+    def take(self) -> Changes:
+        return take_changes(self.fresh, str(self._attempt), str(self.out), self.environment)
+
+    def clone(self) -> Path:
+        """Return a copy of what the folder held at first, with a repository of its own."""
+        clone = self._folder / "clone"
+        subprocess.run(["cp", "-a", str(self.source), str(clone)], check=True)
+        if not (clone / ".git").exists():
+            git(clone, "init", "--quiet")
+        return clone
+
+    def forgotten(self) -> list[str]:
+        """Remove the folder; return what is left of it beside the note, and what the repository still knows."""
+        assert forget(str(self._attempt), self.environment) == ""
+        worktrees = self.source / ".git" / "worktrees"
+        return [*(name for name in os.listdir(self._attempt) if name != "place.json"), *_listed(worktrees)]
+
+
+def _listed(folder: Path) -> list[str]:
+    return os.listdir(folder) if folder.exists() else []
+
+
+def _contents(root: Path) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if name != ".git"]
+        for name in files:
+            path = Path(folder) / name
+            if name == ".git":
+                continue
+            told = os.readlink(path) if path.is_symlink() else (path.read_bytes(), bool(path.stat().st_mode & 0o100))
+            found[str(path.relative_to(root))] = told
+    return found
