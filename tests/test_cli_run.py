@@ -85,7 +85,7 @@ def test_every_end_has_its_exit_code(
     url = program.serve(replies(*script))
     done = program.run("run", "go", "--base-url", url, "--policy", policy(program, rules), "--output", "json", *flags)
     summary = json.loads(done.out)
-    assert (code, code, stop) == (done.code, summary["exit_code"], summary["stop"]), done.err
+    assert (code, code, stop) == (done.code, summary["exit_code"], summary["end"]), done.err
     assert (program.records()[-1]["kind"], program.records()[-1]["stop"]) == ("session_ended", stop)
     assert "Traceback" not in done.err
     made = program.workspace / "made"
