@@ -353,7 +353,11 @@ class Agent:
         """Return how a run ends on its answer; None where the model was told what is wrong with it, and tries again."""
         if self._check_answer is None:
             return run.stopped(StopReason.COMPLETED)
-        problem = self._check_answer(run.text)
+        try:
+            with self._interrupt:
+                problem = self._check_answer(run.text)
+        except KeyboardInterrupt:
+            return run.stopped(StopReason.INTERRUPTED, "interrupted while the answer was checked")
         self.log.append("answer_checked", {"fits": not problem, "problem": problem})
         if not problem:
             return run.stopped(StopReason.COMPLETED)

@@ -162,7 +162,9 @@ class Workspace:
         if not os.path.isdir(real):
             raise UsageError(f"the folder to add is not an existing folder: {folder}")
         if is_within(self.root, real) or is_within(self.home, real):
-            raise UsageError(f"{folder} holds the workspace or the home folder, and cannot be added: name a folder below it")
+            raise UsageError(
+                f"{folder} holds the workspace or the home folder, and cannot be added: name a folder below it"
+            )
         return real
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.answer_schema import MAX_ANSWER_CHARACTERS, MAX_DEPTH, MAX_PLACES, AnswerCheck, answer_check
+from harness.cli.answer_schema import MAX_ANSWER_CHARACTERS, MAX_DEPTH, MAX_PLACES, AnswerSchema
 from harness.errors import UsageError
 
 POINT = {
@@ -24,10 +24,10 @@ POINT = {
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
 
-def made(folder: Path, schema: object) -> AnswerCheck:
+def made(folder: Path, schema: object) -> AnswerSchema:
     path = folder / "schema.json"
     path.write_text(schema if isinstance(schema, str) else json.dumps(schema))
-    return answer_check(str(path))
+    return AnswerSchema(str(path))
 
 
 FITS = {
@@ -182,7 +182,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "bytes").write_bytes(b'{"title": "\xff"}')
     with pytest.raises(UsageError, match=r"cannot be read|is not UTF-8: byte 11"):
-        answer_check(str(tmp_path / name))
+        AnswerSchema(str(tmp_path / name))
 
 
 @pytest.mark.parametrize(
@@ -225,10 +225,10 @@ def test_a_list_of_unlike_objects_is_compared_in_little_time(tmp_path: Path) -> 
 WITHOUT_IT = """
 import sys
 sys.modules["jsonschema"] = None
-from harness.cli.answer_schema import answer_check
+from harness.cli.answer_schema import AnswerSchema
 from harness.errors import UsageError
 try:
-    answer_check(sys.argv[1])
+    AnswerSchema(sys.argv[1])
 except UsageError as error:
     print(error)
 """
@@ -243,3 +243,12 @@ def test_without_the_library_the_command_that_installs_it_is_named(tmp_path: Pat
     assert done.stdout == (
         "--output-schema needs a library that is not installed: pip install 'permission-harness[schema]'\n"
     )
+
+
+def test_a_pattern_that_finds_no_end_is_ended(tmp_path: Path) -> None:
+    path = tmp_path / "schema.json"
+    path.write_text('{"type": "string", "pattern": "^(a+)+$"}')
+    check = AnswerSchema(str(path), seconds=0.2)
+    problem = check.problem('"' + "a" * 40 + '!"')
+    assert problem == "Holding it against the schema took more than 0.2 seconds: a pattern in it finds no end."
+    assert check.problem('"aaa"') == ""

@@ -306,7 +306,7 @@ def test_the_shown_output_of_the_demo_is_what_it_writes(example: Shown, program:
 
 
 def test_the_readme_shows_the_keys_of_the_json_that_run_writes(program: Program) -> None:
-    (block,) = [block for block in blocks("json") if block.document == "README.md"]
+    (block, *_) = [block for block in blocks("json") if block.document == "README.md"]
     environment = serve(program, say("Hello."))
     done = program.run("run", "say hello", "--output", "json", env=environment)
     documented, real = json.loads(block.text), json.loads(done.out)
@@ -493,7 +493,13 @@ def test_every_kind_of_record_is_documented() -> None:
     assert [row[0].strip("`") for row in rows] == list(KINDS)
 
 
-PARSERS = [("", ""), ("run", ""), ("batch", ""), ("demo", ""), *((c, a) for c, actions in ACTIONS.items() for a in actions)]
+PARSERS = [
+    ("", ""),
+    ("run", ""),
+    ("batch", ""),
+    ("demo", ""),
+    *((c, a) for c, actions in ACTIONS.items() for a in actions),
+]
 
 
 @pytest.mark.parametrize(("command", "action"), [pytest.param(*p, id=" ".join(p).strip() or "prompt") for p in PARSERS])

@@ -85,8 +85,8 @@ LAYERS = {
     "answers": "action_log actions errors exhaustive gate interrupt messages rebuilding rules run running tool",
     "asking": "action_log actions errors interrupt log_order messages model run tool",
     "summarizing": "action_log asking compaction errors messages run",
-    "agent": "version action_log actions advice answers approval asking compaction errors gate granting history interrupt limits "
-    "log_order messages model observers person_calls policy prices record rules run session summarizing tool",
+    "agent": "version action_log actions advice answers approval asking compaction errors gate granting history interrupt "
+    "limits log_order messages model observers person_calls policy prices record rules run session summarizing tool",
     "before_images": "durable",
     "procfs": "record",
     "guard": "procfs",
@@ -97,7 +97,8 @@ LAYERS = {
     "restoring": "actions before_images errors record tools undo visible workspace",
     "audit": "actions log_findings log_lines log_order log_schema record undo version visible",
     "run_reports": "actions audit heads log_findings log_order messages paths record version visible",
-    "suggestions": "actions advice built_in errors exhaustive lint matchers policy policy_file programs record rule_examples rules",
+    "suggestions": "actions advice built_in errors exhaustive lint matchers policy policy_file programs record rule_examples "
+    "rules",
     "models": "actions errors messages model record redaction small_files tool version",
 }
 # The package itself (its lazy public names), and the entry points, which import everything; nothing imports them.

@@ -146,6 +146,9 @@ class Scene:
         (self.folder / "cases.jsonl").write_text(
             json.dumps({"id": TEXT, "tool": "bash", "args": {"command": TEXT}, "expect": "deny"}) + "\n"
         )
+        (self.folder / "tasks.jsonl").write_text(
+            json.dumps({"id": "hostile", "prompt": line_of(SHORT), "cwd": str(self.here)}) + "\n"
+        )
         subprocess.run(
             ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "a@b", "-f", str(self.folder / "key")], check=True
         )
@@ -182,13 +185,19 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     made.program.close()
 
 
-LOG, POLICY, KEY, CASES, SERVED, NEW = "LOG", "POLICY", "KEY", "CASES", "SERVED", "NEW"
+LOG, POLICY, KEY, CASES, TASKS, SERVED, NEW = "LOG", "POLICY", "KEY", "CASES", "TASKS", "SERVED", "NEW"
 """Stand for what is only known when a command is played."""
 ANY = line_of(SHORT)
 
 # A row per command and action: words to play it with, more than one where it can be asked for in several forms.
 ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
-    ("run", ""): [["run", ANY, SERVED, "--output", form] for form in ("text", "json", "jsonl")],
+    ("run", ""): [
+        *(["run", ANY, SERVED, "--output", form] for form in ("text", "json", "jsonl")),
+        ["run", ANY, SERVED, "--output", "text", "--dry-run"], ["run", ANY, SERVED, "--output", "text", "--plan"],
+        *(["run", "x", f"--{name}", ANY[:200]] for name in ("replay", "report", "policy-sha256", "add-dir", "output-schema")),
+        ["run", "--task", ANY[:200], "--out", NEW],
+    ],
+    ("batch", ""): [["batch", TASKS, "--out", NEW, SERVED], ["batch", ANY[:200], "--out", NEW]],
     ("demo", ""): [["demo", "--answers", "y,y,y"], ["demo", "--list"], ["demo", ANY]],
     ("policy", "check"): [["policy", "check", POLICY], ["policy", "check", ANY[:200]]],
     ("policy", "explain"): [
@@ -230,6 +239,7 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
     ("sessions", "resume"): [["sessions", "resume", ANY]],
     ("sessions", "fork"): [["sessions", "fork", ANY]],
     ("schema", "log"): [["schema", "log"]],
+    ("schema", "result"): [["schema", "result"]],
     ("", ""): [[ANY, "--provider", ANY], ["x", "--policy", ANY[:200]], ["--none" + WORKSPACE.replace(" ", "")]],
 }  # fmt: skip
 
@@ -256,7 +266,8 @@ PROMPT_ROWS: Mapping[str, Sequence[str]] = {
 }
 # What each form exits with, where that is not 0: a command that only complains shows none of the text that it is given.
 EXITS: Mapping[tuple[str, str], Sequence[int]] = {
-    ("run", ""): [Exit.REFUSED, Exit.REFUSED, Exit.REFUSED],
+    ("run", ""): [Exit.REFUSED] * 5 + [Exit.USAGE] * 6,
+    ("batch", ""): [Exit.REFUSED, Exit.USAGE],
     ("demo", ""): [0, 0, Exit.USAGE],
     ("policy", "check"): [0, Exit.USAGE],
     ("policy", "explain"): [10, 20, 20, 0, Exit.USAGE],  # by the decision
@@ -302,12 +313,13 @@ def test_no_command_does_what_hostile_text_says(scene: Scene, words: Sequence[st
         POLICY: str(scene.policy),
         KEY: str(scene.folder / "key"),
         CASES: str(scene.folder / "cases.jsonl"),
+        TASKS: str(scene.folder / "tasks.jsonl"),
     }
     known[NEW] = str(scene.folder / f"report{os.urandom(4).hex()}.html")
     words = [known.get(word, word) for word in words if word not in ("SERVER", SERVED)]
     if served:
         words += ["--base-url", scene.program.serve(asking())]
-        words += ["--model", MODEL, "--policy", str(scene.policy)] if words[0] == "run" else []
+        words += ["--model", MODEL, "--policy", str(scene.policy)] if words[0] in ("run", "batch") else []
     asked = words[:1] == ["x"]
     if asked:  # the prompt: a content that nobody was asked about yet
         (scene.here / ".harness" / "policy.toml").write_text(policy_text() + f"# {os.urandom(8).hex()}\n")

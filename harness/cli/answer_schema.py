@@ -1,13 +1,17 @@
 """What a final answer must be: one JSON value that fits a person's JSON Schema; it sends, fetches and repairs nothing.
 
-The schema is the operator's own and is obeyed: one with a pattern that takes for ever, or that multiplies with each level,
-takes that long here too. The answer is the model's, and is bounded before the schema sees it.
+The schema is the operator's own; what it may take is bounded all the same, since the answer is the model's. The answer is
+bounded before the schema sees it.
 """
 
 from __future__ import annotations
 
 import json
+import signal
+import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from harness.actions import JsonValue
@@ -36,11 +40,15 @@ _STANDARD = "https://json-schema.org/draft/2020-12/schema"
 _INSTANCES: tuple[JsonValue, ...] = (None, True, 0, "", [], {}, [None], {"": None})
 
 
-class AnswerCheck:
+CHECK_SECONDS = 10.0
+"""For one answer. Python's `re` can be kept busy for ever by a pattern and a text that fit badly (its documentation, "re")."""
+
+
+class AnswerSchema:
     """A schema, and what it says of answers."""
 
-    def __init__(self, path: str) -> None:
-        """Read and check the schema at `path`.
+    def __init__(self, path: str, *, seconds: float = CHECK_SECONDS) -> None:
+        """Read and check the schema at `path`; holding an answer against it takes at most so many seconds.
 
         Raises UsageError for a file that cannot be read, what is no valid schema, a reference that leads out of it (nothing
         is fetched), and where the library is not installed.
@@ -48,6 +56,7 @@ class AnswerCheck:
         self._name = visible_line(path, 500)
         self._schema = _schema(path, self._name)
         self._validator = _validator(self._schema, self._name)
+        self._seconds = seconds
 
     @property
     def instructions(self) -> str:
@@ -65,9 +74,14 @@ class AnswerCheck:
         except NotJsonError as error:
             return f"It is not one JSON value and nothing else: {error}."
         try:
-            places = list(self._places(value))
+            with _time_limit(self._seconds):
+                places = list(self._places(value))
         except RecursionError:
             return "It is nested too deeply to be held against the schema."
+        except TimeoutError:
+            return (
+                f"Holding it against the schema took more than {self._seconds:g} seconds: a pattern in it finds no end."
+            )
         if not places:
             return ""
         more = f"\n(only the first {MAX_PLACES} places are named)" if len(places) > MAX_PLACES else ""
@@ -95,9 +109,23 @@ class AnswerCheck:
             yield f"at {visible_line(place, _PLACE_CHARACTERS) or 'the top'}: {_middle_cut(nearest.message)}"
 
 
-def answer_check(path: str) -> AnswerCheck:
-    """Return what holds answers against the schema at `path`. Raises UsageError as AnswerCheck does."""
-    return AnswerCheck(path)
+@contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """End what takes longer by a TimeoutError, where that can be done: in the main thread (signal(7), SIGALRM)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what signal.signal calls
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _middle_cut(message: str) -> str:

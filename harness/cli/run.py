@@ -28,7 +28,7 @@ from harness.session import Session
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
-    from harness.cli.answer_schema import AnswerCheck
+    from harness.cli.answer_schema import AnswerSchema
     from harness.cli.resuming import Carried
 
 
@@ -225,12 +225,12 @@ class _Run:
         parts.on_wait = console.countdown
 
 
-def _check_of(arguments: Namespace) -> AnswerCheck | None:
+def _check_of(arguments: Namespace) -> AnswerSchema | None:
     if arguments.output_schema is None:
         return None
-    from harness.cli.answer_schema import answer_check
+    from harness.cli.answer_schema import AnswerSchema
 
-    return answer_check(arguments.output_schema)
+    return AnswerSchema(arguments.output_schema)
 
 
 def _carried(state: State, arguments: Namespace) -> Carried | None:
