@@ -5,7 +5,7 @@ An action is made of facets, the parts that a policy has an opinion on: commands
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 
 from harness.exhaustive import assert_never
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
+
+
+SUMMARY_CHARACTERS = 4_000
 
 
 class Access(Enum):
@@ -158,7 +161,7 @@ class Action(Record):
     """The parsed arguments."""
     facets: tuple[Facet, ...]
     summary: str
-    """One line, for the trace."""
+    """One line, for the trace: of SUMMARY_CHARACTERS at most. Whoever cuts it further masks what is secret first."""
     preview: str
     """What a person must see before saying yes: the whole command, or a diff."""
     shown_whole: bool = True
@@ -248,17 +251,19 @@ def _without_trees(facet: Facet) -> Facet:
             assert_never(facet)
 
 
-def describe_facet(facet: Facet) -> str:
-    """Return a facet in a few words, for refusals, the log and explanations."""
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def describe_facet(facet: Facet, mask: Callable[[str], str] = _as_it_is) -> str:
+    """Return a facet in a few words, for refusals, the log and explanations; `mask` masks secrets before it is cut."""
     match facet:
-        case Command():
-            return _clip(facet.text)
+        case Command() | Opaque():
+            return _clip(mask(facet.text))
         case PathAccess():
-            return f"{facet.access.value} {_clip(facet.written)}"
-        case Opaque():
-            return _clip(facet.text)
+            return f"{facet.access.value} {_clip(mask(facet.written))}"
         case Unconfined():
-            return f"run without confinement: {_clip(facet.justification)}"
+            return f"run without confinement: {_clip(mask(facet.justification))}"
         case ToolUse():
             return f"the tool {facet.tool}"
         case _:

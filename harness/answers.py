@@ -143,7 +143,7 @@ class Answers:
             case Refusal():
                 return self._refused(index, ruling) if ruling.wanted is None else self._run_edited(index, ruling)
             case Withheld():
-                run.last_action = f"{action.tool}: {action.summary} (not run)"
+                run.last_action = f"{action.tool}: {self._gate.brief(action)} (not run)"
                 self._results[index] = ToolResult(
                     call_id=proposal.call.id, status=ResultStatus.NOT_RUN, content=ruling.text
                 )
@@ -155,7 +155,7 @@ class Answers:
 
     def _run_permitted(self, index: int, ruling: Permit) -> RunResult | None:
         run, action = self._run, ruling.action
-        run.last_action = f"{action.tool}: {action.summary}"
+        run.last_action = f"{action.tool}: {self._gate.brief(action)}"
         self._running = index
         # Where the time ran out at the question, the yes that came late holds; the next call is stopped.
         seconds = run.seconds_left or None
@@ -196,7 +196,7 @@ class Answers:
         blocked = refusal.decision is Decision.BLOCK
         status = ResultStatus.BLOCKED if blocked else ResultStatus.DENIED
         self._results[index] = ToolResult(call_id=call.id, status=status, content=refusal.text)
-        run.last_action = f"{refusal.action.tool}: {refusal.action.summary} (refused)"
+        run.last_action = f"{refusal.action.tool}: {self._gate.brief(refusal.action)} (refused)"
         limit = run.refused(call)
         if blocked:
             return run.stopped(StopReason.BLOCKED, refusal.text)

@@ -16,6 +16,7 @@ from harness.actions import (
     Action,
     Command,
     Effects,
+    Facet,
     JsonValue,
     Opaque,
     PathAccess,
@@ -43,6 +44,7 @@ from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy import FacetVerdict, Policy, Source, Verdict, evaluate
 from harness.record import Record, field_names, replace
 from harness.rules import Decision, Origin
+from harness.visible import visible_line
 
 MAX_LOGGED_ARGUMENTS = 64_000
 """Characters of raw arguments kept in a record; of longer ones the digest, the length and the beginning are kept."""
@@ -137,9 +139,17 @@ DRY_RUN = "dry run; every call is judged and recorded, and none is run. This one
 
 
 def rule_on(
-    proposal: Proposal, action: Action, verdict: Verdict, approval: Approval | None, unattended: Decision
+    proposal: Proposal,
+    action: Action,
+    verdict: Verdict,
+    approval: Approval | None,
+    unattended: Decision,
+    describe: Callable[[Facet], str] = describe_facet,
 ) -> Ruling:
-    """Return the ruling that follows from a verdict and, where it is CONFIRM, from the answer. Pure and total."""
+    """Return the ruling that follows from a verdict and, where it is CONFIRM, from the answer. Pure and total.
+
+    `describe` says in a few words what part of a call a refusal is about.
+    """
     match verdict.decision:
         case Decision.AUTO:
             permitted = True
@@ -164,14 +174,19 @@ def rule_on(
         verdict=verdict,
         approval=approval,
         decision=decision,
-        text=refusal_text(verdict, approval, decision),
+        text=refusal_text(verdict, approval, decision, describe),
     )
 
 
-def refusal_text(verdict: Verdict, approval: Approval | None, decision: Decision) -> str:
+def refusal_text(
+    verdict: Verdict,
+    approval: Approval | None,
+    decision: Decision,
+    describe: Callable[[Facet], str] = describe_facet,
+) -> str:
     """Return what the model reads: who refused, the part in question, the reason, the hint, and not to go round it."""
     facet = verdict.deciding
-    part = describe_facet(facet.facet)
+    part = describe(facet.facet)
     about = f"{facet.reason.rstrip('.')}. Part: {part}." if part else f"{facet.reason.rstrip('.')}."
     hint = f" Hint: {facet.hint}" if facet.hint else ""
     word = "Blocked" if decision is Decision.BLOCK else "Denied"
@@ -264,6 +279,10 @@ class Gate:
             self.policy = with_grants(self._files, self._grants)
         return found
 
+    def brief(self, action: Action) -> str:
+        """Return the summary of an action in one short line, with secrets masked before it was cut."""
+        return visible_line(self._log.redactor.redact(action.summary))
+
     def propose(
         self,
         call: ToolCall,
@@ -318,7 +337,7 @@ class Gate:
         self._log_decision(proposal, action, verdict)
         asked = verdict.decision is Decision.CONFIRM
         approval = self._ask(proposal, action, verdict, approver or self._approver) if asked else None
-        ruling = rule_on(proposal, action, verdict, approval, self.policy.unattended)
+        ruling = rule_on(proposal, action, verdict, approval, self.policy.unattended, self._describe)
         match ruling:
             case Permit() if self._dry_run:
                 content = f"Not run: {DRY_RUN} ({verdict.deciding.by})."
@@ -342,7 +361,7 @@ class Gate:
     def settle(self, permit: Permit, result: ToolResult) -> None:
         """Record what a permitted call came to; on disk when this returns. Raises LogError."""
         if permit.approval is None and any(is_entry_point(path) for path in changed_paths(permit.action, result)):
-            self._unseen.append((permit.action.summary, permit.action.preview))
+            self._unseen.append((self.brief(permit.action), permit.action.preview))
         self._log_outcome(permit.proposal, result, sync=True)
 
     def refuse_invalid(self, proposal: Proposal, problem: str, error_code: str = "") -> ToolResult:
@@ -478,14 +497,14 @@ class Gate:
     def _log_decision(self, proposal: Proposal, action: Action, verdict: Verdict) -> None:
         deciding = verdict.deciding
         read_only = {"default_of": action.default_of} if action.default_of else {}
-        facets: list[JsonValue] = [_logged_facet(facet) for facet in verdict.shown[:MAX_LOGGED_FACETS]]
+        facets: list[JsonValue] = [self._logged_facet(facet) for facet in verdict.shown[:MAX_LOGGED_FACETS]]
         self._log.append(
             "decision",
             {
                 "call": proposal.number,
                 "tool": action.tool,
                 "arguments_sha256": proposal.arguments_sha256,
-                "summary": action.summary,
+                "summary": self.brief(action),
                 "decision": verdict.decision.word,
                 "source": deciding.source.value,
                 "by": deciding.by,
@@ -501,6 +520,17 @@ class Gate:
                 **read_only,
             },
         )
+
+    def _logged_facet(self, verdict: FacetVerdict) -> JsonValue:
+        return {
+            "facet": self._describe(verdict.facet),
+            "kind": type(verdict.facet).__name__,
+            "decision": verdict.decision.word,
+            "by": verdict.by,
+        }
+
+    def _describe(self, facet: Facet) -> str:
+        return describe_facet(facet, self._log.redactor.redact)  # before it is cut: half a secret is not found
 
     def _log_intent(self, proposal: Proposal, action: Action, verdict: Verdict) -> None:
         """Record what is about to be done and what holds it to that; on disk when this returns."""
@@ -526,10 +556,13 @@ class Gate:
         """Record what would let a refused call run, where somebody knows; that nobody does harms nothing."""
         if self._advise is None or refusal.wanted is not None:
             return
+        redact, arguments = self._log.redactor.redact, refusal.proposal.call.arguments
         try:
             advice = self._advise(self.policy, refusal.action, refusal.verdict)
         except Exception as error:  # noqa: BLE001 - the refusal stands, with or without it
             advice = Advice(why=f"what would let it run could not be worked out: {error!r}")
+        if redact(arguments) != arguments or redact(advice.toml) != advice.toml:
+            advice = Advice(why="the call holds a secret, and no rule that holds it is written down")
         told = {"toml": advice.toml} if advice.toml else {"why": advice.why}
         self._log.append("advice", {"call": refusal.proposal.number, **told})
 
@@ -584,15 +617,6 @@ def changed_paths(action: Action, result: ToolResult) -> tuple[str, ...]:
         return (result.changed_path,)
     cut_short = result.status in (ResultStatus.INTERRUPTED, ResultStatus.CRASHED, ResultStatus.TIMEOUT)
     return written_paths(action) if cut_short or action.text else ()
-
-
-def _logged_facet(verdict: FacetVerdict) -> JsonValue:
-    return {
-        "facet": describe_facet(verdict.facet),
-        "kind": type(verdict.facet).__name__,
-        "decision": verdict.decision.word,
-        "by": verdict.by,
-    }
 
 
 def _logged_effects(effects: Effects) -> JsonValue:

@@ -148,6 +148,30 @@ def test_a_refusal_names_the_rule_that_would_allow_it_and_does_not_apply_it(prog
     assert (program.workspace / "new.txt").read_text() == "x"
 
 
+def test_a_call_with_a_secret_gets_no_rule_and_tells_no_part_of_it(program: Program) -> None:
+    secret = "Tr0ub4dor9Horse9Staple9991"
+    program.environment["DB_PASSWORD"] = secret
+    long = "frob " + "y" * 180 + f" {secret}"
+    calls = (
+        call("bash", command=f"frob -p {secret}"),
+        call("bash", command=long),
+        call("bash", command=f"x {secret}y"),
+    )
+    report = str(program.home / "r.md")
+    done, result = run(program, *calls, rules=ASKS, flags=("--report", f"md:{report}", "--report-answer"))
+    written = done.out + done.err + Path(report).read_text() + "".join(path.read_text() for path in program.logs())
+    assert [one["advice"]["why"][:24] for one in result["refusals"]] == ["the call holds a secret,"] * 3
+    assert [part for at in range(len(secret) - 6) if (part := secret[at : at + 6].lower()) in written.lower()] == []
+    told = json.dumps(program.players[0].requests[-1]["messages"])
+    results = [one for one in json.loads(told) if one["role"] == "tool"]
+    assert (len(results), secret in json.dumps(results)) == (3, False)
+
+
+def test_under_plan_mode_no_rule_is_advised(program: Program) -> None:
+    _, result = run(program, call("bash", command="touch x"), flags=("--plan",))
+    assert "--plan" in result["refusals"][0]["advice"]["why"]
+
+
 def test_the_log_the_object_and_the_exit_agree(program: Program) -> None:
     done, result = run(program, call("bash", command="touch x"), rules=ASKS)
     (ended,) = kinds(program, "session_ended")

@@ -69,7 +69,7 @@ LAYERS = {
     "signed_heads": "record",
     "log_findings": "heads log_check record signed_heads",
     "advice": "record",
-    "gate": "action_log actions advice approval built_in errors granting messages policy record rules",
+    "gate": "action_log actions advice approval built_in errors granting messages policy record rules visible",
     "tool": "actions errors gate limits messages record",
     "model": "messages record tool",
     "prices": "messages record",

@@ -30,7 +30,12 @@ def program() -> NoReturn:
         import gc
 
         gc.disable()
-    code = main()
+    try:
+        code = main()
+    except KeyboardInterrupt:  # before main could say what it means, or behind its end
+        code = 130
+    if not light:
+        _keep_code()
     import os
 
     if not _flushed():
@@ -41,6 +46,17 @@ def program() -> NoReturn:
     elif light:
         os._exit(code)
     sys.exit(code)
+
+
+def _keep_code() -> None:
+    """Let no signal change the exit code that is known by now: it may stand in the log and in what was written already.
+
+    Python gives signals back their default on its way out, but not to those that are ignored.
+    """
+    import signal
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _flushed() -> bool:

@@ -60,10 +60,8 @@ class Reports:
         return bool(self._targets)
 
     def write(self, runs: Sequence[Reported]) -> str:
-        """Write every report; return what went wrong, in a line, or nothing. To be called once."""
-        problems = [problem for target in self._targets if (problem := self._write(target, runs))]
-        self._targets.clear()
-        return "; ".join(problems)
+        """Write every report; return what went wrong, in a line, or nothing. Done again, the later ones take the place."""
+        return "; ".join(problem for target in self._targets if (problem := self._write(target, runs)))
 
     def _write(self, target: _Target, runs: Sequence[Reported]) -> str:
         try:
@@ -73,8 +71,6 @@ class Reports:
             return f"the report {target.given} cannot be written: {why}"
         except Exception as error:  # noqa: BLE001 - a bug in a report must not change what the run came to
             return f"the report {target.given} cannot be made: {error!r}"
-        finally:
-            os.close(target.folder)
         return ""
 
 

@@ -15,7 +15,7 @@ from harness.cli.exits import Exit, exit_code
 from harness.cli.output import Output
 from harness.cli.policies import describe
 from harness.cli.prompting import given_prompt
-from harness.cli.run_end import Ending
+from harness.cli.run_end import SOFT, Ending, runner_files
 from harness.cli.run_model import RunModel
 from harness.cli.setup import Parts, Unattended, about_of, agent_of, close_log
 from harness.cli.state import State
@@ -66,8 +66,9 @@ class _Run:
         self._model = RunModel(record=arguments.record, replay=arguments.replay)
         self._ending = Ending(arguments, environment)
         self._parts = parts = Parts(arguments, environment, fallback="readonly", model_for=self._model.of)
-        if arguments.record is not None:  # no call writes it, where it lies in the workspace
-            parts.policy = parts.policy.guarding(os.path.realpath(arguments.record))
+        # No call writes these, where they lie in the workspace.
+        recorded = () if arguments.record is None else (os.path.realpath(arguments.record),)
+        parts.policy = parts.policy.guarding(*recorded, *runner_files(environment))
         self._prompt = prompt.masked(parts.redactor.redact)
         self._about = self._told_about(arguments)
         self._console = Console(sys.stderr, colour=wants_colour(sys.stderr, environment), redactor=parts.redactor)
@@ -102,7 +103,9 @@ class _Run:
             about=self._about,
             done_marker=self._arguments.done_marker,
             unattended=Unattended(
-                dry_run=self._arguments.dry_run, check_answer=self._check.problem if self._check else None
+                dry_run=self._arguments.dry_run,
+                plan=self._arguments.plan,
+                check_answer=self._check.problem if self._check else None,
             ),
         )
         self._model.on_divergence = self._record_divergence
@@ -174,30 +177,31 @@ class _Run:
         code = self._unless(code, self._model.problem, ending.report(self._facts, summary))
         if not is_object:  # annotations stand behind the answer
             self._output.finish(summary, result.text)
+            code = self._delivered(code)
         code = self._unless(
             code, ending.tell_actions({**summary, "exit_code": int(code)}, self._facts, self._output, code)
         )
         summary["exit_code"] = int(code)
         if is_object:
             self._output.finish(summary, result.text)
-        if self._output.is_broken():
-            code = self._undelivered(code)
-        return RunEnd(code=self._unless(code, self._output.why), summary=summary)
+            code = self._delivered(code)
+        return RunEnd(code=code, summary=summary)
 
-    def _undelivered(self, code: Exit) -> Exit:
-        """Return the exit code of a run whose answer did not arrive: nobody reads any more, or a signal ended the wait."""
-        if not self._parts.interrupt.count:
-            return Exit.BROKEN_PIPE
-        if code not in (Exit.DONE, Exit.REFUSED):
+    def _delivered(self, code: Exit) -> Exit:
+        """Return the exit code when all is written: another, where nobody reads any more, or stdout cannot be written."""
+        if not self._output.is_broken():
             return code
-        return Exit.TERMINATED if self._parts.signals.terminated else Exit.INTERRUPTED
+        if self._parts.interrupt.count:  # the wait for a reader was ended by a signal
+            return code if code not in SOFT else Exit.TERMINATED if self._parts.signals.terminated else Exit.INTERRUPTED
+        self._unless(code, self._output.why)
+        return Exit.BROKEN_PIPE
 
     def _unless(self, code: Exit, *problems: str) -> Exit:
         """Say what went wrong, and return 1 in the place of a code that says that nothing did."""
         told = [problem for problem in problems if problem]
         for problem in told:
             self._console.line(f"harness: {problem}", Tone.BAD)
-        return Exit.INTERNAL if told and code in (Exit.DONE, Exit.REFUSED) else code
+        return Exit.INTERNAL if told and code in SOFT else code
 
     def _record_divergence(self, fields: Mapping[str, JsonValue]) -> None:
         with self._parts.interrupt.hold():

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.cli.console import Console
 from harness.cli.exits import Exit
 from harness.cli.output import Output
 from harness.cli.setup import Parts, pinned
-from harness.cli.state import State
+from harness.cli.state import PROJECT_POLICY, State
 from harness.cli.trace import Tone
 from harness.cli.words import counted
 from harness.messages import RunResult, StopReason
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from harness.cli.workflow_commands import Fence
     from harness.run_reports import Reported
 
+SOFT = (Exit.DONE, Exit.REFUSED)
+"""Codes in the place of which 1 is given where something that was asked for could not be written."""
+RUNNER_FILES = ("GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
+"""Variables that name the files in which a job of GitHub Actions is told something: what stands there is obeyed."""
 MOST_RULES_SHOWN = 5
 """On stderr; all of them stand in the reports, in the JSON and in the log."""
 
@@ -46,7 +51,8 @@ class Ending:
                 with_answer=arguments.report_answer,
                 keep_from=[
                     *state.guarded,
-                    *(path for path in (arguments.log, arguments.record, arguments.replay, arguments.policy) if path),
+                    *_named_files(arguments),
+                    *runner_files(environment),
                 ],
             )
         if environment.get("GITHUB_ACTIONS") == "true":
@@ -93,8 +99,16 @@ class Ending:
         console.line(pinned(parts.log), Tone.QUIET)
 
     def report(self, facts: Facts, summary: Mapping[str, JsonValue]) -> str:
-        """Write the reports; return what went wrong, or nothing."""
-        return "" if self._reports is None else self._reports.write([self._reported(facts, summary)])
+        """Write the reports; return what went wrong, or nothing.
+
+        Where one cannot be written, the others tell of the exit code that this makes.
+        """
+        if self._reports is None:
+            return ""
+        problem = self._reports.write([self._reported(facts, summary)])
+        if problem and summary["exit_code"] in SOFT:
+            self._reports.write([self._reported(facts, {**summary, "exit_code": int(Exit.INTERNAL)})])
+        return problem
 
     def tell_actions(self, summary: Mapping[str, JsonValue], facts: Facts, output: Output, code: Exit) -> str:
         """Tell a GitHub Actions job, where this runs in one; return what went wrong, or nothing."""
@@ -108,6 +122,19 @@ class Ending:
         from harness.run_reports import Reported
 
         return Reported(name="run", facts=facts, result=summary, answer=str(summary["answer"]), heads=self._heads)
+
+
+def runner_files(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the files of a CI runner's that the environment names, links followed: no call and no report may write them."""
+    paths = (environment.get(name, "") for name in RUNNER_FILES)
+    return tuple(os.path.realpath(path) for path in paths if path.startswith("/"))
+
+
+def _named_files(arguments: Namespace) -> Iterator[str]:
+    """Yield the files that a run reads or keeps by name, and what a project's policy is called."""
+    names = ("log", "record", "replay", "policy", "prompt_file", "output_schema", "system")
+    yield from (path for name in names if (path := getattr(arguments, name)))
+    yield os.path.join(arguments.cwd or ".", PROJECT_POLICY)
 
 
 def _tell_rules(console: Console, facts: Facts) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 
 from harness.actions import JsonValue
 from harness.cli.trace import Tone
 from harness.errors import UsageError
+from harness.paths import is_within
 from harness.record import field_names
 
 TYPE_CHECKING = False  # as in harness/__init__.py
@@ -45,6 +47,8 @@ class RunModel:
             return self._replaying
         model = parts.named_model()
         if self._record is not None:
+            if any(is_within(os.path.realpath(self._record), kept) for kept in parts.state.guarded):
+                raise UsageError(f"--record {self._record}: that lies among the harness's own files")
             from harness.models.recording import RecordingModel
 
             self._recording = RecordingModel(

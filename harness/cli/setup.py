@@ -54,6 +54,8 @@ class Unattended(Record):
 
     dry_run: bool = False
     """Whether every call is judged, and none is run."""
+    plan: bool = False
+    """Whether plan mode lies over the policy."""
     check_answer: Callable[[str], str] | None = None
     """Says what is wrong with an answer, or nothing."""
 
@@ -225,9 +227,13 @@ def agent_of(
         grants=kept.read().grants if kept else (),
         keep_grant=kept.keep if kept else None,
         dry_run=unattended is not None and unattended.dry_run,
-        advise=_advise if unattended else None,
+        advise=(_advise_to_leave_plan if unattended.plan else _advise) if unattended else None,
         check_answer=unattended.check_answer if unattended else None,
     )
+
+
+def _advise_to_leave_plan(policy: Policy, action: Action, verdict: Verdict) -> Advice:  # noqa: ARG001 - as Gate has it
+    return Advice(why="plan mode lies over the policy (--plan), and no rule lifts that")
 
 
 def _advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:

@@ -29,6 +29,21 @@ def here(cwd: str | None) -> str:
     return os.path.realpath(cwd or current_folder())
 
 
+def _home(environment: Mapping[str, str]) -> str:
+    """Return the home folder: a relative one would be a folder of whatever is worked in. Raises UsageError for none."""
+    home = environment.get("HOME", "")
+    if home.startswith("/"):
+        return home
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        raise UsageError(
+            "HOME is not set, and this user has no home folder: set HOME, or XDG_STATE_HOME and XDG_CONFIG_HOME"
+        ) from None
+
+
 def current_folder() -> str:
     """Return the folder that the program was started in. Raises UsageError if it is not there any more."""
     try:
@@ -47,16 +62,13 @@ class State(Record):
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> State:
-        """Return the folders that the environment names; a relative path there is ignored, as XDG asks."""
-        home = environment.get("HOME", "")
-        if not home.startswith("/"):  # a relative one would be a folder of whatever is worked in
-            import pwd
-
-            home = pwd.getpwuid(os.getuid()).pw_dir
+        """Return the folders that the environment names; a relative path there is ignored, as XDG asks. Raises UsageError."""
 
         def folder(variable: str, fallback: str) -> str:
             value = environment.get(variable, "")
-            return os.path.join(value if value.startswith("/") else os.path.join(home, fallback), "harness")
+            return os.path.join(
+                value if value.startswith("/") else os.path.join(_home(environment), fallback), "harness"
+            )
 
         return cls(
             state=folder("XDG_STATE_HOME", os.path.join(".local", "state")), config=folder("XDG_CONFIG_HOME", ".config")

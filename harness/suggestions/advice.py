@@ -1,12 +1,15 @@
 """Which rules would let one refused call run, word for word: for whoever writes the policy, and never applied; pure.
 
-INVARIANT: rules are advised only where the policy, with them, lets exactly this call run; what a written rule, or what is
-built in, refuses, no further rule lifts.
+INVARIANT: the text is read back by the loader, whole, and the policy with just these rules lets the call run; what a
+written rule, or what is built in, refuses, no further rule lifts. A rule is for the words of the call or its file: what a
+command is fed, where that is not in its words, no rule can say, and none is advised.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from posixpath import basename
 from typing import TypeAlias
 
 from harness.actions import Act, Action, Command, Opaque, PathAccess, describe_facet
@@ -19,6 +22,7 @@ from harness.rules import Decision, Layer, Rule
 from harness.suggestions.commands import command_problem, shown
 from harness.suggestions.files import file_problem, is_plain
 from harness.suggestions.rule_text import Value, is_text, rule_id, rule_text
+from harness.visible import visible_line
 
 MOST_RULES = 10
 """Of one call: who wants more of it wants another policy."""
@@ -64,19 +68,24 @@ def _rules_for(policy: Policy, action: Action, refused: Iterable[FacetVerdict]) 
     """Return the text of one rule for each part, and the rules; or why one of them can have none."""
     taken = {rule.id for rule in policy.rules}
     texts: list[str] = []
-    rules: list[Rule] = []
+    names: list[str] = []
     for keys, words, caution in _parts(action, refused):
         if isinstance(keys, str):
             return keys
         name = rule_id(words, taken)
         taken.add(name)
         toml = rule_text({"id": name, "decision": "auto", **keys, "reason": _REASON})
-        try:
-            rules += parse_policy(b"version = 1\n" + toml.encode("ascii"), "advice", layer=Layer.FILE).rules
-        except PolicyError as error:
-            return f"the loader refuses such a rule: {error}"
-        texts.append(f"# Think first: {caution}.\n{toml}" if caution else toml)
-    return "\n".join(texts), tuple(rules)
+        # What is quoted in it is of the call: on one line, whatever ends a line.
+        texts.append(f"# Think first: {visible_line(caution, 300)}.\n{toml}" if caution else toml)
+        names.append(name)
+    whole = "\n".join(texts)
+    try:
+        rules = parse_policy(b"version = 1\n" + whole.encode("utf-8"), "advice", layer=Layer.FILE).rules
+    except PolicyError as error:
+        return f"the loader refuses such a rule: {error}"
+    if [rule.id for rule in rules] != names:
+        return "no rule can say it safely"
+    return whole, rules
 
 
 def _parts(action: Action, refused: Iterable[FacetVerdict]) -> Iterator[tuple[dict[str, Value] | str, str, str]]:
@@ -87,11 +96,11 @@ def _parts(action: Action, refused: Iterable[FacetVerdict]) -> Iterator[tuple[di
             case Command() as command:
                 if command.argv not in seen:
                     seen.add(command.argv)
-                    yield _about_command(command), " ".join(command.argv), _caution(command)
+                    yield _about_command(command), _name(command.argv), _caution(action, command)
             case PathAccess() as path:
                 if (path.names, path.access) not in seen:
                     seen.add((path.names, path.access))
-                    yield _about_file(action, path), path.names[0], file_problem(path)
+                    yield _about_file(action, path), _name(path.names), file_problem(path)
             case other:
                 yield f"no rule can be about {describe_facet(other) or 'this'}", "", ""
 
@@ -99,6 +108,8 @@ def _parts(action: Action, refused: Iterable[FacetVerdict]) -> Iterator[tuple[di
 def _about_command(command: Command) -> dict[str, Value] | str:
     if "..." in command.argv or not all(map(_can_be_said, command.argv)):
         return "its words are not all known, or no rule can say them"
+    if command.fed:
+        return f"{basename(command.argv[0])} is fed by a pipe or a redirection, and no rule can say with what"
     writes = command.act not in (Act.LOOKS, Act.WRAPS)
     return {
         "argv": command.argv,
@@ -109,11 +120,21 @@ def _about_command(command: Command) -> dict[str, Value] | str:
     }
 
 
-def _caution(command: Command) -> str:
-    problem = command_problem([command])
-    if not (_runs_code(command) and command.network):
-        return problem
-    return f"{problem or 'it runs code'}; without `network = true` it has no network"
+def _name(words: Sequence[str]) -> str:
+    """Return what a rule is named by: the program or the file, and a digest of all words, which may be secret."""
+    digest = hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"{basename(words[0])[:20]}-{digest}"
+
+
+def _caution(action: Action, command: Command) -> str:
+    cautions = [command_problem([command])]
+    if command.variables:
+        cautions = ["a rule cannot say to what the variables in front of it are set"]
+    if command.folder and action.cwd and command.folder != action.cwd:
+        cautions.append("the rule holds in every folder, and the call went to one")
+    if _runs_code(command) and command.network:
+        cautions.append("without `network = true` it has no network")
+    return "; ".join(caution for caution in cautions if caution)
 
 
 def _runs_code(command: Command) -> bool:
@@ -132,4 +153,5 @@ def _about_file(action: Action, path: PathAccess) -> dict[str, Value] | str:
         "tool": (action.tool,),
         "access": (path.access.value,),
         "path": tuple(f"/{name}" for name in inside),
+        "except": tuple(f"/{name}/*" for name in inside),  # should a folder of that name take its place
     }

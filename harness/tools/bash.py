@@ -8,7 +8,17 @@ import signal
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, assert_never
 
-from harness.actions import Access, Action, Effects, Facet, PathAccess, Place, Unconfined, same_places
+from harness.actions import (
+    SUMMARY_CHARACTERS,
+    Access,
+    Action,
+    Effects,
+    Facet,
+    PathAccess,
+    Place,
+    Unconfined,
+    same_places,
+)
 from harness.errors import ToolError
 from harness.limits import DEFAULT_COMMAND_SECONDS, Limits, strictest
 from harness.messages import ResultStatus, ToolCall
@@ -148,7 +158,7 @@ class BashTool:
             tool=self.spec.name,
             arguments=arguments,
             facets=self._facets(request),
-            summary=visible_line(f"{first} ..." if newline else first),
+            summary=visible_line(f"{first} ..." if newline else first, SUMMARY_CHARACTERS),
             preview=_preview(request),
             request=request,
             text=command,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.actions import Access, Action, Effects, JsonValue, PathAccess, Place
+from harness.actions import SUMMARY_CHARACTERS, Access, Action, Effects, JsonValue, PathAccess, Place
 from harness.before_images import BeforeImages
 from harness.errors import ErrorCode, ToolError
 from harness.messages import ToolCall
@@ -71,7 +71,7 @@ class EditFileTool:
             facets=write_and_read(path),
             reads_as="read_file",
             default_of="read_file" if unable and path.place is Place.INSIDE else "",
-            summary=visible_line(path.written),
+            summary=visible_line(path.written, SUMMARY_CHARACTERS),
             preview=_preview(request),
             shown_whole=isinstance(request.change, Unable) or request.change.diff.whole,
             change=None if isinstance(request.change, Unable) else request.change.by_digest,

@@ -6,7 +6,7 @@ import io
 import os
 from typing import BinaryIO
 
-from harness.actions import Access, Action, Effects, PathAccess
+from harness.actions import SUMMARY_CHARACTERS, Access, Action, Effects, PathAccess
 from harness.errors import ErrorCode, ToolError
 from harness.limits import Limits, strictest
 from harness.messages import ToolCall
@@ -79,7 +79,7 @@ class ReadFileTool:
             tool=self.spec.name,
             arguments=arguments,
             facets=(path,),
-            summary=f"{visible_line(path.written)}{start}",
+            summary=f"{visible_line(path.written, SUMMARY_CHARACTERS)}{start}",
             preview=f"read {where(path)}{start}, {limit} lines at most",
             request=ReadFileRequest(path=path, offset=offset, limit=limit),
         )

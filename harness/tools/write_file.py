@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.actions import Access, Action, Effects, PathAccess, Place
+from harness.actions import SUMMARY_CHARACTERS, Access, Action, Effects, PathAccess, Place
 from harness.before_images import BeforeImages
 from harness.errors import ErrorCode, ToolError
 from harness.messages import ToolCall
@@ -73,7 +73,7 @@ class WriteFileTool:
             facets=write_and_read(path),
             reads_as="read_file",
             default_of="" if writes or path.place is not Place.INSIDE else "read_file",
-            summary=visible_line(path.written),
+            summary=visible_line(path.written, SUMMARY_CHARACTERS),
             preview=_preview(request, old),
             shown_whole=isinstance(change, Unable) or change.diff.whole,
             change=change.by_digest if isinstance(change, Change) and change.changes else None,
