@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import json
 import os
 import signal
@@ -126,6 +127,12 @@ def in_workspace(program: Program) -> Callable[[str, str], Path]:
         return path
 
     return write
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile the package once: a process that runs out of disk in a test would leave half a module's bytecode behind."""
+    if not hasattr(session.config, "workerinput"):
+        compileall.compile_dir(str(Path(__file__).parent.parent / "harness"), quiet=2)
 
 
 def pytest_configure(config: pytest.Config) -> None:
