@@ -53,6 +53,7 @@ DOCUMENTS = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "AUDIT.md",
+    "CI.md",
     "policies/README.md",
 )
 
@@ -305,8 +306,8 @@ def test_the_shown_output_of_the_demo_is_what_it_writes(example: Shown, program:
         real = real[real.index(wanted) + 1 :]
 
 
-def test_the_readme_shows_the_keys_of_the_json_that_run_writes(program: Program) -> None:
-    (block, *_) = [block for block in blocks("json") if block.document == "README.md"]
+def test_the_reference_shows_the_keys_of_the_json_that_run_writes(program: Program) -> None:
+    (block, *_) = [block for block in blocks("json") if block.document == "CI.md"]
     environment = serve(program, say("Hello."))
     done = program.run("run", "say hello", "--output", "json", env=environment)
     documented, real = json.loads(block.text), json.loads(done.out)
@@ -505,7 +506,7 @@ PARSERS = [
 @pytest.mark.parametrize(("command", "action"), [pytest.param(*p, id=" ".join(p).strip() or "prompt") for p in PARSERS])
 def test_every_flag_is_in_the_readme(command: str, action: str) -> None:
     flags = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", parser_for(command, action).format_help())) - {"--help"}
-    documented = "".join(map(read, ("README.md", "AUDIT.md", "policies/README.md")))
+    documented = "".join(map(read, ("README.md", "AUDIT.md", "CI.md", "policies/README.md")))
     assert flags - set(re.findall(r"--[a-z][a-z-]*", documented)) == set()
 
 
@@ -516,11 +517,13 @@ def test_every_command_of_the_prompt_is_in_the_readme() -> None:
 
 def test_every_variable_that_the_command_line_reads_is_in_the_readme() -> None:
     read_there = {*VARIABLES.values(), "OPENAI_BASE_URL", "OPENAI_API_KEY"}  # what config.py reads, by its tables
-    for path in (ROOT / "harness/cli").glob("*.py"):
+    for path in (ROOT / "harness/cli").rglob("*.py"):
         read_there |= set(re.findall(r"environ(?:ment)?\.get\(\s*\"([A-Z_]+)\"", path.read_text()))
-        read_there |= set(re.findall(r"(?:folder\(|_opened\(environment, )\"([A-Z_]+)\"", path.read_text()))
+        read_there |= set(
+            re.findall(r"(?:folder\(|_opened\(environment, |^VARIABLE = )\"([A-Z_]+)\"", path.read_text(), re.MULTILINE)
+        )
     documented = code(section("README.md", "Environment variables"))
-    assert read_there - {"HOME", "TERM"} == {name for name in documented if name.isupper()}
+    assert read_there - {"HOME", "PATH", "TERM"} == {name for name in documented if name.isupper()}
 
 
 def test_the_two_commands_of_the_readme_stand_there_to_be_copied() -> None:

@@ -98,7 +98,7 @@ LAYERS = {
     "audit": "actions log_findings log_lines log_order log_schema record undo version visible",
     "run_reports": "actions audit heads log_findings log_order messages paths record version visible",
     "suggestions": "actions advice built_in errors exhaustive lint matchers policy policy_file programs record rule_examples "
-    "rules",
+    "rules visible",
     "models": "actions errors messages model record redaction small_files tool version",
 }
 # The package itself (its lazy public names), and the entry points, which import everything; nothing imports them.

@@ -7,6 +7,7 @@ import json
 import os
 import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -103,6 +104,17 @@ def test_a_shipped_rule_has_a_reason_and_examples_on_both_sides(rule: Rule) -> N
     present = {key for key in ("reason", "match", "not_match") if rule.table.get(key)}
     of_whole_tools = not {"argv", "path", "text", "env"} & rule.table.keys()  # which no counter-example could be of
     assert present == {"reason", "match", "not_match"} - ({"not_match"} if of_whole_tools else set())
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_may_not_be_read_may_not_be_read_in_an_added_folder_either(rule: Rule) -> None:
+    """A pattern that begins at the workspace says nothing of folders beside it (--add-dir), or of repositories in it."""
+    if rule.table["decision"] != "deny" or "read" not in str(rule.table.get("access", "")):
+        return
+    patterns = rule.table["path"]
+    assert isinstance(patterns, list)
+    anchored = [one for one in patterns if "/" in one.removeprefix("**/").rstrip("/") and not one.startswith("**/")]
+    assert anchored == []
 
 
 # tool, what, and the decisions of default, ci, readonly and demo.
@@ -248,6 +260,37 @@ def test_a_policy_for_unattended_runs_asks_about_no_everyday_call(
     tool: str, what: str, name: str, policies: dict[str, Policy], registry: ToolRegistry
 ) -> None:
     assert evaluate(policies[name], action_of(registry, tool, what)).decision is not Decision.CONFIRM
+
+
+# In a clone of CI these hold the job's token: of the workspace, of a repository in it, of a submodule, of an added folder.
+CREDENTIALS = [
+    ".git/config",
+    "sub/.git/config",
+    ".git/modules/sub/config",
+    ".git/modules/a/b/config",
+    ".git/config.worktree",
+]
+
+
+@pytest.mark.parametrize("name", ["ci", "readonly"])
+@pytest.mark.parametrize("file", CREDENTIALS)
+@pytest.mark.parametrize("place", ["workspace", "added"])
+def test_no_unattended_run_reads_the_credentials_of_a_clone(
+    tmp_path: Path, name: str, file: str, place: str, policies: dict[str, Policy]
+) -> None:
+    for folder in ("home", "workspace/src", "added/src"):
+        (tmp_path / folder).mkdir(parents=True)
+    where = tmp_path / place / file
+    where.parent.mkdir(parents=True)
+    where.write_text("[http]\n")
+    workspace = Workspace(str(tmp_path / "workspace"), str(tmp_path / "home"), added=(str(tmp_path / "added"),))
+    tools = ToolRegistry(builtin_tools(workspace, environment={"PATH": os.environ["PATH"]}))
+    calls = [("read_file", where), ("bash", f"cat {where}"), ("bash", f"grep -r token {where.parent}")]
+    found = [evaluate(policies[name], action_of(tools, tool, str(what))).decision.word for tool, what in calls]
+    assert found == ["deny", "deny", "deny"]
+    assert (
+        evaluate(policies[name], action_of(tools, "read_file", str(tmp_path / place / "src"))).decision.word == "auto"
+    )
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -59,7 +59,7 @@ def parts_of(arguments: Namespace, environment: Mapping[str, str]) -> Parts | in
     if told:
         screen.line(told)
     try:
-        return Parts(arguments, environment, fallback="default")
+        return Parts(arguments, environment)
     except UsageError as error:
         from harness.cli.first_run import first_run
 

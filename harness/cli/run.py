@@ -65,7 +65,7 @@ class _Run:
         self._carried = _carried(state, arguments)
         self._model = RunModel(record=arguments.record, replay=arguments.replay)
         self._ending = Ending(arguments, environment)
-        self._parts = parts = Parts(arguments, environment, fallback="readonly", model_for=self._model.of)
+        self._parts = parts = Parts(arguments, environment, self._unattended(arguments))
         # No call writes these, where they lie in the workspace.
         recorded = () if arguments.record is None else (os.path.realpath(arguments.record),)
         parts.policy = parts.policy.guarding(*recorded, *runner_files(environment))
@@ -83,6 +83,14 @@ class _Run:
         self._code = Exit.LOG
         """What the last record of the log says."""
         self._bug: Exception | None = None
+
+    def _unattended(self, arguments: Namespace) -> Unattended:
+        return Unattended(
+            dry_run=arguments.dry_run,
+            plan=arguments.plan,
+            check_answer=self._check.problem if self._check else None,
+            model_for=self._model.of,
+        )
 
     def _told_about(self, arguments: Namespace) -> dict[str, JsonValue]:
         about = about_of(self._parts, "run")
@@ -102,11 +110,6 @@ class _Run:
             approver=deny_all,
             about=self._about,
             done_marker=self._arguments.done_marker,
-            unattended=Unattended(
-                dry_run=self._arguments.dry_run,
-                plan=self._arguments.plan,
-                check_answer=self._check.problem if self._check else None,
-            ),
         )
         self._model.on_divergence = self._record_divergence
         result = self._run(agent)

@@ -19,6 +19,7 @@ from harness.cli.config import Settings, settings_from
 from harness.cli.identity import who_and_where
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.opened_log import opened_log
+from harness.cli.own_folders import keep_own_folders, refuse_own_folders
 from harness.cli.planned import planned
 from harness.cli.policies import assemble
 from harness.cli.prompting import system_prompt
@@ -31,7 +32,6 @@ from harness.interrupt import Interrupt
 from harness.limits import Limits, strictest
 from harness.model import Model
 from harness.models.addresses import shown_address
-from harness.paths import is_within
 from harness.policy import Policy, Verdict
 from harness.record import Record, replace
 from harness.revision import checked_out
@@ -50,31 +50,29 @@ if TYPE_CHECKING:
 
 
 class Unattended(Record):
-    """What only runs have that nobody watches."""
+    """What only runs have that nobody watches: the shipped readonly policy stands in, nobody asks, and refusals are advised
+    about.
+    """
 
     dry_run: bool = False
     """Whether every call is judged, and none is run."""
     plan: bool = False
-    """Whether plan mode lies over the policy."""
+    """Whether plan mode lies over the policy; at the prompt it is a mode, of which there is a command."""
     check_answer: Callable[[str], str] | None = None
     """Says what is wrong with an answer, or nothing."""
+    model_for: Callable[[Parts], Model] | None = None
+    """Says who answers, when all but the log is known; None: the model that the settings name."""
 
 
 class Parts:
     """What `run` and the prompt have in common. A policy that is wrong fails here, before any request."""
 
     def __init__(
-        self,
-        arguments: Namespace,
-        environment: Mapping[str, str],
-        *,
-        fallback: str,
-        model_for: Callable[[Parts], Model] | None = None,
+        self, arguments: Namespace, environment: Mapping[str, str], unattended: Unattended | None = None
     ) -> None:
-        """Put them together; `model_for` says who answers (None: the model that the settings name), when all but the log is
-        known. Raises UsageError, PolicyError or LogError.
-        """
+        """Put them together: for the prompt, or for a run that nobody watches. Raises UsageError, PolicyError or LogError."""
         self.environment = environment
+        self.unattended = unattended
         self.state = State.of(environment)
         self.workspace = Workspace(
             arguments.cwd or current_folder(),
@@ -87,10 +85,10 @@ class Parts:
             self.state,
             self.workspace.root,
             named=arguments.policy,
-            fallback=fallback,
+            fallback="default" if unattended is None else "readonly",
             pinned=arguments.policy_sha256,
         )
-        if fallback == "readonly" and arguments.plan:  # at the prompt it is a mode, of which there is a command
+        if unattended is not None and unattended.plan:
             self.policy = planned(self.policy)
         keep_own_folders(self.workspace, self.state)
         self.interrupt = Interrupt()
@@ -112,6 +110,7 @@ class Parts:
             self.state, environment, secrets, unless=(self.workspace.root, home), tell=_complain
         )
         self._named: OpenAIChat | OpenAIResponses | None = None
+        model_for = unattended.model_for if unattended is not None else None
         self.model: Model = model_for(self) if model_for is not None else self.named_model()
         system = system_prompt(
             self.settings,
@@ -203,13 +202,12 @@ def agent_of(
     on_text: Callable[[str], None] | None = None,
     done_marker: str | None = None,
     kept: KeptGrants | None = None,
-    unattended: Unattended | None = None,
 ) -> Agent:
     """Return the agent of these parts. `kept` are the grants of its workspace, where a person is there to have given them.
-    `unattended` is what only runs have that nobody watches.
 
     Raises ValueError as Agent does.
     """
+    unattended = parts.unattended
     return Agent(
         model=parts.model,
         tools=parts.tools,
@@ -263,36 +261,6 @@ def tools_in(
         on_output=on_output,
         interrupts=lambda: interrupt.count,
     )
-
-
-def refuse_own_folders(workspace: Workspace, state: State) -> None:
-    """Raise UsageError where a folder was added that holds what the harness keeps, or lies in it."""
-    for folder in workspace.added:
-        if any(is_within(own, folder) or is_within(folder, own) for own in state.guarded):
-            raise UsageError(f"--add-dir {folder}: the harness keeps its logs or its configuration there")
-
-
-def keep_own_folders(workspace: Workspace, state: State) -> None:
-    """See to it that no command can make the harness's own folders, or write them, where they lie in the workspace.
-
-    Raises UsageError where nothing could keep a command that may write the workspace from them.
-    """
-    inside = [folder for folder in state.guarded if is_within(folder, workspace.root)]
-    if not inside:
-        return
-    from harness.sandbox import bubblewrap
-
-    if not bubblewrap.find():
-        raise UsageError(
-            f"the workspace holds the harness's own files ({', '.join(inside)}), and without a working bubblewrap a command "
-            "that may write the workspace could change them. Work in a folder below it, set XDG_STATE_HOME and "
-            "XDG_CONFIG_HOME elsewhere, or install bubblewrap"
-        )
-    try:
-        for folder in inside:
-            os.makedirs(folder, mode=0o700, exist_ok=True)  # what is not there cannot be hidden
-    except OSError as error:
-        raise UsageError(f"{error.filename} cannot be made: {error.strerror}") from None
 
 
 def check_confinement(policy: Policy, tools: Sequence[Tool]) -> str:

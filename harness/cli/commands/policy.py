@@ -6,8 +6,9 @@ import os
 
 from harness.actions import describe_facet
 from harness.cli.commands.conversation import Conversation
+from harness.cli.own_folders import keep_own_folders
 from harness.cli.policies import assemble
-from harness.cli.setup import check_confinement, keep_own_folders
+from harness.cli.setup import check_confinement
 from harness.cli.state import PROJECT_POLICY
 from harness.cli.trace import Tone
 from harness.errors import ToolError, UsageError
