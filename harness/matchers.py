@@ -222,8 +222,8 @@ def _new_plan(patterns: tuple[str, ...]) -> _Plan:
         elif "/" not in pattern and pattern.startswith("*"):
             endings.append(pattern[1:])
         else:
-            wanted = tuple(pattern.strip("/").split("/"))
-            anchored = pattern.startswith("/") or len(wanted) > 1
+            wanted = tuple(pattern.removeprefix("**/").strip("/").split("/"))
+            anchored = not pattern.startswith("**/") and (pattern.startswith("/") or len(wanted) > 1)
             simple.append(_SimplePattern(wanted=wanted, anchored=anchored, folder_only=pattern.endswith("/")))
     return _Plan(
         names=frozenset(names),
@@ -243,8 +243,11 @@ def fold(text: str) -> str:
 
 
 def is_simple(pattern: str) -> bool:
-    """Say whether a pattern is plain names with at most one `*` each: matched here, so that pathspec need not load."""
-    if not pattern.strip("/") or "**" in pattern or "//" in pattern:
+    """Say whether a pattern is plain names with at most one `*` each, behind `**/` too: matched here, without pathspec."""
+    if "//" in pattern:
+        return False
+    pattern = pattern.removeprefix("**/")
+    if not pattern.strip("/") or "**" in pattern:
         return False
     return not _GLOB_CHARACTERS.intersection(pattern) or (
         not _GLOB_CHARACTERS.intersection(pattern.replace("*", ""))

@@ -23,7 +23,7 @@ from harness import ActionLog, Agent, Workspace, builtin_tools, deny_all, load_p
 from harness.errors import CutReply, ModelError, ModelFault, UsageError
 from harness.messages import FinishReason, Message, ModelResponse, Role, RunResult, StopReason, ToolCall, Usage
 from harness.model import Model, Retry
-from harness.models.cassette import Exchange, Header, MalformedError, line_of, read_exchange, read_header
+from harness.models.cassette import MAX_RETRIES, Exchange, Header, MalformedError, line_of, read_exchange, read_header
 from harness.models.divergence import SHOWN_CHARACTERS, Divergence, Outlines, common_form
 from harness.models.recording import RecordingModel
 from harness.models.replaying import ReplayingModel
@@ -211,6 +211,31 @@ def test_retries_are_told_again_and_not_waited_for(tmp_path: Path) -> None:
     started = time.monotonic()
     ask(ReplayingModel(str(tmp_path / "c"), never), texts=texts, retries=retries)
     assert (texts, retries, time.monotonic() - started < 5) == (["ok"], [retry], True)
+
+
+def test_many_retries_are_told_only_as_long_as_the_run_has_time(tmp_path: Path) -> None:
+    """Each takes its time: they are written to a log."""
+    (tmp_path / "c").write_bytes(asked(retries=[RETRY] * MAX_RETRIES))
+    model, told = ReplayingModel(str(tmp_path / "c"), lambda _: None), list[Retry]()
+
+    def slowly(retry: Retry) -> None:
+        told.append(retry)
+        time.sleep(0.01)
+
+    with pytest.raises(ModelError, match="The time that the run had left is over") as raised:
+        model.complete((USER,), (), on_text=lambda _: None, on_retry=slowly, seconds=0.1)
+    assert (raised.value.fault, 2 <= len(told) <= 11) == (ModelFault.TIME, True)
+
+
+def test_no_cassette_is_made_that_cannot_be_read(tmp_path: Path) -> None:
+    retry = Retry(attempt=1, attempts=3, wait_seconds=1, reason="", usage=Usage())
+    for count, problem in ((MAX_RETRIES, ""), (MAX_RETRIES + 1, f"a request holds at most {MAX_RETRIES:,} retries")):
+        path = str(tmp_path / str(count))
+        recording = RecordingModel(Saying(said("ok"), retries=[retry] * count), path, PLAIN)
+        ask(recording)
+        assert recording.problem.endswith(problem)
+        assert bool(recording.problem) == bool(problem)
+        assert ReplayingModel(path, never).unused == (0 if problem else 1)
 
 
 counts = st.integers(0, 2**53)
@@ -489,6 +514,10 @@ NO_CASSETTES = {
     "a long beginning": (asked(messages=[{**OUTLINE, "begins": "x" * 999}]), "2: begins: a text of at most 300"),
     "tools that are none": (asked(tools=[1]), "2: tools: names"),
     "retries that are none": (asked(retries=[[]]), "2: a retry is no object"),
+    "retries without end": (
+        asked(retries=[RETRY] * (MAX_RETRIES + 1)),
+        "2: retries: at most 1,000 are wanted, not 1,001",
+    ),
     "a wait without end": (asked(retries=[{**RETRY, "wait_seconds": 1e300}]), "2: wait_seconds: seconds are wanted"),
     "a wait backwards": (asked(retries=[{**RETRY, "wait_seconds": -1}]), "2: wait_seconds: seconds are wanted"),
     "calls that are none": (replied(calls=[{"id": 1, "name": "", "arguments": ""}]), "2: id: a text"),

@@ -251,6 +251,48 @@ def test_silence_after_something_came_is_an_error_too() -> None:
         read_attached(descriptor, wait=SHORT, tell=lambda _: None)
 
 
+@contextmanager
+def trickling(descriptor: int, every: float) -> Iterator[None]:
+    """Write a byte now and then, and never the end."""
+    over = threading.Event()
+
+    def write() -> None:
+        while not over.wait(every):
+            os.write(descriptor, b"x")
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(10)
+
+
+@pytest.mark.parametrize("prompt", ["go", "-"])
+def test_a_trickle_without_end_has_an_end(prompt: str) -> None:
+    said: list[str] = []
+    started = time.monotonic()
+    reading, writing = os.pipe()
+    wait = Wait(quiet_seconds=9, note_seconds=0.1, most_seconds=0.4)
+    with trickling(writing, 0.02), pytest.raises(UsageError) as raised:
+        given_prompt(arguments(prompt=prompt), stdin=reading, wait=wait, tell=said.append)
+    os.close(reading)
+    os.close(writing)
+    assert "stdin had no end within 0.4 s" in str(raised.value)
+    assert said == ["stdin is being read to its end (--no-stdin attaches nothing)"]
+    assert 0.4 <= time.monotonic() - started < 5
+
+
+def test_a_source_that_never_pauses_has_an_end_in_time_too() -> None:
+    source = subprocess.Popen(["cat", "/dev/zero"], stdout=subprocess.PIPE)
+    assert source.stdout is not None
+    with pytest.raises(UsageError, match=r"stdin had no end within 0\.1 s"):
+        read_attached(source.stdout.fileno(), wait=Wait(most_seconds=0.1), tell=lambda _: None)
+    source.stdout.close()
+    source.wait(10)
+
+
 def test_a_source_without_end_is_an_error(program: Program) -> None:
     source = subprocess.Popen(["yes"], stdout=subprocess.PIPE)
     done = program.run("run", "go", "--base-url", "http://127.0.0.1:1/v1", stdin=source.stdout)
@@ -260,19 +302,24 @@ def test_a_source_without_end_is_an_error(program: Program) -> None:
     assert (done.code, "stdin has no end within 1,073,741,824 bytes" in done.err) == (2, True), done.err
 
 
-@pytest.mark.parametrize("words", [("go",), ("-",)])
-@pytest.mark.parametrize(("number", "codes"), [(signal.SIGINT, (130,)), (signal.SIGTERM, (143, -signal.SIGTERM))])
-def test_a_signal_ends_the_waiting_at_once(
-    program: Program, words: tuple[str, ...], number: int, codes: tuple[int, ...]
-) -> None:
-    process = program.start("run", *words, "--base-url", "http://127.0.0.1:1/v1", stdin=subprocess.PIPE)
-    assert process.stderr is not None
-    assert b"stdin is being read" in process.stderr.readline()
-    started = time.monotonic()
-    process.send_signal(number)
-    assert process.wait(10) in codes
-    assert time.monotonic() - started < 5
-    process.communicate()
+def test_a_signal_ends_the_waiting_at_once(program: Program) -> None:
+    """All at once, since each waits for the line that says so."""
+    codes = {signal.SIGINT: (130,), signal.SIGTERM: (143, -signal.SIGTERM)}
+    address = ("--base-url", "http://127.0.0.1:1/v1")
+    waiting = [
+        (number, program.start("run", word, *address, stdin=subprocess.PIPE))
+        for number in codes
+        for word in ("go", "-")
+    ]
+    for _, process in waiting:
+        assert process.stderr is not None
+        assert b"stdin is being read" in process.stderr.readline()
+    for number, process in waiting:
+        started = time.monotonic()
+        process.send_signal(number)
+        assert process.wait(10) in codes[number]
+        assert time.monotonic() - started < 5
+        process.communicate()
 
 
 # Prompts
@@ -417,6 +464,6 @@ def test_what_was_attached_is_in_the_log(program: Program) -> None:
     with piped(b"\x1b[31mhostile\x00\xff\n") as descriptor:
         sent(program, "go", stdin=descriptor)
     started, *rest = program.records()
-    assert started.get("attached", {"bytes": 15, "kept_bytes": 15}) == {"bytes": 15, "kept_bytes": 15}
+    assert started["attached"] == {"bytes": 15, "kept_bytes": 15}
     (asked,) = (record for record in rest if record["kind"] == "user_message")
     assert "\n\x1b[31mhostile\\x00\ufffd\n--- end of stdin" in json.loads(json.dumps(asked["text"]))

@@ -156,7 +156,7 @@ POWERS = {
     "models.openai_wire": "random threading time",
     "models.reading": "time",
     "models.recording": "os",
-    "models.replaying": "os",
+    "models.replaying": "os time",
     "policy_file": "os",
     "programs.catalog": "importlib",
     "tool": "time",
@@ -217,7 +217,7 @@ PURE = (
     "redaction.beginnings", "redaction.checks", "redaction.forms", "redaction.keys", "redaction.known", "redaction.marks",
     "redaction.shapes",
     "sandbox.attempts", "sandbox.capabilities", "sandbox.system_calls", "sandbox.walls", "undo",
-    *(f"run_reports.{name}" for name in "facts junit markdown refused result rows sarif words".split()),
+    *(f"run_reports.{name}" for name in "facts junit markdown refused result rows sarif unquoted words".split()),
     *(f"shell.{name}" for name in SHELL),
 )  # fmt: skip
 

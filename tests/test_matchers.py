@@ -231,7 +231,7 @@ NAME = st.text("abA.-e\u0301\n ", min_size=1, max_size=4).filter(
 )
 SIMPLE = st.builds(
     lambda lead, parts, trail: lead + "/".join(parts) + trail,
-    st.sampled_from(["", "/"]),
+    st.sampled_from(["", "/", "**/"]),
     st.lists(
         st.text("abA.*-e", min_size=1, max_size=4).filter(lambda part: part not in (".", "..")), min_size=1, max_size=3
     ),
@@ -372,7 +372,9 @@ def test_a_usual_pattern_is_accepted(text: str) -> None:
         pytest.param("*.a", True, id="one star"),
         pytest.param("*/a*", True, id="one star in each part"),
         pytest.param("*a*", False, id="two stars in a part"),
-        pytest.param("**/a", False, id="two stars together"),
+        pytest.param("**/a", True, id="two stars together, before it"),
+        pytest.param("a/**/b", False, id="two stars together"),
+        pytest.param("**/**/b", False, id="twice"),
         pytest.param("a?", False, id="a question mark"),
         pytest.param("[a]", False, id="a class"),
         pytest.param("a\\*", False, id="an escape"),

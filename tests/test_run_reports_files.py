@@ -77,10 +77,10 @@ def with_fifo(folder: Path) -> list[str]:
         (lambda folder: [f"md:{folder}/a", f"md:{folder}/./a"], "named twice"),
         (lambda folder: ["md:/proc/harness-report.md"], "cannot be written"),
         (lambda folder: [f"md:{folder}/{'n' * 300}"], "File name too long"),
-        (lambda folder: [f"md:{folder}/kept/x"], "the action log, or lies among"),
+        (lambda folder: [f"md:{folder}/kept/x"], "the action log, what the run"),
         (spoil_link, "named twice"),
         (with_record, "holds records of an action log"),
-        (with_link_to_log, "the action log, or lies among"),
+        (with_link_to_log, "the action log, what the run"),
         (with_fifo, "not a regular file"),
     ],
 )

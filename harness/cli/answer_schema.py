@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from harness.actions import JsonValue
 from harness.cli.strict_json import NotJsonError, is_deeper, read_one
 from harness.errors import UsageError
+from harness.run_reports.unquoted import NOT_JSON, TOO_DEEP, TOO_SLOW, UNCHECKED, UNFIT, with_place
 from harness.small_files import read_small
 from harness.visible import visible_line
 
@@ -38,10 +39,16 @@ _DIALECTS = {
 """By `$schema`, without the `#` that draft 7 has at its end (JSON Schema 2020-12, core, 8.1.1)."""
 _STANDARD = "https://json-schema.org/draft/2020-12/schema"
 _INSTANCES: tuple[JsonValue, ...] = (None, True, 0, "", [], {}, [None], {"": None})
-
-
 CHECK_SECONDS = 10.0
 """For one answer. Python's `re` can be kept busy for ever by a pattern and a text that fit badly (its documentation, "re")."""
+
+
+class _InapplicableError(Exception):
+    """The library failed on what it was not made for; says how."""
+
+    def __init__(self, text: str, *, is_deep: bool) -> None:
+        super().__init__(text)
+        self.is_deep = is_deep
 
 
 class AnswerSchema:
@@ -72,20 +79,18 @@ class AnswerSchema:
         try:
             value = _value(self.bare(text))
         except NotJsonError as error:
-            return f"It is not one JSON value and nothing else: {error}."
+            return f"{NOT_JSON}: {error}."
         try:
-            with _time_limit(self._seconds):
+            with _time_limit(self._seconds), _told_failures():
                 places = list(self._places(value))
-        except RecursionError:
-            return "It is nested too deeply to be held against the schema."
+        except _InapplicableError as error:
+            return TOO_DEEP if error.is_deep else f"{UNCHECKED}: {error}."
         except TimeoutError:
-            return (
-                f"Holding it against the schema took more than {self._seconds:g} seconds: a pattern in it finds no end."
-            )
+            return TOO_SLOW.format(self._seconds)
         if not places:
             return ""
         more = f"\n(only the first {MAX_PLACES} places are named)" if len(places) > MAX_PLACES else ""
-        return "It does not fit the schema:\n" + "\n".join(f"- {place}" for place in places[:MAX_PLACES]) + more
+        return f"{UNFIT}:\n" + "\n".join(f"- {place}" for place in places[:MAX_PLACES]) + more
 
     def bare(self, text: str) -> str:
         """Return the answer without the blanks and the one code fence that models put around JSON; unchanged else."""
@@ -105,8 +110,8 @@ class AnswerSchema:
             if count > MAX_PLACES:
                 return
             nearest = best_match(iter([error])) or error  # of `anyOf` and the like: what is nearest to fitting
-            place = "/".join(["", *(str(part).replace("~", "~0").replace("/", "~1") for part in nearest.absolute_path)])
-            yield f"at {visible_line(place, _PLACE_CHARACTERS) or 'the top'}: {_middle_cut(nearest.message)}"
+            place = visible_line(_pointer(nearest.absolute_path), _PLACE_CHARACTERS) or "the top"
+            yield with_place(f"at {place}: {_middle_cut(nearest.message)}", _pointer(nearest.absolute_schema_path))
 
 
 @contextmanager
@@ -126,6 +131,25 @@ def _time_limit(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def _told_failures() -> Iterator[None]:
+    """Raise InapplicableError for whatever the library fails on: neither a schema nor an answer is a bug of the harness."""
+    try:
+        yield
+    except (UsageError, TimeoutError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - where the stack ends in the library's Rust, that panics: no Exception (pyo3)
+        name = type(error).__name__
+        if isinstance(error, RecursionError) or name == "PanicException":
+            raise _InapplicableError("it refers to itself without end, or is nested too deeply", is_deep=True) from None
+        raise _InapplicableError(f"{name}: {visible_line(str(error), 300)}", is_deep=False) from None
+
+
+def _pointer(parts: Iterable[object]) -> str:
+    """Return a JSON Pointer (RFC 6901)."""
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
 
 
 def _middle_cut(message: str) -> str:
@@ -185,20 +209,29 @@ def _validator(schema: Mapping[str, Any], name: str) -> Any:
             f"{name}: $schema: {visible_line(json.dumps(dialect), 200)} is not known; known are {', '.join(_DIALECTS)}"
         )
     base = getattr(jsonschema, known)
-    try:
-        base.check_schema(schema)
-    except jsonschema.SchemaError as error:
-        place = "/".join(["", *(str(part) for part in error.absolute_path)])
-        raise UsageError(
-            f"{name} is no valid schema: at {visible_line(place, 200) or 'the top'}: {_middle_cut(error.message)}"
-        ) from None
     linear = jsonschema.validators.extend(base, {"uniqueItems": _unique_items})  # type: ignore[no-untyped-call]
     # A registry of one's own: with the library's standard one, references would be fetched from the network.
     registry: Registry[Any] = EMPTY_REGISTRY
     validator = linear(dict(schema), registry=registry)
-    _check_references(schema, str(dialect), name)
-    _try_out(validator, name)
+    try:
+        with _told_failures():
+            _check_schema(base, schema, name)
+            _check_references(schema, str(dialect), name)
+            _try_out(validator)
+    except _InapplicableError as error:
+        raise UsageError(f"{name} is no usable schema: {error}") from None
     return validator
+
+
+def _check_schema(base: Any, schema: Mapping[str, Any], name: str) -> None:
+    """Raise UsageError for what its dialect does not allow."""
+    from jsonschema import SchemaError
+
+    try:
+        base.check_schema(schema)
+    except SchemaError as error:
+        place = visible_line(_pointer(error.absolute_path), 200) or "the top"
+        raise UsageError(f"{name} is no valid schema: at {place}: {_middle_cut(error.message)}") from None
 
 
 def _check_references(schema: Mapping[str, Any], dialect: str, name: str) -> None:
@@ -228,18 +261,11 @@ def _check_references(schema: Mapping[str, Any], dialect: str, name: str) -> Non
         left += [(inner, resolver.in_subresource(inner)) for inner in one.subresources()]
 
 
-def _try_out(validator: Any, name: str) -> None:
-    """Raise UsageError for a schema that cannot be applied at all, such as one that refers to itself without end."""
+def _try_out(validator: Any) -> None:
+    """Apply a schema to a value of each kind: some cannot be applied at all, such as one that refers to itself without end."""
     for instance in _INSTANCES:
-        try:
-            for _ in validator.iter_errors(instance):
-                pass
-        except RecursionError:
-            raise UsageError(f"{name} is no usable schema: it refers to itself without end") from None
-        except Exception as error:  # noqa: BLE001 - whatever the library makes of a schema that it cannot apply
-            raise UsageError(
-                f"{name} is no usable schema: {type(error).__name__}: {visible_line(str(error), 300)}"
-            ) from None
+        for _ in validator.iter_errors(instance):
+            pass
 
 
 def _unique_items(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Exception]:  # noqa: ARG001

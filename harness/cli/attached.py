@@ -20,8 +20,10 @@ MAX_READ_BYTES = 1 << 30
 """A source that has given this much is taken for one that never ends."""
 QUIET_SECONDS = 60.0
 """How long stdin may be open and say nothing, from its last byte on."""
+MOST_SECONDS = 600.0
+"""How long it may take in all. A run's own time begins behind it."""
 NOTE_SECONDS = 2.0
-"""After this much waiting a line says what is waited for."""
+"""After this much reading a line says what is waited for."""
 _BLOCK = 1 << 16
 _HALF = MAX_ATTACHED_BYTES // 2
 _MARK_CHARACTERS = 24
@@ -38,7 +40,7 @@ class Source(Enum):
     STREAM = "stream"
     """A pipe, a socket or a file: what somebody connected on purpose."""
     NOTHING = "nothing"
-    """Closed, /dev/null and other devices, a folder."""
+    """Closed, /dev/null and other devices, a folder. A folder as descriptor 0 ends CPython itself, before it comes here."""
 
 
 class Attached(Record):
@@ -60,6 +62,7 @@ class Wait(Record):
     """How stdin is waited for."""
 
     quiet_seconds: float = QUIET_SECONDS
+    most_seconds: float = MOST_SECONDS
     note_seconds: float = NOTE_SECONDS
 
 
@@ -87,7 +90,8 @@ def read_attached(
     """Return what is connected to stdin, or None where that is nothing, or empty.
 
     Of more than MAX_ATTACHED_BYTES the two ends are kept, cut at line ends, and `tell` (else stderr) says so with numbers.
-    Raises UsageError where nothing came for `wait.quiet_seconds`, and where it does not end or cannot be read.
+    Raises UsageError where nothing came for `wait.quiet_seconds`, where it does not end within `wait.most_seconds` or
+    MAX_READ_BYTES, and where it cannot be read.
     """
     if source_of(descriptor) is not Source.STREAM:
         return None
@@ -144,21 +148,14 @@ def _complain(text: str) -> None:
 def _read(descriptor: int, add: Callable[[bytes], None], *, most: int, wait: Wait, tell: Callable[[str], None]) -> None:
     """Hand on what comes until its end, or until more than `most` bytes came. Raises UsageError."""
     total, noted = 0, False
-    heard = time.monotonic()
+    began = heard = time.monotonic()
     while total <= most:
-        silence = time.monotonic() - heard
-        if silence >= wait.quiet_seconds:
-            raise UsageError(
-                f"stdin is open, and nothing came for {wait.quiet_seconds:g} s: close it (< /dev/null) or give --no-stdin; "
-                "where its writer is slow, let it write a file first, and connect that (< FILE)"
-            )
-        left = wait.quiet_seconds - silence
-        if not noted:
-            left = min(left, max(wait.note_seconds - silence, 0.0))
-        if not _is_ready(descriptor, left):
-            if not noted and time.monotonic() - heard >= wait.note_seconds:
-                noted = True
-                tell("stdin is being read to its end (--no-stdin attaches nothing)")
+        now = time.monotonic()
+        if not noted and now - began >= wait.note_seconds:
+            noted = True
+            tell("stdin is being read to its end (--no-stdin attaches nothing)")
+        left = _seconds_left(wait, since_beginning=now - began, silence=now - heard)
+        if not _is_ready(descriptor, left if noted else min(left, began + wait.note_seconds - now)):
             continue
         block = _some(descriptor)
         if block == b"":
@@ -167,6 +164,19 @@ def _read(descriptor: int, add: Callable[[bytes], None], *, most: int, wait: Wai
             heard = time.monotonic()
             total += len(block)
             add(block)
+
+
+def _seconds_left(wait: Wait, *, since_beginning: float, silence: float) -> float:
+    """Return how long the next byte may take. Raises UsageError where the time is over."""
+    instead = "where its writer is slow, let it write a file first, and connect that (< FILE)"
+    if silence >= wait.quiet_seconds:
+        raise UsageError(
+            f"stdin is open, and nothing came for {wait.quiet_seconds:g} s: close it (< /dev/null) or give --no-stdin; "
+            f"{instead}"
+        )
+    if since_beginning >= wait.most_seconds:
+        raise UsageError(f"stdin had no end within {wait.most_seconds:g} s: give --no-stdin; {instead}")
+    return min(wait.quiet_seconds - silence, wait.most_seconds - since_beginning)
 
 
 def _is_ready(descriptor: int, seconds: float) -> bool:

@@ -23,6 +23,8 @@ MAX_CASSETTE_BYTES = 64 * 1024 * 1024
 """Of a whole file: it is read at once."""
 MAX_NAME_CHARACTERS = 1_000
 """Of the names of models, versions and tools."""
+MAX_RETRIES = 1_000
+"""Of a request; the harness itself tries some hundred times at most."""
 _MAX_PATH_CHARACTERS = 4_096  # PATH_MAX of Linux (limits.h)
 _MAX_COUNT = 2**53
 
@@ -182,14 +184,16 @@ def read_exchange(line: bytes, number: int, before: int) -> Exchange:
     kept = _count(fields, "kept")
     if kept > before:
         raise MalformedError(f"kept: the request before has {before} messages, not {kept}")
-    tools = _list(fields, "tools")
+    tools, retries = _list(fields, "tools"), _list(fields, "retries")
     if not all(isinstance(name, str) and len(name) <= MAX_NAME_CHARACTERS for name in tools):
         raise MalformedError("tools: names are wanted")
+    if len(retries) > MAX_RETRIES:
+        raise MalformedError(f"retries: at most {MAX_RETRIES:,} are wanted, not {len(retries):,}")
     return Exchange(
         kept=kept,
         messages=tuple(_outline(value) for value in _list(fields, "messages")),
         tools=tuple(str(name) for name in tools),
-        retries=tuple(_retry(value) for value in _list(fields, "retries")),
+        retries=tuple(_retry(value) for value in retries),
         came=_failed(fields[came]) if came == "error" else _response(fields[came]),
     )
 

@@ -15,6 +15,7 @@ from harness.model import Model, Retry
 from harness.models.cassette import (
     MAX_CASSETTE_BYTES,
     MAX_NAME_CHARACTERS,
+    MAX_RETRIES,
     Exchange,
     Failed,
     Fields,
@@ -144,6 +145,8 @@ class RecordingModel:
             retries=tuple(retries),
             came=came,
         )
+        if len(retries) > MAX_RETRIES:
+            self._fail(f"a request holds at most {MAX_RETRIES:,} retries")
         self._write(exchange_fields(self._requests, exchange))
 
     def _write(self, fields: Fields) -> None:
@@ -163,7 +166,9 @@ class RecordingModel:
             self._fail(error.strerror or str(error))
 
     def _fail(self, why: str) -> None:
-        self.problem = f"the cassette {self.path} lacks what came from request {self._requests} on: {why}"
+        self.problem = (
+            self.problem or f"the cassette {self.path} lacks what came from request {self._requests} on: {why}"
+        )
 
 
 def _made(path: str) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Sequence
 
 from harness.actions import JsonValue
@@ -97,12 +98,13 @@ class ReplayingModel:
         *,
         on_text: Callable[[str], None],
         on_retry: Callable[[Retry], None],
-        seconds: float | None = None,  # noqa: ARG002 - nothing here takes any
+        seconds: float | None = None,
     ) -> ModelResponse:
         """Return the next recorded reply, whatever was asked, or raise the error that was recorded; see Model.complete.
 
-        Raises ModelError where there is none left.
+        Raises ModelError where there is none left, and where telling the retries takes longer than `seconds`.
         """
+        started = time.monotonic()
         if self._asked >= len(self._exchanges):
             count = len(self._exchanges)
             raise ModelError(
@@ -114,6 +116,10 @@ class ReplayingModel:
         self._asked += 1
         self._compare(exchange, messages, tools)
         for retry in exchange.retries:
+            if seconds is not None and time.monotonic() - started >= seconds:
+                raise ModelError(
+                    "The time that the run had left is over; the reply was not replayed.", fault=ModelFault.TIME
+                )
             on_retry(retry)
         came = exchange.came
         if isinstance(came, Failed):

@@ -1,6 +1,7 @@
-"""Reports of unattended runs: records in, text out. Pure: what is written where is for the command line to say.
+"""Reports of unattended runs: records in, text out; what is written where is for the command line to say.
 
-facts.py gathers what the log says of a session, result.py is the object of `--output json`; one module a form.
+facts.py gathers what the log says of a session, result.py is the object of `--output json`; one module a form. All of it is
+pure, but html.py, which reads the logs once more.
 """
 
 from __future__ import annotations

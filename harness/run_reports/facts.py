@@ -18,6 +18,7 @@ from harness.messages import Usage
 from harness.record import replace
 from harness.run_reports.refused import Refused, line, refused_of
 from harness.run_reports.rows import CallRow, Changed, Started, Trouble, row_of
+from harness.run_reports.unquoted import message_of, problem_of
 
 MOST_CALLS = 10_000
 MOST_REFUSED = 5_000
@@ -44,6 +45,7 @@ class Facts:
         self.ended = False
         self.stop = ""
         self.detail = ""
+        """May quote the model: see words.detail_of."""
         self.exit_code: int | None = None
         self.turns = 0
         """Requests to the model that were begun, those for summaries too: as the limit of turns counts them."""
@@ -56,6 +58,9 @@ class Facts:
         self.errors: list[Trouble] = []
         self.diverged: list[Mapping[str, JsonValue]] = []
         self.answer_problem = ""
+        """Why the answer is not what was asked for, in the harness's words alone."""
+        self.quoted_problem = ""
+        """The same with what the model wrote."""
         self.seconds: float | None = None
         """From the first record to the last."""
         self.calls_left_out = self.refused_left_out = self.changed_left_out = self.notes_left_out = 0
@@ -142,10 +147,8 @@ class Facts:
             case "advice":
                 self._advise(record)
             case "answer_checked":
-                fits = record.get("fits") is True
-                self.answer_problem = (
-                    "" if fits else line(word(record.get("problem")), 500) or "the answer does not fit"
-                )
+                problem = "" if record.get("fits") is True else word(record.get("problem")) or "the answer does not fit"
+                self.answer_problem, self.quoted_problem = problem and problem_of(problem), line(problem, 500)
             case "session_ended":
                 self._end(record)
             case _:
@@ -156,9 +159,11 @@ class Facts:
             case "error":
                 self.usage += _usage(record)
                 if "retry_seconds" not in record:
-                    where, message, fault = (line(word(record.get(n)), 500) for n in ("where", "message", "fault"))
+                    where, fault = (line(word(record.get(name)), 500) for name in ("where", "fault"))
+                    quoted = word(record.get("message"))
+                    message = line(message_of(quoted), 500)
                     if self._has_room(self.errors):
-                        self.errors.append(Trouble(where=where, message=message, fault=fault))
+                        self.errors.append(Trouble(where=where, message=message, fault=fault, quoted=line(quoted, 500)))
             case "limit" if self._has_room(self.limits):
                 last = line(word(record.get("last_action")))
                 self.limits.append(f"{line(word(record.get('limit')))}{f'; last action: {last}' if last else ''}")
@@ -180,7 +185,7 @@ class Facts:
         told = record.get("counts")
         if isinstance(told, dict) and told != self.counts:
             problem = "the counts at the end of the log are not those of its records; told are those of the records"
-            self.errors.append(Trouble(where="log", message=problem, fault=""))
+            self.errors.append(Trouble(where="log", message=problem, fault="", quoted=problem))
 
     def _about_call(self, kind: str, record: LogRecord) -> None:
         name = word(record.get("call"))

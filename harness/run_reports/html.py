@@ -14,11 +14,8 @@ from harness.heads import HeadsFile
 from harness.log_findings import judged
 from harness.log_order import LogRecord
 from harness.run_reports import Reported
+from harness.run_reports.unquoted import record_of
 from harness.run_reports.words import text_of
-
-LEFT_OUT = "(what the model wrote is left out of this report)"
-_WORDS = ("text", "echo")
-"""What the model wrote, in a model_response."""
 
 
 def report(runs: Sequence[Reported], *, with_answer: bool) -> Iterator[str]:
@@ -79,15 +76,4 @@ class _Logs:
         session = self._sessions[path]
         for record in records(path, kinds):
             if not session or record["session"] == session:
-                yield record if self._with_answer else _wordless(record)
-
-
-def _wordless(record: LogRecord) -> LogRecord:
-    """Return a record without what the model wrote beside its calls."""
-    match record["kind"]:
-        case "model_response":
-            return {**record, **{name: LEFT_OUT for name in _WORDS if record.get(name)}}
-        case "history_changed" if record.get("messages"):
-            return {**record, "messages": []}
-        case _:
-            return record
+                yield record if self._with_answer else record_of(record)

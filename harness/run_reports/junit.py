@@ -28,6 +28,7 @@ from harness.run_reports.words import (
     left_out_words,
     place,
     text_of,
+    trouble_words,
 )
 from harness.visible import visible, visible_line
 
@@ -41,7 +42,7 @@ def report(runs: Sequence[Reported], *, with_answer: bool) -> Iterator[str]:
     """Yield the report."""
     counts = [_counts(run) for run in runs]
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
-    total, failures, errors = (sum(one[place_of] for one in counts) for place_of in range(3))
+    total, failures, errors = (sum(one[index] for one in counts) for index in range(3))
     yield f'<testsuites name="harness" tests="{total}" failures="{failures}" errors="{errors}">\n'
     for run, counted in zip(runs, counts, strict=True):
         yield from _suite(run, counted, with_answer=with_answer)
@@ -82,7 +83,7 @@ def _suite(run: Reported, counted: tuple[int, int, int, int], *, with_answer: bo
     refused = {str(one.call): one for one in facts.refused}
     for row in facts.calls:
         yield _case(row, refused.get(str(row.number)), name)
-    yield _run_case(run, name)
+    yield _run_case(run, name, with_answer=with_answer)
     if with_answer and run.answer:
         cut = f"\n({len(run.answer) - MOST_ANSWER:,} more characters are left out)"
         more = cut if len(run.answer) > MOST_ANSWER else ""
@@ -154,25 +155,21 @@ def _refusal(kind: str, one: Refused) -> str:
     return f"<{kind}{_attributes(attributes)}>{body}</{kind}>"
 
 
-def _run_case(run: Reported, suite: str) -> str:
+def _run_case(run: Reported, suite: str, *, with_answer: bool) -> str:
     facts = run.facts
     attributes = {"name": "run", "classname": suite, "time": _seconds(facts.seconds)}
-    told = _text("\n".join(_run_lines(facts)))
+    told = _text("\n".join(_run_lines(facts, with_answer=with_answer)))
     inner = f"<system-out>{told}</system-out>" if told else ""
     if not is_done(run):
-        detail = detail_of(run)
+        detail = detail_of(run, with_answer=with_answer)
         message = f"{end_words(run)} (exit code {code_of(run)}){f': {detail}' if detail else ''}"
         inner = f"<error{_attributes({'type': text_of(run, 'end') or 'run', 'message': message})}/>{inner}"
     start = f"    <testcase{_attributes(attributes)}"
     return f"{start}>{inner}</testcase>\n" if inner else f"{start}/>\n"
 
 
-def _run_lines(facts: Facts) -> list[str]:
-    lines = [f"limit: {limit}" for limit in facts.limits]
-    lines += [f"error: {one.where}: {one.message}" for one in facts.errors]
-    if facts.answer_problem:
-        lines.append(f"the answer does not fit its schema: {facts.answer_problem}")
-    lines += [f"the replay diverged: {dict(one)}" for one in facts.diverged]
+def _run_lines(facts: Facts, *, with_answer: bool) -> list[str]:
+    lines = [f"{what}: {told}" for what, told in trouble_words(facts, with_answer=with_answer)]
     lines += [
         f"changed: {visible_line(one.path, 500)} {one.before_sha256 or 'none'} -> {one.after_sha256 or 'none'}"
         for one in facts.changed

@@ -25,6 +25,7 @@ from harness.run_reports.words import (
     left_out_words,
     place,
     text_of,
+    trouble_words,
 )
 from harness.visible import visible, visible_line
 
@@ -42,7 +43,10 @@ _TICKS = re.compile("`+")
 
 
 def report(runs: Sequence[Reported], *, with_answer: bool) -> Iterator[str]:
-    """Yield the report in whole blocks; under MOST_BYTES in all, and it says so where something had to be left out."""
+    """Yield the report in blocks; under MOST_BYTES in all, and it says so where something had to be left out.
+
+    INVARIANT: the report can end behind any block, and what is added there stands in nothing that a block began.
+    """
     room = MOST_BYTES - 1_000
     for block in _blocks(runs, with_answer=with_answer):
         room -= len(block.encode("utf-8", "backslashreplace"))
@@ -92,8 +96,8 @@ def _blocks(runs: Sequence[Reported], *, with_answer: bool) -> Iterator[str]:
 
 def _table_of_runs(runs: Sequence[Reported]) -> Iterator[str]:
     done = sum(1 for run in runs if code_of(run) == 0)
-    yield f"## harness: {done:,} of {len(runs):,} runs done, nothing refused\n\n"
-    yield "| run | exit code | end | denied | blocked | files changed | cost |\n|---|---|---|---|---|---|---|\n"
+    yield f"## harness: {done:,} of {len(runs):,} runs done, nothing refused\n"
+    yield "\n| run | exit code | end | denied | blocked | files changed | cost |\n|---|---|---|---|---|---|---|\n"
     for run in sorted(runs, key=lambda one: code_of(one) == 0)[:MOST_RUNS]:
         facts = run.facts
         cells = [code(run.name, 80), _number(code_of(run)), code(end_words(run), 80), str(facts.denied_count)]
@@ -111,16 +115,16 @@ def _one(run: Reported, mark: str, *, with_answer: bool) -> Iterator[str]:
         yield f"\n**{_headline(run)}**\n"
     if facts.started.dry_run:
         yield "\n**Dry run: calls were judged, and none was run.**\n"
-    if detail := detail_of(run):
+    if detail := detail_of(run, with_answer=with_answer):
         yield f"\n{code(detail, 1_000)}\n"
     yield from _figures(run)
     yield from _refusals(facts)
-    yield from _notes(facts)
+    yield from _notes(facts, with_answer=with_answer)
     yield from _changes(facts)
     yield from _log(run)
     if with_answer and run.answer:
-        yield "\n<details><summary>The model's answer, as it wrote it</summary>\n\n"
-        yield f"{fenced(run.answer, 'text', MOST_ANSWER)}\n</details>\n"
+        answer = fenced(run.answer, "text", MOST_ANSWER)
+        yield f"\n<details><summary>The model's answer, as it wrote it</summary>\n\n{answer}\n</details>\n"
 
 
 def _headline(run: Reported) -> str:
@@ -149,8 +153,7 @@ def _figures(run: Reported) -> Iterator[str]:
         "confinement": code(facts.started.confinement),
         "replayed from": code(facts.started.replay),
     }
-    yield "\n| | |\n|---|---|\n"
-    yield "".join(f"| {name} | {value} |\n" for name, value in rows.items() if value)
+    yield "\n| | |\n|---|---|\n" + "".join(f"| {name} | {value} |\n" for name, value in rows.items() if value)
 
 
 def _refusals(facts: Facts) -> Iterator[str]:
@@ -158,8 +161,8 @@ def _refusals(facts: Facts) -> Iterator[str]:
     if not refused:
         return
     count = facts.denied_count + facts.blocked_count
-    yield f"\n### Refused ({count:,})\n\n"
-    yield "| call | tool | what | status | rule | where | why |\n|---|---|---|---|---|---|---|\n"
+    yield f"\n### Refused ({count:,})\n"
+    yield "\n| call | tool | what | status | rule | where | why |\n|---|---|---|---|---|---|---|\n"
     for one in refused[:MOST_ROWS]:
         yield f"| {' | '.join(_refusal_cells(one))} |\n"
     if len(refused) > MOST_ROWS:
@@ -182,27 +185,24 @@ def _advice(refused: Sequence[Refused]) -> Iterator[str]:
         if one.advice_toml:
             tomls.setdefault(one.advice_toml, []).append(one)
     if tomls:
-        yield "\n<details><summary>Rules that would allow refused calls (nothing was applied)</summary>\n\n"
-        yield "Add one only if you want every later run to do this without being asked.\n\n"
-        for toml, ones in [*tomls.items()][:MOST_ROWS]:
-            calls = ", ".join(code(str(one.call), 30) for one in ones[:10]) + (", ..." if len(ones) > 10 else "")
-            yield f"Call {calls}:\n\n{fenced(toml.rstrip(), 'toml', MOST_TOML)}\n"
-        if len(tomls) > MOST_ROWS:
-            yield f"{len(tomls) - MOST_ROWS:,} more rules are not listed.\n\n"
-        yield "</details>\n"
+        think = "Add one only if you want every later run to do this without being asked."
+        yield f"\nRules that would allow refused calls (nothing was applied). {think}\n"
+    for toml, ones in [*tomls.items()][:MOST_ROWS]:
+        calls = ", ".join(code(str(one.call), 30) for one in ones[:10]) + (", ..." if len(ones) > 10 else "")
+        rule = fenced(toml.rstrip(), "toml", MOST_TOML)
+        yield f"\n<details><summary>A rule for call {calls}</summary>\n\n{rule}\n</details>\n"
+    if len(tomls) > MOST_ROWS:
+        yield f"\n{len(tomls) - MOST_ROWS:,} more rules are not listed.\n"
     whys = [one for one in refused if one.advice_why]
-    for one in whys[:MOST_ROWS]:
-        yield f"\n- Call {code(str(one.call), 30)}: no rule is proposed: {code(one.advice_why, 300)}"
-    if whys:
-        yield "\n"
+    for index, one in enumerate(whys[:MOST_ROWS]):
+        start = "" if index else "\n"
+        yield f"{start}- Call {code(str(one.call), 30)}: no rule is proposed: {code(one.advice_why, 300)}\n"
+    if len(whys) > MOST_ROWS:
+        yield f"\n{len(whys) - MOST_ROWS:,} more calls for which no rule is proposed are not listed.\n"
 
 
-def _notes(facts: Facts) -> Iterator[str]:
-    notes = [f"limit: {code(limit, 300)}" for limit in facts.limits]
-    notes += [f"error: {code(f'{one.where}: {one.message}', 500)}" for one in facts.errors]
-    if facts.answer_problem:
-        notes.append(f"the answer does not fit its schema: {code(facts.answer_problem, 500)}")
-    notes += [f"the replay diverged: {code(_divergence(one), 700)}" for one in facts.diverged]
+def _notes(facts: Facts, *, with_answer: bool) -> Iterator[str]:
+    notes = [f"{what}: {code(told, 700)}" for what, told in trouble_words(facts, with_answer=with_answer)]
     unknown = [one for one in facts.calls if one.status == "unknown"]
     notes += [f"call {code(str(one.number), 30)} was begun, and its end is not known" for one in unknown[:MOST_ROWS]]
     notes += left_out_words(facts)
@@ -210,15 +210,11 @@ def _notes(facts: Facts) -> Iterator[str]:
         yield "\n### Notes\n\n" + "".join(f"- {note}\n" for note in notes)
 
 
-def _divergence(one: object) -> str:
-    return ", ".join(f"{name} {value}" for name, value in one.items() if value != "") if isinstance(one, dict) else ""
-
-
 def _changes(facts: Facts) -> Iterator[str]:
     changed = facts.changed
     if changed:
-        yield f"\n### Files changed ({len(changed) + facts.changed_left_out:,})\n\n"
-        yield "| file | SHA-256 before (its beginning) | after | calls |\n|---|---|---|---|\n"
+        yield f"\n### Files changed ({len(changed) + facts.changed_left_out:,})\n"
+        yield "\n| file | SHA-256 before (its beginning) | after | calls |\n|---|---|---|---|\n"
     for one in changed[:MOST_ROWS]:
         calls = ", ".join(str(call)[:30] for call in one.calls[:10]) + (", ..." if len(one.calls) > 10 else "")
         path = _inside(one.path, facts.started.workspace)
@@ -239,10 +235,10 @@ def _inside(path: str, workspace: str) -> str:
 
 
 def _log(run: Reported) -> Iterator[str]:
-    yield f"\nLog: {code(text_of(run, 'log'), 500) or 'none'}"
     records = run.result.get("records")
-    yield f", {records:,} records" if type(records) is int else ""
-    yield f", head {code(text_of(run, 'head'), 80)}.\n" if text_of(run, "head") else ".\n"
+    count = f", {records:,} records" if type(records) is int else ""
+    head = f", head {code(text_of(run, 'head'), 80)}" if text_of(run, "head") else ""
+    yield f"\nLog: {code(text_of(run, 'log'), 500) or 'none'}{count}{head}.\n"
 
 
 def _number(value: int | None) -> str:

@@ -57,7 +57,7 @@ def result_object(  # noqa: PLR0913 - one field of the object each
             "notes": facts.notes_left_out,
             "odd_records": facts.odd,
         },
-        "answer_problem": facts.answer_problem,
+        "answer_problem": facts.quoted_problem,
         "model": model,
         "policy": {"name": policy, "sha256": policy_sha256},
         "log": log,
@@ -103,7 +103,7 @@ def _change(one: Changed) -> JsonValue:
 
 
 def _error(one: Trouble) -> JsonValue:
-    return {"where": one.where, "message": one.message, "fault": one.fault or None}
+    return {"where": one.where, "message": one.quoted, "fault": one.fault or None}
 
 
 _TEXT: Mapping[str, JsonValue] = {"type": "string"}

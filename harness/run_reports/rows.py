@@ -71,7 +71,10 @@ class Trouble(Record):
 
     where: str
     message: str
+    """In the harness's words, and the provider's."""
     fault: str
+    quoted: str
+    """The message with what it quotes of a reply."""
 
 
 def row_of(call: LoggedCall) -> CallRow:

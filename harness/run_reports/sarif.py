@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from harness.actions import JsonValue
 from harness.paths import is_within, short_place
 from harness.run_reports import Reported
 from harness.run_reports.refused import Refused
 from harness.run_reports.words import (
+    DIVERGED,
     answered_words,
     changes_words,
     code_of,
@@ -25,6 +26,7 @@ from harness.run_reports.words import (
     left_out_words,
     place,
     text_of,
+    trouble_words,
 )
 from harness.version import __version__
 from harness.visible import visible, visible_line
@@ -44,11 +46,11 @@ def report(runs: Sequence[Reported], *, with_answer: bool) -> Iterator[str]:
     rules = _Rules()
     results: list[JsonValue] = []
     left_out = 0
-    for place_of, run in enumerate(runs):
+    for index, run in enumerate(runs):
         left_out += run.facts.refused_left_out
         for one in run.facts.refused:
             if len(results) < MOST_RESULTS:
-                results.append(_result(one, run, rules, place_of if len(runs) > 1 else None))
+                results.append(_result(one, run, rules, index if len(runs) > 1 else None))
             else:
                 left_out += 1
     invocations = [_invocation(run, with_answer=with_answer) for run in runs]
@@ -190,31 +192,21 @@ def _invocation(run: Reported, *, with_answer: bool) -> dict[str, JsonValue]:
         told |= {"exitCode": code, "exitCodeDescription": end_words(run)}
     if _TIME.fullmatch(facts.started.time):
         told["startTimeUtc"] = facts.started.time
-    _notify_all(told, run)
+    _notify_all(told, run, with_answer=with_answer)
     return told
 
 
-def _notify_all(invocation: dict[str, JsonValue], run: Reported) -> None:
+def _notify_all(invocation: dict[str, JsonValue], run: Reported, *, with_answer: bool) -> None:
     facts = run.facts
-    for limit in facts.limits:
-        _notify(invocation, "error", f"limit: {limit}")
-    for one in facts.errors:
-        _notify(invocation, "error", f"{one.where}: {one.message}")
-    if facts.answer_problem:
-        _notify(invocation, "error", f"the answer does not fit its schema: {facts.answer_problem}")
-    for divergence in facts.diverged:
-        _notify(invocation, "warning", f"the replay diverged: {_divergence(divergence)}")
+    for what, told in trouble_words(facts, with_answer=with_answer):
+        _notify(invocation, "warning" if what == DIVERGED else "error", f"{what}: {told}")
     if not is_done(run):
-        detail = detail_of(run)
+        detail = detail_of(run, with_answer=with_answer)
         _notify(invocation, "error", f"{end_words(run)}{f': {detail}' if detail else ''}")
     for left_out in left_out_words(facts):
         _notify(invocation, "warning", left_out)
     if unrecorded := changes_words(facts):
         _notify(invocation, "note", unrecorded)
-
-
-def _divergence(one: Mapping[str, JsonValue]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in one.items() if value != "")
 
 
 def _notify(invocation: dict[str, JsonValue], level: str, text: str) -> None:

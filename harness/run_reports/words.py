@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from harness.actions import JsonValue
-from harness.run_reports import Reported
+from harness.run_reports import Reported, unquoted
 from harness.run_reports.facts import Facts
 
+DIVERGED = "the replay diverged"
+"""A kind of trouble that is none of the run's."""
 _GOOD = (0, 7)
 """Exit codes of runs that came to their end."""
 _UNTOLD = "the log does not say how it ended"
@@ -49,9 +53,28 @@ def are_own(words: str) -> bool:
     return words == _UNTOLD or words in _ENDS.values()
 
 
-def detail_of(run: Reported) -> str:
-    """Return what ended a run, in a sentence that may quote anything; empty where nothing more is to be said."""
-    return text_of(run, "detail") or run.facts.detail
+def detail_of(run: Reported, *, with_answer: bool) -> str:
+    """Return what ended a run, in a sentence; empty where nothing more is to be said.
+
+    It may quote anything, but what the model wrote only `with_answer`.
+    """
+    detail = text_of(run, "detail") or run.facts.detail
+    return detail if with_answer or not detail else unquoted.detail_of(text_of(run, "end") or run.facts.stop, detail)
+
+
+def trouble_words(facts: Facts, *, with_answer: bool) -> Iterator[tuple[str, str]]:
+    """Yield what went wrong besides calls, each with what kind of thing it is; `with_answer` as in detail_of."""
+    for limit in facts.limits:
+        yield "limit", limit
+    for one in facts.errors:
+        yield "error", f"{one.where}: {one.quoted if with_answer else one.message}"
+    if facts.answer_problem:
+        told = facts.quoted_problem if with_answer else facts.answer_problem
+        yield "the answer does not fit its schema", told
+    for divergence in facts.diverged:
+        shown = divergence if with_answer else unquoted.divergence_of(divergence)
+        told = ", ".join(f"{name} {value}" for name, value in shown.items() if value != "")
+        yield DIVERGED, told
 
 
 def text_of(run: Reported, name: str) -> str:
