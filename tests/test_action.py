@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 HARNESS = Path(sys.executable).parent / "harness"
 EXAMPLES = ("github-actions.yml", "gitlab-ci.yml", "ci.sh")
 _EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}")
+AUTO = 'version = 1\n[tools]\ndefault = "auto"\n'
 POLICY = 'version = 1\nname = "theirs"\n[tools]\nbash = "deny"\ndefault = "auto"\n'
 
 
@@ -70,10 +71,14 @@ class Runner:
             "GITHUB_WORKSPACE": str(program.workspace),
             "RUNNER_TEMP": str(self.temp),
             "GITHUB_TOKEN": "ghs_secret",
+            "GITHUB_SERVER_URL": f"file://{folder}",
+            "GITHUB_REPOSITORY": "server.git",
         }
         self._outputs: dict[str, dict[str, str]] = {}
+        self._outcomes: dict[str, str] = {}
         self._inputs: dict[str, str] = {}
         self._failed = False
+        self._number = 0
 
     def run(self, **inputs: str) -> Job:
         """Run all steps with these inputs (`_` for `-`), the others as their defaults say."""
@@ -81,30 +86,34 @@ class Runner:
         known = action()["inputs"]
         assert given.keys() <= known.keys()
         self._inputs = {name: given.get(name, str(what.get("default", ""))) for name, what in known.items()}
+        self._outputs, self._outcomes, self._failed = {}, {}, False
         codes: dict[str, int] = {}
         annotations: list[str] = []
         uploaded: list[dict[str, str]] = []
         printed = ""
-        for number, step in enumerate(STEPS):
+        for step in STEPS:
             if not self._wanted(step.get("if", "success()")):
                 continue
             if "uses" in step:
                 uploaded.append({key: self._filled(str(value)) for key, value in step["with"].items()})
                 continue
-            code, out, err, told = self._step(number, step)
+            code, out, err, told = self._step(step)
             codes[step["name"]] = code
             printed += out + err
             read = Step()
             read.read(out)
             read.read(err)
             annotations += [f"{one.name}: {one.data}" for one in read.obeyed]
-            self._outputs[step.get("id", "")] = told
+            self._outputs[step["id"]] = told
+            self._outcomes[step["id"]] = "failure" if code else "success"
             self._failed = self._failed or code != 0
         outputs = {name: self._filled(what["value"]) for name, what in action()["outputs"].items()}
         return Job(outputs, codes, printed, annotations, uploaded, self.temp)
 
-    def _step(self, number: int, step: Mapping[str, Any]) -> tuple[int, str, str, dict[str, str]]:
-        script, output, summary = (self.temp / f"{name}_{number}" for name in ("step.sh", "set_output", "step_summary"))
+    def _step(self, step: Mapping[str, Any]) -> tuple[int, str, str, dict[str, str]]:
+        self._number += 1
+        names = ("step.sh", "set_output", "step_summary")
+        script, output, summary = (self.temp / f"{name}_{self._number}" for name in names)
         script.write_text(step["run"])
         output.touch()
         summary.touch()
@@ -134,10 +143,14 @@ class Runner:
                 case ["steps", step, "outputs", name]:
                     assert step in {one.get("id") for one in STEPS}
                     return repr(self._outputs.get(step, {}).get(name, ""))
+                case ["steps", step, "outcome"]:
+                    return repr(self._outcomes.get(step, "skipped"))
+                case ["github", "token"]:
+                    return repr("ghs_secret")
                 case _:
                     raise AssertionError(f"the test knows no {found.group()}")
 
-        python = re.sub(r"(?:inputs|steps)\.[\w.-]+", looked_up, expression)
+        python = re.sub(r"(?:inputs|steps|github)\.[\w.-]+", looked_up, expression)
         python = re.sub(r"\b(?:always|success)\(\)", "True", python).replace("&&", " and ").replace("||", " or ")
         return eval(python.strip(), {"__builtins__": {}})
 
@@ -170,11 +183,12 @@ def test_no_input_is_written_into_a_script() -> None:
 
 def test_what_the_action_uses_is_pinned_and_every_name_in_it_is_declared() -> None:
     text = (ROOT / "action.yml").read_text()
-    assert [step["uses"] for step in STEPS if "uses" in step] == ["actions/upload-artifact@v4"]
+    (used,) = [step["uses"] for step in STEPS if "uses" in step]
+    assert re.fullmatch(r"actions/upload-artifact@[0-9a-f]{40}", used)
     declared = action()
     assert set(re.findall(r"inputs\.([\w-]+)", text)) == set(declared["inputs"])
     assert all(what["description"] for what in (*declared["inputs"].values(), *declared["outputs"].values()))
-    assert set(declared["outputs"]) == {"end", "exit-code", "refused", "blocked", "log-path", "log-head"}
+    assert set(declared["outputs"]) == {"end", "exit-code", "refused", "blocked", "log-path", "log-head", "patch"}
     for step in STEPS:
         used = set(re.findall(r"\bINPUT_[A-Z_0-9]+\b", step.get("run", "")))
         assert used == set(step.get("env", {})), step["name"]
@@ -188,7 +202,7 @@ def test_a_run_of_the_action(program: Program, runner: Runner) -> None:
     url = program.serve(replies(Reply(calls=(call("bash", command="touch made"),)), say("::error::forged")))
     job = runner.run(
         command=str(HARNESS), prompt=prompt, policy="ci/policy.toml", policy_ref=base, base_url=url, api_key="sk-secret-key-1",
-        args="--max-turns=5\r\n\n--report=md:../report of $(touch pwned).md\n",
+        args="--max-turns=5\r\n\n  --report=md:../report of $(touch pwned).md\n",
     )  # fmt: skip
     assert (job.codes["Run harness"], job.codes["Keep the log and its head"]) == (7, 0), job.printed
     assert [(program.workspace / name).exists() for name in ("made", "pwned")] == [False, False]
@@ -198,7 +212,7 @@ def test_a_run_of_the_action(program: Program, runner: Runner) -> None:
     assert isinstance(messages, list)
     assert any(prompt in str(message["content"]) for message in messages if isinstance(message, dict))
     assert {**job.outputs, "log-path": "", "log-head": ""} == {
-        "end": "completed", "exit-code": "7", "refused": "1", "blocked": "0", "log-path": "", "log-head": "",
+        "end": "completed", "exit-code": "7", "refused": "1", "blocked": "0", "log-path": "", "log-head": "", "patch": "",
     }  # fmt: skip
     assert [one.partition(":")[0] for one in job.annotations] == ["warning"]
     (upload,) = job.uploaded
@@ -208,7 +222,7 @@ def test_a_run_of_the_action(program: Program, runner: Runner) -> None:
     checked = program.run("audit", "verify", str(kept / "log.jsonl"), "--head", head)
     assert (checked.code, head) == (0, job.outputs["log-head"])
     assert ("sk-secret-key-1" in job.printed, b"sk-secret" in (kept / "log.jsonl").read_bytes()) == (False, False)
-    assert "theirs" in (runner.temp / "step_summary_2").read_text()
+    assert "theirs" in (runner.temp / "step_summary_3").read_text()
 
 
 def test_a_model_that_does_all_that_is_allowed_is_a_success(program: Program, runner: Runner) -> None:
@@ -217,14 +231,26 @@ def test_a_model_that_does_all_that_is_allowed_is_a_success(program: Program, ru
     assert (set(job.codes.values()), job.outputs["exit-code"], job.uploaded) == ({0}, "0", []), job.printed
 
 
+BASE = "the base commit"
 WRONG = [
-    pytest.param({"policy_ref": "HEAD"}, 2, "policy names no file", id="a commit without a file"),
-    pytest.param({"policy_ref": "HEAD", "policy": "none.toml"}, 128, "none.toml", id="a file that is not there"),
-    pytest.param({"policy_ref": "--output=pwned", "policy": "a.toml"}, 128, "", id="a commit that is an option"),
+    pytest.param({"policy_ref": BASE}, 2, "policy names no file", id="a commit without a file"),
+    pytest.param({"policy_ref": BASE, "policy": "none.toml"}, 2, "neither", id="a file that is not there"),
+    pytest.param({"policy_ref": "0" * 40, "policy": "a.toml"}, 2, "neither", id="a commit that is not there"),
+    pytest.param({"policy_ref": "", "policy": "a.toml"}, 2, "policy-ref is empty", id="an event without a base"),
+    pytest.param({"policy_ref": "main", "policy": "a.toml"}, 2, "full id of a commit", id="a branch"),
+    pytest.param({"policy_ref": f"{BASE}\nx", "policy": "a.toml"}, 2, "full id of a commit", id="a line too many"),
+    pytest.param({"policy_ref": "--output=pwned", "policy": "a.toml"}, 2, "full id", id="a commit that is an option"),
     pytest.param({"policy": "a.toml", "policy_sha256": "0" * 64}, 2, "SHA-256", id="another digest"),
     pytest.param({"allow_refusals": "yes"}, 2, "true or false", id="neither true nor false"),
     pytest.param({"api_key": "k", "key_variable": "LD_PRELOAD"}, 2, "_KEY", id="a variable that is no key's"),
-    pytest.param({"working_directory": "nowhere"}, 1, "nowhere", id="no such folder"),
+    pytest.param({"working_directory": "nowhere"}, 2, "is no folder", id="no such folder"),
+    pytest.param({"working_directory": ".."}, 2, "outside of the checkout", id="a folder above"),
+    pytest.param({"working_directory": "away"}, 2, "outside of the checkout", id="a link that leads out"),
+    pytest.param({"worktree": "yes"}, 2, "true or false", id="neither a worktree nor none"),
+    pytest.param({"worktree": "true", "prompt": ""}, 2, "as prompt", id="a worktree without a prompt"),
+    pytest.param({"worktree": "true", "prompt": "a\x1b"}, 2, "not JSON", id="no text of JSON"),
+    pytest.param({"worktree": "true", "args": "--log=x"}, 2, "--log", id="a worktree and a log"),
+    pytest.param({"args": "--help"}, 2, "nothing was run", id="no run at all"),
     pytest.param({"prompt": ""}, 2, "there is no prompt", id="no prompt"),
     pytest.param({"prompt_file": "x"}, 2, "prompt", id="two prompts"),
     pytest.param({"model": "--allow-refusals"}, 0, "", id="a value that looks like a flag is a value"),
@@ -235,9 +261,11 @@ WRONG = [
 def test_inputs_that_make_no_sense_fail_before_any_request(
     program: Program, runner: Runner, inputs: dict[str, str], code: int, message: str
 ) -> None:
-    repository(program, a_toml=POLICY)
+    base = repository(program, a_toml=POLICY)
+    (program.workspace / "away").symlink_to(runner.temp)
     url = program.serve(replies(say("Done.")))
-    job = runner.run(**{"command": str(HARNESS), "prompt": "go", "base_url": url, **inputs})
+    filled = {name: value.replace(BASE, base) for name, value in inputs.items()}
+    job = runner.run(**{"command": str(HARNESS), "prompt": "go", "base_url": url, **filled})
     assert (max(job.codes.values()), message in job.printed) == (code, True), job
     assert len(program.players[0].requests) == (1 if code == 0 else 0)
     assert not (program.workspace / "pwned").exists()
@@ -245,19 +273,117 @@ def test_inputs_that_make_no_sense_fail_before_any_request(
         assert program.players[0].requests[0]["model"] == "--allow-refusals"
 
 
-def test_a_policy_that_must_be_fetched(program: Program, runner: Runner, tmp_path: Path) -> None:
-    """A shallow checkout has not the base commit: it is fetched by its name."""
-    base = repository(program, a_toml=POLICY)
-    bare = tmp_path / "bare.git"
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.example"]
-    subprocess.run([*git, "clone", "-q", "--bare", str(program.workspace), str(bare)], check=True)
+GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@b.example"]
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_policy_that_must_be_fetched(program: Program, runner: Runner, tmp_path: Path, depth: int) -> None:
+    """A shallow checkout has not the base commit: it is fetched by its name, from the server that the runner names."""
+    base = repository(program, deep__er__a_toml=POLICY)
+    _commit(program, "two")
+    bare = tmp_path / "server.git"
+    subprocess.run([*GIT, "clone", "-q", "--bare", str(program.workspace), str(bare)], check=True)
     shutil.rmtree(program.workspace)
-    subprocess.run([*git, "init", "-q", "-b", "other", str(program.workspace)], check=True)
-    subprocess.run([*git, "-C", str(program.workspace), "remote", "add", "origin", f"file://{bare}"], check=True)
+    subprocess.run([*GIT, "clone", "-q", f"--depth={depth}", f"file://{bare}", str(program.workspace)], check=True)
+    # What the checkout has under "origin", and in which way it fetches, is not asked.
+    with (program.workspace / ".git" / "config").open("a") as file:
+        file.write(f'[remote "origin"]\n\turl = /nowhere\n\tuploadpack = "touch {tmp_path}/pwned; false"\n')
     url = program.serve(replies(say("Done.")))
-    job = runner.run(command=str(HARNESS), prompt="go", base_url=url, policy="a.toml", policy_ref=base)
-    assert set(job.codes.values()) == {0}, job.printed
-    assert json.loads(Path(job.outputs["log-path"]).read_text().splitlines()[0])["policy"] == "theirs"
+    job = runner.run(command=str(HARNESS), prompt="go", base_url=url, policy="deep/er/a.toml", policy_ref=base)
+    assert (set(job.codes.values()), (tmp_path / "pwned").exists()) == ({0}, False), job.printed
+    assert _policy_of(job) == "theirs"
+
+
+def _commit(program: Program, name: str) -> None:
+    git = [*GIT, "-C", str(program.workspace)]
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", name], check=True)
+
+
+def _policy_of(job: Job) -> object:
+    first: dict[str, object] = json.loads(Path(job.outputs["log-path"]).read_text().splitlines()[0])
+    return first["policy"]
+
+
+def _replaced(git_dir: Path, old: str, new: str, base: str) -> None:
+    subprocess.run([*GIT, f"--git-dir={git_dir}", "replace", old, new], check=True)
+
+
+def _swapped(git_dir: Path, old: str, new: str, base: str) -> None:
+    paths = [git_dir / "objects" / name[:2] / name[2:] for name in (new, old)]
+    paths[1].unlink()
+    shutil.copy(*paths)
+
+
+def _fetched_by_a_program(git_dir: Path, old: str, new: str, base: str) -> None:
+    (git_dir / "objects" / base[:2] / base[2:]).unlink()
+    with (git_dir / "config").open("a") as file:
+        file.write('[extensions]\n\tpartialClone = origin\n[core]\n\trepositoryformatversion = 1\n[remote "origin"]\n')
+        file.write(f'\turl = .\n\tpromisor = true\n\tuploadpack = "touch {git_dir}/pwned; git-upload-pack"\n')
+
+
+def _watched_by_a_program(git_dir: Path, old: str, new: str, base: str) -> None:
+    with (git_dir / "config").open("a") as file:
+        file.write(f'[core]\n\tfsmonitor = "touch {git_dir}/pwned"\n\tpager = "touch {git_dir}/pwned"\n')
+
+
+@pytest.mark.parametrize("spoil", [_replaced, _swapped, _fetched_by_a_program, _watched_by_a_program])
+def test_what_an_earlier_run_left_in_the_checkout_is_not_believed(
+    program: Program, runner: Runner, tmp_path: Path, spoil: Callable[[Path, str, str, str], None]
+) -> None:
+    """The policy is the base commit's, or nothing runs; and nothing that .git names runs outside of a wall."""
+    base = repository(program, ci__a_toml=POLICY)
+    git_dir = program.workspace / ".git"
+    bare = tmp_path / "server.git"
+    subprocess.run([*GIT, "clone", "-q", "--bare", str(program.workspace), str(bare)], check=True)
+    asked = [*GIT, f"--git-dir={git_dir}"]
+    old = subprocess.run([*asked, "rev-parse", f"{base}:ci/a.toml"], check=True, capture_output=True, text=True)
+    evil = 'version = 1\nname = "EVIL"\n[tools]\ndefault = "auto"\n'
+    new = subprocess.run(
+        [*asked, "hash-object", "-w", "--stdin"], input=evil, check=True, capture_output=True, text=True
+    )
+    spoil(git_dir, old.stdout.strip(), new.stdout.strip(), base)
+    url = program.serve(replies(say("Done.")))
+    job = runner.run(command=str(HARNESS), prompt="go", base_url=url, policy="./ci/a.toml", policy_ref=base)
+    assert (set(job.codes.values()), (git_dir / "pwned").exists()) == ({0}, False), job.printed
+    assert _policy_of(job) == "theirs"
+
+
+def test_a_run_in_a_worktree(program: Program, runner: Runner) -> None:
+    """The checkout stays as it was; what was changed, committed or ignored too, is a patch beside the log."""
+    (program.workspace / ".gitignore").write_text("made\n")
+    base = repository(program, a_toml=AUTO, src__x="x = 1\n")
+    (program.workspace / "a.toml").write_text("changed, and not committed")
+    prompt = 'Say "\\n" \\ and\ttab\r\nline & $(touch pwned) & `x`'
+    hidden = "echo 2 >> src/x; git add . && git -c user.name=a -c user.email=a@b commit -qm mine"
+    commands = f"{hidden}; echo 3 > new; echo 4 > made"
+    url = program.serve(replies(Reply(calls=(call("bash", command=commands),)), say("Done.")))
+    job = runner.run(
+        command=str(HARNESS), prompt=prompt, base_url=url, worktree="true", policy="a.toml", policy_ref=base
+    )
+    assert (set(job.codes.values()), job.outputs["end"]) == ({0}, "completed"), job.printed
+    messages = program.players[0].requests[0]["messages"]
+    assert isinstance(messages, list)
+    assert any(isinstance(one, dict) and one["content"] == prompt for one in messages)
+    (upload,) = job.uploaded
+    kept = Path(upload["path"])
+    assert set(os.listdir(kept)) == {"log.jsonl", "head.txt", "changes.patch", "ignored.patch"}
+    assert job.outputs["patch"] == str(kept / "changes.patch")
+    assert (program.workspace / "src" / "x").read_text() == "x = 1\n"
+    assert {"new", "made", "pwned"} & set(os.listdir(program.workspace)) == set()
+    git = [*GIT, "-C", str(program.workspace)]
+    subprocess.run([*git, "apply", str(kept / "changes.patch")], check=True)
+    found = [(program.workspace / name).read_text() for name in ("src/x", "new")]
+    assert found == ["x = 1\n2\n", "3\n"]
+    checked = program.run("audit", "verify", str(kept / "log.jsonl"), "--head", job.outputs["log-head"])
+    assert checked.code == 0
+
+
+def test_a_log_elsewhere_is_kept_too(program: Program, runner: Runner, tmp_path: Path) -> None:
+    url = program.serve(replies(say("Done.")))
+    job = runner.run(command=str(HARNESS), prompt="go", base_url=url, args=f"--log={tmp_path}/other.jsonl")
+    assert (set(job.codes.values()), "there is no log" in job.printed) == ({0}, False), job.printed
+    (upload,) = job.uploaded
+    assert (Path(upload["path"]) / "log.jsonl").read_bytes() == (tmp_path / "other.jsonl").read_bytes()
 
 
 def test_the_demo_job_needs_no_key(program: Program, runner: Runner) -> None:
@@ -322,6 +448,11 @@ def test_the_github_example_trusts_nothing_of_a_pull_request() -> None:
             assert step["with"]["persist-credentials"] is False
         if step.get("uses", "").startswith("OWNER/harness"):
             assert step["with"].keys() <= action()["inputs"].keys()
+            with_model = "replay" not in step["with"]
+            assert step["with"].get("policy-ref") == (
+                "${{ github.event.pull_request.base.sha }}" if with_model else None
+            )
+        assert not re.search(r"\bgit\b", step.get("run", "")), "what .git/config names would be run"
     work = workflow["jobs"]["work"]
     assert "head.repo.full_name == github.repository" in work["if"]
     used = set(re.findall(r"steps\.harness\.outputs\.([\w-]+)", json.dumps(workflow)))
@@ -340,7 +471,7 @@ def test_the_flags_in_an_example_exist(name: str) -> None:
     text = (ROOT / "examples" / name).read_text()
     if name.endswith(".yml"):
         text = "\n".join(yaml.safe_load(text)["harness"]["script"])
-    runs = [words for words in _words_of_runs(text) if words and not words[0].startswith("...")]
+    runs = [words for words in _words_of_runs(text) if any("policy" in word for word in words)]
     assert runs
     for words in runs:
         shown = [word.replace("$digest", "0" * 64) for word in words if word != "$@"]
@@ -348,15 +479,35 @@ def test_the_flags_in_an_example_exist(name: str) -> None:
 
 
 def test_the_gitlab_example_takes_the_policy_from_the_target(program: Program, tmp_path: Path) -> None:
-    """Its commands, but for the installation, run as they stand (with /tmp/ a folder of the test's own)."""
+    """Its commands, but for the installation, run as they stand (with /tmp/ a folder of the test's own).
+
+    The merge request brings a policy of its own and a link in the way, the model programs that git is to run.
+    """
     job = yaml.safe_load((ROOT / "examples" / "gitlab-ci.yml").read_text())["harness"]
     assert job["artifacts"]["when"] == "always"
-    base = repository(program, ci__harness_toml=POLICY)
-    (program.workspace / "ci" / "harness.toml").write_text('version = 1\n[tools]\ndefault = "auto"\n')
-    url = program.serve(replies(Reply(calls=(call("bash", command="touch made"),)), say("Done.")))
+    rule = '[[rule]]\nid = "no"\ndecision = "deny"\nargv = ["touch", "..."]\nreason = "No."\n'
+    repository(program, ci__harness_toml=f"{AUTO}{rule}")
+    bare = tmp_path / "server.git"
+    git = [*GIT, "-C", str(program.workspace)]
+    subprocess.run([*GIT, "clone", "-q", "--bare", str(program.workspace), str(bare)], check=True)
+    subprocess.run([*git, "remote", "add", "origin", f"file://{bare}"], check=True)
+    (program.workspace / "ci" / "harness.toml").write_text(AUTO)
+    (program.workspace / ".harness-kept").symlink_to(tmp_path)
+    subprocess.run([*git, "add", "."], check=True)
+    _commit(program, "theirs")
+    planted = (
+        "rm .git; git init -q; echo '* filter=x' > .gitattributes\n"
+        f"for key in core.fsmonitor filter.x.clean; do git config $key 'env > {tmp_path}/ESCAPED'; done\n"
+    )
+    calls = (
+        call("write_file", path="test.sh", content=planted),
+        call("bash", command="sh test.sh"),
+        call("bash", command="touch made"),
+    )
+    url = program.serve(replies(Reply(calls=calls), say("Done.")))
     environment = {
-        **program.environment, "CI_PROJECT_DIR": str(program.workspace), "CI_MERGE_REQUEST_DIFF_BASE_SHA": base,
-        "OPENAI_BASE_URL": url, "OPENAI_API_KEY": "sk-secret-key-1",
+        **program.environment, "CI_PROJECT_DIR": str(program.workspace), "OPENAI_BASE_URL": url,
+        "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main", "OPENAI_API_KEY": "sk-secret-key-1",
     }  # fmt: skip
 
     def run(commands: list[str]) -> subprocess.CompletedProcess[str]:
@@ -368,12 +519,19 @@ def test_the_gitlab_example_takes_the_policy_from_the_target(program: Program, t
         )  # fmt: skip
 
     done = run(job["script"])
-    assert (done.returncode, (program.workspace / "made").exists()) == (7, False), done.stderr
+    assert done.returncode == 7, done.stderr
     assert run(job["after_script"]).returncode == 0
+    assert not (tmp_path / "ESCAPED").exists()
     kept = program.workspace / ".harness-kept"
     assert {"log.jsonl", "result.json", "harness.xml", "harness.md", "changes.patch"} == set(os.listdir(kept))
     result = json.loads((kept / "result.json").read_text())
-    assert (result["exit_code"], result["policy"]["name"]) == (7, "theirs")
+    assert (result["exit_code"], [one["rule"] for one in result["refusals"]]) == (7, ["no"])
+    patch = (kept / "changes.patch").read_text()
+    assert re.findall(r"^diff --git (.*)$", patch, re.MULTILINE) == [
+        "a/.gitattributes b/.gitattributes",
+        "a/test.sh b/test.sh",
+    ]
+    assert not any("git" in line and "harness" not in line for line in job["after_script"])
 
 
 def _as_it_is(text: str) -> str:
@@ -388,11 +546,7 @@ def test_the_shell_example(program: Program, tmp_path: Path, change: Callable[[s
     digest = hashlib.sha256(policy.read_bytes()).hexdigest()
     policy.write_text(change(policy.read_text()))
     kept = tmp_path / "kept"
-    words = [demo_cassette.PROMPT, "policy.toml", digest, str(kept), "--replay", "cassette.jsonl"]
-    done = subprocess.run(
-        ["sh", str(ROOT / "examples" / "ci.sh"), *words], cwd=program.workspace, stdin=subprocess.DEVNULL,
-        env={**program.environment, "HARNESS": str(HARNESS)}, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+    done = _shell_example(program, digest, str(kept))
     assert done.returncode == code, done.stderr
     if code == 7:
         head = (kept / "head.txt").read_text().strip()
@@ -401,6 +555,35 @@ def test_the_shell_example(program: Program, tmp_path: Path, change: Callable[[s
         assert json.loads((kept / "result.json").read_text())["head"] == head
     else:
         assert "SHA-256" in done.stderr
+
+
+def _shell_example(program: Program, digest: str, folder: str, *more: str) -> subprocess.CompletedProcess[str]:
+    words = [demo_cassette.PROMPT, "policy.toml", digest, folder, "--replay", "cassette.jsonl", *more]
+    return subprocess.run(
+        ["sh", str(ROOT / "examples" / "ci.sh"), *words], cwd=program.workspace, stdin=subprocess.DEVNULL,
+        env={**program.environment, "HARNESS": str(HARNESS)}, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("folder", "more", "code", "told"),
+    [
+        pytest.param("-out", [], 7, "harness ended with 7; head: ", id="a name that looks like a flag"),
+        pytest.param("there", [], 2, "there", id="a folder that is there"),
+        pytest.param("out", ["--output", "text"], 7, "names no head", id="another form of output"),
+    ],
+)
+def test_the_shell_example_says_what_it_could_not_do(
+    program: Program, folder: str, more: list[str], code: int, told: str
+) -> None:
+    shutil.copytree(ROOT / "examples" / "demo", program.workspace, dirs_exist_ok=True)
+    (program.workspace / "there").mkdir()
+    digest = hashlib.sha256((program.workspace / "policy.toml").read_bytes()).hexdigest()
+    done = _shell_example(program, digest, folder, *more)
+    assert (done.returncode, told in done.stdout + done.stderr) == (code, True), done.stderr
+    if folder == "-out":
+        head = (program.workspace / folder / "head.txt").read_text()
+        assert re.fullmatch(r"[0-9a-f]{64}\n", head)
 
 
 def test_the_policy_of_the_demo_loads() -> None:

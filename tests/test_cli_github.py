@@ -6,8 +6,8 @@ import io
 import json
 import os
 import random
+import re
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ import pytest
 from runner_commands import Found, Step, outputs_in
 
 from harness.actions import JsonValue
+from harness.cli import workflow_commands
 from harness.cli.github import MAX_ANNOTATIONS, MAX_SUMMARY_BYTES, Annotation, Annotations, actions_from
 from harness.cli.workflow_commands import Fence, Guarded, LineGuard, command, escape_json
 from harness.models.scripted import Reply, call, replies, say
@@ -39,6 +40,7 @@ EVIL = (
     "##[error]a ##[error]b",
     "::add-matcher::.github/evil.json",
 )
+EXPORTS = ("csv", "jsonl", "ocsf", "otlp")
 POLICY = """\
 version = 1
 name = "ci"
@@ -133,7 +135,10 @@ def test_in_whatever_order_the_runner_reads_the_streams_nothing_hostile_is_obeye
 
 def test_a_fence_per_stream_would_not_hold() -> None:
     """Why it is done otherwise: the test above can fail."""
-    out, err = Fence().around("answer").split("\n"), Fence().around("trace\n::error::forged").split("\n")
+    out, err = (
+        ["", "::stop-commands::a", "answer", "::a::"],
+        ["", "::stop-commands::b", "trace", "::error::forged", "::b::"],
+    )
     assert obeyed(*err[:3], *out, *err[3:]) == []
     assert obeyed(*out[:2], *err[:3], *out[2:], *err[3:]) == [Found("error", {}, "forged")]
 
@@ -142,6 +147,16 @@ def test_a_fence_begins_a_line_and_a_kill_leaves_it_closed() -> None:
     step = Step()
     step.read("progress 50%" + Fence().around("::error::forged")[:-12])
     assert (step.obeyed, step.stopped) == ([], True)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_answers_of_runs_at_once_in_one_step_hold_no_command(seed: int) -> None:
+    """The end of one fence lifts that of the other, in one pipe or two; so nothing in a fence relies on it."""
+    one, other = (Fence().around("\n".join(EVIL * 3)).split("\n") for _ in range(2))
+    step = Step()
+    for line in _interleaved(one, other, random.Random(seed)):
+        step.read(line)
+    assert step.obeyed == []
 
 
 @pytest.mark.parametrize("value", ["a,b:c%d\r\ne", "100%", "%0A", ""])
@@ -260,7 +275,6 @@ def _a_link(path: Path) -> None:
         pytest.param(_a_link, "it is a link", id="a link"),
         pytest.param(os.mkfifo, "No such device or address", id="a pipe"),
         pytest.param(Path.mkdir, "Is a directory", id="a folder"),
-        pytest.param(lambda path: path.write_text("x" * MAX_SUMMARY_BYTES), "is full", id="full"),
     ],
 )
 def test_a_file_of_the_runner_that_cannot_be_written_is_said(
@@ -282,6 +296,38 @@ def test_a_file_of_the_runner_that_cannot_be_written_is_said(
         assert (tmp_path / "target").read_text() == ""
 
 
+@pytest.mark.parametrize("variable", ["GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"])
+def test_a_full_file_of_the_runner(tmp_path: Path, variable: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """A summary that is full is said, and no failure of the run: the log has it all. Outputs are what a job goes by."""
+    environment = job(tmp_path)
+    full = Path(environment[variable])
+    full.write_text("x" * MAX_SUMMARY_BYTES)
+    actions = actions_from(environment)
+    assert actions is not None
+    problem = actions.tell(reported(facts_of(refusal(1))), output=None, code=7)
+    assert full.stat().st_size == MAX_SUMMARY_BYTES
+    said = f"${variable} is full: {MAX_SUMMARY_BYTES} bytes stand in it"
+    err = capfd.readouterr().err
+    if variable == "GITHUB_OUTPUT":
+        assert (problem, "is full" in err) == (said, False)
+    else:
+        assert (problem, f"harness: {said}" in err) == ("", True)
+        assert outputs_in((tmp_path / "output").read_text())["exit-code"] == "7"
+
+
+def test_a_job_may_want_neither_summary_nor_outputs(tmp_path: Path) -> None:
+    actions = actions_from(job(tmp_path, GITHUB_STEP_SUMMARY=os.devnull, GITHUB_OUTPUT=os.devnull))
+    assert actions is not None
+    assert actions.tell(reported(facts_of(refusal(1))), output=None, code=0) == ""
+
+
+def test_a_summary_does_not_spoil_the_outputs(tmp_path: Path) -> None:
+    actions = actions_from(job(tmp_path, GITHUB_STEP_SUMMARY=str(tmp_path / "output")))
+    assert actions is not None
+    assert "are the same file" in actions.tell(reported(facts_of(refusal(1))), output=None, code=7)
+    assert outputs_in((tmp_path / "output").read_text())["exit-code"] == "1"
+
+
 def test_several_runs_are_told_at_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     actions = actions_from(job(tmp_path))
     assert actions is not None
@@ -292,9 +338,16 @@ def test_several_runs_are_told_at_once(tmp_path: Path, capfd: pytest.CaptureFixt
     assert (tmp_path / "summary").read_text().count("No.") == 3
 
 
-@pytest.mark.parametrize("environment", [{}, {"GITHUB_ACTIONS": "false", "GITHUB_OUTPUT": "/nowhere/x"}])
-def test_outside_of_a_job_there_is_nobody_to_tell(environment: Mapping[str, str]) -> None:
+@pytest.mark.parametrize("value", [None, "", "false", "False", "0"])
+def test_outside_of_a_job_there_is_nobody_to_tell(value: str | None) -> None:
+    environment = {"GITHUB_OUTPUT": "/nowhere/x"} | ({} if value is None else {"GITHUB_ACTIONS": value})
     assert actions_from(environment) is None
+
+
+@pytest.mark.parametrize("value", ["true", "True", "TRUE", "1", "yes"])
+def test_a_job_is_one_however_it_is_written(value: str) -> None:
+    """Taken for a job wrongly, a run loses nothing; not taken for one, its words are commands."""
+    assert actions_from({"GITHUB_ACTIONS": value}) is not None
 
 
 def test_a_command_gets_nothing_of_the_job() -> None:
@@ -338,7 +391,7 @@ def test_a_run_in_a_job(program: Program, tmp_path: Path, form: str) -> None:
         assert not step.stopped
     match form:
         case "text":
-            assert ANSWER in out
+            assert LineGuard().safe(ANSWER) in out
         case "json":
             assert json.loads(out)["answer"] == ANSWER
         case _:
@@ -368,8 +421,24 @@ def test_an_error_before_the_run_is_no_command(program: Program, tmp_path: Path)
 def test_what_a_log_says_is_no_command(program: Program, tmp_path: Path) -> None:
     process, _ = start(program, tmp_path, [TOUCH, say(ANSWER)])
     process.communicate(timeout=60)
-    done = program.run("audit", "show", str(program.logs()[0]))
-    assert ("touch x" in done.out, obeyed(done.out), obeyed(done.err)) == (True, [], [])
+    log = str(program.logs()[0])
+    exports = [["export", "--content", "--to", form] for form in EXPORTS]
+    for words in (["show"], ["report", "--full", "-o", "-"], *exports):
+        done = program.run("audit", words[0], log, *words[1:])
+        assert (done.code, "touch" in done.out, obeyed(done.out), obeyed(done.err)) == (0, True, [], []), words
+        if words[-1] in ("jsonl", "ocsf"):
+            assert all(isinstance(json.loads(line), dict) for line in done.out.splitlines())
+
+
+def test_no_command_writes_past_the_guard() -> None:
+    """But stdout of a run, which is fenced: what is written to the bytes below a stream is not guarded."""
+    cli = Path(workflow_commands.__file__).parent
+    found = {
+        str(path.relative_to(cli))
+        for path in cli.rglob("*.py")
+        if re.search(r"std(out|err)\.buffer|__std(out|err)__|os\.write\([12]\b", path.read_text())
+    }
+    assert found == set()
 
 
 @pytest.mark.parametrize("variable", ["GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"])

@@ -196,26 +196,50 @@ def policy(program: Program) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_ends_a_run_whose_stdout_nobody_reads(program: Program, number: signal.Signals, code: int) -> None:
-    """The pipe is full and its reader sleeps: the run waits for it, and for a signal it does not."""
+def test_a_signal_ends_a_run_whose_stdout_nobody_reads(program: Program, tmp_path: Path) -> None:
+    """The pipe is full and its reader sleeps: a run waits for it, and for a signal it does not. Both at once: 5 s."""
     long = Reply(calls=(call("bash", command=f"echo {'x' * 3000}"),))
-    url = program.serve(replies(long, long, long, Reply(text="Done.")))
-    reader, writer = os.pipe()
-    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
-    process = program.start(
-        "run", "go", "--base-url", url, "--policy", policy(program), "--output", "jsonl", stdout=writer
-    )
-    os.close(writer)
+    rules = policy(program)
+    started = []
+    for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        url = program.serve(replies(long, long, long, Reply(text="Done.")))
+        reader, writer = os.pipe()
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+        log = tmp_path / f"{code}.jsonl"
+        words = ("run", "go", "--base-url", url, "--policy", rules, "--output", "jsonl", "--log", str(log))
+        started.append((program.start(*words, stdout=writer), number, code, log, reader))
+        os.close(writer)
     deadline = time.monotonic() + 30
-    while not _waits(process.pid) and time.monotonic() < deadline:
+    for process, number, *_ in started:
+        while not _waits(process.pid) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(number)
+    for process, _, code, log, reader in started:
+        _, err = process.communicate(timeout=30)
+        assert (process.returncode, b"Traceback" in err) == (code, False), err
+        assert json.loads(log.read_text().splitlines()[-1])["kind"] == "session_ended"
+        assert program.run("audit", "verify", str(log)).code == 0
+        os.close(reader)
+
+
+def test_a_trace_that_is_read_late_is_whole(program: Program) -> None:
+    """Stderr is a pipe that somebody made non-blocking (parents in Node do), and is full for a while."""
+    calls = tuple(call("bash", command=f"echo {number} {'y' * 300}") for number in range(20))
+    url = program.serve(replies(Reply(calls=calls), Reply(text="Done.")))
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, PIECE_BYTES)
+    os.set_blocking(writer, False)
+    process = program.start("run", "go", "--base-url", url, "--policy", policy(program), stderr=writer)
+    deadline = time.monotonic() + 30
+    while not _full(process.pid, 2) and time.monotonic() < deadline:
         time.sleep(0.05)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=30)
-    assert (process.returncode, b"Traceback" in err) == (code, False), err
-    assert program.records()[-1]["kind"] == "session_ended"
-    assert program.run("audit", "verify").code == 0
+    os.close(writer)
+    time.sleep(1)  # what is written meanwhile has no room
+    err = Pipe(reader, -1).read_all().decode()
     os.close(reader)
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert ([f"echo {number} " in err for number in range(20)], "head: " in err) == ([True] * 20, True), err
 
 
 def _waits(process: int) -> bool:
@@ -228,8 +252,8 @@ def _waits(process: int) -> bool:
     return "poll" in told and threads > 0 and _full(process)
 
 
-def _full(process: int) -> bool:
-    descriptor = os.open(f"/proc/{process}/fd/1", os.O_WRONLY | os.O_NONBLOCK)
+def _full(process: int, stream: int = 1) -> bool:
+    descriptor = os.open(f"/proc/{process}/fd/{stream}", os.O_WRONLY | os.O_NONBLOCK)
     import select
 
     writable = select.select([], [descriptor], [], 0)[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from harness.cli.look import look_of
 from harness.cli.terminal.toned_rows import diff_tone, toned
@@ -24,6 +24,9 @@ LIVE_SECONDS = 2.0
 """Between two lines of a running command; what ends sooner shows none."""
 LIVE_CONTEXT = 8_192
 """Characters of a running command that tell what its next ones are: a key is many lines."""
+
+PIECE, PATIENCE_MS = 500, 10_000
+"""Characters, also as escapes fewer bytes than a pipe takes at once (PIPE_BUF, pipe(7)); and how long one waits for room."""
 
 COUNTDOWN, COUNTDOWN_WIDTH = "again in {} s (Ctrl-C stops)", 40
 """Written over itself, with blanks for what was longer: also on a terminal that knows no escapes."""
@@ -130,11 +133,40 @@ class Console:
 
     def _write(self, text: str) -> None:
         try:
-            self._stream.write(text)
-            self._stream.flush()
+            for piece in _writable(self._stream, text):
+                self._stream.write(piece)
+                self._stream.flush()
         except (OSError, ValueError):
             self.give_up()
         self._at_line_start = text.endswith("\n")
+
+
+def _writable(stream: TextIO, text: str) -> Iterator[str]:
+    """Yield `text`; where somebody made the stream non-blocking, in pieces, each when there is room for it.
+
+    A parent does (Node, some agents): the flag belongs to the pipe, not to a process. Without this, a full pipe would count
+    as one that nobody reads. A wait ends after PATIENCE_MS.
+    """
+    descriptor = _unwaiting(stream)
+    if descriptor is None:
+        yield text
+        return
+    import select
+
+    writable = select.poll()
+    writable.register(descriptor, select.POLLOUT)
+    for start in range(0, len(text), PIECE):
+        writable.poll(PATIENCE_MS)
+        yield text[start : start + PIECE]
+
+
+def _unwaiting(stream: TextIO) -> int | None:
+    """Return the descriptor of a stream that does not wait for room, or None."""
+    try:
+        descriptor = stream.fileno()
+        return None if os.get_blocking(descriptor) else descriptor
+    except (OSError, ValueError):  # no file is below it
+        return None
 
 
 def _stream_of(redactor: Redactor) -> RedactedStream:

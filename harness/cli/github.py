@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from harness.cli.workflow_commands import Fence, Guarded, command, is_file
-from harness.record import Record
+from harness.cli.workflow_commands import Fence, Guarded, command, is_file, is_job
+from harness.record import Record, replace
 from harness.visible import visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
@@ -50,7 +51,7 @@ class Appended(Record):
 
     variable: str
     descriptor: int
-    """-1 where it is not wanted or could not be opened."""
+    """-1 where it is not wanted (no name, or a device as /dev/null) or could not be opened."""
     problem: str = ""
 
 
@@ -60,11 +61,17 @@ def actions_from(environment: Mapping[str, str]) -> Actions | None:
     The files of the environment are opened here, to be called before anything of the model runs. One that cannot be
     opened is told by `tell`.
     """
-    if environment.get("GITHUB_ACTIONS") != "true":
+    if not is_job(environment):
         return None
+    summary, outputs = _opened(environment, "GITHUB_STEP_SUMMARY"), _opened(environment, "GITHUB_OUTPUT")
+    if min(summary.descriptor, outputs.descriptor) >= 0 and os.path.sameopenfile(
+        summary.descriptor, outputs.descriptor
+    ):
+        os.close(summary.descriptor)
+        summary = replace(summary, descriptor=-1, problem="$GITHUB_STEP_SUMMARY and $GITHUB_OUTPUT are the same file")
     return Actions(
-        summary=_opened(environment, "GITHUB_STEP_SUMMARY"),
-        outputs=_opened(environment, "GITHUB_OUTPUT"),
+        summary=summary,
+        outputs=outputs,
         workspace=environment.get("GITHUB_WORKSPACE", ""),
     )
 
@@ -108,7 +115,8 @@ class Actions:
         from harness.run_reports import FORMS
 
         report = FORMS["md"]()
-        problems = [_append(self._summary, lambda room: _fitting(report(runs, with_answer=with_answer), room))]
+        # A full summary is no failure of the run: it is a view, and others of the step filled it. The log has all of it.
+        problems = [_append(self._summary, lambda room: _fitting(report(runs, with_answer=with_answer), room), _noted)]
         found = Annotations(self._workspace)
         for one in runs:
             found.add(one.facts)
@@ -117,7 +125,7 @@ class Actions:
         if any(problems) and code in _SOFT_CODES:
             code = 1
         told = {**outputs, "exit-code": str(code), "refused": str(found.refused), "blocked": str(found.blocked)}
-        problems[-1] = _append(self._outputs, lambda _: "".join(_heredoc(*one) for one in told.items()).encode())
+        problems[-1] = _append(self._outputs, lambda _: "".join(_heredoc(*one) for one in told.items()).encode(), str)
         return "; ".join(problem for problem in problems if problem)
 
 
@@ -213,6 +221,16 @@ def _line_of(one: Annotation) -> str:
     return command(one.level, visible_line(one.message, MAX_MESSAGE), {k: _sayable(v) for k, v in properties.items()})
 
 
+def _noted(what: str) -> str:
+    """Say on stderr what is no problem; return the empty text, for none."""
+    try:
+        sys.stderr.write(f"harness: {what}; this run is left out of it\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        pass  # nobody reads
+    return ""
+
+
 def _to_stderr(line: str) -> None:
     if isinstance(sys.stderr, Guarded):
         sys.stderr.write_command(line)
@@ -231,22 +249,25 @@ def _opened(environment: Mapping[str, str], variable: str) -> Appended:
         linked = isinstance(error, OSError) and error.errno == errno.ELOOP
         why = "it is a link" if linked else getattr(error, "strerror", None) or str(error)
         return Appended(variable=variable, descriptor=-1, problem=f"${variable} cannot be written: {why}")
-    if not is_file(descriptor):
-        os.close(descriptor)
-        return Appended(
-            variable=variable, descriptor=-1, problem=f"${variable} cannot be written: it is no regular file"
-        )
-    return Appended(variable=variable, descriptor=descriptor)
+    if is_file(descriptor):
+        return Appended(variable=variable, descriptor=descriptor)
+    is_device = stat.S_ISCHR(os.fstat(descriptor).st_mode)
+    os.close(descriptor)
+    problem = "" if is_device else f"${variable} cannot be written: it is no regular file"
+    return Appended(variable=variable, descriptor=-1, problem=problem)
 
 
-def _append(file: Appended, content: Callable[[int], bytes]) -> str:
-    """Append what `content` gives for the room that is left, on a line of its own, and close; return what went wrong."""
+def _append(file: Appended, content: Callable[[int], bytes], on_full: Callable[[str], str]) -> str:
+    """Append what `content` gives for the room that is left, on a line of its own, and close; return what went wrong.
+
+    Where no room is left, that is what `on_full` makes of it.
+    """
     if file.descriptor < 0:
         return file.problem
     try:
         size = os.fstat(file.descriptor).st_size
         if size > MAX_SUMMARY_BYTES - LEAST_ROOM:
-            return f"${file.variable} is full: {size} bytes stand in it"
+            return on_full(f"${file.variable} is full: {size} bytes stand in it")
         data = (b"\n" if size else b"") + content(MAX_SUMMARY_BYTES - size - 1)
         while data:
             data = data[os.write(file.descriptor, data) :]

@@ -87,10 +87,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not stderr_open or sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the life of the process
     use_utf8()
-    if os.environ.get("GITHUB_ACTIONS") == "true":
-        from harness.cli.workflow_commands import guard_streams
+    if os.environ.get("GITHUB_ACTIONS"):
+        from harness.cli.workflow_commands import guard_streams, is_job
 
-        guard_streams(words[:1] == ["run"])
+        if is_job(os.environ):
+            guard_streams(words[:1] == ["run"])
     try:
         return _answer(words, os.environ)
     except LogError as error:

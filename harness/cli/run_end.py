@@ -55,7 +55,7 @@ class Ending:
                     *runner_files(environment),
                 ],
             )
-        if environment.get("GITHUB_ACTIONS") == "true":
+        if environment.get("GITHUB_ACTIONS"):
             from harness.cli.github import actions_from
 
             self._actions = actions_from(environment)

@@ -2,9 +2,9 @@
 
 The runner reads stdout and stderr line by line. `::name key=value::data` is a command where it stands at the start of a
 line, after blanks; the older `##[name key=value]data` is one anywhere in a line (actions/runner, ActionCommand.cs).
-`::stop-commands::TOKEN` stops both until `::TOKEN::`. INVARIANT: at most one of the two streams is ever fenced by this
-program. There is one stop flag per step, for both streams (ActionCommandManager.cs): were each in a fence of its own, the
-end of the one would lift the other's.
+`::stop-commands::TOKEN` stops both until `::TOKEN::`. There is one stop flag per step, for both of its streams and all of
+its programs (ActionCommandManager.cs): the end of any fence lifts every other. INVARIANT: text that is not ours has an
+escape in whatever could be a command, in a fence too; and this program fences one of the two streams at most.
 """
 
 from __future__ import annotations
@@ -18,8 +18,17 @@ TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from typing import TextIO
 
+_NO = frozenset(("", "false", "0"))
 _LINE_ENDS = "\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 """The runner's are CR and LF; a line too many is no harm, one too few is."""
+
+
+def is_job(environment: Mapping[str, str]) -> bool:
+    """Say whether a runner reads what this process prints, as $GITHUB_ACTIONS has it.
+
+    Its own word is `true`; any other that is no "no" counts too. Where no runner reads, a guard costs nothing.
+    """
+    return environment.get("GITHUB_ACTIONS", "").strip().lower() not in _NO
 
 
 def escape_data(text: str) -> str:
@@ -46,13 +55,16 @@ def escape_json(line: str) -> str:
 class Fence:
     """Puts a text between `stop-commands` and its token, so that no line of the text is a command.
 
-    A process that dies within leaves commands stopped until the end of its step, which is the safe side.
+    Two programs of one step that write a fence at the same time lift each other's, in one pipe or in two; so the text is
+    made safe by itself too (LineGuard), and the fence is for runners that take more for a command than is known here. A
+    process that dies within leaves commands stopped until the end of its step.
     """
 
     def around(self, text: str) -> str:
         """Return `text`, whole lines, in a fence of its own; a line that stood open before it is ended first."""
         token = os.urandom(20).hex()
-        return f"\n::stop-commands::{token}\n{text}{'' if text.endswith(chr(10)) else chr(10)}::{token}::\n"
+        safe = LineGuard().safe(text)
+        return f"\n::stop-commands::{token}\n{safe}{'' if safe.endswith(chr(10)) else chr(10)}::{token}::\n"
 
 
 class LineGuard:
