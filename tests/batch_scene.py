@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,17 @@ from typing import Any
 from harness.messages import ToolCall
 from harness.models.loopback import ScriptServer
 from harness.models.scripted import Answer, Failure, Player, Reply, replies, request_problem
+
+SECONDS = 30.0
+
+
+def until(happened: Callable[[], object]) -> None:
+    """Wait for what must happen soon."""
+    end = time.monotonic() + SECONDS
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
 
 POLICY = """\
 version = 1
@@ -38,6 +49,13 @@ argv = ["cp", "..."]
 write = ["."]
 match = ["cp a b"]
 not_match = ["mv a b"]
+[[rule]]
+id = "script"
+decision = "auto"
+argv = ["python3", "s.py"]
+write = ["."]
+match = ["python3 s.py"]
+not_match = ["python3 t.py"]
 [[rule]]
 id = "halting"
 decision = "block"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import json
 import os
 import pty
@@ -11,29 +12,25 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from batch_scene import POLICY, ByContent, applied, git, repository, serving, write_tasks
+from batch_scene import POLICY, SECONDS, ByContent, applied, git, repository, serving, until, write_tasks
 from conftest import Done, Program
 
 from harness.cli.exits import Exit
-from harness.cli.tasks.outcome import How, Outcome, told, worst
-from harness.cli.tasks.shards import in_shard
+from harness.cli.tasks.batch_files import runs_of
+from harness.cli.tasks.outcome import Origin, Outcome, lines_of, worst
+from harness.cli.tasks.task import in_shard
+from harness.cli.tasks.task_folder import TaskFolder
 from harness.heads import HeadsFile
 from harness.log_findings import Soundness, judged
+from harness.run_reports import FORMS
+from harness.run_reports.facts import Facts
 
-SECONDS = 60.0
-MAX_KILLS = 8
+MAX_KILLS = 5
 """On a busy machine, more would kill work as fast as it is done."""
-
-
-def until(happened: Callable[[], object]) -> None:
-    end = time.monotonic() + SECONDS
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 class Scene:
@@ -179,8 +176,85 @@ def test_a_shard_does_its_own_tasks_alone(scene: Scene) -> None:
     assert (sorted(map(str, names)), 0 < len(rows) < 4) == (["t2", "t3", "t4", "t5"], True)
 
 
+def test_what_is_run_is_what_was_checked_whatever_becomes_of_the_file(scene: Scene) -> None:
+    scene.tasks("bash sleep 1", "write f one", "write g two")
+    started = scene.start("-j", "1")
+    until(scene.logs)
+    scene.file.write_text('{"id": "t1", "prompt": "write f another"}\n{')
+    _, err = started.communicate(timeout=SECONDS)
+    assert (started.returncode, [row["exit_code"] for row in scene.rows()]) == (0, [0, 0, 0]), err
+    assert "+one" in (scene.out / "t1" / "changes.patch").read_text()
+
+
+def test_tasks_may_come_through_a_pipe(scene: Scene) -> None:
+    scene.tasks("write f one")
+    text = scene.file.read_text()
+    scene.file.unlink()
+    os.mkfifo(scene.file)
+    started = scene.start()
+    scene.file.write_text(text)
+    started.communicate(timeout=SECONDS)
+    assert (started.returncode, len(scene.rows())) == (0, 1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT], ids=lambda number: number.name)
+def test_what_was_ignored_stays_ignored(scene: Scene, number: signal.Signals) -> None:
+    """`nohup harness batch`, and `harness batch &` in a script (POSIX, sh, 2.11)."""
+    scene.tasks("bash sleep 0.5")
+    started = scene.program.start(*scene.words(), preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
+    until(lambda: any(b'"kind":"intent"' in log.read_bytes() for log in scene.logs()))
+    started.send_signal(number)
+    _, err = started.communicate(timeout=SECONDS)
+    assert (started.returncode, scene.rows()[0]["exit_code"]) == (0, 0), err
+
+
+@pytest.mark.parametrize(
+    "name", ["tasks.jsonl", "policy.toml", "out/summary.json", "out/t0/report", "config/harness/x"]
+)
+def test_no_report_takes_the_place_of_what_the_batch_needs(scene: Scene, tmp_path: Path, name: str) -> None:
+    scene.tasks("write f one")
+    path = tmp_path / name
+    if name.startswith("config"):
+        path = Path(scene.program.environment["XDG_CONFIG_HOME"]) / "harness" / "x"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    before = path.read_bytes() if path.exists() else None
+    done = scene.run("--report", f"md:{path}")
+    assert (done.code, path.read_bytes() if path.exists() else None, scene.player.prompts) == (2, before, []), done.err
+
+
+def test_a_finished_task_that_was_changed_is_seen_by_the_batch(scene: Scene) -> None:
+    scene.tasks("bash curl x", "write f one")
+    assert scene.run().code == 7
+    result = scene.out / "t0" / "result.json"
+    result.write_text(result.read_text().replace('"exit_code": 7', '"exit_code": 0'))
+    (scene.out / "t1" / "changes.patch").unlink()
+    again = scene.run()
+    assert (again.code, [row["exit_code"] for row in scene.rows()]) == (8, [8, 8]), again.err
+    assert len(scene.player.prompts) == 2
+
+
+@pytest.mark.parametrize("form", ["md", "junit", "sarif"])
+def test_a_report_holds_few_runs_in_memory_at_once(tmp_path: Path, form: str) -> None:
+    """Facts of a run may be large, and runs many."""
+    log = {"kind": "session_started", "session": "s"}
+    for n in range(30):
+        folder = TaskFolder(str(tmp_path / f"t{n}"))
+        Path(folder.attempt(1)).mkdir(parents=True)
+        Path(folder.log(1)).write_text(json.dumps(log) + "\n")
+        folder.write_result({"exit_code": n % 2 * 7, "end": "completed"}, {"attempt": 1})
+    outcomes = [Outcome(id=f"t{n}", place=n, how=Origin.RAN, code=n % 2 * 7) for n in range(30)]
+    alive: list[int] = []
+    pieces = FORMS[form]()(runs_of(str(tmp_path), outcomes, ""), with_answer=False)
+    text = ""
+    for index, piece in enumerate(pieces):
+        text += piece
+        if index % 40 == 0:
+            alive.append(sum(isinstance(one, Facts) for one in gc.get_objects()))
+    assert (all(f"t{n}" in text for n in range(30)), max(alive) < 10) == (True, True), alive
+
+
 def outcome(code: int | None) -> Outcome:
-    return Outcome(id="x", place=0, how=How.RAN if code is not None else How.NOT_DONE, code=code)
+    return Outcome(id="x", place=0, how=Origin.RAN if code is not None else Origin.NOT_DONE, code=code)
 
 
 @pytest.mark.parametrize(
@@ -206,9 +280,9 @@ def test_the_worst_exit_code_is_the_batch_s(codes: tuple[int | None, ...], code:
 
 
 def test_of_very_many_tasks_the_table_shows_those_that_are_not_well_and_counts_the_others() -> None:
-    rows = [Outcome(id=f"t{n}", place=n, how=How.RAN, code=7 if n == 5000 else 0, tries=1) for n in range(10_000)]
-    lines = told(rows)
-    assert [line.split()[0] for line in lines] == ["task", "t5000", "(9999", "10000"]
+    rows = [Outcome(id=f"t{n}", place=n, how=Origin.RAN, code=7 if n == 5000 else 0, tries=1) for n in range(10_000)]
+    lines = lines_of(rows)
+    assert [line.split()[0] for line in lines] == ["task", "t5000", "(9999", "10,000"]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
@@ -220,6 +294,7 @@ def test_a_signal_ends_the_runs_in_order(scene: Scene, number: signal.Signals, c
     out, err = started.communicate(timeout=SECONDS)
     assert started.returncode == code, err
     assert [(row["exit_code"], row["how"]) for row in scene.rows()] == [(None, "not run")] * 3
+    assert (b"t2" in err + out, b"(3 tasks not run to the end: the batch was ended before)" in out) == (False, True)
     assert scene.workers() == []
     # The logs end whole, and say how.
     verified = scene.program.run("audit", "verify", *map(str, scene.logs()))
@@ -262,11 +337,15 @@ def test_a_task_that_another_process_runs_is_waited_for(scene: Scene) -> None:
     scene.tasks("write f one", "write g two")
     (scene.out / "t0").mkdir(parents=True)
     with open(scene.out / "t0" / "lock", "w") as held:
+        held.write("4711\n")
+        held.flush()
         fcntl.flock(held, fcntl.LOCK_EX)
         started = scene.start()
         until((scene.out / "t1" / "result.json").exists)
-        time.sleep(1)
+        assert started.stderr is not None
+        told = [started.stderr.readline(), started.stderr.readline()]
         assert (started.poll(), (scene.out / "t0" / "result.json").exists()) == (None, False)
+        assert told[1] == b"harness: waiting for 1 task that other processes run: t0 is run by process 4711\n", told
     _, err = started.communicate(timeout=SECONDS)
     assert started.returncode == 0, err
     assert [row["exit_code"] for row in scene.rows()] == [0, 0]
@@ -297,7 +376,7 @@ def test_a_terminal_shows_one_line_that_is_written_over(scene: Scene) -> None:
 def test_workers_are_killed_and_the_batch_too_and_every_task_is_done_once(scene: Scene, tmp_path: Path) -> None:
     """40 tasks, 4 workers; a worker is killed again and again, then the batch itself; then it is started again."""
     count, chance = 40, random.Random(8)
-    scene.tasks(*(f"write new-{n}.txt text {n}\nbash cp new-{n}.txt copy.txt" for n in range(count)))
+    scene.tasks(*(f"write new-{n}.txt text {n} ;; bash cp new-{n}.txt copy-{n}.txt" for n in range(count)))
     killed = _with_kills(scene, chance, until_done=16)
     until(lambda: scene.workers() == [])  # the batch is gone: its processes end by themselves
     done_before = {path.parent.name: path.stat().st_mtime_ns for path in scene.results() if _code(path) == 0}
@@ -341,13 +420,16 @@ def _with_kills(scene: Scene, chance: random.Random, *, until_done: int) -> list
 
 
 def _check_patches(scene: Scene, tmp_path: Path) -> None:
-    """Each patch makes the two files of its task, and no more."""
+    """Each patch makes the two files of its task, and no more; all of them apply."""
     folder = applied(scene.repository, Path(os.devnull), tmp_path / "clone")
+    patches = [scene.out / f"t{n}" / "changes.patch" for n in range(40)]
+    for n, patch in enumerate(patches):
+        lines = [line for line in patch.read_text().splitlines() if line.startswith(("--- ", "+++ "))]
+        assert lines == ["--- /dev/null", f"+++ b/copy-{n}.txt", "--- /dev/null", f"+++ b/new-{n}.txt"]
+    git(folder, "apply", *map(str, patches))
     for n in range(40):
-        git(folder, "apply", str(scene.out / f"t{n}" / "changes.patch"))
-        assert git(folder, "status", "--porcelain").split() == ["??", "copy.txt", "??", f"new-{n}.txt"]
-        assert (folder / "copy.txt").read_text() == (folder / f"new-{n}.txt").read_text() == f"text {n}\n"
-        git(folder, "clean", "-qfd")
+        assert (folder / f"copy-{n}.txt").read_text() == (folder / f"new-{n}.txt").read_text() == f"text {n}\n"
+    assert git(folder, "status", "--porcelain").count("\n") == 80
 
 
 def _check_logs(scene: Scene) -> None:

@@ -5,31 +5,25 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from batch_scene import POLICY, applied, git, repository, serving
+from batch_scene import POLICY, SECONDS, applied, git, repository, serving, until
 from conftest import Done, Program
 
 from harness.cli.tasks.changes import CHANGES, IGNORED, Changes, take_changes
-from harness.cli.tasks.fresh import Fresh, forget, fresh_folder
-from harness.cli.tasks.task import check_tasks, task_of
+from harness.cli.tasks.fresh import Fresh, forget, fresh_folder, programs_of
+from harness.cli.tasks.task import read_tasks, task_of
+from harness.cli.tasks.task_folder import Lease, is_held
 from harness.errors import UsageError
-
-SECONDS = 30.0
-
-
-def until(happened: Callable[[], object]) -> None:
-    end = time.monotonic() + SECONDS
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
 
 BAD = [
     pytest.param('["a"]', "a task is a JSON object", id="a list"),
@@ -77,7 +71,7 @@ def test_a_file_of_tasks_is_refused_as_a_whole(tmp_path: Path, text: str, told: 
     path = tmp_path / "tasks.jsonl"
     path.write_text(text)
     with pytest.raises(UsageError) as refused:
-        check_tasks(str(path))
+        read_tasks(str(path))
     assert told in str(refused.value)
 
 
@@ -130,9 +124,9 @@ def test_a_task_is_done_in_a_worktree_and_its_changes_are_a_patch(made: Callable
         objects = git(scene.repository, "count-objects")
         first = scene.run("--output", "json")
         second = scene.run("--output", "json", "-q")
-    assert (first.code, second.code, len(player.prompts)) == (7, 7, 1)
-    # The answer comes again, and nothing was asked or run.
-    assert json.loads(second.out) == json.loads(first.out) == scene.json("result.json")
+    assert (first.code, second.code, len(player.prompts)) == (7, 7, 1), first.err
+    assert json.loads(first.out) == scene.json("result.json")
+    assert second.out == ""
     work = scene.json("work.json")
     assert (work["kind"], work["kept"], work["attempt"], work["lost"]) == ("worktree", None, 1, [])
     clone = applied(scene.repository, scene.out / CHANGES, tmp_path / "clone")
@@ -197,6 +191,7 @@ def test_a_folder_that_is_too_large_is_not_copied(made: Callable[[str], Scene], 
         pytest.param({"revision": "nowhere"}, "there is no commit 'nowhere'", id="a revision that is not there"),
         pytest.param({"revision": "--upload-pack=x"}, "there is no commit", id="a revision that looks like a flag"),
         pytest.param({"policy": "ci"}, "a task does not change the policy", id="another policy"),
+        pytest.param({"policy_sha256": "0" * 64}, "its SHA-256 is", id="another content of the policy"),
         pytest.param({"cwd": "/nowhere"}, "not an existing folder", id="a folder that is not there"),
         pytest.param({"var": {"x": "y"}}, "does not occur", id="a variable without a place"),
     ],
@@ -290,7 +285,7 @@ def test_after_a_kill_the_next_start_cleans_up_and_does_the_task(made: Callable[
         until(lambda: not _sleeping("4711"))
         # Not the same sleep over again: the limit ends it.
         scene.write("write a b\nbash sleep 4711")
-        again = scene.program.start(*scene.words("--max-seconds", "4"))
+        again = scene.program.start(*scene.words("--max-seconds", "1"))
         out, err = again.communicate(timeout=SECONDS)
     assert again.returncode == 4, (out, err)
     assert len(player.prompts) == 2
@@ -314,16 +309,176 @@ def test_what_was_kept_on_purpose_stays(made: Callable[[str], Scene]) -> None:
     assert scene.json("work.json")["attempt"] == 3
 
 
-def test_in_an_action_the_answer_is_fenced_the_second_time_too(made: Callable[[str], Scene]) -> None:
+@pytest.mark.parametrize(
+    ("folder", "target"),
+    [
+        pytest.param("sub", "/", id="out of it"),
+        pytest.param("sub", "../../../../repository", id="to the repository"),
+        pytest.param("sub", "other", id="inside"),
+        pytest.param("sub/in", "other", id="on the way"),
+    ],
+)
+def test_a_folder_that_the_revision_made_a_link_is_not_worked_in(
+    made: Callable[[str], Scene], folder: str, target: str
+) -> None:
+    scene = made("http://127.0.0.1:9/v1")
+    (scene.repository / "other" / "in").mkdir(parents=True)
+    (scene.repository / "other" / "in" / "x").write_text("x\n")
+    (scene.repository / "sub" / "b.txt").unlink()
+    (scene.repository / "sub").rmdir()
+    (scene.repository / "sub").symlink_to(target)
+    git(scene.repository, "add", "-A")
+    git(scene.repository, "commit", "--quiet", "-m", "a link")
+    (scene.repository / "sub").unlink()
+    (scene.repository / "sub" / "in").mkdir(parents=True)
+    scene.write("write planted x", cwd=str(scene.repository / folder))
+    done = scene.run()
+    told = f"{folder} is or lies behind a link" if folder == "sub" or target == "other" else ""
+    assert (done.code, told in done.err, scene.worktrees()) == (2, True, 1), done.err
+
+
+def test_without_a_policy_on_the_command_line_a_task_does_not_name_one(made: Callable[[str], Scene]) -> None:
+    scene = made("http://127.0.0.1:9/v1")
+    scene.write("write a b", policy=str(scene.policy))
+    done = scene.program.run("run", "--task", str(scene.file), "--out", str(scene.out), "--model", "m")
+    assert (done.code, "readonly (the default) holds" in done.err) == (2, True), done.err
+
+
+# Without its result.json or work.json a task is not done, and is done anew.
+@pytest.mark.parametrize(
+    ("name", "gone"), [("result.json", False), (CHANGES, False), ("work.json", False), (CHANGES, True)]
+)
+def test_what_a_finished_task_left_is_not_believed_unread(made: Callable[[str], Scene], name: str, gone: bool) -> None:
+    with serving() as (url, player):
+        scene = made(url)
+        scene.write("bash curl x\nwrite a b")
+        assert scene.run().code == 7
+        path = scene.out / name
+        text = path.read_text()
+        path.unlink()
+        if not gone:
+            path.write_text(
+                text.replace('"exit_code": 7', '"exit_code": 0') if name != CHANGES else text.replace("+b", "+c")
+            )
+        again = scene.run()
+        path.write_text(text)
+        assert scene.run().code == 7
+    assert (again.code, len(player.prompts)) == (8, 1)
+    assert "what it left is not what was written" in again.err
+
+
+@pytest.mark.parametrize("how", ["removed", "moved"])
+def test_a_folder_that_is_gone_is_begun_anew_at_once(made: Callable[[str], Scene], tmp_path: Path, how: str) -> None:
+    with serving() as (url, player):
+        scene = made(url)
+        scene.write("write a b")
+        assert scene.run().code == 0
+        git(scene.repository, "worktree", "add", "--quiet", "--detach", str(scene.out / "attempts" / "1" / "worktree"))
+        if how == "moved":
+            scene.out.rename(tmp_path / "elsewhere")
+        else:
+            shutil.rmtree(scene.out)
+        again = scene.run()
+    assert (again.code, len(player.prompts), scene.json("work.json")["attempt"]) == (0, 2, 2), again.err
+    assert scene.worktrees() == 1
+
+
+@pytest.mark.parametrize("how", ["lock removed", "folder moved", "folder replaced"])
+def test_who_lost_its_folder_while_it_ran_writes_and_removes_nothing(
+    made: Callable[[str], Scene], tmp_path: Path, how: str
+) -> None:
+    with serving() as (url, _):
+        scene = made(url)
+        scene.write("write a b\nbash sleep 1")
+        started = scene.program.start(*scene.words())
+        until((scene.out / "attempts" / "1" / "worktree" / "a").exists)
+        if how == "lock removed":
+            (scene.out / "lock").unlink()
+            second = scene.run()  # the folder is locked too
+            assert (second.code, "is being run by process" in second.err) == (2, True), second.err
+        else:
+            scene.out.rename(tmp_path / "elsewhere")
+        if how == "folder replaced":
+            (scene.out).mkdir()
+        _, err = started.communicate(timeout=SECONDS)
+    assert (started.returncode, b"was moved, removed or replaced" in err) == (1, True), err
+    there = scene.out if how == "lock removed" else tmp_path / "elsewhere"
+    assert (there / "attempts" / "1" / "worktree" / "a").exists()
+    assert not (there / "result.json").exists()
+    assert how != "folder replaced" or os.listdir(scene.out) == []
+
+
+def test_below_a_link_nothing_is_left_in_the_repository(made: Callable[[str], Scene], tmp_path: Path) -> None:
+    with serving() as (url, _):
+        scene = made(url)
+        (tmp_path / "real").mkdir()
+        (tmp_path / "link").symlink_to("real")
+        scene.out = tmp_path / "link" / "out"
+        scene.write("write a b")
+        assert scene.run().code == 0
+    assert scene.worktrees() == 1
+
+
+def test_what_a_kill_left_behind_a_result_is_removed_at_the_next_start(made: Callable[[str], Scene]) -> None:
     with serving() as (url, _):
         scene = made(url)
         scene.write("write a b")
-        scene.program.environment |= {"GITHUB_ACTIONS": "true"}
-        first, second = scene.run(), scene.run()
-    assert (first.code, second.code) == (0, 0)
-    for done in (first, second):
-        lines = done.out.lstrip("\n").splitlines()
-        assert (lines[0].startswith("::stop-commands::"), lines[1]) == (True, "done: write a b")
+        assert scene.run().code == 0
+        left = scene.out / "attempts" / "1" / "worktree"
+        git(scene.repository, "worktree", "add", "--quiet", "--detach", str(left))
+        assert (scene.run().code, left.exists(), scene.worktrees()) == (0, False, 1)
+
+
+def test_where_there_is_no_patch_the_task_is_not_called_done(made: Callable[[str], Scene]) -> None:
+    with serving() as (url, _):
+        scene = made(url)
+        (scene.repository / "s.py").write_text("import os\nos.unlink('.gitignore')\nos.mkfifo('.gitignore')\n")
+        git(scene.repository, "add", "-A")
+        git(scene.repository, "commit", "--quiet", "-m", "script")
+        scene.write("bash python3 s.py")
+        done = scene.run()
+    result = scene.json("result.json")
+    assert (done.code, result["exit_code"], scene.json("work.json")["changes"]) == (1, 1, None), done.err
+    assert "git would wait for it" in str(result["detail"])
+    assert (scene.out / "attempts" / "1" / "worktree").exists()
+
+
+def test_the_lease_is_taken_although_somebody_asks_for_it_all_the_time(tmp_path: Path) -> None:
+    asking, end = [True], time.monotonic() + 1
+
+    def ask() -> None:
+        while asking:
+            is_held(str(tmp_path))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    taken = 0
+    try:
+        while time.monotonic() < end:
+            with Lease(str(tmp_path)):
+                taken += 1
+    finally:
+        asking.clear()
+        thread.join()
+    assert taken > 10
+
+
+@pytest.mark.parametrize("second", [True, False], ids=["a second signal", "the time"])
+def test_what_is_left_after_a_run_is_ended_by(second: bool) -> None:
+    program = (
+        "import sys, time\nfrom harness.cli.signals import bounded_by_signals\ntry:\n with bounded_by_signals(1.0):\n"
+        "  print('in', flush=True)\n  for _ in range(600): time.sleep(0.1)\nexcept KeyboardInterrupt: print('ended')\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"in\n"
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    if second:
+        time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=SECONDS)
+    assert (out, (time.monotonic() - began > 0.9) == (not second)) == (b"ended\n", True)
 
 
 def _sleeping(seconds: str) -> bool:
@@ -395,18 +550,150 @@ def test_the_patches_hold_all_that_was_changed(
     assert place.forgotten() == []
 
 
-@pytest.mark.parametrize("kind", ["repository", "pipe"])
-def test_what_no_patch_holds_is_named(tmp_path: Path, kind: str) -> None:
-    place = _Place(tmp_path, is_repository=True)
-    if kind == "repository":
-        repository(place.root / "inner")
-    else:
-        os.mkfifo(place.root / "inner")
+def _a_repository(root: Path) -> None:
+    repository(root / "inner")
+
+
+def _a_pipe(root: Path) -> None:
+    os.mkfifo(root / "inner")
+
+
+def _own_data(root: Path) -> None:
+    (root / ".git").unlink(missing_ok=True)
+    (root / ".git").mkdir()
+    (root / ".git" / "only").write_text("precious\n")
+
+
+def _own_file(root: Path) -> None:
+    (root / ".git").unlink(missing_ok=True)
+    (root / ".git").write_text("precious\n")
+
+
+def _attributes(root: Path) -> None:
+    (root / ".gitattributes").write_text("* text=auto ident\n")
+    (root / "windows").write_bytes(b"a\r\n")
+
+
+def _encoding(root: Path) -> None:
+    (root / ".gitattributes").write_text("*.u working-tree-encoding=UTF-16\n")
+    (root / "bad.u").write_bytes(b"\xff\xfe\x00")
+
+
+def _space(root: Path) -> None:
+    (root / "d ").mkdir()
+    (root / "d " / "x").write_text("")
+
+
+def _deep(root: Path) -> None:
+    here = os.open(root, os.O_RDONLY)
+    for _ in range(2_500):
+        os.mkdir("dd", dir_fd=here)
+        deeper = os.open("dd", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = deeper
+    os.close(here)
+
+
+WORKTREE, COPY = True, False
+
+
+@pytest.mark.parametrize(
+    ("change", "is_repository", "told"),
+    [
+        pytest.param(_a_repository, WORKTREE, "the data of the repository in inner", id="a repository"),
+        pytest.param(_a_repository, COPY, "the data of the repository in inner", id="a repository in a copy"),
+        pytest.param(_a_pipe, WORKTREE, "inner, which is neither", id="a pipe"),
+        pytest.param(_own_data, WORKTREE, "the data of the repository in its top folder", id="its own data"),
+        pytest.param(_own_data, COPY, "the data of the repository in its top folder", id="its own data in a copy"),
+        pytest.param(_own_file, WORKTREE, "the data of the repository in its top folder", id="a file called .git"),
+        pytest.param(_attributes, WORKTREE, "git keeps other bytes of: windows", id="line ends"),
+        pytest.param(_encoding, WORKTREE, "bad.u", id="an encoding"),
+        pytest.param(_deep, WORKTREE, "which is too deep", id="very deep"),
+    ],
+)
+def test_what_no_patch_holds_is_named(
+    tmp_path: Path, change: Callable[[Path], None], is_repository: bool, told: str
+) -> None:
+    place = _Place(tmp_path, is_repository=is_repository)
+    (place.root / "new").write_text("new\n")
+    change(place.root)
     changes = place.take()
-    assert len(changes.lost) == 1
-    assert "inner" in changes.lost[0]
+    assert (len(changes.lost), told in changes.lost[0]) == (1, True), changes.lost
     # All else is in the patch.
-    assert ("inner/a.txt" in (place.out / CHANGES).read_text()) == (kind == "repository")
+    assert "+++ b/new" in (place.out / CHANGES).read_text()
+    assert place.forgotten() == []
+
+
+@pytest.mark.parametrize("name", [".gitignore", ".gitattributes"])
+def test_git_is_not_left_waiting_for_a_pipe(tmp_path: Path, name: str) -> None:
+    place = _Place(tmp_path, is_repository=True)
+    (place.root / name).unlink(missing_ok=True)
+    os.mkfifo(place.root / name)
+    (place.root / "new").write_text("new\n")
+    changes = place.take()
+    assert (changes.patch, f"no patch could be made: {name} is neither" in changes.lost[0]) == (None, True)
+
+
+def test_a_patch_that_git_would_not_apply_is_none(tmp_path: Path) -> None:
+    place = _Place(tmp_path, is_repository=True)
+    _space(place.root)
+    changes = place.take()
+    assert (changes.patch, "git could not apply changes.patch" in changes.lost[0]) == (None, True), changes.lost
+    assert not list(place.out.glob("*.patch*"))
+
+
+def test_a_folder_that_was_put_in_the_place_of_the_one_that_was_made_is_no_patch_of_deletions(tmp_path: Path) -> None:
+    place = _Place(tmp_path, is_repository=True)
+    place.root.rename(tmp_path / "moved")
+    place.root.mkdir()
+    changes = place.take()
+    assert (changes.patch, "is not the folder that was made" in changes.lost[0]) == (None, True)
+
+
+def test_very_large_changes_of_a_file_are_no_patch(tmp_path: Path) -> None:
+    place = _Place(tmp_path, is_repository=True)
+    os.truncate(place.root / "a.txt", 300 << 20)
+    changes = place.take()
+    assert (changes.patch, "the new and changed files have 314,572," in changes.lost[0]) == (None, True), changes.lost
+
+
+def test_a_copy_is_taken_byte_by_byte_and_without_what_was_there(tmp_path: Path) -> None:
+    """Line ends as they are, whatever .gitattributes say; repositories in it that were not changed are not lost."""
+
+    def more(folder: Path) -> None:
+        (folder / "windows").write_bytes(b"1\r\n2\r\n")
+        (folder / ".gitattributes").write_text("* text=auto ident\n")
+        repository(folder / "inner")
+        (folder / "out" / "t0").mkdir(parents=True)
+        (folder / "out" / "t0" / "task.json").write_text("{}")
+
+    place = _Place(tmp_path, is_repository=False, configure=more, out="source/out")
+    assert not (place.root / "out" / "t0").exists()
+    with (place.root / "windows").open("ab") as file:
+        file.write(b"3\r\n")
+    changes = place.take()
+    assert changes.lost == ()
+    clone = place.clone()
+    git(clone, "apply", "--binary", str(place.out / CHANGES))
+    assert (clone / "windows").read_bytes() == b"1\r\n2\r\n3\r\n"
+
+
+def test_a_file_in_the_folder_of_a_submodule_does_not_delete_it(tmp_path: Path) -> None:
+    def with_module(folder: Path) -> None:
+        commit = git(folder, "rev-parse", "HEAD").strip()
+        (folder / ".gitmodules").write_text('[submodule "vendor"]\n\tpath = vendor\n\turl = ../v\n')
+        git(folder, "add", "-A")
+        git(folder, "update-index", "--add", "--cacheinfo", f"160000,{commit},vendor")
+        git(folder, "commit", "--quiet", "-m", "module")
+
+    place = _Place(tmp_path, is_repository=True, configure=with_module)
+    assert any("submodules are empty" in note for note in place.fresh.notes)
+    (place.root / "vendor" / "new").write_text("x\n")
+    changes = place.take()
+    assert (changes.lost, (place.out / CHANGES).read_text()) == (
+        ("new in the folder of a submodule is: vendor/new",),
+        "",
+    )
 
 
 def test_nothing_that_the_repository_names_is_run(tmp_path: Path) -> None:
@@ -417,6 +704,8 @@ def test_nothing_that_the_repository_names_is_run(tmp_path: Path) -> None:
     evil.chmod(0o755)
     place = _Place(tmp_path, is_repository=True, configure=lambda folder: _configured(folder, evil))
     assert any("evil" in note for note in place.fresh.notes)
+    hooks = programs_of(place.fresh.git_dir, place.environment).hooks
+    assert {"evil.post-checkout", "evil.post-index-change", "evil.reference-transaction"} <= {*hooks}
     (place.root / "a.txt").write_text("changed\n")
     # As a hostile run might: another repository's data in the place of the worktree's own.
     other = repository(tmp_path / "other")
@@ -437,6 +726,9 @@ def _configured(folder: Path, evil: Path) -> None:
     for key in ("filter.evil.clean", "filter.evil.smudge", "diff.evil.textconv", "diff.external", "core.fsmonitor"):
         git(folder, "config", key, str(evil))
     git(folder, "config", "filter.evil.required", "true")
+    for event in ("post-checkout", "post-index-change", "reference-transaction"):  # git 2.54 runs these
+        git(folder, "config", f"hook.evil.{event}.command", str(evil))
+        git(folder, "config", f"hook.evil.{event}.event", event)
     for hook in ("post-checkout", "post-index-change", "reference-transaction", "pre-commit"):
         path = folder / ".git" / "hooks" / hook
         path.parent.mkdir(exist_ok=True)
@@ -448,7 +740,12 @@ class _Place:
     """A fresh folder without a run in it."""
 
     def __init__(
-        self, folder: Path, *, is_repository: bool, configure: Callable[[Path], None] = lambda _: None
+        self,
+        folder: Path,
+        *,
+        is_repository: bool,
+        configure: Callable[[Path], None] = lambda _: None,
+        out: str = "out",
     ) -> None:
         self.environment = {"HOME": str(folder), "XDG_STATE_HOME": str(folder / "state")}
         self._folder = folder
@@ -456,10 +753,10 @@ class _Place:
         configure(self.source)
         if not is_repository:
             subprocess.run(["mv", str(self.source / ".git"), str(folder / "data")], check=True)
-        self.out = folder / "out"
+        self.out = folder / out
         self._attempt = self.out / "attempts" / "1"
         self._attempt.mkdir(parents=True)
-        self.fresh: Fresh = fresh_folder(str(self._attempt), str(self.source), None, self.environment)
+        self.fresh: Fresh = fresh_folder(str(self._attempt), str(self.source), None, str(self.out), self.environment)
         self.root = Path(self.fresh.root)
         time.sleep(0.02)  # a tick of the clock of files, as the start of a run takes many
 

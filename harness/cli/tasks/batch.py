@@ -1,4 +1,4 @@
-"""`harness batch`: many tasks, some at once, each a process of its own; it runs no model, and keeps no task in memory."""
+"""`harness batch`: many tasks, some at once, each a process of its own; it runs no model, and reads no log but its end."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
+from harness.cli.signals import Stopping
 from harness.cli.tasks.batch_files import BatchReports, check_out, write_summary
-from harness.cli.tasks.outcome import Outcome, told, worst
+from harness.cli.tasks.outcome import Outcome, lines_of, worst
 from harness.cli.tasks.pool import Pool
 from harness.cli.tasks.progress import Progress
-from harness.cli.tasks.shards import in_shard
-from harness.cli.tasks.stopping import Stopping
-from harness.cli.tasks.task import check_tasks
+from harness.cli.tasks.task import in_shard, read_tasks
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
+
+
+_SOFT = (Exit.DONE, Exit.REFUSED)
+"""Codes in the place of which another is given where something could not be written."""
 
 
 def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -27,15 +30,14 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
     Raises UsageError before anything is run where a line of the file is no task, or where a report could not be written.
     """
-    names = check_tasks(arguments.tasks)
-    mine = [name for name in names if in_shard(name, arguments.shard)]
+    mine = [task for task in read_tasks(arguments.tasks) if in_shard(task.id, arguments.shard)]
     out = check_out(arguments.out)
-    reports = BatchReports(arguments, environment, out)
+    reports = BatchReports(arguments, environment, out, mine)
     progress = Progress(sys.stderr, len(mine), quiet=arguments.quiet, width=_width())
     stopping = Stopping()
     jobs = arguments.jobs or len(os.sched_getaffinity(0))
     began = time.monotonic()
-    outcomes = Pool(arguments, environment, out, progress, stopping, jobs=jobs).run(frozenset(mine))
+    outcomes = Pool(arguments, environment, out, progress, stopping, jobs=jobs).run(mine)
     progress.finish()
     code = stopping.exit_code or worst(outcomes)
     about: dict[str, JsonValue] = {
@@ -45,18 +47,19 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     problems = [*write_summary(out, outcomes, int(code), about), *reports.write(outcomes, int(code))]
     for problem in problems:
         progress.tell(problem)
-    if problems and code in (Exit.DONE, Exit.REFUSED):
+    if problems and code in _SOFT:
         code = Exit.INTERNAL
     return _shown(outcomes, code)
 
 
 def _shown(outcomes: Sequence[Outcome], code: Exit) -> int:
     try:
-        sys.stdout.write("".join(f"{line}\n" for line in told(outcomes)))
+        sys.stdout.write("".join(f"{line}\n" for line in lines_of(outcomes)))
         sys.stdout.flush()
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is buffered must not raise again when Python exits
-        return Exit.BROKEN_PIPE if code in (Exit.DONE, Exit.REFUSED) else code
+        if code in _SOFT:
+            return Exit.BROKEN_PIPE if isinstance(error, BrokenPipeError) else Exit.INTERNAL
     return code
 
 

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.actions import JsonValue
-from harness.cli.state import State
-from harness.cli.tasks.outcome import How, Outcome, counted
-from harness.cli.tasks.task_folder import LOG, TaskFolder
+from harness.cli.state import PROJECT_POLICY, State
+from harness.cli.tasks.outcome import Origin, Outcome, by_exit_code
+from harness.cli.tasks.task import RESERVED, Task
+from harness.cli.tasks.task_folder import TaskFolder
+from harness.durable import remove_if_there, sync_path
 from harness.errors import LogError, UsageError
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator
-    from typing import overload
 
     from harness.cli.github import Actions
     from harness.cli.reporting import Reports
     from harness.run_reports import Reported
+    from harness.run_reports.facts import Facts
 
 SUMMARY, ROWS = "summary.json", "summary.jsonl"
 
@@ -43,16 +44,17 @@ def write_summary(out: str, outcomes: Sequence[Outcome], code: int, about: Mappi
         "v": 1,
         "tasks": len(outcomes),
         "exit_code": code,
-        "exit_codes": dict(counted(outcomes)),
-        "done_earlier": sum(one.how is How.EARLIER for one in outcomes),
+        "exit_codes": dict(by_exit_code(outcomes)),
+        "done_earlier": sum(one.how is Origin.EARLIER for one in outcomes),
         "cost": sum(one.cost for one in outcomes if one.cost is not None),
         "cost_not_known": sum(one.cost is None for one in outcomes),
         **about,
     }
-    rows = (json.dumps(one.as_json, separators=(",", ":")) + "\n" for one in outcomes)
+    rows = ((json.dumps(one.as_json, separators=(",", ":")) + "\n").encode() for one in outcomes)
     try:
         _put(os.path.join(out, ROWS), rows)
-        _put(os.path.join(out, SUMMARY), iter((json.dumps(summary, indent=2) + "\n",)))
+        _put(os.path.join(out, SUMMARY), ((json.dumps(summary, indent=2) + "\n").encode(),))
+        sync_path(out)
     except OSError as error:
         return (f"the summary cannot be written: {error}",)
     return ()
@@ -61,8 +63,8 @@ def write_summary(out: str, outcomes: Sequence[Outcome], code: int, about: Mappi
 class BatchReports:
     """The combined reports of a batch, checked before it begins."""
 
-    def __init__(self, arguments: Namespace, environment: Mapping[str, str], out: str) -> None:
-        """Raises UsageError for a report that cannot be written."""
+    def __init__(self, arguments: Namespace, environment: Mapping[str, str], out: str, tasks: Sequence[Task]) -> None:
+        """Raises UsageError for a report that cannot be written, or that would take the place of what the batch needs."""
         self._out = out
         self._with_answer: bool = arguments.report_answer
         self._heads = State.of(environment).heads
@@ -71,7 +73,8 @@ class BatchReports:
         if arguments.report:
             from harness.cli.reporting import Reports
 
-            self._reports = Reports(arguments.report, with_answer=arguments.report_answer, keep_from=(arguments.tasks,))
+            keep_from = [*_needed(arguments, environment, tasks), *_own(out, arguments.report, tasks)]
+            self._reports = Reports(arguments.report, with_answer=arguments.report_answer, keep_from=keep_from)
         if environment.get("GITHUB_ACTIONS") == "true":
             from harness.cli.github import actions_from
 
@@ -81,7 +84,7 @@ class BatchReports:
         """Write the reports, and tell GitHub; return what went wrong, in words."""
         if self._reports is None and self._actions is None:
             return ()
-        runs = _Runs(self._out, outcomes, self._heads)
+        runs = runs_of(self._out, outcomes, self._heads)
         problems = []
         if self._reports is not None:
             problems.append(self._reports.write(runs))
@@ -90,64 +93,105 @@ class BatchReports:
         return tuple(problem for problem in problems if problem)
 
 
-if TYPE_CHECKING:
-    _RunsOf = Sequence[Reported]
-else:
-    _RunsOf = Sequence
+def runs_of(out: str, outcomes: Sequence[Outcome], heads: str) -> Sequence[Reported]:
+    """Return the runs of a batch for a report: each reads its result and its log when it is asked for them."""
+    from typing import cast
+
+    reading = _Reading(out, heads)
+    return cast("Sequence[Reported]", [_Run(one, reading) for one in outcomes])
 
 
-class _Runs(_RunsOf):
-    """The runs of a batch, each read from its log when it is asked for: thousands of them are never in memory."""
+def _needed(arguments: Namespace, environment: Mapping[str, str], tasks: Sequence[Task]) -> Iterator[str]:
+    """Yield what the batch, its runs, or a CI runner reads: no report is written there."""
+    from harness.cli.run_end import runner_files
 
-    def __init__(self, out: str, outcomes: Sequence[Outcome], heads: str) -> None:
+    yield from State.of(environment).guarded
+    yield from runner_files(environment)
+    yield from (path for path in (arguments.tasks, arguments.policy, arguments.system) if path)
+    folders = dict.fromkeys(task.cwd or arguments.cwd or "." for task in tasks)
+    yield from (os.path.join(folder, PROJECT_POLICY) for folder in folders)
+
+
+def _own(out: str, reports: Sequence[str], tasks: Sequence[Task]) -> Iterator[str]:
+    """Yield the files of the batch, and the folders of its tasks, that one of the reports lies in."""
+    names = {*RESERVED, *(task.id for task in tasks)}
+    for given in reports:
+        path = os.path.realpath(given.partition(":")[2])
+        name = os.path.relpath(path, os.path.realpath(out)).partition("/")[0]
+        if name in names:
+            yield os.path.join(out, name)
+
+
+class _Run:
+    """A run of a batch as a report asks for it: thousands of them are never in memory with what their logs hold."""
+
+    __slots__ = ("_one", "_reading")
+
+    def __init__(self, one: Outcome, reading: _Reading) -> None:
+        self._one = one
+        self._reading = reading
+
+    @property
+    def name(self) -> str:
+        return self._one.id
+
+    @property
+    def facts(self) -> Facts:
+        return self._reading.facts(self._one)
+
+    @property
+    def result(self) -> Mapping[str, JsonValue]:
+        return self._reading.result(self._one)
+
+    @property
+    def answer(self) -> str:
+        return str(self.result.get("answer") or "")
+
+    @property
+    def heads(self) -> str:
+        return self._reading.heads
+
+
+class _Reading:
+    """Reads results and logs of a batch; of each it keeps the last, which is asked for again and again."""
+
+    def __init__(self, out: str, heads: str) -> None:
+        self.heads = heads
         self._out = out
-        self._outcomes = outcomes
-        self._heads = heads
+        self._result: tuple[int, Mapping[str, JsonValue]] | None = None
+        self._facts: tuple[int, Facts] | None = None
 
-    def __len__(self) -> int:
-        return len(self._outcomes)
+    def result(self, one: Outcome) -> Mapping[str, JsonValue]:
+        if self._result is None or self._result[0] != one.place:
+            self._result = one.place, self._result_of(one)
+        return self._result[1]
 
-    if TYPE_CHECKING:
+    def facts(self, one: Outcome) -> Facts:
+        if self._facts is None or self._facts[0] != one.place:
+            self._facts = one.place, self._facts_of(one)
+        return self._facts[1]
 
-        @overload
-        def __getitem__(self, index: int) -> Reported: ...
-        @overload
-        def __getitem__(self, index: slice) -> Sequence[Reported]: ...
+    def _result_of(self, one: Outcome) -> Mapping[str, JsonValue]:
+        folder = TaskFolder(os.path.join(self._out, one.id))
+        result, attempt = folder.read_result(), (folder.read_work() or {}).get("attempt")
+        if one.code is None or result is None or type(attempt) is not int:
+            return _without_facts(one, one.problem or "there is no result")
+        log = folder.log(attempt)  # by its place: the folder of the batch may have been moved since
+        if not os.access(log, os.R_OK):
+            return _without_facts(one, f"the log {log} is not there, or cannot be read")
+        return {**result, "log": log}
 
-    def __getitem__(self, index: int | slice) -> Reported | Sequence[Reported]:
-        if isinstance(index, slice):
-            return _Runs(self._out, self._outcomes[index], self._heads)
-        return self._reported(self._outcomes[index])
-
-    def __iter__(self) -> Iterator[Reported]:
-        return (self._reported(one) for one in self._outcomes)
-
-    def _reported(self, one: Outcome) -> Reported:
+    def _facts_of(self, one: Outcome) -> Facts:
         from harness.cli.reporting import facts_of_log
-        from harness.run_reports import Reported
         from harness.run_reports.facts import Facts
 
-        folder = TaskFolder(os.path.join(self._out, one.id))
-        result = folder.read_result()
-        log = str((result or {}).get("log") or "")
-        if one.code is not None and result is not None and os.path.basename(log) == LOG:
-            attempt = (folder.read_work() or {}).get("attempt")
-            try:
-                # By its place: the folder of the batch may have been moved since.
-                facts = facts_of_log(folder.log(attempt) if type(attempt) is int else log)
-            except LogError as error:
-                one_problem = str(error)
-            else:
-                return Reported(
-                    name=one.id,
-                    facts=facts,
-                    result=result,
-                    answer=str(result.get("answer") or ""),
-                    heads=self._heads,
-                )
-        else:
-            one_problem = one.problem or "there is no result"
-        return Reported(name=one.id, facts=Facts(), result=_without_facts(one, one_problem))
+        log = self.result(one).get("log")
+        try:
+            return facts_of_log(log) if isinstance(log, str) and log else Facts()
+        except LogError:
+            facts = Facts()
+            facts.odd += 1
+            return facts
 
 
 def _without_facts(one: Outcome, problem: str) -> Mapping[str, JsonValue]:
@@ -171,20 +215,16 @@ def _without_facts(one: Outcome, problem: str) -> Mapping[str, JsonValue]:
     )
 
 
-def _put(path: str, pieces: Iterator[str]) -> None:
+def _put(path: str, pieces: Iterable[bytes]) -> None:
     """Write a file beside its place, and move it there. Raises OSError."""
     made = f"{path}.{os.urandom(4).hex()}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        with open(
-            os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w", encoding="ascii"
-        ) as file:
+        with open(os.open(made, flags, 0o600), "wb") as file:
             file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
         os.replace(made, path)
     except BaseException:
-        try:
-            os.unlink(made)
-        except OSError:
-            pass  # it was not made
+        remove_if_there(made)
         raise

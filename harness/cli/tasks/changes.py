@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Collection, Iterable, Mapping
 
 from harness.actions import JsonValue
-from harness.cli.tasks.fresh import INDEX, OBJECTS, Fresh, git_for
-from harness.cli.tasks.git import Git, GitFailure
+from harness.cli.tasks.fresh import INDEX, OBJECTS, Fresh, identity_of, programs_of
+from harness.cli.tasks.git import Git, GitFailure, GitTimeout
+from harness.cli.tasks.tree import MAX_NAMED, Tree, found
+from harness.durable import remove_if_there
 from harness.errors import UsageError
 from harness.record import Record
 
 CHANGES, IGNORED = "changes.patch", "ignored.patch"
-MAX_NEW_BYTES = 256 << 20
-"""Of new files that are not ignored: with more the folder is kept in the place of a patch."""
+MAX_CHANGED_BYTES = 256 << 20
+"""Of new and changed files that are not ignored: with more the folder is kept in the place of a patch."""
 MAX_IGNORED_BYTES = 64 << 20
 MAX_IGNORED_FILES = 10_000
 """Of new files that the repository ignores (build products, mostly)."""
-MAX_NAMED = 20
+MAX_FAILURES = 200
 _GITLINK = b"160000"
 
 
@@ -46,16 +47,6 @@ class Changes(Record):
     """Why the folder must be kept: what no patch holds, a line each."""
 
 
-class _Tree(Record):
-    """What was found in the folder."""
-
-    paths: frozenset[bytes]
-    """Files and links, from the root."""
-    sizes: Mapping[bytes, int]
-    odd: tuple[str, ...]
-    """What a patch cannot hold."""
-
-
 def take_changes(fresh: Fresh, attempt: str, out: str, environment: Mapping[str, str]) -> Changes:
     """Write what differs from the base to CHANGES in the folder `out`, and new files that are ignored to IGNORED.
 
@@ -64,9 +55,7 @@ def take_changes(fresh: Fresh, attempt: str, out: str, environment: Mapping[str,
     """
     try:
         return _Taking(fresh, attempt, out, environment).changes()
-    except (GitFailure, UsageError) as error:
-        return Changes(lost=(f"no patch could be made: {error}",))
-    except OSError as error:
+    except (UsageError, OSError) as error:
         return Changes(lost=(f"no patch could be made: {error}",))
 
 
@@ -76,38 +65,51 @@ class _Taking:
     def __init__(self, fresh: Fresh, attempt: str, out: str, environment: Mapping[str, str]) -> None:
         self._fresh = fresh
         self._out = out
-        self._git: Git = git_for(fresh, environment)
+        if identity_of(fresh.root) != fresh.identity:
+            raise GitFailure(f"{fresh.root} is not the folder that was made for the task")
+        programs = programs_of(fresh.git_dir, environment)
+        self._git = Git(environment, folder=fresh.root, filters=programs.filters, hooks=programs.hooks)
         self._lost: list[str] = []
-        own = os.path.join(attempt, OBJECTS)
-        os.makedirs(own, mode=0o700, exist_ok=True)
+        self._failed: set[bytes] = set()
+        self._objects = os.path.join(attempt, OBJECTS)
+        os.makedirs(self._objects, mode=0o700, exist_ok=True)
         self._variables = {
             "GIT_INDEX_FILE": os.path.join(attempt, INDEX),
-            "GIT_OBJECT_DIRECTORY": own,
+            "GIT_OBJECT_DIRECTORY": self._objects,
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(fresh.objects),
         }
 
     def changes(self) -> Changes:
         """Compare, and write the patches. Raises GitFailure and OSError."""
-        tree = _found(self._fresh.root)
+        tree = found(self._fresh)
         self._lost += tree.odd
-        entries = [entry.partition(b"\t") for entry in self._run("ls-files", "-z", "--stage").split(b"\0") if entry]
-        links = {path for told, _, path in entries if told.startswith(_GITLINK)}
-        tracked = {path for _, _, path in entries} - links
-        gone = (tracked - tree.paths) | {path for path in links if not os.path.isdir(self._absolute(path))}
-        new = tree.paths - tracked
+        base = self._entries()
+        links = {path for path, (mode, _) in base.items() if mode == _GITLINK}
+        tracked = base.keys() - links
+        inside = {path for path in tree.sizes if _lies_in(path, links)}
+        self._lose("new in the folder of a submodule is", inside)
+        paths = tree.sizes.keys() - inside
+        gone = (tracked - paths) | {path for path in links if not os.path.isdir(self._absolute(path))}
+        new = paths - tracked
         ignored = self._ignored(new)
         self._limit(tree, new - ignored)
         self._run("update-index", "-z", "--force-remove", "--stdin", given=_listed(gone))
-        self._add(tree.paths - ignored)
+        self._add(paths - ignored)
         changed = self._written()
         patch = self._patch(CHANGES, self._fresh.base, changed)
         beside = self._ignored_patch(tree, ignored, changed) if ignored else None
-        kept = {path for path in self._run("ls-files", "-z").split(b"\0") if path}
-        missed = tree.paths - kept - (ignored if beside is None else set())
+        kept = self._entries()
+        missed = paths - kept.keys() - self._failed - (ignored if beside is None else set())
         self._lose("git does not keep", missed)
+        self._lose_converted([path for path in kept if kept[path] != base.get(path)])
         return Changes(patch=patch, ignored=beside, lost=tuple(self._lost))
 
-    def _ignored_patch(self, tree: _Tree, ignored: Collection[bytes], changed: str) -> Patch | None:
+    def _entries(self) -> dict[bytes, tuple[bytes, bytes]]:
+        """Return mode and object of everything in the index, by its path."""
+        entries = [entry.partition(b"\t") for entry in self._run("ls-files", "-z", "--stage").split(b"\0") if entry]
+        return {path: (told.split(b" ")[0], told.split(b" ")[1]) for told, _, path in entries}
+
+    def _ignored_patch(self, tree: Tree, ignored: Collection[bytes], changed: str) -> Patch | None:
         size = sum(tree.sizes[path] for path in ignored)
         if size > MAX_IGNORED_BYTES or len(ignored) > MAX_IGNORED_FILES:
             self._lost.append(f"{len(ignored)} new files that the repository ignores ({size:,} bytes) are in no patch")
@@ -124,20 +126,41 @@ class _Taking:
         told = self._run("check-ignore", "-z", "--stdin", given=given, variables=variables, fine=(0, 1)) if new else b""
         return {path.removeprefix(b"./") for path in told.split(b"\0") if path}
 
-    def _limit(self, tree: _Tree, new: Iterable[bytes]) -> None:
-        size = sum(tree.sizes[path] for path in new)
-        if size > MAX_NEW_BYTES:
-            raise GitFailure(f"the new files have {size:,} bytes")
+    def _limit(self, tree: Tree, new: Iterable[bytes]) -> None:
+        """Raise GitFailure where there is too much to be compared."""
+        self._run("update-index", "-q", "--refresh", fine=(0, 1))
+        told = self._run("diff-files", "-z", "--name-only", "--ignore-submodules=all")
+        size = sum(tree.sizes.get(path, 0) for path in {*new, *told.split(b"\0")})
+        if size > MAX_CHANGED_BYTES:
+            raise GitFailure(f"the new and changed files have {size:,} bytes")
 
     def _add(self, paths: Collection[bytes]) -> None:
+        """Take files into the index. What git cannot take is lost, and no other file with it. Raises GitFailure."""
         options = ("-z", "--add", "--remove", "--replace", "--stdin")
-        self._run("update-index", *options, given=_listed(paths))
+        waiting, failures = [sorted(paths)], 0
+        while waiting:
+            part = waiting.pop()
+            try:
+                self._run("update-index", *options, given=_listed(part))
+            except GitFailure as error:
+                failures += 1
+                if isinstance(error, GitTimeout) or failures > MAX_FAILURES:
+                    raise
+                half = len(part) // 2
+                if half:
+                    waiting += [part[:half], part[half:]]
+                else:
+                    self._failed.update(part)
+                    self._lose(f"git does not take ({error})", part)
 
-    def _written(self) -> str:
-        return self._run("write-tree").decode().strip()
+    def _written(self, index: str | None = None) -> str:
+        return self._run("write-tree", variables=self._with_index(index)).decode().strip()
 
-    def _patch(self, name: str, before: str, after: str) -> Patch:
-        """Write one patch beside its place and move it there."""
+    def _with_index(self, index: str | None) -> Mapping[str, str]:
+        return self._variables if index is None else {**self._variables, "GIT_INDEX_FILE": index}
+
+    def _patch(self, name: str, before: str, after: str) -> Patch | None:
+        """Write one patch beside its place, and move it there once it is proved; None where it is lost."""
         path = os.path.join(self._out, name)
         made = f"{path}.{os.urandom(4).hex()}.tmp"
         descriptor = os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -148,12 +171,37 @@ class _Taking:
                 size = os.fstat(file.fileno()).st_size
                 file.seek(0)
                 digest = _sha256(file)
+            problem = self._disproved(made, before, after) if size else ""
+            if problem:
+                self._lost.append(f"git could not apply {name}: {problem}")
+                return None
             os.replace(made, path)
-        except BaseException:
-            os.unlink(made)
-            raise
+        finally:
+            remove_if_there(made)
         names = self._run("diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after)
         return Patch(file=name, files=names.count(b"\0"), bytes=size, sha256=digest)
+
+    def _disproved(self, patch: str, before: str, after: str) -> str:
+        """Say why `git apply` does not make one tree of the other by a patch, or nothing: for some names it does not."""
+        index = os.path.join(self._objects, "proof")
+        variables = self._with_index(index)
+        try:
+            self._run("read-tree", before, variables=variables)
+            self._run("apply", "--cached", patch, variables=variables)
+            return "" if self._written(index) == after else "it makes something else"
+        except GitTimeout:
+            raise
+        except GitFailure as error:
+            return str(error)
+        finally:
+            remove_if_there(index)
+
+    def _lose_converted(self, changed: Collection[bytes]) -> None:
+        """Name the files of which git keeps other bytes by attributes that were changed: line ends, `$Id$`, encodings."""
+        if any(os.path.basename(path) == b".gitattributes" for path in changed):
+            entries = self._entries()
+            odd = [path for path in changed if not _holds(self._absolute(path), *entries[path])]
+            self._lose("as the .gitattributes stand now, git keeps other bytes of", odd)
 
     def _lose(self, what: str, paths: Collection[bytes]) -> None:
         named = [os.fsdecode(path) for path in sorted(paths)[:MAX_NAMED]]
@@ -186,31 +234,27 @@ _FORM = (
 )  # fmt: skip
 
 
-def _found(root: str) -> _Tree:
-    """Return every file and link below a root, but for its own `.git`. Raises OSError for what cannot be read."""
-    paths: set[bytes] = set()
-    sizes: dict[bytes, int] = {}
-    odd: list[str] = []
-    start = os.fsencode(root)
-    waiting = [b""]
-    while waiting:
-        below = waiting.pop()
-        with os.scandir(os.path.join(start, below)) as entries:
-            for entry in entries:
-                path = os.path.join(below, entry.name)
-                if entry.name == b".git":
-                    if below:
-                        odd.append(f"the data of the repository in {os.fsdecode(below)}")
-                elif entry.is_dir(follow_symlinks=False):
-                    waiting.append(path)
-                else:
-                    status = entry.stat(follow_symlinks=False)
-                    if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
-                        paths.add(path)
-                        sizes[path] = status.st_size
-                    else:
-                        odd.append(f"{os.fsdecode(path)}, which is neither file, folder nor link")
-    return _Tree(paths=frozenset(paths), sizes=sizes, odd=tuple(odd[:MAX_NAMED]))
+def _lies_in(path: bytes, links: Collection[bytes]) -> bool:
+    """Say whether a path lies below one of these."""
+    while links and (path := os.path.dirname(path)):
+        if path in links:
+            return True
+    return False
+
+
+def _holds(path: bytes, mode: bytes, identity: bytes) -> bool:
+    """Say whether a file has the bytes that git keeps of it. What is no file is not converted."""
+    if not mode.startswith(b"100"):
+        return True
+    import hashlib
+
+    # gitformat-pack(5), git-hash-object(1): the digest of a header and the content; its length tells which.
+    digest = hashlib.new("sha1" if len(identity) == 40 else "sha256", usedforsecurity=False)
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        digest.update(b"blob %d\0" % os.fstat(file.fileno()).st_size)
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest().encode() == identity
 
 
 def _listed(paths: Iterable[bytes]) -> bytes:

@@ -5,100 +5,135 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 
-from harness.cli.tasks.fresh import ATTEMPTS, GIT, INDEX, TASK, TREE, Fresh, note_place
+from harness.cli.tasks.fresh import GIT, INDEX, TREE, Fresh, identity_of, note_place
 from harness.cli.tasks.git import Git
+from harness.cli.tasks.task_folder import ATTEMPTS, TASK
+from harness.cli.tasks.tree import fingerprint, walk
 from harness.errors import UsageError
+from harness.record import Record
 
 MAX_COPY_BYTES = 512 << 20
 MAX_COPY_FILES = 100_000
 """Of a folder that is copied for each task. What is larger should be a repository: worktrees share what they hold."""
+# In the place of every .gitattributes (gitattributes(5)): a patch is of the bytes that are there.
+_ATTRIBUTES = b"* -text -ident -working-tree-encoding -filter !eol !diff !merge\n"
 
 
-def copied(attempt: str, source: str, environment: Mapping[str, str]) -> Fresh:
+class _Copy(Record):
+    """What a copy holds."""
+
+    files: Collection[bytes]
+    """Files and links, from the root; none of the data of repositories in it."""
+    repositories: Collection[bytes]
+    """What is called `.git` in it."""
+    passed: tuple[str, ...]
+    """What was left out, as neither file, folder nor link."""
+
+
+def copied(attempt: str, source: str, out: str, environment: Mapping[str, str]) -> Fresh:
     """Copy `source` into the folder of an attempt, and return the copy.
 
-    What is neither file, folder nor link is left out, and so are folders of tasks. Raises UsageError for a folder that is
-    too large, that cannot be read, or that is a task's own.
+    What is neither file, folder nor link is left out, and so are folders of tasks, and the folder `out` (links followed).
+    Raises UsageError for a folder that is too large, that cannot be read, or that is a task's own.
     """
     if _is_of_a_task(source):
         raise UsageError(f"{source} is the folder of a task: it cannot be what the task works on")
     root = os.path.join(attempt, TREE)
     note_place(attempt, "")
     try:
-        passed = _copy(source, root)
+        copy = _copied(source, root, out)
+        inner = {path: fingerprint(root, path) for path in copy.repositories}
     except OSError as error:
         raise UsageError(f"the folder cannot be copied: {error}") from None
     git_dir = os.path.join(attempt, GIT)
     git = Git(environment, folder=root)
     git.run(["init", "--quiet", "--bare", "--template=", git_dir])
-    paths = sorted(_files(root))
+    _write_attributes(git_dir)
     variables = {"GIT_INDEX_FILE": os.path.join(attempt, INDEX)}
     here = [f"--git-dir={git_dir}", f"--work-tree={root}"]
-    git.run([*here, "update-index", "-z", "--add", "--stdin"], given=b"\0".join(paths), variables=variables)
+    git.run(
+        [*here, "update-index", "-z", "--add", "--stdin"], given=b"\0".join(sorted(copy.files)), variables=variables
+    )
     base = git.run([*here, "write-tree"], variables=variables).decode().strip()
     notes = [f"it is a copy: {source} lies in no repository"]
-    if passed:
-        notes.append(f"left out of the copy, as neither file, folder nor link: {', '.join(passed[:5])}")
+    if copy.passed:
+        notes.append(f"left out of the copy, as neither file, folder nor link: {', '.join(copy.passed[:5])}")
     return Fresh(
         root=root,
+        identity=identity_of(root),
         workspace=root,
         git_dir=git_dir,
         objects=os.path.join(git_dir, "objects"),
         base=base,
         repository="",
         source=source,
+        inner=inner,
         notes=tuple(notes),
     )
 
 
-def _copy(source: str, root: str) -> list[str]:
-    """Copy a tree and return what was left out. Raises OSError, and UsageError where it is too large."""
+def _copied(source: str, root: str, out: str) -> _Copy:
+    """Copy a tree. Raises OSError, and UsageError where it is too large."""
+    start, target = os.fsencode(source), os.fsencode(root)
+    left_out = os.fsencode(os.path.relpath(out, source))
+    files: list[bytes] = []
+    repositories: list[bytes] = []
     passed: list[str] = []
     size = count = 0
-    for folder, names in _folders(source):
-        target = os.path.normpath(os.path.join(root, os.path.relpath(folder, source)))
-        os.makedirs(target, exist_ok=True)
-        for name in names:
-            path, to = os.path.join(folder, name), os.path.join(target, name)
-            status = os.lstat(path)
-            count += 1
-            if stat.S_ISLNK(status.st_mode):
-                os.symlink(os.readlink(path), to)
-            elif stat.S_ISREG(status.st_mode):
-                size += status.st_size
-                if size <= MAX_COPY_BYTES:
-                    shutil.copy2(path, to, follow_symlinks=False)
-            else:
-                passed.append(os.path.relpath(path, source))
-            if size > MAX_COPY_BYTES or count > MAX_COPY_FILES:
-                raise UsageError(
-                    f"{source} is too large to be copied for a task (more than {MAX_COPY_BYTES >> 20} MiB or "
-                    f"{MAX_COPY_FILES} files): make it a repository, and each task gets a worktree"
-                )
-    return passed
+
+    def goes_into(path: bytes) -> bool:
+        return path != left_out and not _is_of_a_task(os.path.join(start, path))
+
+    os.mkdir(root)
+    for path, status in walk(source, goes_into):
+        there, to = os.path.join(start, path), os.path.join(target, path)
+        parts = path.split(b"/")
+        if parts[-1] == b".git":
+            repositories.append(path)
+        if stat.S_ISDIR(status.st_mode):
+            if goes_into(path):
+                os.mkdir(to)
+            continue
+        count += 1
+        size += status.st_size if stat.S_ISREG(status.st_mode) else 0
+        if size > MAX_COPY_BYTES or count > MAX_COPY_FILES:
+            raise UsageError(
+                f"{source} is too large to be copied for a task (more than {MAX_COPY_BYTES >> 20} MiB or "
+                f"{MAX_COPY_FILES} files): make it a repository, and each task gets a worktree"
+            )
+        if not _is_copied(there, to, status):
+            passed.append(os.fsdecode(path))
+        elif b".git" not in parts:
+            files.append(path)
+    return _Copy(files=files, repositories=repositories, passed=tuple(passed))
 
 
-def _is_of_a_task(folder: str) -> bool:
+def _is_copied(path: bytes, to: bytes, status: os.stat_result) -> bool:
+    """Copy a file or a link; say whether it is one, and still there."""
+    try:
+        if stat.S_ISLNK(status.st_mode):
+            os.symlink(os.readlink(path), to)
+        elif stat.S_ISREG(status.st_mode):
+            shutil.copy2(path, to, follow_symlinks=False)
+        else:
+            return False
+    except FileNotFoundError:
+        return False  # it went meanwhile
+    return True
+
+
+def _write_attributes(git_dir: str) -> None:
+    from harness.durable import write_new
+
+    try:
+        os.makedirs(os.path.join(git_dir, "info"), mode=0o700, exist_ok=True)
+        write_new(os.path.join(git_dir, "info", "attributes"), _ATTRIBUTES)
+    except OSError as error:
+        raise UsageError(f"{git_dir} cannot be written: {error.strerror}") from None
+
+
+def _is_of_a_task(folder: str | bytes) -> bool:
     """Say whether a folder holds what comes of a task: a copy of it would hold itself."""
-    return all(os.path.lexists(os.path.join(folder, name)) for name in (TASK, ATTEMPTS))
-
-
-def _folders(source: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield each folder of a tree, the first its root, with the names of what in it is no folder. Raises OSError."""
-
-    def refuse(error: OSError) -> None:
-        raise error
-
-    for folder, folders, files in os.walk(source, onerror=refuse):
-        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
-        folders[:] = [name for name in folders if name not in links and not _is_of_a_task(os.path.join(folder, name))]
-        yield folder, [*files, *links]
-
-
-def _files(root: str) -> Iterator[bytes]:
-    """Yield the path of every file and link below the root, from there."""
-    for folder, names in _folders(root):
-        for name in names:
-            yield os.fsencode(os.path.relpath(os.path.join(folder, name), root))
+    return all(os.path.lexists(os.path.join(os.fsencode(folder), name.encode())) for name in (TASK, ATTEMPTS))

@@ -13,8 +13,6 @@ from harness.paths import is_within
 from harness.record import Record
 from harness.repository import git_top
 
-TASK, ATTEMPTS = "task.json", "attempts"
-"""In the folder of a task: what was asked, and a folder for each attempt at it."""
 TREE = "worktree"
 """Below the folder of an attempt: the folder that is worked in."""
 INDEX = "index"
@@ -33,6 +31,8 @@ class Fresh(Record):
     """A folder that holds what is worked on, and what shows afterwards what was changed in it."""
 
     root: str
+    identity: tuple[int, int]
+    """Device and inode of the root: what stands there later may be another folder."""
     workspace: str
     """The root, or the folder in it that the task named."""
     git_dir: str
@@ -44,6 +44,8 @@ class Fresh(Record):
     repository: str
     """Of a worktree: the repository's folder of all worktrees' data; empty for a copy."""
     source: str
+    inner: Mapping[bytes, str] = {}
+    """Of a copy: a fingerprint of each `.git` in it, as it was at first, by its path."""
     notes: tuple[str, ...] = ()
     """What a person should know of how it differs from what it was taken from."""
 
@@ -53,11 +55,11 @@ class Fresh(Record):
         return "worktree" if self.repository else "copy"
 
 
-def fresh_folder(attempt: str, cwd: str, revision: str | None, environment: Mapping[str, str]) -> Fresh:
+def fresh_folder(attempt: str, cwd: str, revision: str | None, out: str, environment: Mapping[str, str]) -> Fresh:
     """Make the folder of one attempt (an absolute folder that is there) out of `cwd`.
 
-    A folder in a repository becomes a worktree at `revision` (else HEAD); another is copied. Raises UsageError where
-    neither can be done.
+    A folder in a repository becomes a worktree at `revision` (else HEAD); another is copied, but for the folder `out` in it,
+    where the folders of tasks lie. Raises UsageError where neither can be done.
     """
     source = os.path.realpath(cwd)
     if not os.path.isdir(source):
@@ -77,7 +79,7 @@ def fresh_folder(attempt: str, cwd: str, revision: str | None, environment: Mapp
         raise UsageError(f"{source} holds the harness's own files ({', '.join(held)}), and is not copied for a task")
     from harness.cli.tasks.copying import copied
 
-    return copied(attempt, source, environment)
+    return copied(attempt, source, out, environment)
 
 
 def forget(attempt: str, environment: Mapping[str, str]) -> str:
@@ -99,9 +101,12 @@ def forget(attempt: str, environment: Mapping[str, str]) -> str:
         problems.append("it is not known which repository it was taken from (`git worktree prune` there forgets it)")
     repository = noted.get("repository") if isinstance(noted, dict) else None
     if isinstance(repository, str) and repository:
-        from harness.cli.tasks.worktree import forget_worktree
+        from harness.cli.tasks.worktree import forget_worktrees
 
-        problems.append(forget_worktree(repository, root, environment))
+        try:
+            problems.append(forget_worktrees(repository, attempt, environment))
+        except UsageError as error:
+            problems.append(str(error))
     return "; ".join(problem for problem in problems if problem)
 
 
@@ -120,19 +125,34 @@ def is_kept(attempt: str) -> bool:
     return os.path.lexists(os.path.join(attempt, KEPT))
 
 
-def git_for(fresh: Fresh, environment: Mapping[str, str]) -> Git:
-    """Return git for the repository of a fresh folder, its filters switched off. Raises UsageError."""
-    return Git(environment, folder=fresh.root, filters=filters_of(Git(environment, folder="/"), fresh.git_dir))
+def identity_of(root: str) -> tuple[int, int]:
+    """Return what tells a folder from any other. Raises UsageError where there is none."""
+    try:
+        status = os.stat(root, follow_symlinks=False)
+    except OSError as error:
+        raise UsageError(f"{root} is gone: {error.strerror}") from None
+    return status.st_dev, status.st_ino
 
 
-def filters_of(git: Git, git_dir: str) -> tuple[str, ...]:
-    """Return the names of all filter drivers that any configuration names: they would run programs on every file.
+class Programs(Record):
+    """The programs that any configuration of a repository names, by git's names for them; git runs none of them for us."""
 
-    Raises GitFailure.
-    """
-    listed = git.run([f"--git-dir={git_dir}", "config", "-z", "--name-only", "--get-regexp", r"^filter\."], fine=(0, 1))
-    keys = listed.decode("utf-8", "surrogateescape").split("\0")
-    return tuple(dict.fromkeys(key[len("filter.") :].rpartition(".")[0] for key in keys if key.count(".") > 1))
+    filters: tuple[str, ...]
+    """Filter drivers, which would be run on every file (gitattributes(5))."""
+    hooks: tuple[str, ...]
+
+
+def programs_of(git_dir: str, environment: Mapping[str, str]) -> Programs:
+    """Return what is to be switched off in a repository. Raises UsageError."""
+    git = Git(environment, folder="/")
+    words = [f"--git-dir={git_dir}", "config", "-z", "--name-only", "--get-regexp", r"^(filter|hook)\."]
+    keys = git.run(words, fine=(0, 1)).decode("utf-8", "surrogateescape").split("\0")
+    found: dict[str, dict[str, None]] = {"filter": {}, "hook": {}}
+    for key in keys:
+        section, _, rest = key.partition(".")
+        if "." in rest:
+            found[section][rest.rpartition(".")[0]] = None
+    return Programs(filters=tuple(found["filter"]), hooks=tuple(found["hook"]))
 
 
 def note_place(attempt: str, repository: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
+from harness.cli.tasks.lifeline import is_of_a_batch
 from harness.errors import UsageError
 from harness.visible import visible_line
 
@@ -19,6 +20,9 @@ _PASSED = ("HOME", "XDG_CONFIG_HOME", "TMPDIR", "USER")
 # file is found, and how a patch is written, is not left to the repository.
 _SETTINGS = (
     ("core.hooksPath", "/dev/null"),
+    ("hook.reference-transaction.enabled", "false"),
+    ("hook.post-index-change.enabled", "false"),
+    ("hook.post-checkout.enabled", "false"),
     ("core.fsmonitor", "false"),
     ("core.untrackedCache", "false"),
     ("core.splitIndex", "false"),
@@ -28,6 +32,8 @@ _SETTINGS = (
     ("core.safecrlf", "false"),
     ("core.sparseCheckout", "false"),
     ("core.attributesFile", "/dev/null"),
+    ("apply.whitespace", "nowarn"),
+    ("apply.ignoreWhitespace", "no"),
     ("index.sparse", "false"),
     ("submodule.recurse", "false"),
     ("diff.ignoreSubmodules", "none"),
@@ -43,14 +49,20 @@ class GitFailure(UsageError):
     """A git command that could not do what it was asked; the text holds git's own words."""
 
 
+class GitTimeout(GitFailure):
+    """A git command that took too long."""
+
+
 class Git:
     """Runs git commands in one folder or repository, each to its end."""
 
-    def __init__(self, environment: Mapping[str, str], *, folder: str, filters: Iterable[str] = ()) -> None:
+    def __init__(
+        self, environment: Mapping[str, str], *, folder: str, filters: Iterable[str] = (), hooks: Iterable[str] = ()
+    ) -> None:
         """Take the environment of the program, and the folder that the commands are run in.
 
-        `filters` are the names of filter drivers (gitattributes(5)) that are switched off. Raises UsageError where there
-        is no git.
+        `filters` are the names of filter drivers (gitattributes(5)), `hooks` those of hooks that configuration names
+        (git-hook(1), from git 2.54 on); they are switched off. Raises UsageError where there is no git.
         """
         self.folder = folder
         self._program = _found()
@@ -60,6 +72,10 @@ class Git:
             keys = ("clean", "smudge", "process")
             self._settings += [(f"filter.{name}.{key}", "") for key in keys]
             self._settings.append((f"filter.{name}.required", "false"))
+        self._settings += [(f"hook.{name}.enabled", "false") for name in hooks]
+        # Ctrl-C at a terminal is for the harness, which ends in order. A batch's processes have a group of their own, which is
+        # killed as a whole.
+        self._own_session = not is_of_a_batch(environment)
 
     def run(
         self,
@@ -86,10 +102,10 @@ class Git:
                 env={**self._environment(), **(variables or {})},
                 timeout=SECONDS,
                 check=False,
-                start_new_session=True,  # Ctrl-C is for the harness, which ends in order
+                start_new_session=self._own_session,
             )
         except subprocess.TimeoutExpired:
-            raise GitFailure(f"git {_named(arguments)} took more than {SECONDS:.0f} seconds") from None
+            raise GitTimeout(f"git {_named(arguments)} took more than {SECONDS:.0f} seconds") from None
         except (OSError, ValueError) as error:
             raise GitFailure(f"git cannot be started: {error}") from None
         if done.returncode not in fine:

@@ -9,18 +9,19 @@ from enum import Enum
 from harness.actions import JsonValue
 from harness.cli.columns import short_count, table
 from harness.cli.exits import Exit
+from harness.cli.words import counted
 from harness.record import Record
 from harness.visible import visible_line
 
 MAX_ROWS = 200
-"""Of more tasks, those that are not done and without refusals are shown first, and the rest counted."""
+"""Of more tasks, those with another exit code than 0 are shown, and the rest counted."""
 _WORST_FIRST = (
     Exit.LOG, Exit.BLOCKED, Exit.INTERNAL, Exit.USAGE, Exit.MODEL, Exit.NO_ANSWER, Exit.LIMIT, Exit.REFUSED, Exit.DONE,
 )  # fmt: skip
 """A record that cannot be relied on is worst, then what the policy stopped; then what was not done, and how."""
 
 
-class How(Enum):
+class Origin(Enum):
     """How a task came to its outcome in this batch."""
 
     RAN = "ran"
@@ -28,8 +29,10 @@ class How(Enum):
     """It was done before this batch began."""
     NOT_DONE = "not done"
     """Its process was killed, each time."""
+    CANNOT_BEGIN = "cannot begin"
+    """What it asks for makes no sense here, or its process cannot be started."""
     NOT_RUN = "not run"
-    """The batch was ended before."""
+    """The batch was ended before, or while it was run."""
 
 
 class Outcome(Record):
@@ -37,7 +40,7 @@ class Outcome(Record):
 
     id: str
     place: int
-    how: How
+    how: Origin
     code: int | None = None
     """The exit code of its run; None where there is none."""
     end: str = ""
@@ -94,25 +97,28 @@ def worst(outcomes: Iterable[Outcome]) -> Exit:
     return next((code for code in _WORST_FIRST if code in codes), Exit.DONE)
 
 
-def counted(outcomes: Sequence[Outcome]) -> dict[str, int]:
+def by_exit_code(outcomes: Sequence[Outcome]) -> dict[str, int]:
     """Return how many tasks came to which exit code, as texts; `none` where there is none."""
     found = Counter("none" if one.code is None else str(int(one.code)) for one in outcomes)
     return dict(sorted(found.items()))
 
 
-def told(outcomes: Sequence[Outcome]) -> list[str]:
+def lines_of(outcomes: Sequence[Outcome]) -> list[str]:
     """Return the lines of the table, and one that counts."""
-    shown = list(outcomes)
+    shown = [one for one in outcomes if one.how is not Origin.NOT_RUN]
     if len(shown) > MAX_ROWS:
         shown = [one for one in shown if one.code != Exit.DONE][:MAX_ROWS]
     headings = ("task", "exit", "end", "turns", "refused", "files", "cost", "seconds", "tries", "")
     lines = table(headings, [_row(one) for one in shown]) if shown else []
-    if len(shown) < len(outcomes):
-        lines.append(f"({len(outcomes) - len(shown)} more are in the summary)")
-    codes = ", ".join(f"{count} with exit code {code}" for code, count in counted(outcomes).items())
-    ran = sum(one.how is not How.EARLIER and one.tries > 0 for one in outcomes)
-    earlier = sum(one.how is How.EARLIER for one in outcomes)
-    lines.append(f"{len(outcomes)} tasks: {codes or 'none'}; {ran} run now, {earlier} done earlier")
+    not_run = sum(one.how is Origin.NOT_RUN for one in outcomes)
+    if not_run:
+        lines.append(f"({counted(not_run, 'task')} not run to the end: the batch was ended before)")
+    if len(shown) + not_run < len(outcomes):
+        lines.append(f"({len(outcomes) - len(shown) - not_run} more are in the summary)")
+    codes = ", ".join(f"{count} with exit code {code}" for code, count in by_exit_code(outcomes).items())
+    ran = sum(one.how is not Origin.EARLIER and one.tries > 0 for one in outcomes)
+    earlier = sum(one.how is Origin.EARLIER for one in outcomes)
+    lines.append(f"{counted(len(outcomes), 'task')}: {codes or 'none'}; {ran} run now, {earlier} done earlier")
     problems = [f"{one.id}: {visible_line(one.problem, 500)}" for one in shown if one.problem]
     return [*lines, *problems[:MAX_ROWS]]
 
@@ -121,14 +127,14 @@ def _row(one: Outcome) -> tuple[str, ...]:
     return (
         one.id,
         "-" if one.code is None else str(int(one.code)),
-        one.end or one.how.value,
+        visible_line(one.end or one.how.value, 40),
         str(one.turns),
         str(one.refused),
         short_count(one.changed),
         "-" if one.cost is None else f"${one.cost:.4f}",
         f"{one.seconds:.1f}",
         str(one.tries),
-        "earlier" if one.how is How.EARLIER else "",
+        "earlier" if one.how is Origin.EARLIER else "",
     )
 
 

@@ -6,20 +6,22 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
-from harness.cli.tasks.lease import is_held
-from harness.cli.tasks.outcome import How, Outcome, with_result
+from harness.cli.signals import Stopping
+from harness.cli.tasks.finished import Finished, finished
+from harness.cli.tasks.lifeline import Lifeline
+from harness.cli.tasks.outcome import Origin, Outcome, with_result
 from harness.cli.tasks.progress import EVERY_SECONDS, Progress
-from harness.cli.tasks.settings import of_task, told
-from harness.cli.tasks.stopping import Stopping
-from harness.cli.tasks.task import Task, tasks_in
-from harness.cli.tasks.task_folder import TaskFolder, ends_in_head
-from harness.cli.tasks.worker import Leash, Worker, last_words, start_worker
+from harness.cli.tasks.settings import of_task, settings_of
+from harness.cli.tasks.task import Task
+from harness.cli.tasks.task_folder import TaskFolder, holder, is_held
+from harness.cli.tasks.task_run import HELD
+from harness.cli.tasks.worker import Worker, last_words, start_worker
+from harness.cli.words import counted
 from harness.errors import UsageError
-from harness.record import Record
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
@@ -31,22 +33,27 @@ GRACE_SECONDS = 30.0
 """How long processes that were asked to end have for it; then they are killed."""
 ELSEWHERE_SECONDS = 0.5
 """How often it is asked whether a task that another process runs is free."""
-_ENDED_BY_SIGNAL = frozenset((Exit.INTERRUPTED, Exit.TERMINATED, Exit.BROKEN_PIPE))
+TELL_SECONDS = 60.0
+"""How often it is said which tasks other processes run."""
+_ENDED_BY_SIGNAL = frozenset((Exit.INTERRUPTED, Exit.TERMINATED))
 
 
-class _Wanted(Record):
-    """A task that is to be started."""
+class _Queued:
+    """A task that is not done yet."""
 
-    task: Task
-    place: int
-    tries: int = 0
-    """How many processes were started for it."""
-    seconds: float = 0.0
-    """How long they ran."""
+    def __init__(self, task: Task, place: int, folder: TaskFolder) -> None:
+        self.task = task
+        self.place = place
+        """Which task of the batch, from 0."""
+        self.folder = folder
+        self.tries = 0
+        """How many processes were started for it, and came to run it."""
+        self.seconds = 0.0
+        """How long they ran."""
 
 
 class Pool:
-    """Does the tasks of a file, so many at once."""
+    """Does tasks, so many at once."""
 
     def __init__(
         self,
@@ -65,26 +72,24 @@ class Pool:
         self._stopping = stopping
         self._jobs = jobs
         self._outcomes: list[Outcome] = []
-        self._running: dict[int, tuple[Worker, _Wanted]] = {}
+        self._running: dict[int, tuple[Worker, _Queued]] = {}
         """By the number of the process."""
-        self._again: deque[_Wanted] = deque()
-        self._elsewhere: deque[_Wanted] = deque()
+        self._queue: deque[_Queued] = deque()
+        self._elsewhere: deque[_Queued] = deque()
         """Tasks whose lease another process holds."""
         self._ask_at = 0.0
+        self._tell_at = 0.0
         self._asked = 0
         """How often the processes were asked to end: first kindly, then not."""
         self._kill_at = 0.0
 
-    def run(self, mine: Collection[str]) -> list[Outcome]:
-        """Do those of the tasks that are `mine`, and return a row for each, in the order of the file."""
-        fresh = (
-            _Wanted(task=task, place=place)
-            for place, task in enumerate(tasks_in(self._arguments.tasks))
-            if task.id in mine
-        )
-        leash = Leash()
+    def run(self, tasks: Sequence[Task]) -> list[Outcome]:
+        """Do the tasks, and return a row for each, in their order."""
+        for place, task in enumerate(tasks):
+            self._queue.append(_Queued(task, place, TaskFolder(os.path.join(self._out, task.id))))
+        lifeline = Lifeline()
         try:
-            while self._fill(fresh, leash) or self._running:
+            while self._fill(lifeline) or self._running:
                 self._progress.show(len(self._running), len(self._elsewhere))
                 # A signal wakes it, and the end of a process does.
                 self._stopping.wait(EVERY_SECONDS)
@@ -93,107 +98,109 @@ class Pool:
         finally:
             for worker, _ in self._running.values():
                 worker.kill()
-            leash.close()
-        self._not_run(fresh)
+            lifeline.close()
+        self._not_run()
         return sorted(self._outcomes, key=lambda one: one.place)
 
-    def _fill(self, fresh: Iterator[_Wanted], leash: Leash) -> bool:
+    def _fill(self, lifeline: Lifeline) -> bool:
         """Start what there is room for; say whether anything is left that may be started later."""
         while not self._stopping.count and len(self._running) < self._jobs:
-            wanted = self._again.popleft() if self._again else next(fresh, None) or self._freed()
-            if wanted is None:
+            queued = self._queue.popleft() if self._queue else self._freed()
+            if queued is None:
                 return bool(self._elsewhere)
-            self._begin(wanted, leash)
+            self._begin(queued, lifeline)
             self._progress.show(len(self._running), len(self._elsewhere))
         return not self._stopping.count
 
-    def _freed(self) -> _Wanted | None:
+    def _freed(self) -> _Queued | None:
         """Return a task that no other process runs any more."""
-        if time.monotonic() < self._ask_at:
+        now = time.monotonic()
+        if now < self._ask_at:
             return None
         for _ in range(len(self._elsewhere)):
-            wanted = self._elsewhere.popleft()
-            if not is_held(self._folder(wanted).path):
-                return wanted
-            self._elsewhere.append(wanted)
-        self._ask_at = time.monotonic() + ELSEWHERE_SECONDS
+            queued = self._elsewhere.popleft()
+            if not is_held(queued.folder.path):
+                return queued
+            self._elsewhere.append(queued)
+        self._ask_at = now + ELSEWHERE_SECONDS
+        if self._elsewhere and not self._running and now >= self._tell_at:
+            self._tell_at = now + TELL_SECONDS
+            first = self._elsewhere[0]
+            told = f"waiting for {counted(len(self._elsewhere), 'task')} that other processes run"
+            self._progress.tell(f"{told}: {first.task.id} is run by process {holder(first.folder.path)}")
         return None
 
-    def _folder(self, wanted: _Wanted) -> TaskFolder:
-        return TaskFolder(os.path.join(self._out, wanted.task.id))
+    def _done(self, queued: _Queued) -> Finished | None:
+        """Return how a task ended that is done, with nothing left to be looked at or cleaned up. Raises UsageError."""
+        flags = of_task(self._arguments, queued.task)
+        done = finished(queued.folder, queued.task, settings_of(flags, queued.task))
+        return done if done is not None and done.is_clean and not (done.damage or done.log_damage) else None
 
-    def _begin(self, wanted: _Wanted, leash: Leash) -> None:
+    def _begin(self, queued: _Queued, lifeline: Lifeline) -> None:
         """Start a task, unless it is done, or another process is at it."""
-        task, folder = wanted.task, self._folder(wanted)
         try:
-            done = folder.finished(task, told(of_task(self._arguments, task), task))
-            if done is not None and ends_in_head(done):
-                how = How.RAN if wanted.tries else How.EARLIER
-                self._end(wanted, how, done.code, result=done.result, work=done.work)
+            done = self._done(queued)
+            if done is not None:
+                how = Origin.RAN if queued.tries else Origin.EARLIER
+                self._end(queued, how, done.code, result=done.result, work=done.work)
                 return
-            folder.make()
-            if is_held(folder.path):
-                self._elsewhere.append(wanted)
+            queued.folder.make()
+            if is_held(queued.folder.path):
+                self._elsewhere.append(queued)
                 return
-            folder.claim(task)
-            worker = start_worker(
-                folder,
-                self._arguments,
-                self._environment,
-                leash,
-                name=task.id,
-                place=wanted.place,
-                tries=wanted.tries + 1,
-            )
+            queued.folder.claim(queued.task)
+            worker = start_worker(queued.folder, self._arguments, self._environment, lifeline)
         except UsageError as error:
-            self._end(wanted, How.NOT_RUN, Exit.USAGE, problem=str(error))
+            self._end(queued, Origin.CANNOT_BEGIN, Exit.USAGE, problem=str(error))
         except OSError as error:
-            self._end(wanted, How.NOT_RUN, Exit.INTERNAL, problem=f"its process cannot be started: {error}")
+            problem = f"its process cannot be started: {error}"
+            self._end(queued, Origin.CANNOT_BEGIN, Exit.INTERNAL, problem=problem)
         else:
-            self._running[worker.process.pid] = worker, wanted
+            queued.tries += 1
+            self._running[worker.process.pid] = worker, queued
 
     def _reap(self) -> None:
         """Take notice of the processes that have ended."""
-        for worker, wanted in list(self._running.values()):
+        for worker, queued in list(self._running.values()):
             code = worker.process.poll()
             if code is not None:
                 del self._running[worker.process.pid]
-                self._ended(worker, wanted, code)
+                self._ended(worker, queued, code)
 
-    def _ended(self, worker: Worker, before: _Wanted, code: int) -> None:
-        ran = time.monotonic() - worker.began
-        wanted = _Wanted(task=before.task, place=before.place, tries=worker.tries, seconds=before.seconds + ran)
+    def _ended(self, worker: Worker, queued: _Queued, code: int) -> None:
+        queued.seconds += time.monotonic() - worker.began
         if code < 0 or code in _ENDED_BY_SIGNAL:
-            self._killed(wanted, code)
-        elif code == Exit.USAGE and is_held(worker.folder.path):
-            self._elsewhere.append(before)
+            self._killed(queued, code)
+        elif code == HELD:
+            queued.tries -= 1
+            self._elsewhere.append(queued)
         else:
-            result = worker.folder.read_result() or {}
-            problem = "" if result.get("exit_code") == code else last_words(worker.folder)
+            result = queued.folder.read_result() or {}
+            problem = "" if result.get("exit_code") == code else last_words(queued.folder)
             self._end(
-                wanted,
-                How.RAN,
+                queued,
+                Origin.CANNOT_BEGIN if code == Exit.USAGE else Origin.RAN,
                 code,
                 result=result if not problem else None,
-                work=worker.folder.read_work(),
+                work=queued.folder.read_work(),
                 problem=problem,
             )
 
-    def _killed(self, wanted: _Wanted, code: int) -> None:
+    def _killed(self, queued: _Queued, code: int) -> None:
         """Have a task tried again whose process was killed, unless that was us, or it happened too often."""
         how = f"its process was ended ({_signal(code)})"
         if self._stopping.count:
-            self._end(wanted, How.NOT_RUN, None, problem=f"{how} with the batch")
-        elif wanted.tries < MAX_TRIES:
-            self._progress.tell(f"{wanted.task.id}: {how}; it is tried again ({wanted.tries + 1} of {MAX_TRIES})")
-            self._again.append(wanted)
+            self._end(queued, Origin.NOT_RUN, None, problem=f"{how} with the batch")
+        elif queued.tries < MAX_TRIES:
+            self._progress.tell(f"{queued.task.id}: {how}; it is tried again ({queued.tries + 1} of {MAX_TRIES})")
+            self._queue.appendleft(queued)
         else:
-            self._end(wanted, How.NOT_DONE, None, problem=f"{how}, {wanted.tries} times")
+            self._end(queued, Origin.NOT_DONE, None, problem=f"{how}, {queued.tries} times")
 
     def _end(
         self,
-        wanted: _Wanted,
-        how: How,
+        queued: _Queued,
+        how: Origin,
         code: int | None,
         *,
         result: Mapping[str, JsonValue] | None = None,
@@ -201,19 +208,22 @@ class Pool:
         problem: str = "",
     ) -> None:
         outcome = Outcome(
-            id=wanted.task.id,
-            place=wanted.place,
+            id=queued.task.id,
+            place=queued.place,
             how=how,
             code=code,
-            seconds=wanted.seconds,
-            tries=wanted.tries,
+            seconds=queued.seconds,
+            tries=queued.tries,
             problem=problem,
         )
         if result is not None:
             outcome = with_result(outcome, result, work or {})
         self._outcomes.append(outcome)
-        said = how.value if code is None else f"exit {int(code)}{' (done earlier)' if how is How.EARLIER else ''}"
-        self._progress.ended(outcome.id, said, outcome.seconds, failed=code != Exit.DONE)
+        if how is not Origin.NOT_RUN:  # thousands, where a batch is ended early
+            said = (
+                how.value if code is None else f"exit {int(code)}{' (done earlier)' if how is Origin.EARLIER else ''}"
+            )
+            self._progress.ended(outcome.id, said, outcome.seconds, failed=code != Exit.DONE)
 
     def _end_if_asked(self) -> None:
         """Pass on that the batch is to end: once as SIGTERM, then as SIGKILL."""
@@ -221,7 +231,8 @@ class Pool:
         if not asked:
             return
         if not self._asked:
-            self._progress.tell(f"ending: {len(self._running)} tasks are asked to end; once more kills them")
+            told = f"{counted(len(self._running), 'task')} asked to end"
+            self._progress.tell(f"ending: {told}; once more kills what is still run")
             self._kill_at = now + GRACE_SECONDS
             for worker, _ in self._running.values():
                 worker.ask_to_end()
@@ -230,20 +241,17 @@ class Pool:
             for worker, _ in self._running.values():
                 worker.kill()
 
-    def _not_run(self, fresh: Iterator[_Wanted]) -> None:
+    def _not_run(self) -> None:
         """Note what was not come to: only a batch that was asked to end leaves any."""
-        for wanted in (*self._again, *self._elsewhere):
-            self._end(wanted, How.NOT_RUN, None, problem="the batch was ended before")
-        for wanted in fresh:
-            folder = self._folder(wanted)
+        for queued in (*self._queue, *self._elsewhere):
             try:
-                done = folder.finished(wanted.task, told(of_task(self._arguments, wanted.task), wanted.task))
+                done = self._done(queued)
             except UsageError:
                 done = None
-            if done is not None and ends_in_head(done):
-                self._end(wanted, How.EARLIER, done.code, result=done.result, work=done.work)
+            if done is not None:
+                self._end(queued, Origin.EARLIER, done.code, result=done.result, work=done.work)
             else:
-                self._end(wanted, How.NOT_RUN, None, problem="the batch was ended before")
+                self._end(queued, Origin.NOT_RUN, None, problem="the batch was ended before")
 
 
 def _signal(code: int) -> str:

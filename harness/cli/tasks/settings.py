@@ -14,6 +14,8 @@ TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
 
+DEFAULT_POLICY = "readonly"
+"""What holds where the command line names none."""
 _LIMITS = ("max_turns", "max_seconds", "max_tokens", "max_cost")
 _TOLD = (
     "policy", "policy_sha256", "provider", "model", "system", "no_instructions", "add_dir", *_LIMITS,
@@ -41,8 +43,8 @@ def checked_flags(arguments: Namespace) -> None:
 def of_task(arguments: Namespace, task: Task) -> Namespace:
     """Return the flags of the run that does the task, without its workspace and log.
 
-    The task's own model and folder count before the command line's. A policy cannot be another than the command line's, and
-    of two limits the lower holds. Raises UsageError.
+    The task's own model and folder count before the command line's. A task does not choose its policy: it may say which one
+    it is meant for, and is refused under any other, the default too. Of two limits the lower holds. Raises UsageError.
     """
     flags = copy(arguments)
     flags.prompt, flags.no_stdin = task.prompt, True
@@ -50,14 +52,15 @@ def of_task(arguments: Namespace, task: Task) -> Namespace:
         from harness.template import fill
 
         flags.prompt = fill(task.prompt, task.var, name=f"the prompt of task {task.id}", all_used=True)
-    for name in ("policy", "policy_sha256"):
-        asked, held = getattr(task, name), getattr(flags, name)
-        if asked is not None and held is not None and asked != held:
-            raise UsageError(
-                f"task {task.id} asks for {name} {visible_line(asked, 200)}, and the command line says "
-                f"{visible_line(held, 200)}: a task does not change the policy"
-            )
-        setattr(flags, name, held or asked)
+    if task.policy not in (None, flags.policy or DEFAULT_POLICY):
+        raise UsageError(
+            f"task {task.id} is meant for the policy {visible_line(task.policy or '', 200)}, and "
+            f"{visible_line(flags.policy or f'{DEFAULT_POLICY} (the default)', 200)} holds: a task does not change the policy; "
+            "name it with --policy"
+        )
+    if None not in (task.policy_sha256, flags.policy_sha256) and task.policy_sha256 != flags.policy_sha256:
+        raise UsageError(f"task {task.id} is meant for another content of the policy than --policy-sha256 says")
+    flags.policy_sha256 = flags.policy_sha256 or task.policy_sha256
     flags.model = task.model or flags.model
     flags.cwd = task.cwd or flags.cwd or os.getcwd()
     for name in _LIMITS:
@@ -66,7 +69,7 @@ def of_task(arguments: Namespace, task: Task) -> Namespace:
     return flags
 
 
-def told(flags: Namespace, task: Task) -> dict[str, JsonValue]:
+def settings_of(flags: Namespace, task: Task) -> dict[str, JsonValue]:
     """Return the settings of a task's run as its folder keeps them: only what was said. Where the model is asked is none."""
     settings: dict[str, JsonValue] = {name: getattr(flags, name, None) for name in _TOLD}
     settings["cwd"] = os.path.realpath(flags.cwd)

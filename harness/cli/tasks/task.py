@@ -15,6 +15,8 @@ from harness.visible import visible_line
 
 MAX_TASK_BYTES = 4_000_000
 """Of one task; a prompt of 1,000,000 bytes, each an escape, fits."""
+MAX_TASKS_BYTES = 64_000_000
+"""Of a file of tasks. All of it is kept: what is run is what was checked, whatever becomes of the file meanwhile."""
 RESERVED = frozenset(("summary.json", "summary.jsonl"))
 """What a batch writes beside the folders of its tasks: no task is called so."""
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -67,26 +69,36 @@ def read_task(path: str) -> Task:
     return task_of(lines[0][1], path)
 
 
-def tasks_in(path: str) -> Iterator[Task]:
-    """Yield the tasks of a file, one a line; empty lines are passed over. Raises UsageError, which names file and line."""
-    for number, line in _lines(path, whole=False):
-        if line.strip():
-            yield task_of(line, f"{path}:{number}")
+def read_tasks(path: str) -> tuple[Task, ...]:
+    """Return the tasks of a file, one a line, in order; empty lines are passed over.
 
-
-def check_tasks(path: str) -> tuple[str, ...]:
-    """Return the names of all tasks of a file, in order, once every line of it was read.
-
-    Raises UsageError for the first line that is no task, for a name that stands there twice, and for a file without tasks.
+    Raises UsageError, which names file and line, for the first line that is no task, for a name that stands there twice, and
+    for a file without tasks.
     """
-    seen: dict[str, None] = {}
-    for task in tasks_in(path):
-        if task.id in seen:
-            raise UsageError(f"{path}: two tasks are called {task.id!r}; each has a folder of that name")
-        seen[task.id] = None
-    if not seen:
+    tasks: dict[str, Task] = {}
+    for number, line in _lines(path, whole=False):
+        if not line.strip():
+            continue
+        task = task_of(line, f"{path}:{number}")
+        if task.id in tasks:
+            raise UsageError(f"{path}:{number}: two tasks are called {task.id!r}; each has a folder of that name")
+        tasks[task.id] = task
+    if not tasks:
         raise UsageError(f"{path}: there is no task in it; a task is one JSON object on a line")
-    return tuple(seen)
+    return tuple(tasks.values())
+
+
+def in_shard(name: str, shard: tuple[int, int] | None) -> bool:
+    """Say whether a task is one of the I-th of N shards, (I, N) from (1, 1); all are where there is no shard.
+
+    By a digest of its name alone, so that every machine says the same.
+    """
+    if shard is None:
+        return True
+    import hashlib
+
+    part, parts = shard
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % parts == part - 1
 
 
 def task_of(line: bytes, where: str) -> Task:
@@ -115,14 +127,17 @@ def task_of(line: bytes, where: str) -> Task:
 def _lines(path: str, *, whole: bool) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a file with their numbers, from 1; with `whole`, all of it as the first."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UsageError(f"{path}: it is not a regular file")
+        with open(path, "rb") as file:
+            if stat.S_ISCHR(os.fstat(file.fileno()).st_mode):
+                raise UsageError(f"{path}: it is neither a file nor a pipe")
             read = file.read if whole else file.readline
-            number = 1
+            number, size = 1, 0
             while line := read(MAX_TASK_BYTES + 1):
+                size += len(line)
                 if len(line) > MAX_TASK_BYTES:
-                    raise UsageError(f"{path}:{number}: a task has at most {MAX_TASK_BYTES} bytes")
+                    raise UsageError(f"{path}:{number}: a task has at most {MAX_TASK_BYTES:,} bytes")
+                if size > MAX_TASKS_BYTES:
+                    raise UsageError(f"{path}: a file of tasks has at most {MAX_TASKS_BYTES:,} bytes: divide it")
                 yield number, line
                 number += 1
     except OSError as error:
@@ -130,11 +145,11 @@ def _lines(path: str, *, whole: bool) -> Iterator[tuple[int, bytes]]:
 
 
 def _once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r} stands there twice")
+    found: dict[str, JsonValue] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"the key {name!r} stands there twice")
+        found[name] = value
     return found
 
 

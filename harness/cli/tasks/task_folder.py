@@ -1,43 +1,135 @@
-"""The folder of one task: what was asked, an attempt after the other, the result; it knows the names, and runs nothing."""
+"""The folder of one task: who works at it, what was asked, an attempt after the other, the result; it runs nothing."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Mapping
+from types import TracebackType
 
 from harness.actions import JsonValue
-from harness.cli.exits import Exit
 from harness.cli.tasks.changes import CHANGES, IGNORED
-from harness.cli.tasks.fresh import ATTEMPTS, TASK
 from harness.cli.tasks.task import MAX_TASK_BYTES, Task, task_of
 from harness.durable import remove_if_there, sync_path, write_new
 from harness.errors import UsageError
-from harness.record import Record
 from harness.small_files import read_small
-from harness.visible import visible_line
 
-RESULT, WORK, LOG, STDERR = "result.json", "work.json", "log.jsonl", "stderr.txt"
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+TASK, ATTEMPTS = "task.json", "attempts"
+"""What was asked, and a folder for each attempt at it."""
+LOCK, RESULT, WORK, LOG, STDERR = "lock", "result.json", "work.json", "log.jsonl", "stderr.txt"
 MAX_RESULT_BYTES = 64_000_000
-FINISHED = frozenset((Exit.DONE, Exit.BLOCKED, Exit.LIMIT, Exit.NO_ANSWER, Exit.REFUSED))
-"""The exit codes of a task that is done with: run again it would come to the same. The others are tried again."""
+MAX_HOLDER_BYTES = 100
+LOCK_SECONDS = 0.5
+"""How long a lock is tried for: who asks whether it is held takes it for a moment."""
 
 
-class Finished(Record):
-    """A task that is done with."""
+class Held(UsageError):
+    """The task is being run by another process."""
 
-    code: Exit
-    result: Mapping[str, JsonValue]
-    work: Mapping[str, JsonValue]
-    log: str
+
+class Lease:
+    """The locks of a task's folder, held as long as the `with` block lasts: the kernel gives them back however it ends.
+
+    INVARIANT: the file is never removed: who removed it would let two processes hold two files of one name. The folder is
+    locked as well, where its file system can (flock(2); NFS cannot): the file may be removed by somebody else.
+    """
+
+    def __init__(self, folder: str) -> None:
+        """Take the lease of the task in `folder`. Raises Held, which names the process that holds it, and OSError."""
+        self._path = os.path.join(folder, LOCK)
+        self._descriptors: list[int] = []
+        try:
+            self._lock(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), folder)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            self._file = os.open(self._path, flags, 0o600)
+            self._lock(self._file, folder)
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+        except BaseException:
+            self._close()
+            raise
+
+    def _lock(self, descriptor: int, folder: str) -> None:
+        self._descriptors.append(descriptor)
+        if not _locked_soon(descriptor):
+            raise Held(f"the task in {folder} is being run by process {holder(folder)}")
+
+    def holds(self) -> bool:
+        """Say whether the folder is still the one whose lock is held: it may have been moved, removed or replaced."""
+        try:
+            return os.path.samestat(os.stat(self._path, follow_symlinks=False), os.fstat(self._file))
+        except OSError:
+            return False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give the lease back."""
+        self._close()
+
+    def _close(self) -> None:
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+
+
+def is_held(folder: str) -> bool:
+    """Say whether another process holds the lease of the task in `folder`; not where there is none to hold."""
+    for path in (folder, os.path.join(folder, LOCK)):
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            if not _locked(descriptor, fcntl.LOCK_SH):
+                return True
+        finally:
+            os.close(descriptor)
+    return False
+
+
+def holder(folder: str) -> str:
+    """Return the number of the process that holds, or held, the lease, as a text for people."""
+    told = (read_small(os.path.join(folder, LOCK), MAX_HOLDER_BYTES) or b"").decode("ascii", "replace").strip()
+    return told if told.isdigit() else "that is not known"
+
+
+def _locked_soon(descriptor: int) -> bool:
+    import time
+
+    end = time.monotonic() + LOCK_SECONDS
+    while not _locked(descriptor, fcntl.LOCK_EX):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def _locked(descriptor: int, kind: int) -> bool:
+    """Take a lock if it is free. What cannot be locked at all counts as taken: of the two, the other decides."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 class TaskFolder:
     """The files of one task below one folder."""
 
     def __init__(self, path: str) -> None:
-        """Take the folder, which need not be there yet."""
-        self.path = os.path.abspath(path)
+        """Take the folder, which need not be there yet. Links on the way are followed, as git follows them."""
+        self.path = os.path.realpath(path)
         self.task = os.path.join(self.path, TASK)
         self.result = os.path.join(self.path, RESULT)
         self.work = os.path.join(self.path, WORK)
@@ -70,15 +162,21 @@ class TaskFolder:
             names = os.listdir(self._attempts)
         except OSError:
             return ()
-        return tuple(sorted(int(name) for name in names if name.isascii() and name.isdigit()))
+        return tuple(sorted(int(name) for name in names if name.isascii() and name.isdigit() and len(name) < 10))
 
     def attempt(self, number: int) -> str:
         """Return the folder of an attempt."""
         return os.path.join(self._attempts, str(number))
 
-    def new_attempt(self) -> int:
-        """Make the folder of one more attempt; what an earlier one came to goes, but for its log. Raises UsageError."""
+    def new_attempt(self, is_known: Callable[[str], bool]) -> int:
+        """Make the folder of one more attempt; what an earlier one came to goes, but for its log. Raises UsageError.
+
+        `is_known` says whether a log was at a path before: after this folder was moved or removed, its numbers are not used
+        again, since a log is never begun anew under the name of another.
+        """
         number = max(self.attempts(), default=0) + 1
+        while is_known(self.log(number)):
+            number += 1
         try:
             # The result first: without it, the others are nobody's.
             for name in (RESULT, WORK, CHANGES, IGNORED):
@@ -96,62 +194,33 @@ class TaskFolder:
     def write_result(self, result: Mapping[str, JsonValue], work: Mapping[str, JsonValue]) -> None:
         """Write what was done with the folder, then the result, whole and on disk when this returns. Raises OSError.
 
-        INVARIANT: the result is the last file of an attempt that is written, and the first that goes at the next one.
+        INVARIANT: the result is the last file of an attempt that is written, and the first that goes at the next one. Its
+        digest is noted before, beside all else that is known of the work.
         """
-        _write(self.work, (json.dumps(work, indent=2) + "\n").encode())
-        _write(self.result, (json.dumps(result, indent=2) + "\n").encode())
+        data = (json.dumps(result, indent=2) + "\n").encode()
+        _write(self.work, (json.dumps({**work, "result_sha256": sha256_of(data)}, indent=2) + "\n").encode())
+        _write(self.result, data)
 
     def read_result(self) -> dict[str, JsonValue] | None:
         """Return the result as it stands there, of whatever attempt; None where it is none."""
-        return _read(self.result)
+        return object_in(read_small(self.result, MAX_RESULT_BYTES))
 
     def read_work(self) -> dict[str, JsonValue] | None:
         """Return what is noted of the fresh folder of the last attempt that came to its end; None where nothing is."""
-        return _read(self.work)
-
-    def finished(self, task: Task, settings: Mapping[str, JsonValue]) -> Finished | None:
-        """Return how the task ended, where it is done with; else None. Its log is not looked at.
-
-        Raises UsageError where it was done under other settings: the result is not what is asked for now.
-        """
-        result, work = _read(self.result), _read(self.work)
-        if result is None or work is None or work.get("task_sha256") != task.sha256:
-            return None
-        code, number, head = result.get("exit_code"), work.get("attempt"), result.get("head")
-        if type(code) is not int or code not in FINISHED or type(number) is not int or head != work.get("head"):
-            return None
-        if work.get("settings") != settings:
-            told = _differing(work.get("settings"), settings)
-            raise UsageError(f"{self.path}: {told}; name another folder with --out, or remove it")
-        return Finished(code=Exit(code), result=result, work=work, log=self.log(number))
+        return object_in(read_small(self.work, MAX_RESULT_BYTES))
 
 
-def ends_in_head(done: Finished) -> bool:
-    """Say whether the log of a finished task ends in the head that its result names; what is before is not looked at."""
+def sha256_of(data: bytes) -> str:
+    """Return the digest of some bytes."""
     import hashlib
 
-    from harness.errors import LogError
-    from harness.log_lines import last_line, opened
+    return hashlib.sha256(data).hexdigest()
 
+
+def object_in(data: bytes | None) -> dict[str, JsonValue] | None:
+    """Return the JSON object that these bytes are, or None."""
     try:
-        with opened(done.log) as file:
-            line = last_line(file.fileno(), os.fstat(file.fileno()).st_size)
-    except (LogError, OSError):
-        return False
-    return line is not None and hashlib.sha256(line).hexdigest() == done.result.get("head")
-
-
-def _differing(then: JsonValue, now: Mapping[str, JsonValue]) -> str:
-    """Say in which setting a finished run was another."""
-    held = then if isinstance(then, dict) else {}
-    key = next(key for key in sorted({**held, **now}) if held.get(key) != now.get(key))
-    old, new = (visible_line(json.dumps(one.get(key)), 200) for one in (held, now))
-    return f"the task was done with {key} {old}, and {new} is asked for now"
-
-
-def _read(path: str) -> dict[str, JsonValue] | None:
-    try:
-        found = json.loads(read_small(path, MAX_RESULT_BYTES) or b"")
+        found = json.loads(data or b"")
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None

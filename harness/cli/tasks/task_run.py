@@ -10,12 +10,12 @@ from copy import copy
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
 from harness.cli.state import State
+from harness.cli.tasks.finished import Finished, changed_patch, finished
 from harness.cli.tasks.fresh import Fresh, forget, fresh_folder, is_kept, keep
-from harness.cli.tasks.lease import Lease
-from harness.cli.tasks.leash import watch_leash
-from harness.cli.tasks.settings import checked_flags, of_task, told
+from harness.cli.tasks.lifeline import is_of_a_batch, watch_lifeline
+from harness.cli.tasks.settings import checked_flags, of_task, settings_of
 from harness.cli.tasks.task import Task, read_task
-from harness.cli.tasks.task_folder import Finished, TaskFolder
+from harness.cli.tasks.task_folder import Held, Lease, TaskFolder
 from harness.errors import LogError, UsageError
 from harness.visible import visible_line
 
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from harness.cli.tasks.changes import Changes
+    from harness.heads import HeadsFile
+
+HELD = 75
+"""The exit code, for a batch alone, where another process is at the task (EX_TEMPFAIL, sysexits(3))."""
+_SOFT = (Exit.DONE, Exit.REFUSED)
 
 
 def run_task(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -35,66 +40,60 @@ def run_task(arguments: Namespace, environment: Mapping[str, str]) -> int:
     checked_flags(arguments)
     task = read_task(arguments.task)
     flags = of_task(arguments, task)
-    settings = told(flags, task)
+    settings = settings_of(flags, task)
     folder = TaskFolder(arguments.out)
     folder.make()
     try:
-        with Lease(folder.path):
-            watch_leash(environment)
+        with Lease(folder.path) as lease:
+            watch_lifeline(environment)
             folder.claim(task)
-            done = folder.finished(task, settings)
-            if done is not None:
-                return _told_again(done, flags, environment)
-            return _Attempt(folder, task, flags, settings, environment).run()
+            done = finished(folder, task, settings)
+            attempt = _Attempt(folder, lease, task, flags, settings, environment)
+            if done is None:
+                return attempt.run()
+            _check_done(folder, done, _heads(environment))
+            attempt.forget_all_but_kept()  # a kill may have left one
+            return _told_again(done, flags)
+    except Held:
+        if is_of_a_batch(environment):
+            return HELD
+        raise
     except OSError as error:
         raise UsageError(f"the folder of the task cannot be used: {folder.path}: {error}") from None
 
 
-def _told_again(done: Finished, flags: Namespace, environment: Mapping[str, str]) -> int:
-    """Say how a task ended, once its log was verified, and return the exit code.
+def _check_done(folder: TaskFolder, done: Finished, heads: HeadsFile) -> None:
+    """Raise LogError where a finished task's log, result or patches are not what was written.
 
-    Raises LogError where the log is not what was written: that a person must look at, and it is not hidden by a new attempt.
+    That a person must look at, and it is not hidden by a new attempt.
     """
-    from harness.heads import HeadsFile
     from harness.log_findings import Soundness, judged
 
-    heads = HeadsFile(State.of(environment).heads)
+    why = done.damage or changed_patch(folder, done.work)
     known = heads.of_path(done.log)
     if known is not None and known.removed and not os.path.lexists(done.log):
         _say(f"done already; its log was removed on purpose: {known.removed}")
     else:
+        why = why or done.log_damage
         findings = judged(done.log, heads)
-        if findings.unfit or findings.soundness is Soundness.OPEN or findings.found.head != done.result.get("head"):
-            why = findings.unfit or findings.why
-            raise LogError(
-                f"the task is done, and its log is not what was written: {done.log}: {why}. It is not run again: move its "
-                "folder away to have it done anew"
-            )
+        if findings.unfit or findings.soundness is Soundness.OPEN or findings.found.head != done.work.get("head"):
+            why = f"{done.log}: {findings.unfit or findings.why}"
+    if why:
+        raise LogError(
+            f"the task is done, and what it left is not what was written: {why}. It is not run again: move its folder away to "
+            "have it done anew"
+        )
+
+
+def _told_again(done: Finished, flags: Namespace) -> int:
     if not flags.quiet:
-        _say(f"done already, in attempt {done.work.get('attempt')}: exit code {int(done.code)}; nothing was run")
+        _say(
+            f"done already, in attempt {done.work.get('attempt')}: exit code {int(done.code)}; nothing was run, and its answer "
+            "is in its result.json"
+        )
     if flags.report:
         _say("the reports of a task are written when it is run: none was written now")
-    return _written_again(done, flags, environment)
-
-
-def _written_again(done: Finished, flags: Namespace, environment: Mapping[str, str]) -> int:
-    """Write the result or the answer, as the run did, and return the exit code; 141 in the place of success if nobody reads."""
-    from harness.cli.output import Output
-
-    fence = None
-    if environment.get("GITHUB_ACTIONS") == "true":
-        from harness.cli.workflow_commands import Fence
-
-        fence = Fence()
-    output = Output(flags.output, _nothing, fence=fence)
-    output.finish(done.result, str(done.result.get("answer") or ""))
-    if output.why:
-        _say(output.why)
-    return Exit.BROKEN_PIPE if output.is_broken() else done.code
-
-
-def _nothing() -> None:
-    pass
+    return done.code
 
 
 class _Attempt:
@@ -103,24 +102,29 @@ class _Attempt:
     def __init__(
         self,
         folder: TaskFolder,
+        lease: Lease,
         task: Task,
         flags: Namespace,
         settings: Mapping[str, JsonValue],
         environment: Mapping[str, str],
     ) -> None:
         self._folder = folder
+        self._lease = lease
         self._task = task
         self._flags = flags
         self._settings = settings
         self._environment = environment
 
     def run(self) -> int:
-        """Make the fresh folder, run in it, keep what was changed, remove it, write the result. Raises HarnessError."""
-        self._forget_earlier()
-        number = self._folder.new_attempt()
+        """Make the fresh folder, run in it, keep what was changed, write the result, remove it. Raises HarnessError."""
+        self.forget_all_but_kept()
+        heads = _heads(self._environment)
+        number = self._folder.new_attempt(lambda log: heads.of_path(log) is not None)
         attempt = self._folder.attempt(number)
+        # Where a batch has all its folders: none of them belongs into a copy.
+        out = os.path.dirname(self._folder.path) if is_of_a_batch(self._environment) else self._folder.path
         try:
-            fresh = fresh_folder(attempt, self._flags.cwd, self._task.revision, self._environment)
+            fresh = fresh_folder(attempt, self._flags.cwd, self._task.revision, out, self._environment)
             if not self._flags.quiet:
                 for note in fresh.notes:
                     _say(note)
@@ -137,39 +141,52 @@ class _Attempt:
             raise
         return self._keep(fresh, number, end.code, end.summary)
 
-    def _forget_earlier(self) -> None:
-        """Remove the fresh folders of attempts that were killed. Those that were kept on purpose stay."""
+    def forget_all_but_kept(self) -> None:
+        """Remove the fresh folders of all attempts, of those that were killed too. Those that were kept on purpose stay.
+
+        Nothing is removed where the folder is not the one whose lease is held: another process may be at work in it.
+        """
         for number in self._folder.attempts():
             attempt = self._folder.attempt(number)
-            if not is_kept(attempt):
+            if self._lease.holds() and not is_kept(attempt):
                 _complain(forget(attempt, self._environment))
 
     def _keep(self, fresh: Fresh, number: int, code: Exit, summary: Mapping[str, JsonValue]) -> int:
-        from harness.cli.tasks.changes import take_changes
-
         attempt = self._folder.attempt(number)
-        changes = take_changes(fresh, attempt, self._folder.path, self._environment)
-        kept = bool(changes.lost)
-        if kept:
+        changes = self._taken(fresh, attempt) if self._lease.holds() else None
+        if changes is None or not self._lease.holds():
+            _say(f"{self._folder.path} was moved, removed or replaced while the task was run: no result is written")
+            return Exit.INTERNAL if code in _SOFT else code
+        if changes.lost:
             keep(attempt)
             _say(f"the folder is kept, since no patch holds all of it: {fresh.root}: {'; '.join(changes.lost)}")
-        result: dict[str, JsonValue] = {**summary, "exit_code": int(code)}
-        work = self._work(fresh, number, changes, summary)
+        if changes.patch is None and code in _SOFT:
+            code, summary = Exit.INTERNAL, {**summary, "detail": changes.lost[0] if changes.lost else ""}
+        work = self._work(fresh, number, changes, code, summary)
         try:
-            self._folder.write_result(result, work)
+            self._folder.write_result({**summary, "exit_code": int(code)}, work)
         except OSError as error:
             keep(attempt)
             _say(f"the result cannot be written: {error}; what was changed is left in {fresh.root}")
-            code = Exit.INTERNAL if code in (Exit.DONE, Exit.REFUSED) else code
-        else:
-            # Last: until the result is there, the folder is all there is of the changes. Of earlier attempts too, where a
-            # git that was left alone by a kill may have made something since.
-            if not kept or is_kept(attempt):
-                self._forget_earlier()
+            return Exit.INTERNAL if code in _SOFT else code
+        # Last: until the result is there, the folder is all there is of the changes. Of earlier attempts too, where a git that
+        # was left alone by a kill may have made something since.
+        if not changes.lost or is_kept(attempt):
+            self.forget_all_but_kept()
         return code
 
+    def _taken(self, fresh: Fresh, attempt: str) -> Changes:
+        from harness.cli.signals import bounded_by_signals
+        from harness.cli.tasks.changes import Changes, take_changes
+
+        try:
+            with bounded_by_signals():
+                return take_changes(fresh, attempt, self._folder.path, self._environment)
+        except KeyboardInterrupt:
+            return Changes(lost=("no patch could be made: it was interrupted",))
+
     def _work(
-        self, fresh: Fresh, number: int, changes: Changes, summary: Mapping[str, JsonValue]
+        self, fresh: Fresh, number: int, changes: Changes, code: Exit, summary: Mapping[str, JsonValue]
     ) -> dict[str, JsonValue]:
         """Return what was worked on, and what became of it."""
         return {
@@ -177,6 +194,7 @@ class _Attempt:
             "id": self._task.id,
             "task_sha256": self._task.sha256,
             "attempt": number,
+            "exit_code": int(code),
             "settings": dict(self._settings),
             "kind": fresh.kind,
             "source": fresh.source,
@@ -188,6 +206,12 @@ class _Attempt:
             "lost": list(changes.lost),
             "head": summary.get("head"),
         }
+
+
+def _heads(environment: Mapping[str, str]) -> HeadsFile:
+    from harness.heads import HeadsFile
+
+    return HeadsFile(State.of(environment).heads)
 
 
 def _complain(problem: str) -> None:

@@ -1,4 +1,4 @@
-"""The process that does one task of a batch, on a leash: it ends soon after the batch does, however the batch ended."""
+"""The process that does one task of a batch: it ends soon after the batch does, however the batch ended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Mapping
 
-from harness.cli.tasks.leash import VARIABLE
+from harness.cli.tasks.lifeline import VARIABLE, Lifeline
 from harness.cli.tasks.task_folder import TaskFolder
 from harness.record import Record
 
@@ -29,56 +29,32 @@ _VALUES = (
 _SWITCHES = ("no_instructions", "dry_run", "plan", "allow_refusals", "quiet")
 
 
-class Leash:
-    """The batch's end of the pipe that its processes watch."""
-
-    def __init__(self) -> None:
-        """Make the pipe. INVARIANT: nobody but this process holds the end for writing, so that its end is seen."""
-        self.reading, self._writing = os.pipe2(os.O_CLOEXEC)
-
-    def close(self) -> None:
-        """Let go of both ends."""
-        os.close(self.reading)
-        os.close(self._writing)
-
-
 class Worker(Record):
     """A process that does a task."""
 
-    id: str
-    place: int
-    """Which task of the file, from 0."""
     process: Popen[bytes]
     folder: TaskFolder
-    tries: int
-    """This one included."""
     began: float
     """time.monotonic()."""
 
     def ask_to_end(self) -> None:
         """Send SIGTERM: the run ends with a whole log."""
-        self._send(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """Send SIGKILL."""
-        self._send(signal.SIGKILL)
-
-    def _send(self, number: int) -> None:
         try:
-            self.process.send_signal(number)
+            self.process.send_signal(signal.SIGTERM)
         except OSError:
             pass  # it has ended
 
+    def kill(self) -> None:
+        """Send SIGKILL to its group: a git that it waits for ends with it."""
+        if self.process.poll() is None:
+            try:
+                os.killpg(self.process.pid, signal.SIGKILL)
+            except OSError:
+                pass  # it has ended
+
 
 def start_worker(
-    folder: TaskFolder,
-    arguments: Namespace,
-    environment: Mapping[str, str],
-    leash: Leash,
-    *,
-    name: str,
-    place: int,
-    tries: int,
+    folder: TaskFolder, arguments: Namespace, environment: Mapping[str, str], lifeline: Lifeline
 ) -> Worker:
     """Start `harness run --task ... --out ...` for the task in a folder. Raises OSError.
 
@@ -99,14 +75,14 @@ def start_worker(
             stderr=errors,
             env={
                 **{key: value for key, value in environment.items() if key not in _NOT_PASSED},
-                VARIABLE: str(leash.reading),
+                VARIABLE: str(lifeline.reading),
             },
-            pass_fds=(leash.reading,),
+            pass_fds=(lifeline.reading,),
             process_group=0,
         )
     finally:
         os.close(errors)
-    return Worker(id=name, place=place, process=process, folder=folder, tries=tries, began=time.monotonic())
+    return Worker(process=process, folder=folder, began=time.monotonic())
 
 
 def last_words(folder: TaskFolder) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from harness.cli.state import State
-from harness.cli.tasks.fresh import INDEX, TREE, Fresh, filters_of, note_place
+from harness.cli.tasks.fresh import INDEX, TREE, Fresh, Programs, identity_of, note_place, programs_of
 from harness.cli.tasks.git import Git, GitFailure
 from harness.cli.tasks.removing import removed
 from harness.errors import UsageError
@@ -29,41 +29,44 @@ def add_worktree(attempt: str, source: str, revision: str | None, environment: M
     top, common = _repository(source, environment)
     plain = Git(environment, folder=top)
     commit = _commit(plain, top, revision)
-    filters = filters_of(plain, common)
-    git = Git(environment, folder=top, filters=filters)
+    programs = programs_of(common, environment)
+    git = Git(environment, folder=top, filters=programs.filters, hooks=programs.hooks)
     root = os.path.join(attempt, TREE)
     note_place(attempt, common)
+    # Of a folder of that name that was removed or moved away, as it were: git refuses to add what it knows.
+    problem = forget_worktrees(common, os.path.dirname(attempt), environment)
+    if problem:
+        raise UsageError(problem)
     with _one_at_a_time(environment):
         _add(git, common, root, commit)
     git_dir = (read_small(os.path.join(root, ".git"), 10_000) or b"").decode("utf-8", "surrogateescape")
     git_dir = git_dir.removeprefix("gitdir: ").rstrip("\n")
     # Outside the lock: checking out is what takes long. Plumbing, which runs no hook of a checkout.
-    here = Git(environment, folder=root, filters=filters)
+    here = Git(environment, folder=root, filters=programs.filters, hooks=programs.hooks)
     here.run([f"--git-dir={git_dir}", f"--work-tree={root}", "read-tree", "--reset", "-u", commit])
     _keep_index(git_dir, attempt)
-    workspace = os.path.normpath(os.path.join(root, os.path.relpath(source, top)))
-    if not os.path.isdir(workspace):
-        raise UsageError(f"revision {commit} does not hold the folder {os.path.relpath(source, top)}")
+    workspace = _inside(root, os.path.relpath(source, top), commit)
     return Fresh(
         root=root,
+        identity=identity_of(root),
         workspace=workspace,
         git_dir=git_dir,
         objects=os.path.join(common, "objects"),
         base=commit,
         repository=common,
         source=top,
-        notes=_notes(filters),
+        notes=_notes(root, programs),
     )
 
 
-def forget_worktree(repository: str, root: str, environment: Mapping[str, str]) -> str:
-    """Remove what a repository knows of the worktree at `root`, whose folder is gone; return what failed, or nothing.
+def forget_worktrees(repository: str, folder: str, environment: Mapping[str, str]) -> str:
+    """Remove what a repository knows of worktrees below `folder` that are gone; return what failed, or nothing.
 
-    It is known by the path that git noted for it, so that nobody else's worktree is forgotten (`git worktree prune` forgets
-    all whose folders are not there at the moment).
+    They are known by the path that git noted for them, so that nobody else's is forgotten (`git worktree prune` forgets all
+    whose folders are not there at the moment).
     """
     worktrees = os.path.join(repository, "worktrees")
-    noted = os.path.join(root, ".git")
+    below = os.path.realpath(folder) + os.sep  # as git notes it
     with _one_at_a_time(environment):
         try:
             names = os.listdir(worktrees)
@@ -72,7 +75,8 @@ def forget_worktree(repository: str, root: str, environment: Mapping[str, str]) 
         for name in names:
             path = os.path.join(worktrees, name)
             told = (read_small(os.path.join(path, "gitdir"), 10_000) or b"").decode("utf-8", "surrogateescape")
-            if told.rstrip("\n") == noted and not os.path.islink(path):
+            noted = told.rstrip("\n")
+            if noted.startswith(below) and not os.path.lexists(noted) and not os.path.islink(path):
                 problem = removed(path)
                 if problem:
                     return problem
@@ -130,11 +134,28 @@ def _keep_index(git_dir: str, attempt: str) -> None:
         raise UsageError(f"the index cannot be copied: {error}") from None
 
 
-def _notes(filters: tuple[str, ...]) -> tuple[str, ...]:
-    if not filters:
-        return ()
-    named = visible_line(", ".join(filters), 200)
-    return (f"filters are not run ({named}): files that they would fill in hold what the repository holds",)
+def _inside(root: str, relative: str, commit: str) -> str:
+    """Return the folder of the worktree that is worked in.
+
+    INVARIANT: no part of it is a link. A revision may hold one in the place of any folder, and it may lead anywhere: what is
+    done there would be outside of the worktree, and in no patch. Raises UsageError.
+    """
+    workspace = os.path.normpath(os.path.join(root, relative))
+    if not os.path.isdir(workspace):
+        raise UsageError(f"revision {commit} does not hold the folder {relative}")
+    if os.path.realpath(workspace) != os.path.normpath(os.path.join(os.path.realpath(root), relative)):
+        raise UsageError(f"in revision {commit}, {relative} is or lies behind a link, and no folder of the repository")
+    return workspace
+
+
+def _notes(root: str, programs: Programs) -> tuple[str, ...]:
+    notes = []
+    if programs.filters:
+        named = visible_line(", ".join(programs.filters), 200)
+        notes.append(f"filters are not run ({named}): files that they would fill in hold what the repository holds")
+    if os.path.lexists(os.path.join(root, ".gitmodules")):
+        notes.append("the folders of submodules are empty: nothing is fetched")
+    return tuple(notes)
 
 
 @contextmanager

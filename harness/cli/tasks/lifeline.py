@@ -1,4 +1,4 @@
-"""The leash: a pipe whose end tells a batch's process that the batch is gone, however it went; it ends no other process."""
+"""The lifeline: a pipe whose end tells a batch's processes that it is gone, however it went; no other process is ended."""
 
 from __future__ import annotations
 
@@ -8,11 +8,29 @@ import stat
 from _thread import start_new_thread
 from collections.abc import Mapping
 
-VARIABLE = "HARNESS_LEASH"
+VARIABLE = "HARNESS_LIFELINE"
 """Names the descriptor of the pipe's end for reading, in the process that a batch starts."""
 
 
-def watch_leash(environment: Mapping[str, str]) -> None:
+class Lifeline:
+    """The batch's own end of the pipe."""
+
+    def __init__(self) -> None:
+        """Make the pipe. INVARIANT: nobody but this process holds the end for writing, so that its end is seen."""
+        self.reading, self._writing = os.pipe2(os.O_CLOEXEC)
+
+    def close(self) -> None:
+        """Let go of both ends."""
+        os.close(self.reading)
+        os.close(self._writing)
+
+
+def is_of_a_batch(environment: Mapping[str, str]) -> bool:
+    """Say whether a batch started this process."""
+    return VARIABLE in environment
+
+
+def watch_lifeline(environment: Mapping[str, str]) -> None:
     """Where a batch started this process: ask it to end (SIGTERM) once the batch has ended. Otherwise do nothing."""
     told = environment.get(VARIABLE, "")
     if not told.isascii() or not told.isdigit() or len(told) > 6:
