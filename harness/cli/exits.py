@@ -25,6 +25,11 @@ class Exit(IntEnum):
     TERMINATED = 143
 
 
+def is_soft(code: int) -> bool:
+    """Say whether a code says that it was done: 1 takes its place where something that was asked for cannot be written."""
+    return code in (Exit.DONE, Exit.REFUSED)
+
+
 def exit_code(stop: StopReason, *, refusals: int, allow_refusals: bool, terminated: bool) -> Exit:
     """Return the exit code for a run that ended with `stop`.
 

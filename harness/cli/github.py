@@ -12,6 +12,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from harness.cli.exits import is_soft
 from harness.cli.workflow_commands import Fence, Guarded, command, is_file, is_job
 from harness.record import Record, replace
 from harness.visible import visible_line
@@ -30,8 +31,6 @@ LEAST_ROOM = 4096
 MAX_ANNOTATIONS = 10
 """Of each level the runner shows ten of a step; this is the sum of ours."""
 MAX_MESSAGE = 500
-_SOFT_CODES = (0, 7)
-"""Exit codes that become 1 where something could not be told."""
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -122,7 +121,7 @@ class Actions:
             found.add(one.facts)
         problems.append(_annotate(found.chosen(), output))
         problems.append(self._outputs.problem)
-        if any(problems) and code in _SOFT_CODES:
+        if any(problems) and is_soft(code):
             code = 1
         told = {**outputs, "exit-code": str(code), "refused": str(found.refused), "blocked": str(found.blocked)}
         problems[-1] = _append(self._outputs, lambda _: "".join(_heredoc(*one) for one in told.items()).encode(), str)

@@ -87,11 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not stderr_open or sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the life of the process
     use_utf8()
-    if os.environ.get("GITHUB_ACTIONS"):
-        from harness.cli.workflow_commands import guard_streams, is_job
-
-        if is_job(os.environ):
-            guard_streams(words[:1] == ["run"])
+    _guard(words)
     try:
         return _answer(words, os.environ)
     except LogError as error:
@@ -110,6 +106,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return Exit.BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 - the last resort: a bug is one line for the user, and exit 1
         return _internal(error)
+
+
+def _guard(words: list[str]) -> None:
+    """Let nothing that is printed in a GitHub Actions job be a command of its runner, whoever prints it."""
+    import os
+
+    if os.environ.get("GITHUB_ACTIONS"):
+        from harness.cli.workflow_commands import guard_streams, is_job
+
+        if is_job(os.environ):
+            guard_streams(words[:1] == ["run"])
 
 
 def _answer(words: list[str], environment: Mapping[str, str]) -> int:

@@ -11,11 +11,11 @@ from harness.actions import JsonValue
 from harness.agent import Agent
 from harness.approval import deny_all
 from harness.cli.console import Console, wants_colour
-from harness.cli.exits import Exit, exit_code
+from harness.cli.exits import Exit, exit_code, is_soft
 from harness.cli.output import Output
 from harness.cli.policies import describe
 from harness.cli.prompting import given_prompt
-from harness.cli.run_end import SOFT, Ending, runner_files
+from harness.cli.run_end import Ending, runner_files
 from harness.cli.run_model import RunModel
 from harness.cli.setup import Parts, Unattended, about_of, agent_of, close_log
 from harness.cli.state import State
@@ -46,7 +46,7 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         return run_once(arguments, environment).code
     from harness.cli.tasks.task_run import run_task
 
-    return run_task(arguments, environment)
+    return run_task(arguments, environment, run_once)
 
 
 def run_once(arguments: Namespace, environment: Mapping[str, str]) -> RunEnd:
@@ -177,7 +177,7 @@ class _Run:
         self._model.tell_end(self._console)
         summary = ending.summary(parts, self._facts, result, code)
         ending.tell(self._console, parts, self._facts, result, code)
-        code = self._unless(code, self._model.problem, ending.report(self._facts, summary))
+        code = self._unless(code, self._model.problem, ending.report(self._facts, summary, code))
         if not is_object:  # annotations stand behind the answer
             self._output.finish(summary, result.text)
             code = self._delivered(code)
@@ -195,7 +195,9 @@ class _Run:
         if not self._output.is_broken():
             return code
         if self._parts.interrupt.count:  # the wait for a reader was ended by a signal
-            return code if code not in SOFT else Exit.TERMINATED if self._parts.signals.terminated else Exit.INTERRUPTED
+            return (
+                code if not is_soft(code) else Exit.TERMINATED if self._parts.signals.terminated else Exit.INTERRUPTED
+            )
         self._unless(code, self._output.why)
         return Exit.BROKEN_PIPE
 
@@ -204,7 +206,7 @@ class _Run:
         told = [problem for problem in problems if problem]
         for problem in told:
             self._console.line(f"harness: {problem}", Tone.BAD)
-        return Exit.INTERNAL if told and code in SOFT else code
+        return Exit.INTERNAL if told and is_soft(code) else code
 
     def _record_divergence(self, fields: Mapping[str, JsonValue]) -> None:
         with self._parts.interrupt.hold():

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.cli.console import Console
-from harness.cli.exits import Exit
+from harness.cli.exits import Exit, is_soft
 from harness.cli.output import Output
 from harness.cli.setup import Parts, pinned
 from harness.cli.state import PROJECT_POLICY, State
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from harness.cli.workflow_commands import Fence
     from harness.run_reports import Reported
 
-SOFT = (Exit.DONE, Exit.REFUSED)
-"""Codes in the place of which 1 is given where something that was asked for could not be written."""
 RUNNER_FILES = ("GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
 """Variables that name the files in which a job of GitHub Actions is told something: what stands there is obeyed."""
 MOST_RULES_SHOWN = 5
@@ -98,7 +96,7 @@ class Ending:
             _tell_rules(console, facts)
         console.line(pinned(parts.log), Tone.QUIET)
 
-    def report(self, facts: Facts, summary: Mapping[str, JsonValue]) -> str:
+    def report(self, facts: Facts, summary: Mapping[str, JsonValue], code: Exit) -> str:
         """Write the reports; return what went wrong, or nothing.
 
         Where one cannot be written, the others tell of the exit code that this makes.
@@ -106,7 +104,7 @@ class Ending:
         if self._reports is None:
             return ""
         problem = self._reports.write([self._reported(facts, summary)])
-        if problem and summary["exit_code"] in SOFT:
+        if problem and is_soft(int(code)):
             self._reports.write([self._reported(facts, {**summary, "exit_code": int(Exit.INTERNAL)})])
         return problem
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
-from harness.cli.exits import Exit
+from harness.cli.exits import Exit, is_soft
 from harness.cli.signals import Stopping
 from harness.cli.tasks.batch_files import BatchReports, check_out, write_summary
 from harness.cli.tasks.outcome import Outcome, lines_of, worst
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 
-_SOFT = (Exit.DONE, Exit.REFUSED)
 """Codes in the place of which another is given where something could not be written."""
 
 
@@ -47,7 +46,7 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     problems = [*write_summary(out, outcomes, int(code), about), *reports.write(outcomes, int(code))]
     for problem in problems:
         progress.tell(problem)
-    if problems and code in _SOFT:
+    if problems and is_soft(code):
         code = Exit.INTERNAL
     return _shown(outcomes, code)
 
@@ -56,10 +55,10 @@ def _shown(outcomes: Sequence[Outcome], code: Exit) -> int:
     try:
         sys.stdout.write("".join(f"{line}\n" for line in lines_of(outcomes)))
         sys.stdout.flush()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is buffered must not raise again when Python exits
-        if code in _SOFT:
-            return Exit.BROKEN_PIPE if isinstance(error, BrokenPipeError) else Exit.INTERNAL
+        if is_soft(code):
+            return Exit.BROKEN_PIPE
     return code
 
 

@@ -75,7 +75,7 @@ class BatchReports:
 
             keep_from = [*_needed(arguments, environment, tasks), *_own(out, arguments.report, tasks)]
             self._reports = Reports(arguments.report, with_answer=arguments.report_answer, keep_from=keep_from)
-        if environment.get("GITHUB_ACTIONS") == "true":
+        if environment.get("GITHUB_ACTIONS"):
             from harness.cli.github import actions_from
 
             self._actions = actions_from(environment)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from copy import copy
 
 from harness.actions import JsonValue
-from harness.cli.exits import Exit
+from harness.cli.exits import Exit, is_soft
 from harness.cli.state import State
 from harness.cli.tasks.finished import Finished, changed_patch, finished
 from harness.cli.tasks.fresh import Fresh, forget, fresh_folder, is_kept, keep
@@ -22,17 +22,21 @@ from harness.visible import visible_line
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Callable
+    from typing import TypeAlias
 
+    from harness.cli.run import RunEnd
     from harness.cli.tasks.changes import Changes
     from harness.heads import HeadsFile
 
+    RunOnce: TypeAlias = Callable[[Namespace, Mapping[str, str]], RunEnd]
+
 HELD = 75
 """The exit code, for a batch alone, where another process is at the task (EX_TEMPFAIL, sysexits(3))."""
-_SOFT = (Exit.DONE, Exit.REFUSED)
 
 
-def run_task(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Do one task, or say how it ended where that is done, and return the exit code of its run.
+def run_task(arguments: Namespace, environment: Mapping[str, str], run_once: RunOnce) -> int:
+    """Do one task by `run_once`, or say how it ended where that is done, and return the exit code of its run.
 
     Raises HarnessError for what fails before the run begins: UsageError too where another process is at it, where the
     folder belongs to another task, and where it was done under other settings.
@@ -48,7 +52,7 @@ def run_task(arguments: Namespace, environment: Mapping[str, str]) -> int:
             watch_lifeline(environment)
             folder.claim(task)
             done = finished(folder, task, settings)
-            attempt = _Attempt(folder, lease, task, flags, settings, environment)
+            attempt = _Attempt(folder, lease, task, flags, settings, environment, run_once)
             if done is None:
                 return attempt.run()
             _check_done(folder, done, _heads(environment))
@@ -107,6 +111,7 @@ class _Attempt:
         flags: Namespace,
         settings: Mapping[str, JsonValue],
         environment: Mapping[str, str],
+        run_once: RunOnce,
     ) -> None:
         self._folder = folder
         self._lease = lease
@@ -114,6 +119,7 @@ class _Attempt:
         self._flags = flags
         self._settings = settings
         self._environment = environment
+        self._run_once = run_once
 
     def run(self) -> int:
         """Make the fresh folder, run in it, keep what was changed, write the result, remove it. Raises HarnessError."""
@@ -128,11 +134,9 @@ class _Attempt:
             if not self._flags.quiet:
                 for note in fresh.notes:
                     _say(note)
-            from harness.cli.run import run_once
-
             flags = copy(self._flags)
             flags.cwd, flags.log, flags.task, flags.out = fresh.workspace, self._folder.log(number), None, None
-            end = run_once(flags, self._environment)
+            end = self._run_once(flags, self._environment)
         except BaseException:
             if os.path.lexists(self._folder.log(number)):
                 _say(f"what the run changed is left in {attempt}, until the task is started again")
@@ -156,11 +160,11 @@ class _Attempt:
         changes = self._taken(fresh, attempt) if self._lease.holds() else None
         if changes is None or not self._lease.holds():
             _say(f"{self._folder.path} was moved, removed or replaced while the task was run: no result is written")
-            return Exit.INTERNAL if code in _SOFT else code
+            return Exit.INTERNAL if is_soft(code) else code
         if changes.lost:
             keep(attempt)
             _say(f"the folder is kept, since no patch holds all of it: {fresh.root}: {'; '.join(changes.lost)}")
-        if changes.patch is None and code in _SOFT:
+        if changes.patch is None and is_soft(code):
             code, summary = Exit.INTERNAL, {**summary, "detail": changes.lost[0] if changes.lost else ""}
         work = self._work(fresh, number, changes, code, summary)
         try:
@@ -168,7 +172,7 @@ class _Attempt:
         except OSError as error:
             keep(attempt)
             _say(f"the result cannot be written: {error}; what was changed is left in {fresh.root}")
-            return Exit.INTERNAL if code in _SOFT else code
+            return Exit.INTERNAL if is_soft(code) else code
         # Last: until the result is there, the folder is all there is of the changes. Of earlier attempts too, where a git that
         # was left alone by a kill may have made something since.
         if not changes.lost or is_kept(attempt):
