@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.cli.state import PROJECT_POLICY, State
 from harness.cli.tasks.outcome import Origin, Outcome, by_exit_code
 from harness.cli.tasks.task import RESERVED, Task
 from harness.cli.tasks.task_folder import TaskFolder
-from harness.durable import remove_if_there, sync_path
+from harness.durable import put, sync_path
 from harness.errors import LogError, UsageError
 
 TYPE_CHECKING = False  # as in harness/__init__.py
@@ -52,8 +52,8 @@ def write_summary(out: str, outcomes: Sequence[Outcome], code: int, about: Mappi
     }
     rows = ((json.dumps(one.as_json, separators=(",", ":")) + "\n").encode() for one in outcomes)
     try:
-        _put(os.path.join(out, ROWS), rows)
-        _put(os.path.join(out, SUMMARY), ((json.dumps(summary, indent=2) + "\n").encode(),))
+        put(os.path.join(out, ROWS), rows)
+        put(os.path.join(out, SUMMARY), ((json.dumps(summary, indent=2) + "\n").encode(),))
         sync_path(out)
     except OSError as error:
         return (f"the summary cannot be written: {error}",)
@@ -213,18 +213,3 @@ def _without_facts(one: Outcome, problem: str) -> Mapping[str, JsonValue]:
         end=one.how.value if one.code is None else "failed before it began",
         detail=problem,
     )
-
-
-def _put(path: str, pieces: Iterable[bytes]) -> None:
-    """Write a file beside its place, and move it there. Raises OSError."""
-    made = f"{path}.{os.urandom(4).hex()}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        with open(os.open(made, flags, 0o600), "wb") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(made, path)
-    except BaseException:
-        remove_if_there(made)
-        raise

@@ -115,7 +115,10 @@ def lines_of(outcomes: Sequence[Outcome]) -> list[str]:
         lines.append(f"({counted(not_run, 'task')} not run to the end: the batch was ended before)")
     if len(shown) + not_run < len(outcomes):
         lines.append(f"({len(outcomes) - len(shown) - not_run} more are in the summary)")
-    codes = ", ".join(f"{count} with exit code {code}" for code, count in by_exit_code(outcomes).items())
+    counts = by_exit_code(outcomes).items()
+    codes = ", ".join(
+        f"{count} {'without one' if code == 'none' else f'with exit code {code}'}" for code, count in counts
+    )
     ran = sum(one.how is not Origin.EARLIER and one.tries > 0 for one in outcomes)
     earlier = sum(one.how is Origin.EARLIER for one in outcomes)
     lines.append(f"{counted(len(outcomes), 'task')}: {codes or 'none'}; {ran} run now, {earlier} done earlier")

@@ -54,7 +54,7 @@ class Progress:
             f"[{'#' * full}{'.' * (_BAR - full)}] {self.done}/{self._total} done",
             f"{running} running",
             *([f"{elsewhere} elsewhere"] if elsewhere else []),
-            f"{self.failed} not 0",
+            *([f"{self.failed} not with exit code 0"] if self.failed else []),
             f"{seconds // 60}:{seconds % 60:02}",
         ]
         # One column less: a full line would move the cursor to the next.

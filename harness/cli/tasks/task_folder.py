@@ -11,7 +11,7 @@ from types import TracebackType
 from harness.actions import JsonValue
 from harness.cli.tasks.changes import CHANGES, IGNORED
 from harness.cli.tasks.task import MAX_TASK_BYTES, Task, task_of
-from harness.durable import remove_if_there, sync_path, write_new
+from harness.durable import put, remove_if_there, sync_path
 from harness.errors import UsageError
 from harness.small_files import read_small
 
@@ -228,11 +228,5 @@ def object_in(data: bytes | None) -> dict[str, JsonValue] | None:
 
 def _write(path: str, data: bytes) -> None:
     """Write a file beside its place and move it there: whole or not at all, also when the power fails. Raises OSError."""
-    made = f"{path}.{os.urandom(4).hex()}.tmp"
-    try:
-        write_new(made, data)
-        os.replace(made, path)
-    except BaseException:
-        remove_if_there(made)
-        raise
+    put(path, (data,))
     sync_path(os.path.dirname(path))
