@@ -14,11 +14,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
-from harness.durable import sync_path
+from harness.durable import sync_names
 from harness.errors import LogError
 from harness.log_lines import last_line, log_lines
 from harness.log_order import Ledger, LogRecord
 from harness.log_schema import MAX_RECORD_BYTES, RECORDS, VERSION
+from harness.strict_json import no_number, once
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class ActionLog:
             raise LogError(f"the action log cannot be opened: {path}: {error.strerror}") from None
         try:
             seq, previous = _continue_from(descriptor, path)
-            _sync_name(path)
+            sync_names(os.path.dirname(path))
         except BaseException:
             os.close(descriptor)
             raise
@@ -269,29 +270,11 @@ def _continue_from(descriptor: int, path: str) -> tuple[int, str]:
     return seq + 1, hashlib.sha256(line).hexdigest()
 
 
-def _sync_name(path: str) -> None:
-    """Make the name of the file durable, where its folder lets that be done; the records themselves are synced."""
-    try:
-        sync_path(os.path.dirname(path) or ".")
-    except OSError:
-        pass  # some folders cannot be opened or synced
-
-
 def parse_line(line: bytes) -> LogRecord | None:
     """Return the record in one raw line, or None if it is not one: strict JSON in ASCII, an object, no key twice."""
-
-    def once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-        record = dict(pairs)
-        if len(record) != len(pairs):
-            raise ValueError("a key stands twice")
-        return record
-
-    def refuse(constant: str) -> JsonValue:
-        raise ValueError(f"{constant} is not JSON")
-
     try:
         # Decoded here: json.loads guesses at the encoding of bytes.
-        record = json.loads(line.decode("ascii"), object_pairs_hook=once, parse_constant=refuse)
+        record = json.loads(line.decode("ascii"), object_pairs_hook=once, parse_constant=no_number)
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) and record.keys() >= _COMMON_FIELDS else None

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 
-from harness.durable import remove_if_there, sync_path, write_new
+from harness.durable import put, sync_path
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -35,13 +35,7 @@ class BeforeImages:
         fresh = not os.path.isdir(folder)
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        temporary = f"{self.path_of(digest)}.{os.urandom(6).hex()}.tmp"
-        try:
-            write_new(temporary, data)
-            os.replace(temporary, self.path_of(digest))
-        except BaseException:
-            remove_if_there(temporary)
-            raise
+        put(self.path_of(digest), (data,))
         sync_path(folder)
         if fresh:
             sync_path(self.folder)

@@ -17,6 +17,7 @@ from harness.gate import Permit
 from harness.limits import Limits
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.record import Record
+from harness.strict_json import is_deeper
 
 MAX_ARGUMENT_CHARACTERS = 12_000_000
 """Of one call's raw arguments: room for a 10 MiB file in JSON, and a bound on what is parsed."""
@@ -262,23 +263,12 @@ def parse_arguments(text: str, spec: ToolSpec) -> dict[str, JsonValue]:
         raise ToolError(f"The arguments of {spec.name} are not valid JSON: {error}. Send one JSON object.") from None
     if not isinstance(value, dict):
         raise ToolError(f"The arguments of {spec.name} must be a JSON object, not {type(value).__name__}.")
-    if _is_deeper(value, MAX_ARGUMENT_DEPTH):
+    if is_deeper(value, MAX_ARGUMENT_DEPTH):
         raise ToolError(f"The arguments of {spec.name} are nested more than {MAX_ARGUMENT_DEPTH} levels deep.")
     problem = _schema_problem(value, spec.parameters)
     if problem:
         raise ToolError(f"Invalid arguments for {spec.name}: {problem}")
     return value
-
-
-def _is_deeper(value: JsonValue, levels: int) -> bool:
-    """Say whether containers lie in each other more than `levels` deep; goes level by level, not by recursion."""
-    level: list[JsonValue] = [value]
-    for _ in range(levels):
-        inner = (item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list))
-        level = [item for items in inner for item in items if isinstance(item, dict | list)]
-        if not level:
-            return False
-    return True
 
 
 def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:

@@ -157,7 +157,7 @@ def test_the_page_tells_a_run(ran: Program, tmp_path: Path) -> None:
     done_ = ran.run("audit", "report", "-o", str(out), "--title", "What <happened>")
     page = check_harmless(out.read_text())
     told = " ".join(page.text.split())
-    assert (done_.code, stat.S_IMODE(out.stat().st_mode), list(tmp_path.glob("*.part"))) == (0, 0o600, [])
+    assert (done_.code, stat.S_IMODE(out.stat().st_mode), list(tmp_path.glob("*.tmp"))) == (0, 0o600, [])
     for words in (
         "What <happened>",
         "A report on 1 action log with 1 session, 2 calls",

@@ -23,8 +23,9 @@ from harness import ActionLog, Agent, Workspace, builtin_tools, deny_all, load_p
 from harness.errors import CutReply, ModelError, ModelFault, UsageError
 from harness.messages import FinishReason, Message, ModelResponse, Role, RunResult, StopReason, ToolCall, Usage
 from harness.model import Model, Retry
-from harness.models.cassette import MAX_RETRIES, Exchange, Header, MalformedError, line_of, read_exchange, read_header
+from harness.models.cassette import MAX_RETRIES, Exchange, Header, line_of, read_exchange, read_header
 from harness.models.divergence import SHOWN_CHARACTERS, Divergence, Outlines, common_form
+from harness.models.forms import MalformedError
 from harness.models.recording import RecordingModel
 from harness.models.replaying import ReplayingModel
 from harness.redaction.redactor import Redactor
@@ -338,6 +339,9 @@ def test_what_was_left_over_is_told(tmp_path: Path) -> None:
     model = ReplayingModel(str(cassette(tmp_path / "c", said("a"), said("b"), said("c"))), never)
     ask(model)
     assert (model.unused, model.notes[0][:30]) == (2, "replay: 3 replies of spoken-1,")
+    (tmp_path / "d").write_bytes(lines({**HEADER, "api": "chat"}, ASKED))
+    (note,) = ReplayingModel(str(tmp_path / "d"), never).notes
+    assert note == "replay: 1 reply of m (api: chat), recorded by harness 1"
 
 
 def test_masked_replies_name_their_marks_so_that_no_call_runs_with_one(tmp_path: Path) -> None:
@@ -492,7 +496,7 @@ NO_CASSETTES = {
     "nothing": (b"", "1: it is no JSON"),
     "a log": (lines({"kind": "session_started"}), "1: this is no cassette"),
     "a list": (lines([]), "1: this is no cassette"),
-    "no text": (b"\xff\xfe\n", "1: it is not UTF-8: byte 0"),
+    "no text": (b"\xff\xfe\n", "1: it is no JSON: byte 0 is not UTF-8"),
     "of the future": (lines({**HEADER, "cassette": 2}), "1: it is a cassette of version 2; this harness reads 1"),
     "true is no version": (lines({**HEADER, "cassette": True}), "1: it is a cassette of version true"),
     "a number for a model": (lines({**HEADER, "model": 1}), "1: model: a text"),
@@ -500,10 +504,13 @@ NO_CASSETTES = {
     "what nobody knows": (lines({**HEADER, "x": 1}), '1: the first line has "x", which nobody knows'),
     "an empty line": (lines(HEADER) + b"\n", "2: it is no JSON"),
     "garbage in the middle": (lines(HEADER, ASKED) + b"{]\n" + lines(ASKED), "3: it is no JSON: column 2"),
-    "a key twice": (lines(HEADER) + b'{"request":1,"request":1}\n', "2: a key stands twice"),
-    "not a number": (lines(HEADER) + b'{"request":NaN}\n', "2: NaN is no number"),
-    "endless digits": (lines(HEADER) + b'{"request":' + b"9" * 10_000 + b"}\n", "2: it is no JSON that can be read"),
-    "endless nesting": (lines(HEADER) + b"[" * 200_000 + b"\n", "2: it is no JSON that can be read"),
+    "a key twice": (lines(HEADER) + b'{"request":1,"request":1}\n', '2: it is no JSON: the key "request" stands twice'),
+    "not a number": (lines(HEADER) + b'{"request":NaN}\n', "2: it is no JSON: NaN is no JSON number"),
+    "endless digits": (
+        lines(HEADER) + b'{"request":' + b"9" * 10_000 + b"}\n",
+        "2: it is no JSON: a number has too many",
+    ),
+    "endless nesting": (lines(HEADER) + b"[" * 200_000 + b"\n", "2: it is no JSON: it is nested too deeply"),
     "a request out of its turn": (asked(request=2), "2: request 1 is wanted here, not 2"),
     "true is no count": (asked(request=True), "2: request: a whole number"),
     "a reply left out": (lines(HEADER, {"request": 1}), "2: a request lacks 'kept'"),

@@ -516,8 +516,8 @@ def test_the_json_of_cases(held: Callable[..., Done]) -> None:
         pytest.param("[1]", "is not an object, such as ", id="no object"),
         pytest.param("# a comment", "is not JSON", id="a comment"),
         pytest.param("[" * 100_000, "is not JSON: it is nested too deeply", id="a deep one"),
-        pytest.param('{"id": "x", "id": "y"}', "a key stands twice", id="a key twice"),
-        pytest.param('{"id": "x", "tool": "bash", "args": NaN}', "NaN is not JSON", id="NaN"),
+        pytest.param('{"id": "x", "id": "y"}', 'is not JSON: the key "id" stands twice', id="a key twice"),
+        pytest.param('{"id": "x", "tool": "bash", "args": NaN}', "is not JSON: NaN is no JSON number", id="NaN"),
         pytest.param(case("x", expects="auto"), "unknown key 'expects'; did you mean expect?", id="an unknown key"),
         pytest.param('{"tool": "bash", "args": {}}', "id is missing", id="no id"),
         pytest.param('{"id": "x", "args": {}}', "tool is missing", id="no tool"),
@@ -550,7 +550,8 @@ def test_nothing_is_judged_of_a_file_with_a_line_that_is_not_understood(held: Ca
 
 
 @pytest.mark.parametrize(
-    ("content", "problem"), [(b"", "holds no case"), (b"\n \n", "holds no case"), (b'{"id": "\xff"}\n', "is not JSON")]
+    ("content", "problem"),
+    [(b"", "holds no case"), (b"\n \n", "holds no case"), (b'{"id": "\xff"}\n', "is not JSON: byte 8 is not UTF-8")],
 )
 def test_a_file_without_cases_is_no_success(tmp_path: Path, content: bytes, problem: str) -> None:
     path = tmp_path / "cases.jsonl"

@@ -62,7 +62,8 @@ LAYERS = {
     "log_schema": "actions record",
     "log_order": "actions",
     "log_lines": "errors log_schema",
-    "action_log": "actions durable errors log_lines log_order log_schema redaction",
+    "strict_json": "actions visible",
+    "action_log": "actions durable errors log_lines log_order log_schema redaction strict_json",
     "log_check": "action_log actions log_lines log_order log_schema record redaction",
     "heads": "errors record",
     "heads_writing": "action_log actions errors",
@@ -70,7 +71,7 @@ LAYERS = {
     "log_findings": "heads log_check record signed_heads",
     "advice": "record",
     "gate": "action_log actions advice approval built_in errors granting messages policy record rules visible",
-    "tool": "actions errors gate limits messages record",
+    "tool": "actions errors gate limits messages record strict_json",
     "model": "messages record tool",
     "prices": "messages record",
     "observers": "log_order messages",
@@ -99,7 +100,7 @@ LAYERS = {
     "run_reports": "actions audit heads log_findings log_order messages paths record version visible",
     "suggestions": "actions advice built_in errors exhaustive lint matchers policy policy_file programs record rule_examples "
     "rules visible",
-    "models": "actions errors messages model record redaction small_files tool version",
+    "models": "actions errors messages model record redaction small_files strict_json tool version",
 }
 # The package itself (its lazy public names), and the entry points, which import everything; nothing imports them.
 TOP = ("harness", "cli", "__main__")
@@ -113,7 +114,7 @@ SHARED = {
     "models": frozenset(
         "addresses answer_body answer_check assembly cassette chat_body chat_calls chat_echo chat_finish chat_reply "
         "connections deadline dialect divergence endpoint "
-        "events exchange failures lessons openai_client openai_wire provider_text reading reply_body request_body "
+        "events exchange failures forms lessons openai_client openai_wire provider_text reading reply_body request_body "
         "responses_body responses_echo responses_items responses_reply retries scripted scripted_responses unread_calls "
         "wire_ids wire_json".split()
     ),
@@ -207,12 +208,13 @@ PURE = (
     "messages", "lint", "model",
     "models.addresses", "models.assembly", "models.cassette", "models.divergence",
     "models.chat_body", "models.chat_calls", "models.chat_echo", "models.chat_finish",
-    "models.chat_reply", "models.deadline", "models.endpoint", "models.events", "models.failures", "models.lessons",
+    "models.chat_reply", "models.deadline", "models.endpoint", "models.events", "models.failures", "models.forms",
+    "models.lessons",
     "models.presets", "models.provider_text", "models.reply_body", "models.request_body", "models.responses_body",
     "models.responses_echo", "models.responses_items", "models.responses_reply", "models.retries", "models.scripted",
     "models.scripted_responses",
     "models.unread_calls", "models.wire_ids", "models.wire_json",
-    "log_schema", "paths", "policy", "record", "rule_examples", "rules", "toml_lines",
+    "log_schema", "paths", "policy", "record", "rule_examples", "rules", "strict_json", "toml_lines",
     "compaction", "history", "message_records", "rebuilding", "visible", "look_alikes",
     "redaction.beginnings", "redaction.checks", "redaction.forms", "redaction.keys", "redaction.known", "redaction.marks",
     "redaction.shapes",

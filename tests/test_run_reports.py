@@ -4,64 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from forged_logs import DIGEST, decided, done, ended, intended, lines_of, one_call, proposed, started, write
+from forged_logs import DIGEST, decided, ended, intended, lines_of, one_call, proposed, started, write
 from jsonschema import Draft202012Validator
+from report_scene import OTHER, THIRD, Step, gathered, odd_records, outcome, refused_call, told, written
 
 from harness.actions import JsonValue
 from harness.cli.reporting import facts_of_log
-from harness.log_order import LogRecord
-from harness.log_schema import RECORDS
 from harness.models.scripted import Reply, call, replies
 from harness.run_reports import FORMS, Reported
 from harness.run_reports.facts import MOST_CALLS, MOST_CHANGED, MOST_NOTES, MOST_REFUSED, Facts
-from harness.run_reports.result import RESULT_SCHEMA, result_object
+from harness.run_reports.result import RESULT_SCHEMA
 from harness.run_reports.rows import Changed
 from harness.run_reports.unquoted import record_of
 
 if TYPE_CHECKING:
     from conftest import Program
-
-Step = tuple[str, Mapping[str, JsonValue]]
-OTHER, THIRD = "e" * 64, "f" * 64
-
-
-def gathered(*steps: Step, session: str = "s") -> Facts:
-    facts = Facts()
-    for seq, (kind, fields) in enumerate(steps):
-        facts.record(
-            {"kind": kind, "session": session, "time": "2024-05-01T10:00:00Z", "mono_ns": seq * 10**9, **fields}
-        )
-    return facts
-
-
-def told(facts: Facts, **more: Any) -> dict[str, JsonValue]:
-    given: dict[str, Any] = {
-        "answer": "a", "code": 0, "cost": None, "model": "m", "policy": "ci", "policy_sha256": DIGEST, "log": "/l.jsonl",
-        "head": DIGEST, "records": 3,
-    }  # fmt: skip
-    return result_object(facts, **{**given, **more})
-
-
-def outcome(number: int, status: str, content: str = "", **more: JsonValue) -> Step:
-    fields: dict[str, JsonValue] = {"call": number, "tool": "bash", "status": status, "content": content}
-    return "outcome", {**fields, **more}
-
-
-def refused_call(number: int, status: str = "denied", decision: str = "deny") -> tuple[Step, ...]:
-    return proposed(number), decided(number, decision), outcome(number, status)
-
-
-def written(number: int, path: str, before: str | None, after: str) -> tuple[Step, ...]:
-    tool = "write_file"
-    kind, fields = done(number, tool=tool)
-    change: dict[str, JsonValue] = {"changed_path": path, "before_sha256": before, "after_sha256": after}
-    return proposed(number, tool), decided(number, tool=tool), intended(number, tool), (kind, {**fields, **change})
 
 
 def test_a_file_changed_by_several_calls_is_told_once_with_its_first_and_its_last_state() -> None:
@@ -173,33 +135,6 @@ def test_a_refusal_behind_thousands_of_calls_is_still_a_row() -> None:
     assert (facts.calls[-1].status, len(facts.calls), facts.calls_left_out) == ("denied", MOST_CALLS + 1, 2)
 
 
-ODD: Sequence[Any] = (
-    None, True, -1, 2**70, 1.5, "", "\ud800\x1b[2J\u202e\n", "x" * 9_000, [], [1, [2]], {}, {"a": {"b": []}}, ["\ud800"],
-    {"path": 7, "sha256": []}, "denied", "blocked", "nobody", "2024-05-01T10:00:00Z", "`|<b>@[a](b)",
-)  # fmt: skip
-KINDS = (*RECORDS, "advice", "answer_checked", "diverged", "unheard_of")
-MORE_FIELDS = (
-    "dry_run plan replay attached toml why call fits problem request message role recorded now exit_code".split()
-)
-
-
-def odd_records(seed: int, count: int) -> list[LogRecord]:
-    """Return records of every kind with anything in any field, most of them of one session and of few calls."""
-    chance = random.Random(seed)
-    records: list[LogRecord] = [{"kind": "session_started", "session": "s", "time": chance.choice(ODD)}]
-    for _ in range(count):
-        kind = chance.choice(KINDS)
-        names = [name.removesuffix("?") for name in RECORDS.get(kind, {})] + MORE_FIELDS
-        record: dict[str, Any] = {name: chance.choice(ODD) for name in names if chance.random() < 0.8}
-        record |= {"kind": kind, "session": "s", "time": chance.choice(ODD), "mono_ns": chance.choice(ODD)}
-        if "call" in record and chance.random() < 0.8:
-            record["call"] = chance.randrange(6)
-        if kind == "outcome" and chance.random() < 0.6:
-            record["status"] = chance.choice(("denied", "blocked", "ok", "invalid", "not_run"))
-        records.append(record)
-    return records
-
-
 @pytest.mark.parametrize("seed", range(30))
 def test_no_record_however_odd_ends_anything(seed: int) -> None:
     """Neither the gathering, nor any form, nor leaving out of a record what the model wrote."""
@@ -207,9 +142,9 @@ def test_no_record_however_odd_ends_anything(seed: int) -> None:
     for record in odd_records(seed, 300):
         facts.record(record)
         assert record_of(record).keys() <= record.keys()
-    result = told(facts)
+    result = told(facts, answer="\ud800```</x>")
     assert json.loads(json.dumps(result)) == result
-    run = Reported(name="\ud800|<t>", facts=facts, result=result, answer="\ud800```</x>")
+    run = Reported(name="\ud800|<t>", facts=facts, result=result)
     pages = ["".join(FORMS[form]()([run, run], with_answer=True)).encode("utf-8") for form in ("md", "junit", "sarif")]
     assert [page[:3] for page in pages] == [b"## ", b"<?x", b"{\n "]
 

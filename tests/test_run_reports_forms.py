@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -15,7 +15,19 @@ import xmlschema
 from forged_logs import DIGEST, decided, ended, one_call, proposed, started
 from jsonschema import Draft4Validator
 from markdown_it import MarkdownIt
-from test_run_reports import OTHER, Step, gathered, odd_records, outcome, refused_call, told, written
+from report_scene import (
+    SCHEMAS,
+    Step,
+    a_run,
+    gathered,
+    hostile_run,
+    odd_records,
+    outcome,
+    refused_call,
+    run_of,
+    text_of,
+    told,
+)
 
 from harness.actions import JsonValue
 from harness.cli.reporting import facts_of_log
@@ -28,67 +40,6 @@ from harness.run_reports.unquoted import LEFT_OUT
 
 if TYPE_CHECKING:
     from conftest import Program
-
-SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "schemas")
-HOSTILE = (
-    "@octocat #1 GH-1 owner/repo#2 https://evil.example www.evil.example mailto:a@b.example [x](https://evil.example)"
-    " ![i](http://e) <img src=x> <script> --> ]]> | \\| `code` ``` ~~~ **b** __u__ _i_ :+1: $x$ &lt; &#60; \\"
-    " {0} \x1b[2J\u202e\u200b\x00\ud800\ufffe\u2028 end\n\n# heading\n\n```\n</details>\n| a | b |\n"
-)
-
-
-def text_of(form: str, runs: Sequence[Reported], *, with_answer: bool = False) -> str:
-    return "".join(FORMS[form]()(runs, with_answer=with_answer))
-
-
-def run_of(facts: Facts, *, name: str = "", answer: str = "", **more: Any) -> Reported:
-    return Reported(name=name, facts=facts, result=told(facts, **more), answer=answer)
-
-
-def hostile_facts() -> Facts:
-    """Facts in which every text that a log can hold is hostile."""
-    kind, fields = decided(1, "deny", HOSTILE)
-    spoiled: Mapping[str, JsonValue] = {
-        "summary": HOSTILE, "by": HOSTILE, "rule": HOSTILE, "file": HOSTILE, "layer": HOSTILE, "reason": HOSTILE,
-        "source": HOSTILE, "facets": [{"facet": HOSTILE, "kind": "Command", "decision": "deny", "by": HOSTILE}],
-    }  # fmt: skip
-    asked: Step = ("approval_answered", {"call": 1, "answer": "nobody", "by": HOSTILE, "words": HOSTILE, "seconds": 0})
-    names = "model policy policy_sha256 harness mode confinement user git_head time".split()
-    return gathered(
-        started(**dict.fromkeys(names, HOSTILE), dry_run=True, replay={"path": HOSTILE, "sha256": HOSTILE}),
-        proposed(1, HOSTILE, HOSTILE), (kind, {**fields, **spoiled}), asked, outcome(1, "denied", HOSTILE),
-        ("advice", {"call": 1, "toml": HOSTILE, "why": HOSTILE}),
-        proposed(2, HOSTILE, HOSTILE), outcome(2, "invalid", HOSTILE), proposed(3, HOSTILE), outcome(3, HOSTILE, HOSTILE),
-        proposed(4, HOSTILE), outcome(4, "not_run", HOSTILE), *written(5, f"/srv/shop/{HOSTILE}", None, OTHER),
-        ("limit", {"limit": HOSTILE, "last_action": HOSTILE}),
-        ("error", {"where": HOSTILE, "message": HOSTILE, "fault": HOSTILE}),
-        ("answer_checked", {"fits": False, "problem": HOSTILE}),
-        ("diverged", {"request": 1, "message": HOSTILE, "role": HOSTILE, "recorded": HOSTILE, "now": HOSTILE}),
-        ended(stop=HOSTILE, detail=HOSTILE),
-    )  # fmt: skip
-
-
-def hostile_run() -> Reported:
-    more = {"end": HOSTILE, "detail": HOSTILE, "model": HOSTILE, "log": HOSTILE, "head": HOSTILE, "code": 6}
-    return run_of(hostile_facts(), name=HOSTILE, answer=HOSTILE, **more)
-
-
-def a_run(name: str = "task-1", *, code_: int = 7) -> Reported:
-    steps: list[Step] = [
-        started(model="gpt", policy="ci"),
-        *one_call(1),
-        *refused_call(2),
-        ("advice", {"call": 2, "toml": "[[rule]]\nid = 'x'"}),
-        *refused_call(3, "blocked", "block"),
-        ("advice", {"call": 3, "why": "rule push denies it"}),
-        proposed(4),
-        outcome(4, "not_run", "Not run: the run was halted"),
-        *written(5, "/srv/shop/a.py", None, OTHER),
-        ("limit", {"limit": "2 requests were made", "last_action": "bash"}),
-        ended(stop="limit", detail="a limit"),
-    ]
-    facts = gathered(*steps)
-    return run_of(facts, name=name, answer="The answer.", code=code_, log="/state/l.jsonl", cost=0.5)
 
 
 # Markdown
@@ -190,6 +141,21 @@ def test_markdown_says_what_was_refused_by_what_and_what_would_allow_it() -> Non
     assert "Commands begun: 1. What commands changed is not recorded file by file." in page
     assert "| cost | $0.5000 |" in page
     assert f"head <code>{DIGEST}</code>" in page
+
+
+BEGINNINGS = {
+    "a plan": ({"plan": True}, ("Plan mode", '"plan" value="true"', '"plan": true')),
+    "a dry run": ({"dry_run": True}, ("Dry run", '"dry_run" value="true"', '"dryRun": true')),
+    "a commit": ({"git_head": "ab" * 20}, ("<code>abababababab</code>", f'"{"ab" * 20}"', f'"commit": "{"ab" * 20}"')),
+    "the harness": ({"harness": "9.8.7"}, ("<code>9.8.7</code>", '"harness" value="9.8.7"', '"harness": "9.8.7"')),
+}
+
+
+@pytest.mark.parametrize(("fields", "shown"), BEGINNINGS.values(), ids=BEGINNINGS)
+def test_each_form_tells_what_a_run_began_with(fields: Mapping[str, JsonValue], shown: tuple[str, str, str]) -> None:
+    for form, words in zip(("md", "junit", "sarif"), shown, strict=True):
+        with_it, without = (text_of(form, [run_of(gathered(started(**more)))]) for more in (fields, {"harness": ""}))
+        assert (words in with_it, words in without) == (True, False), form
 
 
 def test_a_markdown_report_never_grows_beyond_what_a_step_summary_holds() -> None:

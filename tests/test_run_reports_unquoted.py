@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from forged_logs import ended, started
-from test_run_reports import Step, gathered, told
+from report_scene import Step, gathered, told
 
 from harness.actions import JsonValue
 from harness.cli.answer_schema import AnswerSchema
@@ -165,8 +165,8 @@ def quoting(problem: str) -> Facts:
 def test_no_form_quotes_the_model_but_where_that_is_wanted(tmp_path: Path, form: str, in_result: bool) -> None:
     (tmp_path / "s").write_text(json.dumps(SCHEMA))
     facts = quoting(AnswerSchema(str(tmp_path / "s")).problem('{"n": "Zebra"}'))
-    result = told(facts, code=5, **({} if in_result else {"end": "", "detail": ""}))
-    run = Reported(name="", facts=facts, result=result, answer="Zebra")
+    result = told(facts, code=5, answer="Zebra", **({} if in_result else {"end": "", "detail": ""}))
+    run = Reported(name="", facts=facts, result=result)
     without, whole = ("".join(FORMS[form]()([run], with_answer=one)) for one in (False, True))
     assert ("Zebra" in without, whole.count("Zebra") > 2) == (False, True)
     assert "/properties/n/enum" in without.replace("&#47;", "/")

@@ -15,10 +15,10 @@ from types import FrameType
 from typing import Any
 
 from harness.actions import JsonValue
-from harness.cli.strict_json import NotJsonError, is_deeper, read_one
 from harness.errors import UsageError
 from harness.run_reports.unquoted import NOT_JSON, TOO_DEEP, TOO_SLOW, UNCHECKED, UNFIT, with_place
 from harness.small_files import read_small
+from harness.strict_json import NotJsonError, is_deeper, read_one
 from harness.visible import visible_line
 
 MAX_SCHEMA_BYTES = 200_000

@@ -17,6 +17,7 @@ from harness.policy import Verdict, evaluate
 from harness.policy_file import DECISION_WORDS, nearest
 from harness.record import Record
 from harness.rules import Decision
+from harness.strict_json import NotJsonError, read_line
 from harness.visible import visible_line
 
 TYPE_CHECKING = False
@@ -108,10 +109,8 @@ def read_cases(path: str) -> tuple[Case, ...]:
 def _case(line: bytes, number: int) -> Case:
     """Return the case in one line. Raises ValueError, whose text says what is wrong with it."""
     try:
-        table = json.loads(line.decode(), object_pairs_hook=_once, parse_constant=_no_constant)
-    except RecursionError:
-        raise ValueError("is not JSON: it is nested too deeply") from None
-    except ValueError as error:  # also what is no UTF-8
+        table = read_line(line)
+    except NotJsonError as error:
         raise ValueError(f"is not JSON: {error}") from None
     if not isinstance(table, dict):
         raise ValueError('is not an object, such as {"id": "1", "tool": "bash", "args": {"command": "ls"}}')  # noqa: TRY004
@@ -129,17 +128,6 @@ def _case(line: bytes, number: int) -> Case:
         at_least=_decision(table, "at_least"),
         **words,
     )
-
-
-def _once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    table = dict(pairs)
-    if len(table) != len(pairs):
-        raise ValueError("a key stands twice")
-    return table
-
-
-def _no_constant(constant: str) -> JsonValue:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def _word(table: Mapping[str, JsonValue], key: str) -> str:

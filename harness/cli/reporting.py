@@ -7,6 +7,7 @@ import re
 import stat
 from collections.abc import Iterable, Sequence
 
+from harness.durable import NEW_FILE, beside, put, sync_names
 from harness.errors import LogError, UsageError
 from harness.paths import is_within
 from harness.record import Record
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 _RECORD = re.compile(rb'"(prev|head)":\s?"[0-9a-f]{64}"')
 _LOOKED_AT = 1 << 20
-_PART_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class _Target(Record):
@@ -38,7 +38,7 @@ class Reports:
     def __init__(self, given: Sequence[str], *, with_answer: bool = False, keep_from: Sequence[str] = ()) -> None:
         """Check every file, so that what cannot be written is known before anything is paid for.
 
-        `keep_from` are files and folders that must not be written to: the log, the harness's own state.
+        `keep_from` are files and folders that must not be written to: the log, what the run reads, the harness's own state.
         Raises UsageError for an unknown form, a folder that is not there, a file that is named twice, that cannot be
         written, or that is or holds a record of what was done.
         """
@@ -53,11 +53,6 @@ class Reports:
             seen.add(real)
             _check_harmless(one, real, keep_from)
             self._targets.append(_opened(form, one, real))
-
-    @property
-    def wanted(self) -> bool:
-        """Whether there is anything to write."""
-        return bool(self._targets)
 
     def write(self, runs: Sequence[Reported]) -> str:
         """Write every report; return what went wrong, in a line, or nothing. Done again, the later ones take the place."""
@@ -106,7 +101,9 @@ def _check_harmless(given: str, real: str, keep_from: Iterable[str]) -> None:
     """Raise UsageError where writing there would destroy something, or cannot work."""
     for kept in keep_from:
         if kept and is_within(real, os.path.realpath(kept)):
-            raise UsageError(f"--report {given}: that is the action log, or lies among the harness's own files")
+            raise UsageError(
+                f"--report {given}: that is the action log, what the run is made of, or one of the harness's own files"
+            )
     try:
         status = os.stat(real)
     except FileNotFoundError:
@@ -133,8 +130,8 @@ def _opened(form: str, given: str, real: str) -> _Target:
     descriptor = -1
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        part = _part(name)
-        os.close(os.open(part, _PART_FLAGS, 0o600, dir_fd=descriptor))
+        part = beside(name)
+        os.close(os.open(part, NEW_FILE, 0o600, dir_fd=descriptor))
         os.unlink(part, dir_fd=descriptor)
     except OSError as error:
         if descriptor >= 0:
@@ -143,24 +140,7 @@ def _opened(form: str, given: str, real: str) -> _Target:
     return _Target(form=form, given=given, folder=descriptor, name=name)
 
 
-def _part(name: str) -> str:
-    # Names may have 255 bytes (NAME_MAX): a long one is cut, and the process tells them apart.
-    return f".{os.fsdecode(os.fsencode(name)[:200])}.{os.getpid()}.part"
-
-
 def _put(target: _Target, pieces: Iterable[str]) -> None:
-    """Write a file of mode 0600 (UTF-8, lone surrogates as escapes) beside its place, and move it there. Raises OSError."""
-    part = _part(target.name)
-    descriptor = os.open(part, _PART_FLAGS, 0o600, dir_fd=target.folder)
-    try:
-        with open(descriptor, "wb") as file:
-            file.writelines(piece.encode("utf-8", "backslashreplace") for piece in pieces)
-            file.flush()
-            os.fsync(descriptor)
-        os.rename(part, target.name, src_dir_fd=target.folder, dst_dir_fd=target.folder)
-    except BaseException:
-        try:
-            os.unlink(part, dir_fd=target.folder)
-        except OSError:
-            pass  # the disk is gone
-        raise
+    """Write a file in UTF-8, lone surrogates as escapes. Raises OSError."""
+    put(target.name, (piece.encode("utf-8", "backslashreplace") for piece in pieces), target.folder)
+    sync_names(target.folder)

@@ -119,7 +119,7 @@ class Ending:
     def _reported(self, facts: Facts, summary: Mapping[str, JsonValue]) -> Reported:
         from harness.run_reports import Reported
 
-        return Reported(name="run", facts=facts, result=summary, answer=str(summary["answer"]), heads=self._heads)
+        return Reported(name="run", facts=facts, result=summary, heads=self._heads)
 
 
 def runner_files(environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -21,11 +21,11 @@ from harness.models.cassette import (
     Exchange,
     Failed,
     Header,
-    MalformedError,
     read_exchange,
     read_header,
 )
 from harness.models.divergence import Divergence, Outline, Outlines, first_divergence
+from harness.models.forms import MalformedError
 from harness.record import replace
 from harness.redaction.marks import marks_in
 from harness.redaction.redactor import Redactor
@@ -170,7 +170,8 @@ def _parsed(path: str, data: bytes) -> tuple[Header, list[Exchange], bool]:
 
 def _notes(header: Header, count: int, *, torn: bool) -> tuple[str, ...]:
     replies = "1 reply" if count == 1 else f"{count} replies"
-    notes = [f"replay: {replies} of {header.model}, recorded by harness {header.harness}"]
+    api = f" (api: {header.api})" if header.api else ""
+    notes = [f"replay: {replies} of {header.model}{api}, recorded by harness {header.harness}"]
     if torn:
         notes.append("replay: the last line of the cassette has no end, and is left out: its run was killed")
     return tuple(notes)

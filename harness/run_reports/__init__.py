@@ -34,7 +34,6 @@ class Reported(Record):
     facts: Facts
     result: Mapping[str, JsonValue]
     """The object of `--output json`."""
-    answer: str = ""
     heads: str = ""
     """The file with the noted heads of logs, for the form that verifies the log itself; empty: none is known."""
 

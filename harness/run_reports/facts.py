@@ -49,7 +49,6 @@ class Facts:
         self.exit_code: int | None = None
         self.turns = 0
         """Requests to the model that were begun, those for summaries too: as the limit of turns counts them."""
-        self.retries = 0
         self.usage = Usage()
         self.counts: dict[str, int] = {}
         """As the log's last record has them: `calls`, `decision_*`, `answer_*`, `status_*`; counted here."""
@@ -126,14 +125,13 @@ class Facts:
         self._first = {name: record[name] for name in ("time", "mono_ns", "kind") if name in record}
         replayed = record.get("replay")
         replay: LogRecord = replayed if isinstance(replayed, dict) else {}
-        names = ("harness", "mode", "model", "policy", "policy_sha256", "confinement", "user", "git_head")
+        names = ("harness", "model", "policy", "policy_sha256", "confinement", "git_head")
         self.started = Started(
             time=text(record, "time"),
             workspace=text(record, "workspace"),
             dry_run=record.get("dry_run") is True,
             plan=record.get("plan") is True,
             replay=line(text(replay, "path")),
-            replay_sha256=line(text(replay, "sha256"), 64),
             **{name: line(text(record, name)) for name in names},
         )
 
@@ -142,7 +140,6 @@ class Facts:
             case "model_request":
                 self.turns += 1
             case "model_response":
-                self.retries += _count(record, "retries")
                 self.usage += _usage(record)
             case "advice":
                 self._advise(record)

@@ -18,7 +18,9 @@ from harness.run_reports.facts import Facts
 from harness.run_reports.refused import Refused
 from harness.run_reports.rows import CallRow
 from harness.run_reports.words import (
+    answer_of,
     answered_words,
+    began,
     changes_words,
     code_of,
     cost_words,
@@ -32,10 +34,8 @@ from harness.run_reports.words import (
 )
 from harness.visible import visible, visible_line
 
-MOST_ANSWER = 60_000
 _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 allows nowhere, not even as a reference (section 2.2, Char)."""
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
 
 def report(runs: Sequence[Reported], *, with_answer: bool) -> Iterator[str]:
@@ -76,18 +76,16 @@ def _suite(run: Reported, counted: tuple[int, int, int, int], *, with_answer: bo
     name = f"harness: {run.name}" if run.name else "harness"
     attributes = {"name": name, "tests": total, "failures": failures, "errors": errors, "skipped": skipped}
     attributes |= {"time": _seconds(facts.seconds)}
-    if moment := _TIME.match(facts.started.time):
-        attributes["timestamp"] = moment.group()
+    if moment := began(facts):
+        attributes["timestamp"] = moment[: len("2024-05-01T10:00:00")]
     yield f"  <testsuite{_attributes(attributes)}>\n"
     yield from _properties(run)
     refused = {str(one.call): one for one in facts.refused}
     for row in facts.calls:
         yield _case(row, refused.get(str(row.number)), name)
     yield _run_case(run, name, with_answer=with_answer)
-    if with_answer and run.answer:
-        cut = f"\n({len(run.answer) - MOST_ANSWER:,} more characters are left out)"
-        more = cut if len(run.answer) > MOST_ANSWER else ""
-        yield f"    <system-out>The model's answer:\n{_text(run.answer[:MOST_ANSWER])}{more}</system-out>\n"
+    if answer := answer_of(run, with_answer=with_answer):
+        yield f"    <system-out>The model's answer:\n{_text(answer)}</system-out>\n"
     yield "  </testsuite>\n"
 
 
@@ -105,6 +103,9 @@ def _properties(run: Reported) -> Iterator[str]:
         "output_tokens": str(facts.usage.output_tokens),
         "files_changed": str(len(facts.changed) + facts.changed_left_out),
         "dry_run": "true" if facts.started.dry_run else "",
+        "plan": "true" if facts.started.plan else "",
+        "commit": facts.started.git_head,
+        "harness": facts.started.harness,
         "session": facts.session,
         "log": text_of(run, "log"),
         "head": text_of(run, "head"),

@@ -14,11 +14,13 @@ from harness.run_reports import Reported
 from harness.run_reports.facts import MOST_TOML, Facts
 from harness.run_reports.refused import Refused
 from harness.run_reports.words import (
+    MOST_ANSWER,
     answered_words,
     are_own,
     changes_words,
     code_of,
     cost_words,
+    cut_words,
     detail_of,
     end_words,
     is_done,
@@ -35,7 +37,6 @@ MOST_ROWS = 200
 """Of each table of a run."""
 MOST_RUNS = 1_000
 """Of the table of runs."""
-MOST_ANSWER = 60_000
 
 _UNSAFE = re.compile(r"[^\w .,/=+()%;'-]|_", re.ASCII)
 _WWW = re.compile(r"(?i)(?<=www)\.")
@@ -66,12 +67,11 @@ def code(text: str, width: int = 200) -> str:
 
 def fenced(text: str, info: str, most: int) -> str:
     """Return a code block that nothing in `text` can close; of more than `most` characters the beginning, and it says so."""
-    left_out = len(text) - most
     shown = visible(text[:most])
     longest = max((len(run) for run in _TICKS.findall(shown)), default=0)
     fence = "`" * max(3, longest + 1)
-    more = f"\n{left_out:,} more characters are left out.\n" if left_out > 0 else ""
-    return f"{fence}{info}\n{shown}\n{fence}\n{more}"
+    more = cut_words(text, most)
+    return f"{fence}{info}\n{shown}\n{fence}\n" + (f"\n{more}.\n" if more else "")
 
 
 def _escaped(shown: str) -> str:
@@ -115,6 +115,8 @@ def _one(run: Reported, mark: str, *, with_answer: bool) -> Iterator[str]:
         yield f"\n**{_headline(run)}**\n"
     if facts.started.dry_run:
         yield "\n**Dry run: calls were judged, and none was run.**\n"
+    if facts.started.plan:
+        yield "\n**Plan mode lay over the policy: only what reads was run.**\n"
     if detail := detail_of(run, with_answer=with_answer):
         yield f"\n{code(detail, 1_000)}\n"
     yield from _figures(run)
@@ -122,8 +124,8 @@ def _one(run: Reported, mark: str, *, with_answer: bool) -> Iterator[str]:
     yield from _notes(facts, with_answer=with_answer)
     yield from _changes(facts)
     yield from _log(run)
-    if with_answer and run.answer:
-        answer = fenced(run.answer, "text", MOST_ANSWER)
+    if with_answer and text_of(run, "answer"):
+        answer = fenced(text_of(run, "answer"), "text", MOST_ANSWER)
         yield f"\n<details><summary>The model's answer, as it wrote it</summary>\n\n{answer}\n</details>\n"
 
 
@@ -151,6 +153,8 @@ def _figures(run: Reported) -> Iterator[str]:
         "model": code(text_of(run, "model") or facts.started.model),
         "policy": f"{code(facts.started.policy)} {code(facts.started.policy_sha256[:12])}".strip(),
         "confinement": code(facts.started.confinement),
+        "commit": code(facts.started.git_head[:12]),
+        "harness": code(facts.started.harness),
         "replayed from": code(facts.started.replay),
     }
     yield "\n| | |\n|---|---|\n" + "".join(f"| {name} | {value} |\n" for name, value in rows.items() if value)

@@ -19,20 +19,18 @@ class Started(Record):
     time: str = ""
     """RFC 3339, UTC."""
     harness: str = ""
-    mode: str = ""
     model: str = ""
     policy: str = ""
     policy_sha256: str = ""
     workspace: str = ""
     """Absolute; as the log has it, uncut and not safe to show."""
     confinement: str = ""
-    user: str = ""
     git_head: str = ""
+    """The commit that the workspace was at."""
     dry_run: bool = False
     plan: bool = False
     replay: str = ""
     """The cassette that stood in for the model."""
-    replay_sha256: str = ""
 
 
 class CallRow(Record):

@@ -17,7 +17,9 @@ from harness.run_reports import Reported
 from harness.run_reports.refused import Refused
 from harness.run_reports.words import (
     DIVERGED,
+    answer_of,
     answered_words,
+    began,
     changes_words,
     code_of,
     detail_of,
@@ -32,13 +34,11 @@ from harness.version import __version__
 from harness.visible import visible, visible_line
 
 MOST_RESULTS = 5_000
-MOST_ANSWER = 60_000
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _SOURCE_ROOT = "%SRCROOT%"
 """What stands for the folder that paths are relative to: by convention the root of the checkout."""
 _MARKUP = re.compile(r"[\[\]{}]")
 _RESERVED = re.compile(rb"[^A-Za-z0-9._~/-]")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", re.ASCII)
 
 
 def report(runs: Sequence[Reported], *, with_answer: bool) -> Iterator[str]:
@@ -172,6 +172,10 @@ def _invocation(run: Reported, *, with_answer: bool) -> dict[str, JsonValue]:
     properties: dict[str, JsonValue] = {
         "run": run.name,
         "end": text_of(run, "end") or facts.stop,
+        "harness": facts.started.harness,
+        "commit": facts.started.git_head,
+        "dryRun": facts.started.dry_run,
+        "plan": facts.started.plan,
         "session": facts.session,
         "log": text_of(run, "log"),
         "logHead": text_of(run, "head"),
@@ -182,16 +186,14 @@ def _invocation(run: Reported, *, with_answer: bool) -> dict[str, JsonValue]:
             {"path": one.path, "before": one.before_sha256, "after": one.after_sha256} for one in facts.changed
         ],
     }
-    if with_answer and run.answer:
-        left_out = len(run.answer) - MOST_ANSWER
-        more = f"\n({left_out:,} more characters are left out)" if left_out > 0 else ""
-        properties["answer"] = visible(run.answer[:MOST_ANSWER]) + more
+    if answer := answer_of(run, with_answer=with_answer):
+        properties["answer"] = visible(answer)
     told: dict[str, JsonValue] = {"executionSuccessful": is_done(run), "properties": properties}
     code = code_of(run)
     if code is not None:
         told |= {"exitCode": code, "exitCodeDescription": end_words(run)}
-    if _TIME.fullmatch(facts.started.time):
-        told["startTimeUtc"] = facts.started.time
+    if moment := began(facts):
+        told["startTimeUtc"] = moment
     _notify_all(told, run, with_answer=with_answer)
     return told
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from harness.actions import JsonValue
 from harness.run_reports import Reported, unquoted
 from harness.run_reports.facts import Facts
 
+MOST_ANSWER = 60_000
+"""Characters of an answer."""
 DIVERGED = "the replay diverged"
 """A kind of trouble that is none of the run's."""
 _GOOD = (0, 7)
 """Exit codes of runs that came to their end."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", re.ASCII)
 _UNTOLD = "the log does not say how it ended"
 _ENDS = {
     "completed": "completed",
@@ -81,6 +85,23 @@ def text_of(run: Reported, name: str) -> str:
     """Return a text of the result object."""
     value: JsonValue = run.result.get(name)
     return value if isinstance(value, str) else ""
+
+
+def answer_of(run: Reported, *, with_answer: bool) -> str:
+    """Return the model's answer, of a long one the beginning, and it says so; empty unless `with_answer`."""
+    answer = text_of(run, "answer") if with_answer else ""
+    more = cut_words(answer, MOST_ANSWER)
+    return f"{answer[:MOST_ANSWER]}\n({more})" if more else answer
+
+
+def cut_words(text: str, most: int) -> str:
+    """Return what is said of a text of which only so many characters are shown; empty where that is all of it."""
+    return f"{len(text) - most:,} more characters are left out" if len(text) > most else ""
+
+
+def began(facts: Facts) -> str:
+    """Return when a run began (RFC 3339, UTC); empty where the log has no such time."""
+    return facts.started.time if _TIME.fullmatch(facts.started.time) else ""
 
 
 def cost_words(run: Reported) -> str:

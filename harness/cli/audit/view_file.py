@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from harness.cli.state import State
+from harness.durable import put, sync_names
 from harness.errors import UsageError
 from harness.paths import is_within
 
@@ -37,33 +38,11 @@ def write_view(pieces: Iterable[str], output: str, *, logs: Sequence[str], state
         return
     target = os.path.realpath(output)
     _check_harmless(target, logs, state)
-    part = f"{target}.{os.getpid()}.part"
     try:
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        put(target, (piece.encode("utf-8", "backslashreplace") for piece in pieces))
     except OSError as error:
         raise UsageError(f"{output} cannot be written: {error.strerror}") from None
-    try:
-        _write(descriptor, pieces)
-        os.rename(part, target)
-    except BaseException as error:
-        _remove(part)
-        if isinstance(error, OSError):
-            raise UsageError(f"{output} cannot be written: {error.strerror}") from None
-        raise
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass  # it has its name already, or the disk is gone
-
-
-def _write(descriptor: int, pieces: Iterable[str]) -> None:
-    with open(descriptor, "wb") as file:
-        file.writelines(piece.encode("utf-8", "backslashreplace") for piece in pieces)
-        file.flush()
-        os.fsync(descriptor)
+    sync_names(os.path.dirname(target))
 
 
 def _check_harmless(target: str, logs: Sequence[str], state: State) -> None:

@@ -144,10 +144,6 @@ class _Run:
         return self._reading.result(self._one)
 
     @property
-    def answer(self) -> str:
-        return str(self.result.get("answer") or "")
-
-    @property
     def heads(self) -> str:
         return self._reading.heads
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from harness.actions import JsonValue
 from harness.errors import UsageError
 from harness.record import Record
+from harness.strict_json import NotJsonError, read_line
 from harness.visible import visible_line
 
 MAX_TASK_BYTES = 4_000_000
@@ -104,9 +105,9 @@ def in_shard(name: str, shard: tuple[int, int] | None) -> bool:
 def task_of(line: bytes, where: str) -> Task:
     """Return the task that stands in a piece of JSON. Raises UsageError, which begins with `where`."""
     try:
-        found = json.loads(line.decode(), object_pairs_hook=_once, parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where}: it is not JSON: {visible_line(str(error), 300)}") from None
+        found = read_line(line)
+    except NotJsonError as error:
+        raise UsageError(f"{where}: it is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise UsageError(f"{where}: a task is a JSON object, with id and prompt")
     for key in found:
@@ -142,19 +143,6 @@ def _lines(path: str, *, whole: bool) -> Iterator[tuple[int, bytes]]:
                 number += 1
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-def _once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    found: dict[str, JsonValue] = {}
-    for name, value in pairs:
-        if name in found:
-            raise ValueError(f"the key {name!r} stands there twice")
-        found[name] = value
-    return found
-
-
-def _no_number(word: str) -> JsonValue:
-    raise ValueError(f"{word} is no number of JSON")
 
 
 def _text_problem(value: JsonValue) -> str:
