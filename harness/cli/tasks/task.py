@@ -7,6 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from harness.actions import JsonValue
 from harness.errors import UsageError
@@ -105,7 +106,7 @@ def in_shard(name: str, shard: tuple[int, int] | None) -> bool:
 def task_of(line: bytes, where: str) -> Task:
     """Return the task that stands in a piece of JSON. Raises UsageError, which begins with `where`."""
     try:
-        found = read_line(line)
+        found: Any = read_line(line)  # each field is looked at below
     except NotJsonError as error:
         raise UsageError(f"{where}: it is not JSON: {error}") from None
     if not isinstance(found, dict):
