@@ -13,6 +13,7 @@ from harness.actions import Access, Act, Action, Command, Effects, Facet, Opaque
 from harness.built_in import Finding, Severity, inspect_facet
 from harness.grants import Grants, Sandbox, effects_of, granted_by, is_open_ended
 from harness.limits import Limits
+from harness.programs.runners import INTERPRETERS
 from harness.programs.variables import HARMLESS, steers
 from harness.record import Record, replace
 from harness.rules import Decision, Layer, Origin, Readers, Rule, ToolDefault
@@ -241,7 +242,7 @@ def _by_rules(
         return FacetVerdict(
             facet=facet, decision=Decision.AUTO, source=Source.COVERED, reason="an operand of its command"
         )
-    autos = tuple(rule for rule in concerned.autos(facet) if rule.covers(action, facet))
+    autos = () if _runs_its_input(facet) else tuple(r for r in concerned.autos(facet) if r.covers(action, facet))
     tool = _tool_of(action, facet)
     floor = _managed_floor(policy, tool)
     if autos and floor is not None and not any(rule.layer is Layer.MANAGED for rule in autos):
@@ -260,6 +261,14 @@ def _by_rules(
     if isinstance(facet, Command) and facet.gap and _readers(policy, floor) is not None:
         return replace(verdict, hint=f"It is not known to only look: {facet.gap}.")
     return verdict
+
+
+def _runs_its_input(facet: Facet) -> bool:
+    """Say whether a command runs what it is fed: an interpreter that no word tells what to run. No rule accounts for that."""
+    if not isinstance(facet, Command) or not facet.fed or any(word[:1] != "-" for word in facet.argv[1:]):
+        return False
+    name = facet.argv[0].rpartition("/")[2]
+    return not {name, name.rstrip("0123456789.-")}.isdisjoint(INTERPRETERS - {"make", "env"})
 
 
 def _by_model(policy: Policy, command: Command, floor: ToolDefault | None) -> FacetVerdict | None:

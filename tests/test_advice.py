@@ -151,3 +151,17 @@ def test_what_no_further_rule_lifts_has_none(workspace: Path, command: str, why:
     action = prepared(workspace, "bash", command=command)
     advice = advice_on(policy, action, evaluate(policy, action))
     assert (advice.toml, why in advice.why) == ("", True), advice
+
+
+@pytest.mark.parametrize("program", ["python3", "node", "perl", "ruby", "php", "lua", "psql", "sqlite3"])
+@pytest.mark.parametrize("command", ["{} < evil", "cat evil | {}", "(cat evil) | {}"])
+def test_an_interpreter_that_is_fed_is_no_call_that_a_rule_accounts_for(
+    workspace: Path, command: str, program: str
+) -> None:
+    """What runs what it is fed would run anything under a rule for its name alone."""
+    (workspace / "evil").write_text("print(1)\n")
+    rule = f'readers = true\n[[rule]]\nid = "a"\ndecision = "auto"\nargv = ["{program}"]\n'
+    policy = parse_policy(POLICY.replace(b"[[rule]]", rule.encode() + b"[[rule]]", 1), "ci.toml")
+    fed = evaluate(policy, prepared(workspace, "bash", command=command.format(program)))
+    unfed = evaluate(policy, prepared(workspace, "bash", command=program))
+    assert (fed.decision, unfed.decision) == (Decision.DENY, Decision.AUTO)

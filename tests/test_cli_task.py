@@ -19,6 +19,7 @@ import pytest
 from batch_scene import POLICY, SECONDS, applied, git, repository, serving, until
 from conftest import Done, Program
 
+from harness.action_log import read_log
 from harness.cli.tasks.changes import CHANGES, IGNORED, Changes, take_changes
 from harness.cli.tasks.fresh import Fresh, forget, fresh_folder, programs_of
 from harness.cli.tasks.task import read_tasks, task_of
@@ -439,8 +440,58 @@ def test_where_there_is_no_patch_the_task_is_not_called_done(made: Callable[[str
         done = scene.run()
     result = scene.json("result.json")
     assert (done.code, result["exit_code"], scene.json("work.json")["changes"]) == (1, 1, None), done.err
+    last = list(read_log(str(scene.out / "attempts" / "1" / "log.jsonl")))[-1]
+    assert (last["kind"], last["exit_code"], last["stop"]) == ("session_ended", 1, "completed")
     assert "git would wait for it" in str(result["detail"])
     assert (scene.out / "attempts" / "1" / "worktree").exists()
+
+
+LOST = [
+    pytest.param(
+        ("core.fileMode", "false"),
+        "import os\nos.chmod('a.txt', 0o755)\n",
+        "old mode 100644\nnew mode 100755",
+        id="modes where the repository says that they mean nothing",
+    ),
+    pytest.param(
+        ("core.excludesFile", ".myignore"),
+        "import os\nos.mkfifo('.myignore')\nopen('a.txt', 'w').write('new\\n')\n",
+        "+new",
+        id="a pipe where the configuration has a file of the worktree read",
+    ),
+]
+
+
+@pytest.mark.parametrize(("setting", "script", "told"), LOST)
+def test_no_setting_of_the_repository_hides_a_change(
+    made: Callable[[str], Scene], setting: tuple[str, str], script: str, told: str
+) -> None:
+    with serving() as (url, _):
+        scene = made(url)
+        (scene.repository / "a.txt").write_text("old\n")
+        (scene.repository / "s.py").write_text(script)
+        git(scene.repository, "add", "-A")
+        git(scene.repository, "commit", "--quiet", "-m", "script")
+        git(scene.repository, "config", *setting)
+        scene.write("bash python3 s.py")
+        done = scene.run()
+    assert done.code == 0, done.err
+    assert told in (scene.out / "changes.patch").read_text()
+
+
+def test_bytes_that_git_keeps_otherwise_are_named_where_attributes_were_removed(made: Callable[[str], Scene]) -> None:
+    with serving() as (url, _):
+        scene = made(url)
+        (scene.repository / ".gitattributes").write_text("* -text\n")
+        (scene.repository / "s.py").write_text(
+            "import os\nos.remove('.gitattributes')\nopen('n', 'wb').write(b'x\\r\\n')\n"
+        )
+        git(scene.repository, "add", "-A")
+        git(scene.repository, "commit", "--quiet", "-m", "script")
+        git(scene.repository, "config", "core.autocrlf", "input")
+        scene.write("bash python3 s.py")
+        done = scene.run()
+    assert (done.code, "git keeps other bytes of: n" in str(scene.json("work.json")["lost"])) == (0, True), done.err
 
 
 def test_the_lease_is_taken_although_somebody_asks_for_it_all_the_time(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from harness.actions import JsonValue
 from harness.agent import Agent
@@ -49,16 +49,28 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     return run_task(arguments, environment, run_once)
 
 
-def run_once(arguments: Namespace, environment: Mapping[str, str]) -> RunEnd:
-    """Run one prompt to its end, with all that is written then. Raises HarnessError for what fails before it begins."""
-    return _Run(arguments, environment).done()
+def nothing_to_settle() -> str:
+    """Return that nothing went wrong."""
+    return ""
+
+
+def run_once(
+    arguments: Namespace, environment: Mapping[str, str], settle: Callable[[], str] = nothing_to_settle
+) -> RunEnd:
+    """Run one prompt to its end, with all that is written then. Raises HarnessError for what fails before it begins.
+
+    `settle` is called when the model's work is over and before the end is recorded: it returns what went wrong, which is no
+    success, or nothing. Not where the log cannot be written.
+    """
+    return _Run(arguments, environment, settle).done()
 
 
 class _Run:
     """One run, from its flags to its exit code. What can be wrong with the flags is found before the log is opened."""
 
-    def __init__(self, arguments: Namespace, environment: Mapping[str, str]) -> None:
+    def __init__(self, arguments: Namespace, environment: Mapping[str, str], settle: Callable[[], str]) -> None:
         self._arguments = arguments
+        self._settle = settle
         self._check = _check_of(arguments)
         prompt = given_prompt(arguments)
         state = State.of(environment)
@@ -133,7 +145,10 @@ class _Run:
         result = self._worked(agent, session)
         if result.stop is StopReason.LOG_ERROR:
             return result
-        self._code = self._code_of(result)
+        problem = self._settle()
+        self._code = self._unless(self._code_of(result), problem)
+        if problem:
+            result = replace(result, detail="; ".join(part for part in (result.detail, problem) if part))
         try:
             agent.end(session, result, exit_code=self._code)
         except LogError as error:

@@ -132,6 +132,8 @@ def _caution(action: Action, command: Command) -> str:
         cautions = ["a rule cannot say to what the variables in front of it are set"]
     if command.folder and action.cwd and command.folder != action.cwd:
         cautions.append("the rule holds in every folder, and the call went to one")
+    if command.act is Act.UNKNOWN:
+        cautions.append("the rule holds where it is fed (`< FILE`), too")
     if _runs_code(command) and command.network:
         cautions.append("without `network = true` it has no network")
     return "; ".join(caution for caution in cautions if caution)

@@ -101,7 +101,9 @@ class _Taking:
         kept = self._entries()
         missed = paths - kept.keys() - self._failed - (ignored if beside is None else set())
         self._lose("git does not keep", missed)
-        self._lose_converted([path for path in kept if kept[path] != base.get(path)])
+        attributes = {path for path in paths | tracked if os.path.basename(path) == b".gitattributes"}
+        if any(path not in kept or kept[path] != base.get(path) for path in attributes):
+            self._lose_converted([path for path in kept if kept[path] != base.get(path)], kept)
         return Changes(patch=patch, ignored=beside, lost=tuple(self._lost))
 
     def _entries(self) -> dict[bytes, tuple[bytes, bytes]]:
@@ -196,12 +198,10 @@ class _Taking:
         finally:
             remove_if_there(index)
 
-    def _lose_converted(self, changed: Collection[bytes]) -> None:
-        """Name the files of which git keeps other bytes by attributes that were changed: line ends, `$Id$`, encodings."""
-        if any(os.path.basename(path) == b".gitattributes" for path in changed):
-            entries = self._entries()
-            odd = [path for path in changed if not _holds(self._absolute(path), *entries[path])]
-            self._lose("as the .gitattributes stand now, git keeps other bytes of", odd)
+    def _lose_converted(self, changed: Collection[bytes], kept: Mapping[bytes, tuple[bytes, bytes]]) -> None:
+        """Name the files of which git keeps other bytes, where attributes were changed: line ends, `$Id$`, encodings."""
+        odd = [path for path in changed if not _holds(self._absolute(path), *kept[path])]
+        self._lose("as the .gitattributes stand now, git keeps other bytes of", odd)
 
     def _lose(self, what: str, paths: Collection[bytes]) -> None:
         named = [os.fsdecode(path) for path in sorted(paths)[:MAX_NAMED]]

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 from copy import copy
+from functools import partial
 
 from harness.actions import JsonValue
 from harness.cli.exits import Exit, is_soft
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from harness.cli.tasks.changes import Changes
     from harness.heads import HeadsFile
 
-    RunOnce: TypeAlias = Callable[[Namespace, Mapping[str, str]], RunEnd]
+    RunOnce: TypeAlias = Callable[[Namespace, Mapping[str, str], Callable[[], str]], RunEnd]
 
 HELD = 75
 """The exit code, for a batch alone, where another process is at the task (EX_TEMPFAIL, sysexits(3))."""
@@ -120,6 +121,8 @@ class _Attempt:
         self._settings = settings
         self._environment = environment
         self._run_once = run_once
+        self._changes: Changes | None = None
+        """What the run changed, when it was taken; None where the folder is not there to keep it in."""
 
     def run(self) -> int:
         """Make the fresh folder, run in it, keep what was changed, write the result, remove it. Raises HarnessError."""
@@ -136,14 +139,24 @@ class _Attempt:
                     _say(note)
             flags = copy(self._flags)
             flags.cwd, flags.log, flags.task, flags.out = fresh.workspace, self._folder.log(number), None, None
-            end = self._run_once(flags, self._environment)
+            end = self._run_once(flags, self._environment, partial(self._settle, fresh, attempt))
         except BaseException:
             if os.path.lexists(self._folder.log(number)):
                 _say(f"what the run changed is left in {attempt}, until the task is started again")
             else:
                 _complain(forget(attempt, self._environment))
             raise
+        if self._changes is None:
+            _complain(self._settle(fresh, attempt))
         return self._keep(fresh, number, end.code, end.summary)
+
+    def _settle(self, fresh: Fresh, attempt: str) -> str:
+        """Take the changes; return what makes it no success: that there is no patch, or no folder to keep one in."""
+        self._changes = self._taken(fresh, attempt) if self._lease.holds() else None
+        if self._changes is None or not self._lease.holds():
+            self._changes = None
+            return f"{self._folder.path} was moved, removed or replaced while the task was run: no result is written"
+        return self._changes.lost[0] if self._changes.patch is None and self._changes.lost else ""
 
     def forget_all_but_kept(self) -> None:
         """Remove the fresh folders of all attempts, of those that were killed too. Those that were kept on purpose stay.
@@ -157,15 +170,12 @@ class _Attempt:
 
     def _keep(self, fresh: Fresh, number: int, code: Exit, summary: Mapping[str, JsonValue]) -> int:
         attempt = self._folder.attempt(number)
-        changes = self._taken(fresh, attempt) if self._lease.holds() else None
+        changes = self._changes
         if changes is None or not self._lease.holds():
-            _say(f"{self._folder.path} was moved, removed or replaced while the task was run: no result is written")
             return Exit.INTERNAL if is_soft(code) else code
         if changes.lost:
             keep(attempt)
             _say(f"the folder is kept, since no patch holds all of it: {fresh.root}: {'; '.join(changes.lost)}")
-        if changes.patch is None and is_soft(code):
-            code, summary = Exit.INTERNAL, {**summary, "detail": changes.lost[0] if changes.lost else ""}
         work = self._work(fresh, number, changes, code, summary)
         try:
             self._folder.write_result({**summary, "exit_code": int(code)}, work)
