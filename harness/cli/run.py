@@ -145,7 +145,7 @@ class _Run:
         result = self._worked(agent, session)
         if result.stop is StopReason.LOG_ERROR:
             return result
-        problem = self._settle()
+        problem = self._settled()
         self._code = self._unless(self._code_of(result), problem)
         if problem:
             result = replace(result, detail="; ".join(part for part in (result.detail, problem) if part))
@@ -154,6 +154,13 @@ class _Run:
         except LogError as error:
             return replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
         return result
+
+    def _settled(self) -> str:
+        try:
+            return self._settle()
+        except Exception as error:  # noqa: BLE001 - what it was for is lost, and the end of the log must not be
+            self._bug = error
+            return f"internal error: {type(error).__name__}: {error} (HARNESS_DEBUG=1 shows where)"
 
     def _worked(self, agent: Agent, session: Session) -> RunResult:
         prompt = f"{self._prompt.text}\n\n{self._check.instructions}" if self._check else self._prompt.text

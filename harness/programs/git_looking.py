@@ -200,7 +200,7 @@ LOOKING = {
         --connectivity-only --strict --progress --no-progress --name-objects --no-name-objects --lost-found:changes"""),
     "version": _looks("--build-options", ""),
     "remote": _looks("-v|--verbose", "TEXT...", modes.remotes),
-    "remote get-url": _looks("--push --all", "TEXT"),
+    "remote get-url": _looks("--push --all", "TEXT", modes.shown_address),
     "remote show": _looks("-n", "TEXT...", modes.shown_remote),
     "ls-remote": Program(
         network=True,

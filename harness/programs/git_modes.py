@@ -47,12 +47,24 @@ def reference_logs(parsed: Parsed, use: Use) -> Use:
 
 def remotes(parsed: Parsed, use: Use) -> Use:
     """`git remote -v update`: the subcommand may stand behind an option."""
-    return _changes(use, network=True) if parsed.operands else use
+    if parsed.operands:
+        return _changes(use, network=True)
+    return _shows_settings(use) if parsed.has("-v") else use
 
 
 def shown_remote(parsed: Parsed, use: Use) -> Use:
-    """`git remote show NAME` asks the remote, unless it is told not to."""
-    return replace(use, network=bool(parsed.operands) and not parsed.has("-n"))
+    """`git remote show NAME` asks the remote, unless it is told not to; of a name it shows the address."""
+    return _shows_settings(replace(use, network=bool(parsed.operands) and not parsed.has("-n")))
+
+
+def shown_address(parsed: Parsed, use: Use) -> Use:  # noqa: ARG001 - as all refinements
+    """`git remote get-url` shows an address, in which there may be a token."""
+    return _shows_settings(use)
+
+
+def _shows_settings(use: Use) -> Use:
+    """Return the same, with the file that it prints a part of: a rule about that file holds for it."""
+    return use if use.gap else replace(use, paths=(*use.paths, PathUse(word=".git/config", access=Access.READ)))
 
 
 def one_name(parsed: Parsed, use: Use) -> Use:
@@ -74,7 +86,7 @@ def settings(parsed: Parsed, use: Use) -> Use:
     if parsed.has("--get-regexp", "--list"):
         return listed_settings(parsed, use)
     if use.act is Act.LOOKS and (shows or (len(words) == 1 and "." in words[0])):
-        return use
+        return use if parsed.has("-f", "--blob", "--global", "--system") else _shows_settings(use)
     sets = len(words) > 1 or (use.act is not Act.LOOKS and words)
     if not sets or not _is_plain_setting(words[0]) or parsed.has("--global", "--system"):
         return gap("a setting may name a program that git runs later")
@@ -84,8 +96,10 @@ def settings(parsed: Parsed, use: Use) -> Use:
 
 def listed_settings(parsed: Parsed, use: Use) -> Use:
     """For lists of settings: without the file that is meant they show the person's own, which may hold tokens."""
-    if use.gap or parsed.has("-f", "--blob", "--local", "--worktree"):
+    if use.gap or parsed.has("-f", "--blob"):
         return use
+    if parsed.has("--local", "--worktree"):
+        return _shows_settings(use)
     return gap("the person's own settings are listed too")
 
 

@@ -107,16 +107,33 @@ class _Reading(SimpleCommands):
         return Outcome(ok=state, failed=None) if item.background else outcome
 
     def pipeline(self, pipeline: Pipeline, state: State) -> Outcome:
-        if len(pipeline.commands) > 1:  # each runs in a shell of its own, and leaves this one as it is
-            self.node(pipeline.commands[0], state)
-            for node in pipeline.commands[1:]:
-                self.node(node, replace(state, fed=True))
+        if len(pipeline.commands) > 1:
+            self.parts_of(pipeline, state)
             return Outcome(ok=state, failed=state)
         outcome = self.node(pipeline.commands[0], state)
         if pipeline.text.startswith(("!", "time")):  # negated, perhaps
             either = outcome.either()
             return Outcome(ok=either, failed=either)
         return outcome
+
+    def parts_of(self, pipeline: Pipeline, state: State) -> None:
+        """Read the parts of a pipeline: each runs in a shell of its own, and leaves this one as it is.
+
+        They run at the same time, so that what one of them changes may be there when the patterns of another are looked up:
+        such a part is read once more, without what the disk says.
+        """
+        before, changes = self.disk_changed, []
+        states = [state, *(replace(state, fed=True) for _ in pipeline.commands[1:])]
+        for node, each in zip(pipeline.commands, states, strict=True):
+            self.disk_changed = before
+            self.node(node, each)
+            changes.append(self.disk_changed)
+        self.disk_changed = any(changes)
+        if before or not any(changes):
+            return
+        for place, (node, each) in enumerate(zip(pipeline.commands, states, strict=True)):
+            if any(changes[:place]) or any(changes[place + 1 :]):
+                self.node(node, each)
 
     def node(self, node: Node, state: State) -> Outcome:
         self.steps += 1

@@ -96,7 +96,7 @@ def _parts(action: Action, refused: Iterable[FacetVerdict]) -> Iterator[tuple[di
             case Command() as command:
                 if command.argv not in seen:
                     seen.add(command.argv)
-                    yield _about_command(command), _name(command.argv), _caution(action, command)
+                    yield _about_command(command), _name(command.argv), _caution(command)
             case PathAccess() as path:
                 if (path.names, path.access) not in seen:
                     seen.add((path.names, path.access))
@@ -126,12 +126,12 @@ def _name(words: Sequence[str]) -> str:
     return f"{basename(words[0])[:20]}-{digest}"
 
 
-def _caution(action: Action, command: Command) -> str:
+def _caution(command: Command) -> str:
     cautions = [command_problem([command])]
     if command.variables:
         cautions = ["a rule cannot say to what the variables in front of it are set"]
-    if command.folder and action.cwd and command.folder != action.cwd:
-        cautions.append("the rule holds in every folder, and the call went to one")
+    if _runs_code(command):
+        cautions.append("the rule holds in every folder")
     if command.act is Act.UNKNOWN:
         cautions.append("the rule holds where it is fed (`< FILE`), too")
     if _runs_code(command) and command.network:

@@ -164,7 +164,7 @@ class _Taking:
     def _patch(self, name: str, before: str, after: str) -> Patch | None:
         """Write one patch beside its place, and move it there once it is proved; None where it is lost."""
         path = os.path.join(self._out, name)
-        made = f"{path}.{os.urandom(4).hex()}.tmp"
+        made = os.path.join(self._objects, f"{name}.{os.urandom(4).hex()}")  # what a kill leaves goes with that folder
         descriptor = os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             with open(descriptor, "r+b") as file:
