@@ -132,7 +132,7 @@ def _caution(command: Command) -> str:
         cautions = ["a rule cannot say to what the variables in front of it are set"]
     if _runs_code(command):
         cautions.append("the rule holds in every folder")
-    if command.act is Act.UNKNOWN:
+    if command.act in (Act.UNKNOWN, Act.CHANGES):
         cautions.append("the rule holds where it is fed (`< FILE`), too")
     if _runs_code(command) and command.network:
         cautions.append("without `network = true` it has no network")
