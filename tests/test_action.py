@@ -512,7 +512,7 @@ def test_the_gitlab_example_takes_the_policy_from_the_target(program: Program, t
 
     def run(commands: list[str]) -> subprocess.CompletedProcess[str]:
         script = "\n".join(one for one in commands if "pip install" not in one)
-        script = script.replace("/tmp/harness/bin/harness", str(HARNESS)).replace("/tmp/", f"{tmp_path}/")
+        script = script.replace("/tmp/", f"{tmp_path}/").replace(f"{tmp_path}/harness/bin/harness", str(HARNESS))
         return subprocess.run(
             ["bash", "-eo", "pipefail", "-c", script], cwd=program.workspace, env=environment,
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,

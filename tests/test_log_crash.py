@@ -296,7 +296,17 @@ def _lines_of_every_kind() -> list[list[bytes]]:
         *(((kind, {}),) for kind in ("user_message", "model_request", "model_response", "history_changed", "restored")),
         *(
             ((kind, {}),)
-            for kind in ("recovered", "limit", "error", "policy_changed", "model_changed", "session_ended")
+            for kind in (
+                "recovered",
+                "limit",
+                "error",
+                "policy_changed",
+                "model_changed",
+                "advice",
+                "answer_checked",
+                "diverged",
+                "session_ended",
+            )
         ),
         (("grant", {"change": "kept", "scope": "workspace"}),),
     ]
