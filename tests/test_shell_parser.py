@@ -554,9 +554,9 @@ REPEATED = [
 @pytest.mark.parametrize("quote", ["", '"', "'", "`", "$(", "( "])
 def test_time_is_linear(part: str, quote: str) -> None:
     text = quote + part * ((MAX_CHARACTERS - len(quote)) // len(part))
-    started = time.perf_counter()
+    started = time.process_time()  # not what others on the machine take
     parse(text)
-    assert time.perf_counter() - started < 1.0, "some 10 ms are usual; a second is another order of growth"
+    assert time.process_time() - started < 1.0, "some 10 ms are usual; a second is another order of growth"
 
 
 # -- random texts
