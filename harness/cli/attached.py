@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 import time
 from collections.abc import Callable
 from enum import Enum
 
 from harness.actions import JsonValue
+from harness.cli.streams import complain
 from harness.errors import UsageError
 from harness.record import Record
-from harness.visible import visible_line
 
 MAX_ATTACHED_BYTES = 200_000
 """Of what came on stdin; of more, the first and the last half of this are kept."""
@@ -95,7 +94,7 @@ def read_attached(
     """
     if source_of(descriptor) is not Source.STREAM:
         return None
-    say = tell or _complain
+    say = tell or complain
     ends = _Ends()
     _read(descriptor, ends.add, most=MAX_READ_BYTES, wait=wait, tell=say)
     if not ends.total:
@@ -131,18 +130,10 @@ def read_prompt(
             "argument, or connect something (- < FILE); `harness` without `run` is what you can talk to"
         )
     data = bytearray()
-    _read(descriptor, data.extend, most=most, wait=wait, tell=tell or _complain)
+    _read(descriptor, data.extend, most=most, wait=wait, tell=tell or complain)
     if len(data) > most:
         raise UsageError(f"the prompt on stdin is longer than {most} bytes")
     return bytes(data)
-
-
-def _complain(text: str) -> None:
-    try:
-        sys.stderr.write(f"harness: {visible_line(text, 2_000)}\n")
-        sys.stderr.flush()
-    except (OSError, ValueError):
-        pass  # nobody can be told
 
 
 def _read(descriptor: int, add: Callable[[bytes], None], *, most: int, wait: Wait, tell: Callable[[str], None]) -> None:

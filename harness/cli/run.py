@@ -159,17 +159,20 @@ class _Run:
         try:
             return self._settle()
         except Exception as error:  # noqa: BLE001 - what it was for is lost, and the end of the log must not be
-            self._bug = error
-            return f"internal error: {type(error).__name__}: {error} (HARNESS_DEBUG=1 shows where)"
+            return self._noted(error)
 
     def _worked(self, agent: Agent, session: Session) -> RunResult:
         prompt = f"{self._prompt.text}\n\n{self._check.instructions}" if self._check else self._prompt.text
         try:
             return agent.run(prompt, session)
         except Exception as error:  # noqa: BLE001 - a bug ends the run as everything does: in the log, and in what is written
-            self._bug = error
-            detail = f"internal error: {type(error).__name__}: {error} (HARNESS_DEBUG=1 shows where)"
-            return RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail=self._parts.redactor.redact(detail))
+            return RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail=self._noted(error))
+
+    def _noted(self, error: Exception) -> str:
+        """Keep a bug for whoever debugs it, and return what is told of it, with secrets masked."""
+        self._bug = error
+        told = f"internal error: {type(error).__name__}: {error} (HARNESS_DEBUG=1 shows where)"
+        return self._parts.redactor.redact(told)
 
     def _code_of(self, result: RunResult) -> Exit:
         code = exit_code(

@@ -35,3 +35,14 @@ def use_utf8() -> None:
 def terminal_is_there() -> bool:
     """Say whether a person can be asked: stdin and stdout are terminals, whatever any library thinks of colours."""
     return all(stream is not None and os.isatty(stream.fileno()) for stream in (sys.stdin, sys.stdout))
+
+
+def complain(text: str) -> None:
+    """Write a line on stderr, at most 5,000 characters of it, shown safely; nothing where nobody can be told."""
+    from harness.visible import visible_line
+
+    try:
+        sys.stderr.write(f"harness: {visible_line(text, 5_000)}\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        pass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from copy import copy
 from functools import partial
@@ -11,6 +10,7 @@ from functools import partial
 from harness.actions import JsonValue
 from harness.cli.exits import Exit, is_soft
 from harness.cli.state import State
+from harness.cli.streams import complain
 from harness.cli.tasks.finished import Finished, changed_patch, finished
 from harness.cli.tasks.fresh import Fresh, forget, fresh_folder, is_kept, keep
 from harness.cli.tasks.lifeline import is_of_a_batch, watch_lifeline
@@ -18,7 +18,6 @@ from harness.cli.tasks.settings import checked_flags, of_task, settings_of
 from harness.cli.tasks.task import Task, read_task
 from harness.cli.tasks.task_folder import Held, Lease, TaskFolder
 from harness.errors import LogError, UsageError
-from harness.visible import visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def _check_done(folder: TaskFolder, done: Finished, heads: HeadsFile) -> None:
     why = done.damage or changed_patch(folder, done.work)
     known = heads.of_path(done.log)
     if known is not None and known.removed and not os.path.lexists(done.log):
-        _say(f"done already; its log was removed on purpose: {known.removed}")
+        complain(f"done already; its log was removed on purpose: {known.removed}")
     else:
         why = why or done.log_damage
         findings = judged(done.log, heads)
@@ -92,12 +91,12 @@ def _check_done(folder: TaskFolder, done: Finished, heads: HeadsFile) -> None:
 
 def _told_again(done: Finished, flags: Namespace) -> int:
     if not flags.quiet:
-        _say(
+        complain(
             f"done already, in attempt {done.work.get('attempt')}: exit code {int(done.code)}; nothing was run, and its answer "
             "is in its result.json"
         )
     if flags.report:
-        _say("the reports of a task are written when it is run: none was written now")
+        complain("the reports of a task are written when it is run: none was written now")
     return done.code
 
 
@@ -136,13 +135,13 @@ class _Attempt:
             fresh = fresh_folder(attempt, self._flags.cwd, self._task.revision, out, self._environment)
             if not self._flags.quiet:
                 for note in fresh.notes:
-                    _say(note)
+                    complain(note)
             flags = copy(self._flags)
             flags.cwd, flags.log, flags.task, flags.out = fresh.workspace, self._folder.log(number), None, None
             end = self._run_once(flags, self._environment, partial(self._settle, fresh, attempt))
         except BaseException:
             if os.path.lexists(self._folder.log(number)):
-                _say(f"what the run changed is left in {attempt}, until the task is started again")
+                complain(f"what the run changed is left in {attempt}, until the task is started again")
             else:
                 _complain(forget(attempt, self._environment))
             raise
@@ -175,13 +174,13 @@ class _Attempt:
             return Exit.INTERNAL if is_soft(code) else code
         if changes.lost:
             keep(attempt)
-            _say(f"the folder is kept, since no patch holds all of it: {fresh.root}: {'; '.join(changes.lost)}")
+            complain(f"the folder is kept, since no patch holds all of it: {fresh.root}: {'; '.join(changes.lost)}")
         work = self._work(fresh, number, changes, code, summary)
         try:
             self._folder.write_result({**summary, "exit_code": int(code)}, work)
         except OSError as error:
             keep(attempt)
-            _say(f"the result cannot be written: {error}; what was changed is left in {fresh.root}")
+            complain(f"the result cannot be written: {error}; what was changed is left in {fresh.root}")
             return Exit.INTERNAL if is_soft(code) else code
         # Last: until the result is there, the folder is all there is of the changes. Of earlier attempts too, where a git that
         # was left alone by a kill may have made something since.
@@ -230,12 +229,4 @@ def _heads(environment: Mapping[str, str]) -> HeadsFile:
 
 def _complain(problem: str) -> None:
     if problem:
-        _say(problem)
-
-
-def _say(text: str) -> None:
-    try:
-        sys.stderr.write(f"harness: {visible_line(text, 5_000)}\n")
-        sys.stderr.flush()
-    except (OSError, ValueError):
-        pass  # nobody reads; the result says it too
+        complain(problem)
