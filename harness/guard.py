@@ -11,9 +11,10 @@ import signal
 import sys
 import time
 from _thread import allocate_lock, start_new_thread
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from harness import procfs
+from harness.procfs import Process
 
 MARK_VARIABLE = "HARNESS_CALL"
 """The variable by which a process is known as one of a command's, as long as it keeps its environment."""
@@ -21,8 +22,12 @@ TERM_SECONDS = 0.25
 """How long the left ones have to put their files in order, between SIGTERM and SIGKILL."""
 SPAWN_SECONDS = 1.0
 """How long a command waits for the guard to be started, which takes a millisecond or two."""
-MAX_ROUNDS = 50
-ROUND_SECONDS = 0.05
+KILL_SECONDS = 5.0
+"""How long they are killed for, however many come after them."""
+STEP_SECONDS = 0.02
+QUIET_LOOKS = 2
+"""How often in a row nothing new must be found: one that has ended may just have started another."""
+_POLITE = (signal.SIGTERM, signal.SIGCONT)
 
 _CODE = "import sys; sys.path.append(sys.argv[1]); from harness.guard import watch; watch()"
 _guards: dict[int, Guard] = {}
@@ -167,28 +172,61 @@ def _end(running: dict[int, int]) -> None:
     """End every process of these commands, given as mark and first process (0: not known), with what descends from them.
 
     INVARIANT: the harness told of a command's end before it reaped the command's first process, so that the number still
-    named it when the harness ended. Later rounds go by marks, and by processes known from the first.
+    named it when the harness ended. Later looks go by marks, and by processes known from the first.
     """
-    victims: set[tuple[int, int]] = set()
-    for turn in range(MAX_ROUNDS):
-        leaders = frozenset(running.values()) - {0} if turn == 0 else frozenset()
-        found = procfs.family(
-            seen
-            for number in procfs.numbers()
-            if (seen := procfs.process(number)) is not None and number != os.getpid()
-            if (number, seen.started) in victims or seen.session in leaders or _is_marked(number, running)
-        )
-        left = [one for one in found if one.state != "Z"]
-        if not left and turn:
-            return
-        victims.update((one.pid, one.started) for one in left)
-        for one in left:
-            for sent in (signal.SIGKILL,) if turn else (signal.SIGTERM, signal.SIGCONT):
-                try:
-                    os.kill(one.pid, sent)
-                except OSError:
-                    pass
-        time.sleep(ROUND_SECONDS if turn else TERM_SECONDS)
+    leaders = frozenset(running.values()) - {0}
+    known = {(one.pid, one.started) for one in _seen(running, leaders, frozenset(), set()) if _send(one, *_POLITE)}
+    time.sleep(TERM_SECONDS)
+    deadline = time.monotonic() + KILL_SECONDS
+    ended: set[tuple[int, int]] = set()
+    others: set[int] = set()
+    quiet = 0
+    while quiet < QUIET_LOOKS and time.monotonic() < deadline:
+        found = news = False
+        # Each is killed as soon as it is seen: where one starts the next and ends, it is a race.
+        for one in _seen(running, frozenset(), known, others):
+            identity = (one.pid, one.started)
+            if one.has_ended and identity in ended:
+                continue  # its parent takes no notice of it
+            found = True
+            news |= identity not in known
+            known.add(identity)
+            if one.has_ended:
+                ended.add(identity)
+            else:
+                _send(one, signal.SIGKILL)
+        quiet = 0 if found else quiet + 1
+        if not news:
+            time.sleep(STEP_SECONDS)
+
+
+def _seen(
+    running: dict[int, int], leaders: Collection[int], known: Collection[tuple[int, int]], others: set[int]
+) -> Iterator[Process]:
+    """Yield every process that is known, marked, or of a leader's session, and after it what descends from it.
+
+    In `others` it keeps the numbers of the rest, so that the next look is a quick one: no process gets a mark later.
+    """
+    numbers = set(procfs.numbers()) - {os.getpid()}
+    others &= numbers
+    for number in numbers - others:
+        seen = procfs.process(number)
+        if seen is None:
+            continue
+        if (number, seen.started) in known or seen.session in leaders or _is_marked(number, running):
+            yield from procfs.family([seen])
+        else:
+            others.add(number)
+
+
+def _send(one: Process, *numbers: signal.Signals) -> bool:
+    """Send signals to a process that has not ended; return whether it had not."""
+    for number in numbers:
+        try:
+            os.kill(one.pid, number)
+        except OSError:
+            pass
+    return not one.has_ended
 
 
 def _is_marked(number: int, marks: Collection[int]) -> bool:

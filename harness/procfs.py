@@ -18,12 +18,18 @@ class Process(Record):
     name: str
     """At most 15 bytes; any process may change its own."""
     state: str
-    """One letter; `Z` has ended, and waits for its parent to take notice."""
+    """One letter, of its first thread: `Z` where that has ended, whatever the others do."""
     parent: int
     group: int
     session: int
+    threads: int
     started: int
     """Clock ticks since the machine started: with the number it names one process for ever."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing of it runs any more, and it only waits for its parent to take notice."""
+        return self.state in "ZX" and self.threads <= 1
 
 
 def process(pid: int) -> Process | None:
@@ -40,6 +46,7 @@ def process(pid: int) -> Process | None:
         parent=int(fields[1]),
         group=int(fields[2]),
         session=int(fields[3]),
+        threads=int(fields[17]),
         started=int(fields[19]),
     )
 

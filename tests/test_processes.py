@@ -6,6 +6,7 @@ import ctypes
 import errno
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,6 +32,8 @@ from harness.tools.survivors import Survivors
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PATH = "/usr/local/bin:/usr/bin:/bin"
 NOBODY = 65534
+SYS_EXIT = {"x86_64": 60, "aarch64": 93}.get(os.uname().machine, 1)
+"""The system call that ends one thread only (exit(2)), in the tables of the kernel."""
 
 
 def launch(command: str) -> Launch:
@@ -134,6 +137,57 @@ def test_what_a_command_leaves_is_ended_and_named(token: str, command: str, name
     assert time.monotonic() - started < 4.0
 
 
+HEADLESS = f"""
+import ctypes, os, sys, threading, time
+def beat():
+    while True:
+        open(sys.argv[1], "a").write(".")
+        time.sleep(0.01)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.closerange(0, 3)
+        threading.Thread(target=beat).start()
+        ctypes.CDLL(None).syscall({SYS_EXIT})
+"""
+RELAY = """
+use POSIX;
+fork and exit;
+POSIX::close($_) for 0..2;
+for (;;) {
+    open(my $beats, ">>", $ARGV[0]);
+    syswrite($beats, ".");
+    POSIX::setsid();
+    fork and POSIX::_exit(0);
+}
+"""
+ENDLESS = [
+    pytest.param("$PYTHON", "-c", HEADLESS, id="whose first thread ended"),
+    pytest.param("perl", "-e", RELAY, id="that starts the next and ends"),
+]
+
+
+@pytest.mark.parametrize(("program", "option", "code"), ENDLESS)
+@pytest.mark.parametrize("start", ["", "env -i "], ids=["marked", "without environment"])
+def test_what_looks_like_it_ended_is_ended_too(
+    tmp_path: Path, program: str, option: str, code: str, start: str
+) -> None:
+    if program == "perl" and not shutil.which("perl"):
+        pytest.skip("A CHAIN OF ENDING PROCESSES WAS NOT TRIED, this machine has no perl")
+    beats = tmp_path / "beats"
+    before = procfs.children(os.getpid())
+    wait = f"until [ -s {beats} ]; do sleep 0.01; done"
+
+    ended, _ = run(f"{start}{program} {option} '{code}' {beats}; {wait}")
+
+    assert (ended.ending, ended.status, ended.surviving) == (Ending.EXITED, 0, ())
+    assert ended.terminated
+    size = beats.stat().st_size
+    time.sleep(0.1)
+    assert beats.stat().st_size == size
+    assert procfs.children(os.getpid()) - before <= {guard()._pid}
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -226,7 +280,8 @@ def test_what_shed_every_other_sign_is_known_by_its_walls() -> None:
     ]
     try:
         survivors.started(leader.pid)
-        assert wait_until(lambda: [one.pid for one in survivors.left()] == [stray.pid])
+        both = {leader.pid, stray.pid}
+        assert wait_until(lambda: {one.pid for one in survivors.left()} == both)
     finally:
         survivors.close()
         for process in started:
@@ -303,6 +358,22 @@ def test_nothing_outlives_a_harness_that_is_killed(token: str, command: str) -> 
         process.kill()
         process.wait()
         assert wait_until(lambda: not alive(token)), alive(token)
+
+
+def test_what_looks_like_it_ended_does_not_outlive_the_harness(tmp_path: Path) -> None:
+    """The first thread has. A chain of ending processes is not tried: its thousands of remains would be left to process 1."""
+    beats = tmp_path / "beats"
+    process = harness(f"{sys.executable} -c '{HEADLESS}' {beats}; sleep 100")
+    assert wait_until(lambda: beats.exists() and beats.stat().st_size > 0)
+    process.kill()
+    process.wait()
+
+    def stands_still() -> bool:
+        size = beats.stat().st_size
+        time.sleep(0.2)
+        return beats.stat().st_size == size
+
+    assert wait_until(stands_still)
 
 
 @pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), 9)"])

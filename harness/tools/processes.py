@@ -287,9 +287,7 @@ class _Group:
             wait = min(max(deadline - time.monotonic(), 0.0), STEP_SECONDS)
             self._drain(wait)
             left = self._survivors.left()
-            if not left and not self._pipe_open:
-                return self._survivors.left()  # again: one that was just starting another was seen without it
-            if wait == 0.0:
+            if wait == 0.0 or (not left and not self._pipe_open):
                 return left
             if not self._pipe_open:
                 time.sleep(wait)

@@ -21,6 +21,10 @@ from harness.guard import guard, marked
 from harness.procfs import Process
 from harness.tools.hardening import bound, new_mark
 
+MAX_LOOKS = 100
+"""Where one process starts the next and ends, without end, this is where it is taken for one that still runs."""
+QUIET_LOOKS = 2
+
 _running: set[int] = set()
 """The marks of the commands that run in this process."""
 _lock = allocate_lock()
@@ -66,17 +70,34 @@ class Survivors:
             _running.discard(self.mark)
 
     def left(self) -> list[Process]:
-        """Return every process of the command that still runs, besides its first; reap those that have ended."""
-        roots = []
-        for number in procfs.first_children(os.getpid()) - self._before - {self._leader}:
+        """Return every process of the command that still runs; reap those that have ended, all but its first.
+
+        INVARIANT: nothing is left only where two looks in a row found no child at all that is the command's. One that has
+        ended is no proof: what it started has become a child of the harness since the list of these was read.
+        """
+        children: list[Process] = []
+        quiet = 0
+        for _ in range(MAX_LOOKS):
+            children = self._children()
+            living = [one for one in procfs.family(children) if not one.has_ended]
+            for one in children:
+                if one.has_ended:
+                    _reap(one.pid)
+            quiet = 0 if children else quiet + 1
+            if living or quiet == QUIET_LOOKS:
+                return living
+        return children
+
+    def _children(self) -> list[Process]:
+        """Return the children of the harness that are the command's; its first process only if that has not ended."""
+        found = []
+        for number in procfs.first_children(os.getpid()) - self._before:
             child = procfs.process(number)
-            if child is None or child.parent != os.getpid() or not self._owns(child):
+            if child is None or child.parent != os.getpid() or (number == self._leader and child.has_ended):
                 continue
-            if child.state == "Z":
-                _reap(number)
-            else:
-                roots.append(child)
-        return [one for one in procfs.family(roots) if one.state != "Z"] if roots else []
+            if self._owns(child):
+                found.append(child)
+        return found
 
     def _owns(self, child: Process) -> bool:
         """Apply the rule that stands at the head of this module; what was the command's once is so when it has ended."""
