@@ -545,6 +545,11 @@ def _sleeping(seconds: str) -> bool:
 # What is done to the folder, on the disk itself. All of it must be in the two patches, or the folder is kept.
 
 
+def _age(root: Path) -> None:
+    """Give a file a time of long ago, which git then relies on."""
+    os.utime(root / "a.txt", (1_700_000_000, 1_700_000_000))
+
+
 def _odd_names(root: Path) -> None:
     (root / "line\nend").write_bytes(b"1")
     (root / ":!magic").write_bytes(b"2")
@@ -588,7 +593,7 @@ def _ignored(root: Path) -> None:
 def test_the_patches_hold_all_that_was_changed(
     tmp_path: Path, change: Callable[[Path], None], is_repository: bool
 ) -> None:
-    place = _Place(tmp_path, is_repository=is_repository)
+    place = _Place(tmp_path, is_repository=is_repository, configure=_age)
     change(place.root)
     changes = place.take()
     assert (changes.lost, changes.patch is not None) == ((), True)
@@ -809,7 +814,6 @@ class _Place:
         self._attempt.mkdir(parents=True)
         self.fresh: Fresh = fresh_folder(str(self._attempt), str(self.source), None, str(self.out), self.environment)
         self.root = Path(self.fresh.root)
-        time.sleep(0.02)  # a tick of the clock of files, as the start of a run takes many
 
     def take(self) -> Changes:
         return take_changes(self.fresh, str(self._attempt), str(self.out), self.environment)

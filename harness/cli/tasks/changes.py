@@ -81,7 +81,7 @@ class _Taking:
 
     def changes(self) -> Changes:
         """Compare, and write the patches. Raises GitFailure and OSError."""
-        tree = found(self._fresh)
+        tree = found(self._fresh, os.lstat(self._variables["GIT_INDEX_FILE"]).st_mtime_ns)
         self._lost += tree.odd
         base = self._entries()
         links = {path for path, (mode, _) in base.items() if mode == _GITLINK}
@@ -92,6 +92,7 @@ class _Taking:
         gone = (tracked - paths) | {path for path in links if not os.path.isdir(self._absolute(path))}
         new = paths - tracked
         ignored = self._ignored(new)
+        self._forget_times({path: base[path] for path in tree.touched & tracked & paths})
         self._limit(tree, new - ignored)
         self._run("update-index", "-z", "--force-remove", "--stdin", given=_listed(gone))
         self._add(paths - ignored)
@@ -127,6 +128,11 @@ class _Taking:
         variables = {**self._variables, "GIT_INDEX_FILE": os.devnull + ".none"}
         told = self._run("check-ignore", "-z", "--stdin", given=given, variables=variables, fine=(0, 1)) if new else b""
         return {path.removeprefix(b"./") for path in told.split(b"\0") if path}
+
+    def _forget_times(self, entries: Mapping[bytes, tuple[bytes, bytes]]) -> None:
+        """Have git look into these files: it goes by whole seconds, and a run can give a file the time that it had."""
+        lines = [mode + b" " + sha + b"\t" + path for path, (mode, sha) in entries.items()]
+        self._run("update-index", "-z", "--index-info", given=_listed(lines))
 
     def _limit(self, tree: Tree, new: Iterable[bytes]) -> None:
         """Raise GitFailure where there is too much to be compared."""

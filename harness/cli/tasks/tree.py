@@ -22,6 +22,8 @@ class Tree(Record):
 
     sizes: Mapping[bytes, int]
     """Of each file and link, by its path from the root."""
+    touched: frozenset[bytes]
+    """Which of these were made or changed since the moment that was asked about, whatever time they show."""
     odd: tuple[str, ...]
     """What a patch cannot hold."""
 
@@ -59,9 +61,13 @@ def fingerprint(root: str, path: bytes) -> str:
     return hashlib.sha256(repr(lines).encode()).hexdigest()
 
 
-def found(fresh: Fresh) -> Tree:
-    """Return every file and link of the folder, but for what git keeps to itself. Raises GitFailure and OSError."""
+def found(fresh: Fresh, since: int) -> Tree:
+    """Return every file and link of the folder, but for what git keeps to itself. Raises GitFailure and OSError.
+
+    `since` is a moment in nanoseconds. It is compared with the change time, which no program can set (inode(7)).
+    """
     sizes: dict[bytes, int] = {}
+    touched: set[bytes] = set()
     odd: list[str] = []
     longest = MAX_PATH_BYTES - len(os.fsencode(fresh.root))
 
@@ -79,11 +85,13 @@ def found(fresh: Fresh) -> Tree:
                 odd.append(f"{shown[:100]}..., which is too deep")
         elif is_kept:
             sizes[path] = status.st_size
+            if status.st_ctime_ns >= since:
+                touched.add(path)
         elif name in _READ_BY_GIT:
             raise GitFailure(f"{shown} is neither file nor folder, and git would wait for it")
         else:
             odd.append(f"{shown}, which is neither file, folder nor link")
-    return Tree(sizes=sizes, odd=tuple(_some(odd)))
+    return Tree(sizes=sizes, touched=frozenset(touched), odd=tuple(_some(odd)))
 
 
 def _some(odd: Collection[str]) -> Iterator[str]:
