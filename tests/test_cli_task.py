@@ -625,6 +625,10 @@ def _own_file(root: Path) -> None:
     (root / ".git").write_text("precious\n")
 
 
+def _other_place(root: Path) -> None:
+    (root / ".git").write_text("gitdir: precious\n")
+
+
 def _attributes(root: Path) -> None:
     (root / ".gitattributes").write_text("* text=auto ident\n")
     (root / "windows").write_bytes(b"a\r\n")
@@ -662,6 +666,9 @@ WORKTREE, COPY = True, False
         pytest.param(_own_data, WORKTREE, "the data of the repository in its top folder", id="its own data"),
         pytest.param(_own_data, COPY, "the data of the repository in its top folder", id="its own data in a copy"),
         pytest.param(_own_file, WORKTREE, "the data of the repository in its top folder", id="a file called .git"),
+        pytest.param(
+            _other_place, WORKTREE, "the data of the repository in its top folder", id="a file that leads away"
+        ),
         pytest.param(_attributes, WORKTREE, "git keeps other bytes of: windows", id="line ends"),
         pytest.param(_encoding, WORKTREE, "bad.u", id="an encoding"),
         pytest.param(_deep, WORKTREE, "which is too deep", id="very deep"),
@@ -769,7 +776,7 @@ def test_nothing_that_the_repository_names_is_run(tmp_path: Path) -> None:
     (place.root / ".git").unlink()
     (place.root / ".git").write_text(f"gitdir: {other}/.git\n")
     changes = place.take()
-    assert changes.lost == ()
+    assert changes.lost == ("the data of the repository in its top folder",)
     assert "+changed" in (place.out / CHANGES).read_text()
     assert place.forgotten() == []
     assert not marker.exists(), marker.read_text()

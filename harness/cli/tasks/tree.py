@@ -103,6 +103,6 @@ def _some(odd: Collection[str]) -> Iterator[str]:
 def _is_as_made(fresh: Fresh, path: bytes) -> bool:
     """Say whether what is called `.git` holds nothing that the run made."""
     if path == b".git" and fresh.kind == "worktree":
-        # The file that leads to the worktree's data. Where it leads elsewhere now, it is never followed.
-        return (read_small(os.path.join(fresh.root, ".git"), 10_000) or b"").startswith(b"gitdir: ")
+        # The file that leads to the worktree's data; it is never followed.
+        return read_small(os.path.join(fresh.root, ".git"), 10_000) == b"gitdir: %b\n" % os.fsencode(fresh.git_dir)
     return path in fresh.inner and fresh.inner[path] == fingerprint(fresh.root, path)
