@@ -92,8 +92,9 @@ LAYERS = {
     "procfs": "record",
     "guard": "procfs",
     "sandbox": "paths record",
-    "tools": "actions before_images errors guard limits matchers messages paths procfs programs record sandbox shell "
-    "small_files tool visible workspace",
+    "git_settings": "",
+    "tools": "actions before_images errors git_settings guard limits matchers messages paths procfs programs record sandbox "
+    "shell small_files tool visible workspace",
     "undo": "actions log_order record redaction",
     "restoring": "actions before_images errors record tools undo visible workspace",
     "audit": "actions log_findings log_lines log_order log_schema record undo version visible",
@@ -204,7 +205,7 @@ HARMLESS = frozenset(
 )
 PURE = (
     "actions", "approval", "auto_rules", "built_in", "destroying", "destroying_git", "destroying_programs", "errors",
-    "grants", "interrupt", "limits", "log_order", "matchers",
+    "git_settings", "grants", "interrupt", "limits", "log_order", "matchers",
     "messages", "lint", "model",
     "models.addresses", "models.assembly", "models.cassette", "models.divergence",
     "models.chat_body", "models.chat_calls", "models.chat_echo", "models.chat_finish",

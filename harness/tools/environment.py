@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from harness.actions import Effects
+from harness.git_settings import OFFLINE, OFFLINE_VARIABLES, QUIET, UNASKED, as_variables
 from harness.programs.variables import PASSED
-
-
-def _git_settings(settings: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Return the variables that set these keys for every git command (git-config(1), GIT_CONFIG_COUNT)."""
-    variables = {"GIT_CONFIG_COUNT": str(len(settings))}
-    for number, (key, value) in enumerate(settings):
-        variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-    return variables
-
 
 # Nothing may ask a question, page, colour or start what a repository's configuration names.
 _SET_VARIABLES = {
@@ -30,7 +22,7 @@ _SET_VARIABLES = {
     "DEBIAN_FRONTEND": "noninteractive",
     # Python takes stale bytecode for good when a file was edited within the same second to the same length.
     "PYTHONDONTWRITEBYTECODE": "1",
-    **_git_settings((("core.fsmonitor", "false"), ("safe.bareRepository", "explicit"))),
+    **as_variables(QUIET),
 }
 
 
@@ -62,18 +54,12 @@ def _reads_bytes_alike(variables: Mapping[str, str]) -> bool:
 
 
 _UNASKED_GIT = (
-    ("core.fsmonitor", "false"),
-    ("safe.bareRepository", "explicit"),
-    ("core.hooksPath", "/dev/null"),
-    ("core.pager", "cat"),
-    ("core.attributesFile", "/dev/null"),
+    *UNASKED,
     ("log.showSignature", "false"),
     ("diff.ignoreSubmodules", "all"),
 )
-
-
 _WITHOUT_NETWORK = {
-    "GIT_ALLOW_PROTOCOL": "none",
+    **OFFLINE_VARIABLES,
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     "GOTOOLCHAIN": "local",
     "npm_config_update_notifier": "false",
@@ -87,8 +73,8 @@ def unasked_variables(effects: Effects, path: str, root: str) -> dict[str, str]:
     A command that is not to reach the network gets a git without transports, too. For one that only reads, the folders of
     PATH that lie in the workspace `root` come last: no `ls` of the workspace is taken for the system's.
     """
-    settings = _UNASKED_GIT if effects.network else (*_UNASKED_GIT, ("protocol.allow", "never"))
-    variables = _git_settings(settings)
+    settings = _UNASKED_GIT if effects.network else (*_UNASKED_GIT, OFFLINE)
+    variables = as_variables(settings)
     if not effects.network:
         variables |= _WITHOUT_NETWORK
     if effects.write == ():

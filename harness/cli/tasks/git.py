@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from harness.cli.tasks.lifeline import is_of_a_batch
 from harness.errors import UsageError
+from harness.git_settings import OFFLINE, OFFLINE_VARIABLES, UNASKED, as_variables
 from harness.visible import visible_line
 
 SECONDS = 900.0
@@ -19,11 +20,11 @@ _PASSED = ("HOME", "XDG_CONFIG_HOME", "TMPDIR", "USER")
 # git-config(1). No hooks, no fsmonitor, no submodules' own git commands, no housekeeping; and what decides whether a changed
 # file is found, and how a patch is written, is not left to the repository.
 _SETTINGS = (
-    ("core.hooksPath", "/dev/null"),
+    *UNASKED,
+    OFFLINE,
     ("hook.reference-transaction.enabled", "false"),
     ("hook.post-index-change.enabled", "false"),
     ("hook.post-checkout.enabled", "false"),
-    ("core.fsmonitor", "false"),
     ("core.untrackedCache", "false"),
     ("core.splitIndex", "false"),
     ("core.trustctime", "true"),
@@ -33,7 +34,6 @@ _SETTINGS = (
     ("core.symlinks", "true"),
     ("core.safecrlf", "false"),
     ("core.sparseCheckout", "false"),
-    ("core.attributesFile", "/dev/null"),
     ("core.excludesFile", "/dev/null"),
     ("apply.whitespace", "nowarn"),
     ("apply.ignoreWhitespace", "no"),
@@ -43,8 +43,6 @@ _SETTINGS = (
     ("worktree.useRelativePaths", "false"),
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
-    ("protocol.allow", "never"),
-    ("safe.bareRepository", "explicit"),
 )
 
 
@@ -117,21 +115,17 @@ class Git:
         return done.stdout or b""
 
     def _environment(self) -> dict[str, str]:
-        variables = {
+        return {
             **self._passed,
             "PATH": ":".join(_SYSTEM_FOLDERS),
             "LC_ALL": "C",
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_PAGER": "cat",
             "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_NO_LAZY_FETCH": "1",
-            "GIT_ALLOW_PROTOCOL": "none",
             "GIT_ATTR_NOSYSTEM": "1",
-            "GIT_CONFIG_COUNT": str(len(self._settings)),
+            **OFFLINE_VARIABLES,
+            **as_variables(self._settings),
         }
-        for number, (key, value) in enumerate(self._settings):
-            variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-        return variables
 
 
 def _found() -> str:

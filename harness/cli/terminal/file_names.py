@@ -1,7 +1,7 @@
 """Which files a person may mean below a folder: as git lists them, else as ignore files leave them. Reads no content.
 
 `git ls-files` reads the index, the folders and the ignore files (git-ls-files(1)); it runs no hook, no filter and no
-pager. What else a repository's configuration could make it run is switched off by options, which come before every
+pager. What else a repository's configuration could make it run is switched off by variables, which come before every
 file: `core.fsmonitor` names a program, and a missing object of a sparse index could be fetched by another
 (git-config(1)). Its variables come from `child_environment`, and it is never taken from the folder that is looked at.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
+from harness.git_settings import OFFLINE, OFFLINE_VARIABLES, UNASKED, as_variables
 from harness.small_files import read_small
 
 TYPE_CHECKING = False  # as in harness/__init__.py
@@ -30,11 +31,7 @@ NEVER_ENTERED = frozenset(
     ".git .hg .svn .jj node_modules __pycache__ .venv .tox .nox .mypy_cache .ruff_cache .pytest_cache".split()
 )
 """Folders in which, without git to ask, nobody means a file."""
-_GIT_SETTINGS = (
-    "core.fsmonitor=false", "core.hooksPath=/dev/null", "core.pager=cat", "core.untrackedCache=false",
-    "core.attributesFile=/dev/null", "protocol.allow=never", "submodule.recurse=false", "safe.bareRepository=explicit",
-)  # fmt: skip
-_GIT_VARIABLES = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none", "GIT_OPTIONAL_LOCKS": "0"}
+_GIT_SETTINGS = (*UNASKED, OFFLINE, ("core.untrackedCache", "false"), ("submodule.recurse", "false"))
 
 TRACKED = ("--cached",)
 UNTRACKED = ("--others", "--exclude-standard")
@@ -54,12 +51,11 @@ def git_names(root: str, which: tuple[str, ...], environment: Mapping[str, str])
     git = _program("git", variables["PATH"], root)
     if git is None:
         return None
-    settings = [word for setting in _GIT_SETTINGS for word in ("-c", setting)]
     try:
         process = subprocess.Popen(
-            [git, "--no-pager", *settings, "ls-files", "-z", *which],
+            [git, "--no-pager", "ls-files", "-z", *which],
             cwd=root,
-            env={**variables, **_GIT_VARIABLES},
+            env={**variables, **OFFLINE_VARIABLES, **as_variables(_GIT_SETTINGS)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
