@@ -213,11 +213,12 @@ class Scene:
         monotonic: Callable[[], float] = lambda: 0.0,
         context_tokens: int | None = None,
         done_marker: str | None = None,
+        sync: Callable[[int], None] = os.fdatasync,
     ) -> None:
         self.path = path
         self.ran: list[str] = []
         self.interrupt = Interrupt()
-        self.log = ActionLog.open(path)
+        self.log = ActionLog.open(path, sync=sync)
         self.model = Playing(script)
         self.agent = Agent(
             model=self.model,
@@ -911,7 +912,10 @@ def eventful(path: str, *, room: int | None = None) -> Scene:
         return reply(call(1, "free"), call(2, "asked"), call(3, "refused"))
 
     second = reply(call(4, "asked", "again"), ToolCall(id="c5", name="rm", arguments="{}"), call(6, "free", "fail"))
-    return Scene(path, stumble, second, DONE, approver=ScriptedAnswers(["y", "n"]), room=room)
+    # No waiting for the disk: what is asked is the order of things, thousands of times.
+    return Scene(
+        path, stumble, second, DONE, approver=ScriptedAnswers(["y", "n"]), room=room, sync=lambda descriptor: None
+    )
 
 
 def test_the_log_failing_at_every_record_in_turn(tmp_path: Path) -> None:

@@ -535,9 +535,9 @@ class Tree:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("log.jsonl", "is an action log"),
-        ("link", "is an action log"),
-        ("other.txt", "is an action log"),
+        ("log.jsonl", "is or holds records of an action log"),
+        ("link", "is or holds records of an action log"),
+        ("other.txt", "is or holds records of an action log"),
         ("state/heads.jsonl", "harness's own files"),
         ("config/policy.toml", "harness's own files"),
         ("folder", "not a regular file"),

@@ -405,6 +405,16 @@ def test_a_full_disk_is_not_called_a_broken_pipe(program: Program, question: str
     assert (done.code, "No space left on device" in done.err, "Broken pipe" in done.err) == (141, True, False)
 
 
+@pytest.mark.parametrize(
+    "words", [("report",), ("export", "--to", "csv")], ids=["report", "export"]
+)
+def test_a_full_stderr_does_not_change_what_was_done(program: Program, words: tuple[str, ...]) -> None:
+    work(program, WRITE, approver=deny_all)
+    with open("/dev/full", "wb") as full:
+        done = program.run("audit", *words, "--output", str(program.home / "view"), stderr=full)
+    assert (done.code, (program.home / "view").stat().st_size > 100) == (0, True)
+
+
 @pytest.mark.parametrize("number", ["04", "#4", "x", "0", "-1", "4.0", "\u0664"])
 def test_what_can_be_no_number_of_a_call_is_a_wrong_flag(program: Program, number: str) -> None:
     log = write(program.home / "x.jsonl", lines_of((started(), *one_call(1), ended())))

@@ -101,7 +101,7 @@ def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new_one(tmp_path: Path)
     try:
         for _ in range(KILLS):
             pid = int(parent.stdout.readline())
-            time.sleep(moments.uniform(0, 0.06))
+            time.sleep(moments.uniform(0, 0.03))
             os.kill(pid, signal.SIGKILL)
             assert parent.stdout.readline() == b"ended\n"
             data = (workspace / "old.txt").read_bytes()

@@ -433,6 +433,12 @@ def test_the_pure_core_and_what_calls_itself_pure_opens_prints_and_reads_nothing
     )
 
 
+def test_nothing_is_said_on_stderr_by_a_write_of_its_own() -> None:
+    """Where stderr is full or gone, what is said there must not become the end of a command that did its work."""
+    writes = {name for name, module in MODULES.items() if "stderr.write(" in ast.unparse(module.tree)}
+    assert writes == {"cli.main", "cli.streams", "cli.github"}
+
+
 def _uses_of_os(node: ast.AST, function: str = "") -> Iterator[tuple[str, str]]:
     """Yield (function, attribute) for every use of `os.attribute`; `path` is not told, it is arithmetic on names."""
     for child in ast.iter_child_nodes(node):

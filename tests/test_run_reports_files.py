@@ -52,6 +52,11 @@ def with_record(folder: Path) -> list[str]:
     return [f"md:{folder}/old.jsonl"]
 
 
+def with_garbled_log(folder: Path) -> list[str]:
+    (folder / "old.jsonl").write_text("no object\n")
+    return [f"md:{folder}/old.jsonl"]
+
+
 def with_link_to_log(folder: Path) -> list[str]:
     (folder / "kept").mkdir()
     (folder / "innocent.md").symlink_to(folder / "kept" / "log.jsonl")
@@ -78,6 +83,10 @@ def with_fifo(folder: Path) -> list[str]:
         (lambda folder: [f"md:{folder}/kept/x"], "the action log, what the run"),
         (spoil_link, "named twice"),
         (with_record, "holds records of an action log"),
+        (with_garbled_log, "holds records of an action log"),
+        (lambda folder: [f"md:{folder}/a.jsonl.torn"], "belongs to an action log"),
+        (lambda folder: [f"md:{folder}/a.jsonl.head"], "belongs to an action log"),
+        (lambda folder: [f"md:{folder}/a.jsonl.head.sig"], "belongs to an action log"),
         (with_link_to_log, "the action log, what the run"),
         (with_fifo, "not a regular file"),
     ],

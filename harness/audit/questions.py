@@ -23,7 +23,7 @@ class Question(Record):
 
     @property
     def answer(self) -> str:
-        """`yes`, `no`, `stop`, `nobody` or `edit`; empty where the log has no answer."""
+        """One of counts.ANSWERS; empty where the log has no answer."""
         return self.call.answer
 
     @property

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from harness.cli.exits import is_soft
+from harness.cli.streams import complain
 from harness.cli.workflow_commands import Fence, Guarded, command, is_file, is_job
 from harness.record import Record, replace
 from harness.visible import visible_line
@@ -222,11 +223,7 @@ def _line_of(one: Annotation) -> str:
 
 def _noted(what: str) -> str:
     """Say on stderr what is no problem; return the empty text, for none."""
-    try:
-        sys.stderr.write(f"harness: {what}; this run is left out of it\n")
-        sys.stderr.flush()
-    except (OSError, ValueError):
-        pass  # nobody reads
+    complain(f"{what}; this run is left out of it")
     return ""
 
 

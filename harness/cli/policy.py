@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from harness.cli.exits import Exit
 from harness.cli.policies import assemble, load_named
 from harness.cli.state import PROJECT_POLICY, State, current_folder
+from harness.cli.streams import complain
 from harness.errors import PolicyError, ToolError, UsageError
 from harness.policy import evaluate
 from harness.policy_file import load_policy
@@ -54,7 +55,7 @@ def _check(files: Sequence[str], *, strict: bool) -> int:
             policy = load_named(file)
         except PolicyError as error:
             failed = True
-            sys.stderr.write(f"{visible_line(str(error), 2000)}\n")
+            complain(str(error))
             continue
         rules, defaults = len(policy.rules), len(policy.defaults)
         lines = [f"{file}: good: {rules} rules, {defaults} defaults, sha256 {policy.sha256}"]

@@ -11,6 +11,7 @@ from harness.actions import JsonValue
 from harness.cli.calls import PolicyInForce
 from harness.cli.exits import Exit
 from harness.cli.rejudging import Rejudging
+from harness.cli.streams import complain
 from harness.errors import LogError, UsageError
 from harness.paths import short_place
 from harness.policy_file import DECISION_WORDS
@@ -126,7 +127,7 @@ def _list_changes(replay: Replay, logs: Sequence[str], only: str, *, as_json: bo
                 count[call.change] += 1
                 sys.stdout.write(f"{json.dumps(_told(call)) if as_json else _line(call)}\n")
         for note in replay.rejudging.notes[told:]:
-            sys.stderr.write(f"harness: {visible_line(note, 5_000)}\n")
+            complain(note)
         told = len(replay.rejudging.notes)
     count |= {"changes": count["laxer"] + count["stricter"], "undecided": replay.rejudging.undecided}
     sys.stdout.write(f"{json.dumps({'summary': count}) if as_json else _summary(count)}\n")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
-import stat
 from collections.abc import Iterable, Sequence
 
+from harness.cli.written_over import why_not
 from harness.durable import NEW_FILE, beside, put, sync_names
 from harness.errors import LogError, UsageError
 from harness.paths import is_within
@@ -16,9 +15,6 @@ from harness.run_reports import FORMS, Reported
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from harness.run_reports.facts import Facts
-
-_RECORD = re.compile(rb'"(prev|head)":\s?"[0-9a-f]{64}"')
-_LOOKED_AT = 1 << 20
 
 
 class _Target(Record):
@@ -104,24 +100,9 @@ def _check_harmless(given: str, real: str, keep_from: Iterable[str]) -> None:
             raise UsageError(
                 f"--report {given}: that is the action log, what the run is made of, or one of the harness's own files"
             )
-    try:
-        status = os.stat(real)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise UsageError(f"--report {given} cannot be written: {error.strerror}") from None
-    if not stat.S_ISREG(status.st_mode):
-        raise UsageError(f"--report {given}: that is not a regular file")
-    if _holds_records(real):
-        raise UsageError(f"--report {given}: the file holds records of an action log, and is never written over")
-
-
-def _holds_records(path: str) -> bool:
-    try:
-        with open(path, "rb") as file:
-            return _RECORD.search(file.read(_LOOKED_AT)) is not None
-    except OSError:
-        return True  # it is there, and nobody can say what it is
+    why = why_not(real)
+    if why:
+        raise UsageError(f"--report {given}: {why}")
 
 
 def _opened(form: str, given: str, real: str) -> _Target:

@@ -12,6 +12,7 @@ from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit
 from harness.cli.logged_sessions import Outline, logged_sessions, outlines
 from harness.cli.state import State, here
+from harness.cli.streams import complain
 from harness.cli.trace import Tone
 from harness.visible import visible_line
 
@@ -44,7 +45,7 @@ def _list(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 def _tell_stop(path: str, line: int) -> None:
     where = f"{path}: line {line} is no whole record; what follows in that log is left out"
-    sys.stderr.write(f"harness: {visible_line(where, 5_000)}\n")
+    complain(where)
 
 
 def _line(one: Outline, *, everywhere: bool) -> str:

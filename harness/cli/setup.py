@@ -27,6 +27,7 @@ from harness.cli.provider import model_from, not_for, secrets_of, withhold
 from harness.cli.redacting import redactor_for
 from harness.cli.signals import Signals
 from harness.cli.state import State, current_folder
+from harness.cli.streams import complain
 from harness.errors import UsageError
 from harness.interrupt import Interrupt
 from harness.limits import Limits, strictest
@@ -107,7 +108,7 @@ class Parts:
         secrets = secrets_of(environment, self.settings.key_variable.value, self.settings.base_url.value)
         home = environment.get("HOME", "")
         self.redactor = redactor_for(
-            self.state, environment, secrets, unless=(self.workspace.root, home), tell=_complain
+            self.state, environment, secrets, unless=(self.workspace.root, home), tell=complain
         )
         self._named: OpenAIChat | OpenAIResponses | None = None
         model_for = unattended.model_for if unattended is not None else None
@@ -160,10 +161,6 @@ def _ignore(printed: str) -> None:
 def _told_of(added: Sequence[str]) -> str:
     """Return what the model is told of the folders that were added."""
     return f"\n\nThese folders may be read as well, by absolute paths: {', '.join(added)}" if added else ""
-
-
-def _complain(text: str) -> None:
-    sys.stderr.write(f"harness: {visible_line(text, 2_000)}\n")
 
 
 def _limits_of(arguments: Namespace) -> Limits:

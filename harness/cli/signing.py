@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
+from harness.cli.streams import complain
 from harness.durable import remove_if_there, sync_path, write_new
 from harness.errors import UsageError
 from harness.heads_writing import timestamp
@@ -73,7 +74,7 @@ def sign_at_end(log: ActionLog, key: str, environment: Mapping[str, str]) -> Non
         note = HeadNote(records=log.count, head=log.head, size=log.size, session=log.session, time=now)
         sign_head(log.path, note, key, environment)
     except UsageError as error:
-        sys.stderr.write(f"harness: the head of the log is NOT signed: {visible_line(str(error), 1_000)}\n")
+        complain(f"the head of the log is NOT signed: {error}")
 
 
 def check_signature(path: str, signers: str, signer: str | None, environment: Mapping[str, str]) -> Signature:

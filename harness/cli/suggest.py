@@ -14,6 +14,7 @@ from harness.cli.audit.logs import BROKEN, ChosenLogs, chosen_logs
 from harness.cli.redeciding import recorded_policy
 from harness.cli.rejudging import JudgedAgain, LoggedSetting, OfBroken, Rejudging
 from harness.cli.state import State
+from harness.cli.streams import complain
 from harness.log_order import LogRecord
 from harness.policy import Policy
 from harness.record import replace
@@ -39,7 +40,7 @@ def suggest_command(arguments: Namespace, environment: Mapping[str, str]) -> int
     rejudging = Rejudging(policies.of, environment, of_broken=OfBroken.NOTHING, findings=chosen.findings)
     seen = _seen(chosen, rejudging)
     for note in (*rejudging.notes, *policies.notes, *(f"{log}: {CUT_OFF}" for log in rejudging.without_head)):
-        sys.stderr.write(f"harness: {visible_line(note, 5_000)}\n")
+        complain(note)
     found = suggestions(seen, arguments.least)
     if arguments.json:
         lines: Iterator[str] = map(json.dumps, _objects(found, rejudging))

@@ -28,6 +28,7 @@ from harness.cli.provider import secrets_of
 from harness.cli.redacting import redactor_for
 from harness.cli.signals import Signals
 from harness.cli.state import State, here
+from harness.cli.streams import complain
 from harness.cli.trace import Line, Tone
 from harness.errors import UsageError
 from harness.interrupt import Interrupt
@@ -82,7 +83,7 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
             log.close()
     code = _tell(ended, found, workspace, arguments, environment, log.path)
     if interrupt.requested:
-        sys.stderr.write("harness undo was stopped: what is not named above stands as it was; undo again to go on\n")
+        complain("undo was stopped: what is not named above stands as it was; undo again to go on")
         return Exit.TERMINATED if signals.terminated else Exit.INTERRUPTED
     return code
 

@@ -2,7 +2,7 @@
 
 A command is Process Activity (1007, Launch), a file tool File System Activity (1001), any other tool API Activity
 (6003). The profile `security_control` says what was decided and by which rule; approvals are `authorizations`; what the
-framework has no place for stands in `unmapped`, under the names of export_row.py. The attributes, their values and which
+framework has no place for stands in `unmapped`, under the names of row.py. The attributes, their values and which
 are required: github.com/ocsf/ocsf-schema, events/ and profiles/security_control.json.
 """
 

@@ -35,7 +35,7 @@ _OF_CALLS = (
     "answer_words waited_seconds edited_from edited_to fate status exit_code output_bytes truncated changed_path "
     "before_sha256 after_sha256 network confinement arguments_hmac"
 ).split()
-"""Columns of export_row.py that are told as `harness.<name>`."""
+"""Columns of row.py that are told as `harness.<name>`."""
 _CONTENT = frozenset(("summary", "reason", "answer_words", "changed_path"))
 """Those that may tell what the arguments were."""
 

@@ -11,7 +11,14 @@ from harness.cli.audit.words import moment, name, quoted, seconds, what, who, wh
 from harness.cli.trace import Tone
 from harness.visible import visible_line
 
-_TONES = {"yes": Tone.GOOD, "no": Tone.BAD, "stop": Tone.BAD, "nobody": Tone.WARNING, "edit": Tone.WARNING}
+_TONES = {
+    "yes": Tone.GOOD,
+    "no": Tone.BAD,
+    "stop": Tone.BAD,
+    "halt": Tone.BAD,
+    "nobody": Tone.WARNING,
+    "edit": Tone.WARNING,
+}
 
 
 def question_line(question: Question) -> tuple[str, Tone]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 
 from harness.audit.export import FORMS
@@ -11,7 +10,7 @@ from harness.cli.audit.logs import chosen_logs
 from harness.cli.audit.view_file import STDOUT, write_view
 from harness.cli.redacting import installation_key
 from harness.cli.state import State
-from harness.visible import visible_line
+from harness.cli.streams import complain
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
@@ -25,15 +24,11 @@ def export_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     chosen.tell_standing()
     key = installation_key(state)
     if not key:
-        _say("there is no redaction key in the state folder: digests of arguments are left out")
+        complain("there is no redaction key in the state folder: digests of arguments are left out")
     export = Export(chosen, key=key, content=arguments.content)
     write_view(FORMS[arguments.to]()(export), arguments.output, logs=chosen.paths, state=state)
     for trouble, count in export.troubles.most_common():
-        _say(f"{count} times: {visible_line(trouble)}; exported as far as it goes")
+        complain(f"{count} times: {trouble}; exported as far as it goes")
     if arguments.output != STDOUT:
-        _say(f"wrote {visible_line(arguments.output, 5_000)}")
+        complain(f"wrote {arguments.output}")
     return chosen.code
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"harness: {text}\n")

@@ -28,6 +28,9 @@ def _list(parser: ArgumentParser, filled: Filled) -> None:
 
 
 def _show(parser: ArgumentParser, filled: Filled) -> None:
+    from harness.audit.counts import ANSWERS, DECISIONS
+    from harness.audit.filters import UNANSWERED
+
     parser.description = "Write a readable timeline, times in UTC; of the latest log where none is named."
     parser.epilog = (
         "With a filter only the calls that fit are shown; of several, all must. --path looks for its text anywhere in a\n"
@@ -38,10 +41,11 @@ def _show(parser: ArgumentParser, filled: Filled) -> None:
     _which_logs(parser, filled, unnamed="the latest log")
     parser.add_argument("--full", action="store_true", help="all that is cut: arguments, results, the system prompt")
     parser.add_argument("--tool", type=filled, metavar="NAME", help="calls of this tool")
-    parser.add_argument("--decision", choices=("auto", "confirm", "deny", "block", "none"), help="decided so")
-    answers = ("yes", "no", "stop", "nobody", "edit", "unanswered")
+    parser.add_argument("--decision", choices=(*DECISIONS, "none"), help="decided so")
     parser.add_argument(
-        "--answer", choices=answers, help="asked about and answered so (unanswered: the log has no answer)"
+        "--answer",
+        choices=(*ANSWERS, UNANSWERED),
+        help="asked about and answered so (unanswered: the log has no answer)",
     )
     parser.add_argument("--rule", type=filled, metavar="ID", help="a rule's id, or a part of what decided")
     parser.add_argument("--path", type=filled, metavar="TEXT", help="a part of a path that was named or changed")
@@ -176,7 +180,7 @@ def _recover(parser: ArgumentParser, filled: Filled) -> None:
 def _which_logs(
     parser: ArgumentParser, filled: Filled, *, as_json: bool = True, unnamed: str = "the logs of this workspace"
 ) -> None:
-    """Which logs are meant: what cli/audit_logs.py makes of these."""
+    """Which logs are meant: what cli/audit/logs.py makes of these."""
     parser.add_argument("logs", nargs="*", metavar="LOG", help=f"files or folders (else {unnamed})")
     parser.add_argument("--session", type=filled, metavar="ID", help="one session: how its name begins")
     parser.add_argument("--all", action="store_true", help="the logs of every workspace")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from argparse import Namespace
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -11,6 +10,7 @@ from harness.audit.calls import CALL_KINDS, LoggedCall, logged_calls
 from harness.audit.reading import records
 from harness.cli.exits import Exit
 from harness.cli.state import State, here, logs_in
+from harness.cli.streams import complain
 from harness.errors import UsageError
 from harness.heads import HeadsFile, KnownHead, names_of
 from harness.log_findings import Findings, Soundness, judged
@@ -61,7 +61,7 @@ class ChosenLogs:
         """
         size = sum(_size(path) for path in self.paths)
         if size > VERIFIED_BYTES:
-            _complain(f"{size // 1_000_000} MB of logs were not verified; `harness audit verify` does that")
+            complain(f"{size // 1_000_000} MB of logs were not verified; `harness audit verify` does that")
             self._tell_gone()
             return self._code
         return self.verify_all()
@@ -79,20 +79,20 @@ class ChosenLogs:
         for known in self.gone:
             self._code = BROKEN
             noted = f"{known.records} records of it were noted, the last at {known.time or 'some time'}"
-            _complain(f"{known.file} is BROKEN: it is gone; {noted}")
+            complain(f"{known.file} is BROKEN: it is gone; {noted}")
 
     def _tell(self, findings: Findings) -> None:
         path = findings.path
         if findings.soundness is Soundness.BROKEN:
             self._told.add(path)
             self._code = BROKEN
-            _complain(f"{path} is {findings.why}: do not rely on what follows")
+            complain(f"{path} is {findings.why}: do not rely on what follows")
             return
         if findings.unfit:
-            _complain(f"{path}: {findings.lines[0]}")
+            complain(f"{path}: {findings.lines[0]}")
         if findings.found.torn:
             self._told.add(path)
-            _complain(f"{path}: the last line is torn, and left out")
+            complain(f"{path}: the last line is torn, and left out")
 
     def records(self, kinds: Iterable[str] | None = None) -> Iterator[tuple[str, LogRecord]]:
         """Yield every record of these kinds (None: all) with its log's path, log by log. Raises LogError."""
@@ -122,7 +122,7 @@ class ChosenLogs:
         if path not in self._told:
             self._told.add(path)
             self._code = BROKEN
-            _complain(f"{path}: line {line} is no whole record; what follows in that log is left out")
+            complain(f"{path}: line {line} is no whole record; what follows in that log is left out")
 
 
 def chosen_logs(arguments: Namespace, environment: Mapping[str, str]) -> ChosenLogs:
@@ -153,7 +153,7 @@ def latest_path(state: State) -> str:
     workspace = here(None)
     path = state.latest_log(workspace)
     if not is_within(path, state.log_folder(workspace)):
-        _complain(f"there is no action log of {workspace}; this is the latest of all: {path}")
+        complain(f"there is no action log of {workspace}; this is the latest of all: {path}")
     return path
 
 
@@ -223,7 +223,3 @@ def _size(path: str) -> int:
         return os.path.getsize(path)
     except OSError:
         return 0  # whoever reads it says so
-
-
-def _complain(text: str) -> None:
-    sys.stderr.write(f"harness: {visible_line(text, 5_000)}\n")

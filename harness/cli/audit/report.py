@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 
 from harness.audit.reading import records
@@ -11,7 +10,7 @@ from harness.audit.report import report
 from harness.cli.audit.logs import chosen_logs
 from harness.cli.audit.view_file import STDOUT, write_view
 from harness.cli.state import State
-from harness.visible import visible_line
+from harness.cli.streams import complain
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def report_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     )
     write_view(pieces, arguments.output, logs=chosen.paths, state=state)
     if arguments.output != STDOUT:
-        sys.stderr.write(f"harness: wrote {visible_line(arguments.output, 5_000)}\n")
+        complain(f"wrote {arguments.output}")
     return chosen.code
 
 

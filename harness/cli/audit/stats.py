@@ -13,6 +13,7 @@ from harness.audit.counts import ANSWERS
 from harness.audit.stats import Statistics, statistics_of
 from harness.cli.audit.logs import BROKEN, chosen_logs
 from harness.cli.columns import cut, short_count, table
+from harness.cli.streams import complain
 from harness.errors import UsageError
 from harness.paths import short_place
 from harness.visible import visible_line
@@ -49,7 +50,7 @@ def stats_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
         left_out = answer_query(chosen.paths, chosen.session, arguments.sql, as_json=arguments.json)
         if left_out:
-            sys.stderr.write(f"harness: LEFT OUT: {left_out} lines that are no records; see `harness audit verify`\n")
+            complain(f"LEFT OUT: {left_out} lines that are no records; see `harness audit verify`")
         return BROKEN if left_out else code
     if arguments.sql is None:
         found = statistics_of(chosen.paths, chosen.session)

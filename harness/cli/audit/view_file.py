@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import io
 import os
-import re
-import stat
 import sys
 from collections.abc import Iterable, Sequence
 
 from harness.cli.state import State
+from harness.cli.written_over import why_not
 from harness.durable import put, sync_names
 from harness.errors import UsageError
 from harness.paths import is_within
 
 STDOUT = "-"
-_BESIDE = re.compile(r"\.(torn(\.[0-9]+)?|head(\.sig)?)\Z")
-"""What stands behind a log's name in that of what is kept beside it: torn bytes, a signed head, its signature."""
-_LOOKED_AT = 1 << 20
-"""Bytes of a file that are looked at."""
 
 
 def write_view(pieces: Iterable[str], output: str, *, logs: Sequence[str], state: State) -> None:
@@ -49,45 +44,6 @@ def _check_harmless(target: str, logs: Sequence[str], state: State) -> None:
     """Raise UsageError where writing there would destroy a log, or something else that the harness relies on."""
     if any(is_within(target, folder) for folder in state.guarded):
         raise UsageError(f"{target} lies among the harness's own files; choose another place")
-    if _is_beside(target, logs):
-        raise UsageError(f"{target} belongs to an action log, and is never written over")
-    try:
-        status = os.stat(target)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise UsageError(f"{target} cannot be written: {error.strerror}") from None
-    if not stat.S_ISREG(status.st_mode):
-        raise UsageError(f"{target} is not a regular file; {STDOUT} writes to stdout")
-    if any(_is_same(target, log) for log in logs) or _is_record(target):
-        raise UsageError(f"{target} is an action log, or holds records, and is never written over")
-
-
-def _is_same(target: str, log: str) -> bool:
-    try:
-        return os.path.samefile(target, log)
-    except OSError:
-        return False
-
-
-def _is_beside(target: str, logs: Sequence[str]) -> bool:
-    """Say whether a path is that of what is kept beside a log: one of these, or any `*.jsonl`."""
-    found = _BESIDE.search(target)
-    log = target[: found.start()] if found else ""
-    return log.endswith(".jsonl") or log in map(os.path.realpath, logs)
-
-
-def _is_record(path: str) -> bool:
-    """Say whether a file holds records of a log, or notes of heads, whatever stands before them.
-
-    A `*.jsonl` that does not begin with an object is taken for a log that was garbled. A view that was written earlier may
-    be written over: none of its lines is a record.
-    """
-    try:
-        with open(path, "rb") as file:
-            start = file.read(_LOOKED_AT)
-    except OSError:
-        return True  # it is there, and nobody can say what it is
-    if re.search(rb'"(prev|head)":\s?"[0-9a-f]{64}"', start):
-        return True
-    return bool(start) and path.endswith(".jsonl") and not start.startswith(b"{")
+    why = why_not(target, logs)
+    if why:
+        raise UsageError(f"{target}: {why}; {STDOUT} writes to stdout")
