@@ -14,13 +14,14 @@ from harness.log_lines import first_line, raw_lines
 from harness.log_order import Ledger, LogRecord
 from harness.log_schema import MAX_RECORD_BYTES, VERSION
 from harness.log_schema import problem as schema_problem
+from harness.log_words import DECISIONS
 from harness.record import Record
 from harness.redaction.marks import is_redacted
 
 _decode = json.JSONDecoder().raw_decode
 
 
-_STRICTNESS = {"auto": 0, "confirm": 1, "deny": 2, "block": 3}
+_STRICTNESS = {decision: rank for rank, decision in enumerate(DECISIONS)}
 
 
 class Verification(Record):

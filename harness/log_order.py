@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
+from harness.log_words import DID_NOT_RUN, RAN
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
@@ -15,10 +16,6 @@ LogRecord: TypeAlias = Mapping[str, JsonValue]
 SUMMARY = "summary"
 """The `purpose` of a model_request and a model_response that are no part of the conversation."""
 
-RAN = ("ok", "failed", "timeout", "interrupted", "crashed")
-"""Statuses of calls that were begun."""
-DID_NOT_RUN = ("invalid", "denied", "blocked", "not_run")
-"""Statuses of calls that were not."""
 _BEFORE: Mapping[str, tuple[str, ...]] = {
     "call_proposed": ("",),
     "decision": ("call_proposed",),

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from harness.actions import JsonValue
+from harness.log_words import ANSWERS, DECISIONS, STATUSES
 from harness.record import Record
 
 TYPE_CHECKING = False  # as in harness/__init__.py
@@ -33,9 +34,6 @@ _COMMON: Mapping[str, str] = {
     "prev": "digest",
     "masked?": "counts",
 }
-
-_RAN = "ok failed timeout interrupted crashed"
-_DID_NOT_RUN = "invalid denied blocked not_run"
 
 RECORDS: Mapping[str, Mapping[str, str]] = {
     "session_started": {
@@ -92,7 +90,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "call": "count",
         "tool": "text",
         "arguments_sha256": "digest",
-        "decision": "one of auto confirm deny block none",
+        "decision": f"one of {' '.join(DECISIONS)} none",
         "by": "text",
         "reason": "text",
         "summary?": "text",
@@ -110,7 +108,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
     "approval_asked": {"call": "count", "shown_sha256": "digest"},
     "approval_answered": {
         "call": "count",
-        "answer": "one of yes no stop halt nobody edit",
+        "answer": f"one of {' '.join(ANSWERS)}",
         "by": "text",
         "words": "text",
         "seconds": "number",
@@ -149,7 +147,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
     "outcome": {
         "call": "count",
         "tool": "text",
-        "status": f"one of {_RAN} {_DID_NOT_RUN}",
+        "status": f"one of {' '.join(STATUSES)}",
         "content": "text",
         "duration_ms?": "count",
         "output_bytes?": "count",
@@ -175,6 +173,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "policy": "text",
         "policy_sha256": "digest",
         "policy_files": "list of policy_file",
+        "asked?": "asked",
     },
     "model_changed": {"model": "text", "api?": "text", "server?": "text"},
     "history_changed": {"why": "text", "start": "count", "stop": "count", "messages": "list of message"},
@@ -218,6 +217,13 @@ OPEN_KINDS = frozenset(("session_started",))
 _PARTS: Mapping[str, Mapping[str, str]] = {
     "policy_file": {"layer": "text", "path": "text", "sha256": "digest", "trusted": "flag", "text?": "text"},
     "origin": {"session?": "text", "log?": "text", "records?": "count", "head?": "text", "how?": "text"},
+    "asked": {
+        "question": "text",
+        "answer": "one of yes no stop halt nobody",
+        "by": "text",
+        "words": "text",
+        "seconds": "number",
+    },
     "facet": {"facet": "text", "kind": "text", "decision": "text", "by": "text"},
     "effects": {
         "network": "flag",

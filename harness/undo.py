@@ -8,13 +8,9 @@ from typing import TypeAlias
 
 from harness.actions import Enforcement, JsonValue
 from harness.log_order import LogRecord
+from harness.log_words import CUT_SHORT, FILE_TOOLS
 from harness.record import Record
 from harness.redaction.marks import is_redacted
-
-_FILE_TOOLS = ("read_file", "write_file", "edit_file")
-"""Tools that change nothing but the file that their intent names."""
-_CUT_SHORT = ("timeout", "interrupted", "crashed")
-"""Ends that do not say whether the file was written; `failed` says that it was not."""
 
 
 class Ending(Enum):
@@ -112,7 +108,7 @@ def _step(
     if change is None:
         if changed is not None:
             return _file(call, tool, changed, "the log does not say what the file was before")
-        return None if tool in _FILE_TOOLS else _command(call, tool, intent, decision)
+        return None if tool in FILE_TOOLS else _command(call, tool, intent, decision)
     ending = _ending(outcome)
     if ending is None:
         return None
@@ -127,7 +123,7 @@ def _ending(outcome: LogRecord | None) -> Ending | None:
         return Ending.UNKNOWN
     if outcome.get("changed_path") is not None:
         return Ending.DONE
-    return Ending.UNKNOWN if outcome.get("status") in _CUT_SHORT else None
+    return Ending.UNKNOWN if outcome.get("status") in CUT_SHORT else None
 
 
 def _change(

@@ -59,12 +59,13 @@ LAYERS = {
     "granting": "actions auto_rules destroying grants matchers policy programs record rules",
     "approval": "actions granting policy record",
     "redaction": "actions record",
-    "log_schema": "actions record",
-    "log_order": "actions",
+    "log_words": "",
+    "log_schema": "actions log_words record",
+    "log_order": "actions log_words",
     "log_lines": "errors log_schema",
     "strict_json": "actions visible",
     "action_log": "actions durable errors log_lines log_order log_schema redaction strict_json",
-    "log_check": "action_log actions log_lines log_order log_schema record redaction",
+    "log_check": "action_log actions log_lines log_order log_schema log_words record redaction",
     "heads": "errors record",
     "heads_writing": "action_log actions errors",
     "signed_heads": "record",
@@ -95,10 +96,10 @@ LAYERS = {
     "git_settings": "",
     "tools": "actions before_images errors git_settings guard limits matchers messages paths procfs programs record sandbox "
     "shell small_files tool visible workspace",
-    "undo": "actions log_order record redaction",
+    "undo": "actions log_order log_words record redaction",
     "restoring": "actions before_images errors record tools undo visible workspace",
-    "audit": "actions log_findings log_lines log_order log_schema record undo version visible",
-    "run_reports": "actions audit heads log_findings log_order messages paths record version visible",
+    "audit": "actions log_findings log_lines log_order log_schema log_words record undo version visible",
+    "run_reports": "actions audit heads log_findings log_order log_words messages paths record version visible",
     "suggestions": "actions advice built_in errors exhaustive lint matchers policy policy_file programs record rule_examples "
     "rules visible",
     "models": "actions errors messages model record redaction small_files strict_json tool version",
@@ -109,7 +110,7 @@ TOP = ("harness", "cli", "__main__")
 # Modules of a package that its other modules share; beside these, nothing imports its neighbours.
 SHARED = {
     "tools": frozenset(
-        "arguments atomic baselines diffs encoding environment files hardening live matching missing near_miss opening output "
+        "arguments atomic baselines diffs encoding environment files hardening latch live matching missing near_miss opening output "
         "pages processes reach replacing spill start survivors temporary wall_notes".split()
     ),
     "models": frozenset(
@@ -164,7 +165,7 @@ POWERS = {
     "tool": "time",
     "guard": "_thread os signal sys time",
     "instructions": "os stat",
-    "procfs": "os",
+    "procfs": "os resource",
     "tools.bash": "fcntl os signal",
     "tools.environment": "os",
     "before_images": "os",
@@ -175,11 +176,12 @@ POWERS = {
     "tools.opening": "ctypes os stat",
     "tools.pages": "os",
     "tools.hardening": "ctypes os resource",
+    "tools.latch": "fcntl os",
     "tools.live": "_thread",
     "tools.processes": "_thread fcntl os select signal subprocess time",
     "tools.read_file": "io os",
     "tools.spill": "_thread os",
-    "tools.start": "_thread os subprocess",
+    "tools.start": "_thread os subprocess time",
     "tools.survivors": "_thread os signal",
     "tools.replacing": "fcntl os time",
     "tools.reach": "os stat",
@@ -205,7 +207,7 @@ HARMLESS = frozenset(
 )
 PURE = (
     "actions", "approval", "auto_rules", "built_in", "destroying", "destroying_git", "destroying_programs", "errors",
-    "git_settings", "grants", "interrupt", "limits", "log_order", "matchers",
+    "git_settings", "grants", "log_words", "interrupt", "limits", "log_order", "matchers",
     "messages", "lint", "model",
     "models.addresses", "models.assembly", "models.cassette", "models.divergence",
     "models.chat_body", "models.chat_calls", "models.chat_echo", "models.chat_finish",
@@ -219,7 +221,7 @@ PURE = (
     "compaction", "history", "message_records", "rebuilding", "visible", "look_alikes",
     "redaction.beginnings", "redaction.checks", "redaction.forms", "redaction.keys", "redaction.known", "redaction.marks",
     "redaction.shapes",
-    "sandbox.attempts", "sandbox.capabilities", "sandbox.system_calls", "sandbox.walls", "undo",
+    "sandbox.attempts", "sandbox.capabilities", "sandbox.requests", "sandbox.system_calls", "sandbox.walls", "undo",
     *(f"run_reports.{name}" for name in "facts junit markdown refused result rows sarif unquoted words".split()),
     *(f"shell.{name}" for name in SHELL),
 )  # fmt: skip

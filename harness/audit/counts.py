@@ -5,10 +5,7 @@ from __future__ import annotations
 from math import ceil, isfinite
 
 from harness.actions import JsonValue
-
-DECISIONS = ("auto", "confirm", "deny", "block")
-ANSWERS = ("yes", "no", "stop", "halt", "edit", "nobody")
-STATUSES = ("ok", "failed", "timeout", "interrupted", "crashed", "invalid", "denied", "blocked", "not_run")
+from harness.log_words import ANSWERS, DECISIONS, STATUSES
 
 _DIGITS = 1_000
 _MOST_SECONDS = 1e9

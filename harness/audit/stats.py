@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 
 from harness.actions import JsonValue
 from harness.audit.calls import Who, is_quick, number, text, who_answered, word
-from harness.audit.counts import DECISIONS, TOTALS, RuleCount, ToolCount
+from harness.audit.counts import TOTALS, RuleCount, ToolCount
 from harness.audit.instants import NANO, nanoseconds
 from harness.audit.reading import record_in
 from harness.log_lines import log_lines
 from harness.log_order import LogRecord
+from harness.log_words import DECISIONS
 
 MOST_ROWS = 10_000
 """Rules, and tools, that have a row of their own; further names, which only a strange log holds, are counted in one."""

@@ -20,6 +20,7 @@ from harness.heads import HeadsFile
 from harness.log_findings import Findings, Soundness
 from harness.log_findings import judged as log_judged
 from harness.log_order import LogRecord
+from harness.log_words import CUT_SHORT
 from harness.policy import Policy, Verdict, evaluate
 from harness.policy_file import TOOL_NAMES
 from harness.record import Record, replace
@@ -28,8 +29,6 @@ from harness.rules import Origin
 from harness.visible import visible_line
 from harness.workspace import Workspace
 
-_ENDED_SOMEHOW = ("interrupted", "crashed", "timeout")
-"""Ends of a call that may have changed its file without saying so."""
 _OF_POLICY = ("policy", "policy_sha256", "policy_files")
 """What a record says of a policy that holds from there on."""
 
@@ -271,6 +270,6 @@ def _changed(outcome: LogRecord, action: Action | None) -> Sequence[str]:
     path = outcome.get("changed_path")
     if isinstance(path, str):
         return (path,)
-    if action is None or not (action.text or outcome.get("status") in _ENDED_SOMEHOW):
+    if action is None or not (action.text or outcome.get("status") in CUT_SHORT):
         return ()
     return written_paths(action)

@@ -14,6 +14,7 @@ from harness.audit.calls import ABOUT_CALLS, Fate, LoggedCall, text, word
 from harness.audit.instants import seconds_between, whole
 from harness.audit.rows import call_number
 from harness.log_order import LogRecord
+from harness.log_words import ANSWERS, DECISIONS, FILE_TOOLS, STATUSES
 from harness.messages import Usage
 from harness.record import replace
 from harness.run_reports.refused import Refused, line, refused_of
@@ -29,11 +30,8 @@ MOST_TOML = 8_000
 """Characters of a proposed rule."""
 MOST_OPEN = 10_000
 """Calls in flight that are joined; more are only in a forged log."""
-DECISIONS = ("auto", "confirm", "deny", "block", "none")
-_STATUSES = ("ok", "failed", "timeout", "interrupted", "crashed", "invalid", "denied", "blocked", "not_run")
-_ANSWERS = ("yes", "no", "stop", "halt", "nobody", "edit")
-FILE_TOOLS = ("read_file", "write_file", "edit_file")
-"""Tools whose changes are recorded file by file."""
+OF_CALLS = (*DECISIONS, "none")
+"""What is counted of decisions: `none` of calls that could not be judged."""
 
 
 class Facts:
@@ -52,7 +50,7 @@ class Facts:
         self.usage = Usage()
         self.counts: dict[str, int] = {}
         """As the log's last record has them: `calls`, `decision_*`, `answer_*`, `status_*`; counted here."""
-        self.decisions = dict.fromkeys(DECISIONS, 0)
+        self.decisions = dict.fromkeys(OF_CALLS, 0)
         self.limits: list[str] = []
         self.errors: list[Trouble] = []
         self.diverged: list[Mapping[str, JsonValue]] = []
@@ -195,15 +193,15 @@ class Facts:
             case "call_proposed":
                 self._count("calls")
             case "decision":
-                decision = _known(text(record, "decision"), DECISIONS)
+                decision = _known(text(record, "decision"), OF_CALLS)
                 self._count(f"decision_{decision}")
                 self.decisions[decision] = self.decisions.get(decision, 0) + 1
             case "approval_answered":
-                self._count(f"answer_{_known(text(record, 'answer'), _ANSWERS)}")
+                self._count(f"answer_{_known(text(record, 'answer'), ANSWERS)}")
             case "intent":
                 self.ran_unrecorded += text(record, "tool") not in FILE_TOOLS
             case "outcome":
-                self._count(f"status_{_known(text(record, 'status'), _STATUSES)}")
+                self._count(f"status_{_known(text(record, 'status'), STATUSES)}")
                 del self._open[name]
                 self._settle(name, self._joined(found))
             case _:

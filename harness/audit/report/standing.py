@@ -6,8 +6,9 @@ from enum import Enum
 from typing import assert_never
 
 from harness.audit.calls import Fate, LoggedCall, sign_of, text
+from harness.log_words import RAN
 
-FAILED = frozenset(("failed", "timeout", "interrupted", "crashed"))
+FAILED = frozenset(RAN) - {"ok"}
 """Statuses of a call that ran, and not well."""
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from harness.actions import JsonValue
 from harness.audit.calls import Fate, text
-from harness.audit.counts import ANSWERS, Waits
+from harness.audit.counts import Waits
 from harness.audit.questions import Question
 from harness.audit.rows import edited_from, edited_to
 from harness.cli.audit.words import moment, name, quoted, seconds, what, who, why
 from harness.cli.trace import Tone
+from harness.log_words import ANSWERS
 from harness.visible import visible_line
 
 _TONES = {

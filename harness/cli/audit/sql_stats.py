@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.audit.counts import ANSWERS, DECISIONS, STATUSES
 from harness.audit.stats import MAX_FACETS, Statistics, add_answers, seconds_of_dates
 from harness.cli.audit.sql import BATCH, LONGEST_RECORD, Logs, connected, lock, quoted, told_errors
+from harness.log_words import ANSWERS, DECISIONS, STATUSES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
