@@ -154,7 +154,7 @@ def sign_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
     Raises HarnessError.
     """
-    from harness.cli.audit.verify import named_logs, worst
+    from harness.cli.audit.logs import named_logs, worst
     from harness.cli.state import State
     from harness.heads import HeadsFile
     from harness.log_findings import Soundness, judged

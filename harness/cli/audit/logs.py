@@ -22,6 +22,7 @@ VERIFIED_BYTES = 32_000_000
 """Logs of so many bytes in all are verified before a question is answered from them; of more, that is said."""
 BROKEN = Soundness.BROKEN.value
 """Exit code of a question whose answer rests on a log that does not verify."""
+_WORST_FIRST = (Soundness.BROKEN, Soundness.UNREADABLE, Soundness.OPEN, Soundness.NO_HEAD)
 
 
 class ChosenLogs:
@@ -146,6 +147,17 @@ def chosen_logs(arguments: Namespace, environment: Mapping[str, str]) -> ChosenL
     if arguments.session:
         return _of_session(paths, arguments.session, heads)
     return ChosenLogs(paths, "", heads, named)
+
+
+def named_logs(arguments: Namespace, state: State) -> list[str]:
+    """Return the logs and folders that are named, or the latest log of this workspace. Raises UsageError for none."""
+    return [*arguments.files] or [latest_path(state)]
+
+
+def worst(came_to: Iterable[Soundness]) -> int:
+    """Return the exit code of several logs: the worst decides."""
+    found = set(came_to)
+    return next((verdict.value for verdict in _WORST_FIRST if verdict in found), Exit.DONE)
 
 
 def latest_path(state: State) -> str:

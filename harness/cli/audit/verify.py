@@ -6,11 +6,10 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness.actions import JsonValue
-from harness.cli.audit.logs import gone, latest_path
-from harness.cli.exits import Exit
+from harness.cli.audit.logs import gone, named_logs, worst
 from harness.cli.state import State, logs_in
 from harness.errors import LogError, UsageError
 from harness.heads import HeadsFile, KnownHead
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 1_000
 """Of many sessions or calls so many stand in an object of `--json`, beside how many there are."""
-_WORST_FIRST = (Soundness.BROKEN, Soundness.UNREADABLE, Soundness.OPEN, Soundness.NO_HEAD)
 
 
 def verify_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -59,17 +57,6 @@ def verify_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if not came_to:
         raise UsageError(f"there is no action log (*.jsonl) in {', '.join(named)}")
     return worst(came_to)
-
-
-def named_logs(arguments: Namespace, state: State) -> list[str]:
-    """Return the logs and folders that are named, or the latest log of this workspace. Raises UsageError for none."""
-    return [*arguments.files] or [latest_path(state)]
-
-
-def worst(came_to: Iterable[Soundness]) -> int:
-    """Return the exit code of several logs: the worst decides."""
-    found = set(came_to)
-    return next((verdict.value for verdict in _WORST_FIRST if verdict in found), Exit.DONE)
 
 
 def _checked(arguments: Namespace) -> str | None:
