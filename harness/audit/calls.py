@@ -5,7 +5,7 @@ The values of the records are data of unknown make: whoever reads a log may be s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 
 from harness.actions import JsonValue
@@ -164,6 +164,14 @@ class LoggedCall(Record):
         return tuple(record for record in every if record)
 
 
+def joined(
+    found: Mapping[str, LogRecord], *, log: str, session: str, number: str, started: LogRecord = _NOTHING
+) -> LoggedCall:
+    """Return the call that these records, by their kinds (some of ABOUT_CALLS), are about."""
+    records = {_FIELDS[kind]: record for kind, record in found.items()}
+    return LoggedCall(log=log, session=session, number=number, started=started, **records)
+
+
 class Joiner:
     """Joins records to calls as they come.
 
@@ -196,14 +204,9 @@ class Joiner:
             for name, found in self._flying.pop(one, {}).items():
                 yield self._call(one, name, found)
 
-    def _call(self, session: str, name: str, found: dict[str, LogRecord]) -> LoggedCall:
-        return LoggedCall(
-            log=self._log,
-            session=session,
-            number=name,
-            started=self._started.get(session, _NOTHING),
-            **{_FIELDS[kind]: record for kind, record in found.items()},
-        )
+    def _call(self, session: str, name: str, found: Mapping[str, LogRecord]) -> LoggedCall:
+        started = self._started.get(session, _NOTHING)
+        return joined(found, log=self._log, session=session, number=name, started=started)
 
 
 def logged_calls(log: str, records: Iterable[LogRecord]) -> Iterator[LoggedCall]:

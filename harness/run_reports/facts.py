@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
-from harness.audit.calls import ABOUT_CALLS, Fate, LoggedCall, text, word
+from harness.audit.calls import ABOUT_CALLS, Fate, LoggedCall, joined, text, word
 from harness.audit.instants import seconds_between, whole
 from harness.audit.rows import call_number
 from harness.log_order import LogRecord
@@ -211,9 +211,7 @@ class Facts:
         self.counts[what] = self.counts.get(what, 0) + 1
 
     def _joined(self, found: Mapping[str, LogRecord]) -> LoggedCall:
-        names = {"call_proposed": "proposed", "approval_asked": "asked", "approval_answered": "answered"}
-        records = {names.get(kind, kind): record for kind, record in found.items()}
-        return LoggedCall(log="", session=self.session, number="", started={}, **records)
+        return joined(found, log="", session=self.session, number="")
 
     def _settle(self, name: str, call: LoggedCall) -> None:
         is_refused = call.fate is Fate.REFUSED

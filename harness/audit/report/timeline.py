@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from harness.audit.calls import LoggedCall
+from harness.audit.calls import ABOUT_CALLS, joined
 from harness.audit.report.calls import Shown, raw_if_odd, whole_call
 from harness.audit.report.text import block, line, moment, number, shown
 from harness.log_order import LogRecord
-
-_ABOUT_CALLS = {
-    "call_proposed": "proposed",
-    "decision": "decision",
-    "approval_asked": "asked",
-    "approval_answered": "answered",
-    "intent": "intent",
-    "outcome": "outcome",
-}
 
 
 class Timeline:
@@ -61,7 +52,7 @@ class Timeline:
         kind = str(record["kind"])
         if kind == "session_started":
             self._started[log, session] = record
-        if kind in _ABOUT_CALLS:
+        if kind in ABOUT_CALLS:
             yield from self._about_call(log, session, kind, record)
             return
         if kind == "session_ended":
@@ -84,14 +75,14 @@ class Timeline:
     def _about_call(self, log: str, session: str, kind: str, record: LogRecord) -> Iterator[str]:
         flying = self._flying.setdefault((log, session), {})
         name = shown(record.get("call"))[:200]
-        flying.setdefault(name, {})[_ABOUT_CALLS[kind]] = record
+        flying.setdefault(name, {})[kind] = record
         if kind == "outcome":
             yield from self._call(log, session, name, flying.pop(name))
 
     def _call(self, log: str, session: str, name: str, found: dict[str, LogRecord]) -> Iterator[str]:
         self._calls += 1
         started = self._started.get((log, session), {})
-        call = LoggedCall(log=log, session=session, number=name, started=started, **found)
+        call = joined(found, log=log, session=session, number=name, started=started)
         yield from whole_call(call, self._show)
 
     def _unended(self, log: str, session: str) -> Iterator[str]:
