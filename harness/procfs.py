@@ -1,4 +1,4 @@
-"""What the kernel tells of processes below /proc (proc(5)): read, never judged, never changed."""
+"""What the kernel tells of processes, below /proc (proc(5)) for the most part: read, never judged, never changed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from harness.record import Record
 
+RLIMIT_LOCKS = 10
+"""asm-generic/resource.h; nothing has obeyed it since Linux 2.4.25 (getrlimit(2)), every child inherits it."""
 _LOCKS = b"\nMax file locks"
 _cache: list[bool] = []
 
@@ -102,9 +104,20 @@ def family(roots: Iterable[Process]) -> list[Process]:
 
 
 def lock_limit(pid: int) -> int | None:
-    """Return a process's hard limit of file locks (RLIMIT_LOCKS); None where it has none or cannot be asked."""
+    """Return a process's hard limit of file locks (RLIMIT_LOCKS), -1 where it has none; None where it cannot be asked.
+
+    prlimit(2) answers for a process that hides its files, too; the file answers for another user's.
+    """
+    import resource
+
+    try:
+        return resource.prlimit(pid, RLIMIT_LOCKS)[1]
+    except (OSError, ValueError):
+        pass
     words = _read(f"/proc/{pid}/limits").partition(_LOCKS)[2].split(None, 2)
-    return int(words[1]) if len(words) > 1 and words[1].isdigit() else None
+    if len(words) < 2:
+        return None
+    return int(words[1]) if words[1].isdigit() else resource.RLIM_INFINITY
 
 
 def carries(pid: int, variable: bytes) -> bool:

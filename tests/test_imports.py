@@ -37,7 +37,7 @@ LAYERS = {
     "programs": "actions record",
     "shell": "actions programs record visible",
     "built_in": "actions matchers paths programs record",
-    "rules": "actions matchers record",
+    "rules": "actions matchers programs record",
     "grants": "actions record rules",
     "policy": "actions built_in grants limits programs record rules",
     "rule_examples": "actions messages programs record rules shell",
@@ -71,7 +71,8 @@ LAYERS = {
     "signed_heads": "record",
     "log_findings": "heads log_check record signed_heads",
     "advice": "record",
-    "gate": "action_log actions advice approval built_in errors granting messages policy record rules visible",
+    "gate_records": "action_log actions advice approval granting log_words messages policy record visible",
+    "gate": "action_log actions advice approval built_in errors gate_records granting messages policy record rules",
     "tool": "actions errors gate limits messages record strict_json",
     "model": "messages record tool",
     "prices": "messages record",
@@ -84,8 +85,8 @@ LAYERS = {
     "run": "action_log limits messages prices session",
     "running": "gate interrupt messages record redaction tool",
     "person_calls": "actions approval errors gate interrupt messages policy redaction running tool",
-    "answers": "action_log actions errors exhaustive gate interrupt messages rebuilding rules run running tool",
-    "asking": "action_log actions errors interrupt log_order messages model run tool",
+    "answers": "action_log actions errors exhaustive gate gate_records interrupt messages rebuilding rules run running tool",
+    "asking": "action_log actions errors interrupt log_order log_schema messages model run tool",
     "summarizing": "action_log asking compaction errors messages run",
     "agent": "version action_log actions advice answers approval asking compaction errors gate granting history interrupt "
     "limits log_order messages model observers person_calls policy prices record rules run session summarizing tool",
@@ -110,13 +111,13 @@ TOP = ("harness", "cli", "__main__")
 # Modules of a package that its other modules share; beside these, nothing imports its neighbours.
 SHARED = {
     "tools": frozenset(
-        "arguments atomic baselines diffs encoding environment files hardening latch live matching missing near_miss opening output "
-        "pages processes reach replacing spill start survivors temporary wall_notes".split()
+        "arguments atomic baselines diffs encoding environment files hardening latch live matching missing near_miss opening "
+        "output pages processes reach replacing spill start survivors temporary wall_notes".split()
     ),
     "models": frozenset(
         "addresses answer_body answer_check assembly cassette chat_body chat_calls chat_echo chat_finish chat_reply "
-        "connections deadline dialect divergence endpoint "
-        "events exchange failures forms lessons openai_client openai_wire provider_text reading reply_body request_body "
+        "connections deadline dialect divergence endpoint events exchange failures forms lessons openai_client openai_wire "
+        "presets provider_text reading reply_body request_body "
         "responses_body responses_echo responses_items responses_reply retries scripted scripted_responses unread_calls "
         "wire_ids wire_json".split()
     ),
@@ -185,7 +186,7 @@ POWERS = {
     "tools.survivors": "_thread os signal",
     "tools.replacing": "fcntl os time",
     "tools.reach": "os stat",
-    "tools.temporary": "_thread os shutil tempfile",
+    "tools.temporary": "_thread os stat tempfile",
     "restoring": "fcntl os",
     "sandbox.bubblewrap": "os stat subprocess",
     "sandbox.confinement": "_thread os",

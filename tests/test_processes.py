@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import random
@@ -12,10 +11,22 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from process_scene import (
+    PATH,
+    ROOT,
+    alive,
+    as_nobody,
+    launch,
+    no_new_privileges,
+    readable_copy,
+    run,
+    sleep_token,
+    wait_until,
+)
 
 from harness import procfs
 from harness.guard import guard, told
@@ -26,60 +37,13 @@ from harness.tools.live import KEPT_BYTES, Live
 from harness.tools.output import Capture
 from harness.tools.processes import Ended, Ending, run_group
 from harness.tools.spill import OutputFolder
-from harness.tools.start import Launch, NotConfinedError, start
+from harness.tools.start import NotConfinedError, start
 from harness.tools.survivors import Survivors
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PATH = "/usr/local/bin:/usr/bin:/bin"
-NOBODY = 65534
+token = pytest.fixture(sleep_token)
+readable = pytest.fixture(readable_copy)
 SYS_EXIT = {"x86_64": 60, "aarch64": 93}.get(os.uname().machine, 1)
 """The system call that ends one thread only (exit(2)), in the tables of the kernel."""
-
-
-def launch(command: str) -> Launch:
-    return Launch(
-        argv=("bash", "--noprofile", "--norc", "-c", "--", command),
-        executable="/bin/bash",
-        cwd="/",
-        environment={"PATH": PATH, "PYTHON": sys.executable},
-    )
-
-
-def run(command: str, *, seconds: float = 20.0, confine: Callable[[], None] | None = None) -> tuple[Ended, str]:
-    """Return how the command ended, and what it printed."""
-    output = Capture(30_000)
-    ended = run_group(replace(launch(command), confine=confine), seconds=seconds, output=output)
-    return ended, output.readable().text
-
-
-def alive(token: str) -> list[int]:
-    """Return the processes, ended ones left out, on whose command line `token` stands."""
-    found = []
-    for number in procfs.numbers():
-        try:
-            with open(f"/proc/{number}/cmdline", "rb") as file:
-                words = file.read()
-        except OSError:
-            continue
-        if token.encode() in words and number != os.getpid():
-            found.append(number)
-    return found
-
-
-@pytest.fixture
-def token() -> Iterator[str]:
-    """A number that a sleep of this test, and of no other, sleeps for."""
-    number = f"1000.{random.randrange(10**9):09}"
-    yield number
-    for survivor in alive(number):
-        os.kill(survivor, signal.SIGKILL)
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not (holds := condition()) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return holds
 
 
 def gone(pid: int) -> bool:
@@ -259,10 +223,6 @@ def test_a_command_does_not_end_what_another_left_running(token: str) -> None:
 # Confinement
 
 
-def no_new_privileges() -> None:
-    ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
-
-
 def test_walls_bind_the_command_and_no_thread_of_the_harness() -> None:
     ended, text = run("grep NoNewPrivs /proc/self/status", confine=no_new_privileges)
 
@@ -315,16 +275,21 @@ def test_a_program_may_stand_in_front_and_get_descriptors() -> None:
     assert output.readable().text == "1\npassed"
 
 
-def test_a_command_is_bounded() -> None:
-    _, text = run("sleep 0.1; ulimit -c; ulimit -Hn; ulimit -Hf; ulimit -Hd; cat /proc/self/oom_score_adj")
+@pytest.mark.parametrize("confine", [None, no_new_privileges], ids=["unconfined", "confined"])
+def test_a_command_is_bounded_and_marked_before_it_begins(confine: Callable[[], None] | None) -> None:
+    text = run(
+        "ulimit -Hx; ulimit -c; ulimit -Hn; ulimit -Hf; ulimit -Hd; cat /proc/self/oom_score_adj", confine=confine
+    )[1]
 
-    assert text.split() == ["0", str(MAX_OPEN_FILES), str(2 << 20), str(4 << 20), str(OOM_SCORE)]
+    mark, *bounds = text.split()
+    assert int(mark) >= 1 << 62
+    assert bounds == ["0", str(MAX_OPEN_FILES), str(2 << 20), str(4 << 20), str(OOM_SCORE)]
 
 
 def test_limits_are_only_lowered() -> None:
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (100, 200))\n"
-        "from tests.test_processes import run; print(run('ulimit -Sn; ulimit -Hn')[1].split())"
+        "from tests.process_scene import run; print(run('ulimit -Sn; ulimit -Hn')[1].split())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
 
@@ -336,7 +301,7 @@ def test_limits_are_only_lowered() -> None:
 
 def harness(command: str, *, times: int = 1) -> subprocess.Popen[bytes]:
     """Start a process that runs a command several times."""
-    code = f"from tests.test_processes import run\nfor _ in range({times}): run({command!r})"
+    code = f"from tests.process_scene import run\nfor _ in range({times}): run({command!r})"
     return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, start_new_session=True)
 
 
@@ -383,7 +348,7 @@ def test_nothing_is_left_of_a_harness_inside_a_command_of_another(token: str, en
     inner = f"env -i setsid sleep {token} & sleep {token} & sleep 0.2"
     code = (
         f"import os, sys, threading; sys.path.insert(0, {ROOT!r})\n"
-        "from tests.test_processes import run\n"
+        "from tests.process_scene import run\n"
         f"threading.Timer(0.1, lambda: {end or None}).start()\n"
         f"run({inner!r})"
     )
@@ -414,7 +379,8 @@ def test_the_guard_ends_with_the_harness_and_not_with_ctrl_c() -> None:
 def test_a_guard_that_was_killed_is_replaced(token: str) -> None:
     """And the new one knows of the commands that already ran."""
     code = (
-        "import os, threading, time; from tests.test_processes import *\n"
+        "import os, threading, time; from tests.process_scene import alive, run, wait_until\n"
+        "from harness.guard import guard\n"
         f"threading.Thread(target=run, args=('env -i setsid sleep {token} & sleep 100',), daemon=True).start()\n"
         f"assert wait_until(lambda: bool(alive('sleep\\x00{token}')) and guard()._pid > 0)\n"
         "first = guard()._pid; os.kill(first, 9)\n"
@@ -436,7 +402,7 @@ def test_the_guards_environment_is_empty() -> None:
 
 def test_a_process_forked_from_the_harness_does_not_keep_its_guard() -> None:
     code = (
-        "import os, time; from tests.test_processes import run, guard\n"
+        "import os, time; from tests.process_scene import run; from harness.guard import guard\n"
         "run('true')\n"
         "if os.fork() == 0: run('true'); time.sleep(60)\n"
         "print(guard()._pid, flush=True); time.sleep(60)"
@@ -458,22 +424,16 @@ def test_a_process_forked_from_the_harness_does_not_keep_its_guard() -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become an ordinary user")
 @pytest.mark.parametrize(("hardened", "status"), [(False, 0), (True, 1)])
 def test_the_harnesss_environment_is_closed_to_an_ordinary_users_command(
-    tmp_path: Path, *, hardened: bool, status: int
+    readable: Path, *, hardened: bool, status: int
 ) -> None:
-    subprocess.run(["cp", "-r", f"{ROOT}/harness", str(tmp_path / "harness")], check=True)
-    subprocess.run(["chmod", "-R", "a+rX", str(tmp_path)], check=True)
     code = (
         "import os, sys; from harness.tools.hardening import undumpable\n"
         f"assert not {hardened} or undumpable()\n"
         "sys.exit(os.waitstatus_to_exitcode(os.system('cat /proc/$PPID/environ > /dev/null 2>&1')))"
     )
-    for folder in tmp_path.parents:
-        of_tests = any("pytest" in part for part in folder.parts)
-        if folder.stat().st_mode & 0o005 != 0o005 and folder.stat().st_uid == 0 and of_tests:
-            folder.chmod(0o755)
     done = subprocess.run(
-        ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "/usr/bin/env", "python3", "-c", code],
-        cwd=tmp_path,
+        as_nobody("/usr/bin/env", "python3", "-c", code),
+        cwd=readable,
         env={"PATH": PATH, "SECRET": "k"},
         check=False,
     )
@@ -549,7 +509,8 @@ def test_a_slow_or_failing_observer_slows_and_harms_nothing() -> None:
 def test_memory_stays_flat_whatever_is_printed(tmp_path: Path) -> None:
     code = (
         "import resource, sys\n"
-        "from tests.test_processes import *\n"
+        "from tests.process_scene import Capture, launch, run, run_group\n"
+        "from harness.tools.spill import OutputFolder\n"
         "run('true')\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "output = Capture(30_000, OutputFolder(sys.argv[1], call_bytes=1 << 20).spill())\n"

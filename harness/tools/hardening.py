@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
+from harness.procfs import RLIMIT_LOCKS
+
 _PR_SET_DUMPABLE = 4  # linux/prctl.h
 _PR_SET_CHILD_SUBREAPER = 36
 
-RLIMIT_LOCKS = 10
-"""asm-generic/resource.h; nothing has obeyed it since Linux 2.4.25 (getrlimit(2)), every child inherits it."""
 MAX_FILE_BYTES = 2 << 30
 MAX_OPEN_FILES = 4096
 MAX_DATA_BYTES = 4 << 30

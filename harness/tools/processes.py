@@ -1,6 +1,6 @@
-"""Run one program and everything that it starts to an end that always comes; judges nothing.
+"""Run one bash and everything that it starts to an end that always comes; judges nothing.
 
-INVARIANT: when `run_group` returns or raises, nothing that the program started is left that this process may kill.
+INVARIANT: when `run_group` returns or raises, nothing that it started is left that this process may kill.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from harness.guard import MARK_VARIABLE
 from harness.procfs import Process
 from harness.record import Record, replace
 from harness.tools.hardening import adopt_orphans
+from harness.tools.latch import Latch
 from harness.tools.live import Live
 from harness.tools.output import Capture
 from harness.tools.start import Launch, start
@@ -36,10 +37,11 @@ TERM_SECONDS = 0.25
 """How long it has after SIGTERM: git removes its lock files then."""
 KILL_SECONDS = 2.0
 """How long it is killed for; a process inside a system call that cannot be interrupted takes longer."""
-MAX_ROUNDS = 50
 STEP_SECONDS = 0.01
 GONE_SECONDS = 1.0
 """How long the end of the program itself is waited for after SIGKILL."""
+REAP_SECONDS = 0.5
+"""How often what ended is reaped while the program runs: init would do it at once, and numbers of processes are scarce."""
 LOOK_UP_SECONDS = 0.1
 """How often the waiting thread looks up: a signal that comes just before it waits does not wake it."""
 BLOCK_BYTES = 1 << 18
@@ -84,8 +86,9 @@ def run_group(
     live: Live | None = None,
     interrupts: Callable[[], int] | None = None,
 ) -> Ended:
-    """Run a program in a session of its own, without input, stdout and stderr merged into `output`; return its end.
+    """Run a bash in a session of its own, without input, stdout and stderr merged into `output`; return its end.
 
+    Its command begins when it is bound and marked, for which bash itself waits (Latch); another program would not.
     After `seconds` the group gets SIGTERM, and SIGKILL two seconds later. KeyboardInterrupt does the same (twice: at
     once) and is not raised but told by the ending. `interrupts` says how often a person asked to stop so far, for a
     program that raises only the first time. `live` is told on this thread what is printed, ten times a second.
@@ -156,12 +159,15 @@ def _run(launch: Launch, seconds: float, output: Capture, live: Live | None, int
     adopt_orphans()
     survivors = Survivors(confined=launch.confine is not None or bool(launch.prefix))
     try:
-        variables = {**launch.environment, MARK_VARIABLE: f"{survivors.mark:x}"}
-        process, pipe = _start(replace(launch, environment=variables))
+        with Latch() as latch:
+            variables = {**launch.environment, MARK_VARIABLE: f"{survivors.mark:x}", **latch.variables}
+            descriptors = (*launch.descriptors, *latch.descriptors)
+            process, pipe = _start(replace(launch, environment=variables, descriptors=descriptors))
+            group = _Group(process, pipe, interrupt, output, live, survivors)
+            latch.lift()
     except BaseException:
         survivors.close()
         raise
-    group = _Group(process, pipe, interrupt, output, live, survivors)
     try:
         return group.follow(seconds, started)
     finally:
@@ -174,6 +180,8 @@ def _start(launch: Launch) -> tuple[Popen[bytes], int]:
     reading, writing = os.pipe2(os.O_CLOEXEC)
     try:
         _widen(writing)
+        # INVARIANT: reading never waits. A command can open the pipe by /proc/self/fd/1 and take what poll(2) told of.
+        os.set_blocking(reading, False)
         return start(launch, nothing, writing), reading
     except BaseException:
         os.close(reading)
@@ -267,18 +275,17 @@ class _Group:
             left = self._until_gone(TERM_SECONDS)
         deadline = time.monotonic() + KILL_SECONDS
         self._signal(signal.SIGKILL)
-        for _ in range(MAX_ROUNDS):
-            if not left or time.monotonic() > deadline:
-                break
+        while left and time.monotonic() < deadline:
             names |= {(one.pid, one.started): one.name for one in left}
             send(left, signal.SIGKILL)
             left = self._until_gone(STEP_SECONDS)
         self._drain(STEP_SECONDS)
+        unknown = self._survivors.unknown()
         self._survivors.close()
         self._process.poll()
         surviving = {(one.pid, one.started) for one in left}
         terminated = tuple(name for one, name in names.items() if one not in surviving)
-        return terminated, tuple(one.name for one in left)
+        return terminated, tuple(one.name for one in (*left, *unknown))
 
     def _until_gone(self, seconds: float) -> list[Process]:
         """Take output until it ends and only the program is left, `seconds` at most; return what else is left."""
@@ -306,9 +313,14 @@ class _Group:
         return (Ending.EXITED if status.si_code == os.CLD_EXITED else Ending.SIGNALLED), status.si_status
 
     def _until_exit(self, seconds: float) -> _Seen:
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
-            ready = self._wait(left)
+        now = time.monotonic()
+        deadline, reaping = now + seconds, now + REAP_SECONDS
+        while now < deadline:
+            ready = self._wait(min(deadline, reaping) - now)
+            now = time.monotonic()
+            if now >= reaping:
+                self._survivors.reap()
+                reaping = now + REAP_SECONDS
             if self._exit in ready:
                 return _Seen.EXIT
             if self._interrupt in ready:
@@ -325,9 +337,12 @@ class _Group:
 
     def _wait(self, seconds: float) -> set[int]:
         """Wait until something happens, take one block of output if there is one, and return what is ready."""
-        ready = {descriptor for descriptor, _ in self._poll.poll(int(seconds * 1000) + 1)}
+        ready = {descriptor for descriptor, _ in self._poll.poll(int(max(seconds, 0.0) * 1000) + 1)}
         if self._pipe in ready:
-            block = os.read(self._pipe, BLOCK_BYTES)
+            try:
+                block = os.read(self._pipe, BLOCK_BYTES)
+            except BlockingIOError:
+                return ready  # the command took it itself
             if block:
                 self._output.add(block)
                 if self._live is not None:

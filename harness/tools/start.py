@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from _thread import allocate_lock, start_new_thread
+import time
+from _thread import allocate_lock, get_native_id, start_new_thread
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,11 @@ from harness.record import Record
 
 if TYPE_CHECKING:
     from subprocess import Popen
+
+
+END_SECONDS = 1.0
+"""How long the end of a thread that has nothing left to do is waited for; it takes a few hundredths of a millisecond."""
+STEP_SECONDS = 0.00005
 
 
 class NotConfinedError(OSError):
@@ -36,9 +42,11 @@ class Launch(Record):
 def start(launch: Launch, stdin: int, output: int) -> Popen[bytes]:
     """Start a program with `output` as its stdout and stderr.
 
-    INVARIANT: walls are put up on a thread that starts the program and ends. A Landlock domain and a seccomp filter bind a
-    thread for ever and pass to what it starts; no other thread of the harness ever gets them. (A function between fork
-    and exec would cost a fork of the whole harness instead of a vfork.)
+    INVARIANT: the thread that starts the program has ended when this returns. Walls are put up on it: a Landlock domain and
+    a seccomp filter bind a thread for ever and pass to what it starts; no other thread of the harness ever gets them. (A
+    function between fork and exec would cost a fork of the whole harness instead of a vfork.) And its children become
+    those of the main thread, where they are looked for (procfs.first_children): with CLONE_PARENT (clone(2)), what the
+    program starts is a child of the thread that started the program.
 
     Raises NotConfinedError if there are no walls, OSError or ValueError if the program cannot be started.
     """
@@ -62,21 +70,21 @@ def start(launch: Launch, stdin: int, output: int) -> Popen[bytes]:
         except subprocess.SubprocessError as error:  # something wrote into the pipe by which the start is reported
             raise OSError(errno.EIO, str(error)) from error
 
-    return popen() if launch.confine is None else _behind_walls(launch.confine, popen)
+    return _on_a_thread_that_ends(launch.confine, popen)
 
 
-def _behind_walls(confine: Callable[[], None], popen: Callable[[], Popen[bytes]]) -> Popen[bytes]:
+def _on_a_thread_that_ends(confine: Callable[[], None] | None, popen: Callable[[], Popen[bytes]]) -> Popen[bytes]:
     outcome: list[Popen[bytes] | BaseException] = []
+    thread = 0
     done = allocate_lock()
     done.acquire()
 
     def spawn() -> None:
+        nonlocal thread
+        thread = get_native_id()
         try:
-            try:
-                confine()
-            except OSError as error:
-                number = error.errno or errno.EIO
-                raise NotConfinedError(number, error.strerror or str(error) or os.strerror(number)) from error
+            if confine is not None:
+                _put_up(confine)
             outcome.append(popen())
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
             outcome.append(error)
@@ -85,7 +93,23 @@ def _behind_walls(confine: Callable[[], None], popen: Callable[[], Popen[bytes]]
 
     start_new_thread(spawn, ())
     done.acquire()
+    _wait_for_end(thread)
     (result,) = outcome
     if isinstance(result, BaseException):
         raise result
     return result
+
+
+def _put_up(confine: Callable[[], None]) -> None:
+    try:
+        confine()
+    except OSError as error:
+        number = error.errno or errno.EIO
+        raise NotConfinedError(number, error.strerror or str(error) or os.strerror(number)) from error
+
+
+def _wait_for_end(thread: int) -> None:
+    """Wait until the kernel has ended a thread of this process, which is through with its work."""
+    deadline = time.monotonic() + END_SECONDS
+    while os.path.exists(f"/proc/self/task/{thread}") and time.monotonic() < deadline:
+        time.sleep(STEP_SECONDS)

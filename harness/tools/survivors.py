@@ -5,9 +5,13 @@ harness (hardening.adopt_orphans). Such a child is the command's
   - if it is of the session or the group of the command's first process, which is not reaped before all this is over;
   - or if it carries the command's mark, in its environment or as its limit of file locks;
   - or if no other command runs in this process, and it is bound as none but a command's processes are: by a limit of file
-    locks that this process has not, or by the very walls of the command, if that is confined and this process is not.
+    locks that this process has not, or by the very walls of the command, if that is confined and this process is not;
+    or if it hides, so that this cannot be asked.
 A child that was there before the command never is, nor one that none of this holds for: what a library's user started,
 or the guard. Only what is the command's is signalled, and reaped.
+
+Nothing below /proc tells of a process that keeps others out of it (PR_SET_DUMPABLE(2const), a set-user-ID program) where
+/proc is mounted with hidepid (proc(5)). It is a child all the same, and the system calls for children tell of it.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from harness.tools.hardening import bound, new_mark
 MAX_LOOKS = 100
 """Where one process starts the next and ends, without end, this is where it is taken for one that still runs."""
 QUIET_LOOKS = 2
+HIDDEN = "(a process that hides its name)"
 
 _running: set[int] = set()
 """The marks of the commands that run in this process."""
@@ -45,12 +50,12 @@ class Survivors:
             _running.add(self.mark)
         self._guard = guard()
         self._guard.announce(self.mark)
-        self._before = procfs.first_children(os.getpid())
+        self._before = {one.pid: one.started for one in _children()}
 
     def started(self, leader: int) -> None:
         """Take the number of its first process, which is its session's and its group's as well; bound and mark it.
 
-        What it has started before it was bound gets the same: a command may be quicker than this thread.
+        Its command waits for that (Latch); what a program in front of it has started by then gets the same.
         """
         self._leader = leader
         self._guard.announce(self.mark, leader)
@@ -69,6 +74,16 @@ class Survivors:
         with _lock:
             _running.discard(self.mark)
 
+    def reap(self) -> None:
+        """Reap what has ended, all but its first process; while the command runs, from time to time."""
+        for one in self._children():
+            self._reap_ended(one)
+
+    def unknown(self) -> list[Process]:
+        """Return the children that hide, and of which nothing says whose they are: another command's, it may be."""
+        hidden = [one for one in self._new() if one.started == 0 and not one.has_ended]
+        return [one for one in hidden if procfs.lock_limit(one.pid) is None and not self._owns(one)]
+
     def left(self) -> list[Process]:
         """Return every process of the command that still runs; reap those that have ended, all but its first.
 
@@ -81,8 +96,7 @@ class Survivors:
             children = self._children()
             living = [one for one in procfs.family(children) if not one.has_ended]
             for one in children:
-                if one.has_ended:
-                    _reap(one.pid)
+                self._reap_ended(one)
             quiet = 0 if children else quiet + 1
             if living or quiet == QUIET_LOOKS:
                 return living
@@ -90,14 +104,21 @@ class Survivors:
 
     def _children(self) -> list[Process]:
         """Return the children of the harness that are the command's; its first process only if that has not ended."""
-        found = []
-        for number in procfs.first_children(os.getpid()) - self._before:
-            child = procfs.process(number)
-            if child is None or child.parent != os.getpid() or (number == self._leader and child.has_ended):
-                continue
-            if self._owns(child):
-                found.append(child)
-        return found
+        return [one for one in self._new() if not (one.pid == self._leader and one.has_ended) and self._owns(one)]
+
+    def _new(self) -> list[Process]:
+        """Return the children of the harness that were not there before the command; one that was may hide since."""
+        before = self._before
+        return [one for one in _children() if one.pid not in before or one.started not in (before[one.pid], 0)]
+
+    def _reap_ended(self, child: Process) -> None:
+        if not child.has_ended:
+            return
+        self._known.discard((child.pid, child.started))
+        try:
+            os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG)
+        except ChildProcessError:
+            pass  # another part of this process waits for children that are not its own
 
     def _owns(self, child: Process) -> bool:
         """Apply the rule that stands at the head of this module; what was the command's once is so when it has ended."""
@@ -116,6 +137,8 @@ class Survivors:
             alone = _running == {self.mark}
         if not alone:
             return False
+        if limit is None:  # a set-user-ID program that hides, or one that has just gone
+            return child.started == 0
         if limit != procfs.lock_limit(os.getpid()):
             return True
         own = procfs.walls(os.getpid())
@@ -130,7 +153,7 @@ def send(processes: list[Process], *numbers: signal.Signals) -> None:
         except OSError:
             continue
         try:
-            now = procfs.process(one.pid)
+            now = _seen(one.pid)
             if now is not None and now.started == one.started:
                 for number in numbers:
                     signal.pidfd_send_signal(descriptor, number)
@@ -140,8 +163,22 @@ def send(processes: list[Process], *numbers: signal.Signals) -> None:
             os.close(descriptor)
 
 
-def _reap(number: int) -> None:
+def _children() -> list[Process]:
+    seen = map(_seen, procfs.first_children(os.getpid()))
+    return [one for one in seen if one is not None and one.parent == os.getpid()]
+
+
+def _seen(number: int) -> Process | None:
+    """Return a process; one that hides (its start is 0) only if it is a child, which keeps its number until it is reaped."""
+    seen = procfs.process(number)
+    if seen is not None:
+        return seen
     try:
-        os.waitid(os.P_PID, number, os.WEXITED | os.WNOHANG)
-    except ChildProcessError:
-        pass  # another part of this process waits for children that are not its own
+        end = os.waitid(os.P_PID, number, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        group, session = os.getpgid(number), os.getsid(number)
+    except OSError:
+        return None
+    state = "S" if end is None else "Z"
+    return Process(
+        pid=number, name=HIDDEN, state=state, parent=os.getpid(), group=group, session=session, threads=1, started=0
+    )

@@ -1,0 +1,88 @@
+"""Commands run as the harness runs them, and what is alive of them: what the tests of processes share."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from harness import procfs
+from harness.record import replace
+from harness.tools.output import Capture
+from harness.tools.processes import Ended, run_group
+from harness.tools.start import Launch
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PATH = "/usr/local/bin:/usr/bin:/bin"
+NOBODY = 65534
+
+
+def launch(command: str) -> Launch:
+    return Launch(
+        argv=("bash", "--noprofile", "--norc", "-c", "--", command),
+        executable="/bin/bash",
+        cwd="/",
+        environment={"PATH": PATH, "PYTHON": sys.executable},
+    )
+
+
+def run(command: str, *, seconds: float = 20.0, confine: Callable[[], None] | None = None) -> tuple[Ended, str]:
+    """Return how the command ended, and what it printed."""
+    output = Capture(30_000)
+    ended = run_group(replace(launch(command), confine=confine), seconds=seconds, output=output)
+    return ended, output.readable().text
+
+
+def alive(token: str) -> list[int]:
+    """Return the processes, ended ones left out, on whose command line `token` stands."""
+    found = []
+    for number in procfs.numbers():
+        try:
+            with open(f"/proc/{number}/cmdline", "rb") as file:
+                words = file.read()
+        except OSError:
+            continue
+        if token.encode() in words and number != os.getpid():
+            found.append(number)
+    return found
+
+
+def sleep_token() -> Iterator[str]:
+    """Yield a number that a sleep of this test, and of no other, sleeps for. A fixture."""
+    number = f"1000.{random.randrange(10**9):09}"
+    yield number
+    for survivor in alive(number):
+        os.kill(survivor, signal.SIGKILL)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not (holds := condition()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return holds
+
+
+def readable_copy(tmp_path: Path) -> Path:
+    """Return a folder with a copy of the package that an ordinary user may read. A fixture."""
+    subprocess.run(["cp", "-r", f"{ROOT}/harness", str(tmp_path / "harness")], check=True)
+    subprocess.run(["chmod", "-R", "a+rX", str(tmp_path)], check=True)
+    for folder in tmp_path.parents:
+        of_tests = any("pytest" in part for part in folder.parts)
+        if folder.stat().st_mode & 0o005 != 0o005 and folder.stat().st_uid == 0 and of_tests:
+            folder.chmod(0o755)
+    return tmp_path
+
+
+def as_nobody(*words: str) -> list[str]:
+    """Return a command line by which root runs another as an ordinary user."""
+    return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *words]
+
+
+def no_new_privileges() -> None:
+    ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS

@@ -1,0 +1,203 @@
+"""What a command leaves that is hard to find: a sibling, hidden, another's, in masses; and the latch before its first step."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from process_scene import PATH, alive, as_nobody, launch, no_new_privileges, readable_copy, run, sleep_token
+
+from harness.record import replace
+from harness.tools.latch import Latch
+from harness.tools.processes import Ending
+from harness.tools.start import start
+
+token = pytest.fixture(sleep_token)
+readable = pytest.fixture(readable_copy)
+SYS_CLONE = {"x86_64": 56, "aarch64": 220}.get(os.uname().machine, -1)
+"""clone(2), in the tables of the kernel."""
+
+
+# The latch
+
+
+def held_by(latch: Latch, command: str) -> subprocess.Popen[bytes]:
+    held = launch(command)
+    held = replace(held, environment={**held.environment, **latch.variables}, descriptors=latch.descriptors)
+    return start(held, subprocess.DEVNULL, subprocess.DEVNULL)
+
+
+def test_nothing_of_a_command_runs_before_the_latch_is_lifted(tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    with Latch() as latch:
+        process = held_by(latch, f"touch {ran}")
+        time.sleep(0.2)
+        before = ran.exists()
+        latch.lift()
+        status = process.wait(timeout=20)
+
+    assert (before, status, ran.exists()) == (False, 0, True)
+
+
+def test_nothing_runs_where_the_latch_is_never_lifted(tmp_path: Path) -> None:
+    """As when the harness is killed: the kernel closes what it held."""
+    ran = tmp_path / "ran"
+    with Latch() as latch:
+        process = held_by(latch, f"touch {ran}")
+
+    assert (process.wait(timeout=20), ran.exists()) == (126, False)
+
+
+def test_a_command_finds_nothing_of_the_latch() -> None:
+    ended, text = run(
+        'echo "$?:$LINENO:$0:$-:${BASH_ENV-none}:${REPLY-none}"; echo /proc/self/fd/*; '
+        "env | grep -c BASH_ENV; nosuch; bash -c 'echo ${BASH_ENV-none}'"
+    )
+
+    state, descriptors, found, error, inner = text.splitlines()
+    assert state == "0:1:bash:hBc:none:none"
+    assert descriptors in ("/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3", "/proc/self/fd/*")
+    assert (found, error, inner) == ("0", "bash: line 1: nosuch: command not found", "none")
+    assert ended.ending is Ending.EXITED
+
+
+# No descendant
+
+
+SIBLING = """
+import ctypes, os, signal, sys, time
+number = ctypes.CDLL(None).syscall(int(sys.argv[1]), 0x8000 | signal.SIGCHLD, 0, 0, 0, 0)  # CLONE_PARENT
+if number == 0:
+    os.setsid()
+    os.closerange(0, 3)
+    os.execve("/bin/sleep", ["sleep", sys.argv[2]], {})
+sys.exit(number < 0)
+"""
+
+
+@pytest.mark.skipif(SYS_CLONE < 0, reason="CLONE_PARENT WAS NOT TRIED, the number of clone(2) is not known here")
+@pytest.mark.parametrize("confine", [None, no_new_privileges], ids=["unconfined", "confined"])
+def test_what_is_started_as_a_sibling_is_ended(token: str, confine: Callable[[], None] | None) -> None:
+    command = f"exec $PYTHON -S -c '{SIBLING}' {SYS_CLONE} {token}"
+    ended, text = run(command, confine=confine)
+
+    assert (text, ended.status, ended.surviving) == ("", 0, ())
+    assert len(ended.terminated) == 1
+    assert alive(token) == []
+
+
+# Hidden, or another's
+
+
+HIDING = """
+import ctypes, os, time
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+if os.fork(): os._exit(0)
+os.setsid()
+if os.fork(): os._exit(0)
+os.closerange(0, 3)
+time.sleep(20)
+"""
+
+
+SCENE = """
+import sys, time
+from harness.tools.output import Capture
+from harness.tools.processes import run_group
+from harness.tools.start import Launch
+started = time.monotonic()
+argv = ("bash", "--noprofile", "--norc", "-c", "--", sys.argv[1])
+environment = dict(zip(("PATH", "CODE"), sys.argv[2:]))
+ended = run_group(
+    Launch(argv=argv, executable="/bin/bash", cwd="/", environment=environment), seconds=20, output=Capture(30_000)
+)
+print(ended.status, len(ended.terminated), len(ended.surviving), time.monotonic() - started)
+"""
+
+
+def harness_of_nobody(folder: Path, *words: str, before: str = "") -> list[float]:
+    """Run a command line in a harness of an ordinary user; return its status, how much was ended and left, and the seconds."""
+    program = as_nobody("/usr/bin/env", "python3", "-c", SCENE, *words)
+    scene = ["unshare", "-m", "bash", "-c", f'{before}\nexec "$@"', "bash", *program]
+    done = subprocess.run(
+        scene, cwd=folder, env={"PATH": PATH}, capture_output=True, text=True, check=False, timeout=60
+    )
+    if "unshare failed" in done.stderr or "mount:" in done.stderr:
+        pytest.skip(f"A PROCESS THAT HIDES WAS NOT TRIED: {done.stderr.strip()}")
+    assert done.stderr == ""
+    return [float(word) for word in done.stdout.split()]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount /proc and become an ordinary user")
+def test_a_daemon_that_hides_from_proc_is_ended(readable: Path) -> None:
+    hide = "mount -t proc -o hidepid=2 proc /proc || exit"
+    found = harness_of_nobody(readable, 'python3 -S -c "$CODE"; true', PATH, HIDING, before=hide)
+
+    assert found[:3] == [0, 1, 0]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make a set-user-ID program and become an ordinary user")
+@pytest.mark.parametrize("hidden", [False, True], ids=["seen", "hidden"])
+def test_what_may_not_be_killed_is_named(readable: Path, *, hidden: bool) -> None:
+    """And it is tried for as long as is said."""
+    lifted = readable / "lifted"
+    shutil.copy(shutil.which("setpriv") or "", lifted)
+    lifted.chmod(0o4755)
+    command = f"{lifted} --reuid=0 --regid=0 --clear-groups setsid -f sleep 5 > /dev/null 2>&1"
+    hide = "mount -t proc -o hidepid=2 proc /proc || exit" if hidden else ""
+    status, terminated, surviving, seconds = harness_of_nobody(readable, command, PATH, before=hide)
+
+    if status != 0:
+        pytest.skip("WHAT MAY NOT BE KILLED WAS NOT TRIED, set-user-ID programs do not run in the folder of the tests")
+    assert (terminated, surviving) == (0, 1)
+    assert seconds > 2.0
+
+
+# In masses, and what gets in the way of reading
+
+
+def test_what_has_ended_is_reaped_while_the_command_runs() -> None:
+    """The command looks itself, for ten seconds at most."""
+    ended, text = run(
+        "for i in {1..200}; do (true &); done\n"
+        "for i in {1..100}; do\n"
+        "  read -ra children < /proc/$PPID/task/$PPID/children\n"
+        "  [ ${#children[@]} -gt 50 ] || exit 0\n"
+        "  sleep 0.1\n"
+        "done\n"
+        "echo ${#children[@]}; exit 1",
+        seconds=40,
+    )
+
+    assert (ended.ending, ended.status, text) == (Ending.EXITED, 0, "")
+
+
+STEALING = """
+import os, time
+end = time.monotonic() + 0.4
+def steal():
+    pipe = os.open("/proc/self/fd/1", os.O_RDONLY | os.O_NONBLOCK)
+    while time.monotonic() < end:
+        try: os.read(pipe, 4096)
+        except BlockingIOError: pass
+for _ in range(2):
+    if os.fork() == 0:
+        steal()
+        os._exit(0)
+while time.monotonic() < end - 0.02: os.write(1, b"x")
+time.sleep(8)
+"""
+
+
+def test_a_command_that_takes_its_own_output_does_not_hold_up_its_timeout() -> None:
+    """One try in four did."""
+    for _ in range(2):
+        ended, _ = run(f"exec $PYTHON -S -c '{STEALING}'", seconds=0.7)
+
+        assert ended.ending is Ending.TIMED_OUT
+        assert ended.seconds < 5.0
