@@ -22,7 +22,8 @@ class Limits(Record):
     max_bad_calls: int | None = None
     """Calls in a row that could not even be prepared."""
     command_seconds: float | None = None
-    """How long a command may run that asks for no limit of its own, and the most that one may ask for."""
+    """How long a command may run that asks for no limit of its own, and the most that one may ask for; at most
+    MAX_COMMAND_SECONDS."""
     result_characters: int | None = None
     """What a tool result may hold; the middle of a longer one is cut."""
 
@@ -35,6 +36,8 @@ class Limits(Record):
 STANDARD = Limits(max_turns=50, max_refusals=20, max_bad_calls=5, command_seconds=600.0, result_characters=30_000)
 """What holds where nobody states anything; seconds, tokens and cost have no bound."""
 
+MAX_COMMAND_SECONDS = 1_000_000
+"""Eleven days. What waits for a command counts milliseconds in an `int` (poll(2)), which ends after 24."""
 DEFAULT_COMMAND_SECONDS = 120.0
 """For a command that names no time limit, where the policy allows as much."""
 

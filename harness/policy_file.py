@@ -13,8 +13,8 @@ from harness.actions import Access
 from harness.auto_rules import rule_problem
 from harness.errors import PolicyError
 from harness.grants import DEFAULT_HIDE, Sandbox, place_problem
-from harness.limits import Limits, strictest
-from harness.matchers import ArgvPattern, PathPatterns, check_pattern
+from harness.limits import MAX_COMMAND_SECONDS, Limits, strictest
+from harness.matchers import OPERAND_FLAGS, ArgvPattern, PathPatterns, check_pattern
 from harness.policy import Policy, PolicySource
 from harness.record import replace
 from harness.rule_examples import example_matches
@@ -278,16 +278,18 @@ class _Loader:
             max_cost=self.number(table, "cost"),
             max_refusals=self.whole(table, "refusals"),
             max_bad_calls=self.whole(table, "bad_calls"),
-            command_seconds=self.number(table, "command_seconds"),
+            command_seconds=self.number(table, "command_seconds", most=MAX_COMMAND_SECONDS),
             result_characters=self.whole(table, "result_characters", least=1_000),
         )
 
-    def number(self, table: Table, key: str) -> float | None:
+    def number(self, table: Table, key: str, most: float | None = None) -> float | None:
         value = table.get(key)
         if value is not None and (
             isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12
         ):
             self.fail("limits", 0, key, "must be a number above 0")
+        if value is not None and most is not None and value > most:
+            self.fail("limits", 0, key, f"must be at most {most:.0f}")
         return None if value is None else float(value)
 
     def whole(self, table: Table, key: str, least: int = 1) -> int | None:
@@ -379,7 +381,7 @@ class _Loader:
             return None
         flags = self.strings(table, "flags", index)
         for flag in flags:
-            if not flag.startswith("-") or flag == "-" or "=" in flag:
+            if flag not in OPERAND_FLAGS and (not flag.startswith("-") or flag == "-" or "=" in flag):
                 self.fail("rule", index, "flags", f"{flag!r} is not an option such as -x or --long")
         return flags
 

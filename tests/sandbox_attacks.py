@@ -124,6 +124,14 @@ METADATA = [
     Attack("set a flag of a file", python(
         'import fcntl; fcntl.ioctl(os.open(E["O"] + "/file", os.O_RDONLY), 0x40086602, (0x80000 | 0x40).to_bytes(8, "little"))'
     ), (READER,)),
+    Attack("ask a file system itself", python(
+        # BTRFS_IOC_SUBVOL_CREATE: any answer of a file system counts, and others than btrfs know no such request.
+        "import errno, fcntl\ntry: fcntl.ioctl(os.open(E['O'], os.O_RDONLY), 0x5000940E, 0)\n"
+        "except OSError as e:\n    if e.errno in (errno.EPERM, errno.EACCES): raise"
+    )),
+    Attack("keep others from opening a file to write", python(
+        'import fcntl; fcntl.fcntl(os.open(E["O"] + "/file", os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_RDLCK)'
+    )),
     Attack("make a message queue", call("mq_open", 'b"walls", os.O_CREAT | os.O_RDWR, 0o600, None')
            + " && " + call("mq_unlink", 'b"walls"'), (READER,)),
     Attack("make shared memory", call("shmget", "0, 4096, 0o600"), (READER,)),

@@ -297,6 +297,8 @@ BAD = [
     ("version = 1\n[limits]\nseconds = nan", "3: [limits] seconds: must be a number above 0"),
     ("version = 1\n[limits]\nseconds = inf", "3: [limits] seconds: must be a number above 0"),
     ("version = 1\n[limits]\nseconds = false", "3: [limits] seconds: must be a number above 0"),
+    ("version = 1\n[limits]\ncommand_seconds = 1000001", "3: [limits] command_seconds: must be at most 1000000"),
+    ("version = 1\n[limits]\ncommand_seconds = 1e10", "3: [limits] command_seconds: must be at most 1000000"),
     ("version = 1\n[limits]\ncommand_seconds = '1'", "3: [limits] command_seconds: must be a number above 0"),
     # what is granted and hidden
     ("version = 1\nsandbox = true", "2: sandbox: must be a table: [sandbox]"),

@@ -9,7 +9,8 @@ import struct
 
 import pytest
 
-from harness.sandbox.seccomp import ALLOW, KILL, LASTING_REQUESTS, LOOKING_REQUESTS, REFUSE, Calls, answer_of, program
+from harness.sandbox.requests import LOOKING_REQUESTS, TYPES_OF_FILE_SYSTEMS, WRITERS_REQUESTS
+from harness.sandbox.seccomp import ALLOW, KILL, REFUSE, Calls, answer_of, program
 from harness.sandbox.system_calls import ARCHITECTURES, FIRST_UNKNOWN, NUMBERS, numbers_of
 
 EVERYTHING = Calls(network=True, sockets=True, metadata=True, signals=True)
@@ -60,12 +61,26 @@ CASES = [
     *[("unshare", (flags,), ALL, ALLOW) for flags in (0, 0x400, 0x200)],
     *[("ioctl", (0, request), ALL, EPERM) for request in (0x5412, 0x541C, 0x5412 | HIGH)],
     *[("ioctl", (0, request), ALL, ALLOW) for request in (0x5401, 0x5413, 0x80086601, 0xC020660B)],
-    *[("ioctl", (3, request), ALL, EPERM) for request in LASTING_REQUESTS],
+    # What a file system does by itself: BTRFS_IOC_SNAP_CREATE, _SUBVOL_CREATE, _SNAP_DESTROY, _SNAP_CREATE_V2,
+    # _SUBVOL_CREATE_V2, _SUBVOL_SETFLAGS, _SNAP_DESTROY_V2, BCH_IOCTL_SUBVOLUME_CREATE and _DESTROY, OCFS2_IOC_REFLINK,
+    # F2FS_IOC_START_ATOMIC_REPLACE, FS_IOC_ENABLE_VERITY, _SET_ENCRYPTION_POLICY, _ADD_ENCRYPTION_KEY
+    *[("ioctl", (3, request), ALL, EPERM) for request in (
+        0x50009401, 0x5000940E, 0x5000940F, 0x50009417, 0x50009418, 0x4008941A, 0x5000943F, 0x50009401 | HIGH,
+        0x4020BC10, 0x4020BC11, 0x40186F04, 0xF519, 0x40806685, 0x800C6613, 0xC0506617,
+    )],
+    *[("ioctl", (3, 0x40000000 | kind << 8 | 0xEE), ALL, EPERM) for kind in TYPES_OF_FILE_SYSTEMS],
     *[("ioctl", (3, request), ALL, ALLOW) for request in (*LOOKING_REQUESTS, LOOKING_REQUESTS[0] | HIGH)],
-    # FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR, FS_IOC_SETVERSION, BTRFS_IOC_SNAP_CREATE, FAT_IOCTL_SET_ATTRIBUTES, TCSETS, FICLONE
+    # FS_IOC_FSSETXATTR, FS_IOC_SETVERSION, FAT_IOCTL_SET_ATTRIBUTES, TCSETS, FIOSETOWN, SIOCSPGRP, TIOCSPGRP
     *[("ioctl", (3, request), filters, answer) for request in (
-        0x40086602, 0x401C5820, 0x40087602, 0x50009401, 0x40047211, 0x5402, 0x40049409,
+        *WRITERS_REQUESTS, 0x401C5820, 0x40087602, 0x40047211, 0x5402, 0x8901, 0x8902, 0x5410,
     ) for filters, answer in (((READER, OLD_READER, ONLINE_ONLY), EPERM), ((WRITER, EVERYTHING), ALLOW))],
+    # F_GETFD, F_SETFL, F_SETLK, F_OFD_SETLK, F_GETLEASE, F_DUPFD_CLOEXEC, F_SETPIPE_SZ, F_ADD_SEALS
+    *[("fcntl", (3, command), ALL, ALLOW) for command in (1, 4, 6, 37, 1025, 1030, 1031, 1033)],
+    # F_SETLEASE, F_SETDELEG: a file outside would not open for others
+    *[("fcntl", (3, command), ALL, EPERM) for command in (1024, 1040, 1024 | HIGH)],
+    # F_SETOWN, F_SETSIG, F_SETOWN_EX: a signal to any process, sent by the kernel
+    *[("fcntl", (3, command), filters, answer) for command in (8, 10, 15, 8 | HIGH)
+      for filters, answer in (((OLD_READER,), EPERM), ((EVERYTHING, WRITER, CLOSED, READER), ALLOW))],
     *[(name, (0, 1), ALL, ALLOW) for name in "sched_setaffinity sched_setattr sched_setparam sched_setscheduler".split()],
     *[(name, (1234, 1), ALL, EPERM) for name in "sched_setaffinity sched_setattr sched_setparam sched_setscheduler".split()],
     *[("setpriority", whom, ALL, EPERM) for whom in ((0, 1234), (1, 0), (1, 1234), (2, 0), (2, 1000))],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -356,6 +358,42 @@ def test_every_version_of_landlock_holds_writing_and_the_network(version: int, s
     assert scene.run("mkdir a b && echo x > a/f && mv a/f b/f && mktemp", scene.writer, landlock=version).code == 0
 
 
+OWNED_BY_ANOTHER = """\
+import fcntl, os, signal, struct, sys
+target, extended = int(sys.argv[1]), sys.argv[2] == "F_SETOWN_EX"
+reader, writer = os.pipe()
+if extended:
+    fcntl.fcntl(reader, 15, struct.pack("=ii", 1, target))  # F_OWNER_PID
+else:
+    fcntl.fcntl(reader, fcntl.F_SETOWN, target)
+fcntl.fcntl(reader, fcntl.F_SETSIG, signal.SIGKILL)
+fcntl.fcntl(reader, fcntl.F_SETFL, fcntl.fcntl(reader, fcntl.F_GETFL) | os.O_ASYNC)
+os.write(writer, b"x")
+"""
+"""The kernel is asked to tell another process, by SIGKILL, that a pipe has something to read."""
+
+
+@needs_walls
+@pytest.mark.parametrize("how", ["F_SETOWN", "F_SETOWN_EX"])
+@pytest.mark.parametrize("version", [5, 6])
+def test_a_reader_ends_no_other_program_by_owning_a_descriptor(version: int, how: str, scene: Scene) -> None:
+    """On every kernel; without walls it does."""
+    program = scene.file("W/owned.py", OWNED_BY_ANOTHER)
+    scene.give(scene.folder)
+    landlock = min(version, probe().landlock)
+    user = scene.harness.uid if os.getuid() == 0 else None
+    ended = []
+    for walls in (None, scene.reader):
+        with subprocess.Popen(["sleep", "30"], user=user) as victim:
+            scene.run(f'"$PY" -I {program} {victim.pid} {how}', walls, landlock=landlock)
+            try:
+                ended.append(victim.wait(timeout=10 if walls is None else 0.2))
+            except subprocess.TimeoutExpired:
+                ended.append(0)
+            victim.kill()
+    assert ended == [-signal.SIGKILL, 0]
+
+
 @pytest.mark.parametrize(
     ("machine", "line", "enough", "words"),
     [
@@ -401,8 +439,6 @@ def test_older_and_newer_machines_are_told_apart_where_a_container_forbids_landl
         "    print(machine.probe())\n"
         "t = threading.Thread(target=work); t.start(); t.join()\n"
     )
-    import subprocess
-
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=os.path.dirname(HERE), check=True
     )

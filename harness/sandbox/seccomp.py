@@ -16,6 +16,15 @@ from functools import lru_cache
 from typing import Final
 
 from harness.record import Record
+from harness.sandbox.requests import (
+    LEASES,
+    LOOKING_REQUESTS,
+    REQUEST_TYPE_BITS,
+    SIGNAL_OWNERS,
+    TYPE_INTO_TERMINAL,
+    TYPES_OF_FILE_SYSTEMS,
+    WRITERS_REQUESTS,
+)
 from harness.sandbox.system_calls import ARCHITECTURES, FIRST_UNKNOWN, numbers_of
 
 # <linux/bpf_common.h>: the five instructions that are needed.
@@ -45,24 +54,8 @@ NEW_NAMESPACES = 0x7E020080
 """CLONE_NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET and _NEWTIME of <linux/sched.h>."""
 EXIT_SIGNAL_BITS = 0xFF
 """In the flags of clone(2) these name a signal; CLONE_NEWTIME, which lies among them, exists for unshare(2) only."""
-TYPE_INTO_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, and TIOCLINUX, which can paste
 FILE_LOCKS = 10
 """RLIMIT_LOCKS of <asm-generic/resource.h>, which bounds nothing: the harness marks commands by it (tools/hardening.py)."""
-LASTING_REQUESTS = (
-    0x40806685,              # FS_IOC_ENABLE_VERITY: makes a file read-only for good, and needs no right to write
-    0x800C6613,              # FS_IOC_SET_ENCRYPTION_POLICY
-    0xC0506617, 0xC0406618, 0xC0406619,  # FS_IOC_ADD_ENCRYPTION_KEY, _REMOVE_ENCRYPTION_KEY, _REMOVE_..._ALL_USERS
-)  # fmt: skip
-LOOKING_REQUESTS = (
-    0x5401, 0x802C542A,      # TCGETS and TCGETS2, by which isatty(3) asks
-    0x540F, 0x5429, 0x5413,  # TIOCGPGRP, TIOCGSID, TIOCGWINSZ
-    0x541B, 0x5411,          # FIONREAD, TIOCOUTQ: how much there is to read, or still to be written
-    0x5421, 0x5450, 0x5451,  # FIONBIO, FIONCLEX, FIOCLEX: of the descriptor
-    0x80086601, 0x80087601, 0x801C581F,  # FS_IOC_GETFLAGS, FS_IOC_GETVERSION, FS_IOC_FSGETXATTR
-    0xC020660B, 0x0002,      # FS_IOC_FIEMAP, FIGETBSZ: where a file's blocks are, and how long
-    0xB701, 0xB702, 0xB703, 0xB704,  # NS_GET_USERNS, _PARENT, _NSTYPE, _OWNER_UID, as lsns asks them
-)  # fmt: skip
-"""What may be asked of what was opened for reading: flags, labels, snapshots and keys can be set there as well."""
 
 ALWAYS: Final = (
     # A ring makes calls, sockets among them, that no filter sees.
@@ -162,7 +155,7 @@ def _answers(calls: Calls) -> dict[str, Code]:
     refused += [] if calls.signals else SIGNALS.split()
     refused += [] if calls.network or calls.sockets else ["connect"]
     answers = dict.fromkeys(refused, _refuse(errno.EPERM))
-    requests = _none_of(TYPE_INTO_TERMINAL + LASTING_REQUESTS) if calls.metadata else _one_of(LOOKING_REQUESTS)
+    requests = _writers_requests() if calls.metadata else _one_of(LOOKING_REQUESTS)
     own_schedule = dict.fromkeys(SCHEDULES.split(), _load(0) + _one_of((0,)))
     own_priority = {name: _own_priority(which) for name, which in PRIORITIES.items()}
     families = tuple(family for family in NETWORK_FAMILIES if (calls.sockets if family == UNIX else calls.network))
@@ -176,12 +169,20 @@ def _answers(calls: Calls) -> dict[str, Code]:
             "clone3": _refuse(errno.ENOSYS),
             "unshare": _load(0) + _unless_bits(NEW_NAMESPACES),
             "ioctl": _load(1) + requests,
+            "fcntl": _load(1) + _none_of(LEASES if calls.signals else LEASES + SIGNAL_OWNERS),
             "prlimit64": _own_limits(),
             "setrlimit": _load(0) + _none_of((FILE_LOCKS,)),
             "socket": _load(0) + _one_of(families),
             "socketpair": _load(0) + _if(IF_EQUAL, UNIX, _pair_type(calls), _refuse(errno.EPERM)),
         }
     )
+
+
+def _writers_requests() -> Code:
+    """Answer to an ioctl of what may change modes and attributes: all but what types, and what a file system does by itself."""
+    by_type = _step(KEEP_BITS, REQUEST_TYPE_BITS) + _none_of(kind << 8 for kind in TYPES_OF_FILE_SYSTEMS)
+    known = _where(LOOKING_REQUESTS + WRITERS_REQUESTS, _answer(ALLOW), by_type)
+    return _where(TYPE_INTO_TERMINAL, _refuse(errno.EPERM), known)
 
 
 def _own_priority(which: int) -> Code:
@@ -236,18 +237,19 @@ def _if(condition: int, constant: int, then: Code, otherwise: Code) -> Code:
     return _step(condition, constant, 0, 1) + _step(JUMP, length) + otherwise + then
 
 
-def _one_of(values: Iterable[int]) -> Code:
-    code = _refuse(errno.EPERM)
+def _where(values: Iterable[int], answer: Code, otherwise: Code) -> Code:
+    """Return one answer for the values, and another for all else."""
     for value in values:
-        code = _if(IF_EQUAL, value, _answer(ALLOW), code)
-    return code
+        otherwise = _if(IF_EQUAL, value, answer, otherwise)
+    return otherwise
+
+
+def _one_of(values: Iterable[int]) -> Code:
+    return _where(values, _answer(ALLOW), _refuse(errno.EPERM))
 
 
 def _none_of(values: Iterable[int]) -> Code:
-    code = _answer(ALLOW)
-    for value in values:
-        code = _if(IF_EQUAL, value, _refuse(errno.EPERM), code)
-    return code
+    return _where(values, _refuse(errno.EPERM), _answer(ALLOW))
 
 
 def _unless_bits(bits: int) -> Code:

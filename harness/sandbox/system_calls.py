@@ -24,6 +24,7 @@ NUMBERS = {
     "fchmodat2": (452, 452),
     "fchown": (93, 55),
     "fchownat": (260, 54),
+    "fcntl": (72, 25),
     "file_setattr": (469, 469),
     "finit_module": (313, 273),
     "fremovexattr": (199, 16),

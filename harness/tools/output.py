@@ -33,7 +33,6 @@ _ESCAPE_SEQUENCE = re.compile(
     r"|[()][0-9A-Za-z]|[=>78M]"  # character sets and single functions, as `tput sgr0` prints them
     r")"
 )
-_LINE_END = re.compile(r"\r+\n")
 
 
 def result_characters(limits: Limits) -> int:
@@ -175,14 +174,13 @@ def readable(raw: bytes) -> str:
     if "\x1b" in text:
         text = _ESCAPE_SEQUENCE.sub("", text)
     if "\r" in text:
-        lines = _LINE_END.sub("\n", text).split("\n")
-        text = "\n".join(_last_state(line) if "\r" in line else line for line in lines)
+        text = "\n".join(_last_state(line) if "\r" in line else line for line in text.split("\n"))
     return visible(text)
 
 
 def _last_state(line: str) -> str:
-    """Return what a line that was written over again (a progress bar) showed last."""
-    return next((state for state in reversed(line.split("\r")) if state), "")
+    """Return what a line that was written over again (a progress bar) showed last; the returns at its end show nothing."""
+    return line.rstrip("\r").rpartition("\r")[2]
 
 
 def _beginning(text: str, most: int) -> str:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
 from _thread import allocate_lock
+from contextlib import suppress
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class TemporaryFolder:
@@ -11,27 +15,83 @@ class TemporaryFolder:
 
     def __init__(self) -> None:
         self._path = ""
+        self._owner = -1
         self._lock = allocate_lock()
 
     def path(self) -> str:
-        """Return the folder, links followed; made anew where it is gone. Raises OSError."""
+        """Return the folder, links followed; made anew where it is gone, or something else is in its place. Raises OSError."""
         with self._lock:
-            if not self._path or not os.path.isdir(self._path):
-                self._path = self._made()
+            if not self._path or not _is_folder(self._path, self._owner):
+                self._make()
             return self._path
 
-    def _made(self) -> str:
+    def _make(self) -> None:
         import tempfile
         import weakref
 
-        path = os.path.realpath(tempfile.mkdtemp(prefix="harness-"))
-        weakref.finalize(self, _remove, path, os.getpid())
-        return path
+        self._path = os.path.realpath(tempfile.mkdtemp(prefix="harness-"))
+        self._owner = os.lstat(self._path).st_uid  # not always this user: NFS makes what root does somebody else's
+        weakref.finalize(self, _remove, self._path, self._owner, os.getpid())
 
 
-def _remove(path: str, maker: int) -> None:
+def _is_folder(path: str, owner: int) -> bool:
+    """Tell whether a folder of that user is there, and no link on the way: a command may have put one in its place.
+
+    One that a command removed and made again is as good as the first, and goes as that does.
+    """
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == owner and os.path.realpath(path) == path
+
+
+def _remove(path: str, owner: int, maker: int) -> None:
     """Remove the folder; not where this is a copy of the process that made it (fork), which may still use it."""
-    import shutil
+    if os.getpid() != maker or not _is_folder(path, owner):
+        return
+    with suppress(OSError):
+        os.chmod(path, 0o700)
+        top = os.open(path, _FOLDER)
+        try:
+            _empty(top)
+        finally:
+            os.close(top)
+        os.rmdir(path)
 
-    if os.getpid() == maker:
-        shutil.rmtree(path, ignore_errors=True)
+
+def _empty(top: int) -> None:
+    """Remove all that lies in a folder: however deep, since what its folders hold is moved up first, and read-only or not.
+
+    What cannot be removed stays. shutil.rmtree would stop at a read-only folder, and calls itself for each level.
+    """
+    waiting = _folders_left(top)
+    moved = 0
+    unlikely = os.urandom(8).hex()
+    while waiting:
+        folder = waiting.pop()
+        with suppress(OSError):
+            inner = os.open(folder, _FOLDER, dir_fd=top)
+            try:
+                for name in _folders_left(inner):
+                    above = f"{unlikely}-{moved}"
+                    moved += 1
+                    os.rename(name, above, src_dir_fd=inner, dst_dir_fd=top)
+                    waiting.append(above)
+            finally:
+                os.close(inner)
+            os.rmdir(folder, dir_fd=top)
+
+
+def _folders_left(parent: int) -> list[str]:
+    """Remove the files of a folder, and return the names of the folders in it, which can be written then."""
+    folders = []
+    with os.scandir(parent) as entries:
+        for entry in list(entries):
+            with suppress(OSError):
+                if entry.is_dir(follow_symlinks=False):
+                    os.chmod(entry.name, 0o700, dir_fd=parent)
+                    folders.append(entry.name)
+                else:
+                    os.unlink(entry.name, dir_fd=parent)
+    return folders
