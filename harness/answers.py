@@ -8,7 +8,8 @@ from harness.action_log import ActionLog
 from harness.actions import Action
 from harness.errors import GateError, ToolError
 from harness.exhaustive import assert_never
-from harness.gate import Gate, Permit, Proposal, Refusal, Withheld
+from harness.gate import Gate, Permit, Refusal, Withheld
+from harness.gate_records import Proposal
 from harness.interrupt import Interrupt
 from harness.messages import (
     FinishReason,
@@ -75,9 +76,7 @@ class Answers:
                 for step, call in enumerate(response.tool_calls, start=1)
             ]
             if response.finish_reason is not FinishReason.DONE:
-                stopped = self._run.stopped(*unusable(response))
-                self._skip_rest(stopped.detail)
-                return stopped
+                return self._stop(self._run.stopped(*unusable(response)))
             return self._run_calls()
         finally:
             results = [self._text_of(index) for index in range(len(response.tool_calls))]
@@ -91,24 +90,35 @@ class Answers:
         return edited_text(self._edits.get(index, ()), text)
 
     def _run_calls(self) -> RunResult | None:
-        prepared = [self._prepare(proposal.call) for proposal in self._proposals]
-        for index, action in enumerate(prepared):
+        first: Action | ToolError | None = None
+        for index, proposal in enumerate(self._proposals):
+            action = self._prepare(proposal.call)
+            if isinstance(action, RunResult):
+                return self._stop(action)
             if isinstance(action, Action) and self._gate.blocks(action):
                 return self._stop_at_block(index, action)
+            if index == 0:
+                first = action  # and no other: each may hold a whole file
         for index, proposal in enumerate(self._proposals):
             # What ran before may have changed what this call means: paths and contents are taken anew.
-            action = prepared[index] if index == 0 else self._prepare(proposal.call)
-            stopped = self._run_call(index, proposal, action)
+            prepared, first = first or self._prepare(proposal.call), None
+            stopped = self._run_call(index, proposal, prepared)
             if stopped is None and self._interrupt.requested:
-                stopped = self._run.stopped(StopReason.INTERRUPTED, f"interrupted after {self._run.last_action}")
+                stopped = self._interrupted()
             if stopped is not None:
-                self._skip_rest(stopped.detail or "the run was done")
-                return stopped
+                return self._stop(stopped)
         return None
 
-    def _prepare(self, call: ToolCall) -> Action | ToolError:
+    def _prepare(self, call: ToolCall) -> Action | ToolError | RunResult:
+        """Return the action that a call stands for, or what is wrong with it; or how the run ends before that is known."""
+        run = self._run
+        if run.time_is_over:
+            return run.stopped_at_limit(run.time_limit, self._log)
         try:
-            action = self._registry.prepare(call)
+            with self._interrupt:  # it has no effects, and may take seconds
+                action = self._registry.prepare(call)
+        except KeyboardInterrupt:
+            return self._interrupted()
         except ToolError as error:
             return error
         mark = self._mark_in(action)
@@ -128,13 +138,18 @@ class Answers:
             return issued(raw)
         return issued(json.dumps(dict(action.arguments), ensure_ascii=False))
 
-    def _run_call(self, index: int, proposal: Proposal, action: Action | ToolError) -> RunResult | None:
+    def _run_call(self, index: int, proposal: Proposal, action: Action | ToolError | RunResult) -> RunResult | None:
         run = self._run
+        if isinstance(action, RunResult):
+            return action
         if run.time_is_over:
             return run.stopped_at_limit(run.time_limit, self._log)
+        if self._interrupt.requested:
+            return self._interrupted()
         if isinstance(action, ToolError):
             code = action.code.value if action.code else ""
-            self._results[index] = self._gate.refuse_invalid(proposal, f"Error: {action}", code)
+            problem = self._log.redactor.redact(f"Error: {action}")
+            self._results[index] = self._gate.refuse_invalid(proposal, problem, code)
             limit = run.misunderstood()
             return run.stopped_at_limit(limit, self._log) if limit else None
         run.bad_calls = 0
@@ -157,8 +172,9 @@ class Answers:
         run, action = self._run, ruling.action
         run.last_action = f"{action.tool}: {self._gate.brief(action)}"
         self._running = index
-        # Where the time ran out at the question, the yes that came late holds; the next call is stopped.
-        seconds = run.seconds_left or None
+        seconds = run.seconds_left
+        if ruling.approval is not None:
+            seconds = seconds or None  # a yes that came after the time holds; the next call is stopped
         result = self._results[index] = run_permitted(
             ruling, self._registry, self._interrupt, self._log.redactor, seconds=seconds
         )
@@ -212,6 +228,14 @@ class Answers:
         self._refused(index, ruling)
         self._skip_rest("another call of the same reply was blocked, and the run stops")
         return self._run.stopped(StopReason.BLOCKED, ruling.text)
+
+    def _interrupted(self) -> RunResult:
+        return self._run.stopped(StopReason.INTERRUPTED, f"interrupted after {self._run.last_action}")
+
+    def _stop(self, stopped: RunResult) -> RunResult:
+        """Answer the calls that have no result yet, and return how the run ended."""
+        self._skip_rest(stopped.detail or "the run was done")
+        return stopped
 
     def _skip_rest(self, why: str) -> None:
         for index, proposal in enumerate(self._proposals):

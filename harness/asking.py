@@ -10,10 +10,15 @@ from harness.actions import JsonValue
 from harness.errors import HarnessError, ModelError, ModelFault
 from harness.interrupt import Interrupt
 from harness.log_order import SUMMARY
+from harness.log_schema import MAX_RECORD_BYTES
 from harness.messages import Message, ModelResponse, Usage
 from harness.model import Model, Retry
 from harness.run import Run
 from harness.tool import ToolSpec
+
+MAX_REPLY_CHARACTERS = (MAX_RECORD_BYTES - 1024 * 1024) // 12
+"""Of a reply's text and of what goes whole into the log beside it: there, a character may take twelve bytes (RFC 8259,
+section 7), and a megabyte is for the other fields."""
 
 
 def _ignore_text(text: str) -> None:
@@ -87,6 +92,7 @@ class Asking:
         except Exception as error:
             raise ModelError(f"the model adapter failed: {type(error).__name__}: {error}") from error
         _count(run, response.usage)
+        _check_size(response)
         self._log.append(
             "model_response",
             {**about, **_logged(run, response), **self._client, "ms": round((self._monotonic() - started) * 1000)},
@@ -118,6 +124,17 @@ class Asking:
                     **_logged_usage(retry.usage),
                 },
             )
+
+
+def _check_size(response: ModelResponse) -> None:
+    """Raise ModelError for a reply of which no record of the log could hold the text, or the names and ids of its calls."""
+    texts = [response.text, response.echo, *(text for call in response.tool_calls for text in (call.id, call.name))]
+    characters = sum(map(len, texts))
+    if characters > MAX_REPLY_CHARACTERS:
+        raise ModelError(
+            f"The reply has {characters:,} characters; at most {MAX_REPLY_CHARACTERS:,} are taken, and it was dropped.",
+            usage=response.usage,
+        )
 
 
 def _count(run: Run, usage: Usage) -> None:

@@ -6,9 +6,8 @@ disk. Whatever goes wrong in here (a policy, an approver, the log) raises and st
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias, assert_never, final
 
 from harness.action_log import ActionLog
@@ -17,7 +16,6 @@ from harness.actions import (
     Command,
     Effects,
     Facet,
-    JsonValue,
     Opaque,
     PathAccess,
     ToolUse,
@@ -29,6 +27,7 @@ from harness.advice import Advice
 from harness.approval import Answer, Approval, Approver, deny_all
 from harness.built_in import is_entry_point
 from harness.errors import GateError, LogError
+from harness.gate_records import CallRecords, Proposal, sha256_of
 from harness.granting import (
     SESSION_GRANTS,
     Grant,
@@ -37,33 +36,16 @@ from harness.granting import (
     Pattern,
     kept_id,
     offer_for,
-    pattern_fields,
     with_grants,
 )
 from harness.messages import ResultStatus, ToolCall, ToolResult
-from harness.policy import FacetVerdict, Policy, Source, Verdict, evaluate
-from harness.record import Record, field_names, replace
+from harness.policy import Policy, Source, Verdict, evaluate
+from harness.record import Record, replace
 from harness.rules import Decision, Origin
-from harness.visible import visible_line
 
-MAX_LOGGED_ARGUMENTS = 64_000
-"""Characters of raw arguments kept in a record; of longer ones the digest, the length and the beginning are kept."""
-MAX_CUT_ARGUMENTS = 1000
-"""How much of the beginning of those is kept."""
-MAX_LOGGED_FACETS = 50
-MAX_LOGGED_PATHS = 20
 _FACETS = (Command, PathAccess, Opaque, Unconfined, ToolUse)
 
 NO_DETOUR = "Do not retry this call, and do not seek the same effect another way."
-
-
-class Proposal(Record):
-    """A call that the model asked for, with the number under which the log knows it."""
-
-    number: int
-    call: ToolCall
-    arguments_sha256: str = ""
-    """Of the whole arguments as they came: decision and intent name it, so that none can be about another call."""
 
 
 class _Seal:
@@ -94,6 +76,7 @@ class Permit(Record):
         if type(self.seal) is not _Seal or self.seal.permit is not self or not self.seal.armed:
             raise GateError("a call was about to run without a valid permit")
         self.seal.armed = False
+        self.seal.permit = None  # each would keep the other, and with them the action, which may hold a whole file
         return self.action
 
 
@@ -238,6 +221,7 @@ class Gate:
         self.change_policy(policy, log)
         self._approver = approver
         self._log = log
+        self._records = CallRecords(log)
         self._monotonic = monotonic
         self._proposed = 0
         self._open: dict[int, Proposal] = {}
@@ -268,20 +252,20 @@ class Gate:
         self._grants = [grant for grant in self._grants if grant.scope is GrantScope.WORKSPACE]
         self.policy = with_grants(self._files, self._grants)
         for grant in self._grants:
-            self._log_grant(grant, "kept")
+            self._records.grant(grant, "kept")
 
     def revoke(self, identity: str) -> Grant | None:
         """End a grant, and return it; None where there is none of that name. Raises LogError."""
         found = next((grant for grant in self._grants if grant.id == identity), None)
         if found is not None:
-            self._log_grant(found, "revoked")
+            self._records.grant(found, "revoked")
             self._grants.remove(found)
             self.policy = with_grants(self._files, self._grants)
         return found
 
     def brief(self, action: Action) -> str:
         """Return the summary of an action in one short line, with secrets masked before it was cut."""
-        return visible_line(self._log.redactor.redact(action.summary))
+        return self._records.brief(action)
 
     def propose(
         self,
@@ -298,24 +282,9 @@ class Gate:
         person's own, and no part of the conversation.
         """
         self._proposed += 1
-        proposal = Proposal(number=self._proposed, call=call, arguments_sha256=_sha256(call.arguments))
+        proposal = Proposal(number=self._proposed, call=call, arguments_sha256=sha256_of(call.arguments))
         self._open[proposal.number] = proposal
-        whose: dict[str, JsonValue] = {} if edited_from is None else {"edited_from": edited_from.number}
-        if by_person:
-            whose["by"] = "person"
-        self._log.append(
-            "call_proposed",
-            {
-                "call": proposal.number,
-                "turn": turn,
-                "step": step,
-                "id": call.id,
-                "tool": call.name,
-                "arguments_sha256": proposal.arguments_sha256,
-                **self._logged_arguments(call.arguments),
-                **whose,
-            },
-        )
+        self._records.proposed(proposal, turn=turn, step=step, edited_from=edited_from, by_person=by_person)
         return proposal
 
     def blocks(self, action: Action) -> bool:
@@ -334,26 +303,29 @@ class Gate:
         when its intent is on disk, and none in a dry run. Raises GateError or LogError; then nothing may run.
         """
         verdict = self._judge(action)
-        self._log_decision(proposal, action, verdict)
+        self._records.decided(proposal, action, verdict, self._policy_sha256)
         asked = verdict.decision is Decision.CONFIRM
         approval = self._ask(proposal, action, verdict, approver or self._approver) if asked else None
-        ruling = rule_on(proposal, action, verdict, approval, self.policy.unattended, self._describe)
+        ruling = rule_on(proposal, action, verdict, approval, self.policy.unattended, self._records.describe)
         match ruling:
             case Permit() if self._dry_run:
                 content = f"Not run: {DRY_RUN} ({verdict.deciding.by})."
-                self._log_end(proposal, ResultStatus.NOT_RUN, content)
+                self._end(proposal, ResultStatus.NOT_RUN, content)
                 return Withheld(proposal=proposal, action=action, verdict=verdict, text=content)
             case Permit():
                 if verdict.notes and approver is None:  # they were part of the question, and the answer was yes
                     self._unseen.clear()
                 if approval is not None and approval.scope is not None:
                     self._grant(proposal, approval, approval.scope)
-                self._log_intent(proposal, action, verdict)
+                confinement = self._confinement_of(action.tool, verdict.effects)
+                self._records.intended(
+                    proposal, action, verdict, policy_sha256=self._policy_sha256, confinement=confinement
+                )
                 ruling.seal.armed = True
             case Refusal():
                 status = ResultStatus.BLOCKED if ruling.decision is Decision.BLOCK else ResultStatus.DENIED
-                self._log_end(proposal, status, ruling.text)
-                self._log_advice(ruling)
+                self._end(proposal, status, ruling.text)
+                self._advise_on(ruling)
             case _:
                 assert_never(ruling)
         return ruling
@@ -362,7 +334,8 @@ class Gate:
         """Record what a permitted call came to; on disk when this returns. Raises LogError."""
         if permit.approval is None and any(is_entry_point(path) for path in changed_paths(permit.action, result)):
             self._unseen.append((self.brief(permit.action), permit.action.preview))
-        self._log_outcome(permit.proposal, result, sync=True)
+        self._records.ended(permit.proposal, result, ran=True)
+        self._open.pop(permit.proposal.number, None)
 
     def refuse_invalid(self, proposal: Proposal, problem: str, error_code: str = "") -> ToolResult:
         """Record a call that could not be prepared, and return its result. Raises LogError."""
@@ -382,30 +355,19 @@ class Gate:
             if step == "call_proposed":
                 self.skip(proposal, why)
             elif step in ("decision", "approval_asked", "approval_answered"):
-                self._log_end(proposal, ResultStatus.NOT_RUN, f"Not run: {why}")
-
-    def _logged_arguments(self, arguments: str) -> Mapping[str, JsonValue]:
-        if len(arguments) <= MAX_LOGGED_ARGUMENTS:
-            return {"arguments": arguments}
-        redacted = self._log.redactor.redact(arguments)  # before it is cut: half a secret is not found
-        return {"arguments": redacted[:MAX_CUT_ARGUMENTS], "arguments_characters": len(arguments)}
+                self._end(proposal, ResultStatus.NOT_RUN, f"Not run: {why}")
 
     def _end_unjudged(
         self, proposal: Proposal, status: ResultStatus, content: str, reason: str, error_code: str = ""
     ) -> ToolResult:
-        self._log.append(
-            "decision",
-            {
-                "call": proposal.number,
-                "tool": proposal.call.name,
-                "arguments_sha256": proposal.arguments_sha256,
-                "decision": "none",
-                "by": "",
-                "reason": reason,
-            },
-        )
+        self._records.undecided(proposal, reason)
+        return self._end(proposal, status, content, error_code)
+
+    def _end(self, proposal: Proposal, status: ResultStatus, content: str, error_code: str = "") -> ToolResult:
+        """Record the end of a call that did not run, and return its result."""
         result = ToolResult(call_id=proposal.call.id, status=status, content=content, error_code=error_code)
-        self._log_outcome(proposal, result)
+        self._records.ended(proposal, result, ran=False)
+        self._open.pop(proposal.number, None)
         return result
 
     def _judge(self, action: Action) -> Verdict:
@@ -420,10 +382,7 @@ class Gate:
         return verdict
 
     def _ask(self, proposal: Proposal, action: Action, verdict: Verdict, approver: Approver) -> Approval:
-        self._log.append(
-            "approval_asked",
-            {"call": proposal.number, "shown_sha256": _sha256("\n".join((action.preview, *verdict.notes)))},
-        )
+        self._records.asked(proposal, action, verdict)
         started = self._monotonic()
         try:
             approval = approver(action, verdict)
@@ -435,20 +394,7 @@ class Gate:
             raise GateError(f"the approver failed: {error!r}") from error
         _check_approval(approval)
         self._check_patterns(action, verdict, approval)
-        besides: dict[str, JsonValue] = {"edited_to": self._proposed + 1} if approval.answer is Answer.EDIT else {}
-        if approval.scope is not None:
-            besides["scope"] = approval.scope.value
-        self._log.append(
-            "approval_answered",
-            {
-                "call": proposal.number,
-                "answer": approval.answer.value,
-                "by": approval.by,
-                "words": approval.words,
-                "seconds": round(self._monotonic() - started, 3),
-                **besides,
-            },
-        )
+        self._records.answered(proposal, approval, self._monotonic() - started, self._proposed + 1)
         return approval
 
     def _check_patterns(self, action: Action, verdict: Verdict, approval: Approval) -> None:
@@ -471,129 +417,22 @@ class Gate:
                 origin = Origin(file=SESSION_GRANTS, line=proposal.number)
                 identity, scope = f"grant-{self._granted}", GrantScope.SESSION
             grant = Grant(id=identity, scope=scope, pattern=pattern, origin=origin)
-            self._log_grant(grant, "added", proposal.number, kept if isinstance(kept, str) else "")
+            self._records.grant(grant, "added", proposal.number, kept if isinstance(kept, str) else "")
             self._grants.append(grant)
         self.policy = with_grants(self._files, self._grants)
 
     def _kept(self, pattern: Pattern) -> Origin | str:
         return self._keep_grant(pattern) if self._keep_grant else "there is no place to keep it"
 
-    def _log_grant(self, grant: Grant, change: str, call: int | None = None, not_kept: str = "") -> None:
-        fields: dict[str, JsonValue] = {
-            "grant": grant.id,
-            "change": change,
-            "scope": grant.scope.value,
-            "text": grant.pattern.text,
-            **pattern_fields(grant.pattern),
-            "file": grant.origin.file,
-            "line": grant.origin.line,
-        }
-        if call is not None:
-            fields["call"] = call
-        if not_kept:
-            fields["not_kept"] = not_kept
-        self._log.append("grant", fields)
-
-    def _log_decision(self, proposal: Proposal, action: Action, verdict: Verdict) -> None:
-        deciding = verdict.deciding
-        read_only = {"default_of": action.default_of} if action.default_of else {}
-        facets: list[JsonValue] = [self._logged_facet(facet) for facet in verdict.shown[:MAX_LOGGED_FACETS]]
-        self._log.append(
-            "decision",
-            {
-                "call": proposal.number,
-                "tool": action.tool,
-                "arguments_sha256": proposal.arguments_sha256,
-                "summary": self.brief(action),
-                "decision": verdict.decision.word,
-                "source": deciding.source.value,
-                "by": deciding.by,
-                "rule": deciding.rule,
-                "file": None if deciding.origin is None else deciding.origin.file,
-                "line": None if deciding.origin is None else deciding.origin.line,
-                "layer": deciding.layer.value,
-                "reason": deciding.reason,
-                "facets": facets,
-                "facet_count": len(verdict.facets),
-                "effects": _logged_effects(verdict.effects),
-                "policy_sha256": self._policy_sha256,
-                **read_only,
-            },
-        )
-
-    def _logged_facet(self, verdict: FacetVerdict) -> JsonValue:
-        return {
-            "facet": self._describe(verdict.facet),
-            "kind": type(verdict.facet).__name__,
-            "decision": verdict.decision.word,
-            "by": verdict.by,
-        }
-
-    def _describe(self, facet: Facet) -> str:
-        return describe_facet(facet, self._log.redactor.redact)  # before it is cut: half a secret is not found
-
-    def _log_intent(self, proposal: Proposal, action: Action, verdict: Verdict) -> None:
-        """Record what is about to be done and what holds it to that; on disk when this returns."""
-        fields: dict[str, JsonValue] = {
-            "call": proposal.number,
-            "tool": action.tool,
-            "arguments_sha256": proposal.arguments_sha256,
-            "policy_sha256": self._policy_sha256,
-            "preview_sha256": _sha256(action.preview),
-            "effects": _logged_effects(verdict.effects),
-            "confinement": self._confinement_of(action.tool, verdict.effects),
-        }
-        if action.cwd:
-            fields["cwd"] = action.cwd
-        if action.seconds is not None:
-            fields["timeout_seconds"] = action.seconds
-        if action.change is not None:
-            change = action.change
-            fields["change"] = {name: getattr(change, name) for name in field_names(type(change))}
-        self._log.append("intent", fields, sync=True)
-
-    def _log_advice(self, refusal: Refusal) -> None:
+    def _advise_on(self, refusal: Refusal) -> None:
         """Record what would let a refused call run, where somebody knows; that nobody does harms nothing."""
         if self._advise is None or refusal.wanted is not None:
             return
-        redact, arguments = self._log.redactor.redact, refusal.proposal.call.arguments
         try:
             advice = self._advise(self.policy, refusal.action, refusal.verdict)
         except Exception as error:  # noqa: BLE001 - the refusal stands, with or without it
             advice = Advice(why=f"what would let it run could not be worked out: {error!r}")
-        if redact(arguments) != arguments or redact(advice.toml) != advice.toml:
-            advice = Advice(why="the call holds a secret, and no rule that holds it is written down")
-        told = {"toml": advice.toml} if advice.toml else {"why": advice.why}
-        self._log.append("advice", {"call": refusal.proposal.number, **told})
-
-    def _log_end(self, proposal: Proposal, status: ResultStatus, content: str) -> None:
-        """Record the end of a call that did not run."""
-        self._log_outcome(proposal, ToolResult(call_id=proposal.call.id, status=status, content=content))
-
-    def _log_outcome(self, proposal: Proposal, result: ToolResult, *, sync: bool = False) -> None:
-        fields: dict[str, JsonValue] = {
-            "call": proposal.number,
-            "tool": proposal.call.name,
-            "status": result.status.value,
-            "content": result.content,
-        }
-        if result.error_code:
-            fields["error_code"] = result.error_code
-        if sync:
-            fields |= {
-                "duration_ms": result.duration_ms,
-                "output_bytes": result.output_bytes,
-                "truncated": result.truncated,
-                "exit_code": result.exit_code,
-            }
-        if result.changed_path is not None:
-            fields |= {
-                "changed_path": result.changed_path,
-                "before_sha256": result.before_sha256,
-                "after_sha256": result.after_sha256,
-            }
-        self._log.append("outcome", fields, sync=sync)
-        self._open.pop(proposal.number, None)
+        self._records.advised(refusal.proposal, advice)
 
 
 def _check_approval(approval: object) -> None:
@@ -617,24 +456,3 @@ def changed_paths(action: Action, result: ToolResult) -> tuple[str, ...]:
         return (result.changed_path,)
     cut_short = result.status in (ResultStatus.INTERRUPTED, ResultStatus.CRASHED, ResultStatus.TIMEOUT)
     return written_paths(action) if cut_short or action.text else ()
-
-
-def _logged_effects(effects: Effects) -> JsonValue:
-    """Return what a run may do; of many paths the first, and how many there are."""
-    logged: dict[str, JsonValue] = {
-        "network": effects.network,
-        "unasked": effects.unasked,
-        "granted": list(effects.granted),
-        "enforcement": effects.enforcement.value,
-    }
-    for name, paths in (("read", effects.read), ("write", effects.write)):
-        logged[name] = None if paths is None else list(paths[:MAX_LOGGED_PATHS])
-        if paths is not None and len(paths) > MAX_LOGGED_PATHS:
-            logged[f"{name}_count"] = len(paths)
-    if effects.write is None and effects.named:
-        logged["named"] = list(effects.named[:MAX_LOGGED_PATHS])
-    return logged
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

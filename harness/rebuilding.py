@@ -20,7 +20,7 @@ UNKNOWN = (
 NOT_RUN = "Not run: the harness was stopped before this call's turn came."
 _EDITED = "[At the question this call was changed into: {}]\n{}"
 MAX_EDITED_CHARACTERS = 999
-"""Of arguments that a call was changed into, in what the model reads; the log has more of them (gate.MAX_CUT_ARGUMENTS)."""
+"""Of arguments that a call was changed into, in what the model reads; the log has more (gate_records.MAX_CUT_ARGUMENTS)."""
 _SHOWN_CHARACTERS = 200
 """How much is kept of the beginning of arguments that the log has cut."""
 

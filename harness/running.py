@@ -15,18 +15,31 @@ def run_permitted(
 ) -> ToolResult:
     """Run the permitted action and return its result, redacted; one that was interrupted says so.
 
-    `seconds` is how long a call that can be ended may take at the most. Raises GateError for a permit that is not valid.
+    `seconds` is how long a call that can be ended may take at the most; with 0, none is begun. Raises GateError for a
+    permit that is not valid.
     """
+    if seconds is not None and seconds <= 0:
+        return _not_begun(permit, "the time of the run was over")
+    begun = False
     try:
         with interrupt:
+            begun = True
             result = registry.run(permit, seconds=seconds)
         return _redacted(result, redactor)
     except KeyboardInterrupt:
+        if not begun:
+            return _not_begun(permit, "the person interrupted")
         return ToolResult(
             call_id=permit.action.call.id,
             status=ResultStatus.INTERRUPTED,
             content=CUT_SHORT,
         )
+
+
+def _not_begun(permit: Permit, why: str) -> ToolResult:
+    """Return the result of a call whose intent is on disk, so that the log wants an end of one that was begun."""
+    content = f"Error: nothing was done: {why} before it began."
+    return ToolResult(call_id=permit.action.call.id, status=ResultStatus.FAILED, content=content)
 
 
 def _redacted(result: ToolResult, redactor: Redactor) -> ToolResult:

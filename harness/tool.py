@@ -24,6 +24,9 @@ MAX_ARGUMENT_CHARACTERS = 12_000_000
 MAX_ARGUMENT_DEPTH = 32
 """Of objects and lists in each other; the tools here need three."""
 
+MAX_NAME_CHARACTERS = 100
+"""Of a name that the model made up, where it is told: no tool and no field has a longer one."""
+
 Arguments = Mapping[str, JsonValue]
 
 
@@ -154,7 +157,7 @@ class ToolRegistry:
         """Return the action that `call` stands for. Has no effects; raises ToolError, never anything else."""
         tool = self._tools.get(call.name)
         if tool is None:
-            raise ToolError(f"There is no tool named {call.name[:100]!r}. The tools are: {', '.join(self._tools)}.")
+            raise ToolError(f"There is no tool named {_quoted(call.name)}. The tools are: {', '.join(self._tools)}.")
         try:
             arguments = parse_arguments(call.arguments, tool.spec)
             action = tool.prepare(call, MappingProxyType(arguments))
@@ -206,6 +209,11 @@ class ToolRegistry:
             after_sha256=output.after_sha256,
             error_code=output.error_code,
         )
+
+
+def _quoted(name: str) -> str:
+    """Return a name that the model made up; of a longer one only how long it is, since half a secret would not be masked."""
+    return repr(name) if len(name) <= MAX_NAME_CHARACTERS else f"<{len(name)} characters>"
 
 
 def _told(error: BaseException) -> str:
@@ -289,7 +297,7 @@ def _schema_problem(value: Mapping[str, JsonValue], schema: Mapping[str, JsonVal
         raise TypeError("a tool's schema needs `properties`")
     for name in value:
         if name not in properties:
-            return f"unknown field {name[:100]!r}; the fields are {', '.join(properties)}."
+            return f"unknown field {_quoted(name)}; the fields are {', '.join(properties)}."
     missing = [str(name) for name in required if name not in value]
     if missing:
         return f"{missing[0]} is missing."

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -25,6 +26,7 @@ from harness.action_log import ActionLog, read_log
 from harness.actions import Access, Action, Effects, Facet, JsonValue, PathAccess, Place
 from harness.agent import Agent
 from harness.approval import Answer, Approval, Approver, ScriptedAnswers
+from harness.asking import MAX_REPLY_CHARACTERS
 from harness.compaction import characters
 from harness.errors import CutReply, LogError, ModelError, ModelFault, ToolError
 from harness.interrupt import Interrupt
@@ -119,7 +121,14 @@ class Playing:
 class Probe:
     """A tool that does what its argument says, and looks first whether it may: at the file, not at the harness."""
 
-    def __init__(self, name: str, path: str, ran: list[str], interrupt: Interrupt) -> None:
+    def __init__(
+        self,
+        name: str,
+        path: str,
+        ran: list[str],
+        interrupt: Interrupt,
+        on_prepare: Callable[[str], str] = lambda do: do,
+    ) -> None:
         self.spec = ToolSpec(
             name=name,
             description="For tests.",
@@ -128,9 +137,10 @@ class Probe:
         self._path = path
         self._ran = ran
         self._interrupt = interrupt
+        self._on_prepare = on_prepare
 
     def prepare(self, call: ToolCall, arguments: Mapping[str, JsonValue]) -> Action:
-        do = str(arguments["do"])
+        do = self._on_prepare(str(arguments["do"]))
         facets: tuple[Facet, ...] = ()
         match do:
             case "cannot be prepared":
@@ -214,6 +224,8 @@ class Scene:
         context_tokens: int | None = None,
         done_marker: str | None = None,
         sync: Callable[[int], None] = os.fdatasync,
+        on_prepare: Callable[[str], str] = lambda do: do,
+        check_answer: Callable[[str, float | None], str] | None = None,
     ) -> None:
         self.path = path
         self.ran: list[str] = []
@@ -222,7 +234,7 @@ class Scene:
         self.model = Playing(script)
         self.agent = Agent(
             model=self.model,
-            tools=[Probe(name, path, self.ran, self.interrupt) for name in TOOLS],
+            tools=[Probe(name, path, self.ran, self.interrupt, on_prepare) for name in TOOLS],
             policy=parse_policy(policy, "table.toml", extra_tools=TOOLS),
             approver=approver or ScriptedAnswers([]),
             log=self.log,
@@ -233,6 +245,7 @@ class Scene:
             monotonic=monotonic,
             context_tokens=context_tokens,
             done_marker=done_marker,
+            check_answer=check_answer,
         )
         if room is not None:
             self.log.observers.append(lambda record: self.log.close() if self.log.count >= room else None)
@@ -1086,6 +1099,7 @@ ROAD = tuple(
         "agent.py",
         "answers.py",
         "asking.py",
+        "gate_records.py",
         "run.py",
         "session.py",
         "history.py",
@@ -1434,6 +1448,19 @@ def test_a_limit_on_the_cost_needs_prices(path: str) -> None:
         Scene(path, limits=Limits(max_cost=1.0))
 
 
+@pytest.mark.parametrize("length", range(60, 141, 10))
+def test_no_part_of_a_secret_is_told_of_a_call_that_cannot_be_prepared(path: str, length: int) -> None:
+    """Wherever it stands in a name that is too long to be told: a part of it would not be masked."""
+    token = "".join(("ghp", "_", "A1b2C3d4E5" * 4))
+    named = ToolCall(id="c1", name="n" * (length - 20) + " " + token, arguments="{}")
+    field = ToolCall(id="c2", name="free", arguments=json.dumps({"k" * (length - 20) + " " + token: 1}))
+    scene = Scene(path, reply(named, field), DONE)
+    assert scene.play().stop is StopReason.COMPLETED
+    told = [*scene.results(), *(str(r["content"]) for r in read_log(path) if r["kind"] == "outcome")]
+    assert len(told) == 4
+    assert not any(token[:12] in text for text in told)
+
+
 # --- time, within a reply ------------------------------------------------------------------------------------------------
 
 
@@ -1442,11 +1469,109 @@ def test_time_is_looked_at_before_every_call(path: str) -> None:
     now = [0.0]
     scene = Scene(path, reply(*(call(n, "free", f"step {n}") for n in range(5))), limits=Limits(max_seconds=2.5),
                   monotonic=lambda: now[0])  # fmt: skip
-    scene.log.observers.append(lambda record: now.append(now.pop() + 1.0) if record["kind"] == "intent" else None)
+    scene.log.observers.append(lambda record: now.append(now.pop() + 1.0) if record["kind"] == "outcome" else None)
     result = scene.play()
     assert (result.stop, scene.ran) == (StopReason.LIMIT, ["free step 0", "free step 1", "free step 2"])
     assert "3 seconds have passed (seconds = 2.5)" in result.detail
     assert scene.results()[3:] == [f"Not run: {result.detail}"] * 2
+
+
+NOT_BEGUN = "Error: nothing was done: {} before it began."
+
+
+def test_a_call_that_nobody_was_asked_about_does_not_begin_after_the_time(path: str) -> None:
+    """It ended while the intent was written: on a busy disk that takes seconds."""
+    now = [0.0]
+    scene = Scene(
+        path, reply(call(1, "free"), call(2, "free")), limits=Limits(max_seconds=2.5), monotonic=lambda: now[0]
+    )
+    scene.log.observers.append(lambda record: now.append(now.pop() + 3.0) if record["kind"] == "intent" else None)
+    result = scene.play()
+    assert (result.stop, scene.ran) == (StopReason.LIMIT, [])
+    assert scene.results() == [NOT_BEGUN.format("the time of the run was over"), f"Not run: {result.detail}"]
+    assert "intent 1; outcome 1 failed; limit; decide 2 none; outcome 2 not_run" in scene.story()
+
+
+def test_a_yes_that_comes_after_the_time_holds(path: str) -> None:
+    now = [0.0]
+
+    def late() -> object:
+        now[0] += 3.0
+        return Approval(answer=Answer.YES, by="person")
+
+    scene = Scene(path, reply(call(1, "asked"), call(2, "free")), approver=answering(late),
+                  limits=Limits(max_seconds=2.5), monotonic=lambda: now[0])  # fmt: skip
+    assert (scene.play().stop, scene.ran) == (StopReason.LIMIT, ["asked work"])
+
+
+def test_time_is_looked_at_before_every_call_is_prepared(path: str) -> None:
+    """Before the first one runs: a reply may hold many that take long to read."""
+    now = [0.0]
+    prepared: list[str] = []
+
+    def take_a_second(do: str) -> str:
+        now[0] += 1.0
+        prepared.append(do)
+        return do
+
+    calls = (call(n, "free", f"step {n}") for n in range(9))
+    scene = Scene(
+        path, reply(*calls), limits=Limits(max_seconds=2.5), monotonic=lambda: now[0], on_prepare=take_a_second
+    )
+    result = scene.play()
+    assert (result.stop, scene.ran, prepared) == (StopReason.LIMIT, [], ["step 0", "step 1", "step 2"])
+    assert scene.results() == [f"Not run: {result.detail}"] * 9
+
+
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize("struck", ["0", "1", "cannot be prepared"])
+def test_an_interrupt_while_a_call_is_prepared_ends_the_run_before_any_is_asked_about(
+    path: str, struck: str, later: bool
+) -> None:
+    prepared: list[str] = []
+
+    def strike(do: str) -> str:
+        prepared.append(do)
+        if do == struck:
+            (scene.interrupt.request_later if later else scene.interrupt.request)()
+        return do
+
+    calls = (call(0, "asked", "0"), call(1, "free", "1"), call(2, "free", "cannot be prepared"), call(3, "free", "3"))
+    scene = Scene(path, reply(*calls), approver=answering(raising(Violation("asked"))), on_prepare=strike)
+    result = scene.play()
+    assert (result.stop, result.detail, scene.ran) == (StopReason.INTERRUPTED, "interrupted after none", [])
+    assert prepared[-1] == struck
+    assert scene.results() == ["Not run: interrupted after none"] * 4
+    assert "intent" not in scene.story()
+
+
+def test_an_interrupt_after_the_intent_says_that_nothing_was_done(path: str) -> None:
+    scene = Scene(path, reply(call(1, "free")))
+    scene.log.observers.append(lambda record: scene.interrupt.request() if record["kind"] == "intent" else None)
+    assert (scene.play().stop, scene.ran) == (StopReason.INTERRUPTED, [])
+    assert scene.results() == [NOT_BEGUN.format("the person interrupted")]
+
+
+def test_of_the_prepared_calls_one_is_kept(path: str) -> None:
+    """Each may hold a whole file: forty of ten megabytes do not add up."""
+    held: list[weakref.ref[Content]] = []
+    alive: list[int] = []
+
+    class Content(str):
+        """A text whose life can be seen."""
+
+        __slots__ = ("__weakref__",)
+
+    def prepare(do: str) -> str:
+        alive.append(sum(content() is not None for content in held))
+        content = Content(do)
+        held.append(weakref.ref(content))
+        return content
+
+    scene = Scene(path, reply(*(call(n, "free", f"step {n}") for n in range(40))), DONE, on_prepare=prepare)
+    assert scene.play().stop is StopReason.COMPLETED
+    assert len(alive) == 79
+    assert max(alive) <= 2
 
 
 @pytest.mark.parametrize("finish", [FinishReason.LENGTH, FinishReason.CONTENT_FILTER])
@@ -1470,6 +1595,55 @@ def test_time_that_ends_during_a_summary_is_the_limit_of_time(path: str) -> None
     late = ModelError("over", fault=ModelFault.TIME)
     scene = Scene(path, reply(call(1, "free", LONG)), TOO_LONG, late, limits=Limits(max_seconds=9.0))
     assert scene.play().stop is StopReason.LIMIT
+
+
+@pytest.mark.parametrize(
+    ("seconds", "taken", "problem", "stop", "given"),
+    [
+        (None, 9.0, "", StopReason.COMPLETED, [None]),
+        (5.0, 1.0, "", StopReason.COMPLETED, [4.0]),
+        (5.0, 4.0, "", StopReason.COMPLETED, [4.0]),  # it fits, whatever the time
+        (5.0, 4.0, "too slow", StopReason.LIMIT, [4.0]),
+        (5.0, 1.0, "wrong", StopReason.UNFIT, [4.0, 2.0]),
+        (1.0, 0.0, "", StopReason.LIMIT, []),  # the time was over when the answer came
+    ],
+)
+def test_an_answer_is_checked_within_the_time_of_the_run(
+    path: str, seconds: float | None, taken: float, problem: str, stop: StopReason, given: list[float | None]
+) -> None:
+    now = [0.0]
+    told: list[float | None] = []
+
+    def answer(on_text: OnText, on_retry: OnRetry) -> ModelResponse:
+        now[0] += 1.0
+        return DONE
+
+    def check(text: str, left: float | None) -> str:
+        told.append(left)
+        now[0] += taken
+        return problem
+
+    scene = Scene(
+        path, answer, answer, limits=Limits(max_seconds=seconds), monotonic=lambda: now[0], check_answer=check
+    )
+    assert (scene.play().stop, told) == (stop, given)
+
+
+@pytest.mark.parametrize("part", ["text", "echo", "name", "id"])
+def test_a_reply_that_no_record_could_hold_is_the_fault_of_the_model(path: str, part: str) -> None:
+    """The log has its end, and what the reply has used."""
+    much = "x" * (MAX_REPLY_CHARACTERS + 1)
+    names = {"id": "c1", "name": "free", part: much}
+    asked = ToolCall(id=names["id"], name=names["name"], arguments='{"do": "work"}')
+    usage = Usage(input_tokens=7, output_tokens=9)
+    text, echo = (much if part == field else "" for field in ("text", "echo"))
+    big = ModelResponse(text=text, echo=echo, tool_calls=(asked,), finish_reason=FinishReason.DONE, usage=usage)
+    scene = Scene(path, big)
+    result = scene.play()
+    assert (result.stop, result.usage, scene.ran) == (StopReason.MODEL_ERROR, usage, [])
+    assert scene.story() == "start; user; request; error model; end model_error"
+    error = next(record for record in read_log(path) if record["kind"] == "error")
+    assert (error["fault"], error["input_tokens"], error["output_tokens"]) == ("reply", 7, 9)
 
 
 def test_what_was_undone_does_not_make_the_next_prompt_long(path: str) -> None:

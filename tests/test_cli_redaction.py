@@ -130,6 +130,13 @@ def test_a_key_that_was_torn_is_made_anew_once(state: State, torn: bytes) -> Non
     assert installation_key(state) == key
 
 
+def test_a_value_of_which_a_line_stands_in_the_workspaces_path_is_not_masked(state: State) -> None:
+    told: list[str] = []
+    value = "alpha-Qx81zz-user\nbravo-Kk92mmq-pass"
+    one = redactor_for(state, {}, [value], unless=("/srv/bravo-Kk92mmq-pass/src",), tell=told.append)
+    assert (one.redact(value), len(told)) == (value, 1)
+
+
 def test_a_value_that_stands_in_the_workspaces_path_is_not_masked_and_that_is_said(state: State) -> None:
     told: list[str] = []
     secrets = ["acme_shop1", VALUE, "short", "workspace"]

@@ -30,7 +30,8 @@ from harness.cli.flags import ACTIONS, parser_for
 from harness.cli.main import COMMANDS
 from harness.cli.policies import SHIPPED, load_named
 from harness.errors import PolicyError
-from harness.gate import Proposal, Refusal, rule_on
+from harness.gate import Refusal, rule_on
+from harness.gate_records import Proposal
 from harness.log_check import verify
 from harness.log_findings import Soundness
 from harness.messages import StopReason

@@ -22,7 +22,7 @@ from harness.actions import Action, JsonValue
 from harness.approval import Answer, Approval
 from harness.cli.audit.flags import ACTIONS
 from harness.errors import LogError
-from harness.gate import MAX_LOGGED_ARGUMENTS
+from harness.gate_records import MAX_LOGGED_ARGUMENTS
 from harness.limits import Limits
 from harness.log_check import verify
 from harness.log_schema import RECORDS

@@ -682,6 +682,11 @@ def test_a_command_has_a_time_limit(tmp_path: Path, limits: Limits, asked: dict[
             id="a file as the folder",
         ),
         pytest.param(
+            {"command": "ls", "cwd": "/" + "z" * 400},
+            f"cwd is outside the workspace: /{'z' * 400}. Leave it out to start in the workspace folder.",
+            id="a long folder outside, told whole",
+        ),
+        pytest.param(
             {"command": "ls", "cwd": "none"},
             "cwd is not an existing folder: none. It is taken from the workspace folder.",
             id="a folder that is not there",

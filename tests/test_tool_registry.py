@@ -145,6 +145,8 @@ NOT_JSON = "The arguments of probe are not valid JSON: "
         ("null", "The arguments of probe must be a JSON object, not NoneType."),
         ('"text"', "The arguments of probe must be a JSON object, not str."),
         ('{"txt": "x"}', "Invalid arguments for probe: unknown field 'txt'; the fields are text, short, flag, count, size."),
+        ('{"' + "t" * 101 + '": 1}',
+         "Invalid arguments for probe: unknown field <101 characters>; the fields are text, short, flag, count, size."),
         ('{"text": "x", "Text": "y"}',
          "Invalid arguments for probe: unknown field 'Text'; the fields are text, short, flag, count, size."),
         ('{"text": "x", "\\ud800": "y"}',
@@ -175,7 +177,7 @@ NOT_JSON = "The arguments of probe are not valid JSON: "
         "nothing at all", "an empty object", "blanks", "cut off", "two objects", "Python's quotes", "a raw newline",
         "a key twice", "a key twice, once in disguise", "a key twice further in", "NaN", "Infinity", "minus Infinity",
         "a float beyond floats", "a depth of a hundred thousand", "a depth of 33",
-        "a depth of 32", "an array", "null", "a text", "a field misspelt",
+        "a depth of 32", "an array", "null", "a text", "a field misspelt", "a field too long to tell",
         "a field in other letters", "a field that cannot be shown", "a number for a text", "null for a text",
         "a list for a text", "an object for a text", "true for an integer", "false for a number", "a float for an integer",
         "a text for an integer", "1 for a boolean", "a text for a boolean", "too small", "too large", "negative",
@@ -231,12 +233,13 @@ def test_the_specs_are_those_of_the_tools_in_order() -> None:
 
 
 def test_an_unknown_tool_is_told_which_there_are() -> None:
-    """Names are compared to the letter; a long one is cut."""
+    """Names are compared to the letter; a long one is never told in part: half a secret would not be masked."""
     registry = ToolRegistry([Probe(), Probe(name="other")])
     for name in ("Probe", "probe ", "pr\u043ebe", "", "p" * 1000):
         with pytest.raises(ToolError) as told:
             registry.prepare(call(name=name))
-        assert str(told.value) == f"There is no tool named {name[:100]!r}. The tools are: probe, other."
+        shown = repr(name) if len(name) <= 100 else "<1000 characters>"
+        assert str(told.value) == f"There is no tool named {shown}. The tools are: probe, other."
 
 
 def test_a_call_is_prepared_into_the_action_for_it() -> None:

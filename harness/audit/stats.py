@@ -12,14 +12,12 @@ from harness.audit.instants import NANO, nanoseconds
 from harness.audit.reading import record_in
 from harness.log_lines import log_lines
 from harness.log_order import LogRecord
-from harness.log_words import DECISIONS
+from harness.log_words import DECISIONS, MOST_FACETS
 
 MOST_ROWS = 10_000
 """Rules, and tools, that have a row of their own; further names, which only a strange log holds, are counted in one."""
 OTHERS = "(others)"
 _LARGEST = 2**63 - 1
-MAX_FACETS = 50
-"""How many parts of a call the gate lists in its decision (harness/gate.py)."""
 
 
 class Statistics:
@@ -166,7 +164,7 @@ class Statistics:
                 by = facet.get("by")
                 if isinstance(by, str) and by:
                     self.rule(by).facets += 1
-        if len(facets) >= MAX_FACETS and whole_number(record.get("facet_count")) > len(facets):
+        if len(facets) >= MOST_FACETS and whole_number(record.get("facet_count")) > len(facets):
             self.totals["cut_facets"] += 1
 
 

@@ -74,19 +74,23 @@ class AnswerSchema:
             f"nothing else: no words before or after it, no code fence.\n{schema}"
         )
 
-    def problem(self, text: str) -> str:
-        """Return what is wrong with an answer, for the model that is to mend it; empty: it fits."""
+    def problem(self, text: str, seconds: float | None = None) -> str:
+        """Return what is wrong with an answer, for the model that is to mend it; empty: it fits.
+
+        It takes no longer than `seconds`, above 0, where that is less than what the schema was given.
+        """
+        most = self._seconds if seconds is None else min(seconds, self._seconds)
         try:
             value = _value(self.bare(text))
         except NotJsonError as error:
             return f"{NOT_JSON}: {error}."
         try:
-            with _time_limit(self._seconds), _told_failures():
+            with _time_limit(most), _told_failures():
                 places = list(self._places(value))
         except _InapplicableError as error:
             return TOO_DEEP if error.is_deep else f"{UNCHECKED}: {error}."
         except TimeoutError:
-            return TOO_SLOW.format(self._seconds)
+            return TOO_SLOW.format(round(most, 1))
         if not places:
             return ""
         more = f"\n(only the first {MAX_PLACES} places are named)" if len(places) > MAX_PLACES else ""

@@ -11,7 +11,7 @@ from harness.durable import sync_path
 from harness.private_files import MAY_USE, open_private
 from harness.programs.variables import HARMLESS, PASSED, SET
 from harness.redaction.checks import is_long_chance
-from harness.redaction.forms import MIN_SECRET_CHARACTERS, is_ordinary
+from harness.redaction.forms import MIN_SECRET_CHARACTERS, forms_of_lines, is_ordinary
 from harness.redaction.redactor import Redactor
 from harness.redaction.shapes import shape_spans, shapes_for
 
@@ -62,7 +62,8 @@ def _path_with(plain: str, readable: Iterable[str]) -> str:
     """Return the first text that a known value would be masked in, or nothing."""
     if len(plain) < MIN_SECRET_CHARACTERS or is_ordinary(plain):
         return ""  # it is masked nowhere
-    return next((text for text in readable if plain in text), "")
+    forms = (plain, *forms_of_lines(plain))
+    return next((text for text in readable if any(form in text for form in forms)), "")
 
 
 def withheld_secrets(environment: Mapping[str, str]) -> list[str]:

@@ -59,8 +59,8 @@ class Unattended(Record):
     """Whether every call is judged, and none is run."""
     plan: bool = False
     """Whether plan mode lies over the policy; at the prompt it is a mode, of which there is a command."""
-    check_answer: Callable[[str], str] | None = None
-    """Says what is wrong with an answer, or nothing."""
+    check_answer: Callable[[str, float | None], str] | None = None
+    """Says what is wrong with an answer, or nothing, within so many seconds."""
     model_for: Callable[[Parts], Model] | None = None
     """Says who answers, when all but the log is known; None: the model that the settings name."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from harness.redaction.forms import LINE_END
+from harness.redaction.forms import LINE_ENDS
 
 _SURE = 8
 """Characters of a beginning by which its form is looked up; no form is shorter."""
@@ -44,25 +44,28 @@ class Beginnings:
             return len(text)
         if not held or held.isspace():
             return len(text)
+        return min(first + self._wrapped_in(held, line_end) for line_end in LINE_ENDS)
+
+    def _wrapped_in(self, held: str, line_end: str) -> int:
         # A beginning that reaches to the end lies in the last characters; of a long text these alone are made flat.
         cut = max(0, len(held) - 4 * self._longest - 64)
-        flat, places = _flat(held[cut:])
+        flat, places = _flat(held[cut:], line_end)
         if cut and len(flat) < self._longest + 8:  # little but line ends
-            cut, (flat, places) = 0, _flat(held)
+            cut, (flat, places) = 0, _flat(held, line_end)
         half = _HALF_A_LINE_END.search(flat)
         starts = [self.first_in(flat), self.first_in(flat[: half.start()]) if half else len(flat)]
         if half and starts[1] >= half.start():
             starts[1] = len(flat)
         start = min(starts)
-        return first + cut + places[start] if start < len(flat) else len(text)
+        return cut + places[start] if start < len(flat) else len(held)
 
 
-def _flat(text: str) -> tuple[str, list[int]]:
-    """Return a text without its line ends, and where each of its characters stands."""
+def _flat(text: str, line_end: str) -> tuple[str, list[int]]:
+    """Return a text without its line ends, read as `line_end` says, and where each of its characters stands."""
     places: list[int] = []
     pieces: list[str] = []
     end = 0
-    for found in re.finditer(LINE_END, text):
+    for found in re.finditer(line_end, text):
         pieces.append(text[end : found.start()])
         places += range(end, found.start())
         end = found.end()

@@ -8,6 +8,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
+from harness.redaction.checks import is_chance
+
 MIN_SECRET_CHARACTERS = 8
 """Shorter values are not masked: they would blot out ordinary text."""
 MIN_SURE_CHARACTERS = 12
@@ -15,6 +17,9 @@ MIN_SURE_CHARACTERS = 12
 
 MIN_WRAPPED_CHARACTERS = 20
 """A shorter form is not looked for across the ends of lines: two words of ordinary text could make it."""
+
+MIN_LINE_CHARACTERS = 12
+"""A shorter line of a value is not looked for by itself: ordinary text could hold it."""
 
 _UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"  # RFC 3986, section 2.3
 # What is left as it is besides by: RFC 3986 as a whole; Python's quote; JavaScript's encodeURIComponent and encodeURI.
@@ -26,8 +31,17 @@ _ORDINARY = (
     r"|~?/(?:bin|boot|dev|etc|home|lib|media|mnt|nix|opt|private|proc|root|run|sbin|srv|sys|tmp|usr|var"
     r"|Applications|Library|System|Users|Volumes)(?:/[^\n]*)?)"
 )
+_END = r"(?:\r?\n|\\r\\n|\\n)"
+_NUMBER = r"[ \t]*[0-9]{1,7}(?:\t|\\t|[:|-])"
+_NUMBER_OR_A_PART = rf"(?:{_NUMBER}|[ \t]*[0-9]{{1,7}}\\?\Z)"
 # What programs put into a long word to fit it into lines: base64(1) after 76 characters, fold(1), an indented block.
-LINE_END = r"(?:\r?\n|\\r\\n|\\n)[ \t]*"
+_INDENT = r"[ \t]*"
+# Where a text is listed with numbers: cat -n, grep -n, nl(1), pages of read_file.
+_LISTED = rf"{_NUMBER_OR_A_PART}?{_INDENT}"
+# Where each line is marked as one of a diff or of a mail, listed or not. In base64, `+` may also be the line's own.
+_MARKED = rf"{_NUMBER_OR_A_PART}?[-+<>]?{_INDENT}"
+LINE_ENDS = tuple(_END + start for start in (_INDENT, _LISTED, _MARKED))
+"""What stands between the lines of a value: in each of the ways in which a text may have to be read."""
 _MARK_WORDS = "[redacted:known:"
 
 
@@ -51,6 +65,24 @@ def forms_of(plain: str) -> Iterator[str]:
     yield data.hex()
     yield data.hex().upper()
     yield from _base64(data)
+
+
+def forms_of_lines(plain: str) -> Iterator[str]:
+    """Yield the texts that stand for a value of several lines when it is laid out anew, and for a line of it.
+
+    Its lines without what is between them, to be looked for in a text that is `unwrapped`; its words with a blank between
+    them, as a shell makes of a variable without quotes; and each line that looks as if chance had made it: words, and the
+    first line of a key, are no secrets.
+    """
+    lines = [line.strip() for line in re.split(_END, plain)]
+    if len(lines) == 1:
+        return
+    for form in ("".join(lines), " ".join(plain.split())):
+        if len(form) >= MIN_WRAPPED_CHARACTERS and not is_ordinary(form):
+            yield form
+    for line in lines:
+        if len(line) >= MIN_LINE_CHARACTERS and is_chance(line) and not is_ordinary(line):
+            yield from _escaped(line)
 
 
 def _escaped(plain: str) -> Iterator[str]:
@@ -90,29 +122,34 @@ def _base64(data: bytes) -> Iterator[str]:
             yield sure.replace("+", "-").replace("/", "_")
 
 
-def unwrapped(data: bytes) -> bytes:
-    """Return `data` without the ends of lines and what indents the next one; the same object if it has none.
+def unwrapped(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield each of LINE_ENDS that says something of `data`, and `data` without what it takes out.
 
-    What the expression LINE_END takes out of a text, at an eighth of its time.
+    What the expressions take out of a text, at an eighth of their time; nothing of a text in one line.
     """
     if b"\n" not in data and b"\\n" not in data:
-        return data
+        return
     lines = data.replace(b"\r\n", b"\n") if b"\r" in data else data
     if b"\\n" in lines:
         lines = lines.replace(b"\\r\\n", b"\n").replace(b"\\n", b"\n")
+    wrapped, listed, marked = LINE_ENDS
     first, *others = lines.split(b"\n")
-    return b"".join([first, *(line.lstrip(b" \t") for line in others)])
+    yield wrapped, b"".join([first, *(line.lstrip(b" \t") for line in others)])
+    if re.search(rf"\n{_NUMBER}".encode(), lines):
+        yield listed, re.sub(rf"\n{_LISTED}".encode(), b"", lines)
+    if re.search(rf"\n(?:{_NUMBER})?[-+<>]".encode(), lines):
+        yield marked, re.sub(rf"\n{_MARKED}".encode(), b"", lines)
 
 
-def wrapped_places(text: str, form: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end in `text` of each place where `form` stands in one line or in several."""
+def wrapped_places(text: str, form: str, line_end: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end in `text` of each place where `form` stands in one line or in several, as `line_end` reads it."""
     removed = 0
     begins, shifts = [0], [0]
-    for found in re.finditer(LINE_END, text):
+    for found in re.finditer(line_end, text):
         removed += found.end() - found.start()
         begins.append(found.end() - removed)
         shifts.append(removed)
-    flat = re.sub(LINE_END, "", text)
+    flat = re.sub(line_end, "", text)
     place = flat.find(form)
     while place >= 0:
         last = place + len(form) - 1

@@ -13,6 +13,7 @@ from harness.redaction.forms import (
     MIN_SECRET_CHARACTERS,
     MIN_WRAPPED_CHARACTERS,
     forms_of,
+    forms_of_lines,
     is_ordinary,
     unwrapped,
     wrapped_places,
@@ -40,12 +41,18 @@ class Place(Record):
     plain: str
 
 
+class Wrapped(Record):
+    """Known values that go over the ends of lines, where a text is read in one of the ways of LINE_ENDS."""
+
+    line_end: str
+    known: tuple[Known, ...]
+
+
 class Candidates(Record):
     """The known values that stand in a text."""
 
     known: tuple[Known, ...]
-    wrapped: tuple[Known, ...]
-    """Those that go over the ends of its lines."""
+    wrapped: tuple[Wrapped, ...]
 
 
 NOTHING = Candidates(known=(), wrapped=())
@@ -59,11 +66,16 @@ class KnownValues:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         """Take the values; what is under MIN_SECRET_CHARACTERS or ordinary is left out."""
+        plains = [
+            plain for plain in map(str.strip, secrets) if len(plain) >= MIN_SECRET_CHARACTERS and not is_ordinary(plain)
+        ]
         forms: dict[str, str] = {}
-        for secret in secrets:
-            plain = secret.strip()
-            if len(plain) >= MIN_SECRET_CHARACTERS and not is_ordinary(plain):
-                for form in forms_of(plain):
+        for forms_in in (
+            forms_of,
+            forms_of_lines,
+        ):  # what is a value itself has its own mark, also as a line of another
+            for plain in plains:
+                for form in forms_in(plain):
                     forms.setdefault(form, plain)
         longest_first = sorted(forms.items(), key=lambda item: (-len(item[0]), item[0]))
         self._known = tuple(
@@ -86,15 +98,20 @@ class KnownValues:
             return NOTHING
         data = text.encode("utf-8", "surrogatepass")  # faster to search than a text with one wide character
         known = self._in(data)
-        flat = unwrapped(data)
-        if flat is data:
-            return Candidates(known=known, wrapped=()) if known else NOTHING
         wrapped = tuple(
+            Wrapped(line_end=line_end, known=over_lines)
+            for line_end, flat in unwrapped(data)
+            if (over_lines := self._over_lines(flat, data))
+        )
+        return Candidates(known=known, wrapped=wrapped) if known or wrapped else NOTHING
+
+    def _over_lines(self, flat: bytes, data: bytes) -> tuple[Known, ...]:
+        """Return the forms that stand in `flat` and, over the ends of lines, in `data`."""
+        return tuple(
             one
             for one in self._in(flat)
             if len(one.form) >= MIN_WRAPPED_CHARACTERS and flat.count(one.data) > data.count(one.data)
         )
-        return Candidates(known=known, wrapped=wrapped) if known or wrapped else NOTHING
 
     def _in(self, data: bytes) -> tuple[Known, ...]:
         """Return the forms in `data`, the longest first."""
@@ -113,9 +130,10 @@ def places(text: str, candidates: Candidates) -> Iterator[Place]:
             end = start + len(known.form)
             yield Place(start=start, end=end, plain=known.plain)
             start = text.find(known.form, end)
-    for known in candidates.wrapped:
-        for start, end in wrapped_places(text, known.form):
-            yield Place(start=start, end=end, plain=known.plain)
+    for wrapped in candidates.wrapped:
+        for known in wrapped.known:
+            for start, end in wrapped_places(text, known.form, wrapped.line_end):
+                yield Place(start=start, end=end, plain=known.plain)
 
 
 def _words(data: bytes) -> Iterator[int]:

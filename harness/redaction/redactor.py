@@ -44,7 +44,8 @@ class Redactor:
     hmac8 is the beginning of HMAC-SHA256 (RFC 2104) of the secret as it is, whatever encoding it was found in: who has
     the log but not the key can neither read a secret from it nor try guesses. Redacting twice changes nothing more.
 
-    Not found: a value that is cut in two, or encoded in a way that harness/redaction/forms.py does not name; one of under
+    A value of several lines is found however they are laid out, and each of them that looks made by chance. Not found: a
+    value that is cut in two, or encoded in a way that harness/redaction/forms.py does not name; one of under
     MIN_SECRET_CHARACTERS, or so ordinary that masking it would blot out ordinary text (`is_ordinary`).
     """
 

@@ -35,7 +35,7 @@ from harness.tools.spill import OutputFolder
 from harness.tools.start import Launch, NotConfinedError
 from harness.tools.temporary import TemporaryFolder
 from harness.tools.wall_notes import Held, wall_notes
-from harness.visible import visible, visible_line
+from harness.visible import one_line, visible, visible_line
 from harness.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ class BashTool:
 
     def _folder(self, cwd: str) -> PathAccess:
         path = self._workspace.resolve(cwd, Access.READ)
-        shown = visible_line(cwd)
+        shown = one_line(cwd)  # bounded by Workspace.resolve, and uncut: half a secret would not be masked
         if path.place not in (Place.INSIDE, Place.ROOT):
             raise ToolError(f"cwd is outside the workspace: {shown}. Leave it out to start in the workspace folder.")
         if not os.path.isdir(path.real):

@@ -15,7 +15,7 @@ from harness.errors import ErrorCode, ToolError
 from harness.record import Record
 from harness.tools.encoding import BINARY_PROBE_BYTES
 from harness.tools.opening import open_folder
-from harness.visible import visible_line
+from harness.visible import one_line, visible_line
 from harness.workspace import Workspace
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
@@ -45,8 +45,11 @@ class Present(Record):
 
 
 def shown(path: PathAccess) -> str:
-    """Return the path as the model wrote it, safe to show and of bounded length."""
-    return visible_line(path.written, 300)
+    """Return the path as the model wrote it, safe to show; uncut, since half a secret would not be masked.
+
+    It is no longer than a path can be (Workspace.resolve).
+    """
+    return one_line(path.written)
 
 
 def where(path: PathAccess) -> str:

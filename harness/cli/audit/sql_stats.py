@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.audit.stats import MAX_FACETS, Statistics, add_answers, seconds_of_dates
+from harness.audit.stats import Statistics, add_answers, seconds_of_dates
 from harness.cli.audit.sql import BATCH, LONGEST_RECORD, Logs, connected, lock, quoted, told_errors
-from harness.log_words import ANSWERS, DECISIONS, STATUSES
+from harness.log_words import ANSWERS, DECISIONS, MOST_FACETS, STATUSES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ _SUMS = {
     "calls": "count(*) FILTER (kind = 'call_proposed')",
     "undecided": f"count(*) FILTER (kind = 'decision' AND decision NOT IN {DECISIONS})",
     "masked": "sum(list_sum(map_values(TRY_CAST(masked AS MAP(VARCHAR, UBIGINT)))))",
-    "cut_facets": f"count(*) FILTER (kind = 'decision' AND json_array_length(facets) BETWEEN {MAX_FACETS} AND facet_count - 1)",
+    "cut_facets": f"count(*) FILTER (kind = 'decision' AND json_array_length(facets) BETWEEN {MOST_FACETS} "
+    "AND facet_count - 1)",
 }
 _DECIDED = f"kind = 'decision' AND decision IN {DECISIONS}"
 

@@ -10,12 +10,11 @@ from harness.audit.rows import edited_from, edited_to
 from harness.cli.audit.answers import json_text, short_digest
 from harness.cli.trace import Line, Tone, ended_line, event_line, how_decided
 from harness.log_order import LogRecord
+from harness.log_words import MOST_FACETS
 from harness.paths import short_place
 from harness.visible import visible, visible_line
 
 _WIDTH = 500
-_MOST_PARTS = 50
-"""The log names so many parts of a call (gate.MAX_LOGGED_FACETS), those first that decided."""
 _UNKNOWN = "UNKNOWN: it was begun and its end is not known; it may have run, wholly or in part"
 
 
@@ -89,7 +88,7 @@ def _facets(call: LoggedCall, *, full: bool) -> Iterator[tuple[Tone, str]]:
         tone = Tone.QUIET if decision == "auto" else Tone.WARNING
         yield tone, f"{decision:8} {text(part, 'facet')}  [{short_place(text(part, 'by'))}]"
     total = call.decision.get("facet_count")
-    if len(parts) >= _MOST_PARTS and isinstance(total, int) and total > len(parts):
+    if len(parts) >= MOST_FACETS and isinstance(total, int) and total > len(parts):
         yield Tone.WARNING, f"the log names {len(parts)} of {word(total)} parts"
 
 
@@ -155,7 +154,7 @@ def _told_change(record: LogRecord) -> str:
 
     match record["kind"]:
         case "policy_changed":
-            return f"~ policy {get('policy')} ({get('policy_sha256')[:16]}) holds from here on: {get('why')}"
+            return f"~ policy {get('policy')} ({get('policy_sha256')[:16]}) holds from here on: {get('why')}{_answer(record)}"
         case "model_changed":
             return f"~ model {get('model')} is asked from here on"
         case "grant":
@@ -163,6 +162,15 @@ def _told_change(record: LogRecord) -> str:
             return f"~ {get('change')} {get('grant')} for the {get('scope')}: {get('text')}  {where}"
         case _:
             return ""
+
+
+def _answer(record: LogRecord) -> str:
+    """Return what the person answered where that led to a record, or nothing."""
+    asked = record.get("asked")
+    if not isinstance(asked, dict):
+        return ""
+    words = f', "{word(asked.get("words"))}"' if asked.get("words") else ""
+    return f"; asked: {word(asked.get('question'))}? {word(asked.get('answer'))} by {word(asked.get('by'))}{words}"
 
 
 def _told(record: LogRecord) -> tuple[str, str] | None:
