@@ -118,6 +118,8 @@ class Opaque(Record):
     commands: tuple[tuple[str, ...], ...] = ()
     """A loose tokenisation, which always exists: strict rules are tried on it at every position."""
     paths: tuple[PathAccess, ...] = ()
+    whole: bool = True
+    """Whether `paths` holds every word that may be a path; a text with too many of them is refused."""
 
 
 class Unconfined(Record):

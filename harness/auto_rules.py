@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from harness.matchers import ArgvPattern
+from harness.matchers import OPERAND_FLAGS, ArgvPattern
 from harness.programs.runners import INTERPRETERS
 from harness.programs.variables import steers
 from harness.rule_examples import plain_command
@@ -45,6 +45,8 @@ def _auto_problems(rule: Rule) -> Iterator[Problem]:
 
 def _argv_problems(argv: ArgvPattern) -> Iterator[Problem]:
     """Yield programs that run whatever their operands say, unless the rule fixes the script or the module."""
+    for flag in OPERAND_FLAGS.keys() & set(argv.flags or ()):
+        yield "flags", f"{flag} is for stricter rules: an auto rule names its operands"
     steering = next((word for word in argv.tokens[0] if _is_interpreter(word)), None)
     if steering is not None and not _fixes_script(argv):
         yield "argv", f"{steering} runs whatever its operands say; name the script, or -m and the module"

@@ -21,7 +21,7 @@ MAX_COMBINATIONS = 1_000
 """Of the alternatives of one rule's words; a rule with more of them is not compared with the others."""
 
 _SUBCOMMAND_PROGRAMS = frozenset(
-    "git hg svn jj gh glab npm pnpm yarn bun deno nerdctl kubectl helm terraform tofu pulumi vagrant ansible "
+    "git hg svn jj gh glab npm pnpm yarn bun deno nerdctl kubectl helm terraform tofu pulumi vagrant ansible tox "
     "cargo rustup go dotnet pip pip3 pipx uv poetry pdm hatch conda mamba composer bundle gem apt apt-get dnf yum brew snap "
     "flatpak systemctl aws gcloud az nix".split()
 )
@@ -36,12 +36,16 @@ _RUNNERS = frozenset(
     tuple(words.split())
     for words in (
         "pipx run", "uv run", "uv tool run", "poetry run", "pdm run", "hatch run", "conda run",
+        "npm run", "npm run-script", "pnpm run", "yarn run", "tox exec",
         "npm exec", "npm x", "pnpm exec", "pnpm dlx", "yarn exec", "yarn dlx", "bun run", "bun x", "deno run", "deno eval",
         "bundle exec", "go run", "nerdctl run", "nerdctl exec", "kubectl exec", "nix run",
         "mise exec", "direnv exec", "git bisect run", "git submodule foreach",
     )
 )  # fmt: skip
 """Beginnings of commands behind which the name of a program or a script stands."""
+
+_BUILDS = frozenset("make gmake just task rake mvn mvnw gradle gradlew ninja ant sbt nox".split())
+"""Programs of which each further word is one more target, task or goal: some of those publish or install."""
 
 _FOLDERS_OF_A_MACHINE = {
     "etc": frozenset("passwd shadow group gshadow sudoers sudoers.d hosts fstab crontab ssl".split()),
@@ -192,6 +196,8 @@ def _breadth(rule: Rule) -> Iterator[str]:
             yield f"{program} without a script runs whatever is piped into it: name the script"
         elif len(tokens) == 1 and rest and name in _SUBCOMMAND_PROGRAMS:
             yield f'{program} with a bare "..." allows each of its subcommands: name those that are meant'
+        elif rest and name in _BUILDS:
+            yield f'"..." behind {program} allows each of its targets: name those that are meant'
     if rest:
         for words in _runners_in(tokens):
             yield f'{words} runs whatever the words behind it name: "..." allows all of it'

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 NUMBER_FLAG = "-NUM"
 """In a list of flags: a dash and digits, as in `head -20`."""
 
+OPERAND_FLAGS = {"+WORD": "+", ":WORD": ":"}
+"""In the flags of a strict rule: an operand that begins so, as in `git push origin +main` and `git push origin :main`."""
+
 _GLOB_CHARACTERS = frozenset("*?[\\")
 
 
@@ -101,6 +104,9 @@ def _flag_present(flag: str, words: Sequence[str]) -> bool:
 
 def _is_flag(flag: str, word: str) -> bool:
     name = word.partition("=")[0]
+    if flag in OPERAND_FLAGS:
+        bare = word.lstrip("\"'")  # a word that expands stands as it was written
+        return len(bare) > 1 and bare.startswith(OPERAND_FLAGS[flag])
     if flag in (word, name) or (flag == NUMBER_FLAG and word[:1] == "-" and word[1:].isdigit()):
         return True
     if flag.startswith("--"):  # `--m` is `--mirror`; a program that says `-force` for `--force` exists too
@@ -132,17 +138,22 @@ def _past_options(argv: Sequence[str], starts: set[int]) -> set[int]:
 
 
 class PathPatterns(Record):
-    """Gitignore patterns (https://git-scm.com/docs/gitignore, without `!`), relative to the workspace."""
+    """Gitignore patterns (https://git-scm.com/docs/gitignore, without `!`), relative to the workspace.
+
+    Where git takes `*.md` for a folder of that name with all that is in it as well, what tightens does too; to what loosens
+    it is the name of a file: only `docs/` and `docs/**` speak of what lies below.
+    """
 
     patterns: tuple[str, ...]
 
     def covers(self, names: Sequence[str]) -> bool:
-        """Say whether every one of `names` is matched exactly as written; absolute names never are."""
-        return all(not name.startswith("/") and self._matches(name, may_be_folder=False) for name in names)
+        """Say whether every one of `names`, taken for files, is matched exactly as written; absolute names never are."""
+        plan = _plan(self.patterns)
+        return all(not name.startswith("/") and _is_meant(plan, name) for name in names)
 
     def hits(self, names: Sequence[str]) -> bool:
-        """Say whether any of `names` is matched, as it is or case-folded and in Unicode normal form C."""
-        return any(self._matches(name, may_be_folder=True) or self._matches_folded(name) for name in names)
+        """Say whether any of `names`, or a folder on the way to it, is matched, as it is or folded (`fold`)."""
+        return any(self._matches(name) or self._matches_folded(name) for name in names)
 
     def may_hit(self, names: Sequence[str]) -> bool:
         """Say whether `hits` can be true for one of many names: quick, and never wrongly no."""
@@ -161,23 +172,29 @@ class PathPatterns(Record):
         patterns = _plan(self.patterns).folded
         if folded == name and patterns == self.patterns:
             return False
-        return PathPatterns(patterns=patterns)._matches(folded, may_be_folder=True)  # noqa: SLF001 - its own class
+        return PathPatterns(patterns=patterns)._matches(folded)  # noqa: SLF001 - its own class
 
-    def _matches(self, name: str, *, may_be_folder: bool) -> bool:
+    def _matches(self, name: str) -> bool:
         plan = _plan(self.patterns)
         parts = name.strip("/").split("/")
-        if not plan.names.isdisjoint(parts):
-            return True
-        if plan.folders and not plan.folders.isdisjoint(parts if may_be_folder else parts[:-1]):
+        if not plan.names.isdisjoint(parts) or (plan.folders and not plan.folders.isdisjoint(parts)):
             return True
         if plan.endings:
             for part in parts:
                 if part.endswith(plan.endings):
                     return True
         inside = name[:1] != "/"
-        if any(_simple_match(each, parts, inside=inside, may_be_folder=may_be_folder) for each in plan.simple):
+        if any(_simple_match(each, parts, inside=inside) for each in plan.simple):
             return True
-        return bool(plan.hard) and _pathspec_match(plan.hard, name, may_be_folder=may_be_folder)
+        return bool(plan.hard) and _pathspec_match(plan.hard, name)
+
+
+def _is_meant(plan: _Plan, name: str) -> bool:
+    """Say whether a pattern means the file `name` itself, or a folder with all below it in which that lies."""
+    *folders, last = parts = name.strip("/").split("/")
+    if last in plan.names or last.endswith(plan.endings) or not plan.folders.isdisjoint(folders):
+        return True
+    return any(_leads_to(each, parts) for each in plan.ways)
 
 
 class _Plan(Record):
@@ -189,6 +206,8 @@ class _Plan(Record):
     simple: tuple[_SimplePattern, ...]
     hard: tuple[str, ...]
     """For pathspec."""
+    ways: tuple[_Way, ...]
+    """The simple ones and those for pathspec, as what loosens reads them."""
     folded: tuple[str, ...]
     """All of them case-folded."""
 
@@ -196,7 +215,14 @@ class _Plan(Record):
 class _SimplePattern(Record):
     wanted: tuple[str, ...]
     anchored: bool
-    folder_only: bool
+
+
+class _Way(Record):
+    """A pattern as parts of a path, `**` for any number of them."""
+
+    wanted: tuple[str, ...]
+    below: bool
+    """Whether it means what lies below a folder."""
 
 
 _plans: dict[tuple[str, ...], _Plan] = {}
@@ -211,10 +237,11 @@ def _plan(patterns: tuple[str, ...]) -> _Plan:
 
 
 def _new_plan(patterns: tuple[str, ...]) -> _Plan:
-    names, folders, endings, simple, hard = [], [], [], [], []
+    names, folders, endings, simple, hard, ways = [], [], [], [], [], []
     for pattern in patterns:
         if not is_simple(pattern):
             hard.append(pattern)
+            ways.append(_way(pattern))
         elif "/" not in pattern and "*" not in pattern:
             names.append(pattern)
         elif "/" not in pattern[:-1] and "*" not in pattern:
@@ -224,15 +251,25 @@ def _new_plan(patterns: tuple[str, ...]) -> _Plan:
         else:
             wanted = tuple(pattern.removeprefix("**/").strip("/").split("/"))
             anchored = not pattern.startswith("**/") and (pattern.startswith("/") or len(wanted) > 1)
-            simple.append(_SimplePattern(wanted=wanted, anchored=anchored, folder_only=pattern.endswith("/")))
+            simple.append(_SimplePattern(wanted=wanted, anchored=anchored))
+            ways.append(_way(pattern))
     return _Plan(
         names=frozenset(names),
         folders=frozenset(folders),
         endings=tuple(endings),
         simple=tuple(simple),
         hard=tuple(hard),
+        ways=tuple(ways),
         folded=tuple(fold(pattern) for pattern in patterns),
     )
+
+
+def _way(pattern: str) -> _Way:
+    anchored = "/" in pattern.rstrip("/")
+    wanted = ("" if anchored else "**/") + pattern.strip("/")
+    if pattern.endswith("/**"):
+        wanted += "/*"  # everything below, and not the folder itself
+    return _Way(wanted=tuple(wanted.split("/")), below=pattern.endswith("/"))
 
 
 def fold(text: str) -> str:
@@ -255,15 +292,30 @@ def is_simple(pattern: str) -> bool:
     )
 
 
-def _simple_match(pattern: _SimplePattern, parts: Sequence[str], *, inside: bool, may_be_folder: bool) -> bool:
+def _simple_match(pattern: _SimplePattern, parts: Sequence[str], *, inside: bool) -> bool:
     """Match a simple pattern with gitignore's meaning; a test holds it against pathspec."""
     if pattern.anchored and not inside:
         return False
     last = len(parts) - len(pattern.wanted)
-    if pattern.folder_only and not may_be_folder:
-        last -= 1
     starts = range(min(last + 1, 1)) if pattern.anchored else range(last + 1)
     return any(all(_part_match(w, parts[s + i]) for i, w in enumerate(pattern.wanted)) for s in starts)
+
+
+def _leads_to(way: _Way, parts: Sequence[str]) -> bool:
+    """Say whether a pattern, part by part from the workspace on, ends at the last of `parts`, or at a folder before it."""
+    ends = {0}
+    for wanted in way.wanted:
+        if wanted == "**":
+            ends = set(range(min(ends, default=len(parts) + 1), len(parts) + 1))
+        else:
+            ends = {end + 1 for end in ends if end < len(parts) and _part_means(wanted, parts[end])}
+    return not ends.isdisjoint(range(1, len(parts)) if way.below else (len(parts),))
+
+
+def _part_means(wanted: str, part: str) -> bool:
+    if is_simple(wanted):
+        return _part_match(wanted, part)
+    return bool(_spec((f"/{wanted}",), inside=True).match_file(part.replace("\n", "\ufffd")))
 
 
 def _part_match(wanted: str, part: str) -> bool:
@@ -273,10 +325,10 @@ def _part_match(wanted: str, part: str) -> bool:
     return len(part) >= len(before) + len(after) and part.startswith(before) and part.endswith(after)
 
 
-def _pathspec_match(patterns: tuple[str, ...], name: str, *, may_be_folder: bool) -> bool:
+def _pathspec_match(patterns: tuple[str, ...], name: str) -> bool:
     spec = _spec(patterns, inside=name[:1] != "/")
     plain = name.strip("/").replace("\n", "\ufffd")  # pathspec's `**` does not reach across a line end
-    return bool(spec.match_file(plain) or (may_be_folder and spec.match_file(plain + "/")))
+    return bool(spec.match_file(plain) or spec.match_file(plain + "/"))
 
 
 _specs: dict[tuple[tuple[str, ...], bool], GitIgnoreSpec] = {}

@@ -470,6 +470,15 @@ def _from_required(policy: Policy, facet: Unconfined, origin: Origin) -> FacetVe
 
 
 def _from_opaque(facet: Opaque) -> FacetVerdict:
+    if not facet.whole:  # a rule may be about any of the words that nobody looked at, so that there is nothing to ask
+        return FacetVerdict(
+            facet=facet,
+            decision=Decision.DENY,
+            source=Source.OPAQUE,
+            reason=f"not plainly understood: {facet.reason}; and too many of its words may be files",
+            hint="Write large files with write_file, and send a long command in pieces.",
+            by="built-in opaque",
+        )
     return FacetVerdict(
         facet=facet,
         decision=Decision.CONFIRM,

@@ -10,6 +10,7 @@ from enum import Enum, IntEnum
 
 from harness.actions import Access, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
 from harness.matchers import ArgvPattern, PathPatterns
+from harness.programs.variables import is_more_than_a_name
 from harness.record import Record
 
 
@@ -98,6 +99,8 @@ class Rule(Record):
     def _covers_command(self, command: Command) -> bool:
         if self.argv is None or not self.argv.covers(command.argv):
             return False
+        if any(is_more_than_a_name(command.argv[0], word) for word in command.argv[len(self.argv.tokens) :]):
+            return False
         if self.folder and (command.fed or command.folder != self.folder):
             return False
         if any(name not in self.env for name in command.variables):
@@ -109,9 +112,10 @@ class Rule(Record):
             return False
         if self.exact and any(f"/{name}" not in self.path.patterns for name in path.names):
             return False
-        if self.exceptions is not None and self.exceptions.hits(path.names):
+        names = (*path.names, *path.below)  # of a tree, what lies below is meant as well
+        if not path.whole or (self.exceptions is not None and self.exceptions.hits(names)):
             return False
-        return self.path.covers(path.names)
+        return self.path.covers(names)
 
     def _accounts_for(self, access: Access) -> bool:
         """Say whether the rule is about this access; of an operand that may be read or written, about both."""

@@ -110,6 +110,15 @@ WARNED = [
     ),
     pytest.param(auto(argv=["python3"]), "yes", "runs whatever is piped into it", id="an interpreter by itself"),
     pytest.param(auto(argv=["/opt/bin/python3.12"]), "yes", "piped into it", id="with folder and version"),
+    pytest.param(
+        auto(argv=["make", ["test", "lint"], "..."], flags=["-j"]),
+        "yes",
+        '"..." behind make allows each of its targets: name those that are meant',
+        id="further targets of a build",
+    ),
+    pytest.param(auto(argv=["./gradlew", "test", "..."]), "yes", "behind ./gradlew allows each", id="with a folder"),
+    pytest.param(auto(argv=["mvn", "..."]), "yes", "behind mvn allows each", id="any goal"),
+    pytest.param(auto(argv=["tox", "..."]), "yes", "tox with a bare", id="a program that got subcommands"),
     # --- patterns
     pytest.param(auto(path=["/home/ann/project/"]), "yes", "can never match outside the workspace", id="a home folder"),
     pytest.param(
@@ -176,6 +185,8 @@ QUIET = [
     pytest.param(auto(argv=["git"]), id="a program with subcommands by itself"),
     pytest.param(auto(argv=["python3", "-m", "pytest", "..."]), id="an interpreter with its module"),
     pytest.param(auto(argv=["make"]), id="make by itself runs its file"),
+    pytest.param(auto(argv=["make", ["test", "lint"]], flags=["-s"]), id="targets that are named"),
+    pytest.param(auto(argv=["npm", "run", ["test", "lint"], "..."]), id="scripts that are named"),
     pytest.param(DENY_PUSH + auto(argv=["git", "pull"]), id="other words"),
     pytest.param(DENY_PUSH + auto(argv=["git", ["push", "pull"]]), id="only one alternative is denied"),
     pytest.param(
@@ -230,6 +241,7 @@ def test_what_may_be_meant_is_not_warned_of(text: str) -> None:
     [
         ((("uv",), ("run",)), ['uv run runs whatever the words behind it name: "..." allows all of it']),
         ((("npm",), ("test", "exec")), ['npm exec runs whatever the words behind it name: "..." allows all of it']),
+        ((("npm",), ("run",)), ['npm run runs whatever the words behind it name: "..." allows all of it']),
         ((("uv",), ("run",), ("pytest",)), []),
         ((("npm",), ("test",)), []),
     ],

@@ -98,6 +98,7 @@ def test_an_auto_pattern_accounts_for_every_word(rule: ArgvPattern, line: str, c
 
 PUSH = pattern("git", "push")
 FORCE = pattern("git", "push", flags=["-f", "--force", "--mirror"])
+REFSPEC = pattern("git", "push", flags=["+WORD", ":WORD"])
 
 HITS = [
     (PUSH, "git push", True),
@@ -150,6 +151,16 @@ HITS = [
     (pattern("terraform", "apply", flags=["-auto-approve"]), "terraform apply --auto-approve", True),
     (pattern("terraform", "apply", flags=["--auto-approve"]), "terraform apply -auto-approve", True),
     (pattern("terraform", "apply", flags=["-auto-approve"]), "terraform apply -auto", False),
+    # an operand that begins so
+    (REFSPEC, "git push origin +main", True),
+    (REFSPEC, "git push origin :main", True),
+    (REFSPEC, "git -C x push origin a:b +a:b", True),
+    (REFSPEC, 'git push origin "+$BRANCH"', True),
+    (REFSPEC, "git push origin main:main", False),
+    (REFSPEC, "git push origin :", False),
+    (REFSPEC, "git push origin +", False),
+    (REFSPEC, "git push origin a+b -- +", False),
+    (REFSPEC, "git push -f", False),
     (pattern("head", flags=[NUMBER_FLAG]), "head -20 x", True),
     (pattern("head", flags=[NUMBER_FLAG]), "head -n x", False),
 ]
@@ -256,7 +267,49 @@ def test_simple_patterns_mean_what_pathspec_says(texts: list[str], parts: list[s
     folded = GitIgnoreSpec.from_lines([text.casefold() for text in texts])
     as_it_is = spec.match_file(name) or spec.match_file(f"{name}/")
     as_folded = folded.match_file(name.casefold()) or folded.match_file(f"{name.casefold()}/")
-    assert (rule.covers([name]), rule.hits([name])) == (spec.match_file(name), bool(as_it_is or as_folded))
+    assert rule.hits([name]) is bool(as_it_is or as_folded)
+    assert rule.covers([name]) is any(means(text, parts) for text in texts)
+
+
+HARD = st.builds(
+    lambda lead, parts, trail: lead + "/".join(parts) + trail,
+    st.sampled_from(["", "/", "**/"]),
+    st.lists(
+        st.lists(st.sampled_from(["a", "A", ".", "*", "**", "?", "-", "[ab]", "[!b]"]), min_size=1, max_size=3)
+        .map("".join)
+        .filter(lambda part: part not in (".", "..")),
+        min_size=1,
+        max_size=3,
+    ),
+    st.sampled_from(["", "/", "/**"]),
+).filter(lambda text: check_pattern(text) is None)
+
+
+def means(pattern: str, parts: Sequence[str]) -> bool:
+    """Say by pathspec whether `pattern` means a file itself, or a folder with all below it in which that lies."""
+    if pattern.endswith(("/", "/**")) or pattern == "**":
+        return bool(GitIgnoreSpec.from_lines([pattern]).match_file("/".join(parts)))
+    wanted = pattern.strip("/").split("/")
+    return part_by_part(wanted if "/" in pattern else ["**", *wanted], parts)
+
+
+def part_by_part(wanted: Sequence[str], parts: Sequence[str]) -> bool:
+    if not wanted or not parts:
+        return not wanted and not parts
+    if wanted[0] == "**":
+        return part_by_part(wanted[1:], parts) or part_by_part(wanted, parts[1:])
+    same = GitIgnoreSpec.from_lines([f"/{wanted[0]}"]).match_file(parts[0])
+    return bool(same) and part_by_part(wanted[1:], parts[1:])
+
+
+@settings(max_examples=800)
+@given(st.lists(HARD, min_size=1, max_size=3), st.lists(PARTS, min_size=1, max_size=4))
+@example(["[ab]x*"], ["ax", "b"])
+@example(["a/**/b?"], ["a", "b1", "b2", "b"])
+@example(["**"], ["a", "b"])
+def test_other_patterns_cover_the_file_itself_or_what_lies_below(texts: list[str], parts: list[str]) -> None:
+    rule = PathPatterns(patterns=tuple(texts))
+    assert rule.covers(["/".join(parts)]) is any(means(text, parts) for text in texts)
 
 
 @settings(max_examples=300)
@@ -270,7 +323,28 @@ PATHS = [
     # patterns, names, covered, hit
     ([".env"], [".env"], True, True),
     ([".env"], ["config/.env"], True, True),
-    ([".env"], [".env/x"], True, True),
+    ([".env"], [".env/x"], False, True),
+    (["*.md"], ["x.md"], True, True),
+    (["*.md"], ["a/x.md"], True, True),
+    (["*.md"], ["x.md/evil.py"], False, True),
+    (["*.md"], ["x.md/y.md"], True, True),
+    (["docs/*"], ["docs/a.md"], True, True),
+    (["docs/*"], ["docs/x/y.sh"], False, True),
+    (["docs/**"], ["docs/x/y.sh"], True, True),
+    (["docs/**"], ["docs"], False, True),
+    (["/docs/**/*.md"], ["docs/x.md/evil.py"], False, True),
+    (["/docs/**/*.md"], ["docs/x.md/y/z.md"], True, True),
+    (["/docs"], ["docs/a.md"], False, True),
+    (["a?.md"], ["ab.md/evil.py"], False, True),
+    (["a?.md"], ["ab.md/\x01"], False, True),
+    (["a?.md"], ["ab.md/\x01/evil.py"], False, True),
+    (["*"], ["a/b.py"], True, True),
+    (["**"], ["a/b.py"], True, True),
+    (["**/a/b"], ["x/a/b"], True, True),
+    (["**/a/b"], ["x/a/b/c"], False, True),
+    (["a?/"], ["ab/c/d"], True, True),
+    (["a?/"], ["ab"], False, True),
+    (["a\\*b"], ["a*b/c"], False, True),
     ([".env"], [".envrc"], False, False),
     ([".env"], [".ENV"], False, True),
     ([".env.*"], [".env.local"], True, True),

@@ -947,3 +947,75 @@ def test_files_written_below_guarded_folders_are_blocked(workspace: Workspace, t
     guarded = policy(RULES).guarding(str(state))
     verdict = evaluate(guarded, action(workspace, "write_file", f"{state}/log.jsonl"))
     assert (verdict.decision, verdict.deciding.by) == (Decision.BLOCK, "built-in own-files")
+
+
+FURTHER_WORDS = [
+    # argv, flags, line, whether an auto rule covers it
+    (["make", "test", "..."], [], "make test", True),
+    (["make", "test", "..."], [], "make test lint build/a.o lib(x)", False),
+    (["make", "test", "..."], [], "make test lint build/a.o", True),
+    (["make", "test", "..."], ["-j"], "make test -j 4", True),
+    (["make", "test", "..."], [], "make test SHELL=./e.sh", False),
+    (["make", "test", "..."], [], "make test 'X:=$(shell touch pwned)'", False),
+    (["make", "test", "..."], [], "make test X+=y", False),
+    (["make", "test", "..."], [], "make test 'X!=touch y'", False),
+    (["make", "test", "..."], [], "make test '$(shell touch x)'", False),
+    (["make", "test", "..."], [], "make test --eval=x", False),
+    (["make", "test", "..."], [], "make test -f evil.mk", False),
+    (["make", "test", "..."], [], "make test -C sub", False),
+    (["make", "test", "CI=1"], [], "make test CI=1", True),
+    (["gmake", "test", "..."], [], "gmake test CC=./x", False),
+    (["/usr/bin/make", "test", "..."], [], "/usr/bin/make test CC=./x", False),
+    (["just", "test", "..."], [], "just test unit", True),
+    (["just", "test", "..."], [], "just test '; touch x'", False),
+    (["just", "..."], [], "just cc=./x test", False),
+    (["task", "build", "..."], [], "task build CC=./x", False),
+    (["rake", "..."], [], "rake test RUBYOPT=-rx", False),
+    (["mvn", "test", "..."], [], "mvn test verify", True),
+    (["mvn", "test", "..."], [], "mvn test org.x:y:exec", False),
+    (["mvn", "test", "..."], [], "mvn test -Dexec.executable=sh", False),
+    (["./mvnw", "test", "..."], [], "./mvnw test org.x:y:exec", False),
+    (["gradle", "test", "..."], ["--tests"], "gradle :app:test", False),
+    (["gradle", "test", "..."], ["--tests"], "gradle test :app:lint --tests 'com.x.*'", True),
+    (["gradle", "test", "..."], ["--tests"], "gradle test --tests=com.x.Y", True),
+    (["gradle", "test", "..."], [], "gradle test X=y", False),
+    (["gradle", "test", "..."], [], "gradle test -Px=y", False),
+    (["tox", "run", "..."], ["-e"], "tox run -e py", True),
+    (["tox", "run", "..."], ["-e"], "tox run X=y", False),
+    (["npm", "run", "test", "..."], ["--"], "npm run test -- src/a.test.js", True),
+    (["npm", "run", "test", "..."], ["--"], "npm run test -- X=y", False),
+    (["dotnet", "test", "..."], ["--filter"], "dotnet test a.csproj --filter Name=x", True),
+    (["dotnet", "test", "..."], [], "dotnet test /p:CustomAfterMicrosoftCommonTargets=x", False),
+    (["pytest", "..."], ["-k"], "pytest -k a=b", True),
+]
+
+
+@pytest.mark.parametrize(
+    ("argv", "flags", "line", "covered"), [pytest.param(*row, id=f"{row[0]}: {row[2]}") for row in FURTHER_WORDS]
+)
+def test_further_words_of_a_build_are_names_of_targets(
+    argv: list[str], flags: list[str], line: str, covered: bool
+) -> None:
+    """Else `make test SHELL=./x` ran what no word of the rule says. The rule's examples show it when it is loaded."""
+    example = "match" if covered else "not_match"
+    text = (
+        f'version = 1\n[[rule]]\nid = "a"\ndecision = "auto"\nargv = {json.dumps(argv)}\n'
+        f"flags = {json.dumps(flags)}\n{example} = {json.dumps([line])}\n"
+    )
+    assert parse_policy(text.encode(), "p.toml", layer=Layer.FILE).rules[0].id == "a"
+
+
+@pytest.mark.parametrize("word", ["auto", "confirm", "deny"])
+def test_a_text_with_more_words_than_are_looked_up_is_refused(word: str, workspace: Workspace) -> None:
+    """Whatever the policy says: a rule may be about any of the words that nobody looked at."""
+    policy = parse_policy(f'version = 1\n[tools]\nbash = "{word}"\n'.encode(), "p.toml", layer=Layer.FILE)
+    few, many = (" ".join(f"w{number}" for number in range(count)) for count in (9_000, 11_000))
+    decisions = []
+    for text in (few, many):
+        call = ToolCall(id="1", name="bash", arguments="{}")
+        facets = read_commands(text, workspace)
+        action = Action(
+            call=call, tool="bash", arguments={}, facets=facets, summary="", preview="", request=None, text=text
+        )
+        decisions.append(evaluate(policy, action).decision.word)
+    assert decisions == ["deny" if word == "deny" else "confirm", "deny"]

@@ -100,7 +100,6 @@ gofmt -l . -> looks R:.
 gofmt -d a.go -> looks R:a.go
 gcc --version -> looks
 clang -v -> looks
-javac -version -> looks
 dotnet --list-sdks -> looks
 shellcheck a.sh b.sh -> looks r:a.sh r:b.sh
 shellcheck -x -S error -P scripts a.sh -> looks r:a.sh
@@ -283,6 +282,7 @@ mvn -q test -> runs net
 gradle --version -> runs net
 gradlew -p sub build -> runs r:sub net
 sbt test -> runs net
+javac -version -> runs
 javac -d out -cp lib A.java -> runs W:out r:lib r:A.java
 bundle exec rspec -> runs net [rspec]
 gem list -> runs net

@@ -550,7 +550,7 @@ apt-get -qqyo A=b install x              -> gap
 apt-cache -c=f policy                    -> gap
 dpkg -l                                  -> looks
 dpkg -S /bin/sh                          -> looks
-dpkg -I .env                             -> looks r:.env
+dpkg -I .env                             -> writes r:.env
 dpkg -l -i x                             -> gap
 dpkg -i x.deb                            -> changes r:x.deb
 dpkg --root=. -l                         -> gap
@@ -568,6 +568,7 @@ nm a.o                                   -> looks r:a.o
 nm                                       -> looks r:a.out
 nm -C @.env                              -> gap
 objdump -dS a.o                          -> gap
+objdump --info                           -> gap
 objdump -Wi a.o                          -> gap
 readelf -wi a.o                          -> gap
 size -t @f                               -> gap

@@ -11,7 +11,7 @@ import pytest
 from harness.actions import Access, Command, Facet, Opaque, PathAccess
 from harness.rule_examples import EXAMPLE_DISK
 from harness.shell.facets import MAX_ROUNDS, read_commands
-from harness.shell.loose import loose_commands
+from harness.shell.loose import MAX_PATHS, loose_commands
 from harness.shell.operands import MAX_CLUSTER_LETTERS, likely_paths
 from harness.workspace import Workspace
 
@@ -340,6 +340,8 @@ def test_loose_reading_invents_no_root_folder(line: str, lost: Argv) -> None:
     assert lost[-1] not in words
 
 
+LETTERS = str.maketrans("0123456789", "abcdefghij")
+
 LONG = [
     pytest.param("a" * 9_999, id="one word"),
     pytest.param("a " * 4_999, id="many words"),
@@ -380,6 +382,32 @@ def test_no_number_of_words_hides_an_operand() -> None:
         named = [path for facet in facets if isinstance(facet, Command | Opaque) for path in facet.paths]
         named += [facet for facet in facets if isinstance(facet, PathAccess)]
         assert ".env" in {path.written for path in named}
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        pytest.param(lambda number: f"w{number}", id="words"),
+        pytest.param(lambda number: f"a=b{number}", id="values"),
+        pytest.param(lambda number: f"rm w{number};", id="commands"),
+        pytest.param(lambda number: f"-{number:08}".translate(LETTERS), id="letters of short options"),
+    ],
+)
+def test_a_megabyte_of_words_that_may_be_paths_is_judged_in_a_moment(word: Callable[[int], str]) -> None:
+    text = " ".join(word(number) for number in range(120_000))[:1_000_000]
+    started = time.process_time()
+    (facet,) = read_commands(text, EXAMPLE_DISK)
+    taken = time.process_time() - started
+    assert isinstance(facet, Opaque)
+    assert (facet.whole, len(facet.paths) <= MAX_PATHS, taken < 5) == (False, True, True)  # it was 30 s
+
+
+@pytest.mark.parametrize(("count", "whole"), [(MAX_PATHS, True), (MAX_PATHS + 1, False)])
+def test_words_that_may_be_paths_are_looked_up_to_a_bound(count: int, whole: bool) -> None:
+    text = " ".join([*(f"w{number}" for number in range(count)), "w0"])
+    (facet,) = read_commands(text, EXAMPLE_DISK)
+    assert isinstance(facet, Opaque)
+    assert (facet.whole, len(facet.paths)) == (whole, MAX_PATHS)
 
 
 NESTED = [

@@ -34,7 +34,7 @@ def _sets(options: str = _FILES, *, style: Style = Style.GNU) -> Program:
 
 
 _KUBECTL = Program(
-    options=_WHERE + "--help:info",
+    options=_WHERE,  # without --help, which asks the server what it offers
     refine=plain_values,
     subcommands={
         "get": _gets("-w|--watch -L|--label-columns=TEXT --show-labels --sort-by=TEXT --ignore-not-found"),

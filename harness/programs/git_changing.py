@@ -119,7 +119,7 @@ CHANGING = {
         --directory=TEXT --exclude=TEXT --include=TEXT -C=TEXT -p=TEXT --patch-format=TEXT --reject --continue
         -r|--resolved --skip --abort --quit --show-current-patch[=TEXT] --allow-empty --empty=TEXT
         --committer-date-is-author-date --ignore-date {_SIGN}""",
-        "READ...",
+        "TREE...",
     ),
     # --template brings hooks.
     "init": _changes(

@@ -169,7 +169,7 @@ LOOKING = {
         "TEXT...",
         modes.tags,
     ),
-    "for-each-ref": _looks(f"{_REFS} -s|--shell -p|--perl --python --tcl --count=TEXT", "TEXT..."),
+    "for-each-ref": _looks(f"{_REFS} -s|--shell -p|--perl --python --tcl --count=TEXT", "TEXT...", modes.listed_names),
     "show-ref": _looks(
         "--tags --heads --branches --verify --head -d|--dereference -s|--hash[=TEXT] --abbrev[=TEXT] -q|--quiet",
         "TEXT...",
@@ -207,7 +207,7 @@ LOOKING = {
         options="""-q|--quiet -t|--tags -h|--heads -b|--branches --refs --get-url --sort=TEXT --exit-code --symref
         -o|--server-option=TEXT --upload-pack=CODE --exec=CODE""",
         operands="TEXT...",
-        refine=modes.exchange,
+        refine=modes.listed_remote,
     ),
     "worktree list": _looks("-v|--verbose --porcelain -z --expire=TEXT", ""),
     "submodule": _looks("-q|--quiet --cached", ""),
@@ -221,7 +221,7 @@ LOOKING = {
     "bundle list-heads": _looks("", "READ TEXT..."),
     "config": _settings(_SETTINGS, "TEXT...", modes.settings),
     "config list": _settings(_SHOWN_SETTINGS, "", modes.listed_settings),
-    "config get": _settings(_SHOWN_SETTINGS, "TEXT"),
+    "config get": _settings(_SHOWN_SETTINGS, "TEXT", modes.got_setting),
     "apply": Program(
         options="""--stat --numstat --summary --check --apply:changes --index --cached -p=TEXT -C=TEXT -R|--reverse -z
         --exclude=TEXT --include=TEXT --no-add --whitespace=TEXT --ignore-space-change --ignore-whitespace

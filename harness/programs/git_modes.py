@@ -29,13 +29,13 @@ def _changes(use: Use, *, network: bool = False) -> Use:
 
 def branches(parsed: Parsed, use: Use) -> Use:
     """`git branch NAME` makes a branch, also behind -v or --sort; it lists without a name or with a listing option."""
-    use = revisions(parsed, use)
+    use = listed_names(parsed, use)
     return use if use.gap or not parsed.operands or parsed.has(*_LISTING, "--show-current") else _changes(use)
 
 
 def tags(parsed: Parsed, use: Use) -> Use:
     """As `git branch`; -n lists too."""
-    use = revisions(parsed, use)
+    use = listed_names(parsed, use)
     return use if use.gap or not parsed.operands or parsed.has(*_LISTING, "-n") else _changes(use)
 
 
@@ -64,7 +64,15 @@ def shown_address(parsed: Parsed, use: Use) -> Use:  # noqa: ARG001 - as all ref
 
 def _shows_settings(use: Use) -> Use:
     """Return the same, with the file that it prints a part of: a rule about that file holds for it."""
-    return use if use.gap else replace(use, paths=(*use.paths, PathUse(word=".git/config", access=Access.READ)))
+    settings = PathUse(word=".git/config", access=Access.READ, at_top=True)
+    return use if use.gap else replace(use, paths=(*use.paths, settings))
+
+
+def listed_names(parsed: Parsed, use: Use) -> Use:
+    """For lists of references: `%(upstream:remotename)` is an address where the branch names no remote."""
+    use = revisions(parsed, use)
+    names = any("remotename" in format_ for format_ in parsed.values("--format", "--sort"))
+    return _shows_settings(use) if names else use
 
 
 def one_name(parsed: Parsed, use: Use) -> Use:
@@ -86,12 +94,21 @@ def settings(parsed: Parsed, use: Use) -> Use:
     if parsed.has("--get-regexp", "--list"):
         return listed_settings(parsed, use)
     if use.act is Act.LOOKS and (shows or (len(words) == 1 and "." in words[0])):
-        return use if parsed.has("-f", "--blob", "--global", "--system") else _shows_settings(use)
+        return _shown_setting(parsed, use)
     sets = len(words) > 1 or (use.act is not Act.LOOKS and words)
     if not sets or not _is_plain_setting(words[0]) or parsed.has("--global", "--system"):
         return gap("a setting may name a program that git runs later")
     files = parsed.values("-f") or (".git/config",)
     return replace(_changes(use), paths=tuple(PathUse(word=file, access=Access.WRITE) for file in files))
+
+
+def got_setting(parsed: Parsed, use: Use) -> Use:
+    """For `git config get` (git 2.46), which only shows."""
+    return _shown_setting(parsed, revisions(parsed, use))
+
+
+def _shown_setting(parsed: Parsed, use: Use) -> Use:
+    return use if parsed.has("-f", "--blob", "--global", "--system") else _shows_settings(use)
 
 
 def listed_settings(parsed: Parsed, use: Use) -> Use:
@@ -112,8 +129,9 @@ def cleaning(parsed: Parsed, use: Use) -> Use:
     use = working_tree(parsed, use)
     if use.gap or parsed.has("-n"):
         return use
-    paths = use.paths or (PathUse(word=".", access=Access.WRITE, skips=(".git",)),)
-    return _changes(replace(use, paths=tuple(replace(path, access=Access.WRITE, tree=True) for path in paths)))
+    paths = use.paths or (PathUse(word=".", access=Access.WRITE),)
+    trees = (replace(path, access=Access.WRITE, tree=True, skips=(".git",)) for path in paths)
+    return _changes(replace(use, paths=tuple(trees)))
 
 
 def dry(parsed: Parsed, use: Use) -> Use:
@@ -143,6 +161,11 @@ def exchange(parsed: Parsed, use: Use) -> Use:
     Which folder a mere name stands for, the configuration of the repository says; such a command is never a reader.
     """
     return _exchange(parsed, use, Access.READ)
+
+
+def listed_remote(parsed: Parsed, use: Use) -> Use:
+    """For `git ls-remote`, which says which address it asks, and with `--get-url` nothing else."""
+    return _shows_settings(exchange(parsed, use))
 
 
 def publication(parsed: Parsed, use: Use) -> Use:

@@ -7,7 +7,7 @@ git_looking.py says which function holds for which subcommand.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from harness.actions import Access
 from harness.programs.model import Found, Parsed, PathUse, Unknown, Use, gap
@@ -59,11 +59,24 @@ def patches(parsed: Parsed, use: Use) -> Use:
 
 
 def comparison(parsed: Parsed, use: Use) -> Use:
-    """For `git diff`: outside a repository two operands are compared with all that is below them (`--no-index`)."""
+    """For `git diff`: with `--no-index` two operands are compared with all that is below them, `.git` among it.
+
+    So they are without it where git sees no repository (git-diff(1)). Files that another program finds may be two as well.
+    """
     use = patches(parsed, use)
-    if use.gap or not (parsed.has("--no-index") or len(parsed.operands) == 2):
+    no_index = parsed.has("--no-index")
+    if not no_index and len(parsed.operands) != 2 and not any(isinstance(word, Found) for word in parsed.operands):
         return use
-    return replace(use, paths=tuple(replace(path, tree=True, only=(), handed=None) for path in use.paths))
+    words = {start for word in parsed.operands for start in (word.starts if isinstance(word, Found) else (word,))}
+    return replace(use, paths=tuple(_compared(path, words, no_index=no_index) for path in use.paths))
+
+
+def _compared(path: PathUse, words: Container[str], *, no_index: bool) -> PathUse:
+    if path.word not in words or path.at_top:
+        return path
+    found = path.handed is not None
+    skips = () if no_index or found else (".git",)
+    return replace(path, tree=True, only=(), skips=skips, compared=not no_index, handed=None)
 
 
 def stashed(parsed: Parsed, use: Use) -> Use:
@@ -77,7 +90,6 @@ def stashed(parsed: Parsed, use: Use) -> Use:
 def search(parsed: Parsed, use: Use) -> Use:
     """For `git grep`: trees, or the current folder where every operand is a revision, a bracket, or only narrows."""
     use = _spelled_out(parsed, use, globs=True)
-    use = replace(use, paths=tuple(replace(path, skips=(".git",)) if path.tree else path for path in use.paths))
     named = parsed.operands if parsed.has("-e", "-f") else parsed.operands[1:]
     if use.gap or any(word not in ("(", ")") and not _is_exclude(word) and not _is_revision(word) for word in named):
         return use
@@ -110,6 +122,8 @@ def _spelled_out(parsed: Parsed, use: Use, *, globs: bool) -> Use:
                 paths += _matched(path)
     for text in parsed.values("-L", "--blob"):  # `start,end:file` and `:function:file`; `REV:file`
         paths += [PathUse(word=inner, access=Access.READ, at_top=True) for inner in _inside(text)]
+    # No pathspec reaches what lies below `.git`, and `git grep --no-index` does not go there either.
+    paths = [replace(path, skips=(".git",)) if path.tree and path.handed is None else path for path in paths]
     return replace(use, paths=tuple(dict.fromkeys(paths)))
 
 
@@ -152,7 +166,7 @@ def _matched(path: PathUse) -> Iterator[PathUse]:
     # What stands before the last star may lie in the name of a folder; what follows it ends the name of the file.
     ending = path.word.rpartition("*")[2]
     only = (f"*{ending}",) if ending and "*" in path.word and not re.search(r"[\[\\?/]", ending) else ()
-    yield replace(path, word=folder or ("/" if slash else "."), tree=True, only=only, skips=(".git",))
+    yield replace(path, word=folder or ("/" if slash else "."), tree=True, only=only)
     yield replace(path, tree=True)  # a folder may have this very name
 
 

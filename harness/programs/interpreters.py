@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from harness.actions import Act
 from harness.programs.code_files import argument_paths, with_arguments
+from harness.programs.gathered import never
 from harness.programs.model import Parsed, Program, Refine, Style, Unknown, Use, gap
 from harness.programs.options import parse_words
 from harness.record import replace
@@ -56,9 +57,9 @@ _JAVA_OPTIONS = Program(
 
 
 def _java(argv: Sequence[str]) -> Use:
-    """Behind `-jar FILE`, or behind the class, all words are the program's."""
+    """Behind `-jar FILE`, or behind the class, all words are the program's. Each start writes figures into /tmp."""
     if len(argv) == 2 and argv[1] in ("-version", "--version", "--help"):
-        return Use(act=Act.LOOKS)
+        return Use(act=Act.RUNS)
     place = argv.index("-jar") if "-jar" in argv else len(argv)
     parsed = parse_words(_JAVA_OPTIONS, argv[:place])
     if isinstance(parsed, str):
@@ -138,8 +139,9 @@ PROGRAMS = {
     ),
     "java": Program(
         read=_java,
-        looks=("java -version", "java --version"),
         covered=(
+            "java -version",
+            "java --version",
             "java -jar app.jar --port=1",
             "java -cp build:lib Main",
             "java -Xmx2g -jar app.jar",
@@ -171,7 +173,6 @@ PROGRAMS = {
     ),
     **dict.fromkeys(
         (
-            "jshell",
             "sqlite3",
             "psql",
             "mysql",
@@ -208,4 +209,6 @@ PROGRAMS = {
             ),
         ),
     ),
+    # Whatever it is asked, it writes settings into the home folder.
+    "jshell": never("it writes into the home folder and runs what it reads", "jshell --version", "jshell x.jsh"),
 }

@@ -101,7 +101,7 @@ _JAVAC_TABLE = Program(
     act=Act.RUNS,
     style=Style.SINGLE,
     options="""
-        -version|--version:info -help|--help:info -nowarn -verbose -deprecation -parameters -Werror -Xlint -Xdoclint -g
+        -version|--version -help|--help -nowarn -verbose -deprecation -parameters -Werror -Xlint -Xdoclint -g
         -implicit -proc --enable-preview -encoding=TEXT -source|--source=TEXT -target|--target=TEXT --release=TEXT
         --add-modules=TEXT --limit-modules=TEXT -Xmaxerrs=TEXT -Xmaxwarns=TEXT -cp|-classpath|--class-path=READ
         -sourcepath|--source-path=READ -p|--module-path=READ -d=WRITE_TREE -h=WRITE_TREE -s=WRITE_TREE
@@ -121,8 +121,9 @@ def _read_javac(argv: Sequence[str]) -> Use:
 
 _JAVAC = Program(
     read=_read_javac,
-    looks=("javac -version", "javac --version"),
     covered=(
+        "javac -version",
+        "javac --version",
         "javac A.java",
         "javac -d out -cp lib/a.jar -Xlint:all src/A.java",
         "javac --release 17 -proc:none A.java",

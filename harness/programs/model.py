@@ -112,6 +112,8 @@ class PathUse(Record):
     """Of a tree: only files whose name matches one of these (`*.py`), if there are any."""
     skips: tuple[str, ...] = ()
     """Of a tree: no folders whose name matches one of these (`.git`)."""
+    compared: bool = False
+    """Of an operand of `git diff`: where it and all others of this kind are folders, they are read with nothing skipped."""
     handed: tuple[str, ...] | None = None
     """Of the files that another program found and hands over: their names, as `Found.only` says. None for all others.
 

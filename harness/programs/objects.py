@@ -39,7 +39,7 @@ PROGRAMS: Mapping[str, Program] = {
             -d|--disassemble -D|--disassemble-all -s|--full-contents -t|--syms -T|--dynamic-syms -r|--reloc
             -R|--dynamic-reloc -j|--section=TEXT -M|--disassembler-options=TEXT -m|--architecture=TEXT -C|--demangle[=TEXT]
             -w|--wide -z|--disassemble-zeroes --start-address=TEXT --stop-address=TEXT --no-show-raw-insn --show-raw-insn
-            -v|--version:info -H|--help:info -i|--info:info
+            -v|--version:info -H|--help:info
         """,
         refine=_no_lists,
         looks=("objdump -d a.o", "objdump -t -j .text a.o", "objdump -p lib.so"),
@@ -50,6 +50,7 @@ PROGRAMS: Mapping[str, Program] = {
             "objdump -W a.o",
             "objdump @f",
             "objdump -g a.o",
+            "objdump -i",
         ),
     ),
     "readelf": Program(

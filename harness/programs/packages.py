@@ -37,10 +37,10 @@ def _apt(looking: str, changing: str) -> Program:
     return Program(options=_APT + _INFO, subcommands=subcommands)
 
 
-# dpkg(1), dpkg-deb(1), 1.21. Other roots, hooks and loggers are left out.
+# dpkg(1), dpkg-deb(1), 1.21. Other roots, hooks and loggers are left out. --info unpacks into the folder for temporary files.
 _DPKG = """
     -l|--list -s|--status -L|--listfiles -S|--search -p|--print-avail -V|--verify -C|--audit --get-selections
-    --print-architecture --print-foreign-architectures --compare-versions -c|--contents=READ -I|--info=READ
+    --print-architecture --print-foreign-architectures --compare-versions -c|--contents=READ -I|--info=READ:writes
     -i|--install:changes --unpack:changes --configure:changes -r|--remove:changes -P|--purge:changes -a|--pending
     --set-selections:changes --add-architecture:changes --no-pager --dry-run|--simulate|--no-act
     --version:info -?|--help:info

@@ -47,6 +47,30 @@ def steers(name: str) -> bool:
     return name in STEERING or name.startswith(_STEERING_PREFIXES)
 
 
+_MAKES = frozenset("make gmake bmake pmake remake nmake just task rake scons b2 bjam xcodebuild".split())
+_MAVENS = frozenset("mvn mvnw mvnd".split())
+_MSBUILDS = frozenset("dotnet msbuild".split())
+_SCRIPT_RUNNERS = frozenset("gradle gradlew tox npm pnpm yarn".split())
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./%+,:@[]-")
+"""Characters of the plain names of targets: nothing that make or a shell expands."""
+
+
+def is_more_than_a_name(program: str, word: str) -> bool:
+    """Say whether a word behind a program that builds may be more than the name of a target; options are not meant.
+
+    `make test SHELL=./x` sets a variable that is run, and so do `CC:=x` and `X!=y`; `mvn org.x:plugin:goal` runs what lies
+    in a registry; `dotnet test /p:X=Y` is an option. False for all other programs.
+    """
+    name = program.rpartition("/")[2]
+    if word.startswith("-"):
+        return False
+    if name in _MAKES:
+        return not _PLAIN.issuperset(word)
+    if name in _MSBUILDS:
+        return word.startswith("/")
+    return (name in _MAVENS and not {":", "="}.isdisjoint(word)) or (name in _SCRIPT_RUNNERS and "=" in word)
+
+
 def changes_the_shell(name: str) -> bool:
     """Say whether bash itself reads a variable, so that setting it changes how the rest of a line is run (bash(1))."""
     return name in _THE_SHELL_READS or name.startswith(("BASH", "LC_", "LD_", "HIST", "COMP_", "READLINE_"))

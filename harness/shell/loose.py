@@ -6,7 +6,7 @@ Meant to find too much: a strict rule that matches here by mistake costs a quest
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.actions import Access, Opaque
 from harness.programs.readers import only_reads
@@ -29,15 +29,14 @@ _PIECES = re.compile(
 _ESCAPED = re.compile(r"\\([$`\"\\])")
 
 
+MAX_PATHS = 10_000
+"""Different words of one text that may be paths, and are looked up; a text with more of them is refused, whatever they are."""
+
+
 def loose_opaque(text: str, reason: str, column: int, disk: Disk, folder: str) -> Opaque:
     """Return the facet of a text that was not understood, with all words and paths that may be in it."""
     commands = loose_commands(text)
-    # Where a word stands in several commands, the access that counts is the one of which less is known.
-    accesses: dict[str, Access] = {}
-    for words in commands:
-        access = Access.READ if only_reads(words) else Access.EITHER
-        for word in path_words(words, options_too=True):
-            accesses[word] = access if accesses.get(word) is not Access.EITHER else Access.EITHER
+    accesses, whole = _likely_paths(commands)
     found = (disk.resolve_word(word, access, folder) for word, access in accesses.items())
     return Opaque(
         text=text,
@@ -45,7 +44,21 @@ def loose_opaque(text: str, reason: str, column: int, disk: Disk, folder: str) -
         column=column,
         commands=commands,
         paths=tuple(path for path in found if path is not None),
+        whole=whole,
     )
+
+
+def _likely_paths(commands: Sequence[Sequence[str]]) -> tuple[dict[str, Access], bool]:
+    """Return words that may be paths, with what is done to them, and whether these are all."""
+    # Where a word stands in several commands, the access that counts is the one of which less is known.
+    accesses: dict[str, Access] = {}
+    for words in commands:
+        access = Access.READ if only_reads(words) else Access.EITHER
+        for word in path_words(words, options_too=True):
+            if len(accesses) == MAX_PATHS and word not in accesses:
+                return accesses, False
+            accesses[word] = access if accesses.get(word) is not Access.EITHER else Access.EITHER
+    return accesses, True
 
 
 def loose_commands(text: str) -> tuple[tuple[str, ...], ...]:

@@ -26,18 +26,23 @@ def cluster(word: str) -> str:
     return match.group() if match else ""
 
 
-def path_words(words: Sequence[str], *, options_too: bool) -> tuple[str, ...]:
-    """Return what may be a path among operands: each word, and what may be the name of a file inside a word."""
-    found: dict[str, None] = {}
+def path_words(words: Sequence[str], *, options_too: bool) -> Iterator[str]:
+    """Yield what may be a path among operands, once: each word, and what may be the name of a file inside a word."""
+    seen = {""}
+    for word in _all_path_words(words, options_too=options_too):
+        if word not in seen:
+            seen.add(word)
+            yield word
+
+
+def _all_path_words(words: Sequence[str], *, options_too: bool) -> Iterator[str]:
     operands_only = False
     for word in words:
         if options_too or operands_only or not word.startswith("-"):
-            found[word] = None
+            yield word
         operands_only = operands_only or word == "--"
     for word in words:
-        found.update(dict.fromkeys(_inner_paths(word, whole_trees=options_too)))
-    found.pop("", None)
-    return tuple(found)
+        yield from _inner_paths(word, whole_trees=options_too)
 
 
 def _inner_paths(word: str, *, whole_trees: bool) -> Iterator[str]:

@@ -125,11 +125,19 @@ class Parts(ABC):
         if path.handed is not None:  # named one by one: only what the finder left out is left out
             only = path.handed if path.only == path.handed else ()
             return [self.disk.look_below(f, follows=True, only=only) for f in found]
-        skips = path.skips if use.git_folder is None else (*path.skips, ".git")  # no pathspec of git reaches there
+        skips = () if path.compared and self.compares_folders(use, state) else path.skips
         return [
             self.disk.look_below(f, follows=path.follows, only=path.only, skips=skips, hidden=path.hidden)
             for f in found
         ]
+
+    def compares_folders(self, use: Use, state: State) -> bool:
+        """Say whether `git diff` may compare two folders with all that is in them, instead of taking pathspecs.
+
+        It does outside a repository, and in one that git does not trust; there it complains of a name that does not exist.
+        """
+        compared = (self.resolved(path.word, path.access, state) for path in use.paths if path.compared)
+        return self.disk_changed or all(any(self.disk.is_folder(f.real) for f in found) for found in compared)
 
     def git_problem(self, use: Use, state: State) -> str:
         """Return why a git command may run what the repository names, wherever the shell may be; or nothing."""
