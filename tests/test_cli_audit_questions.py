@@ -405,9 +405,7 @@ def test_a_full_disk_is_not_called_a_broken_pipe(program: Program, question: str
     assert (done.code, "No space left on device" in done.err, "Broken pipe" in done.err) == (141, True, False)
 
 
-@pytest.mark.parametrize(
-    "words", [("report",), ("export", "--to", "csv")], ids=["report", "export"]
-)
+@pytest.mark.parametrize("words", [("report",), ("export", "--to", "csv")], ids=["report", "export"])
 def test_a_full_stderr_does_not_change_what_was_done(program: Program, words: tuple[str, ...]) -> None:
     work(program, WRITE, approver=deny_all)
     with open("/dev/full", "wb") as full:

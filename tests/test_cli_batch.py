@@ -156,6 +156,43 @@ def test_a_task_that_cannot_begin_is_in_the_table_and_the_reports_with_its_reaso
     assert "bad" in report.read_text()
 
 
+def test_a_refused_key_ends_the_batch_and_stands_below_the_table(scene: Scene) -> None:
+    """With a wrong key, a hundred tasks would each fail alike."""
+    scene.tasks(*(f"write f {n}" for n in range(5)))
+    scene.player.refusing = True
+    done = scene.run("-j", "1")
+    assert (done.code, [(row["exit_code"], row["how"]) for row in scene.rows()]) == (
+        6,
+        [(6, "ran"), *[(None, "not run")] * 4],
+    )
+    for told in (done.out.splitlines()[-1], next(line for line in done.err.splitlines() if "exit 6" in line)):
+        assert "refused the API key (HTTP 401: no such key). Set OPENAI_API_KEY" in told
+    assert "nothing more is started, since the key of t0 was refused; 4 tasks left" in done.err
+    scene.player.refusing = False
+    assert (scene.run().code, {row["exit_code"] for row in scene.rows()}) == (0, {0})
+
+
+def test_a_refused_key_of_a_task_s_own_model_ends_that_task_alone(scene: Scene) -> None:
+    """It may be the model that the key is not good for."""
+    own = {"prompt": "write f one", "cwd": str(scene.repository), "model": "other"}
+    write_tasks(scene.file, {"id": "a", **own}, {"id": "b", **own})
+    scene.player.refusing = True
+    assert (scene.run("-j", "1").code, [row["exit_code"] for row in scene.rows()]) == (6, [6, 6])
+
+
+def test_a_folder_holds_what_was_done_under_one_set_of_settings(scene: Scene, tmp_path: Path) -> None:
+    scene.tasks("write f one", "bash curl x")
+    assert scene.run().code == 7
+    scene.tasks("write f one", "bash curl x", "write g two")
+    other = tmp_path / "other.toml"
+    other.write_text(POLICY)
+    done = scene.run("--policy", str(other))
+    told = f't0 was done with policy "{scene.policy}", and "{other}" is asked for now, and 1 more task likewise'
+    assert (done.code, told in done.err, (scene.out / "t2").exists()) == (2, True, False), done.err
+    assert len(scene.player.prompts) == 2
+    assert scene.run().code == 7
+
+
 def test_shards_are_disjoint_and_hold_every_task() -> None:
     names = [f"task-{n}" for n in range(1000)]
     shards = [[name for name in names if in_shard(name, (part, 7))] for part in range(1, 8)]
@@ -257,6 +294,10 @@ def test_a_report_holds_few_runs_in_memory_at_once(tmp_path: Path, form: str) ->
         if index % 40 == 0:
             alive.append(facts_alive() - before)
     assert (all(f"t{n}" in text for n in range(30)), max(alive) < 10) == (True, True), alive
+
+
+def test_what_was_never_come_to_has_no_part_in_the_exit_code() -> None:
+    assert worst([outcome(6), Outcome(id="y", place=1, how=Origin.NOT_RUN)]) is Exit.MODEL
 
 
 def outcome(code: int | None) -> Outcome:

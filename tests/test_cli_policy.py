@@ -386,14 +386,14 @@ def test_no_call_may_write_the_policies_or_the_log(program: Program, in_workspac
 
 @pytest.mark.parametrize("words", [("--version",), ("policy", "explain", "ls"), ("demo", "--list"), ("audit", "list")])
 def test_a_reader_that_goes_away_is_told_by_the_exit_code(program: Program, words: tuple[str, ...]) -> None:
-    """141, one line at most, no traceback; closed from the start it is 2."""
+    """141 without a word, as `| head` expects it; closed from the start it is 2."""
     program.run("demo", "--answers", "n,n")
     reader, writer = os.pipe()
     os.close(reader)
     process = program.start(*words, stdout=writer)
     os.close(writer)
     _, err = process.communicate(timeout=30)
-    assert (process.returncode, b"Traceback" in err, b"Exception" in err) == (141, False, False), err
+    assert (process.returncode, err) == (141, b"")
     closed = program.run(*words, stdout=None, preexec_fn=lambda: os.close(1))
     assert (closed.code, "stdout is closed" in closed.err) == (2, True)
 

@@ -104,6 +104,23 @@ def test_text_output_is_the_answer_alone(program: Program) -> None:
     assert "head: " in done.err
 
 
+def test_a_refusal_that_no_rule_lifts_says_why_on_stderr(program: Program) -> None:
+    url = program.serve(replies(Reply(calls=(call("bash", command="git push --force origin main"),)), DONE))
+    done = program.run("run", "go", "--base-url", url, "--policy", "default")
+    assert done.code == 7
+    assert "denied: Rewriting or deleting what others have is done by a person." in done.err
+    assert (
+        "no further rule would allow:\n  bash  git push --force origin main: rule force-push (default.toml:" in done.err
+    )
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_an_error_of_the_model_is_told_once(program: Program, *, quiet: bool) -> None:
+    url = program.serve(replies(Failure(status=401, body='{"error":{"message":"no such key"}}')))
+    done = program.run("run", "go", "--base-url", url, "--policy", "ci", *(("--quiet",) if quiet else ()))
+    assert (done.code, done.err.count("no such key"), "harness: model error" in done.err) == (6, 1, True)
+
+
 def test_jsonl_output_is_the_log(program: Program) -> None:
     """Every record appears on stdout as it is in the log."""
     url = program.serve(replies(touch(), DONE))
@@ -170,7 +187,7 @@ def test_no_provider_names_three_ways_out(program: Program) -> None:
     """Neither key nor base URL: exit 2, and the demo is among the ways out."""
     done = program.run("run", "go")
     assert done.code == 2
-    for way in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "harness demo"):
+    for way in ("OPENAI_API_KEY", "--provider ollama", "--base-url", "harness demo"):
         assert way in done.err
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
 import os
@@ -17,6 +18,8 @@ import pytest
 from harness.errors import CutReply, ModelError, ModelFault
 from harness.messages import Message, Role, ToolCall
 from harness.model import Retry
+from harness.models.answer_check import AnswerCheck
+from harness.models.connections import Connections
 from harness.models.endpoint import Deadlines, Endpoint
 from harness.models.openai_chat import OpenAIChat
 from harness.record import replace
@@ -174,16 +177,47 @@ def test_a_server_that_says_nothing_is_retried_after_the_timeout() -> None:
     assert [retry.reason for retry in asked.retries] == [f"{wire.url} sent nothing for 0.3 s."]
 
 
-def test_nobody_there_is_told_after_the_last_try() -> None:
+def test_nobody_there_is_told_after_one_more_try() -> None:
+    """No time that passes starts a server on this machine."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
     asked = Asked(url, attempts=7)
     with pytest.raises(ModelError) as raised:
         asked.complete()
     assert str(raised.value) == (
-        f"The connection to {url} failed: ConnectError: [Errno 111] Connection refused. (tried 7 times)"
+        f"The connection to {url} failed: ConnectError: [Errno 111] Connection refused. Nothing listens there: is the server "
+        "running, and the port right? (tried 2 times)"
     )
-    assert asked.slept == [0.5, 1.0, 2.0, 4.0, 8.0, 8.0]
+    assert (asked.slept, [(retry.attempt, retry.attempts) for retry in asked.retries]) == ([0.5], [(1, 2)])
+
+
+@pytest.mark.parametrize(
+    ("address", "caused", "hint", "nobody"),
+    [
+        ("http://localhost:11434/v1", ConnectionRefusedError(111, "no"), "is Ollama running (`ollama serve`)?", True),
+        ("http://[::1]:9/v1", ConnectionRefusedError(111, "no"), "is the server running, and the port right?", True),
+        ("https://example.org/v1", ConnectionRefusedError(111, "no"), "[Errno 111] no.", False),
+        (
+            "https://example.org/v1",
+            socket.gaierror(-2, "unknown"),
+            "Is there a network, and is the address right?",
+            False,
+        ),
+        (
+            "https://example.org/v1",
+            OSError(errno.ENETUNREACH, "no"),
+            "Is there a network, and is the address right?",
+            False,
+        ),
+    ],
+)
+def test_what_to_look_at_where_no_connection_is_made(address: str, caused: OSError, hint: str, nobody: bool) -> None:
+    check = AnswerCheck("m", Endpoint(base_url=address), Connections())
+    check.address = address
+    error = RuntimeError("connecting")
+    error.__cause__ = caused
+    failed = check.of(error)
+    assert (str(failed).endswith(hint), failed.nobody_there, failed.passing) == (True, nobody, True), str(failed)
 
 
 def test_jitter_takes_up_to_a_quarter_off_a_back_off() -> None:

@@ -99,7 +99,7 @@ def _play(
     screen.line(
         "SCRIPTED: no model is asked. The replies are canned; the gate, the tools and the log are real.", Tone.WARNING
     )
-    screen.line(f"workspace: {folder}", Tone.QUIET)
+    screen.unbroken(f"workspace: {folder}", Tone.QUIET)
     screen.line(f"\n> {scenario.prompt}")
     signals.install()
     with ScriptServer(player) as server:
@@ -165,8 +165,8 @@ def _tell_end(screen: Screen, result: RunResult, log: ActionLog, kept: str | Non
     if result.stop is not StopReason.COMPLETED:
         screen.line(visible_line(f"{result.stop.value.replace('_', ' ').upper()}: {result.detail}", 2_000), Tone.BAD)
     screen.line("")
-    screen.line(f"Everything is in the action log: {log.path}", Tone.QUIET)
-    screen.line(f"  harness audit show {log.path}", Tone.QUIET)
-    screen.line(f"  harness audit verify {log.path}", Tone.QUIET)
+    screen.unbroken(f"Everything is in the action log: {log.path}", Tone.QUIET)
+    screen.unbroken(f"  harness audit show {log.path}", Tone.QUIET)
+    screen.unbroken(f"  harness audit verify {log.path}", Tone.QUIET)
     if kept is not None:
-        screen.line(f"The project was kept: {kept}", Tone.QUIET)
+        screen.unbroken(f"The project was kept: {kept}", Tone.QUIET)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from argparse import HelpFormatter, RawDescriptionHelpFormatter
+import os
+from argparse import RawDescriptionHelpFormatter
 
 from harness.cli.audit.flags import ACTIONS as AUDIT_ACTIONS
 from harness.cli.audit.flags import add_flags as add_audit_flags
@@ -25,6 +26,9 @@ ACTIONS = {
     "sessions": ("list", "resume", "fork"),
 }
 """Commands that take an action, and the actions."""
+
+MOST_WIDTH = 110
+"""Of help, in columns; so wide it is in a file."""
 
 _EPILOG = """\
 commands:
@@ -55,35 +59,72 @@ commands:
   harness doctor                   try what this machine can enforce: 0 commands can be confined, 2 they cannot
   harness doctor --model [NAME]    send one tiny request: 0 the model is usable, 2 settings, 6 it is not
 
-exit codes: 0 done, 1 internal error, 2 usage or policy, 3 hard block, 4 limit, 5 no usable answer, 6 provider
-failed, 7 done but calls were refused, 8 the log cannot be written, 130/143 interrupted, 141 stdout was closed"""
+exit codes: 0 done, 1 internal error, 2 usage or policy, 3 hard block, 4 limit, 5 no usable answer, 6 provider failed, \
+7 done but calls were refused, 8 the log cannot be written, 130/143 interrupted, 141 stdout was closed"""
 
 
 def actions_help(command: str) -> str:
     """Return what the actions of a command do, a line or two each."""
     told = [(action, parser_for(command, action).description or "") for action in ACTIONS[command]]
     width = max(len(action) for action, _ in told) + 2
-    lines = [f"  {action:{width}}{description}" for action, description in told]
+    lines = [fitted(f"  {action:{width}}{description}", _width()) for action, description in told]
     return "\n".join([f"usage: harness {command} ACTION [--help]", "", *lines, ""])
 
 
-def _formatter(prog: str) -> HelpFormatter:
-    # With a width of its own, since argparse would import shutil (2 ms) to ask the terminal, at every flag.
-    return RawDescriptionHelpFormatter(prog, width=110)
+def fitted(line: str, width: int) -> str:
+    """Return a line in lines of at most `width` characters; they go on below its second column, where it has one."""
+    if len(line) <= width:
+        return line
+    import textwrap
+
+    body = line.lstrip()
+    column = body.find("  ")
+    start = len(line) - len(body[column:].lstrip()) if column > 0 else len(line) - len(body)
+    return textwrap.fill(line, width, subsequent_indent=" " * min(start, width // 2), break_on_hyphens=False)
+
+
+def _width() -> int:
+    """Return how wide help is: as the terminal, where it goes to one or into a pager, up to MOST_WIDTH."""
+    for descriptor in (1, 2):
+        try:
+            return min(os.get_terminal_size(descriptor).columns or MOST_WIDTH, MOST_WIDTH)
+        except OSError:
+            continue
+    return MOST_WIDTH
+
+
+class _Formatter(RawDescriptionHelpFormatter):
+    """Keeps the lines of descriptions that fit."""
+
+    def __init__(self, prog: str) -> None:
+        # With a width of its own, since argparse would import shutil (2 ms) to ask the terminal, at every flag.
+        super().__init__(prog, width=_width())
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(fitted(f"{indent}{line}", width) for line in text.splitlines())
 
 
 class ArgumentParser(argparse.ArgumentParser):
     """A parser that says what is wrong with an argument without writing it to the terminal as it is."""
 
     def error(self, message: str) -> NoReturn:
-        """Say it, and exit with 2. Raises SystemExit."""
-        super().error(visible(message).replace("\n", "\n  "))
+        """Say it, where the flags are listed, and exit with 2. Raises SystemExit."""
+        told = visible(message).replace("\n", "\n  ")
+        if is_unquoted(message) and any(action.dest == "prompt" for action in self._actions):
+            told += " (a prompt of several words is put in quotes)"
+        self.exit(2, f"{self.prog}: error: {told}\n`{self.prog} --help` lists what it takes\n")
+
+
+def is_unquoted(message: str) -> bool:
+    """Say whether a complaint of argparse is about words behind the last one that it takes, none of them a flag."""
+    words = message.removeprefix("unrecognized arguments: ")
+    return words != message and not any(word.startswith("-") for word in words.split())
 
 
 def parser_for(command: str, action: str) -> ArgumentParser:
     """Return the parser of `harness COMMAND ACTION`; the empty command is the prompt."""
     name = " ".join(word for word in ("harness", command, action) if word)
-    parser = ArgumentParser(name, formatter_class=_formatter)
+    parser = ArgumentParser(name, formatter_class=_Formatter)
     parser.set_defaults(action=action)
     match command, action:
         case (("run" | "batch"), _):

@@ -18,6 +18,10 @@ LIGHT = ("--version", "policy", "audit", "schema", "config", "sessions list")
 """Commands that end in some milliseconds: collecting garbage, and taking the interpreter down, would be a third of it."""
 COMMANDS = ("run", "batch", "demo", "policy", "audit", "undo", "doctor", "config", "sessions", "schema")
 
+_WISHES = {"help": "--help", "version": "--version"}
+_NEAR = 0.75
+"""How alike a word and a command are (difflib): `doctro`, `polcy`; not `ran`, `doc`."""
+
 
 def program() -> NoReturn:
     """Be the `harness` command: run `main`, and leave with its exit code.
@@ -101,7 +105,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EIO):
             return _internal(error)
-        _complain(f"stdout cannot be written: {error.strerror}")
+        if error.errno != errno.EPIPE:  # `| head` has what it wanted; the exit code says it
+            _complain(f"stdout cannot be written: {error.strerror}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return Exit.BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 - the last resort: a bug is one line for the user, and exit 1
@@ -163,8 +168,25 @@ def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:
         action = words.pop(0) if words else ""
         if action not in ACTIONS[command]:
             raise UsageError(f"harness {command} takes one of: {', '.join(ACTIONS[command])}")
+    elif not command:
+        _refuse_misspelt(words)
     arguments = parser_for(command, action).parse_args(words)
     return _function_of(command)(arguments, environment)
+
+
+def _refuse_misspelt(words: Sequence[str]) -> None:
+    """Raise UsageError for a first word that is nearly a command: as a prompt it would be sent at once, and cost money."""
+    first = words[0] if words else ""
+    if not first.isalpha():  # flags, a prompt of several words in quotes, nothing
+        return
+    from difflib import get_close_matches
+
+    meant = get_close_matches(first, (*COMMANDS, *_WISHES), n=1, cutoff=_NEAR)
+    if meant:
+        command = _WISHES.get(meant[0], meant[0])
+        raise UsageError(
+            f"there is no command {first}; did you mean `harness {command}`? `harness -- {first}` sends it"
+        )
 
 
 def _function_of(command: str) -> Callable[[Namespace, Mapping[str, str]], int]:  # noqa: C901 - a case a command

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 NO_PROVIDER = """\
 no model to talk to. Three ways out:
-  export OPENAI_API_KEY=...                       the OpenAI API (or any provider with OPENAI_BASE_URL, or --provider NAME)
-  export OPENAI_BASE_URL=http://localhost:11434/v1  a local server; name its model with --model
-  harness demo                                    a scripted model, without key or network"""
+  export OPENAI_API_KEY=...       the OpenAI API; --provider NAME is another
+  --provider ollama --model NAME  a server on this machine, or --base-url URL
+  harness demo                    a scripted model, without key or network"""
 
 NO_KEY = "none"
 """What is sent to a server that wants no key: the SDK wants one, and any text will do."""

@@ -16,6 +16,7 @@ from harness.cli.trace import Tone
 from harness.cli.words import counted
 from harness.messages import RunResult, StopReason
 from harness.run_reports.facts import Facts
+from harness.run_reports.refused import line
 from harness.visible import visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
@@ -86,15 +87,20 @@ class Ending:
     def tell(self, console: Console, parts: Parts, facts: Facts, result: RunResult, code: Exit) -> None:
         """Say how the run ended, which rules would let refused calls run, and what pins its log."""
         if result.stop is not StopReason.COMPLETED or code is Exit.LOG:
-            console.line(
-                visible_line(f"harness: {result.stop.value.replace('_', ' ')}: {result.detail}", 2_000), Tone.BAD
-            )
+            end = result.stop.value.replace("_", " ")
+            told = f"harness: {end}" if self._was_told(facts, result) else f"harness: {end}: {result.detail}"
+            console.line(visible_line(told, 2_000), Tone.BAD)
         elif result.refusals:
             calls = "1 call was" if result.refusals == 1 else f"{result.refusals} calls were"
             console.line(f"harness: done, but {calls} refused", Tone.WARNING)
         if not self._arguments.quiet:
             _tell_rules(console, facts)
+            _tell_unlifted(console, facts)
         console.line(pinned(parts.log), Tone.QUIET)
+
+    def _was_told(self, facts: Facts, result: RunResult) -> bool:
+        """Say whether the last error in the trace says what the end would say again."""
+        return not self._arguments.quiet and bool(facts.errors) and facts.errors[-1].quoted == line(result.detail, 500)
 
     def report(self, facts: Facts, summary: Mapping[str, JsonValue], code: Exit) -> str:
         """Write the reports; return what went wrong, or nothing.
@@ -143,7 +149,22 @@ def _tell_rules(console: Console, facts: Facts) -> None:
     console.line("rules that would allow what was refused; think, then put into the policy what you want:", Tone.QUIET)
     for rule in rules[:MOST_RULES_SHOWN]:
         console.line("", Tone.QUIET)
-        for line in rule.rstrip("\n").split("\n"):
-            console.line(f"  {visible_line(line, 1_000)}", Tone.QUIET)
-    if len(rules) > MOST_RULES_SHOWN:
-        console.line(f"  {counted(len(rules) - MOST_RULES_SHOWN, 'more rule')}: see the log", Tone.QUIET)
+        for row in rule.rstrip("\n").split("\n"):
+            console.line(f"  {visible_line(row, 1_000)}", Tone.QUIET)
+    _tell_more(console, len(rules), "more rule")
+
+
+def _tell_unlifted(console: Console, facts: Facts) -> None:
+    """Write of the other refused calls why no rule would let them run."""
+    calls = list(dict.fromkeys((one.tool, one.summary, one.why_no_rule) for one in facts.refused if one.advice_why))
+    if not calls:
+        return
+    console.line("no further rule would allow:", Tone.QUIET)
+    for tool, summary, why in calls[:MOST_RULES_SHOWN]:
+        console.line(f"  {tool}  {visible_line(summary, 100)}: {why}", Tone.QUIET)
+    _tell_more(console, len(calls), "more call")
+
+
+def _tell_more(console: Console, count: int, of_what: str) -> None:
+    if count > MOST_RULES_SHOWN:
+        console.line(f"  {counted(count - MOST_RULES_SHOWN, of_what)}: see the log", Tone.QUIET)

@@ -29,6 +29,9 @@ class Line(Record):
     text: str
 
 
+_WHY = 200
+"""Characters of why a call failed, or was refused, on its line."""
+
 _STATUS_TONES: Mapping[str, Tone] = {
     "ok": Tone.GOOD,
     "failed": Tone.WARNING,
@@ -101,9 +104,9 @@ def ended_line(outcome: LogRecord, decision: LogRecord, answered: LogRecord) -> 
     status = word(outcome.get("status"))
     summary = word(decision.get("summary")) or word(outcome.get("content"))
     parts = [f"{sign_of(status)} {word(outcome.get('tool'))}  {visible_line(summary, 100)}"]
-    parts += [how_decided(decision, answered), _how_ended(status, outcome)]
+    parts += [how_decided(decision, answered), _how_ended(status, outcome, "" if answered else _reason(decision))]
     tone = _STATUS_TONES.get(status, Tone.BAD)
-    return Line(tone=tone, text=visible_line("  ".join(part for part in parts if part), 400))
+    return Line(tone=tone, text=visible_line("  ".join(part for part in parts if part), 700))
 
 
 def how_decided(decision: LogRecord, answered: LogRecord) -> str:
@@ -115,13 +118,35 @@ def how_decided(decision: LogRecord, answered: LogRecord) -> str:
         answer, by, seconds = (word(answered.get(name)) for name in ("answer", "by", "seconds"))
         scope = f" for the {word(answered.get('scope'))}" if answered.get("scope") else ""
         return f"[asked: {answer}{scope} by {by}, {seconds} s{words}]"
-    return f"[{word(decision.get('decision'))}: {short_place(word(decision.get('by')))}]"
+    # What does not apply, or changes nothing, was judged as the reading that it is (Action.default_of).
+    by, as_read = short_place(word(decision.get("by"))), decision.get("default_of")
+    said = " as it writes nothing" if as_read and by.startswith("default ") else ""
+    return f"[{word(decision.get('decision'))}{said}: {by}]"
 
 
-def _how_ended(status: str, outcome: LogRecord) -> str:
-    if status in ("ok", "failed") and "duration_ms" in outcome:
-        duration = number(outcome, "duration_ms")
-        seconds = f"{duration / 1000:.1f} s" if duration is not None else ""
-        code = outcome.get("exit_code")
-        return f"exit {word(code)}, {seconds}" if code is not None else f"{status}, {seconds}"
-    return "" if status == "not_run" else status  # its result begins with the words
+def _reason(decision: LogRecord) -> str:
+    """Return why a rule or a built-in says what it says; of a default nothing, since its name says it."""
+    return "" if decision.get("source") == "default" else visible_line(word(decision.get("reason")), _WHY)
+
+
+def _how_ended(status: str, outcome: LogRecord, reason: str) -> str:
+    """Return how a call ended, and behind it why, where nothing else on the line says it: of what failed the first line."""
+    match status:
+        case "ok" | "failed" if outcome.get("exit_code") is not None:
+            return f"exit {word(outcome['exit_code'])}{_took(outcome)}"
+        case "ok":
+            return f"ok{_took(outcome)}"
+        case "failed" | "crashed":
+            first = word(outcome.get("content")).removeprefix("Error: ").partition("\n")[0]
+            return f"{status}{_took(outcome)}: {visible_line(first, _WHY)}" if first else f"{status}{_took(outcome)}"
+        case "denied" | "blocked" if reason:
+            return f"{status}: {reason}"
+        case "not_run":
+            return ""  # its result begins with the words
+        case _:
+            return status
+
+
+def _took(outcome: LogRecord) -> str:
+    duration = number(outcome, "duration_ms")
+    return f", {duration / 1000:.1f} s" if duration is not None else ""

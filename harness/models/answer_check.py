@@ -5,22 +5,26 @@ It looks at an answer before the SDK reads it, and knows neither the SDK nor a c
 
 from __future__ import annotations
 
+import errno
 import json
 import time
-from collections.abc import Iterator, KeysView
+from collections.abc import Iterable, Iterator, KeysView
 from typing import Protocol, Self, TypeVar
 
 from harness.errors import ModelFault
-from harness.models.addresses import shown_address
+from harness.models.addresses import is_local, shown_address
 from harness.models.answer_body import AnswerBody
 from harness.models.connections import Connections, Phase
 from harness.models.endpoint import Endpoint
 from harness.models.failures import FailedTry, refusal_of, refused
+from harness.models.presets import preset_of
 from harness.models.provider_text import excerpt
 from harness.models.retries import retry_after
 
 ERROR_BYTES = 64 * 1024
 """How much of the body of an error status is read; in time, ERROR_SECONDS of deadline.py is the bound."""
+
+_NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN)
 
 _Cause = TypeVar("_Cause", bound=Exception)
 
@@ -167,9 +171,30 @@ class AnswerCheck:
         # LocalProtocolError and UnsupportedProtocol are ours: they would fail in the same way again.
         if names & {"TransportError", "OSError"} and not names & {"LocalProtocolError", "UnsupportedProtocol"}:
             text = f"The connection to {self.address} failed: {what.removesuffix('.')}."
-            return FailedTry(text, fault=ModelFault.CONNECTION, passing=True)
+            system = _of_the_system(causes)
+            nobody = isinstance(system, ConnectionRefusedError) and is_local(self.address)
+            hint = self._not_running() if nobody else _no_network(system)
+            return FailedTry(f"{text}{hint}", fault=ModelFault.CONNECTION, passing=True, nobody_there=nobody)
         fault = ModelFault.REPLY if "DecodingError" in names else ModelFault.REQUEST
         return FailedTry(f"The request to {self.address} failed: {what}", fault=fault)
+
+    def _not_running(self) -> str:
+        server = preset_of(self.address)
+        if server is None:
+            return " Nothing listens there: is the server running, and the port right?"
+        return f" Nothing listens there: is {server.title.partition(',')[0]} running (`{server.start}`)?"
+
+
+def _of_the_system(causes: Iterable[BaseException]) -> OSError | None:
+    """Return what the system said; httpcore has it as an argument of its own error."""
+    said = (one for cause in causes for one in (cause, *cause.args))
+    return next((one for one in said if isinstance(one, OSError)), None)
+
+
+def _no_network(system: OSError | None) -> str:
+    """Return what to look at where a name cannot be looked up (getaddrinfo(3)), or no way leads to an address (connect(2))."""
+    unreachable = system is not None and (type(system).__name__ == "gaierror" or system.errno in _NO_WAY)
+    return " Is there a network, and is the address right?" if unreachable else ""
 
 
 def _error_value(body: bytes) -> object:

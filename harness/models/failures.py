@@ -94,6 +94,7 @@ class FailedTry(ModelError):
         cut: bool = False,
         retry_after: float | None = None,
         refusal: Refusal | None = None,
+        nobody_there: bool = False,
     ) -> None:
         super().__init__(text, fault=fault)
         self.passing = passing
@@ -103,6 +104,8 @@ class FailedTry(ModelError):
         self.retry_after = retry_after
         """Seconds, as the provider asks."""
         self.refusal = refusal
+        self.nobody_there = nobody_there
+        """Whether no program of this machine listens at the address: to wait for one is hardly worth it."""
 
     def lasting(self, more: str = "") -> ModelError:
         """Return the error that is raised when there is no further try."""

@@ -46,6 +46,8 @@ class Preset(Record):
     """Hosts by which the server is recognised, those below them included. Empty for servers of one's own."""
     api: Api = Api.CHAT
     """What is spoken unless the configuration says otherwise."""
+    start: str = ""
+    """The command that starts it, where it is a server of one's own."""
     quirks: Quirks = Quirks()
 
 
@@ -184,6 +186,7 @@ PRESETS: Mapping[str, Preset] = {
             base_url="http://localhost:11434/v1",
             key_variable="",
             documentation="https://docs.ollama.com/api/openai-compatibility",
+            start="ollama serve",
         ),
         Preset(
             name="lmstudio",
@@ -191,6 +194,7 @@ PRESETS: Mapping[str, Preset] = {
             base_url="http://localhost:1234/v1",
             key_variable="",
             documentation="https://lmstudio.ai/docs/developer/openai-compat",
+            start="lms server start",
         ),
         # Reads calls only when started with --enable-auto-tool-choice and --tool-call-parser.
         Preset(
@@ -199,6 +203,7 @@ PRESETS: Mapping[str, Preset] = {
             base_url="http://localhost:8000/v1",
             key_variable="",
             documentation="https://docs.vllm.ai/en/stable/serving/openai_compatible_server.html",
+            start="vllm serve",
         ),
         # Reads calls only when started with --jinja.
         Preset(
@@ -207,6 +212,7 @@ PRESETS: Mapping[str, Preset] = {
             base_url="http://localhost:8080/v1",
             key_variable="",
             documentation="https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
+            start="llama-server --jinja",
         ),
     )
 }

@@ -23,6 +23,8 @@ FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.5, 8.0
 """Doubled from the first to the most, as the SDK does (its `_constants.py`); up to a quarter less by jitter."""
 MAX_BEGUN_AGAIN = 1
 """How often a reply that showed something is asked for again."""
+MAX_NOBODY_THERE = 1
+"""How often it is tried again where nothing on this machine listens: unless it starts just now, somebody must start it."""
 BEGINS_AGAIN = "The reply begins again."
 ASKS_DIFFERENTLY = "It is asked again in the way that the server takes."
 
@@ -39,6 +41,7 @@ class Retries:
         self._attempts = attempts
         self._seconds = seconds
         self._begun_again = 0
+        self._nobody_there = 0
 
     def after(
         self, failure: FailedTry, *, shown: bool, elapsed: float, left: float | None = None, jitter: float = 0.0
@@ -55,7 +58,10 @@ class Retries:
             raise failure.lasting(self._tried())
         if shown:
             self._begun_again += 1
+        self._nobody_there += failure.nobody_there
         wait = self._wait(failure, jitter)
+        if self._nobody_there > MAX_NOBODY_THERE:
+            raise failure.lasting(self._tried())
         if self.failed >= self._attempts or self._begun_again > MAX_BEGUN_AGAIN or elapsed + wait > self._seconds:
             raise failure.lasting(self._tried())
         if left is not None and wait >= left:
@@ -76,7 +82,7 @@ class Retries:
     def _retry(self, failure: FailedTry, wait: float, reason: str) -> Retry:
         return Retry(
             attempt=self.failed,
-            attempts=self._attempts,
+            attempts=self.failed + MAX_NOBODY_THERE if failure.nobody_there else self._attempts,
             wait_seconds=wait,
             reason=reason,
             usage=failure.usage or Usage(),

@@ -200,7 +200,7 @@ def _advice(refused: Sequence[Refused]) -> Iterator[str]:
     whys = [one for one in refused if one.advice_why]
     for index, one in enumerate(whys[:MOST_ROWS]):
         start = "" if index else "\n"
-        yield f"{start}- Call {code(str(one.call), 30)}: no rule is proposed: {code(one.advice_why, 300)}\n"
+        yield f"{start}- Call {code(str(one.call), 30)}: no rule is proposed: {code(one.why_no_rule, 300)}\n"
     if len(whys) > MOST_ROWS:
         yield f"\n{len(whys) - MOST_ROWS:,} more calls for which no rule is proposed are not listed.\n"
 

@@ -9,7 +9,7 @@ from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, text
 from harness.audit.instants import whole
 from harness.audit.rows import call_number
-from harness.paths import is_within
+from harness.paths import is_within, short_place
 from harness.record import Record
 from harness.visible import visible_line
 
@@ -47,6 +47,11 @@ class Refused(Record):
     """The rule that would allow it: what the harness proposed, never applied by itself."""
     advice_why: str = ""
     """Why no rule would."""
+
+    @property
+    def why_no_rule(self) -> str:
+        """`advice_why` with the file of what decided named shortly."""
+        return self.advice_why.replace(self.by, short_place(self.by)) if self.by else self.advice_why
 
 
 def refused_of(call: LoggedCall, workspace: str) -> Refused:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
@@ -12,6 +12,7 @@ from harness.cli.tasks.changes import CHANGES, IGNORED
 from harness.cli.tasks.fresh import TREE, is_kept
 from harness.cli.tasks.task import Task
 from harness.cli.tasks.task_folder import MAX_RESULT_BYTES, TaskFolder, object_in, sha256_of
+from harness.cli.words import counted
 from harness.errors import UsageError
 from harness.record import Record
 from harness.small_files import read_small
@@ -45,15 +46,14 @@ def finished(folder: TaskFolder, task: Task, settings: Mapping[str, JsonValue]) 
     result = object_in(data)
     if data is None or result is None or work is None or work.get("task_sha256") != task.sha256:
         return None
-    number, code = work.get("attempt"), work.get("exit_code")
-    if type(number) is not int or type(code) is not int or code not in FINISHED:
+    number, code = work.get("attempt"), _end_in(work)
+    if type(number) is not int or code is None:
         return None
-    if work.get("settings") != settings:
-        told = _differing(work.get("settings"), settings)
-        raise UsageError(f"{folder.path}: {told}; name another folder with --out, or remove it")
+    if told := _differing(work, settings):
+        raise UsageError(f"{folder.path}: the task was done with {told}; name another folder with --out, or remove it")
     damage = "" if sha256_of(data) == work.get("result_sha256") else f"{folder.result} was changed"
     return Finished(
-        code=Exit(code),
+        code=code,
         result=result,
         work=work,
         log=folder.log(number),
@@ -61,6 +61,26 @@ def finished(folder: TaskFolder, task: Task, settings: Mapping[str, JsonValue]) 
         log_damage=_log_damage(work, folder.log(number)),
         is_clean=is_kept(folder.attempt(number)) or not os.path.lexists(os.path.join(folder.attempt(number), TREE)),
     )
+
+
+def refuse_other_settings(folders: Iterable[tuple[TaskFolder, Task, Mapping[str, JsonValue]]]) -> None:
+    """Raise UsageError where tasks were done under other settings than those asked for: one folder, one set of results.
+
+    Each has a result of whatever attempt.
+    """
+    first, count = "", 0
+    for folder, task, settings in folders:
+        work = folder.read_work() or {}
+        if work.get("task_sha256") == task.sha256 and _end_in(work) is not None:
+            told = _differing(work, settings)
+            count += bool(told)
+            first = first or (f"{task.id} was done with {told}" if told else "")
+    if first:
+        more = f", and {counted(count - 1, 'more task')} likewise" if count > 1 else ""
+        raise UsageError(
+            f"the folder of --out holds what was done under other settings: {first}{more}. Nothing was run: name another "
+            "folder with --out"
+        )
 
 
 def changed_patch(folder: TaskFolder, work: Mapping[str, JsonValue]) -> str:
@@ -115,9 +135,18 @@ def _size(path: str) -> int:
         return -1
 
 
-def _differing(then: JsonValue, now: Mapping[str, JsonValue]) -> str:
-    """Say in which setting a finished run was another."""
+def _end_in(work: Mapping[str, JsonValue]) -> Exit | None:
+    """Return the exit code that is noted, where a task with it is done with."""
+    code = work.get("exit_code")
+    return Exit(code) if type(code) is int and code in FINISHED else None
+
+
+def _differing(work: Mapping[str, JsonValue], now: Mapping[str, JsonValue]) -> str:
+    """Say in which setting a finished run was another, or nothing."""
+    then = work.get("settings")
     held = then if isinstance(then, dict) else {}
-    key = next(key for key in sorted({**held, **now}) if held.get(key) != now.get(key))
+    key = next((key for key in sorted({**held, **now}) if held.get(key) != now.get(key)), "")
+    if not key:
+        return ""
     old, new = (visible_line(json.dumps(one.get(key)), 200) for one in (held, now))
-    return f"the task was done with {key} {old}, and {new} is asked for now"
+    return f"{key} {old}, and {new} is asked for now"

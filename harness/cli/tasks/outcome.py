@@ -15,6 +15,7 @@ from harness.visible import visible_line
 
 MAX_ROWS = 200
 """Of more tasks, those with another exit code than 0 are shown, and the rest counted."""
+MAX_DETAIL = 2_000
 _WORST_FIRST = (
     Exit.LOG, Exit.BLOCKED, Exit.INTERNAL, Exit.USAGE, Exit.MODEL, Exit.NO_ANSWER, Exit.LIMIT, Exit.REFUSED, Exit.DONE,
 )  # fmt: skip
@@ -55,6 +56,13 @@ class Outcome(Record):
     tries: int = 0
     """How many processes were started for it in this batch."""
     problem: str = ""
+    detail: str = ""
+    """Why its run ended as it did, in the run's own words."""
+
+    @property
+    def why(self) -> str:
+        """What went wrong, in words; nothing where nothing did."""
+        return "; ".join(part for part in (self.detail, self.problem) if part)
 
     @property
     def as_json(self) -> dict[str, JsonValue]:
@@ -71,6 +79,7 @@ class Outcome(Record):
             "seconds": round(self.seconds, 3),
             "tries": self.tries,
             "problem": self.problem,
+            "detail": self.detail,
         }
 
 
@@ -88,12 +97,14 @@ def with_result(outcome: Outcome, result: Mapping[str, JsonValue], work: Mapping
         changed=_count(changes.get("files")) if isinstance(changes, Mapping) else 0,
         cost=float(cost) if isinstance(cost, (int, float)) and not isinstance(cost, bool) else None,
         problem=outcome.problem or (f"its folder is kept: {kept}" if kept else ""),
+        detail=visible_line(str(result.get("detail") or ""), MAX_DETAIL),
     )
 
 
 def worst(outcomes: Iterable[Outcome]) -> Exit:
-    """Return the exit code of the batch. What was not done counts as an internal error."""
-    codes = {Exit.INTERNAL if one.code not in _WORST_FIRST else Exit(one.code) for one in outcomes}
+    """Return the exit code of a batch. What was given up counts as an internal error; what it never came to, not at all."""
+    tried = [one.code for one in outcomes if one.how is not Origin.NOT_RUN]
+    codes = {Exit.INTERNAL if code not in _WORST_FIRST else Exit(code) for code in tried}
     return next((code for code in _WORST_FIRST if code in codes), Exit.DONE)
 
 
@@ -122,7 +133,7 @@ def lines_of(outcomes: Sequence[Outcome]) -> list[str]:
     ran = sum(one.how is not Origin.EARLIER and one.tries > 0 for one in outcomes)
     earlier = sum(one.how is Origin.EARLIER for one in outcomes)
     lines.append(f"{counted(len(outcomes), 'task')}: {codes or 'none'}; {ran} run now, {earlier} done earlier")
-    problems = [f"{one.id}: {visible_line(one.problem, 500)}" for one in shown if one.problem]
+    problems = [f"{one.id}: {visible_line(one.why, 500)}" for one in shown if one.why]
     return [*lines, *problems[:MAX_ROWS]]
 
 

@@ -21,7 +21,7 @@ from harness.cli.tasks.task_folder import TaskFolder, holder, is_held
 from harness.cli.tasks.task_run import HELD
 from harness.cli.tasks.worker import Worker, last_words, start_worker
 from harness.cli.words import counted
-from harness.errors import UsageError
+from harness.errors import ModelFault, UsageError
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ class Pool:
         self._asked = 0
         """How often the processes were asked to end: first kindly, then not."""
         self._kill_at = 0.0
+        self._given_up = False
 
     def run(self, tasks: Sequence[Task]) -> list[Outcome]:
         """Do the tasks, and return a row for each, in their order."""
@@ -104,13 +105,16 @@ class Pool:
 
     def _fill(self, lifeline: Lifeline) -> bool:
         """Start what there is room for; say whether anything is left that may be started later."""
-        while not self._stopping.count and len(self._running) < self._jobs:
+        while not self._is_ending() and len(self._running) < self._jobs:
             queued = self._queue.popleft() if self._queue else self._freed()
             if queued is None:
                 return bool(self._elsewhere)
             self._begin(queued, lifeline)
             self._progress.show(len(self._running), len(self._elsewhere))
-        return not self._stopping.count
+        return not self._is_ending()
+
+    def _is_ending(self) -> bool:
+        return self._stopping.count > 0 or self._given_up
 
     def _freed(self) -> _Queued | None:
         """Return a task that no other process runs any more."""
@@ -185,6 +189,15 @@ class Pool:
                 work=queued.folder.read_work(),
                 problem=problem,
             )
+            if code == Exit.MODEL and not problem and not queued.task.model and _is_key_refused(result):
+                self._give_up(queued)
+
+    def _give_up(self, queued: _Queued) -> None:
+        """Start nothing more: each further task would be refused with the same key. What runs goes on to its end."""
+        if not self._given_up:
+            left = counted(len(self._queue) + len(self._elsewhere), "task")
+            self._progress.tell(f"nothing more is started, since the key of {queued.task.id} was refused; {left} left")
+        self._given_up = True
 
     def _killed(self, queued: _Queued, code: int) -> None:
         """Have a task tried again whose process was killed, unless that was us, or it happened too often."""
@@ -223,7 +236,7 @@ class Pool:
             said = (
                 how.value if code is None else f"exit {int(code)}{' (done earlier)' if how is Origin.EARLIER else ''}"
             )
-            self._progress.ended(outcome.id, said, outcome.seconds, failed=code != Exit.DONE)
+            self._progress.ended(outcome.id, said, outcome.seconds, failed=code != Exit.DONE, why=outcome.why)
 
     def _end_if_asked(self) -> None:
         """Pass on that the batch is to end: once as SIGTERM, then as SIGKILL."""
@@ -242,7 +255,7 @@ class Pool:
                 worker.kill()
 
     def _not_run(self) -> None:
-        """Note what was not come to: only a batch that was asked to end leaves any."""
+        """Note what was not come to: only a batch that was asked to end, or gave up, leaves any."""
         for queued in (*self._queue, *self._elsewhere):
             try:
                 done = self._done(queued)
@@ -252,6 +265,13 @@ class Pool:
                 self._end(queued, Origin.EARLIER, done.code, result=done.result, work=done.work)
             else:
                 self._end(queued, Origin.NOT_RUN, None, problem="the batch was ended before")
+
+
+def _is_key_refused(result: Mapping[str, JsonValue]) -> bool:
+    """Say whether what ended a run was that the provider did not take its key."""
+    errors = result.get("errors")
+    last = errors[-1] if isinstance(errors, list) and errors else None
+    return isinstance(last, dict) and last.get("fault") == ModelFault.AUTHENTICATION.value
 
 
 def _signal(code: int) -> str:

@@ -35,12 +35,13 @@ class Progress:
         self._clear()
         self._write(f"harness: {visible_line(line, 2_000)}\n")
 
-    def ended(self, name: str, how: str, seconds: float, *, failed: bool) -> None:
-        """Count a task; where there is no terminal, say how it ended."""
+    def ended(self, name: str, how: str, seconds: float, *, failed: bool, why: str = "") -> None:
+        """Count a task; where there is no terminal, say how it ended, and why."""
         self.done += 1
         self.failed += failed
         if not self._quiet and not self._width:
-            self.tell(f"{name}: {how}, {seconds:.1f} s ({self.done} of {self._total})")
+            told = f"{name}: {how}, {seconds:.1f} s ({self.done} of {self._total})"
+            self.tell(f"{told}: {why}" if why else told)
 
     def show(self, running: int, elsewhere: int = 0) -> None:
         """Write the line over itself, where there is a terminal and enough time has passed since the last."""

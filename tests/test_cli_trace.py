@@ -1,0 +1,81 @@
+"""The lines of the trace: what `run`, the prompt and `audit show` say of a call that ended, and why it did not do more."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.actions import JsonValue
+from harness.cli.trace import ended_line
+
+Fields = dict[str, JsonValue]
+
+READ = "default for read_file (/long/way/default.toml:7)"
+EDIT = "default for edit_file (/long/way/default.toml:9)"
+PUSH = "rule force-push (/long/way/default.toml:36)"
+
+
+def outcome(status: str, content: str, **more: JsonValue) -> Fields:
+    return {"status": status, "tool": "edit_file", "content": content, "duration_ms": 20, **more}
+
+
+def decision(verdict: str, by: str, **more: JsonValue) -> Fields:
+    return {"summary": "slugs.py", "decision": verdict, "by": by, "source": "default", "reason": "no rule", **more}
+
+
+ENDED = [
+    pytest.param(
+        outcome("failed", "Error: old_string not found in slugs.py. Nearest text:\n    x"),
+        decision("auto", READ, default_of="read_file"),
+        "! edit_file  slugs.py  [auto as it writes nothing: default for read_file (default.toml:7)]  "
+        "failed, 0.0 s: old_string not found in slugs.py. Nearest text:",
+        id="an edit that does not apply",
+    ),
+    pytest.param(
+        outcome("failed", "Error: File not found: a.txt.", tool="read_file"),
+        decision("auto", READ),
+        "! read_file  slugs.py  [auto: default for read_file (default.toml:7)]  failed, 0.0 s: File not found: a.txt.",
+        id="a file that is not there",
+    ),
+    pytest.param(
+        outcome("failed", "Error: the disk is full"),
+        decision("auto", EDIT),
+        "! edit_file  slugs.py  [auto: default for edit_file (default.toml:9)]  failed, 0.0 s: the disk is full",
+        id="an edit that applies is its own",
+    ),
+    pytest.param(
+        outcome("failed", "no\n[exit code 1]", exit_code=1, tool="bash"),
+        {},
+        "! bash  no\\n[exit code 1]  exit 1, 0.0 s",
+        id="a command: its exit code says it",
+    ),
+    pytest.param(outcome("failed", "", duration_ms="x"), {}, "! edit_file    failed", id="nothing is known"),
+    pytest.param(
+        outcome("denied", "Denied by ..."),
+        decision("deny", PUSH, source="rule", reason="Done by a person.\x1b[2J"),
+        "x edit_file  slugs.py  [deny: rule force-push (default.toml:36)]  denied: Done by a person.\\x1b[2J",
+        id="a rule says why",
+    ),
+    pytest.param(
+        outcome("denied", "Denied by ..."),
+        decision("deny", EDIT),
+        "x edit_file  slugs.py  [deny: default for edit_file (default.toml:9)]  denied",
+        id="a default says so by its name",
+    ),
+    pytest.param(
+        outcome("crashed", "Error: \u202eevil"),
+        decision("auto", 5, default_of=7, reason=[]),  # type: ignore[arg-type]
+        "! edit_file  slugs.py  [auto: 5]  crashed, 0.0 s: \\u202eevil",
+        id="hostile",
+    ),
+]
+
+
+@pytest.mark.parametrize(("ended", "decided", "line"), ENDED)
+def test_a_call_that_ended_says_why(ended: Fields, decided: Fields, line: str) -> None:
+    assert ended_line(ended, decided, {}).text == line
+
+
+def test_what_a_person_answered_stands_for_the_reason() -> None:
+    answered: Fields = {"answer": "no", "by": "person", "seconds": 2.6, "words": "not that"}
+    line = ended_line(outcome("denied", "x"), decision("confirm", PUSH, source="rule"), answered).text
+    assert line == 'x edit_file  slugs.py  [asked: no by person, 2.6 s: "not that"]  denied'
