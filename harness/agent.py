@@ -72,7 +72,7 @@ class Agent:
         keep_grant: Callable[[Pattern], Origin | str] | None = None,
         dry_run: bool = False,
         advise: Callable[[Policy, Action, Verdict], Advice] | None = None,
-        check_answer: Callable[[str], str] | None = None,
+        check_answer: Callable[[str, float | None], str] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take the parts.
@@ -81,9 +81,9 @@ class Agent:
         conversation the model takes: near that, the older part is summarized; None: only when the provider refuses.
         `about` is added to the log's first record. `on_text` hears the model's text at once and on the run's own time,
         `observers` hear everything on theirs. `done_marker`: a command that succeeds and prints this
-        as its first line ends the run. `grants`, `keep_grant`, `dry_run` and `advise`: see Gate. `check_answer` returns
-        what is wrong with an answer, for the model, or nothing: it is told once, and an answer that is wrong again ends
-        the run as unfit.
+        as its first line ends the run. `grants`, `keep_grant`, `dry_run` and `advise`: see Gate. `check_answer` takes
+        an answer and the seconds that the run has left (None: no limit), and returns what is wrong with it, for the model,
+        or nothing: it is told once, and an answer that is wrong again ends the run as unfit.
 
         Raises ValueError if two tools share a name, or if there is a limit on the cost and no price.
         """
@@ -195,16 +195,20 @@ class Agent:
         self.gate.end_open_calls(ENDED_HERE)  # of a run that a fault cut short: they are of the conversation as it was
         session.change(self.log, why, start, stop, messages)
 
-    def change_policy(self, session: Session, policy: Policy, why: str) -> None:
+    def change_policy(
+        self, session: Session, policy: Policy, why: str, *, asked: Mapping[str, JsonValue] | None = None
+    ) -> None:
         """Judge by `policy` from now on; recorded with its files. Grants stay, and lift no refusal by default.
 
-        `why` is a word for the log. Raises LogError, and ValueError for a limit on the cost where no price is known;
+        `why` is a word for the log; `asked` is the question that led to it, where there was one: question, answer, by,
+        words, seconds. Raises LogError, and ValueError for a limit on the cost where no price is known;
         then nothing is changed.
         """
         self.log.session = session.identity
         limits, registry = self._limited(policy)
+        told: dict[str, JsonValue] = {} if asked is None else {"asked": dict(asked)}
         self.gate.end_open_calls(ENDED_HERE)
-        self.log.append("policy_changed", {"why": why, **_policy_fields(policy)}, sync=True)
+        self.log.append("policy_changed", {"why": why, **_policy_fields(policy), **told}, sync=True)
         self.limits, self.registry = limits, registry
         self.gate.change_policy(policy, self.log)
 
@@ -353,14 +357,19 @@ class Agent:
         """Return how a run ends on its answer; None where the model was told what is wrong with it, and tries again."""
         if self._check_answer is None:
             return run.stopped(StopReason.COMPLETED)
+        seconds = run.seconds_left
+        if seconds is not None and seconds <= 0:
+            return run.stopped_at_limit(run.time_limit, self.log)
         try:
             with self._interrupt:
-                problem = self._check_answer(run.text)
+                problem = self._check_answer(run.text, seconds)
         except KeyboardInterrupt:
             return run.stopped(StopReason.INTERRUPTED, "interrupted while the answer was checked")
         self.log.append("answer_checked", {"fits": not problem, "problem": problem})
         if not problem:
             return run.stopped(StopReason.COMPLETED)
+        if run.time_is_over:
+            return run.stopped_at_limit(run.time_limit, self.log)
         if run.told_unfit:
             return run.stopped(StopReason.UNFIT, f"the answer is still not what was asked for: {problem}")
         run.told_unfit = True

@@ -53,7 +53,7 @@ class Pattern(Record):
         """The pattern in one line, for people; not yet safe to show."""
         if not self.argv:
             words = " and ".join(access.value for access in self.access)
-            return f"{words} {self.path} with {' and '.join(self.tools)}"
+            return f"{words} {self.path.removeprefix('/')} of the workspace with {' and '.join(self.tools)}"
         import shlex
 
         may = [f"write {'the workspace' if place == '.' else place}" for place in self.write]

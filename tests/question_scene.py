@@ -21,7 +21,7 @@ import pytest
 from harness.actions import Action, Effects
 from harness.approval import Approval
 from harness.cli.look import Look
-from harness.cli.terminal.approver import TerminalApprover, terminal_approver
+from harness.cli.terminal.approver import TerminalApprover, nothing_to_advise, terminal_approver
 from harness.cli.terminal.keys import Event, Key, Keyboard, Pasted
 from harness.cli.terminal.screen import Screen
 from harness.granting import Offer, offer_for
@@ -155,6 +155,7 @@ class Played:
         look: Look | None = None,
         environment: Mapping[str, str] | None = None,
         offer: Callable[[Action, Verdict], Offer | str] | None = None,
+        advise: Callable[[Action, Verdict], str] = nothing_to_advise,
         dead_seconds: float = DEAD,
         noisy_seconds: float = 5.0,
         emulate: bool = True,
@@ -176,7 +177,7 @@ class Played:
         self.began = 0.0
         self._stream = open(self.slave, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
         look = look or Look(colour=True, repaints=True)
-        self.approver = self._approver(look, environment, offer, dead_seconds, noisy_seconds)
+        self.approver = self._approver(look, environment, offer, advise, dead_seconds, noisy_seconds)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._worker = threading.Thread(target=self._ask, daemon=True)
         self._reader.start()
@@ -186,6 +187,7 @@ class Played:
         look: Look,
         environment: Mapping[str, str] | None,
         offer: Callable[[Action, Verdict], Offer | str] | None,
+        advise: Callable[[Action, Verdict], str],
         dead_seconds: float,
         noisy_seconds: float,
     ) -> TerminalApprover:
@@ -202,6 +204,7 @@ class Played:
             _confined,
             environment=environment or {"PATH": os.defpath},
             offer=offer or self._about.offer,
+            advise=advise,
             dead_seconds=dead_seconds,
             descriptors=(self.slave, self.slave),
             keyboard_of=keyboard,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,8 @@ from repl_scene import Start, prompts
 from screen_scene import CTRL_C, CTRL_D, ENTER, ESC, UP, paste
 
 from harness.cli.repl_terminal import Twice
-from harness.models.scripted import Reply, call, replies
+from harness.cli.told import INTERRUPTED
+from harness.models.scripted import Answer, Failure, Reply, Turn, call, replies
 
 if TYPE_CHECKING:
     from conftest import Program
@@ -97,9 +99,40 @@ def test_a_command_is_stopped_and_the_conversation_goes_on(program: Program, sta
         prompt.press("bash", "y", times=times)
         prompt.wait_until((program.workspace / f"begun{times}").exists, "the command did not begin", 20.0)
         prompt.send(keys)
-        prompt.wait_count("interrupted: ", times)
+        prompt.wait_count("tokens in, ", times)
     prompt.ask("hello", "Hello again.")
     assert prompt.leave() == 0
+
+
+def test_a_message_without_an_answer_is_kept_apart_from_the_next(program: Program, start: Start) -> None:
+    """The model is told that the person stopped it, they are told that it stays, and /undo takes it back."""
+    stopped = threading.Event()
+
+    def script() -> Generator[Answer, Turn, None]:
+        stopped.wait(20.0)
+        yield Reply(text="Too late.")
+        yield Reply(text="Now.")
+        yield Failure(status=400, body='{"error": {"message": "no such thing"}}')
+        yield Reply(text="End.")
+
+    prompt = start(script)
+    prompt.type("delete nothing")
+    prompt.wait_until(lambda: bool(program.players[0].requests), "no request", 20.0)
+    prompt.send(CTRL_C)
+    prompt.wait_for("what you said has no answer")
+    stopped.set()
+    prompt.ask("hello", "Now.")
+    prompt.type("delete all")
+    prompt.wait_count("what you said has no answer", 2)
+    assert prompt.unwrapped().count("no such thing") == 1
+    prompt.say("/undo", "forgotten: delete all")
+    prompt.ask("bye", "End.")
+    assert prompt.leave() == 0
+    sent = [request["messages"] for request in program.players[0].requests]
+    said = [[m["content"] for m in messages if m["role"] == "user"] for messages in sent]  # type: ignore[union-attr,index,call-overload]
+    assert said[1] == [f"delete nothing\n\n{INTERRUPTED}\n\nhello"]
+    assert said[-1] == [*said[1], "bye"]
+    assert program.run("audit", "verify").code == 0
 
 
 def test_undo_forgets_the_last_turn_and_asks_about_its_files(program: Program, start: Start) -> None:

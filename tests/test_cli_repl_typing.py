@@ -105,7 +105,7 @@ def test_after_an_error_of_the_provider_the_queue_waits(program: Program, start:
     prompt.send("second" + ENTER)
     prompt.wait_for("queued: second")
     end(program)
-    prompt.wait_for("model error")
+    prompt.wait_for("! model: ")
     prompt.wait_quiet(0.5)
     assert said(program) == ["go"]
     prompt.send(ENTER)

@@ -82,14 +82,19 @@ def decided(held: Policy, workspace: Workspace, tool: str, text: str) -> str:
         ("bash", "ls && pytest -x", [f"the command pytest -x {MAY}"], []),
         ("bash", "timeout 60 pytest", [f"the command pytest {MAY}"], []),
         ("bash", "mkdir build/x", ["the command mkdir build/x in ROOT"], []),
-        ("bash", "echo 'a b' > top.py", ["read and write /top.py with bash"], []),
+        ("bash", "echo 'a b' > top.py", ["read and write top.py of the workspace with bash"], []),
         (
             "edit_file", "src/a.py",
-            ["read and write /src/a.py with edit_file and write_file"],
-            ["read and write /src/** with edit_file and write_file"],
+            ["read and write src/a.py of the workspace with edit_file and write_file"],
+            ["read and write src/** of the workspace with edit_file and write_file"],
         ),
-        ("write_file", "top.py", ["read and write /top.py with edit_file and write_file"], []),
-        ("read_file", "src/a.py", ["read /src/a.py with read_file"], ["read /src/** with read_file"]),
+        ("write_file", "top.py", ["read and write top.py of the workspace with edit_file and write_file"], []),
+        (
+            "read_file",
+            "src/a.py",
+            ["read src/a.py of the workspace with read_file"],
+            ["read src/** of the workspace with read_file"],
+        ),
     ],
 )  # fmt: skip
 def test_what_is_offered(workspace: Workspace, tool: str, text: str, patterns: list[str], wider: list[str]) -> None:

@@ -182,6 +182,15 @@ PLAIN: Mapping[str, st.SearchStrategy[JsonValue]] = {
         }
     ),
     "message": st.fixed_dictionaries({"role": st.text(max_size=4), "content": st.text(max_size=4)}),
+    "asked": st.fixed_dictionaries(
+        {
+            "question": st.text(max_size=4),
+            "answer": st.sampled_from("yes no stop halt nobody".split()),
+            "by": st.text(max_size=4),
+            "words": st.text(max_size=4),
+            "seconds": st.floats(0, 1e6),
+        }
+    ),
     "origin": st.fixed_dictionaries({"session": st.text(max_size=4), "records": st.integers(0)}),
 }
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from repl_scene import Start, prompts, write_config
+from screen_scene import ENTER
 
 from harness.cli.calls import action_for
 from harness.cli.commands import COMMANDS, Ask, Do, Run, Wrong, function_of, meaning_of
 from harness.cli.commands.help import table
 from harness.cli.planned import planned
 from harness.cli.policies import load_named
-from harness.cli.told import PLAN_ON, PLAN_OVER, Told
-from harness.messages import Message, Role
+from harness.cli.told import INTERRUPTED, PLAN_ON, PLAN_OVER, UNANSWERED, Told, own_words
+from harness.cli.turn_end import how_it_ended
+from harness.messages import Message, Role, RunResult, StopReason
 from harness.models.scripted import Reply, call, replies
 from harness.policy import evaluate
 from harness.policy_file import parse_policy
@@ -253,10 +255,41 @@ HELLO = Message(role=Role.USER, content="hello")
 def test_the_model_knows_of_plan_mode_whatever_was_forgotten(
     messages: tuple[Message, ...], plans: bool, begins: str
 ) -> None:
-    said = Told().message("go on", messages, plans=plans)
+    answered = (*messages, Message(role=Role.ASSISTANT, content="Well.")) if messages else ()
+    said = Told().message("go on", answered, plans=plans)
     assert said.startswith(begins)
     assert said.endswith("go on")
     assert (PLAN_ON in said, PLAN_OVER in said) == (begins is PLAN_ON, begins is PLAN_OVER)
+
+
+@pytest.mark.parametrize(
+    ("last", "interrupted", "between"),
+    [
+        pytest.param(HELLO, True, INTERRUPTED, id="stopped"),
+        pytest.param(HELLO, False, UNANSWERED, id="failed"),
+        pytest.param(Message(role=Role.ASSISTANT, content="Hello."), True, "", id="answered in part"),
+        pytest.param(Message(role=Role.TOOL, content="x", tool_call_id="1"), True, "", id="a call was stopped"),
+        pytest.param(Message(role=Role.SYSTEM, content="You are."), False, "", id="nothing was said"),
+    ],
+)
+def test_the_model_knows_that_a_message_before_got_no_answer(last: Message, interrupted: bool, between: str) -> None:
+    said = Told().message("do that", (last,), plans=False, interrupted=interrupted)
+    assert said == (f"{between}\n\ndo that" if between else "do that")
+    assert own_words(said) == "do that"
+
+
+@pytest.mark.parametrize(
+    ("stop", "detail", "error", "told"),
+    [
+        pytest.param(StopReason.COMPLETED, "", "", "", id="done"),
+        pytest.param(StopReason.MODEL_ERROR, "no key", "no key", "", id="it was shown"),
+        pytest.param(StopReason.MODEL_ERROR, "no key", "", "model error: no key", id="it was not"),
+        pytest.param(StopReason.MODEL_ERROR, "long. No help.", "long.", "model error: No help.", id="the rest of it"),
+        pytest.param(StopReason.INTERRUPTED, "interrupted while x", "", "interrupted while x", id="not twice"),
+    ],
+)
+def test_how_a_turn_ended_is_said_once(stop: StopReason, detail: str, error: str, told: str) -> None:
+    assert how_it_ended(RunResult(stop=stop, text="", detail=detail), error) == told
 
 
 def test_outputs_are_told_up_to_a_limit_and_once() -> None:
@@ -297,10 +330,41 @@ def test_plan_mode_refuses_changes_until_the_plan_is_approved(program: Program, 
     assert ("has left plan mode" in requests[2], requests[3].count("has left plan mode")) == (False, 1)
     assert "Plan mode is on" in requests[1]
     assert "The plan is approved" in requests[3]
-    changed = [(r["why"], r["policy"]) for r in program.records() if r["kind"] == "policy_changed"]
-    assert changed == [("plan", "default+plan"), ("plan left", "default")]
+    changed = [(r["why"], r["policy"], asked(r)) for r in program.records() if r["kind"] == "policy_changed"]
+    assert changed == [
+        ("plan", "default+plan", None),
+        ("plan kept", "default+plan", ("no", "person", "")),
+        ("plan left", "default", ("yes", "person", "")),
+    ]
     ended = [r["status"] for r in program.records() if r["kind"] == "outcome"]
     assert ended == ["denied", "denied", "denied", "ok", "ok"]
+    assert verified(program)
+
+
+def asked(record: Mapping[str, object]) -> tuple[object, ...] | None:
+    found = record.get("asked")
+    return tuple(found[name] for name in ("answer", "by", "words")) if isinstance(found, dict) else None
+
+
+def test_words_to_a_plan_reach_the_model_whatever_they_begin_with(program: Program, start: Start) -> None:
+    """They are the next message, never a command; the log holds question and answer."""
+    prompt = start(replies(Reply(text="The plan."), Reply(text="A better plan.")))
+    prompt.say("/plan", "plan mode: nothing is changed")
+    prompt.type("make a.txt")
+    prompt.press("plan", "r")
+    prompt.wait_for("no, but (")
+    prompt.rest()
+    prompt.send_slowly(["!touch ZEBRA", ENTER])
+    prompt.wait_for("> !touch ZEBRA")
+    prompt.press("plan", "n", times=2)
+    prompt.wait_for("plan mode stays on")
+    assert prompt.leave() == 0
+    assert "!touch ZEBRA" in str(program.players[0].requests[-1]["messages"])
+    assert not (program.workspace / "ZEBRA").exists()
+    answers = [asked(r) for r in program.records() if r["kind"] == "policy_changed"]
+    assert answers == [None, ("no", "person", "!touch ZEBRA"), ("no", "person", "")]
+    assert [r["text"] for r in program.records() if r["kind"] == "user_message"][1] == "!touch ZEBRA"
+    assert "asked: leave plan mode and carry the plan out? no by person" in program.run("audit", "show").out
     assert verified(program)
 
 
@@ -379,6 +443,21 @@ def test_export_writes_a_new_private_file_and_nothing_over_another(program: Prog
     assert verified(program)
 
 
+def test_all_of_an_output_can_be_seen_afterwards(program: Program, start: Start) -> None:
+    prompt = start(replies(Reply(calls=(call("bash", command="seq 7 407; printf '\\033[2J'"),)), Reply(text="Done.")))
+    prompt.say("/output", "no command ran yet")
+    prompt.ask("go", "Done.")
+    prompt.wait_for("more lines, 1.5 kB in all; /output shows all")
+    prompt.say("!echo kiwi", "exit 0")
+    prompt.say("/output", "| [exit code 0")
+    prompt.say("/output 2", "  | 207")
+    prompt.say("/output 3", "this session has 2 commands with an output")
+    prompt.say("/output x", "usage: /output [N]")
+    assert b"\x1b[2J" not in prompt.raw.partition(b"/output 2")[2]
+    assert prompt.leave() == 0
+    assert verified(program)
+
+
 def test_another_model_of_the_same_provider_answers(program: Program, start: Start) -> None:
     prompt = start(replies(Reply(text="One."), Reply(text="Two.")))
     prompt.ask("first", "One.")
@@ -427,7 +506,7 @@ def test_names_and_texts_of_others_cannot_touch_the_terminal(program: Program, s
     policy = program.state.parent / "own.toml"
     policy.write_text(
         'version = 1\nname = "own"\n[tools]\ndefault = "auto"\n'
-        '[[rule]]\nid = "r"\ndecision = "deny"\nargv = ["make"]\nreason = "no\\u001b[2Jno"\n'
+        '[[rule]]\nid = "r"\ndecision = "deny"\nargv = ["make"]\nreason = "no\\u001b[2Jno."\n'
     )
     prompt = start(
         replies(Reply(calls=(call("write_file", path=name, content="\x1b[8m\n"),)), Reply(text="Done.")),

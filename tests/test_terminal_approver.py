@@ -308,12 +308,10 @@ def test_a_grant_is_exactly_what_was_shown(touch: Asked, keys: str, scope: Grant
         played.wait_for("the command touch made in /")
         played.press(keys[1])
         approval = played.answer()
-        played.wait_for("+ allowed")
-        played.rest()
         shown = " ".join(played.text().split())
     assert (approval.answer, approval.scope) == (Answer.YES, scope)
     assert [pattern.text for pattern in approval.patterns] == [f"the command touch made in {touch.action.cwd}"]
-    assert ("for this session" if scope is GrantScope.SESSION else "in this project from now on") in shown
+    assert ("for this session" if scope is GrantScope.SESSION else "in this project, from now on") in shown
 
 
 @at_once(
@@ -326,7 +324,7 @@ def test_files_have_a_wider_choice(root: str, key: str, path: str) -> None:
     about = asked(root, "write_file", {"path": "src/b.py", "content": "x\n"})
     with Played(about) as played:
         played.press("s")
-        played.wait_for("/src/**")
+        played.wait_for("src/** of the workspace")
         played.press(key)
         approval = played.answer()
     assert [pattern.path for pattern in approval.patterns] == [path]
@@ -380,24 +378,99 @@ def test_why_nothing_can_be_granted_is_said(root: str) -> None:
         assert played.is_open
 
 
-def test_a_question_of_the_program_itself_offers_no_grant_edit_or_halt(root: str) -> None:
-    """Undo, trust and plan ask with the same keys y, n, r and ?, and no others."""
-    use = ToolUse(tool="undo")
+def test_how_a_rule_would_help_where_nothing_can_be_granted(root: str) -> None:
+    """`?` says why s and p are missing, and what rule would do it; it is text of ours and of the call, behind our gutter."""
+    about = command(root, "python3 -m unittest -q")
+    with Played(about, advise=lambda *_: "a rule in p.toml does it:\n[[rule]]\nid = 'x'\x1b[2J") as played:
+        played.rest()
+        assert "[s]" not in played.key_line()
+        played.press("?")
+        played.wait_for("s and p are not offered: python3 runs whatever its operands say")
+        rows = played.rows()
+    where = rows.index("  a rule in p.toml does it:")
+    assert rows[where + 1 : where + 3] == ["    [[rule]]", "    id = 'x'\\x1b[2J"]
+
+
+def own_question(root: str, tool: str) -> Asked:
+    """Return a question of the program's own."""
+    use = ToolUse(tool=tool)
     action = Action(
-        call=ToolCall(id="", name="undo", arguments=""), tool="undo", arguments={}, facets=(use,), summary="put back",
+        call=ToolCall(id="", name=tool, arguments=""), tool=tool, arguments={}, facets=(use,), summary="put back",
         preview="src/a.py is put back", request=None,
     )  # fmt: skip
-    why = FacetVerdict(facet=use, decision=Decision.CONFIRM, source=Source.BUILT_IN, reason="asked for", by="/undo")
+    why = FacetVerdict(facet=use, decision=Decision.CONFIRM, source=Source.BUILT_IN, reason="asked for", by=f"/{tool}")
     effects = Effects(read=None, write=None, network=False, unasked=False)
     verdict = Verdict(decision=Decision.CONFIRM, facets=(why,), effects=effects)
-    with Played(Asked(action, verdict, command(root, "ls").policy)) as played:
+    return Asked(action, verdict, command(root, "ls").policy)
+
+
+@at_once(("undo", "speh" + "r"), ("trust", "speh" + "r"), ("plan", "speh"))
+def test_a_question_of_the_program_itself_offers_no_grant_edit_or_halt(root: str, tool: str, dead: str) -> None:
+    """Undo, trust and plan ask with y, n and ?; words are taken only where somebody hears them."""
+    reply = "" if "r" in dead else "[r] no, but ...  "
+    with Played(own_question(root, tool)) as played:
         played.rest()
-        assert played.key_line() == "[y] yes  [n] no  [r] because  [v] view  [?] why"
-        for key in "speh":
+        assert played.key_line() == f"[y] yes  [n] no  {reply}[v] view  [?] why"
+        for key in dead:
             played.press(key)
             assert played.is_open
         played.press("y")
         assert played.answer().answer is Answer.YES
+        played.rest()
+        assert [row for row in played.rows() if row][-1].startswith("+ yes  put back  by you, after ")
+
+
+def test_words_at_a_plan_come_back(root: str) -> None:
+    with Played(own_question(root, "plan")) as played:
+        for key in ("r", "a", "b", "\r"):
+            played.press(key)
+        approval = played.answer()
+    assert (approval.answer, approval.words) == (Answer.NO, "ab")
+
+
+PAGING = {
+    "PageDown": ("\x1b[6~", 3),
+    "Down": ("\x1b[B", 3),
+    "Down, of a keypad": ("\x1bOB", 3),
+    "End": ("\x1b[F", 1),
+    "End, of a keypad": ("\x1bOF", 1),
+    "End, of other terminals": ("\x1b[4~", 1),
+}
+
+
+def test_page_keys_page(root: str) -> None:
+    """Like space, and End shows all that is left; a yes counts afterwards, and not before."""
+    about = long_command(root)
+
+    def play(keys: str, times: int) -> None:
+        with Played(about) as played:
+            played.press("y")
+            played.wait_for("see the rest first (space)")
+            for _ in range(times):
+                assert played.is_open
+                played.press(keys)
+            played.rest()
+            assert "file-59" in played.text()
+            time.sleep(2 * DEAD)
+            played.press("y")
+            assert played.answer().answer is Answer.YES
+
+    together(play, PAGING)
+
+
+def test_page_keys_mean_nothing_where_there_is_no_page(touch: Asked) -> None:
+    """And nothing in the words of a no, where they come as keys as well."""
+    with Played(touch) as played:
+        for keys in ("\x1b[6~", "\x1b[F", "r", "\x1b[6~", "a", "\x1b[F", "\r"):
+            played.press(keys)
+        assert played.answer().words == "a"
+
+
+def test_a_key_that_means_nothing_is_not_called_several(touch: Asked) -> None:
+    with Played(touch) as played:
+        played.press("\x1b[A")
+        played.wait_for("that key is no answer")
+        assert "several keys" not in played.text()
 
 
 # What destroys
@@ -564,21 +637,15 @@ def test_what_cannot_be_shown_whole_cannot_be_allowed(touch: Asked) -> None:
 # How it is told
 
 
-@at_once(
-    ("y", "+ allowed  touch made  by you, once, after "),
-    ("n", "x denied  touch made  by you, after "),
-    ("h", "# halted  touch made  by you, after "),
-    ("\x03", "x denied  touch made  by you, after "),
-)
-def test_one_permanent_line_is_left(touch: Asked, keys: str, line: str) -> None:
-    """It takes the place of the line of keys."""
+@at_once(("y",), ("n",), ("h",), ("\x03",))
+def test_an_answer_leaves_no_line_of_its_own(touch: Asked, keys: str) -> None:
+    """The trace of the call says what was answered; the line of keys goes."""
     with Played(touch) as played:
         played.press(keys)
         played.answer()
-        played.wait_for(line)
+        played.rest()
         rows = [row for row in played.rows() if row]
-    assert rows[-1].startswith(line)
-    assert not any("[y]" in row for row in rows)
+    assert all(row.startswith(("  ", "─")) and "[y]" not in row for row in rows), rows
 
 
 def test_without_repainting_everything_is_said_in_sentences(touch: Asked) -> None:

@@ -246,6 +246,7 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
 # A row per command of the prompt: lines to type, after a turn in which everything was hostile.
 PROMPT_ROWS: Mapping[str, Sequence[str]] = {
     "/diff": ["/diff", "/diff --stat"],
+    "/output": ["/output", "/output 2", "/output {any}"],
     "/log": ["/log", "/log 100"],
     "/why": ["/why"],
     "/cost": ["/cost"],

@@ -30,16 +30,16 @@ from harness.cli.terminal.choices import (
     sentences,
 )
 from harness.cli.terminal.editing import _new_texts, _sections, _split, is_editable
-from harness.cli.terminal.question import Question, facet_rows, question_rows
+from harness.cli.terminal.question import Question, Usual, facet_rows, fact_rows, question_rows
 from harness.cli.terminal.rows import WRAPPED, rows_of
 from harness.cli.trace import Tone
 from harness.destroying import destroys
-from harness.granting import GrantScope
 from harness.record import replace
 
 
-def question(about: Asked) -> Question:
+def question(about: Asked, *, usual: Usual | None = None) -> Question:
     return Question(
+        usual=usual or Usual(),
         action=about.action,
         verdict=about.verdict,
         confinement="kernel",
@@ -65,12 +65,8 @@ def root(tmp_path: Path) -> str:
         pytest.param("ls && git push", "  ASKS    git push  [rule push (base.toml:9)]", id="part that asks"),
         pytest.param("touch a", "  $ touch a", id="command"),
         pytest.param("touch a\nls", "  > ls", id="further line"),
-        pytest.param("touch a", "  time limit: 120 s", id="time"),
-        pytest.param("touch a", "  confinement: kernel", id="confinement"),
-        pytest.param("touch a", "  variables of yours: PATH, and 0 that keep", id="variables"),
         pytest.param("make", "  effects: may write the workspace; may reach the network", id="effects"),
         pytest.param("git push", "  why: others see it  [rule push (base.toml:9)]", id="why"),
-        pytest.param("touch a", "  undo: no, what a command changes is not kept", id="undo"),
         pytest.param("rm -r x", "  ! this destroys: rm -r deletes folders", id="destroys"),
         pytest.param("echo x > /dev/pts/3", "  ! it may write to a terminal, /dev/pts/3: ", id="terminal"),
         pytest.param("t\u043euch a", "  ! odd text: ", id="Cyrillic o in a program's name"),
@@ -82,6 +78,61 @@ def root(tmp_path: Path) -> str:
 def test_a_row_of_the_question(root: str, line: str, expected: str) -> None:
     """Each begins like this."""
     assert [row for row in lines(command(root, line)) if row.startswith(expected)], lines(command(root, line))
+
+
+USUAL = [
+    "  folder: {root}", "  time limit: 120 s", "  variables of yours: PATH, and 0 that keep programs from asking and paging",
+    "  confinement: kernel", "  undo: no, what a command changes is not kept",
+]  # fmt: skip
+
+
+def test_what_every_command_has_stands_in_one_row_and_in_rows_on_demand(root: str) -> None:
+    about = question(command(root, "touch a"), usual=Usual(folder=root, confinement="kernel"))
+    wanted = [row.format(root=root) for row in USUAL]
+    assert [row.text for row in fact_rows(about, 200)] == wanted
+    rows = [row.text for row in question_rows(about, 1_000)]
+    assert [row.split(": ")[0] for row in rows] == ["  $ touch a", "  effects", "  as usual", "  why"]
+    assert rows[2] == (
+        f"  as usual: {root}; time limit 120 s; variables of yours PATH, and 0 that keep programs from asking and paging; "
+        "confinement kernel; undo: no, what a command changes is not kept"
+    )
+
+
+def test_all_places_that_a_command_may_write_are_told_on_demand(root: str) -> None:
+    about = command(root, "make")
+    places = tuple(f"/srv/{number}" for number in range(9))
+    effects = replace(about.verdict.effects, granted=places)
+    about = about._replace(verdict=replace(about.verdict, effects=effects))
+    (row,) = (row for row in lines(about, 200) if "effects" in row)
+    assert row == f"  effects: may write {', '.join(places[:8])} and 1 more; may reach the network"
+    assert fact_rows(question(about), 200)[0].text == row.replace(" and 1 more", ", /srv/8")
+
+
+@pytest.mark.parametrize(
+    ("more", "usual", "shown"),
+    [
+        pytest.param({}, Usual(), ["folder", "confinement"], id="nothing is known to be usual"),
+        pytest.param({"cwd": "src"}, None, ["folder"], id="another folder"),
+        pytest.param({"timeout_s": 600}, None, ["time limit"], id="a time limit of its own"),
+        pytest.param({}, Usual(folder="/elsewhere", confinement="kernel"), ["folder"], id="another workspace"),
+        pytest.param({}, "Landlock 7, seccomp", ["confinement"], id="another confinement"),
+        pytest.param({}, "", ["confinement"], id="no confinement is never usual"),
+    ],
+)
+def test_what_is_unusual_stands_in_the_question(
+    root: str, more: dict[str, object], usual: Usual | str | None, shown: list[str]
+) -> None:
+    (Path(root) / "src").mkdir()
+    if not isinstance(usual, Usual):
+        usual = Usual(folder=root, confinement="kernel" if usual is None else usual)
+    rows = [row.text for row in question_rows(question(command(root, "touch a", **more), usual=usual), 200)]
+    named = [row.strip().partition(":")[0] for row in rows]
+    assert [name for name in named if name in ("folder", "time limit", "variables of yours", "confinement")] == shown
+
+
+def test_an_unusual_variable_stands_in_the_question(root: str) -> None:
+    about = replace(question(command(root, "touch a")), variables=("AWS_SECRET_ACCESS_KEY", "PATH"))
+    assert any("variables of yours: AWS_SECRET_ACCESS_KEY, PATH" in row.text for row in question_rows(about, 200))
 
 
 @pytest.mark.parametrize(
@@ -189,16 +240,10 @@ def test_the_sentences_name_every_key() -> None:
 @pytest.mark.parametrize(
     ("approval", "line"),
     [
-        (Approval(answer=Answer.YES, by="person"), "+ allowed  ls  by you, once, after 3.2 s"),
-        (
-            Approval(answer=Answer.YES, by="person", scope=GrantScope.SESSION),
-            "+ allowed  ls  by you, for this session, after 3.2 s",
-        ),
-        (Approval(answer=Answer.NO, by="person", words='a "b"\n'), 'x denied  ls  by you, after 3.2 s: "a "b"\\n"'),
-        (Approval(answer=Answer.HALT, by="person"), "# halted  ls  by you, after 3.2 s"),
-        (Approval(answer=Answer.EDIT, by="person"), "~ edited  ls  by you, after 3.2 s; it is judged anew"),
-        (Approval(answer=Answer.STOP, by="person"), "x denied  ls  by you, after 3.2 s; the turn stops"),
-        (Approval(answer=Answer.NOBODY, by="nobody"), "x denied  ls  nobody answered"),
+        (Approval(answer=Answer.YES, by="person"), "+ yes  ls  by you, after 3.2 s"),
+        (Approval(answer=Answer.NO, by="person", words="a"), "x no  ls  by you, after 3.2 s"),
+        (Approval(answer=Answer.STOP, by="person"), "x no  ls  by you, after 3.2 s"),
+        (Approval(answer=Answer.NOBODY, by="nobody"), "x no  ls  nobody answered"),
     ],
 )
 def test_the_permanent_line(approval: Approval, line: str) -> None:

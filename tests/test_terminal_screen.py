@@ -125,7 +125,7 @@ def test_what_was_written_never_changes(columns: int) -> None:
     text = "\n".join(before)
     parts = ("● Title", "  • one", "    1. three", "        return 1", "  a  b", "  > quoted", "  End.")
     assert [part for part in parts if part not in text] == []
-    live = ["line 0", "line 0", "line 0", "line 1", "line 1", "... 55 more lines, 450 B in all"]
+    live = ["line 0"] * 2 + ["... 53 more lines, 450 B in all"] + ["line 18"] * 2 + ["line 19"] * 3
     assert [line for line in before if line.startswith("  | ")] == [f"  | {line}" for line in live]
     assert "+ bash make all [auto: policy.toml:3] exit 0, 1.2 s" in " ".join(text.split())
 
@@ -255,9 +255,34 @@ def test_a_command_shows_its_first_lines_then_counts() -> None:
             content=content,
         )
     )
-    assert tape.permanent()[:5] == [f"  | line {number}" for number in range(5)]
-    assert tape.permanent()[5:7] == [
-        "  | ... at least 1,197 more lines, 12.3 kB in all; all of it:", "    /tmp/x/output-1.txt",
+    assert tape.permanent()[:9] == [
+        "  | line 0", "  | line 1", "  | ... at least 1,195 more lines, 12.3 kB in all; all of it:",
+        "    /tmp/x/output-1.txt", "  | line 1197", "  | line 1198", "  | line 1199", "  | now it links", "  |",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("look", [pytest.param(PLAIN, id="repaints"), pytest.param(STILL, id="still")])
+@pytest.mark.parametrize(
+    ("lines", "shown"),
+    [
+        pytest.param(2, ["0", "1"], id="first lines alone"),
+        pytest.param(12, [str(number) for number in range(12)], id="short: whole"),
+        pytest.param(13, ["0", "1", "... 6 more lines, 30 B in all; /output", *"8 9 10 11 12".split()], id="cut"),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_the_end_of_an_output_is_shown_when_it_has_ended(look: Look, lines: int, shown: list[str], end: str) -> None:
+    tape = Tape(80)
+    screen = Screen(tape, look, size=lambda: tape.size, monotonic=Clock(), way_to_output="/output")
+    text = "\n".join(map(str, range(lines))) + end
+    screen.record(BEGIN)
+    for at in range(0, len(text), 3):
+        screen.live(text[at : at + 3])
+    screen.record(record("outcome", tool="bash", status="ok", exit_code=0, duration_ms=5, content="x"))
+    bars = [line.removeprefix("  | ") for line in tape.permanent() if line.startswith("  | ")]
+    # Still, the last line so far comes every two seconds, from the beginning on.
+    assert [line for line in bars if line in shown or "more lines" in line] == [
+        line.replace("30 B", f"{len(text)} B") for line in shown
     ]  # fmt: skip
 
 
@@ -353,8 +378,16 @@ def test_where_nothing_is_written_over_lines_are_few_and_whole() -> None:
     screen.settle()
     assert "\r" not in "".join(tape.raw)
     assert tape.permanent() == [
-        "queued: typed", "", "● An *answer*", "  | line 20", "  | line 40",
+        "queued: typed", "", "● An *answer*", "  | line 0", "  | line 1", "  | line 20", "  | line 40",
     ]  # fmt: skip
+
+
+def test_a_path_is_left_to_the_terminal_to_wrap() -> None:
+    """Who copies it gets it whole."""
+    stream = io.StringIO()
+    screen = Screen(stream, PLAIN, size=lambda: (40, 24), monotonic=Clock())
+    screen.unbroken(f"  harness audit show /{'a' * 90}.jsonl\x1b[2J")
+    assert stream.getvalue() == f"  harness audit show /{'a' * 90}.jsonl\\x1b[2J\n"
 
 
 def test_a_new_width_holds_from_the_next_line_on() -> None:

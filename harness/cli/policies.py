@@ -7,12 +7,14 @@ import stat
 
 from harness.cli.state import MANAGED_POLICY, PROJECT_POLICY, State
 from harness.errors import PolicyError, UsageError
-from harness.policy import Policy
+from harness.policy import Policy, PolicySource
 from harness.policy_file import combine, load_policy, nearest, tightening_only
 from harness.rules import Layer
 from harness.visible import visible_line
 
 SHIPPED = ("default", "ci", "readonly", "demo")
+_BASES = (Layer.FILE, Layer.USER, Layer.SHIPPED)
+"""The layers of which one holds at a time, between the machine's and the project's."""
 
 
 def shipped_policy_path(name: str) -> str:
@@ -93,5 +95,37 @@ def describe(policy: Policy) -> str:
     parts = []
     for source in policy.sources:
         note = "" if source.trusted else ", not trusted: only what tightens counts"
-        parts.append(f"{source.layer.value} {visible_line(source.path, 1_000)} ({source.sha256[:12]}{note})")
+        parts.append(f"{source_name(source)} ({source.sha256[:12]}{note})")
     return "; ".join(parts)
+
+
+def source_name(source: PolicySource) -> str:
+    """Return what a policy's file is called: `shipped default` for one that comes with the program, else layer and path."""
+    name = shipped_name(source.path)
+    return f"shipped {name}" if name else f"{source.layer.value} {visible_line(source.path, 1_000)}"
+
+
+def shipped_name(path: str) -> str:
+    """Return the name of the shipped policy whose file is at `path`; empty for any other file."""
+    folder, name = os.path.split(path)
+    return name.removesuffix(".toml") if folder == _shipped_folder() else ""
+
+
+def without_shipped_folder(text: str) -> str:
+    """Return a text without the folder of the shipped policies, which is the program's own and no place to edit."""
+    return text.replace(f"{_shipped_folder()}/", "")
+
+
+def _shipped_folder() -> str:
+    return os.path.dirname(shipped_policy_path(SHIPPED[0]))
+
+
+def home_of_rules(policy: Policy, state: State) -> str:
+    """Return where a person's own rules belong while `policy` holds, in words: not into a file of the program."""
+    held = next((one.path for one in policy.sources if one.layer in _BASES), shipped_policy_path("default"))
+    if not shipped_name(held):
+        return visible_line(held, 1_000)
+    named = any(one.layer is Layer.FILE for one in policy.sources)
+    own = "a file of yours for --policy" if named else visible_line(state.user_policy, 1_000)
+    begin = f"begin with a copy of {visible_line(held, 1_000)}"
+    return f"{own}, which takes the place of the shipped {shipped_name(held)} ({begin})"

@@ -9,10 +9,10 @@ from argparse import Namespace
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.actions import Action, JsonValue
-from harness.cli.commands import Ask, Do, Effect, Run, Wrong, function_of, meaning_of
+from harness.actions import JsonValue
+from harness.cli.commands import Ask, Do, Effect, Meaning, Run, Wrong, function_of, meaning_of
 from harness.cli.commands.conversation import Conversation
-from harness.cli.commands.standing import status_of
+from harness.cli.commands.standing import is_unbound, status_of
 from harness.cli.exits import Exit
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.policies import describe
@@ -21,15 +21,15 @@ from harness.cli.repl_terminal import Terminal, Twice
 from harness.cli.resuming import Carried, told
 from harness.cli.setup import Parts, about_of, agent_of, close_log, pinned
 from harness.cli.streams import terminal_is_there
-from harness.cli.terminal.status import status_parts, status_text
+from harness.cli.terminal.question import Usual
+from harness.cli.terminal.status import status_parts
 from harness.cli.trace import Line, Tone
+from harness.cli.turn_end import tell_end
 from harness.cli.turns import Turns
 from harness.cli.words import counted
 from harness.errors import GateError, HarnessError, LogError, UsageError
 from harness.exhaustive import assert_never
-from harness.granting import Offer
 from harness.messages import RunResult, StopReason
-from harness.policy import Verdict
 from harness.tool import ToolRegistry
 from harness.visible import visible_line
 
@@ -55,7 +55,9 @@ class Repl:
             interrupt=parts.interrupt,
             redactor=parts.redactor,
             registry=ToolRegistry(parts.tools),
-            offer=self._offer,
+            usual=Usual(folder=parts.workspace.root, confinement="" if is_unbound(parts.level) else parts.level),
+            offer=lambda action, verdict: self._conversation.offer(action, verdict),  # noqa: PLW0108 - it is made later
+            advise=lambda action, verdict: self._conversation.advice(action, verdict),  # noqa: PLW0108
         )
         self._screen, self._ahead = self._terminal.screen, self._terminal.ahead
         parts.log.observers.append(self._screen.record)
@@ -114,20 +116,14 @@ class Repl:
         for note in self._notes:
             screen.line(note.text, note.tone)
         screen.line("/help for help", Tone.QUIET)
-        while self._code is Exit.DONE and not conversation.leaving and (line := self._next_line()) is not None:
-            if line:
-                self._take(line)
+        while self._code is Exit.DONE and not conversation.leaving and (meaning := self._next()) is not None:
+            self._take(meaning)
         if self._code is not Exit.LOG:
             self._agent.end(conversation.session, self._ending())
             close_log(parts.state, parts.log, sign_key=parts.settings.sign_key.value)
         screen.settle()
-        screen.line(pinned(parts.log), Tone.QUIET)
+        screen.unbroken(pinned(parts.log), Tone.QUIET)
         return Exit.TERMINATED if parts.signals.terminated else self._code
-
-    def _offer(self, action: Action, verdict: Verdict) -> Offer | str:
-        if self._conversation.plans:
-            return "plan mode is on"
-        return self._agent.gate.offer(action, verdict)
 
     def _toolbar(self) -> Sequence[tuple[str, Tone]]:
         return status_parts(status_of(self._conversation), self._screen.width)
@@ -142,17 +138,23 @@ class Repl:
 
     # Reading
 
-    def _next_line(self) -> str | None:
+    def _next(self) -> Meaning | None:
         """Return what is to be done next, or None when the person leaves."""
+        if words := self._conversation.prompt:  # words for the model, whatever they begin with
+            self._conversation.prompt = ""
+            self._echo(words)
+            return Ask(text=words)
+        while (line := self._next_line()) is not None:
+            if line:
+                return meaning_of(line)
+        return None
+
+    def _next_line(self) -> str | None:
+        """Return the next line, which may be empty, or None when the person leaves."""
         if self._parts.signals.terminated:
             return None
-        conversation = self._conversation
         if self._first is not None:
             line, self._first = self._first.strip(), None
-            self._echo(line)
-            return line
-        if conversation.prompt:
-            line, conversation.prompt = conversation.prompt, ""
             self._echo(line)
             return line
         if self._went_well and not self._left and (queued := self._ahead.take()) is not None:
@@ -211,15 +213,15 @@ class Repl:
 
     # Doing
 
-    def _take(self, line: str) -> None:
-        """Do what a line means; afterwards the code says whether the program can go on."""
+    def _take(self, meaning: Meaning) -> None:
+        """Do what is meant; afterwards the code says whether the program can go on."""
         self._parts.interrupt.clear()
         if self._parts.signals.terminated:  # it came just now, and must not be forgotten with a Ctrl-C
             return
         self._terminal.approver.turn_begins()
         try:
             with self._ahead:
-                self._went_well = self._done(line)
+                self._went_well = self._done(meaning)
                 self._screen.settle()
         except LogError as error:
             self._conversation.say_line(str(error), Tone.BAD)
@@ -228,9 +230,9 @@ class Repl:
             self._conversation.say_line(str(error), Tone.BAD)
             self._code = Exit.INTERNAL
 
-    def _done(self, line: str) -> bool:
-        """Do what a line means, and return whether it went well. Raises LogError and GateError."""
-        match meaning := meaning_of(line):
+    def _done(self, meaning: Meaning) -> bool:
+        """Do what is meant, and return whether it went well. Raises LogError and GateError."""
+        match meaning:
             case Ask():
                 return self._turn(meaning.text)
             case Do():
@@ -273,10 +275,11 @@ class Repl:
         conversation = self._conversation
         session = conversation.session
         conversation.turns.begin(session)
+        conversation.error = ""
         result = self._last = self._agent.run(conversation.message(line), session)
         self._screen.end_text()
         conversation.count(result)
-        self._tell(result)
+        tell_end(conversation, result)
         if result.stop is StopReason.LOG_ERROR:
             self._code = Exit.LOG
         elif result.stop is StopReason.GATE_ERROR:
@@ -286,14 +289,3 @@ class Repl:
 
             return offer_to_carry_out(conversation, result)
         return result.stop is StopReason.COMPLETED
-
-    def _tell(self, result: RunResult) -> None:
-        from harness.cli.commands.cost import told
-
-        screen, conversation = self._screen, self._conversation
-        if result.stop is not StopReason.COMPLETED:
-            conversation.say_line(f"{result.stop.value.replace('_', ' ')}: {result.detail}", Tone.WARNING)
-        taken = told(result.usage, conversation.cost_of(result.usage), unknown="")
-        screen.line(f"({counted(result.turns, 'request')}, {taken})", Tone.QUIET)
-        if not screen.look.repaints:
-            screen.line(status_text(status_of(self._conversation), screen.width), Tone.QUIET)

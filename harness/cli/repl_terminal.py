@@ -13,6 +13,7 @@ from harness.cli.config import TerminalSettings
 from harness.cli.repl_start import look_from
 from harness.cli.terminal.ahead import TypedAhead
 from harness.cli.terminal.approver import TerminalApprover, terminal_approver
+from harness.cli.terminal.question import Usual
 from harness.cli.terminal.screen import Notices, Screen
 from harness.cli.trace import Tone
 from harness.granting import Offer
@@ -41,14 +42,23 @@ class Terminal:
         interrupt: Interrupt,
         redactor: Redactor | None,
         registry: ToolRegistry | None,
+        usual: Usual,
         offer: Callable[[Action, Verdict], Offer | str],
+        advise: Callable[[Action, Verdict], str],
     ) -> None:
-        """Take how it is to be, what stops a question, what masks secrets, what confines calls, and what can be granted."""
+        """Take how it is to be, what stops a question, what masks secrets, what confines calls, what commands
+        usually have, what can be granted, and what rule does it where nothing can."""
         look = look_from(settings, environment)
         self._settings = settings
         self._environment = environment
         self._history: KeptHistory | None = None
-        self.screen = Screen(sys.stdout, look, redactor=redactor, notices=Notices(settings.notify.value))
+        self.screen = Screen(
+            sys.stdout,
+            look,
+            redactor=redactor,
+            notices=Notices(settings.notify.value),
+            way_to_output="/output shows all",
+        )
         self.ahead = TypedAhead(sys.stdin.fileno(), tell=self.screen.queued, stop=_stop_turn, escapes=look.repaints)
         self.approver: TerminalApprover = terminal_approver(
             self.screen,
@@ -56,7 +66,9 @@ class Terminal:
             _confinement(registry),
             environment=environment,
             offer=offer,
+            advise=advise,
             paused=self.ahead.paused,
+            usual=usual,
             dead_seconds=settings.dead_seconds.value,
         )
 

@@ -1,4 +1,5 @@
-"""What the model is told with the person's next message: what their own commands printed, and that plan mode is on or over.
+"""What the model is told with the person's next message: what their own commands printed, that plan mode is on or over, and
+that what they said before got no answer.
 
 It is text before their words, which may be cut or masked; it holds no message and decides nothing.
 """
@@ -17,6 +18,13 @@ PLAN_ON = (
     "with a plan: what you would change, file by file, and how you would check it. Then they decide.]"
 )
 PLAN_OVER = "[The person has left plan mode: the policy decides again on every call.]"
+
+
+INTERRUPTED = (
+    "[The person interrupted you before you answered this. What they say now follows; where the two differ, it is what "
+    "counts.]"
+)
+UNANSWERED = "[This got no answer. What the person says now follows; where the two differ, it is what counts.]"
 
 
 class Told:
@@ -38,21 +46,30 @@ class Told:
         self._outputs.clear()
         return count
 
-    def message(self, line: str, messages: Sequence[Message], *, plans: bool) -> str:
+    def message(self, line: str, messages: Sequence[Message], *, plans: bool, interrupted: bool = False) -> str:
         """Return the person's message to a conversation that holds `messages`, with what is to be told, which is forgotten.
 
-        INVARIANT: the words on plan mode stand first, outside any limit, wherever the conversation does not hold them, so
-        that none of what forgets (/undo, /clear, a summary, another session) takes them away.
+        It will be joined to an earlier one that got no answer, so that it says so; `interrupted`: because the person
+        stopped the turn.
+
+        INVARIANT: the words on plan mode stand before all others of the person, outside any limit, wherever the conversation
+        does not hold them, so that none of what forgets (/undo, /clear, a summary, another session) takes them away.
         """
         outputs, self._outputs = self._outputs, []
-        return "\n\n".join((*_on_plan_mode(messages, plans), *outputs, line))
+        between = ((INTERRUPTED if interrupted else UNANSWERED),) if is_unanswered(messages) else ()
+        return "\n\n".join((*between, *_on_plan_mode(messages, plans), *outputs, line))
+
+
+def is_unanswered(messages: Sequence[Message]) -> bool:
+    """Say whether a conversation ends with words of the person: what they say next is joined to these."""
+    return bool(messages) and messages[-1].role is Role.USER and bool(split_summary(messages[-1].content)[1])
 
 
 def own_words(text: str) -> str:
-    """Return a message of the person without what was said of plan mode before it."""
-    for words in (PLAN_ON, PLAN_OVER):
-        text = text.removeprefix(words)
-    return text.lstrip("\n")
+    """Return a message of the person without what the harness said before it."""
+    for words in (INTERRUPTED, UNANSWERED, PLAN_ON, PLAN_OVER):
+        text = text.removeprefix(words).lstrip("\n")
+    return text
 
 
 def _on_plan_mode(messages: Sequence[Message], plans: bool) -> tuple[str, ...]:

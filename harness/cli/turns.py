@@ -14,12 +14,11 @@ from harness.cli.consent import is_wanted
 from harness.cli.console import Console
 from harness.cli.logged_sessions import undone_calls
 from harness.cli.setup import Parts
-from harness.cli.told import own_words
+from harness.cli.told import is_unanswered, own_words
 from harness.cli.trace import Tone
 from harness.cli.undo import EFFECTS, Ended, put_back, undo_line, unless_forged
 from harness.compaction import split_summary, without_turn
 from harness.log_order import LogRecord
-from harness.messages import Role
 from harness.restoring import Outcome, Rehearsal, restore, unwind
 from harness.session import Session
 from harness.undo import Step, plan
@@ -43,9 +42,7 @@ class Turns:
 
     def begin(self, session: Session) -> None:
         """Note that the person is about to say something; it is part of the turn before where that got no answer."""
-        last = session.messages[-1]
-        unanswered = last.role is Role.USER and split_summary(last.content)[1]
-        if not (unanswered and self._calls):
+        if not (is_unanswered(session.messages) and self._calls):
             self._calls.append([])
 
     def record(self, record: LogRecord) -> None:

@@ -30,8 +30,11 @@ _REASON = "An unattended run wanted it."
 _Written: TypeAlias = "tuple[str, tuple[Rule, ...]]"
 
 
-def advice_on(policy: Policy, action: Action, verdict: Verdict) -> Advice:
-    """Return the rules with which `policy` would let the refused `action` run, or why there are none."""
+def advice_on(policy: Policy, action: Action, verdict: Verdict, *, reason: str = _REASON) -> Advice:
+    """Return the rules with which `policy` would let the refused `action` run, or why there are none.
+
+    `reason` is what the rules give as theirs.
+    """
     refused = [facet for facet in verdict.facets if facet.decision is not Decision.AUTO]
     fixed = next((facet for facet in refused if facet.source is not Source.DEFAULT), None)
     if fixed is not None and not isinstance(fixed.facet, Opaque):
@@ -42,7 +45,7 @@ def advice_on(policy: Policy, action: Action, verdict: Verdict) -> Advice:
         )
     if len(refused) > MOST_RULES:
         return Advice(why=f"{len(refused)} parts of it have no rule")
-    made = _rules_for(policy, action, refused)
+    made = _rules_for(policy, action, refused, reason)
     if isinstance(made, str):
         return Advice(why=made)
     toml, rules = made
@@ -64,7 +67,7 @@ def _why_fixed(facet: FacetVerdict) -> str:
             return f"{facet.by} stands above every rule"
 
 
-def _rules_for(policy: Policy, action: Action, refused: Iterable[FacetVerdict]) -> _Written | str:
+def _rules_for(policy: Policy, action: Action, refused: Iterable[FacetVerdict], reason: str) -> _Written | str:
     """Return the text of one rule for each part, and the rules; or why one of them can have none."""
     taken = {rule.id for rule in policy.rules}
     texts: list[str] = []
@@ -74,7 +77,7 @@ def _rules_for(policy: Policy, action: Action, refused: Iterable[FacetVerdict]) 
             return keys
         name = rule_id(words, taken)
         taken.add(name)
-        toml = rule_text({"id": name, "decision": "auto", **keys, "reason": _REASON})
+        toml = rule_text({"id": name, "decision": "auto", **keys, "reason": reason})
         # What is quoted in it is of the call: on one line, whatever ends a line.
         texts.append(f"# Think first: {visible_line(caution, 300)}.\n{toml}" if caution else toml)
         names.append(name)

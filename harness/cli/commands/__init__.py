@@ -77,6 +77,14 @@ COMMANDS = (
         "/export", "[FILE]", "write the conversation to a new Markdown file", Group.TALK, "export:export", most=None
     ),
     _command("/diff", "[--stat]", "what this session changed in files", Group.WORK, "diff:diff", effect=SHOWS),
+    _command(
+        "/output",
+        "[N]",
+        "all that the last command printed; 2: the one before",
+        Group.WORK,
+        "output:output",
+        effect=SHOWS,
+    ),
     _command("/log", "[LINES]", "the action log: where, how long, its last lines", Group.WORK, "log:log", effect=SHOWS),
     _command("/why", "", "the last decision: by which rule, what would allow it", Group.WORK, "why:why", effect=SHOWS),
     _command("/cost", "", "tokens and cost, turn by turn", Group.WORK, "cost:cost", effect=SHOWS),

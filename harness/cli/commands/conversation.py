@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.actions import JsonValue
+from harness.actions import Action, JsonValue
 from harness.agent import Agent
 from harness.approval import Approver
 from harness.cli.kept_grants import KeptGrants
@@ -14,9 +14,10 @@ from harness.cli.told import Told
 from harness.cli.trace import Tone
 from harness.cli.turns import Turns
 from harness.cli.words import counted
+from harness.granting import Offer
 from harness.log_order import LogRecord
-from harness.messages import RunResult, Usage
-from harness.policy import Policy
+from harness.messages import RunResult, StopReason, Usage
+from harness.policy import Policy, Verdict
 from harness.prices import Prices
 from harness.record import Record
 from harness.session import Session
@@ -69,6 +70,10 @@ class Conversation:
         """The last one that was recorded."""
         self.answer: LogRecord | None = None
         """The person's answer to it, if it was asked about."""
+        self.stop: StopReason | None = None
+        """How the last turn of this session ended."""
+        self.error = ""
+        """The message of the last error that was recorded in it."""
         self.told = Told()
 
     @property
@@ -109,6 +114,22 @@ class Conversation:
         known = [one.cost for one in self.spent if one.cost is not None]
         return sum(known) if len(known) == len(self.spent) and not others else None
 
+    def offer(self, action: Action, verdict: Verdict) -> Offer | str:
+        """Return what can be granted at a question, or why nothing can."""
+        return "plan mode is on" if self.plans else self.agent.gate.offer(action, verdict)
+
+    def advice(self, action: Action, verdict: Verdict) -> str:
+        """Return the rule that would answer a question from now on, and where it belongs, or why there is none."""
+        if self.plans:
+            return "/plan off leaves it"
+        from harness.cli.policies import home_of_rules
+        from harness.suggestions.advice import advice_on
+
+        found = advice_on(self.agent.gate.policy, action, verdict, reason="Asked too often at the prompt.")
+        if not found.toml:
+            return f"no rule lifts the question: {found.why}"
+        return f"a rule does it, in {home_of_rules(self.parts.policy, self.parts.state)}:\n{found.toml.rstrip()}"
+
     def record(self, record: LogRecord) -> None:
         """Keep what /why tells of; an observer of the log."""
         self.turns.record(record)
@@ -117,6 +138,8 @@ class Conversation:
                 self.decision, self.answer = record, None
             case "approval_answered":
                 self.answer = record
+            case "error" if "retry_seconds" not in record:
+                self.error = str(record.get("message"))
             case _:
                 pass
 
@@ -125,7 +148,7 @@ class Conversation:
         self.session = session
         self.turns.begin_session(origin)
         self.spent.clear()
-        self.decision = self.answer = None
+        self.decision = self.answer = self.stop = None
         self.forget_told()
 
     def forget_told(self) -> None:
@@ -135,14 +158,17 @@ class Conversation:
 
     def message(self, line: str) -> str:
         """Return what the person says with what the model is to be told before it."""
-        return self.told.message(line, self.session.messages, plans=self.plans)
+        return self.told.message(
+            line, self.session.messages, plans=self.plans, interrupted=self.stop is StopReason.INTERRUPTED
+        )
 
     def masked(self, text: str) -> str:
         """Return text with the secrets that are known taken out, as the log has it."""
         return self.parts.redactor.redact(text)
 
     def count(self, result: RunResult) -> None:
-        """Keep what a turn took."""
+        """Keep what a turn took, and how it ended."""
+        self.stop = result.stop
         self.spent.append(
             Spent(
                 model=self.agent.model.name,

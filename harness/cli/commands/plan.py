@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
+from harness.actions import JsonValue
+from harness.approval import Answer, Approval
 from harness.cli.commands.conversation import Conversation
 from harness.cli.planned import planned
 from harness.cli.trace import Tone
@@ -10,10 +14,7 @@ from harness.messages import RunResult, StopReason
 from harness.visible import visible_line
 
 APPROVED = "The plan is approved: carry it out."
-PLAN_TOOL = "plan"
-"""What asks whether plan mode is left; no tool of the model."""
-MOST_SHOWN = 4_000
-"""Characters of the plan that the question repeats; it was shown as the answer already."""
+QUESTION = "leave plan mode and carry the plan out"
 
 
 def plan(conversation: Conversation, rest: str) -> None:
@@ -40,34 +41,51 @@ def _enter(conversation: Conversation) -> None:
     conversation.say("the model is told with your next message; its plan is put to you for y or n", Tone.QUIET)
 
 
-def leave(conversation: Conversation) -> None:
-    """Put the policy back that holds below plan mode. Raises LogError."""
+def leave(conversation: Conversation, asked: dict[str, JsonValue] | None = None) -> None:
+    """Put the policy back that holds below plan mode; `asked` is the question that led to it. Raises LogError."""
     if conversation.held is not None:
-        conversation.agent.change_policy(conversation.session, conversation.held, "plan left")
+        conversation.agent.change_policy(conversation.session, conversation.held, "plan left", asked=asked)
         conversation.held = None
 
 
 def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
-    """Ask, when a turn in plan mode ended with an answer, whether the plan is carried out; return the answer, or False.
+    """Ask, when a turn in plan mode ended with an answer, whether it is a plan that is carried out; return the answer.
 
-    Raises LogError.
+    Words with a no are what the person says next: they go to the model as their message. Question and answer are in the
+    log, with the policy that holds from there on. False where nothing was asked. Raises LogError.
     """
     if not conversation.plans or result.stop is not StopReason.COMPLETED or not result.text.strip():
         return False
-    from harness.cli.consent import is_wanted
+    from harness.cli.consent import consent
+    from harness.cli.terminal.question import PLAN_TOOL
 
-    text = result.text.strip()
-    more = f"\n[... {len(text) - MOST_SHOWN} more characters, shown above ...]" if len(text) > MOST_SHOWN else ""
-    if is_wanted(
+    began = time.monotonic()
+    approval = consent(
         conversation.approver,
         tool=PLAN_TOOL,
-        summary="leave plan mode and carry the plan out",
-        preview=text[:MOST_SHOWN] + more,
+        summary=QUESTION,
+        preview="the plan is the answer above",
         why="yes leaves plan mode and tells the model to carry it out; the policy then decides on every call, as before",
         by="/plan",
-    ):
-        leave(conversation)
+    )
+    asked = _asked(approval, time.monotonic() - began)
+    if approval.answer is Answer.YES:
+        leave(conversation, asked)
         conversation.prompt = APPROVED
         return True
-    conversation.say("plan mode stays on; say what should be different, or leave it by /plan off", Tone.QUIET)
+    agent = conversation.agent
+    agent.change_policy(conversation.session, agent.gate.policy, "plan kept", asked=asked)
+    conversation.prompt = approval.words
+    if not approval.words:
+        conversation.say("plan mode stays on; say what should be different, or leave it by /plan off", Tone.QUIET)
     return False
+
+
+def _asked(approval: Approval, seconds: float) -> dict[str, JsonValue]:
+    return {
+        "question": QUESTION,
+        "answer": approval.answer.value,
+        "by": approval.by,
+        "words": approval.words,
+        "seconds": round(seconds, 3),
+    }

@@ -7,7 +7,7 @@ import os
 from harness.actions import describe_facet
 from harness.cli.commands.conversation import Conversation
 from harness.cli.own_folders import keep_own_folders
-from harness.cli.policies import assemble
+from harness.cli.policies import assemble, source_name, without_shipped_folder
 from harness.cli.setup import check_confinement
 from harness.cli.state import PROJECT_POLICY
 from harness.cli.trace import Tone
@@ -48,16 +48,20 @@ def policy(conversation: Conversation, rest: str) -> None:
 def _show(conversation: Conversation) -> None:
     """Write the policy in force: its files, defaults and rules; long lines wrap, nothing is left out."""
     held = conversation.agent.gate.policy
+
+    def say(text: str, tone: Tone = Tone.PLAIN) -> None:
+        conversation.say_line(without_shipped_folder(text), tone)
+
     for source in held.sources:
         note = "" if source.trusted else "  (not trusted: only what tightens counts)"
-        conversation.say_line(f"{source.layer.value}: {source.path}  sha256 {source.sha256[:16]}{note}", Tone.QUIET)
+        say(f"{source_name(source)}  sha256 {source.sha256[:16]}{note}", Tone.QUIET)
     for default in held.defaults:
         tool = "any other tool" if default.tool == "default" else default.tool
-        conversation.say_line(f"  {default.decision.word:8} {tool} by default  [{default.origin}]")
+        say(f"  {default.decision.word:8} {tool} by default  [{default.origin}]")
     for readers in held.readers:
-        conversation.say_line(f"  {'auto' if readers.on else 'no':8} readers  [{readers.origin}]")
+        say(f"  {'auto' if readers.on else 'no':8} readers  [{readers.origin}]")
     for rule in held.rules:
-        conversation.say_line(f"  {rule.decision.word:8} {rule.label}  {rule.reason}")
+        say(f"  {rule.decision.word:8} {rule.label}  {rule.reason}")
     grants = held.grants
     places = ", ".join(grants.write) or "nothing"
     network = "may" if grants.network else "may not"
@@ -87,7 +91,7 @@ def _explain(conversation: Conversation, what: str) -> None:
                 for one in verdict.shown
             ]
             lines = [*lines[: lines.index("")], *table(rows, conversation.width)]
-        conversation.say("\n".join(lines))
+        conversation.say(without_shipped_folder("\n".join(lines)))
 
 
 def assembled(conversation: Conversation) -> Policy:

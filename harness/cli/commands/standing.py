@@ -25,7 +25,7 @@ def status_of(conversation: Conversation) -> Status:
         cost=conversation.cost,
         context_tokens_used=last.input_tokens + last.output_tokens or None,
         context_tokens=parts.context_tokens,
-        confinement="" if _is_unbound(parts.level) else parts.level,
+        confinement="" if is_unbound(parts.level) else parts.level,
         grants=len(conversation.agent.gate.grants),
         loosened=tuple(loosened(parts.policy, parts.level)),
         plan=conversation.plans,
@@ -34,7 +34,7 @@ def status_of(conversation: Conversation) -> Status:
 
 def loosened(policy: Policy, level: str) -> list[str]:
     """Return in words what lets calls do more than a person may expect: nothing asked, or nothing held by the kernel."""
-    words = ["commands are NOT CONFINED"] if _is_unbound(level) else []
+    words = ["commands are NOT CONFINED"] if is_unbound(level) else []
     for tool in _CHANGING:
         decisions = [one.decision for one in policy.defaults if one.tool == tool]
         if decisions and max(decisions) is Decision.AUTO:
@@ -42,5 +42,6 @@ def loosened(policy: Policy, level: str) -> list[str]:
     return words
 
 
-def _is_unbound(level: str) -> bool:
+def is_unbound(level: str) -> bool:
+    """Say whether the kernel holds commands to nothing, by what the tools say of it."""
     return level.partition(":")[0].strip() == UNBOUND

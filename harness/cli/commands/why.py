@@ -8,6 +8,7 @@ from harness.actions import JsonValue
 from harness.audit.calls import word
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.help import table
+from harness.cli.policies import home_of_rules, shipped_name, without_shipped_folder
 from harness.cli.trace import Tone
 from harness.log_order import LogRecord
 from harness.policy import Source
@@ -22,7 +23,7 @@ def why(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the si
         return
     conversation.say_line(f"{word(record.get('tool'))}  {word(record.get('summary'))}")
     for name, value in _told(record, conversation.answer):
-        conversation.say_line(f"  {name + ':':<11} {value}", most=1_000)
+        conversation.say_line(without_shipped_folder(f"  {name + ':':<11} {value}"), most=1_000)
     facets = record.get("facets")
     shown = [one for one in facets if isinstance(one, dict)] if isinstance(facets, list) else []
     if shown:
@@ -34,7 +35,9 @@ def why(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the si
         conversation.say(
             f"  {count - len(shown)} further parts have nothing against them, or are not in the log", Tone.QUIET
         )
-    conversation.say_line(f"to allow it: {_way(record)}", Tone.QUIET, most=1_000)
+    parts = conversation.parts
+    way = _way(record, home_of_rules(parts.policy, parts.state))
+    conversation.say_line(f"to allow it: {way}", Tone.QUIET, most=3_000)
 
 
 def _told(record: LogRecord, answer: LogRecord | None) -> Iterator[tuple[str, str]]:
@@ -52,28 +55,27 @@ def _told(record: LogRecord, answer: LogRecord | None) -> Iterator[tuple[str, st
 
 def _row(facet: Mapping[str, JsonValue]) -> tuple[str, str]:
     what = visible_line(word(facet.get("facet")) or word(facet.get("kind")), 300)
-    return word(facet.get("decision")), visible_line(f"{what}  [{word(facet.get('by'))}]", 500)
+    return word(facet.get("decision")), visible_line(without_shipped_folder(f"{what}  [{word(facet.get('by'))}]"), 500)
 
 
-def _way(record: LogRecord) -> str:
-    """Return what would have allowed the call, by what decided on it."""
+def _way(record: LogRecord, home: str) -> str:
+    """Return what would have allowed the call, by what decided on it; `home` is where the person's rules belong."""
     decision, source = record.get("decision"), record.get("source")
-    place = f"{word(record.get('file'))}:{word(record.get('line'))}"
+    file, rule = word(record.get("file")), f"rule {word(record.get('rule'))}"
+    place = home if shipped_name(file) else f"{file}:{word(record.get('line'))}"
     if decision == "auto":
         return "nothing more is needed"
     if decision == "block":
         return "no rule and no yes does; do it yourself, outside, if it must be"
     match source:
         case Source.RULE.value if decision == "confirm":
-            return f"your yes, each time; or change rule {word(record.get('rule'))} at {place}, and /policy reload"
+            return f"your yes, each time; or change {rule} in {place}; then /policy reload"
         case Source.RULE.value:
-            return (
-                f"change rule {word(record.get('rule'))} at {place} ({word(record.get('layer'))}), and /policy reload"
-            )
+            return f"change {rule} in {place}; then /policy reload"
         case Source.DEFAULT.value if decision == "confirm":
-            return "your yes; s or p at the question; or an auto rule in your policy (`harness policy suggest`)"
+            return f"your yes; s or p at the question, where offered; or an auto rule in {home}; then /policy reload"
         case Source.DEFAULT.value:
-            return f"an auto rule in your policy, or another default at {place}; then /policy reload"
+            return f"an auto rule in {home}, or another default in {place}; then /policy reload"
         case Source.OPAQUE.value:
             return "your yes, each time; or the same written plainly, as simple commands without expansions"
         case Source.SUSPENDED.value:

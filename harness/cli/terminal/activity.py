@@ -20,18 +20,20 @@ _ENDS_THINKING = frozenset(("model_response", "error", "limit", "session_ended")
 class Left(Record):
     """What was still to be shown of a command's output when it ended."""
 
-    lines: tuple[str, ...] = ()
-    """The rest of its first lines."""
+    first: tuple[str, ...] = ()
     more: str = ""
-    """How much more there was, in words."""
+    """What is left out between the first lines and the last, in words."""
+    last: tuple[str, ...] = ()
+    """The last lines, or all others of a short output."""
 
 
 class Activity:
     """One thing at a time, since when, and what came of it so far."""
 
-    def __init__(self, redactor: Redactor | None) -> None:
-        """Take what masks secrets in the output of commands."""
+    def __init__(self, redactor: Redactor | None, way: str = "") -> None:
+        """Take what masks secrets in the output of commands, and what shows all of one, in words."""
         self._redactor = redactor
+        self._way = way
         self._since = 0.0
         self._thinks = False
         self._tool = ""
@@ -53,7 +55,7 @@ class Activity:
                 self.stop()
                 self._tool, self._since, self.output = word(record.get("tool")), now, Output(self._redactor)
             case "outcome":
-                left = _left(self.output, record) if self.output is not None else Left()
+                left = _left(self.output, record, self._way) if self.output is not None else Left()
                 self.stop()
                 return left
             case str() as kind if kind in _ENDS_THINKING:
@@ -80,18 +82,17 @@ class Activity:
         return (transient.thinking(seconds, characters), "") if self._thinks else ("", "")
 
 
-def _left(output: Output, outcome: LogRecord) -> Left:
-    lines = output.finish()
-    more = output.lines - output.shown
-    if more <= 0:
-        return Left(lines=tuple(lines))
+def _left(output: Output, outcome: LogRecord, way: str) -> Left:
+    rest = output.finish()
+    if not rest.left_out:
+        return Left(first=rest.first, last=rest.last)
     total = outcome.get("output_bytes")
     count = total if isinstance(total, int) and not isinstance(total, bool) and total >= 0 else output.bytes
     about = "" if count <= output.bytes else "at least "
     path = _saved(word(outcome.get("content"))) if outcome.get("truncated") is True else ""
-    where = f"; all of it: {path}" if path else ""
-    told = f"... {about}{counted(more, 'more line')}, {transient.size(count)} in all{where}"
-    return Left(lines=tuple(lines), more=visible_line(told, 1_000))
+    where = f"; all of it: {path}" if path else f"; {way}" if way else ""
+    told = f"... {about}{counted(rest.left_out, 'more line')}, {transient.size(count)} in all{where}"
+    return Left(first=rest.first, more=visible_line(told, 1_000), last=rest.last)
 
 
 def _saved(content: str) -> str:

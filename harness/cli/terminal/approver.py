@@ -14,7 +14,7 @@ from harness.cli.terminal.choices import permanent_line
 from harness.cli.terminal.keys import Keyboard
 from harness.cli.terminal.pages import QuestionScreen, size_of
 from harness.cli.terminal.put_question import PutQuestion
-from harness.cli.terminal.question import Question, question_rows
+from harness.cli.terminal.question import Question, Usual, by_model, question_rows
 from harness.cli.trace import Tone
 from harness.destroying import destroys
 from harness.granting import Offer
@@ -24,12 +24,18 @@ from harness.tools.environment import child_environment
 
 DEAD_SECONDS = 0.4
 """Keys pressed before and shortly after a question appears are thrown away: they were meant for something else."""
+NOTHING_USUAL = Usual()
 NOT_GRANTED = "nothing can be granted here"
 
 
 def nothing_to_grant(action: Action, verdict: Verdict) -> Offer | str:  # noqa: ARG001 - what asks for an offer
     """Offer nothing: there is no gate that could grant."""
     return NOT_GRANTED
+
+
+def nothing_to_advise(action: Action, verdict: Verdict) -> str:  # noqa: ARG001 - what asks for advice
+    """Advise nothing: nobody knows the policy here."""
+    return ""
 
 
 class TerminalApprover:
@@ -49,13 +55,16 @@ class TerminalApprover:
         keyboard: Callable[[], Keyboard],
         echo: Callable[[str], None],
         offer: Callable[[Action, Verdict], Offer | str] = nothing_to_grant,
+        advise: Callable[[Action, Verdict], str] = nothing_to_advise,
         paused: Callable[[], AbstractContextManager[None]] = nullcontext,
+        usual: Usual = NOTHING_USUAL,
         dead_seconds: float = DEAD_SECONDS,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take what will hold a call to its effects, in words; what can be granted; what keeps others from reading keys
-        during a question; the person's environment (the editor, and what a command is given of it); what makes the
-        keyboard of a question; and what writes to the terminal as it is."""
+        """Take what will hold a call to its effects, in words; what can be granted, and what rule does it
+        where nothing can; what keeps others from reading keys
+        during a question; what commands usually have; the person's environment (the editor, and what a command is given
+        of it); what makes the keyboard of a question; and what writes to the terminal as it is."""
         self._screen = screen
         self._interrupt = interrupt
         self._confinement = confinement
@@ -63,7 +72,9 @@ class TerminalApprover:
         self._keyboard = keyboard
         self._echo = echo
         self._offer = offer
+        self._advise = advise
         self._paused = paused
+        self._usual = usual
         self._dead_seconds = dead_seconds
         self._monotonic = monotonic
         self._last = monotonic()
@@ -82,8 +93,9 @@ class TerminalApprover:
                 approval = Approval(answer=Answer.STOP, by="person")
             self._screen.settle()
             self._last = self._monotonic()
-            tone = Tone.QUIET if approval.answer in (Answer.YES, Answer.EDIT) else Tone.WARNING
-            self._screen.line(permanent_line(approval, action.summary, self._last - began), tone)
+            if not by_model(action):  # of a call, the trace says with its end what was answered
+                tone = Tone.QUIET if approval.answer is Answer.YES else Tone.WARNING
+                self._screen.line(permanent_line(approval, action.summary, self._last - began), tone)
         return approval
 
     def _ask(self, action: Action, verdict: Verdict, began: float) -> Approval:
@@ -93,6 +105,7 @@ class TerminalApprover:
             action=action,
             verdict=verdict,
             confinement=self._confinement(action.tool, verdict.effects),
+            usual=self._usual,
             variables=own,
             set_variables=len(given) - len(own),
             destroys=destroys(action),
@@ -103,6 +116,7 @@ class TerminalApprover:
                 put = PutQuestion(
                     question,
                     self._offer(action, verdict) if question.by_model else NOT_GRANTED,
+                    lambda: self._advise(action, verdict),
                     screen=self._screen,
                     keyboard=keyboard,
                     interrupt=self._interrupt,
@@ -123,7 +137,9 @@ def terminal_approver(
     *,
     environment: Mapping[str, str],
     offer: Callable[[Action, Verdict], Offer | str] = nothing_to_grant,
+    advise: Callable[[Action, Verdict], str] = nothing_to_advise,
     paused: Callable[[], AbstractContextManager[None]] = nullcontext,
+    usual: Usual = NOTHING_USUAL,
     dead_seconds: float = DEAD_SECONDS,
     descriptors: tuple[int, int] | None = None,
     keyboard_of: Callable[[int, Callable[[str], None]], Keyboard] | None = None,
@@ -153,7 +169,9 @@ def terminal_approver(
         keyboard=keyboard,
         echo=echo,
         offer=offer,
+        advise=advise,
         paused=paused,
+        usual=usual,
         dead_seconds=dead_seconds,
     )
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from harness.approval import Answer, Approval
 from harness.cli.terminal.cells import cells
-from harness.granting import GrantScope
 from harness.record import Record
 from harness.visible import visible_line
 
@@ -41,10 +40,19 @@ PROJECT = Choice(
 EDIT = Choice(key="e", word="edit", short="[e]dit", sentence="e edits it in your editor")
 NO = Choice(key="n", word="no", short="[n]o", sentence="n refuses")
 REASON = Choice(key="r", word="because", short="[r]eason", sentence="r refuses, and tells the model why")
+REPLY = Choice(
+    key="r",
+    word="no, but ...",
+    short="[r]eply",
+    sentence="r says no, and sends the model words of yours as your next message",
+)
+"""To a question of the program's own at which words are heard."""
 HALT = Choice(key="h", word="halt", short="[h]alt", sentence="h refuses and ends the run")
 VIEW = Choice(key="v", word="view", short="[v]iew", sentence="v shows it again from the top")
 WHY = Choice(key="?", word="why", short="[?]", sentence="? tells of every part what decided it, and by which rule")
-NEXT = Choice(key="space", word="next page", short="[space]", sentence="space shows the next page")
+NEXT = Choice(
+    key="space", word="next page", short="[space]", sentence="space shows the next page, End all that is left"
+)
 ALWAYS_SAID = "Esc and Ctrl-D refuse, Ctrl-C refuses and stops the turn. Enter answers nothing."
 
 
@@ -68,30 +76,13 @@ def sentences(choices: Sequence[Choice], *, left: int = 0) -> str:
 
 
 def permanent_line(approval: Approval, summary: str, seconds: float) -> str:
-    """Return the one line that a question leaves: what was decided, by whom, after how long."""
-    words = f': "{visible_line(approval.words, 500)}"' if approval.words else ""
+    """Return the one line that a question of the program's own leaves: what was decided, by whom, after how long."""
     shown = visible_line(summary, 100)
     after = f"after {seconds:.1f} s"
     match approval.answer:
         case Answer.YES:
-            return f"+ allowed  {shown}  by you, {_how_long(approval.scope)}, {after}"
-        case Answer.EDIT:
-            return f"~ edited  {shown}  by you, {after}; it is judged anew"
-        case Answer.HALT:
-            return f"# halted  {shown}  by you, {after}"
-        case Answer.STOP:
-            return f"x denied  {shown}  by you, {after}; the turn stops"
-        case Answer.NO:
-            return f"x denied  {shown}  by you, {after}{words}"
+            return f"+ yes  {shown}  by you, {after}"
         case Answer.NOBODY:
-            return f"x denied  {shown}  nobody answered"
-
-
-def _how_long(scope: GrantScope | None) -> str:
-    match scope:
-        case None:
-            return "once"
-        case GrantScope.SESSION:
-            return "for this session"
-        case GrantScope.WORKSPACE:
-            return "in this project from now on"
+            return f"x no  {shown}  nobody answered"
+        case Answer.NO | Answer.STOP | Answer.HALT | Answer.EDIT:  # of such a question the last two are never offered
+            return f"x no  {shown}  by you, {after}"  # words become what the person says next

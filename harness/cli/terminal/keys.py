@@ -62,7 +62,8 @@ class Key(Record):
     """One key that was pressed alone."""
 
     text: str
-    """One character, or `esc`, `enter` (also Ctrl-J), `backspace`, `end` (Ctrl-D), `kill` (Ctrl-U), `word` (Ctrl-W)."""
+    """One character, or `esc`, `enter` (also Ctrl-J), `backspace`, `end` (Ctrl-D), `kill` (Ctrl-U), `word` (Ctrl-W); or, of
+    the keys that page, `page` (PageDown, Down) and `rest` (End)."""
 
 
 class Pasted(Record):
@@ -77,6 +78,13 @@ _KEYS = {
     b"\x1b": "esc", b"\r": "enter", b"\n": "enter", b"\x7f": "backspace", b"\x08": "backspace", b"\x04": "end",
     b"\x15": "kill", b"\x17": "word",
 }  # fmt: skip
+
+
+_PAGES = {
+    **dict.fromkeys((b"\x1b[6~", b"\x1b[B", b"\x1bOB"), "page"),
+    **dict.fromkeys((b"\x1b[F", b"\x1bOF", b"\x1b[4~", b"\x1b[8~"), "rest"),
+}
+"""Sequences of keys that only show more (ECMA-48, DEC VT220; of other terminals those of rxvt and the console)."""
 
 
 class Keyboard:
@@ -178,7 +186,7 @@ class Keyboard:
         if isinstance(burst, Event):
             return burst
         came = self._meaning(burst)
-        if isinstance(came, Pasted) and not came.bracketed and burst.startswith(b"\x1b"):
+        if not (isinstance(came, Pasted) and came.bracketed) and burst.startswith(b"\x1b") and len(burst) > 1:
             return Event.BURST  # a function key
         return came
 
@@ -193,8 +201,8 @@ class Keyboard:
             return Event.STOP
         if burst == bytes((_CTRL_Z,)):
             return self._stopped()
-        if burst in _KEYS:
-            return Key(text=_KEYS[burst])
+        if burst in _KEYS or burst in _PAGES:
+            return Key(text=_KEYS.get(burst) or _PAGES[burst])
         try:
             text = burst.decode("utf-8")
         except UnicodeDecodeError:

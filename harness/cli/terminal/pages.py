@@ -109,9 +109,9 @@ class Pages:
         self._screen.rule(self._title)
         self._show(self._page - 1)
 
-    def go_on(self) -> None:
-        """Show the next page."""
-        self._show(self._page)
+    def go_on(self, *, to_end: bool = False) -> None:
+        """Show the next page, or all that is left: it stands in the terminal's scrollback then."""
+        self._show(self.left if to_end else self._page)
 
     @property
     def _page(self) -> int:

@@ -11,8 +11,8 @@ from harness.cli.terminal.editing import Edited, edited, is_editable
 from harness.cli.terminal.keys import LEAST_DEAD_SECONDS, SURE_SECONDS, Event, Key, Keyboard, Pasted
 from harness.cli.terminal.offering import chosen, offered_rows, until
 from harness.cli.terminal.pages import LEAST_HEIGHT, LEAST_WIDTH, Pages, QuestionScreen, size_of
-from harness.cli.terminal.question import Question, facet_rows, question_rows
-from harness.cli.terminal.rows import Row, prose
+from harness.cli.terminal.question import Question, facet_rows, fact_rows, question_rows
+from harness.cli.terminal.rows import Row, prose, rows_of
 from harness.cli.terminal.typed_line import Back, Pastes, typed_line
 from harness.cli.trace import Tone
 from harness.granting import GrantScope, Offer
@@ -26,6 +26,8 @@ NOTICE_SECONDS = 10.0
 """After a turn of that length, or after waiting so long, the person is called."""
 
 _ENTER = "Enter answers nothing"
+_NO_ANSWER = "that key is no answer"
+_UNSEEN = "see the rest first (space)"
 _BURST = "several keys at once are no answer: they were dropped"
 _SMALL = (
     f"this terminal is too small to show what is asked ({LEAST_WIDTH} columns and {LEAST_HEIGHT} lines are needed): "
@@ -40,6 +42,7 @@ class PutQuestion:
         self,
         question: Question,
         offer: Offer | str,
+        advise: Callable[[], str],
         *,
         screen: QuestionScreen,
         keyboard: Keyboard,
@@ -51,6 +54,7 @@ class PutQuestion:
     ) -> None:
         self._question = question
         self._offer = offer
+        self._advise = advise
         self._screen = screen
         self._keyboard = keyboard
         self._interrupt = interrupt
@@ -99,6 +103,8 @@ class PutQuestion:
                 return self._on_key(text if len(text) > 1 else text.lower())
             case Pasted(text=text, bracketed=False) if not text.strip(" ") and self._pages.left:
                 return self._on_key(" ")  # a key that is held down
+            case Pasted(text=text, bracketed=False) if text.startswith("\x1b"):
+                return self._dropped(_NO_ANSWER)
             case _:
                 return self._dropped(_BURST)
 
@@ -108,13 +114,15 @@ class PutQuestion:
                 return self._no()
             case "h" if self._question.by_model:
                 return Approval(answer=Answer.HALT, by="person")
-            case "r":
+            case "r" if self._question.hears_words:
                 return self._reason()
-            case " " if self._pages.left:
-                self._pages.go_on()
+            case " " | "page" | "rest" if self._pages.left:
+                self._pages.go_on(to_end=key == "rest")
                 self._paged_at = self._monotonic()
                 self._keys_shown = ""
                 return None
+            case "page" | "rest":
+                return self._rest()
             case "v":
                 return self._draw()
             case "?":
@@ -128,6 +136,9 @@ class PutQuestion:
 
     def _on_key_that_acts(self, key: str) -> Approval | None:
         """Take a key that counts only when all was seen, and not while the last page is but a moment old."""
+        if self._pages.left and not self._pages.seen:
+            self._tell_once(_UNSEEN)
+            return self._rest()
         if not self._pages.seen or self._keyboard.came_at - self._paged_at < self._dead_seconds:
             return self._rest()
         match key:
@@ -167,7 +178,8 @@ class PutQuestion:
         return self._rest()
 
     def _reason(self) -> Approval | None:
-        came = self._line("no, because (Enter sends it, Esc goes back): ", Pastes.TEXT)
+        said = "no, because" if self._question.by_model else "no, but"
+        came = self._line(f"{said} (Enter sends it, Esc goes back): ", Pastes.TEXT)
         if isinstance(came, Event | Key):
             return self._on(came)
         if isinstance(came, str) and came:
@@ -189,7 +201,7 @@ class PutQuestion:
             self._tell("what destroys, or cannot be shown whole, is asked about each time", Tone.QUIET)
             return self._rest()
         if isinstance(self._offer, str):
-            self._tell(f"nothing can be granted: {self._offer}", Tone.QUIET)
+            self._tell(f"nothing can be granted: {self._offer} (? shows what else helps)", Tone.QUIET)
             return self._rest()
         offer = self._offer
         pages = Pages(self._screen, f"grant {until(scope)} what?", lambda width: offered_rows(offer, width))
@@ -197,9 +209,9 @@ class PutQuestion:
         while pages.left:
             self._prompt(f"{pages.left} more lines: space = next page, any other key goes back")
             came = self._next(None)
-            if came != Key(text=" ") or not pages.is_current:
+            if came not in (Key(text=" "), Key(text="page"), Key(text="rest")) or not pages.is_current:
                 return self._left(came)
-            pages.go_on()
+            pages.go_on(to_end=came == Key(text="rest"))
         if (done := self._rest()) is not None:
             return done
         self._prompt(
@@ -222,7 +234,12 @@ class PutQuestion:
         self._screen.settle()
         width = size_of(self._screen)[0] - 1
         self._write(tuple(prose(f"{sentences(self._choices)} {choices.ALWAYS_SAID}", width, tone=Tone.QUIET)))
+        self._write(fact_rows(self._question, width))
         self._write(facet_rows(self._question.verdict, width))
+        if self._question.by_model and isinstance(self._offer, str):
+            self._write(tuple(prose(f"s and p are not offered: {self._offer}", width)))
+            said, _, rule = self._advise().partition("\n")
+            self._write((*prose(said, width), *(rows_of(rule, width, gutter="    ") if rule else ())))
         return self._rest()
 
     # What is shown
@@ -247,7 +264,9 @@ class PutQuestion:
                 found += [choices.SESSION, choices.PROJECT]
             if self._is_editable:
                 found.append(choices.EDIT)
-        found += [choices.NO, choices.REASON]
+        found.append(choices.NO)
+        if self._question.hears_words:
+            found.append(choices.REASON if by_model else choices.REPLY)
         if by_model:
             found.append(choices.HALT)
         return [*found, choices.VIEW, choices.WHY]
@@ -297,10 +316,13 @@ class PutQuestion:
     # Keys
 
     def _dropped(self, why: str) -> Approval | None:
-        if why not in self._said:
-            self._said.add(why)
-            self._tell(why, Tone.QUIET)
+        self._tell_once(why)
         return self._rest_of_burst()
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._tell(text, Tone.QUIET)
 
     def _next(self, seconds: float | None) -> Key | Pasted | Event:
         with self._interrupt:

@@ -13,19 +13,36 @@ from harness.cli.terminal.rows import Row, joined, prose, rows_of
 from harness.cli.terminal.toned_rows import diff_tone
 from harness.cli.trace import Tone
 from harness.exhaustive import assert_never
+from harness.limits import DEFAULT_COMMAND_SECONDS
 from harness.paths import short_place
 from harness.policy import FacetVerdict, Verdict
+from harness.programs.variables import PASSED, SET
 from harness.record import Record
-from harness.rules import Decision
+from harness.rules import Decision, Layer
 from harness.visible import one_line, suspicious, visible_line
 
+PLAN_TOOL = "plan"
+"""What asks whether plan mode is left; no tool of the model."""
+HEARS_WORDS = frozenset((PLAN_TOOL,))
+"""What asks, of the program's own, and has somebody to hear the person's words; elsewhere nobody would read them."""
 MOST_FACETS = 200
 """In the table of `?`; the question itself names every part."""
+MOST_PATHS = 500
+"""Of one kind, named at `?`."""
 
 _TERMINALS = ("/dev/pts/", "/dev/tty", "/dev/console")
 """What names a terminal begins like that (pts(4), tty(4))."""
 
 _COMMAND, _FURTHER, _TEXT, _PART = "  $ ", "  > ", "    ", 10
+
+
+class Usual(Record):
+    """What nearly every command has, as the person knows it from the start of the session; nothing where it is not known."""
+
+    folder: str = ""
+    """The workspace."""
+    confinement: str = ""
+    """What holds commands to their effects; empty, too, where nothing does: that is never usual."""
 
 
 class Question(Record):
@@ -39,13 +56,19 @@ class Question(Record):
     """Names of the person's variables that a command is given as they are; None where that is not known here."""
     set_variables: int = 0
     """How many it is given besides, whose values are the harness's own."""
+    usual: Usual = Usual()
     destroys: tuple[str, ...]
     """What cannot be taken back, a sentence each: of `destroys`, which is not asked anew at every key."""
 
     @property
     def by_model(self) -> bool:
         """Whether a model asks; else it is a question of the program's own, such as whether files are put back."""
-        return bool(self.action.call.id)
+        return by_model(self.action)
+
+    @property
+    def hears_words(self) -> bool:
+        """Whether words with a no reach anyone."""
+        return self.by_model or self.action.tool in HEARS_WORDS
 
     @property
     def title(self) -> str:
@@ -53,8 +76,17 @@ class Question(Record):
         return visible_line(f"{self.action.tool} asks: {self.action.summary}", 200)
 
 
+def by_model(action: Action) -> bool:
+    """Say whether a call is a model's; the program's own questions, and the person's calls, have no id."""
+    return bool(action.call.id)
+
+
 def question_rows(question: Question, width: int) -> tuple[Row, ...]:
-    """Return all rows of a question at a terminal of `width` columns; nothing is left out or cut."""
+    """Return all rows of a question at a terminal of `width` columns.
+
+    INVARIANT: nothing of the call, of what it may do and of what it gets is left out or cut; what every command gets stands
+    in one row, so that what is unusual is seen.
+    """
     action, verdict = question.action, question.verdict
     parts = verdict.shown
     return joined((
@@ -65,7 +97,6 @@ def question_rows(question: Question, width: int) -> tuple[Row, ...]:
         *(_unconfined(part, width) for part in parts),
         *(_part(part, width) for part in (parts if len(parts) > 1 else ())),
         _facts(question, width),
-        _undo(question, width),
         prose(f"why: {verdict.deciding.reason}  [{short_place(verdict.deciding.by)}]", width, tone=Tone.WARNING),
         *(_note(note, width) for note in verdict.notes),
     ))  # fmt: skip
@@ -83,11 +114,14 @@ def facet_rows(verdict: Verdict, width: int) -> tuple[Row, ...]:
 def _facet_rows(number: int, judged: FacetVerdict, width: int) -> Iterator[Row]:
     tone = Tone.QUIET if judged.decision is Decision.AUTO else Tone.WARNING
     yield from rows_of(f"{kind_of(judged.facet)}: {one_line(text_of(judged.facet))}", width, gutter=f"  {number:3} ")
+    shipped = judged.layer is Layer.SHIPPED  # whose folder is the program's own: its name says all
     place = "" if judged.origin is None else f" at {judged.origin}"
+    place = f" at {place.rpartition('/')[2]}" if shipped and place else place
     rule = "" if judged.rule is None else f", rule {judged.rule}"
     said = f"{_word(judged)}, by {judged.source.value}{rule}{place}, layer {judged.layer.value}"
     yield from prose(said, width, gutter=" " * 6, tone=tone)
-    why = f"{judged.reason}  [{judged.by}]" if judged.by else judged.reason
+    by = short_place(judged.by) if shipped else judged.by
+    why = f"{judged.reason}  [{by}]" if by else judged.reason
     if why:
         yield from prose(why, width, gutter=" " * 6)
 
@@ -174,29 +208,83 @@ def _word(part: FacetVerdict) -> str:
 
 
 def _facts(question: Question, width: int) -> Iterator[Row]:
-    action, effects = question.action, question.verdict.effects
+    """Say what a command may do and what it gets: what the person cannot expect in rows of their own, the rest in one.
+
+    Of a change of a file, say what undo would do.
+    """
+    if not question.action.cwd:
+        if undo := _undo(question):
+            yield from prose(undo, width, tone=Tone.QUIET)
+        return
+    off = question.verdict.effects.enforcement is Enforcement.OFF
+    for line in effects_lines(question.verdict):
+        yield from prose(line, width, tone=Tone.BAD if off else Tone.QUIET)
+    facts = tuple(_given(question))
+    for fact in facts:
+        if not fact.usual:
+            yield from _fact_rows(fact, width, tone=Tone.BAD if off else Tone.WARNING)
+    usual = [fact.text if fact.name == "folder" else f"{fact.name} {fact.text}" for fact in facts if fact.usual]
+    usual += [undo] if (undo := _undo(question)) else []
+    if usual:
+        yield from prose(f"as usual: {'; '.join(usual)}", width, tone=Tone.QUIET)
+
+
+def fact_rows(question: Question, width: int) -> tuple[Row, ...]:
+    """Return the rows that say all that a command gets, and whether undo reaches what the call does: for `?`."""
+    return joined((
+        _all_effects(question.verdict, width),
+        *(_fact_rows(fact, width) for fact in _given(question)),
+        prose(undo, width, tone=Tone.QUIET) if (undo := _undo(question)) else (),
+    ))  # fmt: skip
+
+
+def _all_effects(verdict: Verdict, width: int) -> Iterator[Row]:
+    """Name all paths, where the question names the first of them and counts the others."""
+    lines = effects_lines(verdict, most=MOST_PATHS)
+    if lines != effects_lines(verdict):
+        for line in lines:
+            yield from prose(line, width, tone=Tone.QUIET)
+
+
+class _Fact(Record):
+    """What a command gets."""
+
+    name: str
+    text: str
+    usual: bool
+    """Whether it is so of nearly every command, and said to the person elsewhere."""
+
+
+def _fact_rows(fact: _Fact, width: int, *, tone: Tone = Tone.QUIET) -> Iterator[Row]:
+    wrap = rows_of if fact.name == "folder" else prose  # of a path every blank counts
+    yield from wrap(f"{fact.name}: {fact.text}", width, tone=tone)
+
+
+def _given(question: Question) -> Iterator[_Fact]:
+    action, usual = question.action, question.usual
     if not action.cwd:
         return
-    yield from rows_of(f"folder: {one_line(action.cwd)}", width, tone=Tone.QUIET)
+    yield _Fact(name="folder", text=one_line(action.cwd), usual=action.cwd == usual.folder)
     limit = "none" if action.seconds is None else f"{action.seconds:g} s"
-    yield from rows_of(f"time limit: {limit}", width, tone=Tone.QUIET)
+    yield _Fact(name="time limit", text=limit, usual=action.seconds == DEFAULT_COMMAND_SECONDS)
     if question.variables is not None:
+        odd = [name for name in question.variables if name not in PASSED | SET | {"PATH"}]
         names = ", ".join(question.variables) or "none"
         besides = f", and {question.set_variables} that keep programs from asking and paging"
-        yield from prose(f"variables of yours: {names}{besides}", width, tone=Tone.QUIET)
-    tone = Tone.BAD if effects.enforcement is Enforcement.OFF else Tone.QUIET
-    for line in (*effects_lines(question.verdict), f"confinement: {question.confinement}"):
-        yield from prose(line, width, tone=tone)
+        yield _Fact(name="variables of yours", text=f"{names}{besides}", usual=not odd)
+    yield _Fact(name="confinement", text=question.confinement, usual=question.confinement == usual.confinement != "")
 
 
-def _undo(question: Question, width: int) -> Iterator[Row]:
+def _undo(question: Question) -> str:
+    """Return whether undo reaches what the call does; nothing for one that changes nothing."""
     action, effects = question.action, question.verdict.effects
     if action.change is not None:
         new = action.change.before_sha256 is None
         kept = "the file is new: undo removes it" if new else "the old content is kept before anything is written"
-        yield from prose(f"undo: yes, {kept}", width, tone=Tone.QUIET)
-    elif action.cwd and not (effects.write == () and not effects.granted):
-        yield from prose("undo: no, what a command changes is not kept", width, tone=Tone.QUIET)
+        return f"undo: yes, {kept}"
+    if action.cwd and not (effects.write == () and not effects.granted):
+        return "undo: no, what a command changes is not kept"
+    return ""
 
 
 def _note(note: str, width: int) -> Iterator[Row]:

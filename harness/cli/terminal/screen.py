@@ -66,8 +66,10 @@ class Screen(Console):
         size: Callable[[], tuple[int, int]] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         notices: Notices = Notices.BELL,
+        way_to_output: str = "",
     ) -> None:
-        """Take where to write, how, what masks secrets, and what gives columns and lines of the terminal at the moment."""
+        """Take where to write, how, what masks secrets, what gives columns and lines of the terminal at the moment, and
+        what shows all that a command printed, in words."""
         super().__init__(stream, colour=look.colour, redactor=redactor)
         self.look = look
         self._size = size or (lambda: size_of(stream))
@@ -79,7 +81,7 @@ class Screen(Console):
         self._pieces: list[str] = []
         self._characters = 0
         self._due = 0.0
-        self._activity = Activity(redactor)
+        self._activity = Activity(redactor, way_to_output)
         self._ticker = Ticker(1 / TURNS_A_SECOND, self._tick)
         self._note = ""
         self._typed_numbers = count(1)
@@ -139,6 +141,12 @@ class Screen(Console):
         """Write one or more whole lines; what does not fit goes on in an indented one."""
         self._lines([(line, tone) for line in visible(text).split("\n")])
 
+    def unbroken(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        """Write one line that is the terminal's to wrap, so that its path or command can be copied: of our own making alone."""
+        with self._lock:
+            self.end_text()
+            self._print([self._toned(visible_line(text, 5_000), tone)])
+
     def diff(self, text: str) -> None:
         """Write a diff or a command, added and removed lines coloured."""
         self._lines([(f"  {visible(line)}", diff_tone(line)) for line in text.splitlines()])
@@ -156,8 +164,8 @@ class Screen(Console):
             if output is None:
                 return
             lines = output.feed(printed)
-            if self.look.repaints:
-                self._print_shown([self._toned(shown_line(line, self.width), Tone.QUIET) for line in lines])
+            if self.look.repaints or lines:
+                self._print_shown(self._outputs(lines))
             elif self._monotonic() >= self._live_at and output.last:
                 self._live_at = self._monotonic() + LIVE_SECONDS
                 self._lines([(shown_line(output.last, self.width), Tone.QUIET)])
@@ -188,10 +196,10 @@ class Screen(Console):
             if record["kind"] == "intent":
                 self._live_at = now + LIVE_SECONDS
             left = self._activity.take_in(record, now)
-            if self.look.repaints:
-                self._print([self._toned(shown_line(line, self.width), Tone.QUIET) for line in left.lines])
-            if left.more and self.look.repaints:
+            self._print(self._outputs(left.first))
+            if left.more:
                 self._print(self._rows(f"{BAR}{left.more}", Tone.QUIET))
+            self._print(self._outputs(left.last))
             line = self._tracer.line(record)
             if line is not None:
                 self.line(line.text, line.tone)
@@ -289,6 +297,10 @@ class Screen(Console):
         with self._lock:
             self.end_text()
             self._print([row for line, tone in lines for row in self._rows(line, tone)])
+
+    def _outputs(self, lines: Sequence[str]) -> list[str]:
+        """Return lines of a command's output as they are shown."""
+        return [self._toned(shown_line(line, self.width), Tone.QUIET) for line in lines]
 
     def _rows(self, line: str, tone: Tone) -> list[str]:
         return toned_rows(self._encodable(line), tone, self.width, colour=self._colour)
