@@ -306,6 +306,9 @@ def test_no_unattended_run_reads_the_credentials_of_a_clone(
 # Each of them shows the address of the remote, in a repository or in a folder that holds one; with what git it does so.
 SHOWS_AN_ADDRESS = [
     ("git diff --no-index empty .", (2, 20)),
+    ("git -C .. diff - workspace/sub", (2, 20)),
+    ("echo | git -C .. diff workspace/sub -", (2, 20)),
+    ("git diff - .", (99,)),  # only in a repository that is another person's
     ("git diff --no-index --exit-code src/../empty .", (2, 20)),
     ("git -C sub diff --no-index -- . ../empty", (2, 20)),
     ("git -C sub diff . ../empty", (2, 20)),
