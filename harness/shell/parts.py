@@ -135,9 +135,9 @@ class Parts(ABC):
         """Say whether `git diff` may compare two folders with all that is in them, instead of taking pathspecs.
 
         It does outside a repository, and in one that git does not trust; there it complains of a name that does not exist.
-        Stdin (`-`) beside a folder counts as one: the whole folder is listed.
+        Stdin (`-`, behind the folder of a -C) counts as one: beside it, all of the other folder is listed.
         """
-        words = (path for path in use.paths if path.compared and path.word != "-")
+        words = (path for path in use.paths if path.compared and path.word.rpartition("/")[2] != "-")
         compared = (self.resolved(path.word, path.access, state) for path in words)
         return self.disk_changed or all(any(self.disk.is_folder(f.real) for f in found) for found in compared)
 
