@@ -160,9 +160,9 @@ class Rule(Record):
     def _hits_path(self, path: PathAccess) -> bool:
         if self.path is None or (path.access is not Access.EITHER and path.access not in self.access):
             return False
-        if not (self.path.hits(path.names) or (path.tree and self.meant_below(path))):
-            return False
-        return self.exceptions is None or not self.exceptions.covers(path.names)
+        if path.tree and self.meant_below(path):
+            return True  # whatever the folder itself is called: an exception is the name of a file
+        return self.path.hits(path.names) and (self.exceptions is None or not self.exceptions.covers(path.names))
 
     def meant_below(self, path: PathAccess) -> str:
         """Return a file below the path that the rule means, and does not except; nothing if there is none."""

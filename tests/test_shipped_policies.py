@@ -385,3 +385,14 @@ def test_no_hostile_call_is_auto_under_a_policy_that_speaks_of_it(
         if evaluate(policies[name], action_of(registry, tool, what)).decision is Decision.AUTO
     ]
     assert auto == ([("read_file", ".env"), ("read_file", "secret-by-link")] if name == "demo" else [])
+
+
+@pytest.mark.parametrize("line", ["cat cacert.pem/.env", "grep -r K cacert.pem", "tar cf - cacert.pem"])
+@pytest.mark.parametrize("name", ["default", "ci", "readonly"])
+def test_a_folder_that_is_called_like_an_exception_is_none(
+    tmp_path: Path, name: str, line: str, policies: dict[str, Policy]
+) -> None:
+    (tmp_path / "cacert.pem").mkdir()
+    (tmp_path / "cacert.pem" / ".env").write_text("K=1\n")
+    tools = ToolRegistry(builtin_tools(Workspace(str(tmp_path)), environment={"PATH": os.environ["PATH"]}))
+    assert evaluate(policies[name], action_of(tools, "bash", line)).decision.word == "deny"

@@ -47,10 +47,12 @@ def steers(name: str) -> bool:
     return name in STEERING or name.startswith(_STEERING_PREFIXES)
 
 
-_MAKES = frozenset("make gmake bmake pmake remake nmake just task rake scons b2 bjam xcodebuild".split())
+_MAKES = frozenset(
+    "make gmake bmake pmake remake nmake just task rake scons b2 bjam xcodebuild cmake ninja sbt".split()
+)
 _MAVENS = frozenset("mvn mvnw mvnd".split())
 _MSBUILDS = frozenset("dotnet msbuild".split())
-_SCRIPT_RUNNERS = frozenset("gradle gradlew tox npm pnpm yarn".split())
+_SCRIPT_RUNNERS = frozenset("gradle gradlew tox npm pnpm yarn configure qmake perl waf".split())
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./%+,:@[]-")
 """Characters of the plain names of targets: nothing that make or a shell expands."""
 

@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-_TEXT = "read -rn1 -u {pipe} && exec {pipe}<&- {text}<&- && unset BASH_ENV REPLY || exit 126\n"
+_TEXT = "read -rn1 -u {pipe} && exec {pipe}<&- {text}<&- && unset BASH_ENV REPLY || exit 126\n: bash\n"
+"""The last line makes of `$_` what it is without it."""
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 
 
@@ -24,11 +25,12 @@ class Latch:
 
     def __init__(self) -> None:
         """Make it, closed. Raises OSError."""
-        self._waiting, self._lifting = os.pipe2(os.O_CLOEXEC)
-        self._text = -1
+        waiting, self._lifting = os.pipe2(os.O_CLOEXEC)
+        self._waiting = self._text = -1
         try:
+            self._waiting = _above_streams(waiting)
             # A file, not another pipe: a process forked from the harness meanwhile could keep that one's end from coming.
-            self._text = os.memfd_create("latch", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            self._text = _above_streams(os.memfd_create("latch", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
             os.write(self._text, _TEXT.format(pipe=self._waiting, text=self._text).encode())
             fcntl.fcntl(self._text, fcntl.F_ADD_SEALS, _SEALS)
         except BaseException:
@@ -65,3 +67,13 @@ class Latch:
     ) -> None:
         """Close it."""
         self.close()
+
+
+def _above_streams(descriptor: int) -> int:
+    """Return the descriptor, or in its place one above 2: those below are the command's streams. Raises OSError."""
+    if descriptor > 2:
+        return descriptor
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+    finally:
+        os.close(descriptor)

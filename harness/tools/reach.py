@@ -139,13 +139,19 @@ def walls_for(
     write = [path for path in (*trees, *named) if not _holds_any(path, effects.keep, workspace)]
     # What is not there is not asked about: following some thirty names costs more than the walls.
     hidden = (path for path in (*(_placed(entry, workspace) for entry in effects.hide), *hide) if os.path.lexists(path))
+    real = dict.fromkeys(os.path.realpath(path) for path in hidden)
     return Walls(
         write=tuple(dict.fromkeys(write)),
         network=effects.network,
-        hide=tuple(dict.fromkeys(os.path.realpath(path) for path in hidden)),
+        hide=tuple(path for path in real if not _is_no_place(path)),
         show=() if workspace.outputs is None else (workspace.outputs,),
         temporary=None if temporary is None or only_looks(effects) else temporary(),
     )
+
+
+def _is_no_place(path: str) -> bool:
+    """Say whether a path is where a policy may not hide anything (grants.place_problem): a link to it was made since."""
+    return path == "/" or any(is_within(path, folder) for folder in ("/dev", "/proc", "/sys"))
 
 
 def missing_folders(effects: Effects, workspace: Workspace) -> Iterator[str]:

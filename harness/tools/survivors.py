@@ -50,7 +50,7 @@ class Survivors:
             _running.add(self.mark)
         self._guard = guard()
         self._guard.announce(self.mark)
-        self._before = {one.pid: one.started for one in _children()}
+        self._before = procfs.first_children(os.getpid())
 
     def started(self, leader: int) -> None:
         """Take the number of its first process, which is its session's and its group's as well; bound and mark it.
@@ -107,9 +107,15 @@ class Survivors:
         return [one for one in self._new() if not (one.pid == self._leader and one.has_ended) and self._owns(one)]
 
     def _new(self) -> list[Process]:
-        """Return the children of the harness that were not there before the command; one that was may hide since."""
-        before = self._before
-        return [one for one in _children() if one.pid not in before or one.started not in (before[one.pid], 0)]
+        """Return the children of the harness that were not there before the command.
+
+        Looked for at least twice a second (see processes.REAP_SECONDS), so that a number that was there, and is given anew,
+        is not taken for the old one: it was missing in between.
+        """
+        numbers = procfs.first_children(os.getpid())
+        self._before &= numbers
+        seen = map(_seen, numbers - self._before)
+        return [one for one in seen if one is not None and one.parent == os.getpid()]
 
     def _reap_ended(self, child: Process) -> None:
         if not child.has_ended:
@@ -161,11 +167,6 @@ def send(processes: list[Process], *numbers: signal.Signals) -> None:
             pass  # it ended, or became another person's (a program that changes its user)
         finally:
             os.close(descriptor)
-
-
-def _children() -> list[Process]:
-    seen = map(_seen, procfs.first_children(os.getpid()))
-    return [one for one in seen if one is not None and one.parent == os.getpid()]
 
 
 def _seen(number: int) -> Process | None:
