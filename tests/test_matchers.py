@@ -287,15 +287,23 @@ HARD = st.builds(
 
 def means(pattern: str, parts: Sequence[str]) -> bool:
     """Say by pathspec whether `pattern` means a file itself, or a folder with all below it in which that lies."""
-    if pattern.endswith(("/", "/**")) or pattern == "**":
-        return bool(GitIgnoreSpec.from_lines([pattern]).match_file("/".join(parts)))
-    wanted = pattern.strip("/").split("/")
-    return part_by_part(wanted if "/" in pattern else ["**", *wanted], parts)
+    if {*pattern.removeprefix("/").split("/")} == {"**"}:
+        return True
+    wanted = pattern.removesuffix("/**").strip("/").split("/")
+    if "/" not in pattern.removesuffix("/"):
+        wanted.insert(0, "**")
+    if pattern.endswith(("/", "/**")):
+        # `a/**/` is read as `a/`.
+        folders = [wanted[:end] for end in range(len(wanted) + 1) if {*wanted[end:]} <= {"**"}]
+        return any(part_by_part(one, parts[:depth]) for one in folders for depth in range(1, len(parts)))
+    return part_by_part(wanted, parts)
 
 
 def part_by_part(wanted: Sequence[str], parts: Sequence[str]) -> bool:
     if not wanted or not parts:
         return not wanted and not parts
+    if wanted == ["**"]:
+        return True
     if wanted[0] == "**":
         return part_by_part(wanted[1:], parts) or part_by_part(wanted, parts[1:])
     same = GitIgnoreSpec.from_lines([f"/{wanted[0]}"]).match_file(parts[0])
@@ -307,6 +315,7 @@ def part_by_part(wanted: Sequence[str], parts: Sequence[str]) -> bool:
 @example(["[ab]x*"], ["ax", "b"])
 @example(["a/**/b?"], ["a", "b1", "b2", "b"])
 @example(["**"], ["a", "b"])
+@example(["A[!b]A/"], ["A", "A", "A"])
 def test_other_patterns_cover_the_file_itself_or_what_lies_below(texts: list[str], parts: list[str]) -> None:
     rule = PathPatterns(patterns=tuple(texts))
     assert rule.covers(["/".join(parts)]) is any(means(text, parts) for text in texts)
