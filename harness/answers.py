@@ -148,8 +148,7 @@ class Answers:
             return self._interrupted()
         if isinstance(action, ToolError):
             code = action.code.value if action.code else ""
-            problem = self._log.redactor.redact(f"Error: {action}")
-            self._results[index] = self._gate.refuse_invalid(proposal, problem, code)
+            self._results[index] = self._gate.refuse_invalid(proposal, f"Error: {action}", code)
             limit = run.misunderstood()
             return run.stopped_at_limit(limit, self._log) if limit else None
         run.bad_calls = 0

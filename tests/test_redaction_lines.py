@@ -80,6 +80,19 @@ def test_base64_in_lines_keeps_only_what_stands_beside_the_value(layout: str) ->
     assert mark_of(TOKEN) in redactor(TOKEN).redact(LAYOUTS[layout](lines))
 
 
+@pytest.mark.parametrize("layout", ["a page of read_file", "a diff, added"])
+@pytest.mark.parametrize("start", ["4829-", "7:", "+", "-"])
+def test_a_value_that_begins_like_the_mark_of_a_line_hides_no_wrapped_one(start: str, layout: str) -> None:
+    """The whole one, behind a line end, loses its beginning to that reading, in which the wrapped one stands."""
+    value = start + LONG[:60]
+    wrapped = LAYOUTS[layout](folded(value))
+    fields, _ = redactor(value).fields({"arguments": f"x\n{value}\n", "content": wrapped})
+    stream = RedactedStream(redactor(value))
+    streamed = stream.feed(f"x\n{value}\n{wrapped}") + stream.finish()
+    parts = [value[at : at + 12] for at in range(len(value) - 11)]
+    assert [part for part in parts for text in (str(fields), streamed) if part in text] == []
+
+
 def test_the_words_of_a_value_with_blanks_between_them_are_the_value() -> None:
     assert redactor(VALUE).redact(f"<{' '.join(VALUE.split())}>") == f"<{mark_of(VALUE)}>"
 

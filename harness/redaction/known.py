@@ -19,6 +19,7 @@ from harness.redaction.forms import (
     wrapped_places,
 )
 
+_MARKS = frozenset("+-<>0123456789")
 _WORD = 4
 """Bytes that are compared as one number."""
 _RARE = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ!#$%&*+?@^{}~")
@@ -106,11 +107,16 @@ class KnownValues:
         return Candidates(known=known, wrapped=wrapped) if known or wrapped else NOTHING
 
     def _over_lines(self, flat: bytes, data: bytes) -> tuple[Known, ...]:
-        """Return the forms that stand in `flat` and, over the ends of lines, in `data`."""
+        """Return the forms that stand in `flat` and, over the ends of lines, in `data`.
+
+        Where one does oftener in `flat`. Of one that begins like the mark of a line that cannot be told: a whole one behind a
+        line end has lost its beginning there.
+        """
         return tuple(
             one
             for one in self._in(flat)
-            if len(one.form) >= MIN_WRAPPED_CHARACTERS and flat.count(one.data) > data.count(one.data)
+            if len(one.form) >= MIN_WRAPPED_CHARACTERS
+            and (one.form[0] in _MARKS or flat.count(one.data) > data.count(one.data))
         )
 
     def _in(self, data: bytes) -> tuple[Known, ...]:
