@@ -18,7 +18,7 @@ import pytest
 from planted_secrets import ALNUM, HEX, PLANTED, chance
 
 from harness.cli.console import LIVE_SECONDS, Console
-from harness.cli.redacting import KEY_BYTES, installation_key, redactor_for, withheld_secrets
+from harness.cli.redacting import KEY_BYTES, _make_anew, installation_key, redactor_for, withheld_secrets
 from harness.cli.state import State
 from harness.models.scripted import Reply, call, replies
 from harness.redaction.redactor import Redactor
@@ -55,6 +55,13 @@ def test_redactors_of_one_installation_make_equal_marks(state: State) -> None:
     other = State(state=state.state + "2", config=state.config)
     assert len(marks) == 1
     assert marks != {redactor_for(other, {}, [VALUE]).redact(VALUE)}
+
+
+def test_a_key_that_another_process_made_meanwhile_is_not_made_anew(state: State) -> None:
+    """Who read a torn one, and then waited long, finds a whole one in its place."""
+    key = installation_key(state)
+    _make_anew(key_file(state))
+    assert installation_key(state) == key
 
 
 @pytest.mark.parametrize("torn", [False, True])

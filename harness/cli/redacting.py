@@ -144,14 +144,17 @@ def _make(path: str) -> None:
 
 
 def _make_anew(path: str) -> None:
-    """Put a key in the place of one that is too short, unless another process did: who has the old file's lock decides."""
+    """Put a key in the place of one that is too short, unless another process did: who has the old file's lock decides.
+
+    INVARIANT: a whole key is never replaced. What is opened here may be another process's new one already.
+    """
     import fcntl
 
     old = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(old, fcntl.LOCK_EX)
         here, there = os.fstat(old), os.lstat(path)
-        if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino):
+        if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino) and here.st_size < KEY_BYTES:
             os.rename(_draft(path), path)
             sync_path(os.path.dirname(path))
     finally:
