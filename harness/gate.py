@@ -339,7 +339,9 @@ class Gate:
 
     def refuse_invalid(self, proposal: Proposal, problem: str, error_code: str = "") -> ToolResult:
         """Record a call that could not be prepared, and return its result, secrets masked. Raises LogError."""
-        return self._end_unjudged(proposal, ResultStatus.INVALID, self._records.redact(problem), "not a valid call", error_code)
+        return self._end_unjudged(
+            proposal, ResultStatus.INVALID, self._records.redact(problem), "not a valid call", error_code
+        )
 
     def skip(self, proposal: Proposal, why: str) -> ToolResult:
         """Record a call whose turn never came, and return its result. Raises LogError."""

@@ -115,7 +115,9 @@ def how_decided(decision: LogRecord, answered: LogRecord) -> str:
         return ""
     if answered:
         words = f': "{word(answered.get("words"))}"' if answered.get("words") else ""
-        answer, by, seconds = (word(answered.get(name)) for name in ("answer", "by", "seconds"))
+        answer, by = (word(answered.get(name)) for name in ("answer", "by"))
+        waited = answered.get("seconds")
+        seconds = f"{waited:.1f}" if isinstance(waited, float) else word(waited)
         scope = f" for the {word(answered.get('scope'))}" if answered.get("scope") else ""
         return f"[asked: {answer}{scope} by {by}, {seconds} s{words}]"
     # What does not apply, or changes nothing, was judged as the reading that it is (Action.default_of).
