@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.actions import JsonValue
-from harness.cli.trace import ended_line
+from harness.cli.trace import Line, Tone, Tracer, ended_line
 
 Fields = dict[str, JsonValue]
 
@@ -79,3 +79,21 @@ def test_what_a_person_answered_stands_for_the_reason() -> None:
     answered: Fields = {"answer": "no", "by": "person", "seconds": 2.6, "words": "not that"}
     line = ended_line(outcome("denied", "x"), decision("confirm", PUSH, source="rule"), answered).text
     assert line == 'x edit_file  slugs.py  [asked: no by person, 2.6 s: "not that"]  denied'
+
+
+def said(text: str, calls: int, **more: JsonValue) -> Fields:
+    return {"kind": "model_response", "session": "s", "text": text, "calls": calls, **more}
+
+
+SAID = [
+    pytest.param(said("I look\nfirst:\n\n- a\tb", 1), "> I look first: - a b", id="on one line"),
+    pytest.param(said("\x1b[2J+ bash  ls", 2), "> \\x1b[2J+ bash  ls".replace("  ", " "), id="hostile"),
+    pytest.param(said("All done.", 0), None, id="an answer goes to stdout"),
+    pytest.param(said(" \n", 1), None, id="blanks say nothing"),
+    pytest.param(said("In short: ...", 1, purpose="summary"), None, id="a summary is no part of the conversation"),
+]
+
+
+@pytest.mark.parametrize(("record", "line"), SAID)
+def test_what_the_model_says_beside_a_call(record: Fields, line: str | None) -> None:
+    assert Tracer().line(record) == (None if line is None else Line(tone=Tone.QUIET, text=line))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 from harness.audit.calls import number, sign_of, word
-from harness.log_order import LogRecord
+from harness.log_order import SUMMARY, LogRecord
 from harness.paths import short_place
 from harness.record import Record
 from harness.visible import visible_line
@@ -46,7 +46,9 @@ _STATUS_TONES: Mapping[str, Tone] = {
 
 
 class Tracer:
-    """Turns the records of sessions, in order, into one line per call and one for whatever else matters."""
+    """Turns the records of sessions, in order, into one line per call and one for whatever else matters: what the model said
+    beside its calls, and what went otherwise.
+    """
 
     def __init__(self) -> None:
         self._decisions: dict[tuple[str, str], LogRecord] = {}
@@ -61,6 +63,8 @@ class Tracer:
             self._answers[key] = record
         elif kind == "outcome":
             return ended_line(record, self._decisions.pop(key, {}), self._answers.pop(key, {}))
+        elif kind == "model_response":
+            return _said_line(record)
         else:
             return event_line(record)
         return None
@@ -107,6 +111,14 @@ def ended_line(outcome: LogRecord, decision: LogRecord, answered: LogRecord) -> 
     parts += [how_decided(decision, answered), _how_ended(status, outcome, "" if answered else _reason(decision))]
     tone = _STATUS_TONES.get(status, Tone.BAD)
     return Line(tone=tone, text=visible_line("  ".join(part for part in parts if part), 700))
+
+
+def _said_line(reply: LogRecord) -> Line | None:
+    """Return what the model said beside its calls, on one line, or None: a reply without calls is an answer."""
+    said = " ".join(word(reply.get("text")).split())
+    if not (said and reply.get("calls")) or reply.get("purpose") == SUMMARY:
+        return None
+    return Line(tone=Tone.QUIET, text=visible_line(f"> {said}", 1_000))
 
 
 def how_decided(decision: LogRecord, answered: LogRecord) -> str:
