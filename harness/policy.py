@@ -14,7 +14,7 @@ from harness.built_in import Finding, Severity, inspect_facet
 from harness.grants import Grants, Sandbox, effects_of, granted_by, is_open_ended
 from harness.limits import Limits
 from harness.programs.runners import INTERPRETERS
-from harness.programs.variables import HARMLESS, steers
+from harness.programs.variables import harmless_for, steers
 from harness.record import Record, replace
 from harness.rules import Decision, Layer, Origin, Readers, Rule, ToolDefault
 
@@ -286,7 +286,9 @@ def _by_model(policy: Policy, command: Command, floor: ToolDefault | None) -> Fa
             reason="it only runs another command, or changes the folder",
             by=f"model of {command.model}",
         )
-    if command.act not in (Act.LOOKS, Act.WRAPS) or not HARMLESS.issuperset(command.variables):
+    if command.act not in (Act.LOOKS, Act.WRAPS):
+        return None
+    if not all(harmless_for(command.model, name) for name in command.variables):
         return None
     readers = _readers(policy, floor)
     if readers is None:
