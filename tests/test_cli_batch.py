@@ -67,8 +67,8 @@ class Scene:
     def start(self, *more: str) -> subprocess.Popen[bytes]:
         return self.program.start(*self.words(*more))
 
-    def rows(self) -> list[dict[str, object]]:
-        return [json.loads(line) for line in (self.out / "summary.jsonl").read_text().splitlines()]
+    def rows(self, name: str = "summary.jsonl") -> list[dict[str, object]]:
+        return [json.loads(line) for line in (self.out / name).read_text().splitlines()]
 
     def logs(self) -> list[Path]:
         return sorted(self.out.glob("*/attempts/*/log.jsonl"))
@@ -206,12 +206,35 @@ def test_shards_are_disjoint_and_hold_every_task() -> None:
 def test_a_shard_does_its_own_tasks_alone(scene: Scene) -> None:
     scene.first = 2
     scene.tasks(*(f"write f {n}" for n in range(4)))
-    first = scene.run("--shard", "1/2")
-    rows = scene.rows()
-    second = scene.run("--shard", "2/2")
+    first, second = scene.run("--shard", "1/2"), scene.run("--shard", "2/2")
     assert (first.code, second.code) == (0, 0)
-    names = [row["id"] for row in (*rows, *scene.rows())]
+    rows, others = (scene.rows(f"summary-{part}-of-2.jsonl") for part in (1, 2))
+    names = [row["id"] for row in (*rows, *others)]
     assert (sorted(map(str, names)), 0 < len(rows) < 4) == (["t2", "t3", "t4", "t5"], True)
+    summaries = [json.loads((scene.out / f"summary-{part}-of-2.json").read_text()) for part in (1, 2)]
+    assert [(one["shard"], one["tasks"]) for one in summaries] == [("1/2", len(rows)), ("2/2", len(others))]
+    assert not (scene.out / "summary.json").exists()
+
+
+@pytest.mark.parametrize("named", ["", "/t1", "/.."], ids=["the results", "a task of them", "what they lie in"])
+def test_the_results_of_a_batch_are_the_logs_of_its_tasks(scene: Scene, named: str) -> None:
+    """Neither the summaries nor what a kept worktree holds is a log; each call is told under its task's name."""
+    scene.tasks("write f one", "bash curl x")
+    for shard in (["--shard", "1/2"], ["--shard", "2/2"], []):
+        scene.run(*shard)
+    kept = scene.out / "t1" / "attempts" / "1" / "worktree"
+    kept.mkdir()
+    (kept / "data.jsonl").write_text("no record\n")
+    scene.file.unlink()
+    results = f"{scene.out}{named}"
+    for question in ("verify", "list", "stats", "approvals", "denied", "unknown", "files"):
+        done = scene.program.run("audit", question, results)
+        assert (done.code, "BROKEN" in done.out + done.err) == (0, False), (question, done)
+    assert re.findall(r"  t1 \w{12}#1  denied  bash  curl x ", scene.program.run("audit", "denied", results).out)
+    told = [json.loads(line) for line in scene.program.run("audit", "list", results, "--json").out.splitlines()]
+    assert [row["task"] for row in told] == (["t1"] if named == "/t1" else ["t0", "t1"])
+    page = scene.program.run("audit", "report", results, "-o", "-")
+    assert (page.code, ">t1<" in page.out, "BROKEN" in page.out) == (0, True, False)
 
 
 def test_what_is_run_is_what_was_checked_whatever_becomes_of_the_file(scene: Scene) -> None:
@@ -247,7 +270,8 @@ def test_what_was_ignored_stays_ignored(scene: Scene, number: signal.Signals) ->
 
 
 @pytest.mark.parametrize(
-    "name", ["tasks.jsonl", "policy.toml", "out/summary.json", "out/t0/report", "config/harness/x"]
+    "name",
+    ["tasks.jsonl", "policy.toml", "out/summary.json", "out/summary-1-of-2.jsonl", "out/t0/report", "config/harness/x"],
 )
 def test_no_report_takes_the_place_of_what_the_batch_needs(scene: Scene, tmp_path: Path, name: str) -> None:
     scene.tasks("write f one")

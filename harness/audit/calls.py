@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 
 from harness.actions import JsonValue
+from harness.audit.tasks import task_of
 from harness.log_order import LogRecord
 from harness.record import Record
 
@@ -156,6 +157,11 @@ class LoggedCall(Record):
     def is_quick(self) -> bool:
         """Whether a person answered in under QUICK_SECONDS, whatever they said."""
         return is_quick(self.answered_by, self.waited)
+
+    @property
+    def task(self) -> str:
+        """The task of a batch that the log is of; empty for any other log."""
+        return task_of(self.log)
 
     @property
     def records(self) -> tuple[LogRecord, ...]:

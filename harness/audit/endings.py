@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from harness.actions import JsonValue
 from harness.audit.calls import Fate, Joiner, LoggedCall, text
 from harness.audit.rows import about_call, about_decision, call_number
+from harness.audit.tasks import task_of
 from harness.log_order import LogRecord
 from harness.record import Record
 
@@ -34,6 +35,7 @@ class OpenSession(Record):
             "calls_not_begun": [call_number(call) for call in self.not_begun],
             "in_use": in_use,
             "torn": torn,
+            "task": task_of(self.log) or None,
         }
 
 

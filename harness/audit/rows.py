@@ -20,6 +20,7 @@ def about_call(call: LoggedCall) -> dict[str, JsonValue]:
         "summary": call.summary,
         "user": call.user or None,
         "host": text(call.started, "host") or None,
+        "task": call.task or None,
     }
 
 

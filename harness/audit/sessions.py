@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from harness.actions import JsonValue
 from harness.audit.calls import text
 from harness.audit.reading import records
+from harness.audit.tasks import task_of
 from harness.log_lines import size_and_end
 from harness.log_order import LogRecord
 from harness.record import Record
@@ -61,6 +62,7 @@ class SessionInShort(Record):
             "bad_line": self.bad_line or None,
             "bytes": self.size,
             "log": self.log,
+            "task": task_of(self.log) or None,
         }
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
+from harness.audit.tasks import ATTEMPTS, LOG, TASK, is_summary
 from harness.errors import LogError, PolicyError, UsageError
 from harness.private_files import open_private
 from harness.record import Record
@@ -223,12 +224,29 @@ class State(Record):
 
 
 def logs_in(folder: str) -> list[str]:
-    """Return every log in a folder and below, the oldest first: neither a heads file, nor what is no regular file."""
+    """Return every log in a folder and below, the oldest first: neither a heads file, nor what is no regular file.
+
+    Of the results of a batch these are the logs of its tasks: neither summaries, nor what a folder that was kept holds.
+    """
     paths = []
-    for top, _, files in os.walk(folder):
-        found = [os.path.join(top, name) for name in files if name.endswith(".jsonl") and name != HEADS_NAME]
+    for top, folders, files in os.walk(folder):
+        if TASK in files and ATTEMPTS in folders:
+            names = [os.path.join(ATTEMPTS, number, LOG) for number in os.listdir(os.path.join(top, ATTEMPTS))]
+            folders.clear()
+        else:
+            names = [
+                name
+                for name in files
+                if name.endswith(".jsonl") and name != HEADS_NAME and not _is_summary(name, files)
+            ]
+        found = [os.path.join(top, name) for name in names]
         paths += [path for path in found if os.path.isfile(path)]  # no pipe, no link that leads nowhere
     return sorted(paths, key=lambda path: (os.path.basename(path), path))
+
+
+def _is_summary(name: str, files: Collection[str]) -> bool:
+    """Say whether a file is the lines of a batch's summary, which lies beside them."""
+    return is_summary(name) and name.removesuffix("l") in files
 
 
 def _make_private(folder: str) -> None:

@@ -14,6 +14,7 @@ from harness.audit.report.figures import MOST_PATHS, Figures, SessionFigures, So
 from harness.audit.report.standing import Standing
 from harness.audit.report.style import STYLE, content_policy
 from harness.audit.report.text import block, digest, line, moment, number
+from harness.audit.tasks import task_of
 from harness.log_findings import Findings, Soundness
 from harness.log_order import LogRecord
 from harness.version import __version__
@@ -137,6 +138,8 @@ _SESSION_HEADS = (
 def _session_row(one: SessionFigures, *, is_linked: bool) -> str:
     name = f"<code>{line(one.name, 40)}</code>"
     name = f'<a href="#s{one.place}">{name}</a>' if is_linked else name
+    if task := task_of(one.log):
+        name = f'<span class="word">{line(task, 64)}</span> {name}'
     about = one.about
     stop = line(one.stop, 60) or '<span class="mark">! never said</span>'
     return (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from harness.actions import JsonValue
 from harness.audit.calls import word
 from harness.audit.changes import Change, ChangedFile, Command, OnDisk, undone_calls
 from harness.audit.reading import records
@@ -50,7 +51,7 @@ def file_lines(file: ChangedFile, host: str) -> Iterator[tuple[str, Tone]]:
 def command_line(command: Command) -> tuple[str, Tone]:
     """Return the line for a command that could write."""
     fields = command.fields
-    place = visible_line(f"{word(fields['session'])}#{word(fields['call'])}", 60)
+    place = _place(fields, word(fields["session"]), word(fields["call"]))
     time = visible_line(word(fields["time"])[:19].replace("T", " "), 19)
     return (
         f"  {time}Z  {place}  {visible_line(word(fields['tool']), 60)}  {visible_line(command.what, 200)}",
@@ -66,13 +67,18 @@ def _change(change: Change) -> str:
         did = "written, the same"
     decided = visible_line(short_place(word(change.fields["decided_by"])), 200)
     by = decided if change.permitted_by == "policy" else f"yes by {_who(change)}; asked by {decided}"
-    parts = [f"{time}Z", visible_line(f"{session}#{call}", 60), visible_line(word(change.fields["tool"]), 60), did]
+    parts = [f"{time}Z", _place(change.fields, session, call), visible_line(word(change.fields["tool"]), 60), did]
     parts += [
         f"{short_digest(change.before_sha256)} -> {short_digest(change.after_sha256)}",
         f"[{by}]",
         _undoing(change),
     ]
     return "  ".join(parts)
+
+
+def _place(fields: Mapping[str, JsonValue], session: str, call: str) -> str:
+    """Return `session#call`, of a batch with the task in front."""
+    return visible_line(f"{word(fields['task'])} {session}#{call}".strip(), 130)
 
 
 def _who(change: Change) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from harness.audit.calls import text
 from harness.audit.sessions import SessionInShort, sessions_of
+from harness.audit.tasks import task_of
 from harness.cli.audit.answers import Output
 from harness.cli.audit.logs import chosen_logs
 from harness.cli.exits import Exit
@@ -53,7 +54,8 @@ def _about(one: SessionInShort) -> str:
     begun = visible_line(text(started, "time")[:19].replace("T", " "), 19)
     words = [text(started, "session"), f"{begun}Z", text(started, "mode") or "?", text(started, "model") or "-"]
     words = [visible_line(word, 100) for word in (*words, text(started, "workspace") or "-")]
-    return "  ".join((*words, f"{one.calls} calls / {one.asked} asked / {one.refused} refused"))
+    task = [visible_line(task, 64)] if (task := task_of(one.log)) else []
+    return "  ".join((*task, *words, f"{one.calls} calls / {one.asked} asked / {one.refused} refused"))
 
 
 def _ending(one: SessionInShort, *, in_use: bool) -> tuple[str, Tone]:

@@ -14,8 +14,9 @@ def moment(record: LogRecord) -> str:
 
 
 def name(call: LoggedCall) -> str:
-    """Return `session#call`."""
-    return f"{visible_line(call.session, 40)}#{visible_line(call.number, 20)}"
+    """Return `session#call`, of a batch with the task in front."""
+    task = f"{visible_line(call.task, 64)} " if call.task else ""
+    return f"{task}{visible_line(call.session, 40)}#{visible_line(call.number, 20)}"
 
 
 def what(call: LoggedCall, width: int = 100) -> str:

@@ -42,11 +42,9 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     outcomes = Pool(arguments, environment, out, progress, stopping, jobs=jobs).run(mine)
     progress.finish()
     code = stopping.exit_code or worst(outcomes)
-    about: dict[str, JsonValue] = {
-        "shard": "{}/{}".format(*arguments.shard) if arguments.shard else None,
-        "seconds": round(time.monotonic() - began, 3),
-    }
-    problems = [*write_summary(out, outcomes, int(code), about), *reports.write(outcomes, int(code))]
+    seconds = time.monotonic() - began
+    summary = write_summary(out, outcomes, int(code), shard=arguments.shard, seconds=seconds)
+    problems = [*summary, *reports.write(outcomes, int(code))]
     for problem in problems:
         progress.tell(problem)
     if problems and is_soft(code):

@@ -7,9 +7,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.actions import JsonValue
+from harness.audit.tasks import is_summary, summary_name
 from harness.cli.state import PROJECT_POLICY, State
 from harness.cli.tasks.outcome import Origin, Outcome, by_exit_code
-from harness.cli.tasks.task import RESERVED, Task
+from harness.cli.tasks.task import Task
 from harness.cli.tasks.task_folder import TaskFolder
 from harness.durable import put, sync_path
 from harness.errors import LogError, UsageError
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from harness.cli.reporting import Reports
     from harness.run_reports import Reported
     from harness.run_reports.facts import Facts
-
-SUMMARY, ROWS = "summary.json", "summary.jsonl"
 
 
 def check_out(path: str) -> str:
@@ -38,7 +37,9 @@ def check_out(path: str) -> str:
     return out
 
 
-def write_summary(out: str, outcomes: Sequence[Outcome], code: int, about: Mapping[str, JsonValue]) -> tuple[str, ...]:
+def write_summary(
+    out: str, outcomes: Sequence[Outcome], code: int, *, shard: tuple[int, int] | None, seconds: float
+) -> tuple[str, ...]:
     """Write a line for each task, and one object for all; return what went wrong, in words."""
     summary: dict[str, JsonValue] = {
         "v": 1,
@@ -48,12 +49,14 @@ def write_summary(out: str, outcomes: Sequence[Outcome], code: int, about: Mappi
         "done_earlier": sum(one.how is Origin.EARLIER for one in outcomes),
         "cost": sum(one.cost for one in outcomes if one.cost is not None),
         "cost_not_known": sum(one.cost is None for one in outcomes),
-        **about,
+        "shard": "{}/{}".format(*shard) if shard else None,
+        "seconds": round(seconds, 3),
     }
+    path = os.path.join(out, summary_name(shard))
     rows = ((json.dumps(one.as_json, separators=(",", ":")) + "\n").encode() for one in outcomes)
     try:
-        put(os.path.join(out, ROWS), rows)
-        put(os.path.join(out, SUMMARY), ((json.dumps(summary, indent=2) + "\n").encode(),))
+        put(f"{path}.jsonl", rows)
+        put(f"{path}.json", ((json.dumps(summary, indent=2) + "\n").encode(),))
         sync_path(out)
     except OSError as error:
         return (f"the summary cannot be written: {error}",)
@@ -114,11 +117,11 @@ def _needed(arguments: Namespace, environment: Mapping[str, str], tasks: Sequenc
 
 def _own(out: str, reports: Sequence[str], tasks: Sequence[Task]) -> Iterator[str]:
     """Yield the files of the batch, and the folders of its tasks, that one of the reports lies in."""
-    names = {*RESERVED, *(task.id for task in tasks)}
+    names = {task.id for task in tasks}
     for given in reports:
         path = os.path.realpath(given.partition(":")[2])
         name = os.path.relpath(path, os.path.realpath(out)).partition("/")[0]
-        if name in names:
+        if name in names or is_summary(name):
             yield os.path.join(out, name)
 
 

@@ -7,9 +7,9 @@ import shutil
 import stat
 from collections.abc import Collection, Mapping
 
+from harness.audit.tasks import ATTEMPTS, TASK
 from harness.cli.tasks.fresh import GIT, INDEX, TREE, Fresh, identity_of, note_place
 from harness.cli.tasks.git import Git
-from harness.cli.tasks.task_folder import ATTEMPTS, TASK
 from harness.cli.tasks.tree import fingerprint, walk
 from harness.errors import UsageError
 from harness.record import Record

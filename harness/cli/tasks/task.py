@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from harness.actions import JsonValue
+from harness.audit.tasks import is_summary
 from harness.errors import UsageError
 from harness.record import Record
 from harness.strict_json import NotJsonError, read_line
@@ -19,8 +20,6 @@ MAX_TASK_BYTES = 4_000_000
 """Of one task; a prompt of 1,000,000 bytes, each an escape, fits."""
 MAX_TASKS_BYTES = 64_000_000
 """Of a file of tasks. All of it is kept: what is run is what was checked, whatever becomes of the file meanwhile."""
-RESERVED = frozenset(("summary.json", "summary.jsonl"))
-"""What a batch writes beside the folders of its tasks: no task is called so."""
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _MOST = 1e12
 
@@ -159,7 +158,7 @@ def _text_problem(value: JsonValue) -> str:
 def _id_problem(value: JsonValue) -> str:
     if not isinstance(value, str) or not _ID.fullmatch(value) or value in (".", ".."):
         return "it must be 1 to 64 of the characters A-Z a-z 0-9 . _ - (it names a folder)"
-    return f"{value!r} is the name of a file that a batch writes" if value in RESERVED else ""
+    return f"{value!r} is the name of a file that a batch writes" if is_summary(value) else ""
 
 
 def _whole_problem(value: JsonValue) -> str:

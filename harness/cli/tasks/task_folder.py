@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import TracebackType
 
 from harness.actions import JsonValue
+from harness.audit.tasks import ATTEMPTS, LOG, TASK
 from harness.cli.tasks.changes import CHANGES, IGNORED
 from harness.cli.tasks.task import MAX_TASK_BYTES, Task, task_of
 from harness.durable import put, remove_if_there, sync_path
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
-TASK, ATTEMPTS = "task.json", "attempts"
-"""What was asked, and a folder for each attempt at it."""
-LOCK, RESULT, WORK, LOG, STDERR = "lock", "result.json", "work.json", "log.jsonl", "stderr.txt"
+LOCK, RESULT, WORK, STDERR = "lock", "result.json", "work.json", "stderr.txt"
 MAX_RESULT_BYTES = 64_000_000
 MAX_HOLDER_BYTES = 100
 LOCK_SECONDS = 0.5
