@@ -404,6 +404,12 @@ GLOBS = (
     "*.nosuch", "no*such/x", "'a'*", '*".txt"', "deep/*/f", "st\\*r", "\\[ab]", "[a-c]*.txt", "[c-a]*", "[a--]*",
     "*//e.txt", "*/", "[-a]*", "*=*", "odd/*", "link/*", "*/../a.txt", "**", "sub/",
 )  # fmt: skip
+BRACES = (
+    "{a,b}", "{a.txt,x1}", "{1..3}", "sub/{d.py,e.txt}", "*.{txt,py}", "{*.txt,x?}", "x{,1}", "{a,b}{1,2}", "{03..1}",
+    "{c..a}", "{-1..1}", "{1..9..4}", '"$A"/{a,b}', "$A/{a,b}", "{a,b}$A", '{a,b}"$B"', "${A}{a,b}", "~/{h.txt,x}", "a={a,b}",
+    "'x'{a,b}", "{a,b}'x y'", "{a,b}[ab]*", "-{n,x}", "{a,b}{}", "{}{a,b}", "{,a}", "{a,{b,c}}", "{a,b", "a,b}", "{a..}",
+    "$A{a,b}", "\\{a,b}", "{a\\,b}", "{a,b}~", "{a,b}>out1", "{1,2}>out1", "{A}>out1", "{a,b}<a.txt", "{a,b}{1..2}.txt",
+)  # fmt: skip
 NAMES = ("A", "B", "C", "ok_1")
 EXPANSIONS = (
     "$A", "${A}", '"$A"', '"${A}"', "$B", '"$B"', "$C", '"$C"', "$HOME", '"$HOME"', '"$PWD"', "$PWD/a.txt", '"$A$B"',
@@ -411,7 +417,7 @@ EXPANSIONS = (
     '"$X"', "-$A", '-"$A"', "$PAGER", "${B}c", "$A$B", '"$"', "$A'b'", "'$A'", "\\$A", '"\\$A"', "$LANG",
 )  # fmt: skip
 HAZARDS = (
-    "{a,b}", "{1..3}", "${X:-y}", "${A@P}", "${!A}", '$"x"', "$[1]", "@(a|b)", "!(a)", "+(x)", "~root/x", "~+", "~-",
+    "${X:-y}", "${A@P}", "${!A}", '$"x"', "$[1]", "@(a|b)", "!(a)", "+(x)", "~root/x", "~+", "~-",
     "a=~", "a:~", "$((A))", "$((1+$A))", "${A[0]}", "A[0]=1", "A+=x", "A=(a b)", "\r", "\u00a0", "!!", "$-", "$$",
     "$!", "$_", "${#}", "$0", "$''", "$'\\x41'", "$'\\u41'", "$'\\101'", "$'\\c'", '"\\\n"', "#", " #", "2>", "&",
     ";;", "((1))", "[[", "]]", "a]b", "[a", "[]a]*", "[a/b]*", "[[:alpha:]]*", "*\\*", "$", "$\\\n", "`", "'", '"',
@@ -724,6 +730,8 @@ class Grammar:
         kind = self.random.random()
         if kind < 0.9:
             return self.quoted(self.pick(FILES if self.chance(0.6) else VALUES))
+        if kind < 0.92:
+            return self.pick(BRACES)
         return self.pick(GLOBS[:24:2]) if kind < 0.95 else self.pick(('"$A"', "$A", '"x$B"', '"$PWD"', "$HOME/x"))
 
     def piece(self, depth: int) -> str:
@@ -734,8 +742,10 @@ class Grammar:
             return self.quoted(self.pick(VALUES))
         if kind < 0.8:
             return self.pick(GLOBS)
-        if kind < 0.92:
+        if kind < 0.89:
             return self.pick(EXPANSIONS)
+        if kind < 0.92:
+            return self.pick(BRACES)
         if kind < 0.95:
             return self.pick(("~", "~/x", "~/h.txt"))
         return self.substitution(depth)

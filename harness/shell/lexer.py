@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import ClassVar
 
+from harness.shell.braces import braces_at
 from harness.shell.cursor import END, WORD_ENDS, Stop
 from harness.shell.quoting import Pieces, Quoting
 from harness.shell.syntax import (
@@ -63,20 +64,32 @@ class Lexer(Quoting):
     # -- words
 
     def word(self) -> Word:
-        """Read the word that begins here; there must be one."""
-        self.words += 1
-        if self.words > MAX_WORDS:
-            raise self.stop(f"more than {MAX_WORDS} words")
+        """Read the word that begins here; there must be one. Brace lists are not read: bash leaves them in some places."""
+        (word,) = self._words(takes_braces=False)
+        return word
+
+    def braced_words(self) -> list[Word]:
+        """Read the word that begins here, and return all that its brace lists make of it."""
+        return self._words(takes_braces=True)
+
+    def _words(self, *, takes_braces: bool) -> list[Word]:
+        self._count(1)
         start = self.position
         match = _PLAIN.match(self.text, start)
         if match:
             end = match.end()
             if self.text[end] in WORD_ENDS:
                 self.position = self.end = end
-                return Word(pieces=(Literal(text=match.group(), quoted=False),), start=start, end=end)
-        pieces = self._process_file() if self._at_process_file() else self._pieces()
+                return [Word(pieces=(Literal(text=match.group(), quoted=False),), start=start, end=end)]
+        found = [self._process_file()] if self._at_process_file() else self._pieces(takes_braces=takes_braces)
+        self._count(len(found) - 1)
         self.end = self.position
-        return Word(pieces=pieces, start=start, end=self.position)
+        return [Word(pieces=pieces, start=start, end=self.position) for pieces in found]
+
+    def _count(self, words: int) -> None:
+        self.words += words
+        if self.words > MAX_WORDS:
+            raise self.stop(f"more than {MAX_WORDS} words")
 
     def _at_process_file(self) -> bool:
         return self.text[self.position] in "<>" and self.text[self.position + 1] == "("
@@ -89,10 +102,10 @@ class Lexer(Quoting):
             raise self.stop("a process substitution inside a word")
         return (ProcessFile(body=body),)
 
-    def _pieces(self) -> tuple[Piece, ...]:
+    def _pieces(self, *, takes_braces: bool) -> list[tuple[Piece, ...]]:
         text = self.text
         start = self.position
-        pieces = Pieces(start)
+        pieces = Pieces(start, takes_braces=takes_braces)
         while (char := text[self.position]) not in _METACHARACTERS:
             match = _PLAIN.match(text, self.position)
             if match:
@@ -104,8 +117,10 @@ class Lexer(Quoting):
                 raise self.unexpected()
         if char in "<>(" and self.position > start:
             self._check_operator_behind(start)
+        if pieces.has_braces and any(isinstance(piece, Substitution | Number) for piece in pieces.items):
+            raise self.stop("a brace expansion", start)
         done = pieces.finish()
-        if not done:
+        if not all(done):
             raise self.unexpected()
         return done
 
@@ -258,13 +273,29 @@ class Lexer(Quoting):
         following = self.text[self.position + 1]
         alone = _BRACES_LEFT_ALONE.match(self.text, self.position)
         if alone is not None and (alone.group() == "{}" or self.text[self.position - 1] == "@"):
+            if pieces.has_braces:
+                raise self.stop("a brace expansion")
             char = alone.group()  # bash leaves them alone: `{}` for find, `stash@{0}` and `main@{u}` for git
+            pieces.takes_braces = False
         elif self.position != pieces.start or following not in _METACHARACTERS:
-            raise self.stop("a brace expansion")
+            self._brace_list(pieces)
+            return
         pieces.literal(char, quoted=False)
         self.position += len(char)
 
+    def _brace_list(self, pieces: Pieces) -> None:
+        """Read `{a,b}` or `{1..3}` where bash takes it apart; what would join an expansion before it is not read."""
+        found = braces_at(self.text, self.position, first=self.position == pieces.start)
+        if found is None or not pieces.takes_braces or pieces.parameter_end == self.position:
+            raise self.stop("a brace expansion")
+        pieces.add_braces(found.texts)
+        if pieces.count > MAX_WORDS:
+            raise self.stop(f"more than {MAX_WORDS} words")
+        self.position = found.end
+
     def _tilde(self, pieces: Pieces) -> None:
+        if pieces.has_braces:
+            raise self.stop("a home folder (~) behind a brace list")
         if self.position == pieces.start:
             if self.text[self.position + 1] not in _AFTER_TILDE:
                 raise self.stop("another home folder (~)")

@@ -221,7 +221,7 @@ class Parser(Conditions):
             elif char == "&":
                 break
             elif words:
-                words.append(self.word())
+                words += [self.word()] if words[0].constant == "export" else self.braced_words()
             else:
                 self._first_word(assignments, words)
         if not (words or assignments or redirections):
@@ -377,7 +377,7 @@ class Parser(Conditions):
         self.position += len("in")
         words = []
         while (char := self.skip()) not in ";\n":
-            words.append(self.word())
+            words += self.braced_words()
         if char == ";":
             self.position += 1
         return tuple(words)

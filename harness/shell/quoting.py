@@ -6,9 +6,12 @@ Facts: POSIX.1-2024, Shell Command Language, 2.2; bash(1), QUOTING.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from itertools import product
+from math import prod
 
 from harness.shell.cursor import ALPHANUMERIC, END, Cursor
-from harness.shell.syntax import Literal, Piece
+from harness.shell.syntax import Literal, Pattern, Piece
 
 # What may stand behind a continued line inside a word (cursor.py): no part of an expansion or of a pattern before it.
 _AFTER_JOINED_WORD = ALPHANUMERIC | frozenset(" \t\n_./,:=@%+^-'\"$" + END)
@@ -26,15 +29,18 @@ _ANSI_LETTERS = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", stri
 class Pieces:
     """The pieces of one word while it is read."""
 
-    __slots__ = ("_quoted", "_texts", "items", "open_bracket", "parameter_end", "start")
+    __slots__ = ("_braces", "_quoted", "_texts", "items", "open_bracket", "parameter_end", "start", "takes_braces")
 
-    def __init__(self, start: int) -> None:
+    def __init__(self, start: int, *, takes_braces: bool = False) -> None:
         self.items: list[Piece] = []
         self.start = start
         self.open_bracket = False
         """Whether an unquoted `[` was taken as a literal: no unquoted `]` may follow in the same word."""
         self.parameter_end = -1
         """Where the last expansion without braces ended: what is joined to it could be part of it."""
+        self.takes_braces = takes_braces
+        """Whether bash takes brace lists apart here."""
+        self._braces: list[tuple[int, tuple[str, ...]]] = []
         self._texts: list[str] = []
         self._quoted = False
 
@@ -50,15 +56,57 @@ class Pieces:
         self._flush()
         self.items.append(piece)
 
-    def finish(self) -> tuple[Piece, ...]:
-        """Return the pieces."""
+    @property
+    def has_braces(self) -> bool:
+        """Whether a brace list was added."""
+        return bool(self._braces)
+
+    @property
+    def count(self) -> int:
+        """How many words the brace lists make of this one."""
+        return prod(len(texts) for _, texts in self._braces)
+
+    def add_braces(self, texts: tuple[str, ...]) -> None:
+        """Add a brace list: one of the texts stands here, in each word another one."""
         self._flush()
-        return tuple(self.items)
+        self._braces.append((len(self.items), texts))
+
+    def finish(self) -> list[tuple[Piece, ...]]:
+        """Return the pieces of each word; there are several where a brace list was added."""
+        self._flush()
+        places = [place for place, _ in self._braces]
+        return [self._with(places, chosen) for chosen in product(*(texts for _, texts in self._braces))]
+
+    def _with(self, places: list[int], chosen: Sequence[str]) -> tuple[Piece, ...]:
+        if not places:
+            return tuple(self.items)
+        made = Pieces(self.start)
+        begin = 0
+        for place, text in zip(places, chosen, strict=True):
+            made._take(self.items[begin:place])
+            made._take(_plain_pieces(text))
+            begin = place
+        made._take(self.items[begin:])
+        made._flush()
+        return tuple(made.items)
+
+    def _take(self, pieces: Sequence[Piece]) -> None:
+        for piece in pieces:
+            if isinstance(piece, Literal):
+                self.literal(piece.text, quoted=piece.quoted)
+            else:
+                self.append(piece)
 
     def _flush(self) -> None:
         if self._texts:
             self.items.append(Literal(text="".join(self._texts), quoted=self._quoted))
             self._texts.clear()
+
+
+def _plain_pieces(text: str) -> list[Piece]:
+    """Return what a text without quotes and expansions is made of."""
+    parts = (part for part in re.split("([*?])", text) if part)
+    return [Pattern(text=part) if part in "*?" else Literal(text=part, quoted=False) for part in parts]
 
 
 class Quoting(Cursor):
