@@ -57,13 +57,14 @@ def _problem_at(folder: str) -> str | None:
             return f"{git} does not say plainly where the repository lies"
         git = os.path.join(folder, target[8:])
     common = os.path.join(git, "commondir")
+    own = _configured(git, "config.worktree")  # obeyed where extensions.worktreeConfig is set
     if not os.path.lexists(common):
-        return _configured(git) or _laid_out(git)
+        return own or _configured(git) or _laid_out(git)
     target = _line_of(common)
     if not _is_plain(target):
         return f"{common} does not say plainly where the repository lies"
     common_folder = os.path.join(git, target)
-    return _configured(common_folder) or _laid_out(git) or _laid_out(common_folder)
+    return own or _configured(common_folder) or _laid_out(git) or _laid_out(common_folder)
 
 
 def _is_plain(target: str) -> bool:
@@ -71,8 +72,8 @@ def _is_plain(target: str) -> bool:
     return bool(target) and target == target.strip() and target.isprintable()
 
 
-def _configured(git: str) -> str | None:
-    path = os.path.join(git, "config")
+def _configured(git: str, name: str = "config") -> str | None:
+    path = os.path.join(git, name)
     config = read_small(path, MAX_CONFIG_BYTES)
     if config is None and os.path.lexists(path):
         return "the repository's configuration cannot be read"

@@ -41,6 +41,14 @@ def _config(text: str) -> Callable[[Path], None]:
     return add
 
 
+def _worktree_config(text: str) -> Callable[[Path], None]:
+    def add(repo: Path) -> None:
+        run_git(repo, "config", "extensions.worktreeConfig", "true")
+        (repo / ".git" / "config.worktree").write_text(text)
+
+    return add
+
+
 def _link(name: str) -> Callable[[Path], None]:
     def make(repo: Path) -> None:
         path = repo / ".git" / name
@@ -80,6 +88,9 @@ PROBLEMS = [
     pytest.param(_config("[strange]\n\tkey = x\n"), "strange", id="what is not known"),
     pytest.param(_config("[core\n"), "", id="what git would not read either"),
     pytest.param(_config("x" * 300_000), "cannot be read", id="a configuration that is too long"),
+    pytest.param(_worktree_config("[diff]\n\texternal = x\n"), "external", id="a second configuration"),
+    pytest.param(_worktree_config("[core]\n\tworktree = ..\n"), "worktree", id="a second one that leads elsewhere"),
+    pytest.param(_link("config.worktree"), "", id="a second one that is a link"),
     pytest.param(_link("info/grafts"), "info/grafts", id="a link whose lines git shows"),
     pytest.param(_link("shallow"), "shallow is a link", id="another"),
     pytest.param(_link("config"), "", id="a configuration that is a link"),
@@ -103,6 +114,31 @@ def test_what_may_run_or_show_something_is_named(repo: Path, change: Callable[[P
     change(repo)
     assert said in (git_problem(str(repo)) or "no problem")
     assert said in (git_problem(str(repo / "sub")) or "no problem")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(_worktree_config("[core]\n\tsparseCheckout = true\n"), id="a second configuration"),
+        pytest.param(lambda repo: run_git(repo, "config", "extensions.worktreeConfig", "true"), id="none of it yet"),
+        pytest.param(lambda repo: run_git(repo, "config", "core.sshCommand", "ssh -i key"), id="a key for the server"),
+        pytest.param(lambda repo: run_git(repo, "config", "merge.x.driver", "x %A"), id="a merge driver"),
+        pytest.param(_config('[filter "lfs"]\n\tprocess = git-lfs filter-process\n'), id="git-lfs"),
+    ],
+)
+def test_an_ordinary_configuration_is_no_problem(repo: Path, change: Callable[[Path], object]) -> None:
+    change(repo)
+    assert git_problem(str(repo)) is None
+
+
+def test_a_linked_worktree_has_its_own_second_configuration(repo: Path) -> None:
+    run_git(repo, "commit", "-qm", "one")
+    run_git(repo, "worktree", "add", "-q", "../other")
+    run_git(repo, "config", "extensions.worktreeConfig", "true")
+    assert git_problem(str(repo.parent / "other")) is None
+    (repo / ".git/worktrees/other/config.worktree").write_text("[diff]\n\texternal = x\n")
+    assert "external" in (git_problem(str(repo.parent / "other")) or "")
+    assert git_problem(str(repo)) is None
 
 
 def test_a_pointer_that_is_plain_is_followed(repo: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import re
 import select
 import signal
+import subprocess
 import threading
 import time
 import tracemalloc
@@ -481,8 +482,35 @@ def test_unasked_git_gets_no_hooks_no_pager_and_no_transports(road: Road) -> Non
             "log.showSignature": "false",
             "diff.ignoreSubmodules": "all",
             "protocol.allow": "never",
+            "filter.lfs.process": "",
+            "filter.lfs.clean": "",
+            "filter.lfs.required": "false",
         },
         "none",
+    )
+
+
+def test_a_changed_file_of_git_lfs_is_compared_without_git_lfs(tmp_path: Path) -> None:
+    """It would write below `.git/lfs`, which no reader may, and git would end with an error."""
+    road = Road(tmp_path, {"PATH": f"{tmp_path}/bin:{PATH}"}, Limits())
+    program = tmp_path / "bin" / "git-lfs"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\nexit 1\n")
+    program.chmod(0o755)
+    (road.root / ".gitattributes").write_text("*.bin filter=lfs diff=lfs merge=lfs -text\n")
+    (road.root / "a.bin").write_text("one\n")
+    for words in ("init -q", "add -A", "-c user.name=n -c user.email=e commit -qm one"):
+        subprocess.run(["git", *words.split()], cwd=road.root, check=True)
+    (road.root / "a.bin").write_text("another\n")
+    with open(road.root / ".git" / "config", "a") as config:
+        config.write('[filter "lfs"]\nrequired = true\nprocess = git-lfs filter-process\nclean = git-lfs clean -- %f\n')
+
+    shown = [road.run(command=command).content for command in ("git status --short", "git diff --name-only")]
+    road.log.close()
+
+    assert ([text.splitlines()[0] for text in shown], os.path.exists(tmp_path / "started")) == (
+        [" M a.bin", "a.bin"],
+        False,
     )
 
 

@@ -1,7 +1,7 @@
 """Whether the text of a repository's configuration can make a git command that only reads run a program. Pure.
 
 A whitelist: a key that is not known to be harmless counts as one that names a program. Finding and reading the file is
-for the caller, and so are the files that git obeys beside it: the submodules' own, and config.worktree.
+for the caller, and so are the files that git obeys beside it: config.worktree, and the submodules' own.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ OVERRIDDEN = frozenset(("core.fsmonitor", "core.hookspath", "core.pager"))
 INVARIANT: the harness sets them for every git command that it runs unasked.
 """
 
-# git-config(1). Left out with intent, for they name programs or make git read elsewhere: core.sshCommand, .gitProxy,
-# .askPass, .alternateRefsCommand, .worktree, .attributesFile and .excludesFile (check-ignore -v prints their lines),
-# diff.external and .orderFile, log.showSignature and .diffMerges (remerge runs merge drivers), mailmap.*, format.*,
+# git-config(1). Left out with intent, for they name programs or make git read elsewhere: core.gitProxy, .askPass,
+# .alternateRefsCommand, .worktree, .attributesFile and .excludesFile (check-ignore -v prints their lines), diff.external
+# and .orderFile, log.showSignature and .diffMerges (remerge runs merge drivers), mailmap.*, format.*,
 # status.submoduleSummary, submodule.recurse, tar.*, trailer.*, man.*, pager.*, gpg.*.program.
 _HARMLESS = {
     "core": """
@@ -26,8 +26,8 @@ _HARMLESS = {
         protecthfs protectntfs preloadindex fscache longpaths deltabasecachelimit packedgitlimit packedgitwindowsize
         packedrefstimeout filesreflocktimeout splitindex sparsecheckout sparsecheckoutcone disambiguate notesref fsync
         fsyncmethod fsyncobjectfiles fsmonitorhookversion warnambiguousrefs usereplacerefs maxtreedepth
-        restrictinheritedhandles""",
-    "extensions": "noop noop-v1 preciousobjects relativeworktrees",
+        restrictinheritedhandles sshcommand""",
+    "extensions": "noop noop-v1 preciousobjects relativeworktrees worktreeconfig",
     "branch": "autosetupmerge autosetuprebase",
     "tag": "gpgsign forcesignannotated",
     "submodule": "active fetchjobs",
@@ -43,29 +43,42 @@ _HARMLESS = {
     "gpg": "format mintrustlevel",
     "apply": "ignorewhitespace whitespace",
     "i18n": "commitencoding logoutputencoding",
+    "lfs": "repositoryformatversion url pushurl access locksverify fetchinclude fetchexclude",
 }
 _HARMLESS_BELOW = {
     "remote": """
         url fetch push pushurl tagopt prune prunetags mirror skipfetchall skipdefaultupdate gh-resolved followremotehead""",
     "submodule": "url active branch ignore fetchrecursesubmodules shallow",
     "diff": "xfuncname funcname wordregex binary algorithm cachetextconv trustexitcode",
-    "merge": "name",
+    "merge": "name driver recursive",
     "filter": "required",
+    "lfs": "access locksverify",
 }
 """With a subsection between: `remote.origin.url`."""
-# Of these, what names a program is asked only when something is fetched, committed, merged, edited or set up.
+# Of these, as of core.sshCommand and merge.*.driver, what names a program is asked only when something is fetched, committed,
+# merged, edited or set up.
 _HARMLESS_SECTIONS = frozenset(
     "user author committer pull push fetch init color column gc advice rebase commit sequence http credential url "
     "gui gitk maintenance rerere pack transfer am clone checkout index feature versionsort notes stash protocol remotes "
     "sendemail svn svn-remote gitflow hub github safe help clean showbranch receive mergetool difftool interactive".split()
 )
+_GIT_LFS = frozenset(
+    f"git-lfs {words}"
+    for words in (
+        "clean -- %f",
+        "smudge -- %f",
+        "smudge --skip -- %f",
+        "filter-process",
+        "filter-process --skip",
+    )
+)
+"""What `git lfs install` writes. What git-lfs itself starts stands in keys of its own (`lfs.extension.*`): not among these."""
 _REASONS = {
     "include.path": "includes a file",
     "includeif": "includes a file",
     "promisor": "lets reading reach the network",
     "partialclonefilter": "lets reading reach the network",
     "extensions.partialclone": "lets reading reach the network",
-    "extensions.worktreeconfig": "adds a second configuration",
     "core.worktree": "moves the working tree",
     "log.showsignature": "starts gpg",
 }
@@ -114,6 +127,8 @@ def _is_harmless_value(section: str, below: str, key: str, value: str) -> bool:
     match (section, bool(below), key):
         case ("pretty", False, _) | ("format", False, "pretty"):
             return "%" not in value or "G" not in value  # %G? and its like start gpg
+        case ("filter", True, "clean" | "smudge" | "process"):
+            return below == "lfs" and value in _GIT_LFS
         case ("branch" | "tag", False, "sort"):
             return "signature" not in value
         case ("submodule", True, "update"):

@@ -58,6 +58,8 @@ _UNASKED_GIT = (
     ("log.showSignature", "false"),
     ("diff.ignoreSubmodules", "all"),
 )
+_READING_GIT = (("filter.lfs.process", ""), ("filter.lfs.clean", ""), ("filter.lfs.required", "false"))
+"""git-lfs keeps a copy of every changed file that git compares, and fails where it may write nothing, and git with it."""
 _WITHOUT_NETWORK = {
     **OFFLINE_VARIABLES,
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
@@ -70,14 +72,16 @@ _WITHOUT_NETWORK = {
 def unasked_variables(effects: Effects, path: str, root: str) -> dict[str, str]:
     """Return what a command gets besides, when nobody was asked about it: no hooks, no pager, no signatures, no fsmonitor.
 
-    A command that is not to reach the network gets a git without transports, too. For one that only reads, the folders of
-    PATH that lie in the workspace `root` come last: no `ls` of the workspace is taken for the system's.
+    A command that is not to reach the network gets a git without transports, too. One that only reads gets a git without
+    git-lfs, and the folders of PATH that lie in the workspace `root` come last: no `ls` of the workspace is taken for the
+    system's.
     """
-    settings = _UNASKED_GIT if effects.network else (*_UNASKED_GIT, OFFLINE)
+    reads = effects.write == ()
+    settings = (*_UNASKED_GIT, *(() if effects.network else (OFFLINE,)), *(_READING_GIT if reads else ()))
     variables = as_variables(settings)
     if not effects.network:
         variables |= _WITHOUT_NETWORK
-    if effects.write == ():
+    if reads:
         folders = path.split(":")
         below = root.rstrip("/") + "/"
         inside = [folder for folder in folders if f"{os.path.realpath(folder)}/".startswith(below)]
