@@ -16,9 +16,12 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from bench import row
+from bench import HERE, row
 from harness.actions import Action, Effects, Enforcement
 from harness.messages import ToolCall
+from harness.policy import evaluate
+from harness.policy_file import load_policy
+from harness.rules import Decision
 from harness.tool import Tool, ToolOutput
 from harness.tools import builtin_tools
 from harness.tools.output import Capture
@@ -172,6 +175,35 @@ def build(workspace: Workspace, tool: Tool, runs: int) -> None:
     row("pytest of 200 small tests, confined", f"{confined:.0f} ms", f"{plain:.0f} ms", confined / plain, "1.1 x")
 
 
+def search(workspace: Workspace, tool: Tool, runs: int) -> None:
+    """Measure `grep -r` over 40,000 files, judged by the policy ci and run, against bash that runs it."""
+    folder = os.path.join(workspace.root, "tree")
+    for number in range(400):
+        here = os.path.join(folder, f"package{number // 20}", f"source{number % 20}")
+        os.makedirs(here)
+        for other in range(100):
+            with open(os.path.join(here, f"module_{other}.py"), "w", encoding="utf-8") as file:
+                file.write("def one():\n    return 1\n" * 20)
+    policy = load_policy(os.path.join(os.path.dirname(HERE), "policies", "ci.toml"))
+    command = "grep -r nothing_like_it tree"
+
+    def judged() -> None:
+        action = tool.prepare(ToolCall(id="b", name="bash", arguments="{}"), {"command": command})
+        verdict = evaluate(policy, action)
+        assert verdict.decision is Decision.AUTO
+        tool.run(action, verdict.effects)
+
+    floor = partial(subprocess.run, ["bash", "-c", command], cwd=workspace.root, check=False, capture_output=True)
+    action = tool.prepare(ToolCall(id="b", name="bash", arguments="{}"), {"command": command})
+    held = evaluate(policy, action).effects
+    medians = interleaved({"plain": floor, "walls": lambda: tool.run(action, held), "judged": judged}, runs)
+    for name, text in (("walls", "confined"), ("judged", "judged and confined")):
+        taken, plain = medians[name], medians["plain"]
+        goal = "1.5 x" if name == "judged" else ""
+        row(f"grep -r over 40,000 files, {text}", f"{taken:.0f} ms", f"{plain:.0f} ms", taken / plain, goal)
+    shutil.rmtree(folder)
+
+
 def call(tool: Tool, effects: Effects = APPROVED, **arguments: str | int) -> ToolOutput:
     action: Action = tool.prepare(ToolCall(id="b", name=tool.spec.name, arguments="{}"), arguments)
     done = tool.run(action, effects)
@@ -189,6 +221,7 @@ def main() -> None:
         tools = builtin_tools(workspace)
         row("what", "harness", "floor", None, "goal")
         starts(workspace, 30 if quick else 150, "")
+        search(workspace, tools[0], 5 if quick else 15)
         build(workspace, tools[0], 3 if quick else 7)
         output(workspace, tools[0], 3 if quick else 9)
         edits(workspace, tools, 4 if quick else 10)

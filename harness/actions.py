@@ -11,6 +11,7 @@ from enum import Enum
 from harness.exhaustive import assert_never
 from harness.messages import ToolCall
 from harness.record import Record, replace
+from harness.tree_names import NO_NAMES, TreeNames
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class PathAccess(Record):
     place: Place
     tree: bool = False
     """Whether everything below the path is meant too, as in `grep -r`, `cp -r` and `rm -r`."""
-    below: tuple[str, ...] = ()
+    below: TreeNames = NO_NAMES
     """Of a tree inside the workspace, or of one that was added: the names of the files below it."""
     whole: bool = True
     """Whether `below` names every file below; a tree that is too large to look through is asked about."""
@@ -242,10 +243,10 @@ def same_places(some: Sequence[Facet], others: Sequence[Facet]) -> bool:
 def _without_trees(facet: Facet) -> Facet:
     match facet:
         case PathAccess():
-            return replace(facet, below=(), whole=True, shared=False)
+            return replace(facet, below=NO_NAMES, whole=True, shared=False)
         case Command() | Opaque():
             return replace(
-                facet, paths=tuple(replace(path, below=(), whole=True, shared=False) for path in facet.paths)
+                facet, paths=tuple(replace(path, below=NO_NAMES, whole=True, shared=False) for path in facet.paths)
             )
         case Unconfined() | ToolUse():
             return facet

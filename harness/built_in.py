@@ -8,8 +8,7 @@ from enum import Enum
 from itertools import pairwise
 
 from harness.actions import Access, Command, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
-from harness.matchers import fold
-from harness.paths import is_within
+from harness.paths import fold, is_within
 from harness.programs.runners import FIND_RUNS
 from harness.record import Record
 

@@ -228,6 +228,8 @@ class Gate:
         """Calls that have no outcome yet."""
         self._unseen: list[tuple[str, str]] = []
         """Changes of entry points that no person has seen: what was done, and the diff."""
+        self._judged: tuple[Action, Policy, Verdict] | None = None
+        """What was judged last, and by which policy, until something runs: judged again, it gets the same verdict."""
 
     @property
     def grants(self) -> tuple[Grant, ...]:
@@ -302,7 +304,7 @@ class Gate:
         `approver` answers in the place of the gate's own, for a call that is the person's own. A Permit is returned only
         when its intent is on disk, and none in a dry run. Raises GateError or LogError; then nothing may run.
         """
-        verdict = self._judge(action)
+        verdict, self._judged = self._judge(action), None  # an action may hold a whole file
         self._records.decided(proposal, action, verdict, self._policy_sha256)
         asked = verdict.decision is Decision.CONFIRM
         approval = self._ask(proposal, action, verdict, approver or self._approver) if asked else None
@@ -334,6 +336,7 @@ class Gate:
         """Record what a permitted call came to; on disk when this returns. Raises LogError."""
         if permit.approval is None and any(is_entry_point(path) for path in changed_paths(permit.action, result)):
             self._unseen.append((self.brief(permit.action), permit.action.preview))
+        self._judged = None
         self._records.ended(permit.proposal, result, ran=True)
         self._open.pop(permit.proposal.number, None)
 
@@ -373,6 +376,13 @@ class Gate:
         return result
 
     def _judge(self, action: Action) -> Verdict:
+        if self._judged is not None and self._judged[0] is action and self._judged[1] is self.policy:
+            return self._judged[2]
+        verdict = self._new_verdict(action)
+        self._judged = (action, self.policy, verdict)
+        return verdict
+
+    def _new_verdict(self, action: Action) -> Verdict:
         try:
             if not all(isinstance(facet, _FACETS) for facet in action.facets):
                 raise TypeError("a facet of a kind that no rule knows")  # noqa: TRY301 - a default would decide it

@@ -1,11 +1,20 @@
-"""Absolute paths compared part by part, and places in files shortened; pure: it looks at no disk."""
+"""Paths as text: within another, folded, files shortened; pure: it looks at no disk."""
 
 from __future__ import annotations
+
+import unicodedata
 
 
 def is_within(path: str, folder: str) -> bool:
     """Say whether `path` is `folder` or lies beneath it: /repo-evil is not within /repo. Both absolute and normalised."""
     return path == folder or path.startswith(folder if folder.endswith("/") else folder + "/")
+
+
+def fold(text: str) -> str:
+    """Return `text` case-folded and in normal form C, so that `.ENV` on a case-blind disk is `.env`."""
+    if text.isascii():
+        return text.casefold()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
 def short_place(by: str) -> str:

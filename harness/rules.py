@@ -112,10 +112,9 @@ class Rule(Record):
             return False
         if self.exact and any(f"/{name}" not in self.path.patterns for name in path.names):
             return False
-        names = (*path.names, *path.below)  # of a tree, what lies below is meant as well
-        if not path.whole or (self.exceptions is not None and self.exceptions.hits(names)):
+        if not path.whole or (self.exceptions is not None and _hits_any(self.exceptions, path)):
             return False
-        return self.path.covers(names)
+        return self.path.covers((*path.names, *path.below))  # of a tree, what lies below is meant as well
 
     def _accounts_for(self, access: Access) -> bool:
         """Say whether the rule is about this access; of an operand that may be read or written, about both."""
@@ -166,10 +165,12 @@ class Rule(Record):
 
     def meant_below(self, path: PathAccess) -> str:
         """Return a file below the path that the rule means, and does not except; nothing if there is none."""
-        if self.path is None or not self.path.may_hit(path.below):
-            return ""
-        meant = (name for name in path.below if self.path.hits((name,)))
+        meant = self.path.hit_among(path.below) if self.path is not None else ()
         return next((n for n in meant if self.exceptions is None or not self.exceptions.covers((n,))), "")
+
+
+def _hits_any(patterns: PathPatterns, path: PathAccess) -> bool:
+    return patterns.hits(path.names) or next(patterns.hit_among(path.below), None) is not None
 
 
 def _sets_variable(names: Sequence[str], words: Sequence[str]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from harness.ignore_files import bring_back_from_above, bring_back_here
 
-MAX_BELOW = 50_000
+MAX_BELOW = 500_000
 """Files below a folder that are named; of more it is not known whether a rule forbids one of them."""
 MAX_MATCHES = 1_000
 """Words that a pattern may stand for; a person could not look through more either."""
@@ -37,14 +37,19 @@ class Narrowing:
         """Say whether a folder of this name is looked into."""
         return (self.hidden or folder[0] != ".") and not (self._skipped is not None and self._skipped(folder))
 
+    @property
+    def reads_all(self) -> bool:
+        """Whether a file of any name is read."""
+        return self.hidden and self._wanted is None
+
     def reads(self, file: str) -> bool:
         """Say whether a file of this name is read."""
         return (self.hidden or file[0] != ".") and (self._wanted is None or bool(self._wanted(file)))
 
 
 def names_below(
-    folder: str, root: str, narrowing: Narrowing, *, home: str, follows: bool
-) -> tuple[tuple[str, ...], bool]:
+    folder: str, root: str, narrowing: Narrowing, *, home: str, follows: bool, most: int = MAX_BELOW
+) -> tuple[Sequence[str], bool]:
     """Return the files below `folder` by their names relative to `root`, and whether these are all that may be met.
 
     Links are named and not followed; with `follows`, one that leads out of `root` or to a folder makes the answer not
@@ -56,8 +61,9 @@ def names_below(
     names: list[str] = []
     waiting = [folder]
     whole = True
-    while waiting and len(names) <= MAX_BELOW:
-        entries = _entries(waiting.pop())
+    while waiting and len(names) <= most:
+        here = waiting.pop()
+        entries = _entries(here)
         if entries is None:
             whole = False
             continue
@@ -65,8 +71,8 @@ def names_below(
             narrowing = narrowing.with_hidden()
             names, waiting = [], [folder]
             continue
-        whole = _look_at(entries, root, narrowing, names, waiting, follows=follows) and whole
-    return tuple(names[:MAX_BELOW]), whole and len(names) <= MAX_BELOW
+        whole = _look_at(here, entries, root, narrowing, names, waiting, follows=follows) and whole
+    return names[:most], whole and len(names) <= most
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]] | None:
@@ -80,6 +86,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]] | None:
 
 
 def _look_at(
+    folder: str,
     entries: Sequence[os.DirEntry[str]],
     root: str,
     narrowing: Narrowing,
@@ -90,13 +97,14 @@ def _look_at(
 ) -> bool:
     """Add the files of one folder to `names` and its folders to `waiting`; say whether no link leads elsewhere."""
     inside = root.rstrip("/") + "/"
-    whole = True
+    here = f"{folder.rstrip('/')}/".removeprefix(inside)
+    reads_all, whole = narrowing.reads_all, True
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             if narrowing.enters(entry.name):
                 waiting.append(entry.path)
-        elif narrowing.reads(entry.name):
-            names.append(entry.path[len(inside) :])
+        elif reads_all or narrowing.reads(entry.name):
+            names.append(here + entry.name)
             if follows and entry.is_symlink():
                 real = os.path.realpath(entry.path)
                 names.append(real.removeprefix(inside))

@@ -11,6 +11,7 @@ from harness.actions import Access, PathAccess, Place
 from harness.errors import ToolError, UsageError
 from harness.paths import is_within
 from harness.record import replace
+from harness.tree_names import TreeNames
 
 MAX_PATH_CHARACTERS = 4096
 """PATH_MAX of Linux (limits.h), the terminating NUL included; a longer path cannot name a file."""
@@ -100,8 +101,8 @@ class Workspace:
         root = self._added_root(path.real) or self.root
         names, whole = names_below(path.real, root, narrowing, home=self.home, follows=follows)
         if root != self.root:  # as the names of all that lies outside the workspace
-            names = tuple(os.path.join(root, name) for name in names)
-        return replace(path, tree=True, below=names, whole=whole)
+            names = [os.path.join(root, name) for name in names]
+        return replace(path, tree=True, below=TreeNames(names), whole=whole)
 
     def is_folder(self, path: str) -> bool:
         """Say whether an absolute path is a folder that one can go to."""

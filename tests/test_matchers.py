@@ -11,7 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 
-from harness.matchers import NUMBER_FLAG, ArgvPattern, PathPatterns, check_pattern, fold, is_simple
+from harness.matchers import NUMBER_FLAG, ArgvPattern, PathPatterns, check_pattern, is_simple
+from harness.paths import fold
+from harness.tree_names import TreeNames
 
 
 def pattern(*tokens: str, flags: Sequence[str] | None = None) -> ArgvPattern:
@@ -326,6 +328,22 @@ def test_other_patterns_cover_the_file_itself_or_what_lies_below(texts: list[str
 def test_what_a_path_rule_covers_it_also_hits(texts: list[str], name: str) -> None:
     rule = PathPatterns(patterns=tuple(texts))
     assert not rule.covers([name]) or rule.hits([name])
+
+
+TREE_NAME = st.text("abA.-/e\u0301\u00df\n", min_size=1, max_size=12).filter(lambda name: "//" not in name)
+
+
+@settings(max_examples=800)
+@given(st.lists(SIMPLE | HARD, min_size=1, max_size=4), st.lists(TREE_NAME, max_size=6))
+@example(["a/*"], ["x/a", "b"])
+@example(["[!b][!b][!b]", "a"], ["a", "x", "a"])
+@example(["*"], ["b", "a\nb", "a"])
+@example(["/a"], ["/a", "a", "x/a"])
+@example(["ss"], ["a", "\u00df"])
+@example(["[A-a]"], ["_"])
+def test_one_search_finds_of_many_names_those_that_are_hit(texts: list[str], names: list[str]) -> None:
+    rule = PathPatterns(patterns=tuple(texts))
+    assert set(rule.hit_among(TreeNames(names))) == {name for name in names if rule.hits([name])}
 
 
 PATHS = [

@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli.calls import action_for
 from harness.ignore_files import bring_back_from_above
-from harness.trees import MAX_BELOW, MAX_MATCHES, Narrowing, expand, names_below
+from harness.policy import evaluate
+from harness.policy_file import load_policy
+from harness.rules import Decision
+from harness.trees import MAX_MATCHES, Narrowing, expand, names_below
+from harness.workspace import Workspace
 
 
 @pytest.fixture
@@ -69,13 +74,22 @@ def test_a_file_a_missing_folder_and_one_that_cannot_be_read(root: Path) -> None
 
 
 def test_too_many_files_are_not_whole(root: Path) -> None:
-    for number in range(MAX_BELOW // 1000 + 1):
+    names, whole = names_below(str(root), str(root), Narrowing(), home=str(root.parent), follows=False, most=5)
+    assert (len(names), whole) == (5, False)
+
+
+def test_a_search_of_a_large_workspace_runs_unasked(root: Path) -> None:
+    (root / ".env").unlink()
+    for number in range(51):
         folder = root / f"d{number}"
         folder.mkdir()
         for other in range(1000):
             os.mknod(folder / str(other))
-    names, whole = below(root)
-    assert (len(names), whole) == (MAX_BELOW, False)
+    policy = load_policy(str(Path(__file__).parent.parent / "policies" / "ci.toml"))
+    command = "grep -r foo . && rg -uu foo && find . -type f -exec grep foo {} +"
+    assert evaluate(policy, action_for("bash", command, Workspace(str(root)))).decision is Decision.AUTO
+    os.mknod(root / "d50" / ".ENV")
+    assert evaluate(policy, action_for("bash", command, Workspace(str(root)))).decision is Decision.DENY
 
 
 BRINGS_BACK = [

@@ -8,7 +8,7 @@ from harness.actions import Access, PathAccess
 from harness.record import replace
 from harness.shell.expand import Disk
 
-MAX_NAMES = 200_000
+MAX_NAMES = 2_000_000
 """Names of files below folders that are taken up for one line; a folder beyond that is not whole, hence asked about."""
 MAX_PATTERNS = 200
 """Different file name patterns that are looked up for one line; what others stand for is not known."""
@@ -72,3 +72,19 @@ class Remembered:
     def git_top(self, folder: str, cwd: str) -> str:
         """Return the top of the git repository that a folder lies in, or the folder itself."""
         return self._disk.git_top(folder, cwd)
+
+
+class WithoutTrees(Remembered):
+    """Another disk, but that nobody looks below its folders: for where words lead, which needs no names of files."""
+
+    def look_below(
+        self,
+        path: PathAccess,
+        *,
+        follows: bool,  # noqa: ARG002 - nothing is looked at
+        only: Sequence[str] = (),  # noqa: ARG002
+        skips: Sequence[str] = (),  # noqa: ARG002
+        hidden: bool = True,  # noqa: ARG002
+    ) -> PathAccess:
+        """Return the path as that of a tree."""
+        return replace(path, tree=True)

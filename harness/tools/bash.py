@@ -24,6 +24,7 @@ from harness.limits import DEFAULT_COMMAND_SECONDS, Limits, strictest
 from harness.messages import ResultStatus, ToolCall
 from harness.record import Record, replace
 from harness.shell.facets import read_call
+from harness.shell.remembered import WithoutTrees
 from harness.tool import Arguments, ToolOutput, ToolSpec
 from harness.tools.arguments import flag, number, text
 from harness.tools.environment import child_environment, unasked_variables
@@ -40,6 +41,7 @@ from harness.workspace import Workspace
 
 if TYPE_CHECKING:
     from harness.sandbox import Confinement
+    from harness.shell.expand import Disk
 
 MAX_COMMAND_BYTES = 1_000_000
 MAX_ARGUMENT_BYTES = 120_000
@@ -157,7 +159,7 @@ class BashTool:
             call=call,
             tool=self.spec.name,
             arguments=arguments,
-            facets=self._facets(request),
+            facets=_facets(request, self._workspace),
             summary=visible_line(f"{first} ..." if newline else first, SUMMARY_CHARACTERS),
             preview=_preview(request),
             request=request,
@@ -263,16 +265,17 @@ class BashTool:
             raise ToolError(f"cwd is not an existing folder: {shown}. It is taken from the workspace folder.")
         return path
 
-    def _facets(self, request: BashRequest) -> tuple[Facet, ...]:
-        """Return what is judged: the commands and redirections, the folder that they start in, the wish to be unconfined."""
-        facets = read_call(request.command, self._workspace, request.cwd)
-        return facets if request.unconfined is None else (*facets, request.unconfined)
-
     def _check_unmoved(self, action: Action, request: BashRequest) -> None:
         """Refuse to run if a link was changed since the command was judged, so that it means other files now."""
         same_folder = self._workspace.resolve(request.cwd.written, Access.READ) == request.cwd
-        if not same_folder or not same_places(self._facets(request), action.facets):
+        if not same_folder or not same_places(_facets(request, WithoutTrees(self._workspace)), action.facets):
             raise ToolError("A path in this command leads elsewhere than when it was judged; nothing was run.")
+
+
+def _facets(request: BashRequest, disk: Disk) -> tuple[Facet, ...]:
+    """Return what is judged: the commands and redirections, the folder that they start in, the wish to be unconfined."""
+    facets = read_call(request.command, disk, request.cwd)
+    return facets if request.unconfined is None else (*facets, request.unconfined)
 
 
 def _unconfined(arguments: Arguments) -> Unconfined | None:
