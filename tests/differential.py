@@ -41,7 +41,7 @@ from harness.programs.catalog import names as modelled_names
 from harness.rules import Decision
 from harness.shell.facets import read_commands
 from harness.shell.parser import parse
-from harness.shell.syntax import Parameter, Piece, Simple, Word
+from harness.shell.syntax import Modified, Parameter, Piece, Simple, Word
 from harness.tools.environment import child_environment, unasked_variables
 from harness.workspace import Workspace
 
@@ -414,19 +414,22 @@ NAMES = ("A", "B", "C", "ok_1")
 EXPANSIONS = (
     "$A", "${A}", '"$A"', '"${A}"', "$B", '"$B"', "$C", '"$C"', "$HOME", '"$HOME"', '"$PWD"', "$PWD/a.txt", '"$A$B"',
     "$A/x", "x$A", '"x $A y"', "$?", "$#", '"$@"', '"$*"', "$1", '"$1"', "${#A}", "$((1+2))", "$(( 7 % 4 ))", "$X",
-    '"$X"', "-$A", '-"$A"', "$PAGER", "${B}c", "$A$B", '"$"', "$A'b'", "'$A'", "\\$A", '"\\$A"', "$LANG",
+    '"$X"', "${A:-x}", '"${A:-a.txt}"', "${A-y}", "${X:-y}", '"${B:+x y}"', "${A+z}", "${A:-a b}", '"${A%x}"',
+    "${A%.txt}", '"${B%%.*}"', "${A#*/}", '"${A##*/}"', "${B##*[/]}", "${PWD##*/}", '"${HOME%/*}"', "${A%%?}",
+    '"${A#?}"', "${A%t*}x", "${1:-x}", '"${A:-}"', "${A%}", "${#B}", '"${A#* }"', "${A:=x}", "${A:?x}", "${A//x/y}",
+    "${A:1}", "${A^^}", "-$A", '-"$A"', "$PAGER", "${B}c", "$A$B", '"$"', "$A'b'", "'$A'", "\\$A", '"\\$A"', "$LANG",
 )  # fmt: skip
 HAZARDS = (
-    "${X:-y}", "${A@P}", "${!A}", '$"x"', "$[1]", "@(a|b)", "!(a)", "+(x)", "~root/x", "~+", "~-",
-    "a=~", "a:~", "$((A))", "$((1+$A))", "${A[0]}", "A[0]=1", "A+=x", "A=(a b)", "\r", "\u00a0", "!!", "$-", "$$",
-    "$!", "$_", "${#}", "$0", "$''", "$'\\x41'", "$'\\u41'", "$'\\101'", "$'\\c'", '"\\\n"', "#", " #", "2>", "&",
-    ";;", "((1))", "[[", "]]", "a]b", "[a", "[]a]*", "[a/b]*", "[[:alpha:]]*", "*\\*", "$", "$\\\n", "`", "'", '"',
-    "\\", "\\\n", "(", ")", "<(", "$(", "${", "}", "{", "if", "then", "do", "done", "fi", "!", "time", "in", "esac",
-    "function", "f()", "|", "||", "&&", ";", "\n", "<<E", "<<<", ">&", "<&", "&>", ">|", "{fd}>out1", "10>out1",
-    "1>&2-", ">&3", "<&0", "'\\''", "$(<a.txt)", "$((", "))", "coproc", "select", "\t", "\x7f", "\u200b",
-    "`echo \\`ok\\``", '"`echo "x"`"', "${A:-`ok`}", '"${A:-$(ok)}"', "${A%%$(ok)}", "$(ok", "<a.txt", "2>&1", ">out1",
-    "\\\n\\\n", "x\\\ny", "$A\\\nB", '"$A\\\nB"', "a[$(ok)]", "-v", "-eq", "+x", "%", "^", "?(x)", "ok\\\n",
-    "2\\\n>out1", ">\\\n>out1", "&\\\n&",
+    "${X:-*}", "${X:-~}", "${X:-$A}", "${A%$B}", "${A@P}", "${!A}", '$"x"', "$[1]", "@(a|b)", "!(a)", "+(x)",
+    "~root/x", "~+", "~-", "a=~", "a:~", "$((A))", "$((1+$A))", "${A[0]}", "A[0]=1", "A+=x", "A=(a b)", "\r",
+    "\u00a0", "!!", "$-", "$$", "$!", "$_", "${#}", "$0", "$''", "$'\\x41'", "$'\\u41'", "$'\\101'", "$'\\c'",
+    '"\\\n"', "#", " #", "2>", "&", ";;", "((1))", "[[", "]]", "a]b", "[a", "[]a]*", "[a/b]*", "[[:alpha:]]*", "*\\*",
+    "$", "$\\\n", "`", "'", '"', "\\", "\\\n", "(", ")", "<(", "$(", "${", "}", "{", "if", "then", "do", "done", "fi",
+    "!", "time", "in", "esac", "function", "f()", "|", "||", "&&", ";", "\n", "<<E", "<<<", ">&", "<&", "&>", ">|",
+    "{fd}>out1", "10>out1", "1>&2-", ">&3", "<&0", "'\\''", "$(<a.txt)", "$((", "))", "coproc", "select", "\t",
+    "\x7f", "\u200b", "`echo \\`ok\\``", '"`echo "x"`"', "${A:-`ok`}", '"${A:-$(ok)}"', "${A%%$(ok)}", "$(ok",
+    "<a.txt", "2>&1", ">out1", "\\\n\\\n", "x\\\ny", "$A\\\nB", '"$A\\\nB"', "a[$(ok)]", "-v", "-eq", "+x", "%", "^",
+    "?(x)", "ok\\\n", "2\\\n>out1", ">\\\n>out1", "&\\\n&",
 )  # fmt: skip
 PROGRAMS = (
     *("ok", "no", "run") * 3, *("echo",) * 6, *("cat",) * 4, "ls", "ls", "pwd", "true", "false", "touch", "rm", "cp",
@@ -1319,7 +1322,7 @@ class Reader:
 
 # What stands in a predicted word for a value that is not known: expansions, words of xargs, files of find, patterns.
 _OPEN = re.compile(
-    r"\$(?:\(\.\.\.\)|\(\([^()]*(?:\([^()]*\)[^()]*)*\)\)|\{#?[A-Za-z0-9_@*?#$!-]+\}|[A-Za-z_][A-Za-z0-9_]*|[0-9@*?#$!-])"
+    r"\$(?:\(\.\.\.\)|\(\([^()]*(?:\([^()]*\)[^()]*)*\)\)|\{[^{}]*\}|[A-Za-z_][A-Za-z0-9_]*|[0-9@*?#$!-])"
     r"|<\(\.\.\.\)|\(words of xargs\)|/dev/fd/63|[*?]|\[[^\]]*\]"
 )
 _DIGITS = re.compile(r"\$(?:[?#$!]|\(\(.*\)\)|\{#.*\})", re.DOTALL)
@@ -1421,6 +1424,8 @@ def _words_of_text(text: str, depth: int = 0) -> Iterator[Word]:
 
 
 def _shown(piece: Piece) -> str:
+    if isinstance(piece, Modified):
+        return f"${{{piece.name}{piece.operator}{piece.operand}}}"
     return f"${piece.name}" if isinstance(piece, Parameter) else getattr(piece, "text", "$(...)")
 
 

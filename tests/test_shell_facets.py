@@ -91,6 +91,18 @@ FACETS = {
     "x='a b'; cat $x": ["? $x may be an option"],
     "x=; cat $x": ["? $x may be an option"],
     "x=$(cat a); cat $x": ["cat a [looks: r:a]", "? $x may be an option"],
+    "x=a.md; cat ${x%.md} ${x%%.*}b ${x#a} ${x##*/}": ["cat a ab .md a.md [looks: r:a r:ab r:.md r:a.md]"],
+    "x=a/b/c.d.e; echo ${x#*/} ${x##*/} ${x%.*} ${x%%.*} ${x%q}": [
+        "echo b/c.d.e c.d.e a/b/c.d a/b/c a/b/c.d.e [looks]"
+    ],
+    'x=; cat ${x:-a} "${x-b}c" ${x+d} "${x:+e}f"': ["cat a c d f [looks: r:a r:c r:d r:f]"],
+    "x=a; cat ${x:-b} ${x:+c}": ["cat a c [looks: r:a r:c]"],
+    "cat ${x:-a}": ["? ${x:-a} may be an option"],
+    'cat -- "${x:-a}"': ["? the value of ${x:-a} is not known"],
+    "x='b c'; cat ${x%d}": ["? ${x%d} may be an option"],
+    "x=; cat ${x:-a b}": ["? ${x:-a b} may be an option"],
+    "${x:-rm} a": ["? a command whose name is not plain"],
+    "cat ${HOME%user}/a ${PWD##*/}": ["cat /home//a workspace [looks: r:/home/a r:workspace]"],
     "x=rm; $x a": ["rm a [writes: w:a]"],
     "x=a; (x=b; cat $x); cat $x": ["cat b [looks: r:b]", "cat a [looks: r:a]"],
     "x=a; true | x=b; cat $x": ["true [looks]", "cat a [looks: r:a]"],

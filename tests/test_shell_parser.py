@@ -23,6 +23,7 @@ from harness.shell.syntax import (
     Group,
     If,
     Literal,
+    Modified,
     Node,
     Number,
     Parameter,
@@ -98,6 +99,9 @@ def piece(found: Piece) -> str:
             return f"<{found.text}>"
         case Parameter():
             return f'"${found.name}"' if found.quoted else f"${found.name}"
+        case Modified():
+            inside = f"{found.name} {found.operator} {found.operand}"
+            return f'"${{{inside}}}"' if found.quoted else f"${{{inside}}}"
         case Number():
             return f"#{found.text}"
         case Substitution():
@@ -163,6 +167,8 @@ READ = [
     ('echo $? $# $$ $! ${#x} ${?} "$?"', "[echo #$? #$# #$$ $! #${#x} #${?} #$?]"),
     ("echo $((1 + 2*(3%4)/5)) x$((1))y", "[echo #$((1 + 2*(3%4)/5)) x+#$((1))+y]"),
     ("(echo $((1)))", "([echo #$((1))])"),
+    ('echo ${x:-y} "${x-a b}" ${x:+} ${1+z}', '[echo ${x :- y} "${x - a b}" ${x :+ } ${1 + z}]'),
+    ('echo ${x%.md} "${x%%.*}" ${x#a?} a${x##*/}b', '[echo ${x % .md} "${x %% .*}" ${x # a?} a+${x ## */}+b]'),
     ('echo "a $x b"c', "[echo 'a '+\"$x\"+' b'+c]"),
     ('echo "$x"""', "[echo \"$x\"+'']"),
     ("echo $x[1]", "[echo $x+<[1]>]"),
@@ -294,8 +300,21 @@ REFUSED = [
     ("echo $((9999999999*9999999999))", "arithmetic"),
     ("echo $((ls))", "arithmetic"),
     ("echo <((ls))", "arithmetic"),
-    ("echo ${x:-y}", "more than a name"),
-    ("echo ${x%y}", "more than a name"),
+    ("echo ${x:=y}", "more than a name"),  # it assigns
+    ("echo ${x:?y}", "more than a name"),  # it ends the shell
+    ("echo ${x:-$y}", "more than a name"),
+    ("echo ${x:-'y'}", "more than a name"),
+    ("echo ${x:-~}", "more than a name"),
+    ("echo ${x:-*}", "more than a name"),
+    ("echo ${x%$y}", "more than a name"),
+    ("echo ${x%[ab]}", "more than a name"),
+    ("echo ${x%%%}", "more than a name"),
+    ("echo ${x/a/b}", "more than a name"),
+    ("echo ${x:1:2}", "more than a name"),
+    ("echo ${x^^}", "more than a name"),
+    ("echo ${@:-y}", "more than a name"),
+    ("echo ${#x:-y}", "more than a name"),
+    ("echo ${x[0]:-y}", "more than a name"),
     ("echo ${!x}", "more than a name"),
     ("echo ${x@P}", "more than a name"),
     ("echo ${x[0]}", "more than a name"),

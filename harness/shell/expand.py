@@ -5,6 +5,8 @@ The disk is asked through `Disk` alone; commands inside a word (`$( )`) are hand
 
 from __future__ import annotations
 
+import fnmatch
+import re
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Protocol
@@ -14,6 +16,7 @@ from harness.programs.model import Unknown
 from harness.shell.state import State
 from harness.shell.syntax import (
     Literal,
+    Modified,
     Number,
     Parameter,
     Pattern,
@@ -27,6 +30,9 @@ from harness.shell.syntax import (
 
 MAX_VALUE = 1_000
 """Characters of a value that expansions make; of a longer one only the beginning is known. `X=$X$X` doubles each time."""
+
+MAX_CUT = 250
+"""Characters of a value of which a part is taken off: each length of the part is tried."""
 
 PIPE_FILE = "/dev/fd/63"
 """What bash makes of `<( )`: some such name, of a pipe to a command that is judged by itself."""
@@ -128,7 +134,9 @@ class Expander:
             case Tilde():
                 return self._disk.home
             case Parameter():
-                return self._parameter(piece)
+                return _unsplit(self._known(piece.name), quoted=piece.quoted)
+            case Modified():
+                return _unsplit(self._modified(piece), quoted=piece.quoted)
             case Number():
                 return None
             case Substitution():
@@ -138,11 +146,21 @@ class Expander:
                 self._run(piece.body, self._state)
                 return PIPE_FILE if alone else None
 
-    def _parameter(self, piece: Parameter) -> str | None:
+    def _modified(self, piece: Modified) -> str | None:
         value = self._known(piece.name)
-        if value is None or piece.quoted or (value and not _SPLITS_OR_MATCHES.intersection(value)):
-            return value
-        return None  # an empty value makes no word at all, blanks make several
+        if value is None:
+            return None
+        match piece.operator:
+            case ":-":
+                return value or piece.operand
+            case "-":
+                return value
+            case ":+":
+                return value and piece.operand
+            case "+":
+                return piece.operand
+            case _:
+                return _cut(value, piece.operator, piece.operand)
 
     def _known(self, name: str) -> str | None:
         state = self._state
@@ -177,11 +195,34 @@ class Expander:
         return list(names) or [written]
 
 
+def _unsplit(value: str | None, *, quoted: bool) -> str | None:
+    """Return a value that makes exactly one word: an empty one makes none where it is not quoted, blanks make several."""
+    if value is None or quoted or (value and not _SPLITS_OR_MATCHES.intersection(value)):
+        return value
+    return None
+
+
+def _cut(value: str, operator: str, pattern: str) -> str | None:
+    """Return `value` without the shortest or longest beginning (#) or end (%) that matches `pattern`; None if it is long."""
+    if len(value) > MAX_CUT:
+        return None
+    matches = re.compile(fnmatch.translate(pattern)).match
+    lengths = range(len(value) + 1)
+    for length in lengths if len(operator) == 1 else reversed(lengths):
+        at = length if operator[0] == "#" else len(value) - length
+        begin, end = value[:at], value[at:]
+        if matches(begin if operator[0] == "#" else end):
+            return end if operator[0] == "#" else begin
+    return value
+
+
 def _is_one_word(piece: Piece) -> bool:
     """Say whether an expansion makes exactly one word, or a part of one: `"$@"` makes any number though it is quoted."""
     match piece:
         case Parameter():
             return piece.quoted and piece.name != "@"
+        case Modified():
+            return piece.quoted
         case Substitution():
             return piece.quoted
         case _:
@@ -202,6 +243,8 @@ def _written(piece: Piece) -> str:
     match piece:
         case Parameter():
             return f"${piece.name}"
+        case Modified():
+            return f"${{{piece.name}{piece.operator}{piece.operand}}}"
         case Number():
             return piece.text
         case Substitution():

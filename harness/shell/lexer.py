@@ -15,6 +15,7 @@ from harness.shell.cursor import END, WORD_ENDS, Stop
 from harness.shell.quoting import Pieces, Quoting
 from harness.shell.syntax import (
     Literal,
+    Modified,
     Number,
     Parameter,
     Pattern,
@@ -38,6 +39,9 @@ _PLAIN = re.compile(rf"""[^ \t\n"'$&()*;<>?[\]\\`{{|}}~{END}]+""")
 _BACKQUOTED = re.compile(rf"`((?:[^`\\{END}]|\\[^{END}])*+)`")
 _CLASS = re.compile(r"\[[!^]?[A-Za-z0-9_.,-][A-Za-z0-9_.,!^-]*\]")
 _PARAMETER = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|([0-9@*!-])|\{([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*!-])\})")
+_MODIFIED = re.compile(
+    r"\$\{([A-Za-z_][A-Za-z0-9_]*|[0-9]+)(?:(:?[-+])([A-Za-z0-9_./,:=@%+^ -]*)|(%%?|##?)([A-Za-z0-9_./,:=@+^ *?-]*))\}"
+)
 _COUNT = re.compile(r"\$(?:[?#$]|\{(?:[?#$]|#[A-Za-z_][A-Za-z0-9_]*)\})")
 _DIGITS_ONLY = re.compile(r"[0-9 \t+*/%()]*")
 _BRACES_LEFT_ALONE = re.compile(r"\{\}|\{(?:-?[0-9]{1,9}|[a-z]{1,9})\}(?![{<>@])")
@@ -117,7 +121,7 @@ class Lexer(Quoting):
                 raise self.unexpected()
         if char in "<>(" and self.position > start:
             self._check_operator_behind(start)
-        if pieces.has_braces and any(isinstance(piece, Substitution | Number) for piece in pieces.items):
+        if pieces.has_braces and any(isinstance(piece, Substitution | Modified | Number) for piece in pieces.items):
             raise self.stop("a brace expansion", start)
         done = pieces.finish()
         if not all(done):
@@ -165,6 +169,10 @@ class Lexer(Quoting):
             self.position = pieces.parameter_end = match.end()
             if self.text[self.position] in "({[":
                 raise self.stop("a dollar that may begin an expansion")  # bash looks for `}` behind `"$${`
+        elif (match := _MODIFIED.match(self.text, self.position)) is not None:
+            name, default, word, cut, pattern = match.groups(default="")
+            pieces.append(Modified(name=name, operator=default or cut, operand=word or pattern, quoted=quoted))
+            self.position = match.end()
         elif self.text.startswith("((", self.position + 1):
             self._arithmetic(pieces)
         elif self.text[self.position + 1] == "(":

@@ -36,6 +36,17 @@ class Parameter(Record):
     quoted: bool
 
 
+class Modified(Record):
+    """`${X:-y}`, `${X%.md}` and their like, of which nothing in the operand expands."""
+
+    name: str
+    operator: str
+    """One of :- - :+ + % %% # ##."""
+    operand: str
+    """Of the last four a pattern with * and ?."""
+    quoted: bool
+
+
 class Number(Record):
     """An expansion that gives digits or nothing, whatever the state of the shell: `$?`, `$#`, `${#X}`, `$((1 + 2))`.
 
@@ -64,7 +75,7 @@ class Tilde(Record):
     text: str = "~"
 
 
-Piece: TypeAlias = Literal | Pattern | Parameter | Number | Substitution | ProcessFile | Tilde
+Piece: TypeAlias = Literal | Pattern | Parameter | Modified | Number | Substitution | ProcessFile | Tilde
 
 
 class Word(Record):
