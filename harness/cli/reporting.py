@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
+from harness.cli.named_places import place_of
 from harness.cli.written_over import why_not
 from harness.durable import NEW_FILE, beside, put, sync_names
 from harness.errors import LogError, UsageError
 from harness.paths import is_within
 from harness.record import Record
 from harness.run_reports import FORMS, Reported
+from harness.tools.opening import open_to_list
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
@@ -31,19 +33,26 @@ class _Target(Record):
 class Reports:
     """The reports that `--report FORM:FILE` asks for."""
 
-    def __init__(self, given: Sequence[str], *, with_answer: bool = False, keep_from: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        given: Sequence[str],
+        *,
+        with_answer: bool = False,
+        keep_from: Sequence[str] = (),
+        folders: Sequence[str] = (),
+    ) -> None:
         """Check every file, so that what cannot be written is known before anything is paid for.
 
         `keep_from` are files and folders that must not be written to: the log, what the run reads, the harness's own state.
-        Raises UsageError for an unknown form, a folder that is not there, a file that is named twice, that cannot be
-        written, or that is or holds a record of what was done.
+        No link in `folders` is followed. Raises UsageError for an unknown form, a folder that is not there, a file that is
+        named twice, that cannot be written, or that is or holds a record of what was done.
         """
         self._with_answer = with_answer
         self._targets: list[_Target] = []
         seen: set[str] = set()
         for one in given:
             form, path = _split(one)
-            real = os.path.realpath(path)
+            real = place_of(path, folders, told=f"--report {one}")
             if real in seen:
                 raise UsageError(f"--report {one}: the file is named twice")
             seen.add(real)
@@ -110,7 +119,7 @@ def _opened(form: str, given: str, real: str) -> _Target:
     folder, name = os.path.split(real)
     descriptor = -1
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = open_to_list(folder)
         part = beside(name)
         os.close(os.open(part, NEW_FILE, 0o600, dir_fd=descriptor))
         os.unlink(part, dir_fd=descriptor)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping
@@ -12,6 +11,7 @@ from harness.agent import Agent
 from harness.approval import deny_all
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit, exit_code, is_soft
+from harness.cli.named_places import place_of, worked_in
 from harness.cli.output import Output
 from harness.cli.policies import describe
 from harness.cli.prompting import given_prompt
@@ -75,11 +75,15 @@ class _Run:
         prompt = given_prompt(arguments)
         state = State.of(environment)
         self._carried = _carried(state, arguments)
-        self._model = RunModel(record=arguments.record, replay=arguments.replay)
+        recorded = (
+            ()
+            if arguments.record is None
+            else (place_of(arguments.record, worked_in(arguments), told=f"--record {arguments.record}"),)
+        )
+        self._model = RunModel(record=next(iter(recorded), None), replay=arguments.replay)
         self._ending = Ending(arguments, environment)
         self._parts = parts = Parts(arguments, environment, self._unattended(arguments))
         # No call writes these, where they lie in the workspace.
-        recorded = () if arguments.record is None else (os.path.realpath(arguments.record),)
         parts.policy = parts.policy.guarding(*recorded, *runner_files(environment))
         self._prompt = prompt.masked(parts.redactor.redact)
         self._about = self._told_about(arguments)

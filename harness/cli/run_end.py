@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from harness.actions import JsonValue
 from harness.cli.console import Console
 from harness.cli.exits import Exit, is_soft
+from harness.cli.named_places import worked_in
 from harness.cli.output import Output
 from harness.cli.setup import Parts, pinned
 from harness.cli.state import PROJECT_POLICY, State
@@ -53,6 +54,7 @@ class Ending:
                     *_named_files(arguments),
                     *runner_files(environment),
                 ],
+                folders=worked_in(arguments),
             )
         if environment.get("GITHUB_ACTIONS"):
             from harness.cli.github import actions_from

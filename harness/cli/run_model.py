@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 
 from harness.actions import JsonValue
@@ -25,7 +24,7 @@ class RunModel:
     """What `--record` and `--replay` make of a run's model."""
 
     def __init__(self, *, record: str | None, replay: str | None) -> None:
-        """Take the paths of cassettes. Raises UsageError where both are given."""
+        """Take the paths of cassettes, that of a new one with links followed. Raises UsageError where both are given."""
         if record is not None and replay is not None:
             raise UsageError("--record and --replay cannot be given together: the cassette holds all of it already")
         self.on_divergence: Callable[[Mapping[str, JsonValue]], None] = _ignore
@@ -47,7 +46,7 @@ class RunModel:
             return self._replaying
         model = parts.named_model()
         if self._record is not None:
-            if any(is_within(os.path.realpath(self._record), kept) for kept in parts.state.guarded):
+            if any(is_within(self._record, kept) for kept in parts.state.guarded):
                 raise UsageError(f"--record {self._record}: that lies among the harness's own files")
             from harness.models.recording import RecordingModel
 

@@ -34,6 +34,7 @@ def work_flags(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--add-dir", type=filled, action="append", default=[], metavar="DIR", help="a folder that may be read as well"
     )
+    parser.set_defaults(copied_from=None)  # the folder that a task's workspace is made of
     parser.add_argument("--max-turns", type=whole, metavar="N", help="requests to the model")
     parser.add_argument("--max-seconds", type=number, metavar="S", help="wall time")
     parser.add_argument("--max-tokens", type=whole, metavar="N", help="tokens in and out")

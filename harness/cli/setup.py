@@ -18,6 +18,7 @@ from harness.before_images import BeforeImages
 from harness.cli.config import Settings, settings_from
 from harness.cli.identity import who_and_where
 from harness.cli.kept_grants import KeptGrants
+from harness.cli.named_places import place_of, worked_in
 from harness.cli.opened_log import opened_log
 from harness.cli.own_folders import keep_own_folders, refuse_own_folders
 from harness.cli.planned import planned
@@ -82,6 +83,8 @@ class Parts:
             added=arguments.add_dir,
         )
         refuse_own_folders(self.workspace, self.state)
+        named = arguments.log
+        log = None if named is None else place_of(named, worked_in(arguments), told=f"--log {named}")
         self.policy: Policy = assemble(
             self.state,
             self.workspace.root,
@@ -122,7 +125,7 @@ class Parts:
         )
         self.system = replace(system, text=self.redactor.redact(system.text + _told_of(self.workspace.added)))
         self.signals = Signals(self.interrupt)
-        self.log = opened_log(self.state, self.redactor, path=arguments.log, workspace=self.workspace.root)
+        self.log = opened_log(self.state, self.redactor, path=log, workspace=self.workspace.root)
 
     def named_model(self) -> OpenAIChat | OpenAIResponses:
         """Return the model that the settings name. Raises UsageError as `model_from` does."""

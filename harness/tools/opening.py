@@ -122,14 +122,19 @@ def _open_folder_in(parent: int, part: str) -> int:
         raise
 
 
+def open_to_list(folder: str) -> int:
+    """Return a descriptor of the absolute, resolved `folder` that can be listed and synced. Raises OSError as `open_folder`."""
+    descriptor = open_folder(folder)
+    try:
+        return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def names_in(folder: str, most: int) -> list[str] | None:
     """Return at most `most` names in the absolute, resolved `folder`, sorted, or None if it cannot be listed."""
     try:
-        descriptor = open_folder(folder)
-        try:
-            readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=descriptor)
-        finally:
-            os.close(descriptor)
+        readable = open_to_list(folder)
         try:
             with os.scandir(readable) as entries:
                 return sorted(entry.name for entry, _ in zip(entries, range(most), strict=False))

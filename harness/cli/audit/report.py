@@ -35,7 +35,7 @@ def report_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         full=arguments.full,
         grown=lambda: [path for path, size in sizes.items() if _size(path) != size],
     )
-    write_view(pieces, arguments.output, logs=chosen.paths, state=state)
+    write_view(pieces, arguments.output, logs=chosen.paths, state=state, cwd=arguments.cwd)
     if arguments.output != STDOUT:
         complain(f"wrote {arguments.output}")
     return chosen.code

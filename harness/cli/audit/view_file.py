@@ -7,20 +7,24 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 
-from harness.cli.state import State
+from harness.cli.named_places import place_of
+from harness.cli.state import State, here
 from harness.cli.written_over import why_not
 from harness.durable import put, sync_names
 from harness.errors import UsageError
 from harness.paths import is_within
+from harness.tools.opening import open_to_list
 
 STDOUT = "-"
 
 
-def write_view(pieces: Iterable[str], output: str, *, logs: Sequence[str], state: State) -> None:
+def write_view(
+    pieces: Iterable[str], output: str, *, logs: Sequence[str], state: State, cwd: str | None = None
+) -> None:
     """Write text to the file `output` (mode 0600, UTF-8), or to stdout; `logs` are those that it is about.
 
-    The file appears under its name when all of it is on the disk; what stood there before stays until then. Lone
-    surrogates become escapes.
+    No link in the workspace (`cwd`, else the current folder) is followed. The file appears under its name when all of it is
+    on the disk; what stood there before stays until then. Lone surrogates become escapes.
 
     Raises UsageError if it must not or cannot be written, OSError if stdout cannot.
     """
@@ -31,13 +35,17 @@ def write_view(pieces: Iterable[str], output: str, *, logs: Sequence[str], state
         sys.stdout.writelines(pieces)
         sys.stdout.flush()
         return
-    target = os.path.realpath(output)
+    target = place_of(output, (here(cwd),))
     _check_harmless(target, logs, state)
     try:
-        put(target, (piece.encode("utf-8", "backslashreplace") for piece in pieces))
+        folder = open_to_list(os.path.dirname(target))
+        try:
+            put(os.path.basename(target), (piece.encode("utf-8", "backslashreplace") for piece in pieces), folder)
+            sync_names(folder)
+        finally:
+            os.close(folder)
     except OSError as error:
         raise UsageError(f"{output} cannot be written: {error.strerror}") from None
-    sync_names(os.path.dirname(target))
 
 
 def _check_harmless(target: str, logs: Sequence[str], state: State) -> None:

@@ -7,10 +7,12 @@ import time
 from collections.abc import Iterator
 
 from harness.cli.commands.conversation import Conversation
+from harness.cli.named_places import place_of
 from harness.cli.trace import Tone
 from harness.errors import UsageError
 from harness.messages import Message, Role
 from harness.paths import is_within
+from harness.tools.opening import open_folder
 from harness.visible import visible, visible_line
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -22,13 +24,17 @@ def export(conversation: Conversation, rest: str) -> None:
     if not rest.isprintable():
         raise UsageError("usage: /export [FILE], a name on one line")
     name = os.path.expanduser(rest) or f"harness-{conversation.session.identity}-{stamp}.md"
-    path = os.path.abspath(name)
-    guarded = conversation.parts.state.guarded
-    if any(is_within(os.path.realpath(os.path.dirname(path)), folder) for folder in guarded):
+    workspace = conversation.parts.workspace
+    path = place_of(name, (workspace.root, *workspace.added))
+    if any(is_within(path, folder) for folder in conversation.parts.state.guarded):
         raise UsageError("the harness's own folders are no place for it")
     text = conversation.parts.redactor.redact("\n".join(_document(conversation)))
     try:
-        descriptor = os.open(path, _FLAGS, 0o600)
+        folder = open_folder(os.path.dirname(path))
+        try:
+            descriptor = os.open(os.path.basename(path), _FLAGS, 0o600, dir_fd=folder)
+        finally:
+            os.close(folder)
     except FileExistsError:
         raise UsageError(f"{visible_line(path, 1_000)} is there already; name another file") from None
     except (OSError, ValueError) as error:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.actions import JsonValue
 from harness.cli.exits import Exit, is_soft
 from harness.cli.signals import Stopping
-from harness.cli.tasks.batch_files import BatchReports, check_out, write_summary
+from harness.cli.tasks.batch_files import BatchReports, check_out, folders_of, write_summary
 from harness.cli.tasks.finished import refuse_other_settings
 from harness.cli.tasks.outcome import Outcome, lines_of, worst
 from harness.cli.tasks.pool import Pool
@@ -32,7 +32,7 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     where the folder holds what was done under other settings.
     """
     mine = [task for task in read_tasks(arguments.tasks) if in_shard(task.id, arguments.shard)]
-    out = check_out(arguments.out)
+    out = check_out(arguments.out, folders_of(arguments, mine), mine)
     refuse_other_settings(_with_result(arguments, out, mine))
     reports = BatchReports(arguments, environment, out, mine)
     progress = Progress(sys.stderr, len(mine), quiet=arguments.quiet, width=_width())

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.audit.tasks import is_summary, summary_name
-from harness.cli.state import PROJECT_POLICY, State
+from harness.cli.named_places import place_of
+from harness.cli.state import PROJECT_POLICY, State, here
 from harness.cli.tasks.outcome import Origin, Outcome, by_exit_code
 from harness.cli.tasks.task import Task
 from harness.cli.tasks.task_folder import TaskFolder
@@ -25,9 +26,18 @@ if TYPE_CHECKING:
     from harness.run_reports.facts import Facts
 
 
-def check_out(path: str) -> str:
-    """Return the folder of a batch, made where it is not there. Raises UsageError."""
-    out = os.path.abspath(path)
+def folders_of(arguments: Namespace, tasks: Sequence[Task]) -> tuple[str, ...]:
+    """Return the folders that the tasks are about, links followed. Raises UsageError."""
+    return tuple(dict.fromkeys(here(task.cwd or arguments.cwd) for task in tasks))
+
+
+def check_out(path: str, folders: Sequence[str], tasks: Sequence[Task]) -> str:
+    """Return the folder of a batch, made where it is not there; neither it nor that of a task is reached over a link in one
+    of `folders`. Raises UsageError.
+    """
+    out = place_of(path, folders, told="--out")
+    for task in tasks:
+        place_of(os.path.join(out, task.id), folders, told="--out")
     try:
         os.makedirs(out, mode=0o700, exist_ok=True)
     except OSError as error:
@@ -77,7 +87,12 @@ class BatchReports:
             from harness.cli.reporting import Reports
 
             keep_from = [*_needed(arguments, environment, tasks), *_own(out, arguments.report, tasks)]
-            self._reports = Reports(arguments.report, with_answer=arguments.report_answer, keep_from=keep_from)
+            self._reports = Reports(
+                arguments.report,
+                with_answer=arguments.report_answer,
+                keep_from=keep_from,
+                folders=folders_of(arguments, tasks),
+            )
         if environment.get("GITHUB_ACTIONS"):
             from harness.cli.github import actions_from
 
@@ -111,8 +126,7 @@ def _needed(arguments: Namespace, environment: Mapping[str, str], tasks: Sequenc
     yield from State.of(environment).guarded
     yield from runner_files(environment)
     yield from (path for path in (arguments.tasks, arguments.policy, arguments.system) if path)
-    folders = dict.fromkeys(task.cwd or arguments.cwd or "." for task in tasks)
-    yield from (os.path.join(folder, PROJECT_POLICY) for folder in folders)
+    yield from (os.path.join(folder, PROJECT_POLICY) for folder in folders_of(arguments, tasks))
 
 
 def _own(out: str, reports: Sequence[str], tasks: Sequence[Task]) -> Iterator[str]:

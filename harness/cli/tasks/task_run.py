@@ -9,6 +9,7 @@ from functools import partial
 
 from harness.actions import JsonValue
 from harness.cli.exits import Exit, is_soft
+from harness.cli.named_places import place_of, worked_in
 from harness.cli.state import State
 from harness.cli.streams import complain
 from harness.cli.tasks.finished import Finished, changed_patch, finished
@@ -45,7 +46,8 @@ def run_task(arguments: Namespace, environment: Mapping[str, str], run_once: Run
     task = read_task(arguments.task)
     flags = of_task(arguments, task)
     settings = settings_of(flags, task)
-    folder = TaskFolder(arguments.out)
+    folder = TaskFolder(place_of(arguments.out, worked_in(flags), told="--out"))
+    place_of(folder.log(0), worked_in(flags), told="--out")
     folder.make()
     try:
         with Lease(folder.path) as lease:
@@ -138,6 +140,7 @@ class _Attempt:
                     complain(note)
             flags = copy(self._flags)
             flags.cwd, flags.log, flags.task, flags.out = fresh.workspace, self._folder.log(number), None, None
+            flags.copied_from = self._flags.cwd
             end = self._run_once(flags, self._environment, partial(self._settle, fresh, attempt))
         except BaseException:
             if os.path.lexists(self._folder.log(number)):
