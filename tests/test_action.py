@@ -181,10 +181,23 @@ def test_no_input_is_written_into_a_script() -> None:
         assert step.get("shell") == ("bash" if "run" in step else None)
 
 
-def test_what_the_action_uses_is_pinned_and_every_name_in_it_is_declared() -> None:
+# What the tags of these repositories name: looked up there, never guessed.
+PINS = {
+    "actions/checkout": "3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1",
+    "actions/upload-artifact": "bbbca2ddaa5d8feaa63e36b76fdaad77386f024f # v7.0.0",
+    "actions/download-artifact": "3e5f45b2cfb9172054b4087a40e8e0b5a5461e7c # v8.0.1",
+    "github/codeql-action/upload-sarif": "8aad20d150bbac5944a9f9d289da16a4b0d87c1e # v4.36.2",
+}
+
+
+@pytest.mark.parametrize("name", ["action.yml", "examples/github-actions.yml", "README.md"])
+def test_what_is_used_is_pinned_by_its_hash_with_the_version_beside_it(name: str) -> None:
+    used = re.findall(r"uses: (?!OWNER/)([\w/-]+)@(.*)$", (ROOT / name).read_text(), re.MULTILINE)
+    assert used == [(action, PINS[action]) for action, _ in used] != []
+
+
+def test_every_name_in_the_action_is_declared() -> None:
     text = (ROOT / "action.yml").read_text()
-    (used,) = [step["uses"] for step in STEPS if "uses" in step]
-    assert re.fullmatch(r"actions/upload-artifact@[0-9a-f]{40}", used)
     declared = action()
     assert set(re.findall(r"inputs\.([\w-]+)", text)) == set(declared["inputs"])
     assert all(what["description"] for what in (*declared["inputs"].values(), *declared["outputs"].values()))
@@ -234,7 +247,8 @@ def test_a_model_that_does_all_that_is_allowed_is_a_success(program: Program, ru
 BASE = "the base commit"
 WRONG = [
     pytest.param({"policy_ref": BASE}, 2, "policy names no file", id="a commit without a file"),
-    pytest.param({"policy_ref": BASE, "policy": "none.toml"}, 2, "neither", id="a file that is not there"),
+    pytest.param({"policy_ref": BASE, "policy": "none.toml"}, 2, "has no policy file none.toml", id="no such file"),
+    pytest.param({"policy_ref": BASE, "policy": "ci/x.toml"}, 2, "has no policy file ci/x.toml", id="no such folder"),
     pytest.param({"policy_ref": "0" * 40, "policy": "a.toml"}, 2, "neither", id="a commit that is not there"),
     pytest.param({"policy_ref": "", "policy": "a.toml"}, 2, "policy-ref is empty", id="an event without a base"),
     pytest.param({"policy_ref": "main", "policy": "a.toml"}, 2, "full id of a commit", id="a branch"),
@@ -440,24 +454,74 @@ def github() -> dict[str, Any]:
 def test_the_github_example_trusts_nothing_of_a_pull_request() -> None:
     workflow = github()
     assert (workflow["on"], workflow["permissions"]) == ("pull_request", {"contents": "read"})
-    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
-    for step in steps:
+    steps = [(name, step) for name, job in workflow["jobs"].items() for step in job["steps"]]
+    for name, step in steps:
         assert "${{" not in step.get("run", ""), step
-        assert re.fullmatch(r"(actions/[\w-]+|OWNER/harness)@v\d+", step.get("uses", "actions/x@v1"))
         if step.get("uses", "").startswith("actions/checkout"):
-            assert step["with"]["persist-credentials"] is False
+            assert step["with"].get("persist-credentials", True) is (name == "push")
         if step.get("uses", "").startswith("OWNER/harness"):
             assert step["with"].keys() <= action()["inputs"].keys()
             with_model = "replay" not in step["with"]
             assert step["with"].get("policy-ref") == (
                 "${{ github.event.pull_request.base.sha }}" if with_model else None
             )
-        assert not re.search(r"\bgit\b", step.get("run", "")), "what .git/config names would be run"
-    work = workflow["jobs"]["work"]
+        assert name == "push" or not re.search(r"\bgit\b", step.get("run", "")), "what .git/config names would be run"
+    work, push, scan = (workflow["jobs"][name] for name in ("work", "push", "scan"))
     assert "head.repo.full_name == github.repository" in work["if"]
+    assert [job.get("permissions") for job in (work, push, scan)] == [
+        None, {"contents": "write"}, {"contents": "read", "security-events": "write"},
+    ]  # fmt: skip
+    assert (push["needs"], scan["needs"]) == ("work", "work")
+    for job in (push, scan):
+        assert not re.search(r"secrets|OWNER/harness", json.dumps(job)), (
+            "rights, and the model's work, and nothing else"
+        )
     used = set(re.findall(r"steps\.harness\.outputs\.([\w-]+)", json.dumps(workflow)))
     assert used
     assert used <= action()["outputs"].keys()
+
+
+PATCHES = [
+    pytest.param({"x.py": "x = 2\n", "new/y": "y"}, True, id="code"),
+    pytest.param({".github/workflows/x.yml": "on: push\n"}, False, id="a workflow"),
+    pytest.param({"ci/harness.toml": AUTO}, False, id="the policy"),
+    pytest.param({"sub/.gitattributes": "* filter=x\n"}, False, id="attributes"),
+    pytest.param({".github/\u00fc\n": "x"}, False, id="a name that git quotes"),
+    pytest.param({"link": None}, False, id="a link"),
+    pytest.param({}, False, id="nothing"),
+]
+
+
+@pytest.mark.parametrize(("changes", "is_pushed"), PATCHES)
+def test_the_github_example_pushes_a_patch_that_it_checked(
+    program: Program, tmp_path: Path, changes: dict[str, str | None], is_pushed: bool
+) -> None:
+    """The small job's script, as it stands, with a real repository to push to."""
+    base = repository(program, x_py="x = 1\n", ci__harness_toml=POLICY)
+    bare = tmp_path / "server.git"
+    git = [*GIT, "-C", str(program.workspace)]
+    subprocess.run([*GIT, "clone", "-q", "--bare", str(program.workspace), str(bare)], check=True)
+    subprocess.run([*git, "remote", "add", "origin", f"file://{bare}"], check=True)
+    for name, content in changes.items():
+        path = program.workspace / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to("/etc/passwd") if content is None else path.write_text(content)
+    subprocess.run([*git, "add", "--all"], check=True)
+    done = subprocess.run([*git, "diff", "--cached", "--binary"], check=True, capture_output=True)
+    (tmp_path / "changes.patch").write_bytes(done.stdout)
+    subprocess.run([*git, "reset", "-q", "--hard"], check=True)
+    (step,) = [step for step in github()["jobs"]["push"]["steps"] if "run" in step]
+    assert step["env"].keys() == {"PATCH", "BRANCH"}
+    environment = {"PATCH": str(tmp_path / "changes.patch"), "BRANCH": "feature/a", "RUNNER_TEMP": str(tmp_path)}
+    ran = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]], cwd=program.workspace,
+        env={**program.environment, **environment}, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    asked = ["git", f"--git-dir={bare}", "rev-parse", "-q", "--verify", "refs/heads/feature/a~1"]
+    pushed = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    assert (ran.returncode, pushed) == ((0 if is_pushed or not changes else 1), base if is_pushed else ""), ran
+    if not is_pushed:
+        assert "nothing is pushed" in ran.stdout + ran.stderr
 
 
 def _words_of_runs(text: str) -> list[list[str]]:
@@ -484,7 +548,7 @@ def test_the_gitlab_example_takes_the_policy_from_the_target(program: Program, t
     The merge request brings a policy of its own and a link in the way, the model programs that git is to run.
     """
     job = yaml.safe_load((ROOT / "examples" / "gitlab-ci.yml").read_text())["harness"]
-    assert job["artifacts"]["when"] == "always"
+    assert (job["artifacts"]["when"], job["allow_failure"]) == ("always", {"exit_codes": [7]})
     rule = '[[rule]]\nid = "no"\ndecision = "deny"\nargv = ["touch", "..."]\nreason = "No."\n'
     repository(program, ci__harness_toml=f"{AUTO}{rule}")
     bare = tmp_path / "server.git"

@@ -57,7 +57,12 @@ def report(runs: Sequence[Reported], *, with_answer: bool) -> Iterator[str]:
     if left_out and invocations:
         told = f"{left_out:,} more refusals are not listed here; the logs have them."
         _notify(invocations[0], "warning", told)
-    driver: dict[str, JsonValue] = {"name": "harness", "version": __version__, "rules": list(rules.described)}
+    driver: dict[str, JsonValue] = {
+        "name": "harness",
+        "version": __version__,
+        "informationUri": f"pkg:pypi/permission-harness@{__version__}",
+        "rules": list(rules.described),
+    }
     told_of: dict[str, JsonValue] = {
         "tool": {"driver": driver},
         "invocations": list(invocations),
@@ -86,15 +91,19 @@ class _Rules:
             self._places[key] = len(self._ids)
             where = place(one.file, one.line)
             known = f"{name} ({where})" if name in self._ids or not one.rule else name
-            identity = _message(known, 200)
+            identity, said = _message(known, 200), _message(name, 200)
             if identity in self._ids:
                 identity = f"{identity} {len(self._ids)}"
             self._ids.append(identity)
             self.described.append(
                 {
                     "id": identity,
-                    "name": _message(name, 200),
+                    # What only says the id again is left out (3.49.7).
+                    **({"name": said} if said != identity else {}),
                     "shortDescription": {"text": _message(one.reason or name, 500)},
+                    # GitHub wants these two.
+                    "fullDescription": {"text": _message(one.reason or name, 1_000)},
+                    "help": {"text": _message(f"Decided by {short_place(one.by) or known}.", 500)},
                     "defaultConfiguration": {"level": "error" if one.status == "blocked" else "warning"},
                     "properties": {"file": one.file, "line": one.line, "layer": one.layer},
                 }
