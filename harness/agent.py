@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from harness.action_log import ActionLog
 from harness.actions import Action, Effects, JsonValue
 from harness.advice import Advice
-from harness.answers import ENDED_HERE, Answers, unusable
+from harness.answers import ENDED_HERE, MOST_UNUSABLE, Answers, is_cut, no_answer, unusable
 from harness.approval import Approver
 from harness.asking import Asking
 from harness.compaction import due
@@ -24,7 +24,7 @@ from harness.history import History
 from harness.interrupt import Interrupt
 from harness.limits import Limits, strictest
 from harness.log_order import LogRecord
-from harness.messages import FinishReason, Message, ModelResponse, RunResult, StopReason, ToolCall, ToolResult, Usage
+from harness.messages import Message, ModelResponse, RunResult, StopReason, ToolCall, ToolResult, Usage
 from harness.model import Model
 from harness.observers import Observers
 from harness.person_calls import run_by_person
@@ -344,14 +344,25 @@ class Agent:
         except ModelError as error:
             return self._failed(run, error)
         run.text = response.text
+        problem = no_answer(response)
+        run.unusable = run.unusable + 1 if problem or is_cut(response) else 0
+        if problem:
+            return self._without_answer(run, problem)
         if response.tool_calls:
             stopped = self._answers(run, response).give()
             said_done = stopped is not None and stopped.stop is StopReason.COMPLETED
             return self._answered(run) if said_done else stopped
         run.session.history.reply(response.text, echo=response.echo)
-        if response.finish_reason is not FinishReason.DONE:
+        if is_cut(response):
             return run.stopped(*unusable(response))
         return self._answered(run)
+
+    def _without_answer(self, run: Run, problem: str) -> RunResult | None:
+        """Record a reply that is no answer; None: the same is asked once more, and nothing of it enters the conversation."""
+        again = run.unusable < MOST_UNUSABLE
+        problem += " It is asked for once more." if again else " It is the second reply in a row that cannot be used."
+        self._asking.log_error("model", problem, ModelFault.REPLY)
+        return None if again else run.stopped(StopReason.NO_ANSWER, problem)
 
     def _answered(self, run: Run) -> RunResult | None:
         """Return how a run ends on its answer; None where the model was told what is wrong with it, and tries again."""

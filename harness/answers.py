@@ -27,6 +27,12 @@ from harness.running import run_permitted
 from harness.tool import ToolRegistry
 
 ENDED_HERE = "the run ended here."
+MOST_UNUSABLE = 2
+"""Of so many replies in a row that cannot be used, the last ends the run."""
+CUT_SHORT = (
+    "the reply was cut at the model's length limit. Nothing of it ran. Send less at a time: fewer calls in one reply, and a "
+    "long file in several parts."
+)
 MAX_EDITS = 20
 """Of one call: an approver that never comes to an end stops the run."""
 
@@ -75,7 +81,10 @@ class Answers:
                 self._gate.propose(call, turn=self._run.turns, step=step)
                 for step, call in enumerate(response.tool_calls, start=1)
             ]
-            if response.finish_reason is not FinishReason.DONE:
+            if response.finish_reason is FinishReason.LENGTH and self._run.unusable < MOST_UNUSABLE:
+                self._skip_rest(CUT_SHORT)
+                return None
+            if is_cut(response):
                 return self._stop(self._run.stopped(*unusable(response)))
             return self._run_calls()
         finally:
@@ -242,8 +251,35 @@ class Answers:
                 self._results[index] = self._gate.skip(proposal, why)
 
 
+def is_cut(response: ModelResponse) -> bool:
+    """Say whether a reply says itself that it is not whole."""
+    return response.finish_reason in (FinishReason.LENGTH, FinishReason.CONTENT_FILTER)
+
+
 def unusable(response: ModelResponse) -> tuple[StopReason, str]:
-    """Return how a run ends on a reply that says itself that it is not whole."""
+    """Return how a run ends on a reply that is cut."""
     if response.finish_reason is FinishReason.LENGTH:
         return StopReason.LENGTH, "the reply was cut at the model's length limit; nothing of it ran"
     return StopReason.CONTENT_FILTER, "the reply was withheld by the provider's content filter; nothing of it ran"
+
+
+def no_answer(response: ModelResponse) -> str:
+    """Return what is wrong with a whole reply that neither calls nor says anything, and what it holds instead; or nothing."""
+    if response.tool_calls:
+        return ""
+    match response.finish_reason:
+        case FinishReason.FUNCTION_CALL:
+            return (
+                "The reply holds a call in the old form `function_call`, which was not offered; nothing was run. Does the "
+                "server, or a proxy before it, know `tools`?"
+            )
+        case FinishReason.NO_CALLS:
+            return "The reply holds neither text nor a call, though its finish reason speaks of calls."
+        case FinishReason.REASONING:
+            return "The reply holds neither text nor a call: it is reasoning alone."
+        case FinishReason.DONE:
+            return "" if response.text.strip() else "The reply holds neither text nor a call, and nothing else."
+        case FinishReason.LENGTH | FinishReason.CONTENT_FILTER:
+            return ""
+        case _:
+            assert_never(response.finish_reason)

@@ -54,7 +54,7 @@ class ResultStatus(Enum):
     DENIED = "denied"
     BLOCKED = "blocked"
     NOT_RUN = "not_run"
-    """The run ended (a block, a limit, an interrupt) before this call's turn came."""
+    """The run ended (a block, a limit, an interrupt) before this call's turn came, or its reply was cut."""
 
 
 class ToolResult(Record):
@@ -106,6 +106,12 @@ class FinishReason(Enum):
     """`stop`, `tool_calls` and every other regular end: whether there are calls decides what happens next."""
     LENGTH = "length"
     CONTENT_FILTER = "content_filter"
+    REASONING = "reasoning"
+    """A regular end, with reasoning alone: neither text nor a call."""
+    NO_CALLS = "no_calls"
+    """Neither text nor a call, though the finish reason speaks of calls."""
+    FUNCTION_CALL = "function_call"
+    """A call in the old form, which was never offered, whatever text stands beside it."""
 
 
 class ModelResponse(Record):
@@ -130,6 +136,8 @@ class StopReason(Enum):
     CONTENT_FILTER = "content_filter"
     CUT = "cut"
     """The reply ended without saying that it was finished; nothing of it ran."""
+    NO_ANSWER = "no_answer"
+    """The reply held neither text nor a call, also when the model was asked once more."""
     UNFIT = "unfit"
     """The answer is not what was asked for, also after the model was told what is wrong with it."""
     MODEL_ERROR = "model_error"

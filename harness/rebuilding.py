@@ -9,7 +9,7 @@ from harness.actions import JsonValue
 from harness.history import History
 from harness.log_order import SUMMARY, LogRecord
 from harness.message_records import echo_of, message_of, text_of
-from harness.messages import Message, ToolCall
+from harness.messages import FinishReason, Message, ToolCall
 from harness.record import Record
 from harness.redaction.marks import marks_of
 
@@ -21,6 +21,8 @@ NOT_RUN = "Not run: the harness was stopped before this call's turn came."
 _EDITED = "[At the question this call was changed into: {}]\n{}"
 MAX_EDITED_CHARACTERS = 999
 """Of arguments that a call was changed into, in what the model reads; the log has more (gate_records.MAX_CUT_ARGUMENTS)."""
+_OLD_STYLE = FinishReason.FUNCTION_CALL.value
+"""The finish reason of a reply that is no answer whatever its text says: it never entered the conversation."""
 _SHOWN_CHARACTERS = 200
 """How much is kept of the beginning of arguments that the log has cut."""
 
@@ -106,6 +108,7 @@ class _Rebuilding:
             case "model_response":
                 if record.get("purpose") != SUMMARY:
                     self._finish_reply()
+                if record.get("purpose") != SUMMARY and record.get("finish_reason") != _OLD_STYLE:
                     self._reply = _Reply(text_of(record, "text"), echo_of(record.get("echo")), record.get("calls"))
             case "call_proposed" | "intent" | "outcome":
                 self._take_call(record)

@@ -33,6 +33,8 @@ class Run:
         self.retries = 0
         self.refusals = 0
         self.bad_calls = 0
+        self.unusable = 0
+        """Replies in a row that held no answer, or were cut."""
         self.usage = Usage()
         self.last_action = "none"
         self.text = ""

@@ -597,25 +597,42 @@ CUT_SHORT = "the reply was cut at the model's length limit; nothing of it ran"
 WITHHELD = "the reply was withheld by the provider's content filter; nothing of it ran"
 
 
-@pytest.mark.parametrize(
-    ("finish", "stop", "detail"),
-    [
-        (FinishReason.LENGTH, StopReason.LENGTH, CUT_SHORT),
-        (FinishReason.CONTENT_FILTER, StopReason.CONTENT_FILTER, WITHHELD),
-    ],
-    ids=["length", "content filter"],
-)
-def test_calls_of_an_unfinished_reply_do_not_run(
-    path: str, finish: FinishReason, stop: StopReason, detail: str
-) -> None:
+def test_calls_of_a_withheld_reply_do_not_run(path: str) -> None:
     """Not even a block counts: each call is answered as not run."""
-    scene = Scene(path, reply(call(1, "free"), call(2, "halted"), text="half", finish=finish))
-    assert scene.play() == RunResult(stop=stop, text="half", detail=detail, turns=1)
-    assert (scene.ran, scene.results()) == ([], [f"Not run: {detail}"] * 2)
+    scene = Scene(path, reply(call(1, "free"), call(2, "halted"), text="half", finish=FinishReason.CONTENT_FILTER))
+    assert scene.play() == RunResult(stop=StopReason.CONTENT_FILTER, text="half", detail=WITHHELD, turns=1)
+    assert (scene.ran, scene.results()) == ([], [f"Not run: {WITHHELD}"] * 2)
     assert scene.story() == (
         f"{BEGIN}propose 1; propose 2; decide 1 none; outcome 1 not_run; decide 2 none; outcome 2 not_run; "
-        f"end {stop.value}"
+        "end content_filter"
     )
+
+
+def test_calls_of_a_reply_that_is_too_long_do_not_run_and_the_model_is_told(path: str) -> None:
+    """Not even a block counts. The second such reply in a row ends the run."""
+    replies = [reply(call(number, "halted"), text="half", finish=FinishReason.LENGTH) for number in (1, 2)]
+    scene = Scene(path, *replies)
+    assert scene.play() == RunResult(stop=StopReason.LENGTH, text="half", detail=CUT_SHORT, turns=2)
+    first, second = scene.results()
+    assert (scene.ran, second) == ([], f"Not run: {CUT_SHORT}")
+    assert first.startswith("Not run: the reply was cut at the model's length limit. Nothing of it ran. Send less")
+    assert scene.story() == (
+        f"{BEGIN}propose 1; decide 1 none; outcome 1 not_run; request; response; propose 2; decide 2 none; "
+        "outcome 2 not_run; end length"
+    )
+
+
+def test_a_reply_that_is_no_answer_is_asked_for_once_more(path: str) -> None:
+    """A model of any kind: what says nothing has not succeeded, and nothing is made up in its place."""
+    scene = Scene(path, *[reply(usage=(40, 2))] * 2)
+    result = scene.play()
+    assert (result.stop, result.turns, result.usage) == (
+        StopReason.NO_ANSWER,
+        2,
+        Usage(input_tokens=80, output_tokens=4),
+    )
+    assert scene.story() == f"{BEGIN}error model; request; response; error model; end no_answer"
+    assert [len(messages) for messages in scene.model.seen] == [2, 2]
 
 
 @pytest.mark.parametrize(

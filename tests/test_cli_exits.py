@@ -78,6 +78,18 @@ ENDINGS = [
     pytest.param(
         AUTO, (Reply(text="", finish_reason="content_filter"),), (), Exit.NO_ANSWER, "content_filter", id="5 filter"
     ),
+    pytest.param(
+        AUTO, (TOUCH, say(""), say(" ")), (), Exit.NO_ANSWER, "no_answer", id="5 a reply that says nothing, twice"
+    ),
+    pytest.param(AUTO, (say(""), TOUCH, DONE), (), Exit.DONE, "completed", id="0 a reply that says nothing, once"),
+    pytest.param(
+        AUTO, (Reply(calls=TOUCH.calls, finish_reason="length"),) * 2, (), Exit.NO_ANSWER, "length",
+        id="5 calls cut at the length limit, twice",
+    ),
+    pytest.param(
+        AUTO, (TOUCH, Reply(calls=TOUCH.calls, finish_reason="length"), DONE), (), Exit.DONE, "completed",
+        id="0 calls cut at the length limit, once",
+    ),
     pytest.param(AUTO, (CUT_STREAM,), (), Exit.NO_ANSWER, "cut", id="5 a cut stream"),
     pytest.param(
         AUTO, (say("no"), say('{"ok": 1}')), ("--output-schema", "SCHEMA"), Exit.NO_ANSWER, "unfit",
@@ -121,7 +133,7 @@ def test_every_end_has_its_exit_code(
     done = program.run("run", "go", *flags_of(program, url, rules), *given)
     summary = agree(program, done, code, StopReason(end))
     ran = rules.startswith(AUTO) and "never" not in rules and not {"--dry-run", "--plan"} & set(flags)
-    assert (program.workspace / "made").exists() == (ran and script[0] == TOUCH)
+    assert (program.workspace / "made").exists() == (ran and TOUCH in script)
     assert bool(summary["refusals"]) == any(
         record["kind"] == "outcome" and record["status"] in ("denied", "blocked") for record in program.records()
     )

@@ -378,6 +378,10 @@ CALLS: dict[str, tuple[bytes, ModelResponse]] = {
         sse(completed(function(), incomplete_details={"reason": None})),
         reply("", bash()),
     ),
+    "one call id for two calls: the second gets its own": (
+        sse(completed(function(), function(arguments='{"a":2}'))),
+        reply("", bash(), bash('{"a":2}', call_id="call_1")),
+    ),
     "completed again after the end": (sse(completed(function()), completed(function())), reply("", bash())),
     "the response begins twice under one id": (
         sse(*[event("created", response={"id": "r1"})] * 2, completed(function(), id="other")),
@@ -535,12 +539,6 @@ FAILED = {
         CutReply,
         ModelFault.SERVER,
         "went on",
-    ),
-    "one call id for two calls": (
-        sse(completed(function(), function(arguments='{"a":2}'))),
-        CutReply,
-        ModelFault.SERVER,
-        "two calls with one id",
     ),
     "one call id under two names": (
         sse(added(function(arguments="")), piece('{"a":1}'), done(function(arguments="", name="two")), completed()),

@@ -255,18 +255,9 @@ def answered(reply_id: str, call_id: str = "c1") -> bytes:
     return stream({**made, "id": reply_id}, chunk(finish="tool_calls", id=reply_id), DONE)
 
 
-def test_a_previous_reply_is_not_the_next_one() -> None:
-    """What comes only when the next request is on its way cannot be told by the connection."""
-    with Wire(answered("a"), answered("a"), answered("b")) as wire:
-        asked = Asked(wire.url, attempts=2)
-        assert [len(asked.complete().tool_calls) for _ in range(2)] == [1, 1]
-    assert [retry.reason for retry in asked.retries] == [
-        "The server answered with its previous reply; nothing of it was used. The reply begins again."
-    ]
-
-
 LIKE = {
     "the same call under another id": (answered("a"), answered("a", "c2")),
+    "one id for all replies and one for all calls": (answered("a"), answered("a")),
     "ids of calls that are always the same": (answered("a"), answered("b")),
     "no ids at all": (answered("", ""), answered("", "")),
     "the same text": (stream(said("Hi", id="a"), STOP, DONE),) * 2,

@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
@@ -33,6 +34,8 @@ from wire_cases import (
     play,
     wait_for_threads,
 )
+from wire_contract import CHAT, RESPONSES, Speaker
+from wire_rows_loop import LOOP
 
 from harness.messages import StopReason
 from harness.models.endpoint import Deadlines
@@ -79,6 +82,15 @@ BOTH_APIS = {
 @pytest.mark.parametrize("case", BOTH_APIS.values(), ids=BOTH_APIS)
 def test_a_fault_by_the_responses_api(case: Case, tmp_path: Path) -> None:
     play(case, str(tmp_path), api=Api.RESPONSES)
+
+
+SPEAKERS = {Api.CHAT: CHAT, Api.RESPONSES: RESPONSES}
+
+
+@pytest.mark.parametrize("api", SPEAKERS)
+@pytest.mark.parametrize("row", LOOP.values(), ids=LOOP)
+def test_the_loop_is_the_same_whatever_api_was_spoken(row: Callable[[Speaker], Case], api: Api, tmp_path: Path) -> None:
+    play(row(SPEAKERS[api]), str(tmp_path), api=api)
 
 
 def test_there_are_enough_cases() -> None:

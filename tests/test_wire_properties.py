@@ -79,7 +79,10 @@ class Sent(Record):
 
     @property
     def finish(self) -> FinishReason:
-        return FinishReason.LENGTH if self.length else FinishReason.DONE
+        if self.length:
+            return FinishReason.LENGTH
+        answers = bool(self.calls) or bool("".join(self.texts).strip())
+        return FinishReason.REASONING if self.reasoning and not answers else FinishReason.DONE
 
     @property
     def runs(self) -> Counter[str]:
@@ -139,15 +142,19 @@ def responses_events(sent: Sent) -> tuple[list[object], int]:
     """Return the events of the Responses API, and which of them is the end of the reply."""
     events: list[dict[str, object]] = [{"type": "response.created", "response": {"id": "r1", "status": "in_progress"}}]
     output: list[object] = []
+    if sent.reasoning:
+        output.append({"type": "reasoning", "id": "rs0", "summary": [], "encrypted_content": sent.reasoning})
+        events.append({"type": "response.output_item.done", "output_index": 0, "item": output[-1]})
     if sent.texts:
-        place = {"output_index": 0, "item_id": "m0", "content_index": 0}
+        at = len(output)
+        place = {"output_index": at, "item_id": "m0", "content_index": 0}
         message = {"type": "message", "id": "m0", "role": "assistant"}
         text = "".join(sent.texts)
-        events.append({"type": "response.output_item.added", "output_index": 0, "item": {**message, "content": []}})
+        events.append({"type": "response.output_item.added", "output_index": at, "item": {**message, "content": []}})
         events += [{"type": "response.output_text.delta", **place, "delta": piece} for piece in sent.texts]
         events.append({"type": "response.output_text.done", **place, "text": text})
         output.append({**message, "status": "completed", "content": [{"type": "output_text", "text": text}]})
-        events.append({"type": "response.output_item.done", "output_index": 0, "item": output[-1]})
+        events.append({"type": "response.output_item.done", "output_index": at, "item": output[-1]})
     for number, call in enumerate(sent.calls, len(output)):
         item = {"type": "function_call", "id": f"f{number}", "call_id": call.id, "name": call.name}
         place = {"output_index": number, "item_id": f"f{number}"}

@@ -37,6 +37,7 @@ from harness.models.presets import Api
 from harness.models.scripted import request_problem
 from harness.models.scripted_responses import chat_request
 from harness.policy_file import parse_policy
+from harness.rebuilding import rebuilt
 from harness.record import Record, replace
 from harness.tool import ToolOutput, ToolSpec
 
@@ -329,6 +330,7 @@ def play(case: Case, folder: str, *, streaming: bool = True, api: Api = Api.CHAT
     bodies = [request.json for request in server.requests if request.body]
     assert case.sees(bodies), told
     check_road(stage, case.results)
+    check_log(stage)
     if api is Api.RESPONSES:
         bodies = [chat_request(body) for body in bodies]
     for body in bodies:
@@ -361,6 +363,13 @@ def check_road(stage: Stage, results: Sequence[str]) -> None:
         else:
             assert record["arguments_sha256"] == hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         assert json.loads(text or "{}") == value
+
+
+def check_log(stage: Stage) -> None:
+    """The conversation can be made again of the log, but for arguments that are too long for it."""
+    records = list(read_log(stage.path))
+    if not any("arguments_characters" in record for record in records):
+        assert list(rebuilt(records).messages) == stage.session.messages[1:]
 
 
 def check_request(body: Mapping[str, Any]) -> None:

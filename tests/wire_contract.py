@@ -26,8 +26,12 @@ MAX_ARGUMENT_CHARACTERS = 300_000
 class Speaker(Protocol):
     """What a server says, in the form of one API."""
 
-    def start(self) -> bytes:
-        """Return the first event, which says nothing yet."""
+    def start(self, reply_id: str = "") -> bytes:
+        """Return the first event, which says nothing yet but the id of the reply, if it has one."""
+        ...
+
+    def reasoning(self, text: str) -> bytes:
+        """Return a piece of reasoning."""
         ...
 
     def text(self, text: str) -> bytes:
@@ -64,8 +68,11 @@ def sse(value: object, name: str = "") -> bytes:
 class _Chat:
     """Chat completions."""
 
-    def start(self) -> bytes:
-        return self._delta({"role": "assistant", "content": ""})
+    def start(self, reply_id: str = "") -> bytes:
+        return self._delta({"role": "assistant", "content": ""}, **({"id": reply_id} if reply_id else {}))
+
+    def reasoning(self, text: str) -> bytes:
+        return self._delta({"reasoning_content": text})
 
     def text(self, text: str) -> bytes:
         return self._delta({"content": text})
@@ -92,15 +99,20 @@ class _Chat:
         message = {"role": "assistant", "content": text, **({"tool_calls": made} if made else {})}
         return json.dumps({"choices": [{"message": message, "finish_reason": reason or "stop"}]}).encode()
 
-    def _delta(self, delta: object) -> bytes:
-        return sse({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+    def _delta(self, delta: object, **more: object) -> bytes:
+        return sse({"choices": [{"index": 0, "delta": delta, "finish_reason": None}], **more})
 
 
 class _Responses:
     """The Responses API."""
 
-    def start(self) -> bytes:
-        return self._event("response.created", response={"status": "in_progress", "output": []})
+    def start(self, reply_id: str = "") -> bytes:
+        begun = {"status": "in_progress", "output": [], **({"id": reply_id} if reply_id else {})}
+        return self._event("response.created", response=begun)
+
+    def reasoning(self, text: str) -> bytes:
+        item = {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": text}
+        return self._event("response.output_item.done", output_index=0, item=item)
 
     def text(self, text: str) -> bytes:
         return self._event("response.output_text.delta", output_index=0, content_index=0, item_id="m", delta=text)

@@ -120,16 +120,32 @@ def _finished(reason: object, *more: object) -> Answer:
     return stream(calls(one()), chunk(finish=reason), *more)
 
 
-CUT_BY_LENGTH = (StopReason.LENGTH,)
-LENGTH_CALL: dict[str, Any] = {
-    "stop": CUT_BY_LENGTH,
-    "ran": (),
+LENGTH_CALL: dict[str, Any] = {"ran": (), "results": ("not_run",), "history": "s u a1 t a u"}
+LENGTH: dict[str, Any] = {"stop": (StopReason.LENGTH,), "ran": (), "requests": 1, "shown": "", "detail": "length"}
+FILTERED: dict[str, Any] = {
+    **LENGTH,
     "results": ("not_run",),
-    "requests": 1,
-    "shown": "",
+    "stop": (StopReason.CONTENT_FILTER,),
     "history": "s u a1 t u",
-    "detail": "length",
+    "detail": "content filter",
 }
+OLD_STYLE = {"function_call": {"name": "work", "arguments": PLAIN}}
+
+
+def _unanswered(message: dict[str, Any], finish: str, *, says: str, shown: str = "") -> Case:
+    """Return a case in which the reply is `message`, and again when it is asked for once more."""
+    message = {name: None if value is ... else value for name, value in message.items()}
+    return fine(
+        *[stream(chunk({"role": "assistant", **message}), chunk(finish=finish), DONE)] * 2,
+        document=(document(message, finish),) * 2,
+        requests=2,
+        stop=(StopReason.NO_ANSWER,),
+        shown=shown * 2,
+        detail=says,
+        history="s u",
+    )
+
+
 FINISH: dict[str, Case] = {
     "calls with finish `stop`": calling(_finished("stop"), document=(document({"tool_calls": [one()]}, "stop"),)),
     "calls with no finish reason but [DONE]": calling(stream(calls(one()), DONE)),
@@ -148,10 +164,28 @@ FINISH: dict[str, Case] = {
     "finish `tool_calls` without calls": fine(
         stream(said("ok"), CALLED), document=(document({"content": "ok"}, "tool_calls"),)
     ),
+    "finish `tool_calls` with neither calls nor text": _unanswered(
+        {}, "tool_calls", says="finish reason speaks of calls"
+    ),
+    "an old-style function_call": _unanswered(OLD_STYLE, "function_call", says="old form `function_call`"),
+    "an old-style function_call that ends with `stop`": _unanswered(OLD_STYLE, "stop", says="old form `function_call`"),
+    "an old-style function_call beside text": _unanswered(
+        {"content": "I look.", **OLD_STYLE}, "function_call", shown="I look.", says="old form `function_call`"
+    ),
+    "finish `function_call` with nothing": _unanswered({}, "function_call", says="finish reason speaks of calls"),
+    "empty content": _unanswered({"content": ""}, "stop", says="and nothing else"),
+    "content null": _unanswered({"content": ...}, "stop", says="and nothing else"),
+    "an empty list of calls": _unanswered({"content": "", "tool_calls": []}, "tool_calls", says="speaks of calls"),
+    "reasoning in a field of another name": _unanswered({"reasoning": "hm"}, "stop", says="reasoning alone"),
+    "thinking in a list of parts": _unanswered(
+        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]},
+        "stop",
+        says="reasoning alone",
+    ),
     "finish length, then stop": calling(stream(calls(one()), chunk(finish="length"), STOP, DONE), **LENGTH_CALL),
     "finish content_filter, then tool_calls": calling(
         stream(calls(one()), chunk(finish="content_filter"), CALLED, DONE),
-        **{**LENGTH_CALL, "stop": (StopReason.CONTENT_FILTER,), "detail": "content filter"},
+        **FILTERED,
     ),
     "finish error, then stop": cut(stream(calls(one()), chunk(finish="error"), STOP, DONE), fault=(ModelFault.SERVER,)),
     **{
@@ -180,9 +214,7 @@ FINISH: dict[str, Case] = {
         for word in ("max_output_tokens", "model_context_window_exceeded")
     },
     **{
-        f"finish {word} with a call": calling(
-            _finished(word), **{**LENGTH_CALL, "stop": (StopReason.CONTENT_FILTER,), "detail": "content filter"}
-        )
+        f"finish {word} with a call": calling(_finished(word), **FILTERED)
         for word in ("sensitive", "recitation", "refusal")
     },
     **{f"finish {word} with a call": calling(_finished(word)) for word in ("eos", "tool_use", "end", "TOOL_CALL")},
@@ -253,35 +285,24 @@ FINISH: dict[str, Case] = {
     "finish model_length with a call": calling(_finished("model_length"), **LENGTH_CALL),
     "finish length with two calls": calling(
         stream(calls(one()), calls(one(do("b"), call_id="c2", index=1)), chunk(finish="length")),
-        **{**LENGTH_CALL, "results": ("not_run", "not_run"), "history": "s u a2 t t u"},
+        **{**LENGTH_CALL, "results": ("not_run", "not_run"), "history": "s u a2 t t a u"},
     ),
     "finish length with text": calling(
         stream(said("par"), chunk(finish="length")),
         document=(document({"content": "par"}, "length"),),
-        **{**LENGTH_CALL, "results": (), "shown": "par", "history": "s u a u"},
+        **{**LENGTH, "shown": "par", "history": "s u a u"},
     ),
-    "finish length with nothing": calling(
-        stream(chunk(finish="length")), **{**LENGTH_CALL, "results": (), "history": "s u"}
-    ),
+    "finish length with nothing": calling(stream(chunk(finish="length")), **{**LENGTH, "history": "s u"}),
     "finish content_filter with a call": calling(
         _finished("content_filter"),
         document=(document({"tool_calls": [one()]}, "content_filter"),),
-        **{**LENGTH_CALL, "stop": (StopReason.CONTENT_FILTER,), "detail": "content filter"},
+        **FILTERED,
     ),
     "finish content_filter with text": calling(
         stream(said("par"), chunk(finish="content_filter")),
-        **{
-            **LENGTH_CALL,
-            "stop": (StopReason.CONTENT_FILTER,),
-            "detail": "content filter",
-            "results": (),
-            "shown": "par",
-            "history": "s u a u",
-        },
+        **{**FILTERED, "results": (), "shown": "par", "history": "s u a u"},
     ),
-    "finish SAFETY of another API": calling(
-        _finished("SAFETY"), **{**LENGTH_CALL, "stop": (StopReason.CONTENT_FILTER,), "detail": "content filter"}
-    ),
+    "finish SAFETY of another API": calling(_finished("SAFETY"), **FILTERED),
 }
 
 # ------------------------------------------------------------------------------------------------ how a call is written
@@ -656,12 +677,7 @@ PECULIAR: dict[str, Case] = {
         stream(said("Use <tool_call> to call a tool."), STOP), shown="Use <tool_call> to call a tool."
     ),
     "a reply with nothing in it": fine(
-        stream(chunk({"role": "assistant"}), STOP, DONE),
-        document=(document({"content": ""}),),
-        shown="",
-        stop=(StopReason.COMPLETED, StopReason.MODEL_ERROR),
-        history="s u",
-        least=True,
+        stream(chunk({"role": "assistant"}), STOP, DONE), document=(document({"content": ""}),), requests=2
     ),
     "a refusal is text": fine(
         stream(chunk({"refusal": "No."}), STOP), shown="No.", document=(document({"refusal": "No."}),)

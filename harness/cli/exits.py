@@ -42,7 +42,7 @@ def exit_code(stop: StopReason, *, refusals: int, allow_refusals: bool, terminat
             return Exit.BLOCKED
         case StopReason.LIMIT:
             return Exit.LIMIT
-        case StopReason.LENGTH | StopReason.CONTENT_FILTER | StopReason.CUT | StopReason.UNFIT:
+        case StopReason.LENGTH | StopReason.CONTENT_FILTER | StopReason.CUT | StopReason.NO_ANSWER | StopReason.UNFIT:
             return Exit.NO_ANSWER
         case StopReason.MODEL_ERROR:
             return Exit.MODEL

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
+from harness.answers import no_answer
 from harness.cli.config import Settings
 from harness.cli.trace import Tone
 from harness.errors import ModelError, ModelFault, ToolError
@@ -187,6 +188,8 @@ def _end(reply: ModelResponse) -> Finding:
     match reply.finish_reason:
         case FinishReason.DONE:
             return _good("end", "the reply was finished")
+        case FinishReason.REASONING | FinishReason.NO_CALLS | FinishReason.FUNCTION_CALL:
+            return _bad("end", no_answer(reply))
         case FinishReason.LENGTH:
             return _bad("end", "the reply was cut at its greatest length", "raise the server's limit on output tokens")
         case FinishReason.CONTENT_FILTER:

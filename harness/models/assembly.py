@@ -43,11 +43,6 @@ class Assembly(Protocol):
         ...
 
     @property
-    def reply_id(self) -> str:
-        """The provider's id of the reply; empty where it gives none."""
-        ...
-
-    @property
     def usage(self) -> Usage:
         """What the reply took, as far as it was reported."""
         ...

@@ -53,6 +53,11 @@ def finish_of(reason: JsonValue) -> Finish | None:
     return _FINISHES.get(word.removeprefix("finish_reason_"), Finish.UNKNOWN)
 
 
+def speaks_of_calls(reason: str) -> bool:
+    """Say whether a finish reason is one that a reply with calls has."""
+    return any(word in reason.lower() for word in ("tool", "function"))
+
+
 def finish_reason(finish: Finish | None) -> FinishReason:
     """Return what the loop makes of it; None is the end of a reply without one."""
     match finish:

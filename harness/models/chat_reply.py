@@ -13,16 +13,18 @@ from collections.abc import Sequence
 
 from harness.actions import JsonValue
 from harness.errors import CutReply
-from harness.messages import ModelResponse, Usage
+from harness.messages import FinishReason, ModelResponse, Usage
 from harness.models.assembly import ReplyText, usage_of
 from harness.models.chat_calls import ChatCalls
 from harness.models.chat_echo import Echo
-from harness.models.chat_finish import Finish, finish_of, finish_reason
+from harness.models.chat_finish import Finish, finish_of, finish_reason, speaks_of_calls
 from harness.models.endpoint import ReplyBounds
 from harness.models.failures import broken_off
 from harness.models.provider_text import excerpt
 
 _FINE_CODES = (0, 200, "", "0", "200", "ok", "success")
+_REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
+"""The fields of a message in which servers put reasoning."""
 _MANY_IDS = 1000
 """So many chunks with an id of their own are enough to say that a server numbers its chunks."""
 
@@ -52,6 +54,10 @@ class ChatReply:
         self._document = False
         self._others = False
         """Whether another choice than the first came in: none was asked for."""
+        self._reasoned = False
+        """Whether any reasoning came in."""
+        self._old_style = False
+        """Whether a call came in the old form, `function_call`."""
         self._torn = False
         """Whether the body ended within an event."""
         self._contradicted = False
@@ -76,11 +82,6 @@ class ChatReply:
     def call_count(self) -> int:
         """How many tool calls have begun."""
         return self._calls.count
-
-    @property
-    def reply_id(self) -> str:
-        """The id of the first chunk that has one; empty where none has."""
-        return self._ids.first
 
     def add(self, name: str, chunk: dict[str, JsonValue]) -> str:  # noqa: ARG002 - chat completions name no events
         """Take one chunk; return the text that it adds. Raises ModelError for an error in it."""
@@ -112,10 +113,23 @@ class ChatReply:
         return ModelResponse(
             text=self.text,
             tool_calls=calls,
-            finish_reason=finish_reason(self._end),
+            finish_reason=self._finish_reason(has_calls=bool(calls)),
             usage=self.usage,
             echo=self._echo.text(self._calls.extras()),
         )
+
+    def _finish_reason(self, *, has_calls: bool) -> FinishReason:
+        """Return why the model stopped; of a reply that is no answer, what it holds instead."""
+        reason = finish_reason(self._end)
+        if has_calls or reason is not FinishReason.DONE:
+            return reason
+        if self._old_style:
+            return FinishReason.FUNCTION_CALL
+        if self.text.strip():
+            return reason
+        if speaks_of_calls(self._reason):
+            return FinishReason.NO_CALLS
+        return FinishReason.REASONING if self._reasoned else reason
 
     def _doubt(self, *, has_calls: bool) -> str:
         """Return why the reply may be another one than it seems, or nothing."""
@@ -169,6 +183,9 @@ class ChatReply:
 
     def _add(self, said: dict[str, JsonValue], *, whole: bool) -> str:
         """Take a delta, or a `whole` message: after deltas that says nothing new, but for calls that it alone holds."""
+        self._reasoned |= any(said.get(name) for name in _REASONING) or _thinks(said.get("content"))
+        old_style = said.get("function_call")
+        self._old_style |= isinstance(old_style, dict) and any(old_style.values())
         fragments = said.get("tool_calls")
         if not whole or not (self._text or self._calls.count):
             self._echo.add(said)
@@ -195,7 +212,6 @@ class _ChunkIds:
     """The ids of a stream's chunks: one, where they belong to one message. Some servers give every chunk another."""
 
     def __init__(self) -> None:
-        self.first = ""
         self._all: set[str] = set()
         self._telling: set[str] = set()
         """Those of chunks that say anything."""
@@ -210,7 +226,6 @@ class _ChunkIds:
         """Take the id of a chunk."""
         if not isinstance(chunk_id, str) or not chunk_id or len(self._all) >= _MANY_IDS:
             return
-        self.first = self.first or chunk_id
         self._came_again |= chunk_id in self._all
         self._all.add(chunk_id)
         if tells:
@@ -239,3 +254,9 @@ def _content(value: JsonValue) -> str:
         texts = (part.get("text") for part in value if isinstance(part, dict))
         return "".join(text for text in texts if isinstance(text, str))
     return value if isinstance(value, str) else ""
+
+
+def _thinks(content: JsonValue) -> bool:
+    """Say whether a content field holds reasoning, which Mistral sends as a part of its own."""
+    parts = content if isinstance(content, list) else []
+    return any(isinstance(part, dict) and part.get("type") == "thinking" for part in parts)

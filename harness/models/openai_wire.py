@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from harness.errors import CutReply, ModelError, ModelFault
-from harness.messages import Message, ModelResponse, ToolCall, Usage
+from harness.messages import Message, ModelResponse, Usage
 from harness.model import Retry
 from harness.models.assembly import Assembly
 from harness.models.deadline import Limit, Timing, TryClock
@@ -56,8 +56,6 @@ class OpenAIWire:
         self._jitter = jitter
         self._lock = threading.Lock()
         self._client: OpenAIClient | None = None
-        self._made: tuple[str, tuple[ToolCall, ...]] = ("", ())
-        """The id of the last reply, and its calls."""
 
     @property
     def quirks(self) -> Quirks:
@@ -115,7 +113,6 @@ class OpenAIWire:
             try:
                 self._try(body, reply, on_text, run_ends)
                 response = reply.response(self._dialect.call_ids, offered)
-                self._check_new(assembly.reply_id, reply.calls_sent)
                 return replace(response, retries=retries.failed)
             except CutReply as cut:
                 failure = FailedTry(str(cut), fault=cut.fault, passing=True, cut=True)
@@ -167,17 +164,6 @@ class OpenAIWire:
                 self.close()  # the next request begins with new sockets
         for text in reply.end():
             on_text(text)
-
-    def _check_new(self, reply_id: str, made: tuple[ToolCall, ...]) -> None:
-        """Keep which calls were made. Raises CutReply for calls that the last reply made already, with their ids and its own:
-        the server is one answer ahead on its connection, and what it says is the answer to another request.
-
-        There are servers that give every reply the same id, or its calls, so that neither alone proves anything.
-        """
-        before, self._made = self._made, (reply_id, made)
-        if reply_id and made and self._made == before:
-            self.close()
-            raise CutReply("The server answered with its previous reply; nothing of it was used.")
 
     def _late(self, limit: Limit, reply: ReplyBody, address: str) -> ModelError:
         """Return the error for a deadline that passed."""

@@ -11,7 +11,7 @@ from enum import Enum
 
 from harness.actions import JsonValue
 from harness.errors import CutReply, ModelError, ModelFault
-from harness.messages import ModelResponse, ToolCall
+from harness.messages import ModelResponse
 from harness.models.assembly import Assembly, out_of_bounds
 from harness.models.endpoint import ReplyBounds
 from harness.models.events import BOM, Event, EventDecoder
@@ -51,8 +51,6 @@ class ReplyBody:
         self._document: list[bytes] = []
         self._document_bytes = 0
         self._decoder = EventDecoder()
-        self.calls_sent: tuple[ToolCall, ...] = ()
-        """The calls of the reply with the ids that they were sent with, once `response` has returned it."""
         self._assembly = assembly
         self._done = False
 
@@ -133,7 +131,6 @@ class ReplyBody:
                 fault=ModelFault.SERVER,
             )
         reply = assembly.response()
-        self.calls_sent = reply.tool_calls
         refuse_unread(reply, offered)
         return replace(reply, tool_calls=told_apart(reply.tool_calls, taken_ids))
 

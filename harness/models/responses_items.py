@@ -159,15 +159,16 @@ class Items:
         return whole
 
     def drop_repeats(self) -> None:
-        """Leave one of each call that was made twice, known by its id; where the two differ, there is a doubt."""
-        once: dict[str, Item] = {}
+        """Leave one of each call that came twice, its id included; different calls of one id are two."""
         kept: list[Item] = []
+        seen: set[tuple[str, str, str]] = set()
         for item in self.in_order():
-            first = once.setdefault(item.call_id, item) if item.kind is ItemKind.CALL and item.call_id else item
-            if first is item:
-                kept.append(item)
-            elif (first.name, first.arguments) != (item.name, item.arguments):
-                self.doubt = self.doubt or TWO_CALLS
+            if item.kind is ItemKind.CALL and item.call_id:
+                key = (item.call_id, item.name, item.arguments)
+                if key in seen:
+                    continue
+                seen.add(key)
+            kept.append(item)
         self.all = kept
 
     def knows(self, call_id: JsonValue) -> bool:

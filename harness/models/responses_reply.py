@@ -73,7 +73,7 @@ class ResponsesReply:
         self.usage = Usage(unreported=1)
         self.chosen = False
         """Whether any event of a response came in."""
-        self.reply_id = ""
+        self._reply_id = ""
         """The provider's id of the response, or nothing."""
         self._secret = secret
         self._broken_off = ""
@@ -173,9 +173,13 @@ class ResponsesReply:
             case _:
                 assert_never(self._end)
         items = self._items.in_order()
+        calls = tuple(_tool_calls(items))
+        is_empty = not calls and not self.text.strip()
+        if reason is FinishReason.DONE and is_empty and any(item.kind is ItemKind.REASONING for item in items):
+            reason = FinishReason.REASONING
         return ModelResponse(
             text=self.text,
-            tool_calls=tuple(_tool_calls(items)),
+            tool_calls=calls,
             finish_reason=reason,
             usage=self.usage,
             echo=echo_text(tuple(echoed(items))) if reason is FinishReason.DONE else "",
@@ -184,9 +188,9 @@ class ResponsesReply:
     def _begin(self, response: JsonValue) -> None:
         """Take the response as it begins. A second one is another try behind a proxy: both have calls."""
         reply_id = word(response.get("id")) if isinstance(response, dict) else ""
-        if reply_id and self.reply_id and reply_id != self.reply_id:
+        if reply_id and self._reply_id and reply_id != self._reply_id:
             self._broken_off = self._broken_off or "two responses in one stream"
-        self.reply_id = self.reply_id or reply_id
+        self._reply_id = self._reply_id or reply_id
 
     def _check_end(self, kind: str, event: dict[str, JsonValue]) -> None:
         """Take an event that comes after the end: it may be said again, but neither unsaid nor gone on with."""
@@ -218,7 +222,6 @@ class ResponsesReply:
         said, by_event = word(response.get("status")), bool(status)
         if not status or said not in ("", "completed"):
             status = said  # the worse of both, where they differ
-        self.reply_id = self.reply_id or word(response.get("id"))
         if isinstance(usage := response.get("usage"), dict):
             self.usage = _usage(usage)
         if status == "failed" or response.get("error"):

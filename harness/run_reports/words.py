@@ -24,6 +24,7 @@ _ENDS = {
     "length": "no usable answer: it was too long",
     "content_filter": "no usable answer: the provider's content filter",
     "cut": "no usable answer: the reply was cut off",
+    "no_answer": "no usable answer: neither text nor a call",
     "unfit": "no usable answer: it does not fit the schema",
     "model_error": "the model provider failed",
     "log_error": "the action log could not be written",
