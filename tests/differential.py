@@ -410,14 +410,17 @@ BRACES = (
     "'x'{a,b}", "{a,b}'x y'", "{a,b}[ab]*", "-{n,x}", "{a,b}{}", "{}{a,b}", "{,a}", "{a,{b,c}}", "{a,b", "a,b}", "{a..}",
     "$A{a,b}", "\\{a,b}", "{a\\,b}", "{a,b}~", "{a,b}>out1", "{1,2}>out1", "{A}>out1", "{a,b}<a.txt", "{a,b}{1..2}.txt",
 )  # fmt: skip
-NAMES = ("A", "B", "C", "ok_1")
+NAMES = ("A", "B", "C", "ok_1", "I")
 EXPANSIONS = (
     "$A", "${A}", '"$A"', '"${A}"', "$B", '"$B"', "$C", '"$C"', "$HOME", '"$HOME"', '"$PWD"', "$PWD/a.txt", '"$A$B"',
-    "$A/x", "x$A", '"x $A y"', "$?", "$#", '"$@"', '"$*"', "$1", '"$1"', "${#A}", "$((1+2))", "$(( 7 % 4 ))", "$X",
-    '"$X"', "${A:-x}", '"${A:-a.txt}"', "${A-y}", "${X:-y}", '"${B:+x y}"', "${A+z}", "${A:-a b}", '"${A%x}"',
-    "${A%.txt}", '"${B%%.*}"', "${A#*/}", '"${A##*/}"', "${B##*[/]}", "${PWD##*/}", '"${HOME%/*}"', "${A%%?}",
-    '"${A#?}"', "${A%t*}x", "${1:-x}", '"${A:-}"', "${A%}", "${#B}", '"${A#* }"', "${A:=x}", "${A:?x}", "${A//x/y}",
-    "${A:1}", "${A^^}", "-$A", '-"$A"', "$PAGER", "${B}c", "$A$B", '"$"', "$A'b'", "'$A'", "\\$A", '"\\$A"', "$LANG",
+    "$A/x", "x$A", '"x $A y"', "$?", "$#", '"$@"', '"$*"', "$1", '"$1"', "${#A}", "$((1+2))", "$(( 7 % 4 ))",
+    "$((I+1))", '"$((I - J))"', "$((2**I))", "$((-J/2))", "$((-7%J))", "$((J*J-1))", "$(( $I + 1 ))", "$((I-$J))",
+    "x$((J-I))", "$I", '"$J"', "$(($I*(J-3)))", "$((J**2**I))", "$((A+1))", "$((1/0))", "$((I--J))", "$((~I))",
+    "$((I<J))", "$((I,1))", "$X", '"$X"', "${A:-x}", '"${A:-a.txt}"', "${A-y}", "${X:-y}", '"${B:+x y}"', "${A+z}",
+    "${A:-a b}", '"${A%x}"', "${A%.txt}", '"${B%%.*}"', "${A#*/}", '"${A##*/}"', "${B##*[/]}", "${PWD##*/}",
+    '"${HOME%/*}"', "${A%%?}", '"${A#?}"', "${A%t*}x", "${1:-x}", '"${A:-}"', "${A%}", "${#B}", '"${A#* }"',
+    "${A:=x}", "${A:?x}", "${A//x/y}", "${A:1}", "${A^^}", "-$A", '-"$A"', "$PAGER", "${B}c", "$A$B", '"$"', "$A'b'",
+    "'$A'", "\\$A", '"\\$A"', "$LANG",
 )  # fmt: skip
 HAZARDS = (
     "${X:-*}", "${X:-~}", "${X:-$A}", "${A%$B}", "${A@P}", "${!A}", '$"x"', "$[1]", "@(a|b)", "!(a)", "+(x)",
@@ -468,26 +471,28 @@ ODD_CD = (
 STATE = (
     "export A", "export A=x", "export A=a.txt B='x y'", "export B", "unset A", "unset A B", "set -e", "set -eu",
     "set +e", "set -x", "set -euo pipefail", "set -o errexit", "read A", "read -r A B", "read A <<< x",
-    "read A < a.txt", "A=", "A=a.txt", "A=sub", "B=a\\ b", "A=x", "B=sub/e.txt", "A=$B", 'A="$B"', "B=$A", "C=$(ok x)",
+    "read A < a.txt", "A=", "A=a.txt", "A=sub", "B=a\\ b", "A=x", "B=sub/e.txt", "A=$B", 'A="$B"', "B=$A",
+    "C=$(ok x)", "I=1", "J=2", "I=$((I+1))", "J=$((J-3))", "I=$((I*J))", "I=-4", "J=$((J**2))", "J=$I", "I=$#",
     "A=1 B=2", "A=x B=$A", "A='x y'", "C=`run`", "A=b=c", "exit", "exit 1", "exit >nosuch/x", ":", ": $A",
     "export B=$A", 'export B="$A"', "A=1", "B=é", "A=deep", "B='x PAGER=y'", "export A=$B", "A='$B'", "C=$A$B",
     'C="$A $B"', "A=$A$A", "unset B",
 )  # fmt: skip
 ODD_STATE = (
-    "A='*'", "A=-rf", "A=$X", "A=~", "A=*", "return", "break", "continue", "set --", "set -- a b", "shift",
-    "export A=*", "export B=?", "\\export A=$B", "'export' C=$B", 'export "C"=$B', "\\export A=`echo x TERM=y`",
-    "\\read A <<< x", "A=1 read B", "IFS=,", "unset PAGER", "unset LANG", "export PAGER=x", "export LANG=x", "PAGER=x",
-    "TERM=x", "LANG=x", "unset -v A", "unset -f A", "export -n A", "export -p", "readonly A=1", "declare A=1",
-    "declare -x A=1", "typeset A=1", "local A=1", "let A=1", "mapfile A < a.txt", "getopts a A", "alias ok=no",
+    "I='a[$(ok)]'", "J=x", "I=010", "unset I", "read J <<< 1", "I=", "J=$A", "I=1+1", "A='*'", "A=-rf", "A=$X", "A=~",
+    "A=*", "return", "break", "continue", "set --", "set -- a b", "shift", "export A=*", "export B=?",
+    "\\export A=$B", "'export' C=$B", 'export "C"=$B', "\\export A=`echo x TERM=y`", "\\read A <<< x", "A=1 read B",
+    "IFS=,", "unset PAGER", "unset LANG", "export PAGER=x", "export LANG=x", "PAGER=x", "TERM=x", "LANG=x",
+    "unset -v A", "unset -f A", "export -n A", "export -p", "readonly A=1", "declare A=1", "declare -x A=1",
+    "typeset A=1", "local A=1", "let A=1", "mapfile A < a.txt", "getopts a A", "alias ok=no",
     "trap 'ok trapped' EXIT", "shopt -s nullglob", "set -f", "set -a", "set -n", "set -k", "hash -r", "umask 022",
     "HOME=sub", "PATH=sub", "PWD=x", "OLDPWD=sub", "BASH_ENV=x", "wait", "jobs", "times", "type ok", "command -v ok",
     "popd", "pushd sub", "ulimit -n 9", "read PAGER", "set -eo noglob", "set -e -f", "export A B=*", "export $A",
     "export A=$X", "unset $A", "read $A", "read -a A", "read -p x A", "read -d x A", "unset GIT_PAGER", "read -n 1 A",
     "export 'A=x y'", 'export "$A"=x', "A=x; export A; unset A", "export A=(x)", "exit $A", "exit; ok", "exit --help",
-    "exit 1 2", "eval exit", "command exit", "exit x", "A=x exit", "exit <nosuch", "read -r", "read", "set +o errexit",
-    "set -o", "set", "export", "A+=x", "A=x; A+=y", "command export A=x", "builtin export A=x", "A=x export B",
-    "A=x unset B", "env A=x", "A=x :", "A=x exit", "exec", "exec >out1", "exec <a.txt", "exec 3>out2", "eval",
-    "eval ''",
+    "exit 1 2", "eval exit", "command exit", "exit x", "A=x exit", "exit <nosuch", "read -r", "read",
+    "set +o errexit", "set -o", "set", "export", "A+=x", "A=x; A+=y", "command export A=x", "builtin export A=x",
+    "A=x export B", "A=x unset B", "env A=x", "A=x :", "A=x exit", "exec", "exec >out1", "exec <a.txt", "exec 3>out2",
+    "eval", "eval ''",
 )  # fmt: skip
 
 _BEFORE_SHELL = (
@@ -585,6 +590,8 @@ class Grammar:
             return self.pick(ODD_CD if self.chance(0.1 + self.wild) else CD)
         if kind < 0.3:
             return self.pick(ODD_STATE if self.chance(0.08 + self.wild) else STATE)
+        if kind < 0.32:  # else there is seldom a name that holds an integer
+            return f"I={self.pick(('0', '1', '-2', '7'))}; J={self.pick(('3', '$((I+2))', '-1'))}; {self.simple(depth)}"
         if kind < 0.4 and depth > 0:
             return self.wrapped(depth - 1)
         if kind < 0.46 and depth > 0:
@@ -681,7 +688,15 @@ class Grammar:
                 )
             case 5:
                 condition = self.pick(
-                    ("while no; ", "until ok; ", "while read A; ", f"while {self.body(0)}", f"until {self.body(0)}")
+                    (
+                        "while [ $I -lt 3 ]; ",
+                        "until [[ $J -gt 1 ]]; ",
+                        "while no; ",
+                        "until ok; ",
+                        "while read A; ",
+                        f"while {self.body(0)}",
+                        f"until {self.body(0)}",
+                    )
                 )
                 return f"{condition}do {body}break; done"
             case 6:

@@ -129,7 +129,8 @@ SHARED = {
     ),
 }
 SHELL = (
-    "syntax cursor quoting lexer conditions parser state expand operands loose builtins remembered parts simple facets"
+    "syntax cursor quoting braces arithmetic lexer conditions parser state expand operands loose "
+    "builtins remembered parts simple facets"
 ).split()
 """The modules of shell in the order in which they are read: each imports only those before it."""
 

@@ -24,11 +24,11 @@ PROGRAMS: Mapping[str, Program] = {
 
 
 def _word(word: str) -> str:
-    """`€x` is a quoted word that is not known, `€€x` an unquoted one, `{}` what find found in `src`, `{+}` in `+`."""
+    """`€x` is a quoted word not known, `€#x` an integer, `€€x` unquoted; `{}` what find found in `src`, `{+}` in `+`."""
     if word in ("{}", "{+}", "{@}"):
         return Found("{}", starts=(word[1:-1] or "src",))
     known, euro, _ = word.partition("€")
-    return Unknown(word, prefix=known, single="€€" not in word) if euro else word
+    return Unknown(word, prefix=known, single="€€" not in word, integer="€#" in word) if euro else word
 
 
 def _use(line: str) -> Use:
@@ -73,7 +73,8 @@ ROWS = [
     ("[ ! €x != y ]", "looks"),
     ("[ -z €x ]", "looks"),
     ("[ €x ]", "looks"),
-    ("[ 0€x -gt 3 ]", "looks"),
+    ("[ €#x -gt 3 ]", "looks"),
+    ("[ 0€x -gt 3 ]", "gap"),
     ("[ €x -eq 3 ]", "gap"),
     ("[ 3 -eq €x ]", "gap"),
     ("[ €€x = y ]", "gap"),

@@ -18,6 +18,7 @@ from harness.shell.cursor import MAX_DEPTH
 from harness.shell.lexer import MAX_WORDS
 from harness.shell.parser import MAX_CHARACTERS, parse
 from harness.shell.syntax import (
+    Arithmetic,
     Case,
     For,
     Group,
@@ -102,7 +103,7 @@ def piece(found: Piece) -> str:
         case Modified():
             inside = f"{found.name} {found.operator} {found.operand}"
             return f'"${{{inside}}}"' if found.quoted else f"${{{inside}}}"
-        case Number():
+        case Number() | Arithmetic():
             return f"#{found.text}"
         case Substitution():
             return f'"$({shown(found.body)})"' if found.quoted else f"$({shown(found.body)})"
@@ -166,6 +167,7 @@ READ = [
     ('echo $1 ${10} $10 $@ "$@" $* $0 $- $_', '[echo $1 $10 $1+0 $@ "$@" $* $0 $- $_]'),
     ('echo $? $# $$ $! ${#x} ${?} "$?"', "[echo #$? #$# #$$ $! #${#x} #${?} #$?]"),
     ("echo $((1 + 2*(3%4)/5)) x$((1))y", "[echo #$((1 + 2*(3%4)/5)) x+#$((1))+y]"),
+    ("echo $((1-2)) $((2**9)) $(( x + $y*(${z}-1) ))", "[echo #$((1-2)) #$((2**9)) #$(( x + $y*(${z}-1) ))]"),
     ("(echo $((1)))", "([echo #$((1))])"),
     ('echo ${x:-y} "${x-a b}" ${x:+} ${1+z}', '[echo ${x :- y} "${x - a b}" ${x :+ } ${1 + z}]'),
     ('echo ${x%.md} "${x%%.*}" ${x#a?} a${x##*/}b', '[echo ${x % .md} "${x %% .*}" ${x # a?} a+${x ## */}+b]'),
@@ -230,6 +232,7 @@ READ = [
     ("case x in esac", "case x in  do "),
     ("echo if then } done [[ time", "[echo if then } done [[ time]"),
     ('[[ -f a && ! ( $x == *.py || -n "$y" ) ]] && b', '[[-f a && ! ( $x == <*>+.py || -n "$y" )]] && [b]'),
+    ("[[ $x -eq $((y+1)) ]]", "[[$x -eq #$((y+1))]]"),
     ("[[ $# -eq 0 || 1 -lt 2 ]]", "[[#$# -eq 0 || 1 -lt 2]]"),
     ("[[ a < b ]]; [[ $1 == -h ]]; [[ x ]] >f", "[[a < b]]; [[$1 == -h]]; [[x]] >f"),
     ('[ -f x ] && [ "$a" = b ]', '[[ -f x ]] && [[ "$a" = b ]]'),
@@ -265,8 +268,8 @@ LOST_ELSEWHERE = [
     ("echo $\\\n(id)", None),  # F: a continued line inside $(
     ("echo ` id` ; ls", "[echo $([id])]; [ls]"),  # G: a blank behind a backquote
     ("ls\r-l", None),  # H: a carriage return is no blank
-    ("echo $((x))", None),  # I: arithmetic evaluates what names hold
-    ("[[ $x -eq 0 ]]", None),
+    ("echo $((a[x]))", None),  # I: arithmetic evaluates what names hold (so facets.py lets only those of integers pass)
+    ("[[ x -eq 0 ]]", None),
     ("a[$(id)]=1", None),
 ]
 
@@ -294,11 +297,26 @@ REFUSED = [
     ("((a);(b))", "arithmetic"),
     ("for ((;;)); do a; done", "a loop that is not over words"),
     ("echo $[1]", "arithmetic"),
-    ("echo $((1-2))", "arithmetic"),
-    ("echo $((2**9))", "arithmetic"),
+    ("echo $((x++))", "arithmetic"),
+    ("echo $((--x))", "arithmetic"),
+    ("echo $((x=1))", "arithmetic"),
+    ("echo $((x<1))", "arithmetic"),
+    ("echo $((x[0]))", "arithmetic"),
+    ("echo $((a[$(id)]))", "arithmetic"),
+    ("echo $((x?1:2))", "arithmetic"),
+    ("echo $((1,2))", "arithmetic"),
+    ("echo $((x y))", "arithmetic"),
+    ("echo $((1$x))", "arithmetic"),
+    ("echo $((16#ff))", "arithmetic"),
+    ("echo $((x+010))", "arithmetic"),
+    ("echo $((x+0x1))", "arithmetic"),
+    ("echo $((x+))", "arithmetic"),
+    ("echo $((${x:-1}+1))", "arithmetic"),
+    ("echo $(($(id)+1))", "arithmetic"),
+    ("echo $((x-\n1))", "arithmetic"),
     ("echo $((1)+(2))", "arithmetic"),
-    ("echo $((9999999999*9999999999))", "arithmetic"),
-    ("echo $((ls))", "arithmetic"),
+    ("echo $((ls) )", "arithmetic"),
+    ("echo $((ls); (ls))", "arithmetic"),
     ("echo <((ls))", "arithmetic"),
     ("echo ${x:=y}", "more than a name"),  # it assigns
     ("echo ${x:?y}", "more than a name"),  # it ends the shell

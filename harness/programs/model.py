@@ -64,18 +64,21 @@ class Style(Enum):
 class Unknown(str):
     """A word whose value is not known, shown as it is written (`$X`); `str` so that it can be shown and compared.
 
-    `prefix` is what is known of its beginning, `single` whether it is one word for sure (it was quoted).
+    `prefix` is what is known of its beginning, `single` whether it is one word for sure (it was quoted), `integer` whether
+    it is an integer.
     """
 
-    __slots__ = ("prefix", "single")
+    __slots__ = ("integer", "prefix", "single")
     prefix: str
     single: bool
+    integer: bool
 
-    def __new__(cls, written: str, *, prefix: str = "", single: bool = True) -> Self:
+    def __new__(cls, written: str, *, prefix: str = "", single: bool = True, integer: bool = False) -> Self:
         """Return the word as it is written, with what is known of it."""
         word = super().__new__(cls, written)
         word.prefix = prefix
         word.single = single
+        word.integer = integer
         return word
 
 

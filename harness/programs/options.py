@@ -225,7 +225,8 @@ class _Words:
         if equals and word.prefix.startswith("--") and entry is not None and entry.role is not None and word.single:
             self.options.append(Given(name=entry.name, value=word))
             return ""
-        if word.prefix[:1] not in ("", "-", "+"):
+        no_option = word.integer and not any(name[1:2].isdigit() or name == NUMBER for name in self.table)
+        if no_option or word.prefix[:1] not in ("", "-", "+"):
             self.operands.append(word)
             return ""
         return f"{word} may be an option"

@@ -89,9 +89,9 @@ def _problem_of_unknown(words: Sequence[str]) -> str:
 
 
 def _is_number(word: str) -> bool:
-    """Say whether a word is digits for sure; `Unknown` is, where bash makes digits of it (`$#`)."""
+    """Say whether a word is an integer for sure; `Unknown` is, where bash makes one of it (`$#`)."""
     if isinstance(word, Unknown):
-        return word.prefix.isascii() and word.prefix.isdigit()
+        return word.integer
     digits = word.removeprefix("-").removeprefix("+")
     return digits.isascii() and digits.isdigit()
 

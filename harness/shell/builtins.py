@@ -9,8 +9,24 @@ from typing import assert_never
 
 from harness.programs.model import Found, Unknown
 from harness.programs.variables import changes_the_shell
+from harness.shell.arithmetic import is_integer
 from harness.shell.state import State
-from harness.shell.syntax import AndOr, Case, For, Group, If, Literal, Node, Script, Simple, Test, While
+from harness.shell.syntax import (
+    AndOr,
+    Arithmetic,
+    Case,
+    For,
+    Group,
+    If,
+    Literal,
+    Node,
+    Number,
+    Script,
+    Simple,
+    Test,
+    While,
+    Word,
+)
 
 SHELL_BUILTINS = frozenset(("cd", "export", "read", "set", "unset"))
 """Of these it is known what they change."""
@@ -105,11 +121,36 @@ def assigned_names(part: Node | Script | AndOr) -> frozenset[str]:
         if isinstance(node, For):
             names.add(node.name)
         elif isinstance(node, Simple):
-            names |= {each.name for each in node.assignments}
-            if node.words and node.words[0].constant in ("export", "read", "unset"):
-                firsts = [word.pieces[0] for word in node.words[1:] if word.pieces]
-                names |= {piece.text.partition("=")[0] for piece in firsts if isinstance(piece, Literal)}
+            names |= {each.name for each in node.assignments} | _named_by_words(node)
     return frozenset(names)
+
+
+def _named_by_words(node: Simple) -> set[str]:
+    """Return the variables that `export`, `read` and `unset` are given."""
+    if not node.words or node.words[0].constant not in ("export", "read", "unset"):
+        return set()
+    firsts = [word.pieces[0] for word in node.words[1:] if word.pieces]
+    return {piece.text.partition("=")[0] for piece in firsts if isinstance(piece, Literal)}
+
+
+def counted_names(part: Node | Script | AndOr) -> frozenset[str]:
+    """Return the variables that a part of the tree sets to integers alone: `i=0`, `i=$((i + 1))`."""
+    assignments = [each for node in _nodes(part) if isinstance(node, Simple) for each in node.assignments]
+    otherwise = {each.name for each in assignments if not _is_integer(each.value)}
+    plainly = {each.name for each in assignments}
+    for node in _nodes(part):
+        if isinstance(node, For):
+            otherwise.add(node.name)
+        elif isinstance(node, Simple):
+            otherwise |= _named_by_words(node)
+    return frozenset(plainly - otherwise)
+
+
+def _is_integer(value: Word) -> bool:
+    constant = value.constant
+    if constant is not None:
+        return is_integer(constant)
+    return len(value.pieces) == 1 and isinstance(value.pieces[0], Number | Arithmetic)
 
 
 def first_words(part: Node | Script | AndOr) -> frozenset[str]:

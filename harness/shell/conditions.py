@@ -1,23 +1,24 @@
 """What stands between `[[` and `]]`: tests that read at most the state of a file; whatever may run something is refused.
 
 Facts: bash(1), CONDITIONAL EXPRESSIONS. Arithmetic tests evaluate their operands as code (`[[ 'a[$(id)]' -eq 1 ]]`), hence
-only plain numbers are taken there.
+only numbers are taken there, and variables, of which facets.py wants to know that they hold some.
 """
 
 from __future__ import annotations
 
 import re
 
+from harness.shell.arithmetic import is_integer
 from harness.shell.lexer import Lexer
-from harness.shell.syntax import Literal, Number, Word
+from harness.shell.syntax import Arithmetic, Literal, Number, Parameter, Word
 
 _UNARY_TESTS = frozenset("-n -z -e -f -d -r -w -x -s -L -h".split())
-_NUMBER_TESTS = frozenset("-eq -ne -lt -le -gt -ge".split())
+NUMBER_TESTS = frozenset("-eq -ne -lt -le -gt -ge".split())
 _BINARY_TEST = re.compile(r"(?:==|=|!=|<|>|-eq|-ne|-lt|-le|-gt|-ge)(?=[ \t])")
 _NEGATION = re.compile(r"!(?=[ \t])")
 _TEST_END = re.compile(r"\]\](?=[ \t\n;&|<>)\0])")
 _TEST_ENDS = frozenset(("]]",))
-_NO_OPERANDS = frozenset("]] == = != =~ ! -o".split()) | _NUMBER_TESTS
+_NO_OPERANDS = frozenset("]] == = != =~ ! -o".split()) | NUMBER_TESTS
 
 
 class Conditions(Lexer):
@@ -71,7 +72,7 @@ class Conditions(Lexer):
             words.append(self._operator(len(match.group())))
             second = self._operand(_TEST_ENDS)
             words.append(second)
-            if match.group() in _NUMBER_TESTS and not (_is_number(first) and _is_number(second)):
+            if match.group() in NUMBER_TESTS and not (_is_number(first) and _is_number(second)):
                 raise self.stop("a test that evaluates arithmetic", first.start)
 
     def _operand(self, operators: frozenset[str]) -> Word:
@@ -90,7 +91,8 @@ class Conditions(Lexer):
 
 
 def _is_number(word: Word) -> bool:
+    """Say whether a word is a number, or may be one, for which a reader of the values must look."""
     constant = word.constant
     if constant is not None:
-        return constant.isascii() and constant.isdecimal()
-    return len(word.pieces) == 1 and isinstance(word.pieces[0], Number)
+        return is_integer(constant)
+    return len(word.pieces) == 1 and isinstance(word.pieces[0], Number | Arithmetic | Parameter)

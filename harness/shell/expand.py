@@ -5,7 +5,6 @@ The disk is asked through `Disk` alone; commands inside a word (`$( )`) are hand
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections.abc import Callable, Sequence
 from itertools import takewhile
@@ -13,8 +12,10 @@ from typing import Protocol
 
 from harness.actions import Access, PathAccess
 from harness.programs.model import Unknown
-from harness.shell.state import State
+from harness.shell.arithmetic import evaluated
+from harness.shell.state import State, StopReading
 from harness.shell.syntax import (
+    Arithmetic,
     Literal,
     Modified,
     Number,
@@ -117,14 +118,25 @@ class Expander:
                 if isinstance(piece, Number) and not unknown and not any(known):
                     known.append("0")  # digits: no option begins so
                 unknown = True
-                single = single and _is_one_word(piece)
+                single = single and (self._is_integer(piece) or _is_one_word(piece))
             elif not unknown:
                 known.append(text)
         if sum(map(len, known)) > MAX_VALUE:
             return Unknown("".join(written)[:MAX_VALUE], prefix="".join(known)[:MAX_VALUE], single=single)
         if not unknown:
             return "".join(known)
-        return Unknown("".join(written), prefix="".join(known), single=single)
+        integer = len(word.pieces) == 1 and self._is_integer(word.pieces[0])
+        return Unknown("".join(written), prefix="".join(known), single=single, integer=integer)
+
+    def _is_integer(self, piece: Piece) -> bool:
+        """Say whether an expansion gives an integer."""
+        match piece:
+            case Number() | Arithmetic():
+                return True
+            case Parameter():
+                return self._state.holds_integer(piece.name)
+            case _:
+                return False
 
     def _piece(self, piece: Piece, *, alone: bool) -> str | None:
         """Return what a piece stands for, or None where that is not known."""
@@ -139,12 +151,28 @@ class Expander:
                 return _unsplit(self._modified(piece), quoted=piece.quoted)
             case Number():
                 return None
+            case Arithmetic():
+                return self._arithmetic(piece)
             case Substitution():
                 self._run(piece.body, self._state)
                 return None
             case ProcessFile():
                 self._run(piece.body, self._state)
                 return PIPE_FILE if alone else None
+
+    def _arithmetic(self, piece: Arithmetic) -> str | None:
+        try:
+            value = evaluated(piece.expression, self._integer_of)
+        except ValueError as problem:
+            raise StopReading(f"arithmetic with {problem}", piece.text) from None
+        return None if value is None else str(value)
+
+    def _integer_of(self, name: str) -> int | None:
+        """Return the integer that a variable holds, None where only that is known; ValueError where it may hold more."""
+        if not self._state.holds_integer(name):
+            raise ValueError(f"{name}, which may hold more than a number")
+        value = self._state.values.get(name)
+        return None if value is None else int(value)
 
     def _modified(self, piece: Modified) -> str | None:
         value = self._known(piece.name)
@@ -206,7 +234,7 @@ def _cut(value: str, operator: str, pattern: str) -> str | None:
     """Return `value` without the shortest or longest beginning (#) or end (%) that matches `pattern`; None if it is long."""
     if len(value) > MAX_CUT:
         return None
-    matches = re.compile(fnmatch.translate(pattern)).match
+    matches = re.compile(_expression(pattern), re.DOTALL).fullmatch
     lengths = range(len(value) + 1)
     for length in lengths if len(operator) == 1 else reversed(lengths):
         at = length if operator[0] == "#" else len(value) - length
@@ -214,6 +242,14 @@ def _cut(value: str, operator: str, pattern: str) -> str | None:
         if matches(begin if operator[0] == "#" else end):
             return end if operator[0] == "#" else begin
     return value
+
+
+def _expression(pattern: str) -> str:
+    """Return the regular expression of a pattern with * and ?; it takes linear time, by giving nothing back."""
+    first, *rest = ("".join("." if char == "?" else re.escape(char) for char in part) for part in pattern.split("*"))
+    if not rest:
+        return first
+    return first + "".join(f"(?>.*?{part})" for part in rest[:-1]) + ".*" + rest[-1]
 
 
 def _is_one_word(piece: Piece) -> bool:
@@ -245,7 +281,7 @@ def _written(piece: Piece) -> str:
             return f"${piece.name}"
         case Modified():
             return f"${{{piece.name}{piece.operator}{piece.operand}}}"
-        case Number():
+        case Number() | Arithmetic():
             return piece.text
         case Substitution():
             return "$(...)"

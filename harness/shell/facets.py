@@ -12,12 +12,13 @@ from typing import assert_never
 from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess, Place
 from harness.programs.model import Unknown
 from harness.record import replace
-from harness.shell.builtins import assigned_names, first_words
+from harness.shell.arithmetic import is_integer
+from harness.shell.builtins import assigned_names, counted_names, first_words
+from harness.shell.conditions import NUMBER_TESTS
 from harness.shell.expand import Disk
 from harness.shell.parser import parse
-from harness.shell.parts import StopReading
 from harness.shell.simple import SimpleCommands
-from harness.shell.state import Outcome, State, merged
+from harness.shell.state import Outcome, State, StopReading, merged
 from harness.shell.syntax import (
     AndOr,
     Case,
@@ -190,9 +191,10 @@ class _Reading(SimpleCommands):
             self.check_name(node.name, node.text)
             state = state.touching(node.name)
             values = self.loop_values(node, state)
-            if values is not None and changed == {node.name} and words.isdisjoint(("break", "continue")):
+            if values is not None and words.isdisjoint(("break", "continue")):
                 return self.rounds(node, values, state)
-        state = state.forgetting(changed)
+        counters = frozenset(filter(state.holds_integer, counted_names(node)))
+        state = state.forgetting(changed).counting(counters)
         after = merged(state, self.round(node, state))
         if after is not None and (after.folders != state.folders or after.exported != state.exported):
             # It was another folder in the second round: now none is known.
@@ -238,6 +240,13 @@ class _Reading(SimpleCommands):
         """`[[ ]]` reads at most the state of the files that it names; the parser let nothing else pass."""
         expander = self.expander(state)
         values = [expander.value(word) for word in node.words]
+        for place, word in enumerate(node.words):
+            if (
+                word.plain
+                and word.constant in NUMBER_TESTS
+                and not all(map(_holds_integer, values[place - 1 : place + 2 : 2]))
+            ):
+                raise StopReading("a test that evaluates arithmetic", node.text)
         paths = [
             path
             for operator, value in pairwise(values)
@@ -249,6 +258,10 @@ class _Reading(SimpleCommands):
         ]
         self.add(Command(text=node.text, argv=("[[", *values), paths=tuple(paths), act=Act.LOOKS, model="[["))
         return Outcome(ok=state, failed=state)
+
+
+def _holds_integer(value: str) -> bool:
+    return value.integer if isinstance(value, Unknown) else is_integer(value)
 
 
 def _unfed(outcome: Outcome, before: State) -> Outcome:

@@ -10,10 +10,12 @@ import re
 from collections.abc import Callable
 from typing import ClassVar
 
+from harness.shell.arithmetic import is_readable
 from harness.shell.braces import braces_at
 from harness.shell.cursor import END, WORD_ENDS, Stop
 from harness.shell.quoting import Pieces, Quoting
 from harness.shell.syntax import (
+    Arithmetic,
     Literal,
     Modified,
     Number,
@@ -43,8 +45,11 @@ _MODIFIED = re.compile(
     r"\$\{([A-Za-z_][A-Za-z0-9_]*|[0-9]+)(?:(:?[-+])([A-Za-z0-9_./,:=@%+^ -]*)|(%%?|##?)([A-Za-z0-9_./,:=@+^ *?-]*))\}"
 )
 _COUNT = re.compile(r"\$(?:[?#$]|\{(?:[?#$]|#[A-Za-z_][A-Za-z0-9_]*)\})")
+_IN_ARITHMETIC = re.compile(r"[A-Za-z0-9_${} \t+*/%()-]*")
 _DIGITS_ONLY = re.compile(r"[0-9 \t+*/%()]*")
 _BRACES_LEFT_ALONE = re.compile(r"\{\}|\{(?:-?[0-9]{1,9}|[a-z]{1,9})\}(?![{<>@])")
+
+_NOT_BESIDE_BRACES = (Substitution, Modified, Number, Arithmetic)
 
 _STAR = Pattern(text="*")
 _QUESTION_MARK = Pattern(text="?")
@@ -121,7 +126,9 @@ class Lexer(Quoting):
                 raise self.unexpected()
         if char in "<>(" and self.position > start:
             self._check_operator_behind(start)
-        if pieces.has_braces and any(isinstance(piece, Substitution | Modified | Number) for piece in pieces.items):
+        if pieces.has_braces and any(
+            isinstance(piece, Substitution | Modified | Number | Arithmetic) for piece in pieces.items
+        ):
             raise self.stop("a brace expansion", start)
         done = pieces.finish()
         if not all(done):
@@ -194,8 +201,8 @@ class Lexer(Quoting):
         self.position += 1
 
     def _arithmetic(self, pieces: Pieces) -> None:
-        """Read `$((...))` of digits and operators of which the result has no sign, and nothing else can be meant."""
-        match = _DIGITS_ONLY.match(self.text, self.position + 3)
+        """Read `$((...))` where nothing else can be meant."""
+        match = _IN_ARITHMETIC.match(self.text, self.position + 3)
         inside = match.group() if match else ""
         depth = 0
         for offset, char in enumerate(inside):
@@ -204,11 +211,17 @@ class Lexer(Quoting):
                 inside = inside[:offset]
                 break
         end = self.position + 3 + len(inside)
+        text = self.text[self.position : end + 2]
         digits = sum(char.isdecimal() for char in inside)
+        if depth >= 0 or not text.endswith("))"):
+            raise self.stop("arithmetic that is more than names, numbers and + - * / % ** ( )")
         # 15 digits: no product of them overflows into a negative number; `**` could.
-        if depth >= 0 or not self.text.startswith("))", end) or "**" in inside or not 0 < digits <= 15:
-            raise self.stop("arithmetic that is more than a few digits and + * / % ( )")
-        pieces.append(Number(text=self.text[self.position : end + 2]))
+        if _DIGITS_ONLY.fullmatch(inside) and "**" not in inside and 0 < digits <= 15:
+            pieces.append(Number(text=text))
+        elif is_readable(inside):
+            pieces.append(Arithmetic(text=text, expression=inside))
+        else:
+            raise self.stop("arithmetic that is more than names, numbers and + - * / % ** ( )")
         self.position = end + 2
 
     def _substituted(self) -> Script:

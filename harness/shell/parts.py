@@ -11,7 +11,7 @@ from harness.record import replace
 from harness.shell.builtins import normal_path
 from harness.shell.expand import PIPE_FILE, Disk, Expander
 from harness.shell.remembered import Remembered
-from harness.shell.state import MAX_FOLDERS, Outcome, State
+from harness.shell.state import MAX_FOLDERS, Outcome, State, StopReading
 from harness.shell.syntax import Pattern, Redirection, Script, Word
 
 MAX_FACETS = 4_000
@@ -29,16 +29,6 @@ _REDIRECTED = {
     ">&": Access.WRITE,
     "<>": Access.EITHER,
 }
-
-
-class StopReading(Exception):
-    """Something changes how the rest of the line is run: from here on nothing of it can be trusted."""
-
-    def __init__(self, reason: str, part: str) -> None:
-        """Take the reason, for a person, and the piece of the line that it is about."""
-        super().__init__(reason)
-        self.reason = reason
-        self.part = part
 
 
 class Stdin:

@@ -19,8 +19,8 @@ from harness.shell.builtins import NO_PROGRAMS, SHELL_BUILTINS, SPECIAL_BUILTINS
 from harness.shell.expand import Disk, Expander
 from harness.shell.operands import MAX_CLUSTER_LETTERS, cluster, likely_paths
 from harness.shell.parser import parse
-from harness.shell.parts import Parts, Stdin, StopReading, is_pattern
-from harness.shell.state import Outcome, State
+from harness.shell.parts import Parts, Stdin, is_pattern
+from harness.shell.state import Outcome, State, StopReading
 from harness.shell.syntax import Literal, Simple, Unread, Word
 
 MAX_LAYERS = 6
@@ -78,7 +78,9 @@ class SimpleCommands(Parts):
             if not node.words:
                 self.check_name(each.name, node.text)
             value = self.expander(state).value(each.value)
-            state = state.with_value(each.name, None if isinstance(value, Unknown) else value)
+            unknown = value if isinstance(value, Unknown) else None
+            known = None if unknown is not None else value
+            state = state.with_value(each.name, known, integer=unknown is not None and unknown.integer)
             # In front of a command, what runs inside a later value is given the variables before it.
             state = state.handing_on(each.name) if node.words else state.touching(each.name)
         return state
@@ -166,8 +168,7 @@ class SimpleCommands(Parts):
             obeyed = next((name for name in sorted(state.exported) if changes_the_shell(name)), None)
             if obeyed is not None:
                 raise StopReading(f"{obeyed} is handed to a shell, which obeys it", script)
-            exported = {name: value for name, value in state.values.items() if name in state.exported}
-            self.parsed(script, script, replace(state, values=exported))
+            self.parsed(script, script, state.in_a_new_shell())
 
     def parsed(self, text: str, part: str, state: State) -> Outcome:
         """Read constant text that a shell is given."""

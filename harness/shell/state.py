@@ -6,10 +6,21 @@ from collections.abc import Mapping, Sequence
 
 from harness.programs.variables import PASSED, SET, steers
 from harness.record import Record, replace
+from harness.shell.arithmetic import is_integer
 from harness.shell.syntax import Redirection
 
 MAX_FOLDERS = 4
 """Folders that the shell may be in at one place of a line; of more, none is known."""
+
+
+class StopReading(Exception):
+    """Something changes how the rest of the line is run: from here on nothing of it can be trusted."""
+
+    def __init__(self, reason: str, part: str) -> None:
+        """Take the reason, for a person, and the piece of the line that it is about."""
+        super().__init__(reason)
+        self.reason = reason
+        self.part = part
 
 
 class State(Record):
@@ -21,12 +32,20 @@ class State(Record):
     """Variables set in the line: their value, None where it is not known. Others have whatever the environment says."""
     exported: frozenset[str] = frozenset()
     """Variables that the line hands on to the commands that follow."""
+    integers: frozenset[str] = frozenset()
+    """Variables of which it is known that they hold an integer, and not which."""
     fed: bool = False
     """Whether what runs here reads something that is not in its words (see actions.Command)."""
 
-    def with_value(self, name: str, value: str | None) -> State:
-        """Return the state after `name` was set to `value`."""
-        return replace(self, values={**self.values, name: value})
+    def with_value(self, name: str, value: str | None, *, integer: bool = False) -> State:
+        """Return the state after `name` was set to `value`; `integer`: to some integer, where the value is None."""
+        integers = self.integers | {name} if integer and value is None else self.integers - {name}
+        return replace(self, values={**self.values, name: value}, integers=integers)
+
+    def holds_integer(self, name: str) -> bool:
+        """Say whether a variable holds an integer for sure."""
+        value = self.values.get(name)
+        return name in self.integers or (value is not None and is_integer(value))
 
     def handing_on(self, name: str) -> State:
         """Return the state after `name` was exported."""
@@ -43,7 +62,18 @@ class State(Record):
 
     def forgetting(self, names: frozenset[str]) -> State:
         """Return the state in which the values of `names` are not known."""
-        return replace(self, values={**self.values, **dict.fromkeys(names)}) if names else self
+        if not names:
+            return self
+        return replace(self, values={**self.values, **dict.fromkeys(names)}, integers=self.integers - names)
+
+    def counting(self, names: frozenset[str]) -> State:
+        """Return the state in which `names`, whose values are not known, hold integers."""
+        return replace(self, integers=self.integers | names) if names else self
+
+    def in_a_new_shell(self) -> State:
+        """Return what is known in a shell that a command starts: of the variables, those that it is handed."""
+        values = {name: value for name, value in self.values.items() if name in self.exported}
+        return replace(self, values=values, integers=self.integers & self.exported)
 
 
 class Outcome(Record):
@@ -71,5 +101,6 @@ def merged(one: State | None, other: State | None) -> State | None:
         folders=folders if len(folders) <= MAX_FOLDERS else (),
         values=values,
         exported=one.exported | other.exported,
+        integers=frozenset(n for n in names if values[n] is None and one.holds_integer(n) and other.holds_integer(n)),
         fed=one.fed or other.fed,
     )

@@ -56,6 +56,13 @@ class Number(Record):
     text: str
 
 
+class Arithmetic(Record):
+    """`$((...))` with names, or of which the result may have a sign: an integer, where every name holds one."""
+
+    text: str
+    expression: str
+
+
 class Substitution(Record):
     """`$(...)` or backquotes."""
 
@@ -75,7 +82,7 @@ class Tilde(Record):
     text: str = "~"
 
 
-Piece: TypeAlias = Literal | Pattern | Parameter | Modified | Number | Substitution | ProcessFile | Tilde
+Piece: TypeAlias = Literal | Pattern | Parameter | Modified | Number | Arithmetic | Substitution | ProcessFile | Tilde
 
 
 class Word(Record):

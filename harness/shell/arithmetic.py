@@ -1,0 +1,152 @@
+"""Arithmetic: what stands between `$((` and `))`, as far as it is read, and its value; pure. bash(1), ARITHMETIC EVALUATION.
+
+bash evaluates the value of a name as an expression too: `x='a[$(id)]'; echo $((x))` runs id. Hence names count only where
+their value is an integer for sure, and nothing that assigns, compares, shifts or indexes is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+MOST = 2**63 - 1
+"""What bash counts with. Of a value beyond it only that it is an integer is known."""
+_MAX_TOKENS = 100
+
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_TOKEN = re.compile(
+    rf"[ \t]*(?:(?P<number>0|[1-9][0-9]{{0,17}})(?![A-Za-z0-9_])|(?P<name>{_NAME})|\$(?P<plain>{_NAME})"
+    rf"|\$\{{(?P<braced>{_NAME})\}}|(?P<operator>\*\*|[-+*/%()]))"
+)
+_INTEGER = re.compile("-?(?:0|[1-9][0-9]{0,17})")
+
+
+def is_integer(value: str) -> bool:
+    """Say whether a value is an integer that bash reads as it is written: without leading zeros, blanks or a plus sign."""
+    return _INTEGER.fullmatch(value) is not None and value != "-0"
+
+
+def is_readable(expression: str) -> bool:
+    """Say whether `evaluated` understands an expression, whatever the names in it hold."""
+    try:
+        evaluated(expression, lambda _name: 1)
+    except ValueError:
+        return False
+    return True
+
+
+def evaluated(expression: str, value_of: Callable[[str], int | None]) -> int | None:
+    """Return the value of an expression, or None for an integer that is not known; `value_of` says what names hold.
+
+    Raises ValueError for what is not read.
+    """
+    tokens = _tokens(expression, value_of)
+    evaluation = _Evaluation(tokens)
+    value = evaluation.sum()
+    if evaluation.position < len(tokens):
+        raise ValueError("something behind an operand")
+    return value
+
+
+_Token: TypeAlias = str | int | None
+
+
+def _tokens(expression: str, value_of: Callable[[str], int | None]) -> list[_Token]:
+    matches: list[re.Match[str]] = []
+    position = 0
+    text = expression.rstrip(" \t")
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None or len(matches) == _MAX_TOKENS:
+            raise ValueError("more than names, numbers and + - * / % ** ( )")
+        matches.append(match)
+        position = match.end()
+    tokens = [_token(match, value_of) for match in matches]
+    for before, match, token in zip(matches, matches[1:], tokens[1:], strict=False):
+        if match[0][0] not in " \t" and _could_count(before["operator"], match, token):
+            raise ValueError("++ or --")
+    return tokens
+
+
+def _token(match: re.Match[str], value_of: Callable[[str], int | None]) -> _Token:
+    if match["number"]:
+        return int(match["number"])
+    name = match["name"] or match["plain"] or match["braced"]
+    return value_of(name) if name else match["operator"]
+
+
+def _could_count(before: str | None, match: re.Match[str], token: _Token) -> bool:
+    """Say whether a token right behind `+` or `-` makes it `++` or `--`: a sign, or an expansion that may begin with one."""
+    if before not in ("+", "-"):
+        return False
+    expands = match["plain"] or match["braced"]
+    return match["operator"] == before or bool(
+        expands and before == "-" and not (isinstance(token, int) and token >= 0)
+    )
+
+
+class _Evaluation:
+    """Recursive descent; the exponent binds to the right, and a sign binds closer than it."""
+
+    def __init__(self, tokens: Sequence[_Token]) -> None:
+        self.tokens = tokens
+        self.position = 0
+
+    def sum(self) -> int | None:
+        value = self._product()
+        while (operator := self._taken("+", "-")) is not None:
+            other = self._product()
+            value = _bounded(None if value is None or other is None else value + other * (1 if operator == "+" else -1))
+        return value
+
+    def _product(self) -> int | None:
+        value = self._power()
+        while (operator := self._taken("*", "/", "%")) is not None:
+            value = _multiplied(operator, value, self._power())
+        return value
+
+    def _power(self) -> int | None:
+        value = self._signed()
+        if self._taken("**") is None:
+            return value
+        exponent = self._power()
+        if value is None or exponent is None or not 0 <= exponent <= 63:
+            return None
+        return _bounded(value**exponent)
+
+    def _signed(self) -> int | None:
+        sign = self._taken("+", "-")
+        if sign is not None:
+            value = self._signed()
+            return -value if value is not None and sign == "-" else value
+        if self._taken("(") is not None:
+            value = self.sum()
+            if self._taken(")") is None:
+                raise ValueError("a parenthesis that is not closed")
+            return value
+        if self.position >= len(self.tokens) or isinstance(token := self.tokens[self.position], str):
+            raise ValueError("an operand is missing")
+        self.position += 1
+        return token
+
+    def _taken(self, *operators: str) -> str | None:
+        token = self.tokens[self.position] if self.position < len(self.tokens) else None
+        if not isinstance(token, str) or token not in operators:
+            return None
+        self.position += 1
+        return token
+
+
+def _multiplied(operator: str, value: int | None, other: int | None) -> int | None:
+    """Multiply, or divide towards zero as C does; what bash reports as an error has no value."""
+    if value is None or other is None or (other == 0 and operator != "*"):
+        return None
+    if operator == "*":
+        return _bounded(value * other)
+    quotient = abs(value) // abs(other) * (1 if (value < 0) == (other < 0) else -1)
+    return quotient if operator == "/" else value - quotient * other
+
+
+def _bounded(value: int | None) -> int | None:
+    return value if value is not None and abs(value) <= MOST else None
