@@ -28,6 +28,9 @@ def rule_problem(rule: Rule) -> Problem | None:
         return next(_auto_problems(rule), None)
     if rule.argv is not None and rule.argv.flags == ():
         return "flags", "an empty list is never met: name the options, or leave it out"
+    valued = next((flag for flag in (rule.argv and rule.argv.flags) or () if "=" in flag), None)
+    if valued is not None:
+        return "flags", f"{valued} holds a value: a stricter rule names the option, and means it with any value"
     return None
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from harness.joined import options_in
 from harness.paths import fold
 from harness.record import Record
 from harness.tree_names import TreeNames
@@ -41,7 +42,8 @@ class ArgvPattern(Record):
         """Say whether this pattern accounts for every word of `argv`, as an auto rule must.
 
         The program is compared as it was written: `/tmp/pytest` is not `pytest`. Options may stand anywhere after the
-        pattern's own words; one that is not listed is not covered, nor is a cluster or a joined value of listed ones.
+        pattern's own words; one that is not listed is not covered. Letters in one word, or a value that is joined on, are
+        taken apart where the program is known to (joined.py).
         """
         if len(argv) < len(self.tokens):
             return False
@@ -52,7 +54,7 @@ class ArgvPattern(Record):
         if any(len(word) > 1 and word[0] == "@" for word in operands):
             return False  # many programs read further options out of `@file`
         options = [word for word in argv[len(self.tokens) :] if _is_option(word)]
-        return (self.rest or not operands) and all(_flag_listed(option, allowed) for option in options)
+        return (self.rest or not operands) and all(_is_listed(argv, option, allowed) for option in options)
 
     def hits(self, argv: Sequence[str]) -> bool:
         """Say whether `argv` begins with this pattern, as a strict rule asks.
@@ -92,12 +94,15 @@ def _is_option(word: str) -> bool:
     return len(word) > 1 and word[0] == "-"
 
 
-def _flag_listed(option: str, allowed: Sequence[str]) -> bool:
+def _is_listed(argv: Sequence[str], option: str, allowed: Sequence[str]) -> bool:
     if option in allowed:
         return True
     if option.startswith("--") and "=" in option:
         return option.partition("=")[0] in allowed
-    return NUMBER_FLAG in allowed and option[1:].isascii() and option[1:].isdigit()
+    if NUMBER_FLAG in allowed and option[1:].isascii() and option[1:].isdigit():
+        return True
+    apart = options_in(argv, option)
+    return bool(apart) and all(each in allowed for each in apart)
 
 
 def _flag_present(flag: str, words: Sequence[str]) -> bool:

@@ -381,7 +381,7 @@ class _Loader:
             return None
         flags = self.strings(table, "flags", index)
         for flag in flags:
-            if flag not in OPERAND_FLAGS and (not flag.startswith("-") or flag == "-" or "=" in flag):
+            if flag not in OPERAND_FLAGS and (not flag.startswith("-") or flag == "-" or flag.lstrip("-")[:1] == "="):
                 self.fail("rule", index, "flags", f"{flag!r} is not an option such as -x or --long")
         return flags
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import time
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 
+from harness.joined import CLUSTERS
 from harness.matchers import NUMBER_FLAG, ArgvPattern, PathPatterns, check_pattern, is_simple
 from harness.paths import fold
+from harness.programs.catalog import model_of
+from harness.programs.model import Program, Style
+from harness.programs.options import option_table
 from harness.tree_names import TreeNames
 
 
@@ -28,6 +32,8 @@ def pattern(*tokens: str, flags: Sequence[str] | None = None) -> ArgvPattern:
 
 
 PYTEST = pattern("pytest", "...", flags=["-q", "-x", "-k", "--maxfail", "-la"])
+MODULE = pattern("python3|python3.11", "-m", "pytest|unittest", "...", flags=["-x", "-v", "-s"])
+GO = pattern("go", "test", "...", flags=["-count", "-run", "-v"])
 EXACT = pattern("git", "status|diff")
 
 COVERS = [
@@ -64,10 +70,7 @@ COVERS = [
     (PYTEST, "pytest -la", True),
     (PYTEST, "pytest -p evil", False),
     (PYTEST, "pytest -pevil", False),
-    (PYTEST, "pytest -qx", False),
     (PYTEST, "pytest -al", False),
-    (PYTEST, "pytest -k=name", False),
-    (PYTEST, "pytest -kname", False),
     (PYTEST, "pytest --max 3", False),
     (PYTEST, "pytest --maxfailx=3", False),
     (PYTEST, "pytest --maxfail-", False),
@@ -84,6 +87,45 @@ COVERS = [
     (pattern("head", "...", flags=[NUMBER_FLAG]), "head -\u0665 a", False),
     (pattern("head", "...", flags=[NUMBER_FLAG]), "head --20 a", False),
     (pattern("head", "...", flags=["-n"]), "head -20 a", False),
+    # letters in one word, of a program that is known to read them so: each is listed, and one with a value ends the word
+    (PYTEST, "pytest -qx", True),
+    (PYTEST, "pytest -qqxk name", True),
+    (PYTEST, "pytest -qxkname", True),
+    (PYTEST, "pytest -kname", True),
+    (PYTEST, "pytest -k=name", True),
+    (PYTEST, "pytest -qv", False),
+    (PYTEST, "pytest -qp evil", False),
+    (PYTEST, "pytest -qpevil", False),
+    (PYTEST, "pytest -xcq", False),
+    (PYTEST, "pytest -xé", False),
+    (PYTEST, "pytest -q-", False),
+    (PYTEST, "pytest --qx", False),
+    (pattern("pytest", flags=["-q", "-k"]), "pytest -qk name", False),
+    (MODULE, "python3 -m pytest -xvs", True),
+    (MODULE, "python3.11 -m pytest -xvs tests", True),
+    (MODULE, "python3 -m pytest -xvspevil", False),
+    (MODULE, "python3 -m unittest -xv", False),
+    (pattern("python3", "x.py", "...", flags=["-m", "-x", "-v"]), "python3 x.py -m pytest -xv", False),
+    (pattern("./pytest", "...", flags=["-q", "-x"]), "./pytest -qx", False),
+    (pattern("runner", "...", flags=["-q", "-x"]), "runner -qx", False),
+    (pattern("grep", "...", flags=["-r", "-n", "-e"]), "grep -rne x a", True),
+    (pattern("grep", "...", flags=["-r", "-n"]), "grep -rnf x a", False),
+    (pattern("cargo", "test", "...", flags=["-q", "-j"]), "cargo test -qj4 a", True),
+    (pattern("cargo", "...", flags=["-q", "-v"]), "cargo -qv test", False),
+    (pattern("make", "test", flags=["-j", "-s"]), "make test -sj4", True),
+    (pattern("make", "test", flags=["-j", "-s"]), "make test -sf x", False),
+    # one dash and a value behind `=`, of a program that has long options with one dash
+    (GO, "go test -count=1 -run=A ./...", True),
+    (GO, "go test -count 1 ./...", True),
+    (GO, "go test -vrun A", False),
+    (GO, "go test -exec=sh ./...", False),
+    (GO, "go test -counts=1 ./...", False),
+    (GO, "go test --count=1 ./...", False),
+    (pattern("./go", "test", "...", flags=["-count"]), "./go test -count=1", False),
+    (pattern("x", "...", flags=["-a=1", "--b=2"]), "x -a=1 --b=2", True),
+    (pattern("x", "...", flags=["-a=1", "--b=2"]), "x -a=2", False),
+    (pattern("x", "...", flags=["-a=1", "--b=2"]), "x --b=3", False),
+    (pattern("x", "...", flags=["-a=1", "--b=2"]), "x --b", False),
     # options without operands
     (pattern("make", flags=["-s"]), "make -s", True),
     (pattern("make", flags=["-s"]), "make -s all", False),
@@ -96,6 +138,19 @@ COVERS = [
 )
 def test_an_auto_pattern_accounts_for_every_word(rule: ArgvPattern, line: str, covered: bool) -> None:
     assert rule.covers(line.split(" ")) is covered
+
+
+@pytest.mark.parametrize("name", sorted(CLUSTERS))
+def test_a_program_that_clusters_letters_has_no_long_option_with_one_dash(name: str) -> None:
+    def tables(program: Program) -> Iterator[str]:
+        yield program.options
+        for inner in program.subcommands.values():
+            yield from tables(inner)
+
+    model = model_of(name)
+    assert model is not None
+    spellings = {each for options in tables(model) for each in option_table(options)} - {"-NUM"}
+    assert (model.style in (Style.GNU, Style.POSIX), [s for s in spellings if s[1] != "-" and len(s) > 2]) == (True, [])
 
 
 PUSH = pattern("git", "push")

@@ -378,7 +378,11 @@ BAD = [
     (rule("argv = ['x']\nflags = '-f'"), f"6: [[rule]] flags: {LIST}"),
     (rule("argv = ['x']\nflags = ['f']"), "6: [[rule]] flags: 'f' is not an option such as -x or --long"),
     (rule("argv = ['x']\nflags = ['-']"), "6: [[rule]] flags: '-' is not an option such as -x or --long"),
-    (rule("argv = ['x']\nflags = ['--a=b']"), "6: [[rule]] flags: '--a=b' is not an option such as -x or --long"),
+    (rule("argv = ['x']\nflags = ['-=b']"), "6: [[rule]] flags: '-=b' is not an option such as -x or --long"),
+    (
+        rule("argv = ['x']\nflags = ['-count=1']"),
+        "6: [[rule]] flags: -count=1 holds a value: a stricter rule names the option, and means it with any value",
+    ),
     (
         rule("argv = ['x']\nflags = []"),
         "6: [[rule]] flags: an empty list is never met: name the options, or leave it out",
