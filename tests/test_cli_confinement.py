@@ -204,3 +204,29 @@ def test_what_a_long_command_printed_can_be_read_on_unasked(program: Program) ->
     assert done.code in (Exit.DONE, Exit.REFUSED), done
     assert seen[0].startswith(str(program.state / "harness" / "outputs")), seen
     assert "30000" in seen[2], json.dumps(seen)
+
+
+@needs_walls
+@pytest.mark.parametrize("place", ["{home}/log.jsonl", "{top}/logs/log.jsonl"])
+def test_no_command_can_read_the_log_of_its_run_wherever_it_lies(program: Program, place: str) -> None:
+    log = place.format(home=program.home, top=program.home.parent)
+    (program.home.parent / "logs").mkdir()
+    (program.workspace / "Makefile").write_text(f"all:\n\ttest -s {log}\n\t! cat {log}\n")
+    url = program.serve(playing("make all"))
+    done = program.run("run", "go", "--base-url", url, "--policy", policy(program, required=True), "--log", log)
+    assert done.code == Exit.DONE, done
+    with open(log, encoding="utf-8") as file:
+        (outcome,) = [record for record in map(json.loads, file) if record["kind"] == "outcome"]
+    assert (outcome["status"], "Permission denied" in str(outcome["content"])) == ("ok", True), outcome
+
+
+@pytest.mark.parametrize("given", ["log.jsonl", "{workspace}/logs/log.jsonl", "{home}/work/log.jsonl", "."])
+def test_a_log_that_a_command_could_write_is_refused_before_the_first_request(program: Program, given: str) -> None:
+    (program.workspace / "logs").mkdir()
+    (program.home / "work").symlink_to(program.workspace)
+    log = given.format(workspace=program.workspace, home=program.home)
+    url = program.serve(playing("true"))
+    done = program.run("run", "go", "--base-url", url, "--policy", "readonly", "--log", log)
+    told = ("a command of the run could write it", f"leave --log out, and it lies below {program.state}")
+    assert (done.code, [text for text in told if text not in done.err]) == (Exit.USAGE, []), done
+    assert (program.players[0].requests, list(program.workspace.rglob("*.jsonl"))) == ([], [])

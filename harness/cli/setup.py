@@ -18,9 +18,8 @@ from harness.before_images import BeforeImages
 from harness.cli.config import Settings, settings_from
 from harness.cli.identity import who_and_where
 from harness.cli.kept_grants import KeptGrants
-from harness.cli.named_places import place_of, worked_in
 from harness.cli.opened_log import opened_log
-from harness.cli.own_folders import keep_own_folders, refuse_own_folders
+from harness.cli.own_folders import keep_own_folders, named_log, refuse_own_folders
 from harness.cli.planned import planned
 from harness.cli.policies import assemble
 from harness.cli.prompting import system_prompt
@@ -83,8 +82,7 @@ class Parts:
             added=arguments.add_dir,
         )
         refuse_own_folders(self.workspace, self.state)
-        named = arguments.log
-        log = None if named is None else place_of(named, worked_in(arguments), told=f"--log {named}")
+        log = named_log(arguments, self.workspace, self.state)
         self.policy: Policy = assemble(
             self.state,
             self.workspace.root,
@@ -98,7 +96,7 @@ class Parts:
         self.interrupt = Interrupt()
         self.on_output: Callable[[str], None] = _ignore
         """Told what a command prints while it runs; set by whoever shows it."""
-        self.tools = tools_in(self.workspace, self.state, environment, self.interrupt, self._tell_output)
+        self.tools = tools_in(self.workspace, self.state, environment, self.interrupt, self._tell_output, log=log)
         self.level = check_confinement(self.policy, self.tools)
         self.settings: Settings = settings_from(arguments, environment, self.workspace.root)
         self.prices = self.settings.prices.value
@@ -246,8 +244,10 @@ def tools_in(
     environment: Mapping[str, str],
     interrupt: Interrupt,
     on_output: Callable[[str], None] | None = None,
+    *,
+    log: str | None = None,
 ) -> tuple[Tool, ...]:
-    """Return the four tools, with the places where the program keeps things.
+    """Return the four tools, with the places where the program keeps things; no command can read the log that is named.
 
     From here on, nothing that a command starts can read this process's memory or environment: keys lie there.
     """
@@ -257,7 +257,7 @@ def tools_in(
         workspace,
         environment=environment,
         images=BeforeImages(state.before_images),
-        hide=state.guarded,
+        hide=(*state.guarded, *(() if log is None else (log,))),
         on_output=on_output,
         interrupts=lambda: interrupt.count,
     )
