@@ -76,6 +76,8 @@ class PathAccess(Record):
     the path as written (normalised) and as resolved, where these differ."""
     access: Access
     place: Place
+    entry: bool = False
+    """Whether the name itself may be moved, removed or replaced, not only what the file holds."""
     tree: bool = False
     """Whether everything below the path is meant too, as in `grep -r`, `cp -r` and `rm -r`."""
     below: TreeNames = NO_NAMES
@@ -221,6 +223,8 @@ class Effects(Record):
     """Paths that its parts write, resolved; None where that is not known wholly."""
     named: tuple[str, ...] = ()
     """Paths that its parts surely write, resolved: it may write these whatever else is known."""
+    entries: tuple[str, ...] = ()
+    """Those of `named` that it may move, remove or replace: their folders are opened."""
     granted: tuple[str, ...] = ()
     """Folders and files that it may write besides, with everything below, as a policy names them: `.` and relative ones
     are of the workspace, `~/` is the home folder."""

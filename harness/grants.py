@@ -166,6 +166,7 @@ def effects_of(
     parts = list(facets)
     paths = [part for part in parts if isinstance(part, PathAccess)]
     bounded = all(_is_bounded(part) for part in parts)
+    written = _surely_written(parts)
     grants = granted_by(sandboxes)
     by_rules = [_granted_by_rule(rule, sandboxes) for rule in autos if rule.write or rule.network]
     granted = [path for write, _ in by_rules for path in write]
@@ -178,7 +179,8 @@ def effects_of(
     return Effects(
         read=_places(paths, Access.WRITE) if bounded else None,
         write=_places(paths, Access.READ) if bounded else None,
-        named=_places([path for path in paths if path.access is Access.WRITE], Access.READ),
+        named=_places(written, Access.READ),
+        entries=_places([path for path in written if path.entry], Access.READ),
         granted=tuple(dict.fromkeys(granted)),
         network=network or unconfined,
         hide=grants.hide,
@@ -186,6 +188,13 @@ def effects_of(
         enforcement=_enforcement(grants, unconfined=unconfined),
         unasked=not asked,
     )
+
+
+def _surely_written(parts: Sequence[Facet]) -> list[PathAccess]:
+    """Return the paths that are written for sure: not what a part that no model bounds may read as well as write."""
+    open_ended = (part for part in parts if isinstance(part, Command | Opaque) and not _is_bounded(part))
+    guessed = {id(path) for part in open_ended for path in part.paths if path.access is Access.EITHER}
+    return [part for part in parts if isinstance(part, PathAccess) and id(part) not in guessed]
 
 
 def _places(paths: Sequence[PathAccess], other: Access) -> tuple[str, ...]:

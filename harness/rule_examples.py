@@ -54,15 +54,17 @@ class _ExampleDisk:
     root = "/workspace"
     home = "/home/user"
 
-    def resolve(self, word: str, access: Access, cwd: str | None = None) -> PathAccess:
+    def resolve(self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False) -> PathAccess:
         real = normpath(join(cwd or self.root, word))
         inside = real.startswith("/workspace/")
         name = real[len("/workspace/") :] if inside else "." if real == "/workspace" else real
         place = Place.INSIDE if inside else Place.ROOT if name == "." else Place.OUTSIDE
-        return PathAccess(written=word, real=real, names=(name,), access=access, place=place)
+        return PathAccess(written=word, real=real, names=(name,), access=access, place=place, entry=entry)
 
-    def resolve_word(self, word: str, access: Access, cwd: str | None = None) -> PathAccess | None:
-        return self.resolve(word, access, cwd) if word else None
+    def resolve_word(
+        self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False
+    ) -> PathAccess | None:
+        return self.resolve(word, access, cwd, entry=entry) if word else None
 
     def look_below(self, path: PathAccess, **_narrowing: object) -> PathAccess:
         return replace(path, tree=True)

@@ -45,31 +45,33 @@ class Workspace:
         self.added = tuple(dict.fromkeys(self._addable(one) for one in added))
         """Absolute, links followed; none of them lies in the workspace."""
 
-    def resolve(self, path: str, access: Access, cwd: str | None = None) -> PathAccess:
+    def resolve(self, path: str, access: Access, cwd: str | None = None, *, entry: bool = False) -> PathAccess:
         """Return where `path` really lies, seen from `cwd` (an absolute folder; the root where it is None).
 
         Links are followed part by part and `..` is taken after them, as the kernel does; parts that do not exist are
-        appended. A leading `~` is the home folder.
+        appended. A leading `~` is the home folder. With `entry` a link in the last place is not followed: the name is meant.
 
         Raises ToolError for a path that cannot name a file: empty, too long, with NUL or a lone surrogate.
         """
         _check(path)
         expanded = self.home + path[1:] if path == "~" or path.startswith("~/") else path
         joined = os.path.join(cwd or self.root, expanded)
-        real, sure = self._walked(joined)
+        real, sure = self._walked(joined, entry=entry)
         lexical = os.path.normpath(joined)
         names = tuple(dict.fromkeys((self._name(lexical), self._name(real))))
         place = self._place(real) if sure else Place.OUTSIDE
         shared = access is not Access.READ and _has_further_names(real)
-        return PathAccess(written=path, real=real, names=names, access=access, place=place, shared=shared)
+        return PathAccess(written=path, real=real, names=names, access=access, place=place, entry=entry, shared=shared)
 
-    def resolve_word(self, word: str, access: Access, cwd: str | None = None) -> PathAccess | None:
+    def resolve_word(
+        self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False
+    ) -> PathAccess | None:
         """Return where a word of a command leads if it is taken as a path, as `resolve` does; None for an empty word.
 
         What cannot be followed to its end is no reason to trust it: it counts as lying outside.
         """
         try:
-            return self.resolve(word, access, cwd)
+            return self.resolve(word, access, cwd, entry=entry)
         except ToolError:
             name = os.path.normpath(word)
             return (
@@ -130,8 +132,12 @@ class Workspace:
 
         return git_top(_walk(os.path.join(cwd, folder))[0])
 
-    def _walked(self, path: str) -> tuple[str, bool]:
+    def _walked(self, path: str, *, entry: bool) -> tuple[str, bool]:
         """Return where an absolute path leads; the way to the root was walked when the session began."""
+        folder, _, name = path.rpartition("/")
+        if entry and name not in ("", ".", ".."):
+            real, sure = self._walked(f"{folder}/", entry=False)
+            return os.path.join(real, name), sure
         prefix = self.root if self.root == "/" else self.root + "/"
         return _walk(path.removeprefix(prefix), self.root) if path.startswith(prefix) else _walk(path)
 

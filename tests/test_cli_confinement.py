@@ -122,6 +122,20 @@ def test_each_command_gets_what_its_rule_grants(program: Program) -> None:
     assert intents(program) == [probe_line()] * 3
 
 
+@needs_walls
+def test_what_runs_unasked_can_move_link_and_edit(program: Program) -> None:
+    for name in ("a", "b", "c"):
+        (program.workspace / name).write_text(name)
+    (program.workspace / "d").mkdir()
+    path = program.home / "open.toml"
+    path.write_text('version = 1\n[tools]\nbash = "auto"\n')
+    url = program.serve(playing("mv a d/", "ln b d/", "sed -i s/c/z/ c", "gzip -n d/a"))
+    done = program.run("run", "go", "--base-url", url, "--policy", str(path))
+    assert (done.code, [status for status, _ in outcomes(program)]) == (Exit.DONE, ["ok"] * 4), outcomes(program)
+    made = sorted(str(path.relative_to(program.workspace)) for path in program.workspace.rglob("*"))
+    assert made == ["b", "c", "d", "d/a.gz", "d/b"]
+
+
 def probe_line() -> str:
     from harness.sandbox import describe
 

@@ -138,8 +138,12 @@ def command(act: Act, *, network: bool = False) -> Command:
     return Command(text="c", argv=("c",), act=act, network=network)
 
 
+def with_paths(act: Act, *paths: PathAccess) -> Command:
+    return replace(command(act), paths=paths)
+
+
 OPEN = (said((".", "~/.cache"), network=True),)
-A, B = path("a", Access.READ), path("b", Access.WRITE)
+A, B, C = path("a", Access.READ), path("b", Access.WRITE), path("c", Access.EITHER)
 BLIND = Opaque(text="$x", reason="a variable", column=1)
 
 EFFECTS: list[tuple[str, tuple[Facet, ...], bool, bool, tuple[object, ...]]] = [
@@ -172,6 +176,27 @@ def test_what_an_action_may_do(
     assert effects.named == (("/w/b",) if B in facets else ())
     assert (effects.hide, effects.keep, effects.unasked) == (DEFAULT_HIDE, ("/log",), not asked)
     assert effects.enforcement is Enforcement.POSSIBLE
+
+
+NAMED: list[tuple[str, tuple[Facet, ...], tuple[str, ...]]] = [
+    ("what a model says is read and written", (with_paths(Act.WRITES, C), C), ("/w/c",)),
+    ("a redirection that reads and writes", (command(Act.LOOKS), C), ("/w/c",)),
+    ("no operand of a part that no model bounds", (with_paths(Act.RUNS, C), C), ()),
+    ("but what such a part surely writes", (with_paths(Act.RUNS, B), B), ("/w/b",)),
+    ("nothing that may stand in what was not understood", (replace(BLIND, paths=(C,)), C), ()),
+]
+
+
+@pytest.mark.parametrize(("facets", "named"), [row[1:] for row in NAMED], ids=[row[0] for row in NAMED])
+def test_surely_written_is(facets: tuple[Facet, ...], named: tuple[str, ...]) -> None:
+    effects = effects_of(facets, autos=(), asked=True, open_ended=False, sandboxes=OPEN, keep=())
+    assert (effects.named, effects.entries) == (named, ())
+
+
+def test_names_that_are_moved_or_removed_are_told_apart() -> None:
+    moved = replace(C, entry=True)
+    effects = effects_of((B, moved), autos=(), asked=True, open_ended=False, sandboxes=OPEN, keep=())
+    assert (effects.named, effects.entries) == (("/w/b", "/w/c"), ("/w/c",))
 
 
 def test_no_network_means_none_for_what_a_person_approves() -> None:

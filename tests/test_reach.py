@@ -12,6 +12,7 @@ import pytest
 
 from harness.actions import Effects, Enforcement
 from harness.errors import ToolError
+from harness.record import replace
 from harness.sandbox import Machine, probe
 from harness.tools.reach import Reach, missing_folders, only_looks, walls_for
 from harness.workspace import Workspace
@@ -105,6 +106,20 @@ NAMED: list[tuple[str, str, tuple[str, ...]]] = [
 ]
 
 
+ENTRIES: list[tuple[str, str, tuple[str, ...]]] = [
+    ("a file outside opens its folder", "+elsewhere/file", ("+elsewhere/file", "+elsewhere")),
+    ("a link opens its folder and nothing that it leads to", "./away", (".",)),
+    ("a file of the home folder opens itself alone", "~/.bashrc", ("~/.bashrc",)),
+    ("nothing opens what holds the harness's own files", "+state", ()),
+]
+
+
+@pytest.mark.parametrize(("entry", "writable"), [row[1:] for row in ENTRIES], ids=[row[0] for row in ENTRIES])
+def test_where_the_name_is_moved_or_removed(place: Place, entry: str, writable: tuple[str, ...]) -> None:
+    effects = replace(place.effects(write=(entry,)), entries=(place.full(entry),))
+    assert walls_for(effects, place.workspace).write == tuple(place.full(name) for name in writable)
+
+
 @pytest.mark.parametrize(("write", "writable"), [row[1:] for row in NAMED], ids=[row[0] for row in NAMED])
 def test_of_what_a_command_names(place: Place, write: str, writable: tuple[str, ...]) -> None:
     walls = walls_for(place.effects(write=(write,)), place.workspace)
@@ -148,6 +163,12 @@ def test_a_person_is_told(place: Place, granted: tuple[str, ...], write: tuple[s
     reach = Reach(place.workspace, machine=Machine(landlock=7, seccomp="x86_64"))
     words = told.replace("~", place.full("~")).replace("./", f"{place.full('.')}/")
     assert reach.told(place.effects(granted, write)) == f"Landlock 7, seccomp{words}"
+
+
+def test_a_person_is_told_what_cannot_be_moved(place: Place) -> None:
+    reach = Reach(place.workspace, machine=Machine(landlock=7, seccomp="x86_64"))
+    effects = replace(place.effects(write=("~/.bashrc",)), entries=(place.full("~/.bashrc"),))
+    assert reach.told(effects) == f"Landlock 7, seccomp; cannot be moved or removed: {place.full('~/.bashrc')}"
 
 
 def test_a_person_is_told_what_may_stay_unhidden_and_unprotected(place: Place) -> None:

@@ -154,6 +154,9 @@ def made(home: Path) -> World:
         ("links/here", ".."),
         ("links/out", "../../other"),
         ("links/z.zip", "../../other/file"),
+        ("../other/in", "../repo/notes.txt"),
+        ("links/up", "../secrets"),
+        ("secrets/out", "../notes.txt"),
     ):
         (root / link).symlink_to(target)
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}

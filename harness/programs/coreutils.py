@@ -30,6 +30,15 @@ def _deep(parsed: Parsed, use: Use) -> Use:
     return replace(use, paths=tuple(path if path.access is Access.READ else _tree(path) for path in use.paths))
 
 
+def _removed(parsed: Parsed, use: Use) -> Use:
+    """What is removed is the name."""
+    return _deep(parsed, replace(use, paths=tuple(replace(path, entry=True) for path in use.paths)))
+
+
+def _shred(parsed: Parsed, use: Use) -> Use:
+    return _removed(parsed, use) if parsed.has("-u", "--remove") else use
+
+
 def _tree(path: PathUse) -> PathUse:
     return replace(path, tree=True)
 
@@ -38,34 +47,38 @@ def _copy(parsed: Parsed, use: Use) -> Use:
     deep = parsed.has("-r", "-a")
     # A link made instead of a copy is a way to write the source.
     access = Access.EITHER if parsed.has("-l", "-s") else Access.READ
-    copied = _placed(parsed, use, source=access, deep=deep)
+    replaces = parsed.has("-a", "-d", "-f", "-l", "-P", "-s", "--remove-destination")
+    copied = _placed(parsed, use, source=access, deep=deep, entry=replaces)
     if not deep or not parsed.has("-L"):
         return copied
     return replace(copied, paths=tuple(replace(path, follows=path.tree) for path in copied.paths))
 
 
 def _move(parsed: Parsed, use: Use) -> Use:
-    return _placed(parsed, use, source=Access.EITHER, deep=True)
+    return _placed(parsed, use, source=Access.EITHER, deep=True, entry=True)
 
 
 def _install(parsed: Parsed, use: Use) -> Use:
     if parsed.has("-d"):
         return _added(use, _used(parsed.operands, Access.WRITE, deep=False))
-    return _placed(parsed, use, source=Access.READ, deep=False)
+    return _placed(parsed, use, source=Access.READ, deep=False, entry=True)
 
 
-def _placed(parsed: Parsed, use: Use, *, source: Access, deep: bool) -> Use:
-    """Read the operands of cp, mv and install: `SOURCE... TARGET`, or `-t FOLDER SOURCE...`."""
+def _placed(parsed: Parsed, use: Use, *, source: Access, deep: bool, entry: bool) -> Use:
+    """Read the operands of cp, mv and install: `SOURCE... TARGET`, or `-t FOLDER SOURCE...`.
+
+    `entry` says that a target which is there is replaced, and not only what it holds.
+    """
     sources, target = _sources_and_target(parsed)
     if not sources or not target:
         return gap(f"{parsed.program} with one operand")
-    return _added(use, _used(sources, source, deep=deep), _written(parsed, sources, target, deep=deep))
+    return _added(use, _used(sources, source, deep=deep), _written(parsed, sources, target, deep=deep, entry=entry))
 
 
 def _link(parsed: Parsed, use: Use) -> Use:
     """Read `ln`: a symbolic link holds its source as text, which is looked up from the folder of the link."""
     sources, target = _sources_and_target(parsed)
-    links = _written(parsed, sources or parsed.operands, target or "./", deep=False)
+    links = _written(parsed, sources or parsed.operands, target or "./", deep=False, entry=True)
     sources = sources or parsed.operands
     if not sources:
         return gap("ln without an operand")
@@ -101,15 +114,18 @@ def _sources_and_target(parsed: Parsed) -> tuple[tuple[str, ...], str]:
     return tuple(sources), f"{target}/" if many else target
 
 
-def _written(parsed: Parsed, sources: Sequence[str], target: str, *, deep: bool) -> Sequence[PathUse] | str:
+def _written(
+    parsed: Parsed, sources: Sequence[str], target: str, *, deep: bool, entry: bool
+) -> Sequence[PathUse] | str:
     """Return every path that `sources` may be written to, or why that is not known."""
     if isinstance(target, Unknown | Found):
         return f"the target {target} is not known"
+    whole = PathUse(word=target, access=Access.WRITE, tree=deep, entry=entry)
     if parsed.has("-T"):
-        return [PathUse(word=target, access=Access.WRITE, tree=deep)]
+        return [whole]
     last = target.rstrip("/").rpartition("/")[2]
     is_folder = target.endswith("/") or last in (".", "..")
-    written = [] if is_folder else [PathUse(word=target, access=Access.WRITE, tree=deep)]
+    written = [] if is_folder else [whole]
     folder = target.rstrip("/") or "/"
     for source in sources:
         if isinstance(source, Found):
@@ -117,9 +133,9 @@ def _written(parsed: Parsed, sources: Sequence[str], target: str, *, deep: bool)
             continue
         name = source.rstrip("/").rpartition("/")[2]
         if name in ("", ".", ".."):  # the content of the source goes into the target itself
-            written.append(PathUse(word=folder, access=Access.WRITE, tree=deep))
+            written.append(replace(whole, word=folder))
         else:
-            written.append(PathUse(word=f"{folder.rstrip('/')}/{name}", access=Access.WRITE, tree=deep))
+            written.append(replace(whole, word=f"{folder.rstrip('/')}/{name}"))
     return written
 
 
@@ -279,11 +295,17 @@ PROGRAMS = {
         options=_INFO + "-f|--force -i -I --interactive[=TEXT] --one-file-system --preserve-root[=TEXT] -r|-R|--recursive "
         "-d|--dir -v|--verbose",
         operands="WRITE...",
-        refine=_deep,
+        refine=_removed,
         covered=("rm a", "rm -rf build", "rm -- -x", "rm -fv a b", "rm src/a -r"),
         not_covered=("rm -rf --no-preserve-root /", "rm --recur a"),
     ),
-    "unlink": Program(options=_INFO, operands="WRITE", covered=("unlink a",), not_covered=("unlink a b", "unlink -f a")),
+    "unlink": Program(
+        options=_INFO,
+        operands="WRITE",
+        refine=_removed,
+        covered=("unlink a",),
+        not_covered=("unlink a b", "unlink -f a"),
+    ),
     "link": Program(options=_INFO, operands="EITHER WRITE", covered=("link a b",), not_covered=("link a b c",)),
     "rmdir": Program(
         options=_INFO + "--ignore-fail-on-non-empty -p|--parents -v|--verbose",
@@ -381,6 +403,7 @@ PROGRAMS = {
         options=_INFO + "-f|--force -n|--iterations=TEXT --random-source=READ -s|--size=TEXT -u --remove[=TEXT] -v|--verbose "
         "-x|--exact -z|--zero",
         operands="WRITE...",
+        refine=_shred,
         covered=("shred a", "shred -uz a b"),
         not_covered=("shred --rem a",),
     ),

@@ -36,14 +36,14 @@ class Gathered:
     def __init__(self) -> None:
         self.paths: list[PathUse] = []
 
-    def add(self, word: str, access: Access, *, tree: bool = False, folder: str = "") -> None:
+    def add(self, word: str, access: Access, *, tree: bool = False, entry: bool = False, folder: str = "") -> None:
         """Add what `word` names, seen from `folder`. Raises NotCoveredError for a word whose value is not known."""
         if isinstance(word, Unknown):
             raise NotCoveredError(f"the path {word} is not known")
         if isinstance(word, Found):
             self.paths += handed_over(word, access, tree=tree, folder=folder)
         else:
-            self.paths.append(PathUse(word=joined(folder, word), access=access, tree=tree))
+            self.paths.append(PathUse(word=joined(folder, word), access=access, tree=tree, entry=entry))
 
     def add_with(self, suffixes: Sequence[str], word: str, access: Access) -> None:
         """Add `word`, and the names that the program tries or makes by putting a suffix behind it."""

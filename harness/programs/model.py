@@ -28,7 +28,7 @@ class Role(Enum):
     WRITE_TREE = "WRITE_TREE"
     """The same, with everything below it."""
     EITHER = "EITHER"
-    """A file that is read and written, or of which that is not known."""
+    """A file that is read and written, moved or replaced, or of which that is not known."""
     EITHER_TREE = "EITHER_TREE"
     FOLDER = "FOLDER"
     """A folder that other paths of the command are relative to, wherever they stand: `git -C`, `make -C`."""
@@ -107,6 +107,9 @@ class PathUse(Record):
     word: str
     access: Access
     tree: bool = False
+    entry: bool = False
+    """Of what is written: whether the name itself is moved, removed or replaced, not only what the file holds. So it may
+    be with all that is EITHER."""
     at_top: bool = False
     """Whether it may begin at the top of the git repository instead of the folder at hand: `HEAD:src/a.py`."""
     follows: bool = False

@@ -63,7 +63,7 @@ def _copies(parsed: Parsed, use: Use, *, tree: bool) -> Use:
         if isinstance(source, Found) or not _is_remote(source):
             paths.add(source, Access.EITHER if parsed.has("--remove-source-files") else Access.READ, tree=tree)
     if isinstance(target, Found) or not _is_remote(target):
-        paths.add(target, Access.WRITE, tree=True)
+        paths.add(target, Access.WRITE, tree=True, entry=True)
     act = Act.WRITES if paths.paths and paths.paths[-1].access is not Access.READ else Act.CHANGES
     return replace(use, act=stricter(use.act, act), paths=(*use.paths, *paths.paths))
 

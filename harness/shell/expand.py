@@ -47,8 +47,11 @@ class Disk(Protocol):
     root: str
     home: str
 
-    def resolve_word(self, word: str, access: Access, cwd: str | None = None) -> PathAccess | None:
-        """Return where a word leads if it is taken as a path; None for a word that cannot name a file."""
+    def resolve_word(
+        self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False
+    ) -> PathAccess | None:
+        """Return where a word leads if it is taken as a path, or with `entry` where the name itself lies; None for a word
+        that cannot name a file."""
 
     def look_below(
         self,

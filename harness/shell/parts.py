@@ -94,16 +94,32 @@ class Parts(ABC):
             self._opaque[key] = loose_opaque(part, reason, column, self.disk, key[2])
         self.add(self._opaque[key])
 
-    def resolved(self, word: str, access: Access, state: State) -> list[PathAccess]:
-        """Return where a word of a command leads, from every folder that the shell may be in."""
+    def resolved(self, word: str, access: Access, state: State, *, entry: bool = False) -> list[PathAccess]:
+        """Return where a word of a command leads, from every folder that the shell may be in.
+
+        With `entry` it is where the name itself lies, also of a link.
+        """
         if word in _NOWHERE or word.startswith("/dev/null/"):
             return []
         name = f"./{word}" if word.startswith("~") else word  # bash has replaced the ~ that it means
-        found = [self.disk.resolve_word(name, access, folder) for folder in state.folders or (self.disk.root,)]
+        folders = state.folders or (self.disk.root,)
+        found = [self.disk.resolve_word(name, access, folder, entry=entry) for folder in folders]
         return [replace(path, written=word) if name is not word else path for path in found if path is not None]
 
     def used(self, path: PathUse, use: Use, state: State) -> list[PathAccess]:
-        """Return where a path of a model's `Use` leads, with the files below it where these are meant too."""
+        """Return where a path of a model's `Use` leads, with the files below it where these are meant too.
+
+        A name that may be moved or removed is meant itself: where it is a link, besides what that leads to.
+        """
+        found = self.led_to(path, use, state)
+        if not path.entry and path.access is not Access.EITHER:
+            return found
+        entries = {each.real: each for each in self.resolved(path.word, path.access, state, entry=True)}
+        found = [replace(each, entry=entries.pop(each.real, None) is not None) for each in found]
+        return [*found, *entries.values()]
+
+    def led_to(self, path: PathUse, use: Use, state: State) -> list[PathAccess]:
+        """Return where a path of a model's `Use` leads, links followed, with the files below it."""
         found = self.resolved(path.word, path.access, state)
         if path.at_top and use.git_folder is not None:
             tops = tuple(self.disk.git_top(use.git_folder, folder) for folder in state.folders)

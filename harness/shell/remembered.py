@@ -26,9 +26,11 @@ class Remembered:
         self._git: dict[tuple[str, str], str | None] = {}
         self._names = 0
 
-    def resolve_word(self, word: str, access: Access, cwd: str | None = None) -> PathAccess | None:
-        """Return where a word leads if it is taken as a path."""
-        return self._disk.resolve_word(word, access, cwd)
+    def resolve_word(
+        self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False
+    ) -> PathAccess | None:
+        """Return where a word leads if it is taken as a path, or with `entry` where the name itself lies."""
+        return self._disk.resolve_word(word, access, cwd, entry=entry)
 
     def look_below(
         self,

@@ -69,6 +69,7 @@ class Reach:
             ("hidden if bubblewrap works", [p for p in walls.hide if _is_in_any(p, walls.write) or _is_socket(p)]),
             ("opened as a whole", [path for path in walls.write if path not in named and path not in trees]),
             ("cannot be written", [path for path in effects.named if not _is_in_any(path, walls.write)]),
+            ("cannot be moved or removed", [path for path in effects.entries if _is_held(path, walls.write)]),
             ("not protected", [p for p in effects.keep if _is_in_any(p, walls.write) and os.path.lexists(p)]),
         )
         root = self._workspace.root
@@ -135,7 +136,8 @@ def walls_for(
 
     granted = (_granted(entry, workspace) for entry in effects.granted)
     trees = [path for path in granted if path is not None and os.path.lexists(path)]
-    named = [path for name in effects.named for path in _named(name, workspace)]
+    entries = frozenset(effects.entries)
+    named = [path for name in effects.named for path in _named(name, workspace, entry=name in entries)]
     write = [path for path in (*trees, *named) if not _holds_any(path, effects.keep, workspace)]
     # What is not there is not asked about: following some thirty names costs more than the walls.
     hidden = (path for path in (*(_placed(entry, workspace) for entry in effects.hide), *hide) if os.path.lexists(path))
@@ -196,17 +198,18 @@ def _granted(entry: str, workspace: Workspace) -> str | None:
     return placed if real == placed and is_within(placed, workspace.root) else None
 
 
-def _named(path: str, workspace: Workspace) -> Iterator[str]:
+def _named(path: str, workspace: Workspace, *, entry: bool) -> Iterator[str]:
     """Yield what must be writable so that a command can write `path`: itself, and the folder that holds its name.
 
-    What exists outside the workspace and is no folder can be written in its place, so its folder is left out.
+    What exists outside the workspace and is no folder can be written in its place, so its folder is left out unless the
+    `entry` is moved, removed or replaced. Of a link only that can happen.
     """
     if not path.startswith("/"):
         return  # a word that no file can be named by
     exists, is_folder = os.path.lexists(path), os.path.isdir(path)
-    if exists and not (is_folder and _is_too_much(path, workspace)):
+    if exists and not (entry and os.path.islink(path)) and not (is_folder and _is_too_much(path, workspace)):
         yield path
-    if exists and not is_folder and not is_within(path, workspace.root):
+    if exists and not is_folder and not entry and not is_within(path, workspace.root):
         return
     folder = os.path.dirname(path)
     while not os.path.lexists(folder):
@@ -230,6 +233,11 @@ def _is_too_much(folder: str, workspace: Workspace) -> bool:
 def _is_in_any(path: str, folders: Sequence[str]) -> bool:
     """Say whether an absolute path is one of the folders or lies below one."""
     return any(is_within(path, folder) for folder in folders)
+
+
+def _is_held(path: str, folders: Sequence[str]) -> bool:
+    """Say whether a file may be written, and its name not moved or removed: its folder is not open."""
+    return _is_in_any(path, folders) and not _is_in_any(os.path.dirname(path), folders)
 
 
 def _is_socket(path: str) -> bool:
