@@ -58,14 +58,22 @@ def hits(data: bytes, old: bytes) -> tuple[list[tuple[int, int]], bool]:
 def piece(data: bytes, start: int, edit: Edit, *, exact: bool) -> bytes:
     """Return what stands in the place of a span: its line ends are those of the line where it begins, or the one above."""
     new = edit.new.encode()
-    if exact and ("\n" not in edit.new or "\r" in edit.old or "\r" in edit.new):
+    if exact and (b"\n" not in data or only_ends_differ(edit)):
         return new
     after = [place for place in range(start, len(data)) if data[place : place + 1] == b"\n"]
     before = [place for place in range(start) if data[place : place + 1] == b"\n"]
     place = after[0] if after else before[-1] if before else 0
     if place > 0 and data[place - 1 : place] == b"\r":
         return with_lf(new).replace(b"\n", b"\r\n")
-    return new if exact else with_lf(new)
+    return with_lf(new)
+
+
+def only_ends_differ(edit: Edit) -> bool:
+    return lines_of(edit.old) == lines_of(edit.new)
+
+
+def lines_of(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def model(data: bytes, edit: Edit) -> bytes | None:
@@ -129,6 +137,16 @@ def test_an_edit_that_is_in_the_file_is_found(before: bytes, old: str, after: by
         pytest.param(b"x\ny\r\nz", "z", "z\nw", b"x\ny\r\nz\r\nw", id="behind the last line end, that one counts"),
         pytest.param(b"a\rb\rc", "b", "x\ny", b"a\rx\ny\rc", id="a lone CR is no line end"),
         pytest.param(b"a\r\n", "\n", "\r\r\n", b"a\r\r\n", id="a CR in front of CR LF is not lost"),
+        pytest.param(b"a\nb\n", "b", "b\r\nc", b"a\nb\nc\n", id="CR LF in the new text is LF in a file that has LF"),
+        pytest.param(b"a\nb\n", "a\nb", "a\r\nc", b"a\nc\n", id="also where the old text has LF"),
+        pytest.param(
+            b"a\r\nb\r\n", "a\r\nb", "a\nc\nd", b"a\r\nc\r\nd\r\n", id="LF is CR LF where the old text has that"
+        ),
+        pytest.param(
+            b"a\r\nb\r\n", "b", "c\r\nd\ne", b"a\r\nc\r\nd\r\ne\r\n", id="a new text that mixes them follows too"
+        ),
+        pytest.param(b"a\nb\n", "a\nb", "a\r\nb", b"a\r\nb\n", id="an edit about line ends alone is made as it says"),
+        pytest.param(b"a\r\nb\r\n", "a\r\nb", "a\nb", b"a\nb\r\n", id="both ways"),
         pytest.param(b"one line", "one", "1\n2", b"1\n2 line", id="no line end at all"),
     ],
 )

@@ -112,7 +112,7 @@ def splice(data: bytes, edit: Edit, *, most_bytes: int, work: _Work | None = Non
     """Return `data` with the old text of one edit (not empty) replaced by the new.
 
     An exact match counts first. If there is none, CR LF and LF are taken as equal. Line ends in the new text follow
-    those of the replaced text, or of the line around it, unless the call itself speaks of CR.
+    those of the replaced text, or of the line around it, unless the edit changes nothing but line ends.
     """
     work = _Work(data) if work is None else work
     if not edit.new.isascii() and not work.is_utf8:
@@ -142,10 +142,10 @@ def _search(data: bytes, old: bytes, new: bytes) -> _Search:
     # A line end that is named without CR is the whole of one: CR LF is not cut in two by a text that begins with LF.
     whole_ends = has_crlf and old.startswith(b"\n") and b"\r" not in old
     exact = not whole_ends and old in data
-    if exact and (not has_crlf or b"\n" not in new or b"\r" in old or b"\r" in new):
+    if exact and (b"\n" not in new or b"\n" not in data or _ends_as_lf(old) == _ends_as_lf(new)):
         return _Search(text=data, needle=old, new=new)
     if not has_crlf:
-        return _Search(text=data, needle=_with_lf(old), new=_with_lf(new))
+        return _Search(text=data, needle=old if exact else _with_lf(old), new=_with_lf(new))
     with_crlf = _with_crlf(new)
     if data.count(b"\n") == data.count(b"\r\n"):
         if exact:
@@ -153,7 +153,7 @@ def _search(data: bytes, old: bytes, new: bytes) -> _Search:
         if not old.endswith(b"\r"):  # that is no line end, and must not become half of one
             return _Search(text=data, needle=_with_crlf(old), new=with_crlf)
     if exact:
-        return _Search(text=data, needle=old, new=new, with_crlf=with_crlf)
+        return _Search(text=data, needle=old, new=_with_lf(new), with_crlf=with_crlf)
     return _Search(text=_with_lf(data), needle=_with_lf(old), new=_with_lf(new), with_crlf=with_crlf)
 
 
@@ -281,6 +281,10 @@ def _several(search: _Search) -> str:
 
 def _with_lf(text: bytes) -> bytes:
     return text.replace(b"\r\n", b"\n")
+
+
+def _ends_as_lf(text: bytes) -> bytes:
+    return _with_lf(text).replace(b"\r", b"\n")
 
 
 def _with_crlf(text: bytes) -> bytes:
