@@ -10,15 +10,10 @@ from harness.actions import JsonValue
 from harness.errors import HarnessError, ModelError, ModelFault
 from harness.interrupt import Interrupt
 from harness.log_order import SUMMARY
-from harness.log_schema import MAX_RECORD_BYTES
 from harness.messages import Message, ModelResponse, Usage
-from harness.model import Model, Retry
+from harness.model import MAX_REPLY_CHARACTERS, Model, Retry
 from harness.run import Run
 from harness.tool import ToolSpec
-
-MAX_REPLY_CHARACTERS = (MAX_RECORD_BYTES - 1024 * 1024) // 12
-"""Of a reply's text and of what goes whole into the log beside it: there, a character may take twelve bytes (RFC 8259,
-section 7), and a megabyte is for the other fields."""
 
 
 def _ignore_text(text: str) -> None:

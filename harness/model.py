@@ -9,6 +9,10 @@ from harness.messages import Message, ModelResponse, Usage
 from harness.record import Record
 from harness.tool import ToolSpec
 
+MAX_REPLY_CHARACTERS = 5_505_024
+"""Of a reply's text and of what goes whole into the log beside it: more would fit no record there, where a character may
+take twelve bytes."""
+
 
 class Retry(Record):
     """A request that failed and is sent again: for a passing reason, or in the way that the server wants it."""

@@ -26,7 +26,6 @@ from harness.action_log import ActionLog, read_log
 from harness.actions import Access, Action, Effects, Facet, JsonValue, PathAccess, Place
 from harness.agent import Agent
 from harness.approval import Answer, Approval, Approver, ScriptedAnswers
-from harness.asking import MAX_REPLY_CHARACTERS
 from harness.compaction import characters
 from harness.errors import CutReply, LogError, ModelError, ModelFault, ToolError
 from harness.interrupt import Interrupt
@@ -44,7 +43,7 @@ from harness.messages import (
     ToolCall,
     Usage,
 )
-from harness.model import Retry
+from harness.model import MAX_REPLY_CHARACTERS, Retry
 from harness.policy import Verdict
 from harness.policy_file import parse_policy
 from harness.rebuilding import UNKNOWN, rebuilt

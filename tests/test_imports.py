@@ -88,7 +88,7 @@ LAYERS = {
     "running": "gate interrupt messages record redaction tool",
     "person_calls": "actions approval errors gate interrupt messages policy redaction running tool",
     "answers": "action_log actions errors exhaustive gate gate_records interrupt messages rebuilding rules run running tool",
-    "asking": "action_log actions errors interrupt log_order log_schema messages model run tool",
+    "asking": "action_log actions errors interrupt log_order messages model run tool",
     "summarizing": "action_log asking compaction errors messages run",
     "agent": "version action_log actions advice answers approval asking compaction errors gate granting history interrupt "
     "limits log_order messages model observers person_calls policy prices record rules run session summarizing tool",

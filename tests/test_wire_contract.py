@@ -10,11 +10,16 @@ from typing import assert_never
 import pytest
 
 from harness.errors import CutReply, ModelError
+from harness.log_schema import MAX_RECORD_BYTES
 from harness.messages import Message, ModelResponse, Role
-from harness.model import Model
+from harness.model import MAX_REPLY_CHARACTERS, Model
+from harness.models.assembly import Assembly
+from harness.models.chat_reply import ChatReply
 from harness.models.endpoint import Deadlines, Endpoint, ReplyBounds
 from harness.models.openai_chat import OpenAIChat
 from harness.models.openai_responses import OpenAIResponses
+from harness.models.reply_body import ReplyBody
+from harness.models.responses_reply import ResponsesReply
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -31,10 +36,12 @@ from wire_contract import (
     Interrupted,
     Row,
     Said,
+    Speaker,
 )
 
 GO = (Message(role=Role.USER, content="go"),)
 LEAST_ROWS = 75
+PIECE = "x" * 10_000
 
 
 def endpoint(url: str) -> Endpoint:
@@ -112,6 +119,31 @@ def test_responses(row: Row) -> None:
     check(found, row.responses_expected or row.expected)
     assert asked == ["/v1/responses"] * (row.responses_requests or row.requests)
     assert row.slept is None or tuple(watching.slept) == row.slept
+
+
+@pytest.mark.parametrize(
+    ("speaker", "assembly"), [(CHAT, ChatReply), (RESPONSES, ResponsesReply)], ids=["chat", "responses"]
+)
+def test_of_a_long_text_no_more_is_taken_in_than_a_reply_may_have(speaker: Speaker, assembly: type[Assembly]) -> None:
+    """Counted is what was fed: 200 MB were offered."""
+    body = ReplyBody(assembly())
+    fed: list[str] = []
+    told: list[str] = []
+
+    def feed_all() -> None:
+        for _ in range(20_000):
+            fed.append(PIECE)
+            told.extend(body.feed(speaker.text(PIECE)))
+
+    body.feed(speaker.start())
+    with pytest.raises(ModelError, match="5,505,024 characters"):
+        feed_all()
+    assert 0 < sum(map(len, told)) <= MAX_REPLY_CHARACTERS < sum(map(len, fed)) <= MAX_REPLY_CHARACTERS + len(PIECE)
+
+
+def test_the_longest_reply_fits_a_record_of_the_log() -> None:
+    """A character may take twelve bytes there (RFC 8259, section 7), and a megabyte is for the other fields."""
+    assert MAX_REPLY_CHARACTERS * 12 + 1024 * 1024 == MAX_RECORD_BYTES
 
 
 def test_the_table_is_as_long_as_it_was() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fault_server import Answer
-from wire_cases import Case, calling, do, fine
+from fault_server import Answer, Repeat, Send, chunked, chunks
+from wire_cases import Case, calling, do, failing, fine
 from wire_contract import COUNTED, DONE, Speaker, stream
 
+from harness.errors import ModelFault
 from harness.limits import Limits
 from harness.messages import StopReason, Usage
+from harness.model import MAX_REPLY_CHARACTERS
 
 HALF = '{"do": "a'
 
@@ -48,6 +50,20 @@ def unanswered(*answers: Answer, **more: Any) -> Case:
 
 TWICE = COUNTED + COUNTED
 LENGTH: dict[str, Any] = {"stop": (StopReason.LENGTH,), "shown": "", "detail": "length limit"}
+
+PIECE = "x" * 65_536
+
+
+def endless(s: Speaker) -> Case:
+    """Return a case of a text without an end, of which no more than the greatest reply is taken."""
+    return failing(
+        chunked(Send(data=chunks(s.start(), last=b"")), Repeat(data=chunks(s.text(PIECE), last=b""), pause=0)),
+        fault=(ModelFault.REPLY,),
+        detail=f"{MAX_REPLY_CHARACTERS:,} characters",
+        shown=PIECE * (MAX_REPLY_CHARACTERS // len(PIECE)),
+        seconds=(0, 60),
+    )
+
 
 LOOP: dict[str, Callable[[Speaker], Case]] = {
     "a call cut at the length limit is answered, and the model goes on": lambda s: calling(
@@ -100,6 +116,7 @@ LOOP: dict[str, Callable[[Speaker], Case]] = {
     "a server with one id for all replies and one for all calls": lambda s: calling(
         *[made(s, reply_id="r1")] * 3, ran=("a",) * 3, history="s u a1 t a1 t a1 t a u"
     ),
+    "text for ever": endless,
     "one id for two calls of a reply": lambda s: calling(
         stream(s.start("r1"), s.call(0, "c1", "work", do("a")), s.call(1, "c1", "work", do("b")), s.end(), DONE),
         ran=("a", "b"),

@@ -8,6 +8,7 @@ from typing import Protocol
 from harness.actions import JsonValue
 from harness.errors import ModelError
 from harness.messages import ModelResponse, Usage
+from harness.model import MAX_REPLY_CHARACTERS
 from harness.models.provider_text import join_pairs
 
 MOST_TOKENS = 10**12
@@ -73,6 +74,7 @@ class ReplyText:
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
+        self._characters = 0
         self._half = ""
 
     def __str__(self) -> str:
@@ -84,9 +86,12 @@ class ReplyText:
         return bool(self._pieces)
 
     def add(self, piece: str) -> str:
-        """Take a piece; return what can be shown of it."""
+        """Take a piece; return what can be shown of it. Raises ModelError where the text becomes longer than any reply."""
         if not piece:
             return ""
+        self._characters += len(piece)
+        if self._characters > MAX_REPLY_CHARACTERS:
+            raise ModelError(f"The reply has more than {MAX_REPLY_CHARACTERS:,} characters; it was dropped.")
         piece = self._half + piece
         self._half = piece[-1] if "\ud800" <= piece[-1] <= "\udbff" else ""
         whole = join_pairs(piece.removesuffix(self._half), errors="replace")
