@@ -314,7 +314,7 @@ class Agent:
             return run.stopped(StopReason.LOG_ERROR, str(error))
         except GateError as error:
             try:
-                self._asking.log_error("gate", str(error))
+                self.log.append("error", {"where": "gate", "message": str(error)})
             except LogError:
                 pass  # the gate's own fault is the one to report; nothing runs either way
             return run.stopped(StopReason.GATE_ERROR, str(error))
@@ -409,7 +409,7 @@ class Agent:
         """Record a request that failed for good, and return how the run ends; None where it can go on after all."""
         if error.fault is ModelFault.TIME:
             return run.stopped_at_limit(run.time_limit, self.log)
-        self._asking.log_error("model", str(error), error.fault, error.usage)
+        self._asking.log_failure(run, error)
         if isinstance(error, CutReply):
             return run.stopped(StopReason.CUT, str(error))
         if error.fault is ModelFault.CONTEXT and not run.compacted:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from harness.action_log import ActionLog
 from harness.actions import JsonValue
-from harness.errors import HarnessError, ModelError, ModelFault
+from harness.errors import HarnessError, ModelError
 from harness.interrupt import Interrupt
 from harness.log_order import SUMMARY
 from harness.messages import Message, ModelResponse, Usage
@@ -52,10 +52,10 @@ class Asking:
         """Return the reply to `request`, which is no part of the conversation: nobody is told of its text. Raises as `ask`."""
         return self._ask(run, request, (), {"purpose": SUMMARY}, _ignore_text)
 
-    def log_error(self, where: str, message: str, fault: ModelFault | None = None, usage: Usage | None = None) -> None:
-        """Record an error, and what the request used that it ended. Raises LogError."""
-        kind: dict[str, JsonValue] = {} if fault is None else {"fault": fault.value}
-        self._log.append("error", {"where": where, "message": message, **kind, **_logged_usage(usage or Usage())})
+    def log_failure(self, run: Run, error: ModelError) -> None:
+        """Record a request that failed for good, and what it used. Raises LogError."""
+        used = _logged_usage(run, error.usage or Usage())
+        self._log.append("error", {"where": "model", "message": str(error), "fault": error.fault.value, **used})
 
     def _ask(
         self,
@@ -72,7 +72,7 @@ class Asking:
         def on_retry(retry: Retry) -> None:
             run.retries += 1
             _count(run, retry.usage)
-            self._log_retry(retry)
+            self._log_retry(run, retry)
 
         try:
             with self._interrupt:
@@ -106,7 +106,7 @@ class Asking:
         except (Exception, SystemExit):  # noqa: BLE001, S110 - an observer that fails harms nothing
             pass
 
-    def _log_retry(self, retry: Retry) -> None:
+    def _log_retry(self, run: Run, retry: Retry) -> None:
         with self._interrupt.hold():
             self._log.append(
                 "error",
@@ -116,7 +116,7 @@ class Asking:
                     "attempt": retry.attempt,
                     "attempts": retry.attempts,
                     "retry_seconds": round(retry.wait_seconds, 3),
-                    **_logged_usage(retry.usage),
+                    **_logged_usage(run, retry.usage),
                 },
             )
 
@@ -138,12 +138,20 @@ def _count(run: Run, usage: Usage) -> None:
     run.session.usage += usage
 
 
-def _logged_usage(usage: Usage) -> dict[str, JsonValue]:
+def _logged_usage(run: Run, usage: Usage) -> dict[str, JsonValue]:
     """Return what a try that failed has used, for the log; nothing where no reply had begun."""
     if usage == Usage():
         return {}
     fields: dict[str, JsonValue] = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-    return {**fields, "unreported": usage.unreported} if usage.unreported else fields
+    if usage.unreported:
+        fields["unreported"] = usage.unreported
+    return {**fields, **_logged_cost(run, usage)}
+
+
+def _logged_cost(run: Run, usage: Usage) -> dict[str, JsonValue]:
+    """Return what this much cost in dollars, for the log; nothing where that is not known."""
+    cost = run.cost_of(usage)
+    return {} if cost is None else {"cost": round(cost, 9)}
 
 
 def _logged(run: Run, response: ModelResponse) -> dict[str, JsonValue]:
@@ -163,4 +171,4 @@ def _logged(run: Run, response: ModelResponse) -> dict[str, JsonValue]:
         fields["unreported"] = usage.unreported
     if response.echo:
         fields["echo"] = response.echo
-    return fields
+    return {**fields, **_logged_cost(run, usage)}

@@ -68,6 +68,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "output_tokens": "count",
         "cached_tokens?": "count",
         "unreported?": "count",
+        "cost?": "number",
         "retries": "count",
         "ms": "count",
         "client?": "text",
@@ -200,6 +201,7 @@ RECORDS: Mapping[str, Mapping[str, str]] = {
         "input_tokens?": "count",
         "output_tokens?": "count",
         "unreported?": "count",
+        "cost?": "number",
     },
     "session_ended": {
         "stop": "text",

@@ -71,7 +71,11 @@ class Run:
     @property
     def cost(self) -> float | None:
         """What the run has cost in dollars; None where that is not known."""
-        return self._prices.cost(self.usage) if self._prices is not None else None
+        return self.cost_of(self.usage)
+
+    def cost_of(self, usage: Usage) -> float | None:
+        """Return what a part of the run cost in dollars; None where that is not known."""
+        return self._prices.cost(usage) if self._prices is not None else None
 
     @property
     def seconds_left(self) -> float | None:

@@ -44,7 +44,7 @@ def summarize(
     except ModelError as error:
         if error.fault is ModelFault.TIME:
             raise
-        asking.log_error("model", str(error), error.fault, error.usage)
+        asking.log_failure(run, error)
         return str(error)
     if response.finish_reason is not FinishReason.DONE:
         return f"the summary is not whole ({response.finish_reason.value})"

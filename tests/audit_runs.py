@@ -16,6 +16,7 @@ from harness.messages import FinishReason, Message, ModelResponse, ToolCall, Usa
 from harness.model import Retry
 from harness.policy import Policy, Verdict
 from harness.policy_file import load_policy
+from harness.prices import Prices
 from harness.rules import Layer
 from harness.tool import ToolSpec
 from harness.tools import builtin_tools
@@ -126,7 +127,15 @@ def own_policy(folder: Path, text: str = POLICY) -> Policy:
     return load_policy(str(path), layer=Layer.USER)
 
 
-def session(log: Path, workspace: Path, policy: Policy, calls: Sequence[Call], *, prompt: str = "go") -> str:
+def session(
+    log: Path,
+    workspace: Path,
+    policy: Policy,
+    calls: Sequence[Call],
+    *,
+    prompt: str = "go",
+    prices: Prices | None = None,
+) -> str:
     """Let the agent run these calls in a session of its own, at the end of the log; return the session's name.
 
     Commands find no programs: what they would do is no matter of these tests, and some had better not be run.
@@ -139,6 +148,7 @@ def session(log: Path, workspace: Path, policy: Policy, calls: Sequence[Call], *
         policy=policy,
         approver=person,
         log=opened,
+        prices=prices,
         limits=Limits(max_turns=len(calls) + 1, max_refusals=100),
         about={"workspace": str(workspace), "mode": "run"},
         monotonic=lambda: person.now,

@@ -16,6 +16,7 @@ from harness.actions import JsonValue
 from harness.audit.counts import Waits
 from harness.audit.stats import MOST_ROWS, OTHERS, Statistics, statistics_of
 from harness.cli.columns import cut, short_count, table
+from harness.prices import Prices
 
 if TYPE_CHECKING:
     from conftest import Program
@@ -90,6 +91,22 @@ def test_a_row_for_each_tool_and_the_total(program: Program, log: Path) -> None:
     assert (total["input_tokens"], total["output_tokens"], total["unknown"], total["left_out"]) == (1200, 120, 0, 0)
 
 
+def test_what_it_cost_is_what_the_replies_say_and_never_a_guess(program: Program, log: Path) -> None:
+    """By the prices that were configured then; of a session without prices it is unknown, and counted."""
+    total = told(program, str(log))[2]
+    assert (total["cost"], total["cost_unknown"]) == (None, 12)
+    assert "120 out, cost unknown" in program.run("audit", "stats", str(log)).out
+    priced = program.home / "priced.jsonl"
+    prices = Prices(input=2.0, output=10.0)
+    session(priced, program.workspace, own_policy(program.home), [Call("bash", "ls")] * 3, prices=prices)
+    total = told(program, str(priced))[2]
+    assert (total["cost"], total["cost_unknown"]) == (0.000944, 0)  # 307 tokens in, 33 out
+    assert "33 out, $0.0009" in program.run("audit", "stats", str(priced)).out
+    both = program.run("audit", "stats", str(log), str(priced)).out
+    assert "$0.0009 and 12 replies of unknown cost" in both
+    assert program.run("audit", "stats", str(log), str(priced), "--sql").out == both
+
+
 def test_the_tables_fit_and_say_what_they_count(program: Program, log: Path) -> None:
     out = program.run("audit", "stats", str(log)).out
     assert max(map(len, out.splitlines())) <= 100
@@ -140,8 +157,8 @@ def test_no_value_of_any_field_is_a_crash(program: Program, value: JsonValue) ->
         "approval_answered": ("call", "answer", "by", "seconds"),
         "intent": ("call", "tool"),
         "outcome": ("call", "tool", "status", "duration_ms", "output_bytes"),
-        "model_response": ("input_tokens", "purpose"),
-        "error": ("retry_seconds", "output_tokens"),
+        "model_response": ("input_tokens", "purpose", "cost"),
+        "error": ("retry_seconds", "output_tokens", "cost"),
         "session_started": ("model",),
     }
     good: dict[str, JsonValue] = {"call": 1, "tool": "bash", "decision": "confirm", "by": "rule", "answer": "yes"}

@@ -1,4 +1,4 @@
-"""`harness audit approvals | denied | unknown | files`, `list` and `show` on logs that the real gate, or a forger, wrote."""
+"""`harness audit approvals | denied | unknown | files | reads | outside`, `list`, `show`, on logs real and forged."""
 
 from __future__ import annotations
 
@@ -81,7 +81,13 @@ def person(clock: Clock, *answers: tuple[str, float] | tuple[str, float, str]) -
     return approver
 
 
-def work(program: Program, *calls: ToolCall, approver: Approver | None = None, clock: Clock | None = None) -> Path:
+def work(
+    program: Program,
+    *calls: ToolCall,
+    approver: Approver | None = None,
+    clock: Clock | None = None,
+    policy: bytes = POLICY,
+) -> Path:
     """Make a session of these calls with the real tools through the real gate, and return its log."""
     state = State.of(program.environment)
     workspace = Workspace(str(program.workspace), program.environment["HOME"])
@@ -90,7 +96,7 @@ def work(program: Program, *calls: ToolCall, approver: Approver | None = None, c
     agent = Agent(
         model=Playing(calls),
         tools=builtin_tools(workspace, environment=program.environment, images=BeforeImages(state.before_images)),
-        policy=parse_policy(POLICY, PATH),
+        policy=parse_policy(policy, PATH),
         approver=approver or ScriptedAnswers(["y"] * 50),
         log=log,
         about={"mode": "run", "workspace": workspace.root, "user": "ann", "host": os.uname().nodename},
@@ -397,7 +403,7 @@ def test_a_torn_line_may_have_begun_a_call(
     assert [row["log"] for row in torn] == ([str(log)] if tail else [])
 
 
-@pytest.mark.parametrize("question", ["list", "show", "approvals", "unknown", "files", "denied"])
+@pytest.mark.parametrize("question", ["list", "show", "approvals", "unknown", "files", "denied", "reads", "outside"])
 def test_a_full_disk_is_not_called_a_broken_pipe(program: Program, question: str) -> None:
     work(program, WRITE, approver=deny_all)
     with open("/dev/full", "wb") as full:
@@ -471,7 +477,7 @@ def test_every_changed_file_with_its_changes_in_order(program: Program) -> None:
     assert text[1].endswith("can be undone")
     assert text[-3:-1] == [
         "2 files, 3 changes in 2 sessions",
-        "not among them: what 1 command that could write changed; it is not recorded",
+        "besides, 1 command could write; what it changed is not recorded, but where it could be:",
     ]
 
 
@@ -538,6 +544,80 @@ def test_a_change_whose_end_is_not_known_may_have_happened(program: Program) -> 
     assert row["sure"] is False
 
 
+REACH = b"""
+version = 1
+name = "reach"
+[tools]
+bash = "auto"
+default = "auto"
+readers = true
+[[rule]]
+id = "script"
+decision = "auto"
+argv = ["python3", "s.py"]
+write = [".", "~/.cache/x/"]
+network = true
+match = ["python3 s.py"]
+not_match = ["python3 t.py"]
+"""
+
+
+@pytest.fixture
+def reached(program: Program) -> Program:
+    """Calls that read and write inside and outside, one of which no model tells what it does, and one that was refused."""
+    (program.workspace / "a.txt").write_text("one\n")
+    commands = ("cat a.txt /etc/hostname", "cp a.txt b.txt", "python3 s.py", "rm -rf /", "touch /var/tmp/harness-none")
+    calls = [call("read_file", path="a.txt"), *(call("bash", command=one) for one in commands[:3])]
+    work(program, *calls, call("bash", command=commands[4]), approver=deny_all, policy=REACH)
+    return program
+
+
+def test_which_files_were_read(reached: Program) -> None:
+    a, hostname = str(reached.workspace / "a.txt"), "/etc/hostname"
+    found = only(reached, "reads", "")
+    assert [(r["row"], r.get("path"), r.get("call"), r.get("outside")) for r in found] == [
+        ("read", hostname, 2, True),
+        ("read", a, 1, False),
+        ("read", a, 2, False),
+        ("read", a, 3, False),
+        ("unknown_reads", None, 4, None),
+        ("counts", None, None, None),
+    ]
+    text = lines(reached, "reads")
+    assert text[0] == f"{hostname}  [outside the workspace]"
+    assert text[1].endswith("#2  bash  cat a.txt /etc/hostname  ok  [model of cat, readers (policy.toml:7)]")
+    assert text[-3:-1] == [
+        "2 files and folders read in 1 session",
+        "not among them: what 1 call read of which no model tells all",
+    ]
+    assert "#4  bash  python3 s.py  failed  [rule script " in text[-1]
+
+
+def test_what_outside_the_workspace_was_touched_and_what_reached_the_network(reached: Program) -> None:
+    first, second, counts = only(reached, "outside", "")
+    assert (first["call"], first["reads"], first["writes"], first["network"]) == (2, ["/etc/hostname"], [], False)
+    assert (second["call"], second["may_write"], second["network"]) == (4, ["~/.cache/x/"], True)
+    assert {name: counts[name] for name in ("calls", "read", "wrote", "network", "unknown_reads")} == {
+        "calls": 2, "read": 1, "wrote": 1, "network": 1, "unknown_reads": 1,
+    }  # fmt: skip
+    text = lines(reached, "outside")
+    assert text[0].endswith("  read /etc/hostname")
+    assert text[1].endswith("  could write ~/.cache/x/; could reach the network")
+    (last,) = text[2:]
+    counted = "2 calls outside the workspace: 1 read there, 1 could write there, 1 could reach the network"
+    assert last == f"{counted}, in 1 session; what 1 call read is not known (`harness audit reads`)"
+
+
+def test_where_a_command_may_have_changed_something(reached: Program) -> None:
+    copy, script = only(reached, "files", "command")
+    targets = [f"{reached.workspace}/b.txt", f"{reached.workspace}/b.txt/a.txt"]  # the second where b.txt is a folder
+    assert (copy["writes"], copy["writes_known"], copy["may_write"]) == (targets, True, [])
+    assert (script["writes"], script["writes_known"], script["may_write"]) == ([], False, [".", "~/.cache/x/"])
+    text = lines(reached, "files")
+    assert text[-2].endswith(f"cp a.txt b.txt  [could write {', '.join(targets)}]")
+    assert text[-1].endswith("python3 s.py  [could write the workspace, ~/.cache/x/; could reach the network]")
+
+
 def test_a_file_that_was_changed_on_another_machine(program: Program) -> None:
     log = work(program, WRITE)
     copy = program.home / "foreign.jsonl"
@@ -555,13 +635,15 @@ EMPTY = {
     "denied": "no call was refused in 2 sessions",
     "unknown": "every call that was begun in 2 sessions has an end, and every session",
     "files": "0 files, 0 changes in 2 sessions",
+    "reads": "0 files and folders read in 2 sessions",
+    "outside": "no call is known to have left the workspace, in 2 sessions",
 }
 
 
 @pytest.mark.parametrize("question", EMPTY)
 def test_an_empty_answer_says_so(program: Program, question: str) -> None:
     for _ in range(2):
-        work(program, call("read_file", path="none.txt"))
+        work(program, call("frob") if question == "reads" else call("read_file", path="none.txt"))
     assert lines(program, question) == [EMPTY[question]]
     assert [row["row"] for row in only(program, question, "")] == ["counts"]
 
@@ -895,7 +977,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "question",
     ["list", "show", "show --full", "show --tool bash", "show --rule x --path y", "approvals", "denied --invalid",
-     "unknown", "files"],
+     "unknown", "files", "reads", "outside"],
 )  # fmt: skip
 def test_a_hostile_log_is_answered_safely(
     program: Program, hostile: Path, question: str, form: tuple[str, ...]
@@ -917,7 +999,7 @@ def _no_constant(name: str) -> float:
 
 def test_no_text_of_a_log_makes_a_line_of_its_own(program: Program, hostile: Path) -> None:
     """One line an item: as many lines of text as objects, but for the counts."""
-    for question in ("approvals", "denied", "unknown"):
+    for question in ("approvals", "denied", "unknown", "outside"):
         objects = [row for row in only(program, question, "", str(hostile)) if row["row"] != "counts"]
         text = program.run("audit", question, str(hostile)).out.splitlines()
         assert len(text) == len(objects) + 1, question

@@ -101,7 +101,7 @@ LAYERS = {
     "shell small_files tool visible workspace",
     "undo": "actions log_order log_words record redaction",
     "restoring": "actions before_images errors record tools undo visible workspace",
-    "audit": "actions log_findings log_lines log_order log_schema log_words record undo version visible",
+    "audit": "actions log_findings log_lines log_order log_schema log_words paths record undo version visible",
     "run_reports": "actions audit heads log_findings log_order log_words messages paths record version visible",
     "suggestions": "actions advice built_in errors exhaustive lint matchers policy policy_file programs record rule_examples "
     "rules visible",

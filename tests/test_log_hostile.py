@@ -249,7 +249,20 @@ def questions(log: str, left: str, right: str, report: str) -> dict[str, tuple[s
     }
 
 
-JSON_TOO = ("list", "show", "verify", "approvals", "denied", "unknown", "files", "stats", "diff", "prune")
+JSON_TOO = (
+    "list",
+    "show",
+    "verify",
+    "approvals",
+    "denied",
+    "unknown",
+    "files",
+    "reads",
+    "outside",
+    "stats",
+    "diff",
+    "prune",
+)
 
 
 def put_into_the_state(program: Program, name: str, data: bytes) -> str:

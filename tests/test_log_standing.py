@@ -114,7 +114,7 @@ TAMPERINGS = {
     "added to, torn": Tampering(append_and_tear, 3, 0, "stand after the head that was noted when the log was closed"),
     "removed": Tampering(remove, 1, 1, "gone"),
 }
-QUESTIONS = ("approvals", "denied", "files", "stats", "show", "export", "report", "redecide")
+QUESTIONS = ("approvals", "denied", "files", "reads", "outside", "stats", "show", "export", "report", "redecide")
 
 
 class Scene:

@@ -8,6 +8,7 @@ from enum import Enum
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, Who, text, word
 from harness.audit.disk import Look
+from harness.audit.reach import Reach, reach_of
 from harness.audit.rows import about_call, about_decision, call_number, edited_from
 from harness.log_order import LogRecord
 from harness.record import Record
@@ -68,8 +69,13 @@ class Command(Record):
     """A call that could write, without a record of what it wrote."""
 
     what: str
-    why: str
-    fields: Mapping[str, JsonValue]
+    reach: Reach
+    """What it was let do."""
+
+    @property
+    def fields(self) -> dict[str, JsonValue]:
+        """What is written of it as JSON."""
+        return self.reach.fields("command")
 
 
 class ChangedFile(Record):
@@ -137,8 +143,8 @@ def found_changes(
         for step in plan(_plain_records(call), call.session):
             match step:
                 case Unrestorable(is_command=True):
-                    fields = {**about_call(call), **about_decision(call), "row": "command"}
-                    commands.append(Command(what=call.summary, why=step.why, fields=fields))
+                    if (reach := reach_of(call)) is not None:
+                        commands.append(Command(what=call.summary, reach=reach))
                 case _:
                     changes.append(_change(call, step, is_kept, (call.session, call.number) in put_back))
     return Found(changes=tuple(changes), commands=tuple(commands))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from harness.actions import JsonValue
 from harness.audit.calls import Who, is_quick, number, text, who_answered, word
+from harness.audit.costs import Cost
 from harness.audit.counts import TOTALS, RuleCount, ToolCount
 from harness.audit.instants import NANO, nanoseconds
 from harness.audit.reading import record_in
@@ -27,6 +28,7 @@ class Statistics:
         self.rules: dict[str, RuleCount] = {}
         self.tools: dict[str, ToolCount] = {}
         self.totals = dict.fromkeys(TOTALS, 0)
+        self.cost = Cost()
         self.wall_seconds = 0.0
         """From the first to the last record of each session, added up."""
         self._flying: dict[tuple[str, str], _Flight] = {}
@@ -104,7 +106,8 @@ class Statistics:
         yield from (count.told(by) for by, count in rules)
         tools = sorted(self.tools.items(), key=lambda item: (-item[1].calls, item[0]))
         yield from (count.told(tool) for tool, count in tools)
-        yield {"row": "total", **self.totals, "wall_seconds": round(self.wall_seconds, 3)}
+        cost: dict[str, JsonValue] = {"cost": self.cost.dollars, "cost_unknown": self.cost.unknown}
+        yield {"row": "total", **self.totals, **cost, "wall_seconds": round(self.wall_seconds, 3)}
 
     def rule(self, by: str) -> RuleCount:
         """Return the row of what the log calls `by`."""
@@ -123,6 +126,7 @@ class Statistics:
         return found
 
     def _use(self, record: LogRecord) -> None:
+        self.cost.take(record)
         self.totals["input_tokens"] += whole_number(record.get("input_tokens"))
         self.totals["output_tokens"] += whole_number(record.get("output_tokens"))
 

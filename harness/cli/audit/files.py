@@ -11,6 +11,7 @@ from harness.audit.reading import records
 from harness.before_images import BeforeImages
 from harness.cli.audit.answers import short_digest
 from harness.cli.audit.logs import ChosenLogs
+from harness.cli.audit.reach import reach_words
 from harness.cli.state import State
 from harness.cli.trace import Tone
 from harness.paths import short_place
@@ -53,10 +54,8 @@ def command_line(command: Command) -> tuple[str, Tone]:
     fields = command.fields
     place = _place(fields, word(fields["session"]), word(fields["call"]))
     time = visible_line(word(fields["time"])[:19].replace("T", " "), 19)
-    return (
-        f"  {time}Z  {place}  {visible_line(word(fields['tool']), 60)}  {visible_line(command.what, 200)}",
-        Tone.WARNING,
-    )
+    what = f"{visible_line(word(fields['tool']), 60)}  {visible_line(command.what, 200)}"
+    return f"  {time}Z  {place}  {what}  [{reach_words(command.reach)}]", Tone.WARNING
 
 
 def _change(change: Change) -> str:

@@ -101,9 +101,21 @@ def _files(parser: ArgumentParser, filled: Filled) -> None:
     parser.description = "List every file that a call changed, before and after, and whether it can be undone."
     parser.epilog = (
         "The files are looked at on this machine: whether each is still what the last call left.\n"
-        "What commands changed is not recorded; those that could write are named.\n"
+        "What commands changed is not recorded; those that could write are named, with where.\n"
         "Exit code: 0, 1 a log does not verify, 2 usage."
     )
+    _which_logs(parser, filled)
+
+
+def _reads(parser: ArgumentParser, filled: Filled) -> None:
+    parser.description = "List every file or folder that calls read, by path, and the calls of which that is not known."
+    parser.epilog = "Of a folder, all below it may be meant.\nExit code: 0, 1 a log does not verify, 2 usage."
+    _which_logs(parser, filled)
+
+
+def _outside(parser: ArgumentParser, filled: Filled) -> None:
+    parser.description = "List the calls that read or could write outside the workspace, or could reach the network."
+    parser.epilog = "Told is what their verdicts let them do.\nExit code: 0, 1 a log does not verify, 2 usage."
     _which_logs(parser, filled)
 
 
@@ -197,6 +209,8 @@ _FLAGS: Mapping[str, Callable[[ArgumentParser, Filled], None]] = {
     "denied": _denied,
     "unknown": _unknown,
     "files": _files,
+    "reads": _reads,
+    "outside": _outside,
     "stats": _stats,
     "diff": _diff,
     "redecide": _redecide,

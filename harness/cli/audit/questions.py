@@ -1,4 +1,4 @@
-"""`harness audit approvals | denied | unknown | files`: puts a question to logs and writes the answer; changes nothing."""
+"""`harness audit approvals | denied | unknown | files | reads | outside`: puts a question to logs; changes nothing."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ def question_command(arguments: Namespace, environment: Mapping[str, str]) -> in
         case "unknown":
             found = _unknown(logs, output)
             return logs.code if logs.code == BROKEN or not found else FOUND
+        case "reads":
+            _reads(logs, output)
+        case "outside":
+            _outside(logs, output)
         case _:
             _files(logs, output, State.of(environment))
     return logs.code
@@ -114,9 +118,57 @@ def _files(logs: ChosenLogs, output: Output, state: State) -> None:
     changes, commands = len(found.changes), len(found.commands)
     output.line(f"{count(files, 'file')}, {count(changes, 'change')} in {count(logs.sessions, 'session')}")
     if commands:
-        output.line(f"not among them: what {count(commands, 'command')} that could write changed; it is not recorded")
+        said = "what it changed is not recorded, but" if commands == 1 else "what they changed is not recorded, but"
+        output.line(f"besides, {count(commands, 'command')} could write; {said} where it could be:")
     for command in found.commands:
         output.row(command.fields)
-        output.line(*command_line(command))
+        output.line(*command_line(command), width=8_000)
     counts: dict[str, JsonValue] = {"files": files, "changes": changes, "commands": commands}
     output.row({"row": "counts", "sessions": logs.sessions, **counts})
+
+
+def _reads(logs: ChosenLogs, output: Output) -> None:
+    from harness.audit.reach import reads_of
+    from harness.cli.audit.reach import read_lines, reads_line, unknown_line
+
+    found = reads_of(logs.calls())
+    for file in found.files:
+        for row in file.rows() if output.as_json else ():
+            output.row(row)
+        for text, tone in () if output.as_json else read_lines(file):
+            output.line(text, tone, width=8_000)
+    output.line(reads_line(len(found.files), logs.sessions))
+    if found.unknown:
+        output.line(f"not among them: what {count(len(found.unknown), 'call')} read of which no model tells all")
+    for reach in found.unknown:
+        output.row(reach.fields("unknown_reads"))
+        output.line(*unknown_line(reach))
+    counts: dict[str, JsonValue] = {"files": len(found.files), "unknown_reads": len(found.unknown)}
+    output.row({"row": "counts", "sessions": logs.sessions, **counts})
+
+
+def _outside(logs: ChosenLogs, output: Output) -> None:
+    from harness.audit.reach import reaches
+    from harness.cli.audit.reach import outside_line
+
+    calls = read = written = network = unknown = 0
+    for reach in reaches(logs.calls()):
+        unknown += not reach.reads_known
+        if (outside := reach.outside) is None:
+            continue
+        calls += 1
+        read += bool(outside.reads)
+        written += bool(outside.writes or outside.may_write)
+        network += outside.network
+        output.row(outside.fields("outside"))
+        output.line(*outside_line(outside), width=8_000)
+    counts: dict[str, JsonValue] = {"calls": calls, "read": read, "wrote": written, "network": network}
+    output.row({"row": "counts", "sessions": logs.sessions, **counts, "unknown_reads": unknown})
+    by = f"{read} read there, {written} could write there, {network} could reach the network"
+    told = (
+        f"{count(calls, 'call')} outside the workspace: {by}"
+        if calls
+        else "no call is known to have left the workspace"
+    )
+    rest = f"; what {count(unknown, 'call')} read is not known (`harness audit reads`)" if unknown else ""
+    output.line(f"{told}, in {count(logs.sessions, 'session')}{rest}")

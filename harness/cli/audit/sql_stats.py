@@ -17,7 +17,7 @@ _FIELDS = (
     *((name, "VARCHAR") for name in ("source", "rule", "file", "layer")),
     *((name, "VARCHAR") for name in ("mono_ns", "call", "duration_ms", "output_bytes", "input_tokens")),
     *((name, "VARCHAR") for name in ("output_tokens", "retry_seconds", "facet_count")),
-    *((name, "JSON") for name in ("line", "masked", "facets", "seconds")),
+    *((name, "JSON") for name in ("line", "masked", "facets", "seconds", "cost")),
 )
 """What the statistics need; numbers as texts, so that a value of another type is no error."""
 _WHOLE = ("mono_ns", "duration_ms", "output_bytes", "input_tokens", "output_tokens", "facet_count")
@@ -145,6 +145,14 @@ def _enter_totals(connection: duckdb.DuckDBPyConnection, found: Statistics) -> N
     query = f"SELECT {', '.join(_SUMS.values())} FROM log WHERE kind IS NOT NULL AND session IS NOT NULL"  # noqa: S608
     for sums in _rows(connection, query):
         found.totals |= dict(zip(_SUMS, map(_whole, sums), strict=True))
+    cost = "CASE WHEN json_type(cost) IN ('DOUBLE', 'BIGINT', 'UBIGINT') THEN TRY_CAST(cost AS DOUBLE) END"
+    used = "kind = 'model_response' OR kind = 'error' AND input_tokens IS NOT NULL"
+    query = f"SELECT coalesce({cost} >= 0, false), sum({cost}), count(*) FROM log WHERE {used} GROUP BY 1"  # noqa: S608
+    for is_known, dollars, replies in _rows(connection, query):
+        if is_known:
+            found.cost.add(float(dollars) if isinstance(dollars, int | float) else 0.0, _whole(replies))
+        else:
+            found.cost.unknown += _whole(replies)
     for (left_out,) in _rows(connection, "SELECT count(*) FROM log WHERE kind IS NULL OR session IS NULL"):
         found.totals["left_out"] = _whole(left_out)
 

@@ -140,7 +140,7 @@ def _total_lines(found: Statistics) -> list[str]:
     words = [
         f"{total['logs']} logs, {total['records']} records, {begun}, {found.wall_seconds:.0f} seconds",
         f"{total['calls']} calls, {total['undecided']} of them never judged, {total['unknown']} unknown: they may have run",
-        f"{requests}, {total['input_tokens']} tokens in, {total['output_tokens']} out",
+        f"{requests}, {total['input_tokens']} tokens in, {total['output_tokens']} out, {found.cost.words}",
         f"{total['masked']} secrets masked",
     ]
     if total["torn"] or total["left_out"]:
