@@ -459,14 +459,18 @@ COPIES = ("2>&1", ">&2", "1>&2", "2>&-", "<&-", "3>&1", ">&-", "0<&3", "2>&1 1>&
 CD = (
     "cd sub", "cd deep/deeper", "cd .", "cd nosuch", "cd link", "cd link/..", "cd sublink", "cd sublink/..",
     "cd -P link", "cd -P sublink/..", "cd -- sub", "cd 'sub'", "cd a.txt", "cd sub/../deep", "cd ./sub", "cd -L sub",
-    "cd odd", "cd nosuch/..", "cd sub && cd ..", "cd deep; cd ..", "cd sublink; cd ..", "cd link && cd -P ..",
+    "cd odd", "cd nosuch/..", "cd sub && cd ..", "cd deep; cd ..", "cd sublink; cd ..", "cd link && cd -P ..", "cd -",
+    "cd sub; cd -", "pushd sub", "pushd deep/deeper", "popd", "popd", "pushd sub && popd", "pushd link; popd",
+    "pushd nosuch", "pushd sublink/..; cd -", "pushd sub >/dev/null && cd .. ", "(pushd sub; popd); cd -",
     "cd sub >out1", "cd home/../sub", "cd 'st*r'/..",
 )  # fmt: skip
 ODD_CD = (
-    "cd", "cd -", "cd ~", 'cd "$A"', "cd $A", "cd ''", 'cd "$HOME"', "cd home", "cd /canary", "cd ../w", "cd sub deep",
-    "cd $(ok sub)", "cd ..", "cd -e sub", "CDPATH=deep cd deeper", "A=1 cd sub", "cd s*b", "cd deep/..; cd ..",
-    "builtin cd sub", "command cd sub", "cd //sub", "HOME=sub cd", "cd -P", "cd -PL sub", "cd --", "cd -LP sublink/..",
-    "cd .. && cd w", "cd ?",
+    "cd", "cd -P -", "pushd", "pushd +1", "pushd -n sub", "popd -n", "popd +0", "pushd -", "pushd $A",
+    "pushd sub deep", "dirs -c", "A=1 popd", "bash -c 'cd -; cat x'", "bash -c popd",
+    "bash -c 'pushd sub; popd; cat x'", "eval 'pushd sub'", "cd ~", 'cd "$A"', "cd $A", "cd ''", 'cd "$HOME"',
+    "cd home", "cd /canary", "cd ../w", "cd sub deep", "cd $(ok sub)", "cd ..", "cd -e sub", "CDPATH=deep cd deeper",
+    "A=1 cd sub", "cd s*b", "cd deep/..; cd ..", "builtin cd sub", "command cd sub", "cd //sub", "HOME=sub cd",
+    "cd -P", "cd -PL sub", "cd --", "cd -LP sublink/..", "cd .. && cd w", "cd ?",
 )  # fmt: skip
 STATE = (
     "export A", "export A=x", "export A=a.txt B='x y'", "export B", "unset A", "unset A B", "set -e", "set -eu",
@@ -486,8 +490,8 @@ ODD_STATE = (
     "typeset A=1", "local A=1", "let A=1", "mapfile A < a.txt", "getopts a A", "alias ok=no",
     "trap 'ok trapped' EXIT", "shopt -s nullglob", "set -f", "set -a", "set -n", "set -k", "hash -r", "umask 022",
     "HOME=sub", "PATH=sub", "PWD=x", "OLDPWD=sub", "BASH_ENV=x", "wait", "jobs", "times", "type ok", "command -v ok",
-    "popd", "pushd sub", "ulimit -n 9", "read PAGER", "set -eo noglob", "set -e -f", "export A B=*", "export $A",
-    "export A=$X", "unset $A", "read $A", "read -a A", "read -p x A", "read -d x A", "unset GIT_PAGER", "read -n 1 A",
+    "ulimit -n 9", "read PAGER", "set -eo noglob", "set -e -f", "export A B=*", "export $A", "export A=$X",
+    "unset $A", "read $A", "read -a A", "read -p x A", "read -d x A", "unset GIT_PAGER", "read -n 1 A",
     "export 'A=x y'", 'export "$A"=x', "A=x; export A; unset A", "export A=(x)", "exit $A", "exit; ok", "exit --help",
     "exit 1 2", "eval exit", "command exit", "exit x", "A=x exit", "exit <nosuch", "read -r", "read",
     "set +o errexit", "set -o", "set", "export", "A+=x", "A=x; A+=y", "command export A=x", "builtin export A=x",

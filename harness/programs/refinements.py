@@ -12,7 +12,7 @@ _OTHERWISE = (
     r"\$'|\[\[|\(\(|[<>]\(|\|&|&>|<<<|>&[^0-9-]|[0-9]{2}[<>]|[}][<>]|\[\^|[<>][|&]?[ \t]*[^\s;&|()<>]*[*?\[]"
     r"|\{[^{}]*(?:,|\.\.)"
     # Keywords that they do not have; and builtins that make commands of text in which the above may come up again.
-    r"|\b(?:time|function|select|coproc|eval|alias|trap)\b"
+    r"|\b(?:time|function|select|coproc|eval|alias|trap|pushd|popd)\b"
     # Older ones split the words of export: `export A=$(echo b PATH=.)`.
     r"|\bexport\b[^;\n]*[$`]"
 )

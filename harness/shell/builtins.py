@@ -28,12 +28,15 @@ from harness.shell.syntax import (
     Word,
 )
 
-SHELL_BUILTINS = frozenset(("cd", "export", "read", "set", "unset"))
+GO_ELSEWHERE = frozenset(("cd", "popd", "pushd"))
+"""Builtins that change the folder."""
+
+SHELL_BUILTINS = GO_ELSEWHERE | {"export", "read", "set", "unset"}
 """Of these it is known what they change."""
 
 STEERS_THE_SHELL = frozenset(
     ". alias bg bind caller compgen complete compopt coproc declare dirs disown enable fc fg getopts hash history let local "
-    "logout mapfile popd pushd readarray readonly shift shopt source suspend trap typeset ulimit unalias".split()
+    "logout mapfile readarray readonly shift shopt source suspend trap typeset ulimit unalias".split()
 )
 """Of these it is not, or not well enough: they change how the rest of a line is run."""
 

@@ -13,7 +13,7 @@ from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess, Pla
 from harness.programs.model import Unknown
 from harness.record import replace
 from harness.shell.arithmetic import is_integer
-from harness.shell.builtins import assigned_names, counted_names, first_words
+from harness.shell.builtins import GO_ELSEWHERE, assigned_names, counted_names, first_words
 from harness.shell.conditions import NUMBER_TESTS
 from harness.shell.expand import Disk
 from harness.shell.parser import parse
@@ -141,7 +141,9 @@ class _Reading(SimpleCommands):
         if self.steps > MAX_STEPS:
             raise StopReading(f"more than {MAX_STEPS} steps", "")
         outcome = self.run(node, state)
-        if any(each.operator not in ("<<", "<<<") for each in node.redirections):
+        if any(
+            each.operator not in ("<<", "<<<") and each.target.constant != "/dev/null" for each in node.redirections
+        ):
             # One that fails keeps the command from being run at all.
             return Outcome(ok=outcome.ok, failed=merged(outcome.failed, state))
         return outcome
@@ -185,8 +187,8 @@ class _Reading(SimpleCommands):
         words = first_words(node)
         if "eval" in words or "" in words:
             raise StopReading("eval in a loop", node.text)
-        if "cd" in words and not words.isdisjoint(("break", "continue")):
-            state = replace(state, folders=())  # where it is left, and where it goes on, is not known
+        if not words.isdisjoint(GO_ELSEWHERE) and not words.isdisjoint(("break", "continue")):
+            state = replace(state, folders=(), stack=None)  # where it is left, and where it goes on, is not known
         if isinstance(node, For):
             self.check_name(node.name, node.text)
             state = state.touching(node.name)
@@ -194,11 +196,11 @@ class _Reading(SimpleCommands):
             if values is not None and words.isdisjoint(("break", "continue")):
                 return self.rounds(node, values, state)
         counters = frozenset(filter(state.holds_integer, counted_names(node)))
-        state = state.forgetting(changed).counting(counters)
+        state = replace(state.forgetting(changed).counting(counters), before=())
         after = merged(state, self.round(node, state))
-        if after is not None and (after.folders != state.folders or after.exported != state.exported):
+        if after is not None and _place(after) != _place(state):
             # It was another folder in the second round: now none is known.
-            after = merged(state, self.round(node, replace(after, folders=())))
+            after = merged(state, self.round(node, replace(after, folders=(), stack=None)))
         return Outcome(ok=after, failed=after)
 
     def loop_values(self, node: For, state: State) -> list[str] | None:
@@ -258,6 +260,10 @@ class _Reading(SimpleCommands):
         ]
         self.add(Command(text=node.text, argv=("[[", *values), paths=tuple(paths), act=Act.LOOKS, model="[["))
         return Outcome(ok=state, failed=state)
+
+
+def _place(state: State) -> tuple[object, ...]:
+    return state.folders, state.stack, state.exported
 
 
 def _holds_integer(value: str) -> bool:

@@ -15,12 +15,19 @@ from harness.programs.refinements import read_alike
 from harness.programs.runners import FIND_RUNS, INTERPRETERS, PLAIN_WRAPPERS, SHELLS, VERSIONED, WRAPPERS
 from harness.programs.variables import changes_the_shell
 from harness.record import replace
-from harness.shell.builtins import NO_PROGRAMS, SHELL_BUILTINS, SPECIAL_BUILTINS, STEERS_THE_SHELL, after_builtin
+from harness.shell.builtins import (
+    GO_ELSEWHERE,
+    NO_PROGRAMS,
+    SHELL_BUILTINS,
+    SPECIAL_BUILTINS,
+    STEERS_THE_SHELL,
+    after_builtin,
+)
 from harness.shell.expand import Disk, Expander
 from harness.shell.operands import MAX_CLUSTER_LETTERS, cluster, likely_paths
 from harness.shell.parser import parse
 from harness.shell.parts import Parts, Stdin, is_pattern
-from harness.shell.state import Outcome, State, StopReading
+from harness.shell.state import Outcome, State, StopReading, either_folder
 from harness.shell.syntax import Literal, Simple, Unread, Word
 
 MAX_LAYERS = 6
@@ -224,9 +231,9 @@ class SimpleCommands(Parts):
     # Builtins that change the shell.
 
     def builtin(self, argv: tuple[str, ...], text: str, inside: State, after: State, stdin: Stdin) -> Outcome:
-        """Read one of the builtins of which it is known what they change: cd, export, read, set, unset."""
-        if argv[0] == "cd":
-            return self.cd(argv, text, inside, after, stdin)
+        """Read one of the builtins of which it is known what they change."""
+        if argv[0] in GO_ELSEWHERE:
+            return self.elsewhere(argv, text, inside, after, stdin)
         changed = after_builtin(argv, after)
         if isinstance(changed, str):
             raise StopReading(changed, text)
@@ -236,24 +243,47 @@ class SimpleCommands(Parts):
         self.add(Command(text=text, argv=words, variables=variables, paths=stdin.paths, act=act, model=argv[0]))
         return Outcome(ok=changed, failed=changed)
 
-    def cd(self, argv: tuple[str, ...], text: str, inside: State, after: State, stdin: Stdin) -> Outcome:
-        """`cd` goes to the folder that the path names as it is written, or where that is none, as the kernel reads it."""
-        words = [word for word in argv[1:] if word not in ("--", "-L", "-P")]
-        target = words[0] if words else self.disk.home
-        if len(words) > 1 or isinstance(target, Unknown | Found) or target in ("", "-") or target[0] == "-":
-            self.add_opaque("cd to a folder that is not known", text, after)
-            return Outcome(ok=replace(after, folders=()), failed=after)
-        if not after.folders and not target.startswith("/"):
+    def elsewhere(self, argv: tuple[str, ...], text: str, inside: State, after: State, stdin: Stdin) -> Outcome:
+        """`cd`, `pushd` and `popd` go to a folder as it is written, or where that is none, as the kernel reads it."""
+        targets = self.targets(argv, after)
+        if not targets:
+            self.add_opaque(f"{argv[0]} to a folder that is not known", text, after)
+            unknown = after.in_folders((), after.stack if argv[0] == "cd" else None)
+            return Outcome(ok=unknown, failed=after)
+        if not after.folders and not all(target.startswith("/") for target in targets):
             self.add_opaque("the folder that it runs in is not known", text, after)
             return Outcome(ok=after, failed=after)
-        paths, folders = self.folders_after_cd(target, after, physical="-P" in argv)
+        reached = [self.folders_after_cd(target, after, physical="-P" in argv) for target in targets]
+        paths = tuple(dict.fromkeys((*stdin.paths, *(path for found, _ in reached for path in found))))
+        folders = reached[0][1]
+        for _, others in reached[1:]:
+            folders = either_folder(folders, others)
         variables = tuple(sorted(inside.exported))
-        self.add(
-            Command(text=text, argv=argv, variables=variables, paths=(*stdin.paths, *paths), act=Act.WRAPS, model="cd")
-        )
-        plain = ".." not in target.strip("/").removeprefix("../").split("/")
+        self.add(Command(text=text, argv=argv, variables=variables, paths=paths, act=Act.WRAPS, model=argv[0]))
+        plain = all(".." not in target.strip("/").removeprefix("../").split("/") for target in targets)
         there = plain and bool(folders) and not self.disk_changed and all(map(self.disk.is_folder, folders))
-        return Outcome(ok=replace(after, folders=folders), failed=None if there else after)
+        return Outcome(ok=after.in_folders(folders, _stack_after(argv[0], after)), failed=None if there else after)
+
+    def targets(self, argv: tuple[str, ...], state: State) -> tuple[str, ...]:
+        """Return the words that say where the shell may go; none where that is not known."""
+        if argv == ("cd", "-"):
+            return state.before
+        if argv[0] == "popd":
+            return state.stack[0] if len(argv) == 1 and state.stack else ()
+        words = [word for word in argv[1:] if argv[0] == "pushd" or word not in ("--", "-L", "-P")]
+        if not words and argv[0] == "cd":
+            return (self.disk.home,)
+        if len(words) != 1 or isinstance(words[0], Unknown | Found) or words[0][:1] in ("", "-"):
+            return ()
+        return () if argv[0] == "pushd" and (state.stack is None or words[0][0] == "+") else (words[0],)
+
+
+def _stack_after(name: str, state: State) -> tuple[tuple[str, ...], ...] | None:
+    """Return the stack of folders behind `cd`, `pushd` or `popd` in `state`."""
+    stack = state.stack
+    if name == "cd" or stack is None:
+        return stack
+    return stack[1:] if name == "popd" else (state.folders, *stack)
 
 
 def _is_plain_export(word: Word) -> bool:
@@ -264,7 +294,7 @@ def _is_plain_export(word: Word) -> bool:
 
 def _act(act: Act, program: str, paths: Sequence[PathAccess]) -> Act:
     """Return WRAPS only for what shows nothing itself: `find -exec` lists files, and what reads `< file` reads it."""
-    if act is Act.WRAPS and (program not in PLAIN_WRAPPERS or (paths and program != "cd")):
+    if act is Act.WRAPS and (program not in PLAIN_WRAPPERS or (paths and program not in GO_ELSEWHERE)):
         return Act.LOOKS
     return act
 

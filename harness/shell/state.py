@@ -34,6 +34,10 @@ class State(Record):
     """Variables that the line hands on to the commands that follow."""
     integers: frozenset[str] = frozenset()
     """Variables of which it is known that they hold an integer, and not which."""
+    before: tuple[str, ...] = ()
+    """Every folder that `cd -` may go to; empty where that is not known."""
+    stack: tuple[tuple[str, ...], ...] | None = ()
+    """For each `popd`, every folder that it may go to, empty where that is not known; None where their number is not."""
     fed: bool = False
     """Whether what runs here reads something that is not in its words (see actions.Command)."""
 
@@ -66,6 +70,10 @@ class State(Record):
             return self
         return replace(self, values={**self.values, **dict.fromkeys(names)}, integers=self.integers - names)
 
+    def in_folders(self, folders: tuple[str, ...], stack: tuple[tuple[str, ...], ...] | None) -> State:
+        """Return the state after the shell went to one of `folders`."""
+        return replace(self, folders=folders, before=self.folders, stack=stack)
+
     def counting(self, names: frozenset[str]) -> State:
         """Return the state in which `names`, whose values are not known, hold integers."""
         return replace(self, integers=self.integers | names) if names else self
@@ -73,7 +81,7 @@ class State(Record):
     def in_a_new_shell(self) -> State:
         """Return what is known in a shell that a command starts: of the variables, those that it is handed."""
         values = {name: value for name, value in self.values.items() if name in self.exported}
-        return replace(self, values=values, integers=self.integers & self.exported)
+        return replace(self, values=values, integers=self.integers & self.exported, before=(), stack=())
 
 
 class Outcome(Record):
@@ -91,16 +99,26 @@ def merged(one: State | None, other: State | None) -> State | None:
     """Return what holds in both states; None is no state at all."""
     if one is None or other is None or one is other:
         return one or other
-    folders = tuple(dict.fromkeys((*one.folders, *other.folders))) if one.folders and other.folders else ()
+    stack = None
+    if one.stack is not None and other.stack is not None and len(one.stack) == len(other.stack):
+        stack = tuple(map(either_folder, one.stack, other.stack))
     names = one.values.keys() | other.values.keys()
     values = {
         name: one.values[name] if name in one.values and one.values[name] == other.values.get(name) else None
         for name in names
     }
     return State(
-        folders=folders if len(folders) <= MAX_FOLDERS else (),
+        folders=either_folder(one.folders, other.folders),
         values=values,
         exported=one.exported | other.exported,
         integers=frozenset(n for n in names if values[n] is None and one.holds_integer(n) and other.holds_integer(n)),
+        before=either_folder(one.before, other.before),
+        stack=stack,
         fed=one.fed or other.fed,
     )
+
+
+def either_folder(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the folders of both; none are known where those of one are not, or where they are many."""
+    folders = tuple(dict.fromkeys((*some, *others))) if some and others else ()
+    return folders if len(folders) <= MAX_FOLDERS else ()
