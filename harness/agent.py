@@ -361,7 +361,7 @@ class Agent:
         """Record a reply that is no answer; None: the same is asked once more, and nothing of it enters the conversation."""
         again = run.unusable < MOST_UNUSABLE
         problem += " It is asked for once more." if again else " It is the second reply in a row that cannot be used."
-        self._asking.log_error("model", problem, ModelFault.REPLY)
+        self._asking.log_failure(run, ModelError(problem, fault=ModelFault.REPLY))
         return None if again else run.stopped(StopReason.NO_ANSWER, problem)
 
     def _answered(self, run: Run) -> RunResult | None:
