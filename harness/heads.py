@@ -32,6 +32,8 @@ class Note(Record):
     """Why the log was removed; empty: it was not."""
     by: str = ""
     """Who removed it."""
+    lost: bool = False
+    """Whether that is all that is known of its end: it was gone when another log was begun under its name."""
     torn_sha256: str = ""
     """Of a torn end that `audit recover` is about to cut off: its digest."""
 
@@ -49,10 +51,18 @@ class KnownHead(Record):
     """When it was noted last."""
     removed: str = ""
     """Why it was removed, where a tombstone is the last that is known of it."""
+    lost: bool = False
+    """Whether it was gone when another log was begun under its name."""
     noted: Mapping[int, frozenset[str]] = {}
     """Every head that was noted, by the number of records."""
     torn: frozenset[str] = frozenset()
     """The digests of torn ends that were about to be cut off."""
+
+    @property
+    def words(self) -> str:
+        """What it was, for people who are told that it is gone."""
+        when = "missed, when another log was begun under its name," if self.lost else "noted last"
+        return f"{self.records} records, head {self.head}, {when} {self.time or 'some time'}"
 
 
 def notes_in(heads: str, *, of: Iterable[str] = ()) -> Iterator[Note]:
@@ -98,6 +108,7 @@ def _note_of(line: bytes) -> Note | None:
         size=size if type(size) is int else None,
         tombstone=str(entry.get("reason") or "removed") if is_tombstone else "",
         by=str(entry.get("by") or "") if is_tombstone else "",
+        lost=entry.get("lost") is True,
         torn_sha256=str(entry.get("torn_sha256") or ""),
     )
 
@@ -108,19 +119,27 @@ class NotedLogs:
     def __init__(self, notes: Iterable[Note]) -> None:
         """INVARIANT: a tombstone ends what was noted before it; a log that comes under that name later is another one."""
         self._notes: dict[str, list[Note]] = {}
+        self._lost: list[list[Note]] = []
         for note in notes:
-            if note.tombstone:
+            if note.lost:
+                self._lost.append([*self._notes.pop(note.file, ()), note])
+            elif note.tombstone:
                 self._notes[note.file] = [note]
-                continue
-            of_file = self._notes.setdefault(note.file, [])
-            if of_file and of_file[-1].tombstone:
-                of_file.clear()
-            of_file.append(note)
+            else:
+                of_file = self._notes.setdefault(note.file, [])
+                if of_file and of_file[-1].tombstone:
+                    of_file.clear()
+                of_file.append(note)
 
     @property
     def files(self) -> tuple[str, ...]:
         """Every log that was noted."""
-        return tuple(self._notes)
+        return tuple(dict.fromkeys((*self._notes, *(notes[0].file for notes in self._lost))))
+
+    @property
+    def lost(self) -> Iterator[KnownHead]:
+        """What is known of logs that were gone when others were begun under their names."""
+        return map(_known, self._lost)
 
     def of_file(self, path: str) -> KnownHead | None:
         """Return what is known of the log at `path` (absolute), or None."""
@@ -129,7 +148,9 @@ class NotedLogs:
 
     def of_session(self, session: str) -> KnownHead | None:
         """Return what is known of the log that holds this session, whatever its path was, or None."""
-        found = [notes for notes in self._notes.values() if any(note.session == session for note in notes)]
+        found = [
+            notes for notes in (*self._lost, *self._notes.values()) if any(note.session == session for note in notes)
+        ]
         return _known(found[-1]) if found else None
 
 
@@ -140,10 +161,11 @@ def _known(notes: list[Note]) -> KnownHead:
     return KnownHead(
         records=last.records,
         head=last.head,
-        closed=last.closed or bool(last.tombstone),
+        closed=last.closed or bool(last.tombstone and not last.lost),
         file=last.file,
         time=last.time,
-        removed=last.tombstone,
+        removed="" if last.lost else last.tombstone,
+        lost=last.lost,
         noted=noted,
         torn=frozenset(note.torn_sha256 for note in notes if note.torn_sha256),
     )
@@ -172,10 +194,17 @@ class HeadsFile:
         return self._holding(files).of_session(session) if files else None
 
     def every(self) -> Iterator[KnownHead]:
-        """Yield what is known of every log that was noted."""
-        self._asked = self.FEW
-        logs = self._holding(())
+        """Yield what is known of every log that was noted, but for the lost ones."""
+        logs = self._whole()
         return (known for file in logs.files if (known := logs.of_file(file)) is not None)
+
+    def lost(self) -> Iterator[KnownHead]:
+        """Yield what is known of logs that were gone when others were begun under their names."""
+        return self._whole().lost
+
+    def _whole(self) -> NotedLogs:
+        self._asked = self.FEW
+        return self._holding(())
 
     def _holding(self, texts: Iterable[str]) -> NotedLogs:
         """Return the logs in whose notes one of these texts stands, and perhaps others."""

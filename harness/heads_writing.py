@@ -18,6 +18,7 @@ from harness.errors import LogError
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from harness.action_log import ActionLog
+    from harness.heads import KnownHead
 
 LOCK_SECONDS = 5.0
 """How long another writer of the heads file is waited for. Then the line is appended without the lock: one write with
@@ -35,6 +36,22 @@ def note_head(heads: str, log: ActionLog, *, closed: bool) -> None:
         "closed": closed,
         "time": timestamp(time.time()),
         "size": log.size,
+    }
+    append_note(heads, entry)
+
+
+def note_loss(heads: str, known: KnownHead) -> None:
+    """Append that the log of which this is `known` is gone, and that another is begun under its name. Raises LogError."""
+    entry: dict[str, JsonValue] = {
+        "tombstone": True,
+        "lost": True,
+        "file": known.file,
+        "session": "",
+        "records": known.records,
+        "head": known.head,
+        "closed": known.closed,
+        "reason": "it was gone when another log was begun under its name",
+        "time": timestamp(time.time()),
     }
     append_note(heads, entry)
 

@@ -69,7 +69,7 @@ LAYERS = {
     "action_log": "actions durable errors log_lines log_order log_schema redaction strict_json",
     "log_check": "action_log actions log_lines log_order log_schema log_words record redaction",
     "heads": "errors record",
-    "heads_writing": "action_log actions errors",
+    "heads_writing": "action_log actions errors heads",
     "signed_heads": "record",
     "log_findings": "heads log_check record signed_heads",
     "advice": "record",

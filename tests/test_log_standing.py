@@ -191,11 +191,35 @@ def test_nothing_is_built_on_what_does_not_verify(scene: Scene, name: str) -> No
     assert (log.read_bytes() == before) is not tampering.fit
 
 
-def test_a_name_whose_log_is_gone_gets_no_new_log(scene: Scene) -> None:
-    scene.log.unlink()
+def test_under_the_name_of_a_log_that_is_gone_a_new_one_begins_and_that_is_told(scene: Scene) -> None:
+    """On stderr, in its first record, and by `verify --all`, which knows of logs outside the state folder too."""
+    log, archive, program = scene.program.home / "mine.jsonl", scene.program.home / "archive.jsonl", scene.program
+    assert scene.run_on("--log", str(log)) == 0
+    lines = lines_of(log)
+    head = hashlib.sha256(lines[-1][:-1]).hexdigest()
+    log.rename(archive)
+    alone = program.run("audit", "verify", "--all")
+    was = f"{len(lines)} records, head {head}"
+    assert (alone.code, f"BROKEN: a log that was noted is gone: {was}" in alone.out, str(log) in alone.out) == (
+        1,
+        True,
+        True,
+    )
+    assert scene.run_on("--log", str(log)) == 0
+    assert f"the log that was noted as {log} is gone: {was}" in scene.err
+    first = json.loads(lines_of(log)[0])
+    assert (first["seq"], first["lost_log"]["records"], first["lost_log"]["head"]) == (0, len(lines), head)
+    assert scene.run_on("--log", str(log)) == 0
+    assert "is gone" not in scene.err
+    assert [program.run("audit", "verify", str(path)).code for path in (log, archive)] == [0, 0]
+    everything = program.run("audit", "verify", "--all")
+    assert (everything.code, everything.out.count("BROKEN"), was in everything.out) == (1, 1, True), everything
+
+
+def test_a_log_that_was_emptied_is_not_gone_on_with(scene: Scene) -> None:
+    empty(scene.log, scene.elsewhere)
     assert scene.run_on("--log", str(scene.log)) == 8
-    assert "is gone or was emptied" in scene.err
-    assert not scene.log.exists()
+    assert "was emptied" in scene.err
 
 
 def test_a_log_that_is_gone_is_told_of_where_logs_are_looked_for(scene: Scene) -> None:

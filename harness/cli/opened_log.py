@@ -8,7 +8,7 @@ from harness.action_log import ActionLog
 from harness.cli.head_notes import HeadNotes
 from harness.cli.state import State
 from harness.errors import LogError
-from harness.heads import HeadsFile
+from harness.heads import HeadsFile, KnownHead
 from harness.log_findings import judged
 
 TYPE_CHECKING = False  # as in harness/__init__.py
@@ -28,7 +28,7 @@ def opened_log(state: State, redactor: Redactor, *, path: str | None, workspace:
         log = ActionLog.open(state.new_log_path(workspace), redactor=redactor)
     else:
         heads = HeadsFile(state.heads)
-        _refuse_a_lost_one(path, heads)
+        _refuse_an_emptied_one(path, heads)
         log = ActionLog.open(path, redactor=redactor)
         try:
             if log.count:
@@ -41,22 +41,29 @@ def opened_log(state: State, redactor: Redactor, *, path: str | None, workspace:
     return log
 
 
-def _refuse_a_lost_one(path: str, heads: HeadsFile) -> None:
-    """Raise LogError where a log was noted under this name, and nothing is there any more."""
-    known = heads.of_path(path)
+def lost_log(state: State, path: str | None) -> KnownHead | None:
+    """Return what is known of a log that was noted under this name and is gone, and note that another takes its place.
+
+    None where nothing is missing. Raises LogError where that cannot be noted, UsageError if the heads file cannot be read.
+    """
+    if path is None or os.path.lexists(path) or not os.path.isdir(os.path.dirname(path)):
+        return None
+    known = state.known_head(path)
     if known is None or known.removed or not known.records:
+        return None
+    # Before the new log is there: of what a kill leaves behind, nothing must look like a tail that somebody cut off.
+    state.record_loss(known)
+    return known
+
+
+def _refuse_an_emptied_one(path: str, heads: HeadsFile) -> None:
+    """Raise LogError where a log was noted under this name, and its file holds nothing any more."""
+    known = heads.of_path(path)
+    if known is None or known.removed or not known.records or not os.path.exists(path) or os.path.getsize(path):
         return
-    try:
-        size = os.stat(path).st_size
-    except OSError:
-        size = 0
-    if not size:
-        raise LogError(
-            _refusal(
-                path,
-                f"it was longer once: a log of {known.records} records was noted there, and it is gone or was emptied",
-            )
-        )
+    raise LogError(
+        _refusal(path, f"it was longer once: a log of {known.records} records was noted there, and it was emptied")
+    )
 
 
 def _refuse_an_unfit_one(log: ActionLog, heads: HeadsFile) -> None:

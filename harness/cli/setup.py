@@ -18,7 +18,7 @@ from harness.before_images import BeforeImages
 from harness.cli.config import Settings, settings_from
 from harness.cli.identity import who_and_where
 from harness.cli.kept_grants import KeptGrants
-from harness.cli.opened_log import opened_log
+from harness.cli.opened_log import lost_log, opened_log
 from harness.cli.own_folders import keep_own_folders, named_log, refuse_own_folders
 from harness.cli.planned import planned
 from harness.cli.policies import assemble
@@ -46,6 +46,7 @@ from harness.workspace import Workspace
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
+    from harness.heads import KnownHead
     from harness.models.openai_chat import OpenAIChat
     from harness.models.openai_responses import OpenAIResponses
 
@@ -123,6 +124,9 @@ class Parts:
         )
         self.system = replace(system, text=self.redactor.redact(system.text + _told_of(self.workspace.added)))
         self.signals = Signals(self.interrupt)
+        self.lost = lost_log(self.state, log)
+        if self.lost is not None:
+            complain(f"the log that was noted as {self.lost.file} is gone: {self.lost.words}; a new one begins there")
         self.log = opened_log(self.state, self.redactor, path=log, workspace=self.workspace.root)
 
     def named_model(self) -> OpenAIChat | OpenAIResponses:
@@ -188,8 +192,15 @@ def about_of(parts: Parts, mode: str) -> dict[str, JsonValue]:
         "policy": parts.policy.name,
         "policy_sha256": parts.policy.sha256,
         **({"add_dirs": list(parts.workspace.added)} if parts.workspace.added else {}),
+        **_lost_in(parts.lost),
         **parts.system.about,
     }
+
+
+def _lost_in(lost: KnownHead | None) -> dict[str, JsonValue]:
+    if lost is None:
+        return {}
+    return {"lost_log": {"file": lost.file, "records": lost.records, "head": lost.head, "noted": lost.time}}
 
 
 def agent_of(

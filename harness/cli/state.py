@@ -170,6 +170,12 @@ class State(Record):
 
         note_head(self.heads, log, closed=closed)
 
+    def record_loss(self, known: KnownHead) -> None:
+        """Note that a log is gone, and that another is begun under its name. Raises LogError if that cannot be written."""
+        from harness.heads_writing import note_loss
+
+        note_loss(self.heads, known)
+
     def make_folder_of_heads(self) -> None:
         """See to it that the heads file can be made. Raises LogError."""
         try:

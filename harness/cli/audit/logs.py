@@ -79,8 +79,7 @@ class ChosenLogs:
         self.gone = tuple(gone(self._named, self._heads, moved_to(self.findings)))
         for known in self.gone:
             self._code = BROKEN
-            noted = f"{known.records} records of it were noted, the last at {known.time or 'some time'}"
-            complain(f"{known.file} is BROKEN: it is gone; {noted}")
+            complain(f"{known.file} is BROKEN: it is gone; {known.words}")
 
     def _tell(self, findings: Findings) -> None:
         path = findings.path
@@ -189,8 +188,9 @@ def gone(named: Sequence[str], heads: HeadsFile, moved: Collection[str]) -> Iter
     folders = [name for path in named if not os.path.isfile(path) for name in names_of(path)]
     if not folders:
         return
-    for known in heads.every():
-        if os.path.lexists(known.file) or not any(is_within(known.file, folder) for folder in folders):
+    for known in (*heads.every(), *heads.lost()):
+        is_there = os.path.lexists(known.file) and not known.lost
+        if is_there or not any(is_within(known.file, folder) for folder in folders):
             continue
         if not known.removed and known.file not in moved:
             yield known

@@ -51,7 +51,7 @@ def verify_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         noted = findings.evidence.noted
         if noted is not None and noted.elsewhere:
             moved.add(noted.known.file)
-    for known in gone(named, heads, moved):
+    for known in gone(["/"] if arguments.all else named, heads, moved):
         sys.stdout.write(_gone_told(known, as_json=arguments.json))
         came_to.append(Soundness.BROKEN)
     if not came_to:
@@ -153,7 +153,7 @@ def _logs_of(named: Sequence[str], *, except_for: str) -> Iterator[str]:
 
 
 def _gone_told(known: KnownHead, *, as_json: bool) -> str:
-    why = f"a log that was noted is gone: {known.records} records, head {known.head}, noted last {known.time or 'some time'}"
+    why = f"a log that was noted is gone: {known.words}"
     if as_json:
         code = Soundness.BROKEN.value
         return json.dumps({"file": known.file, "verdict": "gone", "exit_code": code, "findings": [why]}) + "\n"
