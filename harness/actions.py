@@ -76,6 +76,8 @@ class PathAccess(Record):
     the path as written (normalised) and as resolved, where these differ."""
     access: Access
     place: Place
+    closed: bool = False
+    """Whether a folder on the way may not be searched, so that nobody here can tell where it leads."""
     entry: bool = False
     """Whether the name itself may be moved, removed or replaced, not only what the file holds."""
     tree: bool = False

@@ -237,7 +237,8 @@ def _inspect_path(path: PathAccess, guarded: Sequence[str]) -> Finding | None:
     if writes and path.place is Place.INSIDE and any(_is_within(guard, path.real) for guard in guarded):
         return _confirm("own-files", f"{path.written} holds files of the policy or the action log in use")
     if path.place in (Place.OUTSIDE, Place.ABOVE) or (writes and path.place in (Place.OUTPUT, Place.ADDED)):
-        return _confirm("outside", f"{path.written} lies outside the workspace")
+        closed = f"permission denied on the way to {path.written}, so that nobody can tell where it leads"
+        return _confirm("outside", closed if path.closed else f"{path.written} lies outside the workspace")
     if not path.whole:
         return _confirm("large-tree", f"not every file below {path.written} could be looked at")
     return _inspect_write(path) if writes else None

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from harness.actions import Access, PathAccess, Place
 from harness.errors import ToolError, UsageError
 from harness.paths import is_within
-from harness.record import replace
+from harness.record import Record, replace
 from harness.tree_names import TreeNames
 
 MAX_PATH_CHARACTERS = 4096
@@ -56,12 +56,22 @@ class Workspace:
         _check(path)
         expanded = self.home + path[1:] if path == "~" or path.startswith("~/") else path
         joined = os.path.join(cwd or self.root, expanded)
-        real, sure = self._walked(joined, entry=entry)
+        way = self._walked(joined, entry=entry)
+        real = way.real
         lexical = os.path.normpath(joined)
         names = tuple(dict.fromkeys((self._name(lexical), self._name(real))))
-        place = self._place(real) if sure else Place.OUTSIDE
+        place = self._place(real) if way.sure else Place.OUTSIDE
         shared = access is not Access.READ and _has_further_names(real)
-        return PathAccess(written=path, real=real, names=names, access=access, place=place, entry=entry, shared=shared)
+        return PathAccess(
+            written=path,
+            real=real,
+            names=names,
+            access=access,
+            place=place,
+            closed=way.closed,
+            entry=entry,
+            shared=shared,
+        )
 
     def resolve_word(
         self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False
@@ -71,12 +81,15 @@ class Workspace:
         What cannot be followed to its end is no reason to trust it: it counts as lying outside.
         """
         try:
-            return self.resolve(word, access, cwd, entry=entry)
+            found = self.resolve(word, access, cwd, entry=entry)
         except ToolError:
             name = os.path.normpath(word)
             return (
                 PathAccess(written=word, real=name, names=(name,), access=access, place=Place.OUTSIDE) if word else None
             )
+
+        # Behind a closed folder may lie a link, and a command follows it once the folder is open.
+        return replace(found, place=Place.OUTSIDE) if found.closed else found
 
     def look_below(
         self,
@@ -124,20 +137,20 @@ class Workspace:
         """Return why git, run in `folder` (seen from `cwd`), may run programs that its configuration names; else None."""
         from harness.repository import git_problem
 
-        return git_problem(_walk(os.path.join(cwd, folder))[0])
+        return git_problem(_walk(os.path.join(cwd, folder)).real)
 
     def git_top(self, folder: str, cwd: str) -> str:
         """Return the top of the git repository that `folder` (seen from `cwd`) lies in, or the folder itself."""
         from harness.repository import git_top
 
-        return git_top(_walk(os.path.join(cwd, folder))[0])
+        return git_top(_walk(os.path.join(cwd, folder)).real)
 
-    def _walked(self, path: str, *, entry: bool) -> tuple[str, bool]:
+    def _walked(self, path: str, *, entry: bool) -> _Way:
         """Return where an absolute path leads; the way to the root was walked when the session began."""
         folder, _, name = path.rpartition("/")
         if entry and name not in ("", ".", ".."):
-            real, sure = self._walked(f"{folder}/", entry=False)
-            return os.path.join(real, name), sure
+            way = self._walked(f"{folder}/", entry=False)
+            return replace(way, real=os.path.join(way.real, name))
         prefix = self.root if self.root == "/" else self.root + "/"
         return _walk(path.removeprefix(prefix), self.root) if path.startswith(prefix) else _walk(path)
 
@@ -198,7 +211,16 @@ def _check(path: str) -> None:
         raise ToolError("The path contains a lone surrogate, which no file name can hold.") from None
 
 
-def _walk(path: str, start: str = "") -> tuple[str, bool]:
+class _Way(Record):
+    """Where a path leads."""
+
+    real: str
+    sure: bool
+    closed: bool
+    """Whether a folder may not be searched: the names from there on are taken for plain ones."""
+
+
+def _walk(path: str, start: str = "") -> _Way:
     """Return where `path` leads from `start`, part by part as the kernel goes, and whether that is sure.
 
     `start` is the root of the disk, or a folder whose own path holds no link.
@@ -206,7 +228,7 @@ def _walk(path: str, start: str = "") -> tuple[str, bool]:
     `/dev/stdin`), where a link cannot be read, and where there are more links than the kernel follows.
     """
     waiting = path.split("/")[::-1]
-    real, links, sure = start.rstrip("/"), 0, True
+    real, links, sure, closed = start.rstrip("/"), 0, True, False
     while waiting:
         part = waiting.pop()
         if part in ("", "."):
@@ -221,16 +243,18 @@ def _walk(path: str, start: str = "") -> tuple[str, bool]:
         except OSError as error:
             # No link, nothing there, or a name that no disk can hold: plain names all. What else cannot be read may be
             # a link nevertheless, to whoever comes by a shorter way.
+            closed = closed or error.errno == errno.EACCES
             plain = (
-                error.errno in (errno.EINVAL, errno.ENOENT, errno.ENOTDIR) or len(os.fsencode(part)) > MAX_NAME_BYTES
+                error.errno in (errno.EINVAL, errno.ENOENT, errno.ENOTDIR, errno.EACCES)
+                or len(os.fsencode(part)) > MAX_NAME_BYTES
             )
             sure = sure and plain
             real = here
             continue
         links += 1
         if links > MAX_LINKS:
-            return os.path.normpath(f"{start}/{path}"), False
+            return _Way(real=os.path.normpath(f"{start}/{path}"), sure=False, closed=closed)
         if target.startswith("/"):
             real = ""
         waiting.extend(target.split("/")[::-1])
-    return real or "/", sure
+    return _Way(real=real or "/", sure=sure, closed=closed)

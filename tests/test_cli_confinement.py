@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -134,6 +135,19 @@ def test_what_runs_unasked_can_move_link_and_edit(program: Program) -> None:
     assert (done.code, [status for status, _ in outcomes(program)]) == (Exit.DONE, ["ok"] * 4), outcomes(program)
     made = sorted(str(path.relative_to(program.workspace)) for path in program.workspace.rglob("*"))
     assert made == ["b", "c", "d", "d/a.gz", "d/b"]
+
+
+@needs_walls
+def test_a_refused_pseudo_terminal_is_told_as_confined(program: Program) -> None:
+    path = program.home / "open.toml"
+    path.write_text('version = 1\n[tools]\nbash = "auto"\n')
+    url = program.serve(playing("python3 -c 'import pty; pty.openpty()'"))
+    in_use = os.openpty()
+    program.run("run", "go", "--base-url", url, "--policy", str(path))
+    for descriptor in in_use:
+        os.close(descriptor)
+    ((status, told),) = outcomes(program)
+    assert (status, "[confined: it opens no pseudo-terminal" in told) == ("failed", True), told
 
 
 def probe_line() -> str:

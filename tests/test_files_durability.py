@@ -397,6 +397,66 @@ def test_what_an_ordinary_user_may_do(
     assert os.listdir(workspace) == ["f"]
 
 
+LOCKED = [
+    ((READ, {"path": "locked/f"}), "Error: Permission denied: locked/f."),
+    ((WRITE, {"path": "locked/f", "content": "new\n"}), "Error: Permission denied: locked/f."),
+    ((EDIT, {"path": "locked/f", "old_string": "old", "new_string": "new"}), "Error: Permission denied: locked/f."),
+]
+
+
+@pytest.mark.parametrize(("call", "said"), LOCKED, ids=[row[0][0] for row in LOCKED])
+def test_a_folder_that_may_not_be_searched_is_told_as_that(
+    users: Path, call: tuple[str, dict[str, str]], said: str
+) -> None:
+    locked = users / "workspace" / "locked"
+    locked.mkdir()
+    make(locked / "f", b"old\n", 0o644, folder_mode=0o000)
+    assert as_user(users, call) == [said]
+
+
+WHERE_LOCKED = """
+import json, os, sys
+from harness.actions import Access
+from harness.built_in import inspect_facet
+from harness.tools import bash, read_file
+from harness.errors import ToolError
+from harness.workspace import Workspace
+from harness.tools.bash import BashTool
+from harness.messages import ToolCall
+
+os.setgroups([])
+os.setgid(int(sys.argv[2]))
+os.setuid(int(sys.argv[2]))
+workspace = Workspace(sys.argv[1], sys.argv[1] + "/..")
+call = ToolCall(id="c", name="bash", arguments="{}")
+said = []
+for arguments in json.loads(sys.argv[3]):
+    tool = BashTool(workspace) if "command" in arguments else read_file.ReadFileTool(workspace)
+    try:
+        facets = tool.prepare(call, arguments).all_facets()
+        said.append([found.reason for facet in facets if (found := inspect_facet(facet, ())) is not None])
+    except ToolError as error:
+        said.append(str(error))
+print(json.dumps(said))
+"""
+
+
+def test_what_lies_behind_a_folder_that_may_not_be_searched_is_not_called_outside(users: Path) -> None:
+    """A file tool follows no link, and is let in; a command may, and is asked about."""
+    locked = users / "workspace" / "locked"
+    locked.mkdir()
+    make(locked / "f", b"old\n", 0o644, folder_mode=0o000)
+    calls = [{"path": "locked/f"}, {"command": "cat locked/f"}, {"command": "ls", "cwd": "locked/deep"}]
+    process = child(WHERE_LOCKED, str(users / "workspace"), str(NOBODY), json.dumps(calls))
+    out, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, b"")
+    assert json.loads(out) == [
+        [],
+        ["permission denied on the way to locked/f, so that nobody can tell where it leads"],
+        "Permission denied on the way to cwd: locked/deep.",
+    ]
+
+
 def access_list(*entries: tuple[int, int, int]) -> bytes:
     """Return entries (tag, permissions, id) as linux/posix_acl_xattr.h has them, version 2."""
     return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)

@@ -690,6 +690,9 @@ def test_a_command_has_a_time_limit(tmp_path: Path, limits: Limits, asked: dict[
             id="too short a time",
         ),
         pytest.param(
+            {"command": " \t\n "}, "Invalid arguments for bash: command: must not be blank.", id="a command of blanks"
+        ),
+        pytest.param(
             {"command": "ls", "timeout_s": 601},
             "Invalid arguments for bash: timeout_s: must be at most 600.0.",
             id="too long a time",

@@ -19,7 +19,7 @@ from harness.actions import (
     Unconfined,
     same_places,
 )
-from harness.errors import ToolError
+from harness.errors import ErrorCode, ToolError
 from harness.limits import DEFAULT_COMMAND_SECONDS, Limits, strictest
 from harness.messages import ResultStatus, ToolCall
 from harness.record import Record, replace
@@ -142,6 +142,8 @@ class BashTool:
         to run unconfined without a reason.
         """
         command = text(arguments, "command")
+        if not command.strip():
+            raise ToolError("Invalid arguments for bash: command: must not be blank.", code=ErrorCode.ARGUMENTS)
         size = len(command.encode("utf-8", "surrogatepass"))
         if size > MAX_COMMAND_BYTES:
             raise ToolError(
@@ -261,6 +263,8 @@ class BashTool:
         shown = one_line(cwd)  # bounded by Workspace.resolve, and uncut: half a secret would not be masked
         if path.place not in (Place.INSIDE, Place.ROOT):
             raise ToolError(f"cwd is outside the workspace: {shown}. Leave it out to start in the workspace folder.")
+        if path.closed:
+            raise ToolError(f"Permission denied on the way to cwd: {shown}.", code=ErrorCode.ACCESS)
         if not os.path.isdir(path.real):
             raise ToolError(f"cwd is not an existing folder: {shown}. It is taken from the workspace folder.")
         return path

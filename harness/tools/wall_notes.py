@@ -21,6 +21,7 @@ _UNREACHABLE = re.compile(
 )
 
 
+_TERMINAL = re.compile(r"out of pty devices|no more ptys|pseudo-?terminal|/dev/ptmx|openpty|forkpty")
 _MEMORY = re.compile(r"Cannot allocate memory|MemoryError|bad_alloc|[Oo]ut of memory|ENOMEM")
 _COMPLAINT = re.compile(
     r"^[\w./+-]+: .*(?:: Permission denied|: Operation not permitted|cannot create temp file for here-document.*)$",
@@ -51,6 +52,10 @@ def wall_notes(output: str, held: Held, *, failed: bool) -> list[str]:
         )
     if not held.walls.network and (_UNREACHABLE.search(output) or ("socket" in output and _REFUSED.search(output))):
         notes.append("[confined: it has no network; that it could not connect may come from that]")
+    if failed and _TERMINAL.search(output):
+        notes.append(
+            "[confined: it opens no pseudo-terminal while one is in use here; that it got none may come from that]"
+        )
     if failed and _MEMORY.search(output):
         notes.append("[limited: a process may have 4 GiB of memory of its own; that it got no more may come from that]")
     return notes
