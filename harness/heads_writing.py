@@ -81,10 +81,8 @@ def append_note(heads: str, entry: Mapping[str, JsonValue], *, lock_seconds: flo
     """
     line = json.dumps(entry, sort_keys=True, separators=(",", ":")).encode() + b"\n"
     try:
-        descriptor = os.open(heads, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        descriptor = opened_heads(heads)
         try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise LogError(f"the heads file cannot be written: {heads}: not a regular file")
             _lock(descriptor, lock_seconds)
             _append(descriptor, line)
             os.fdatasync(descriptor)
@@ -92,6 +90,18 @@ def append_note(heads: str, entry: Mapping[str, JsonValue], *, lock_seconds: flo
             os.close(descriptor)
     except OSError as error:
         raise LogError(f"the heads file cannot be written: {heads}: {error.strerror}") from None
+
+
+def opened_heads(heads: str) -> int:
+    """Return a descriptor of the heads file, made where it is not there, to append to. Raises LogError."""
+    try:
+        descriptor = os.open(heads, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise LogError(f"the heads file cannot be written: {heads}: {error.strerror}") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise LogError(f"the heads file cannot be written: {heads}: not a regular file")
+    return descriptor
 
 
 def _lock(descriptor: int, seconds: float) -> None:

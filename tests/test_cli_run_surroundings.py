@@ -355,6 +355,38 @@ def test_a_report_that_does_not_fit_on_the_disk(program: Program, tmp_path: Path
         assert is_whole(program)
 
 
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_heads_that_cannot_be_noted_are_told_before_the_first_request(program: Program, elsewhere: bool) -> None:
+    """The run could only end with 8. Nothing is left that a later start would take for a log."""
+    url, log = program.serve(replies(TOUCH, DONE)), program.home / "log.jsonl"
+    (program.state / "harness" / "heads.jsonl").mkdir(parents=True)
+    done = program.run("run", "go", *text_flags(program, url), *(("--log", str(log)) if elsewhere else ()))
+    assert (done.code, "heads.jsonl" in done.err, program.players[0].requests) == (8, True, []), done
+    assert (log.exists(), program.logs()) == (False, [])
+
+
+def test_a_state_folder_that_may_only_be_read_is_told_before_the_first_request(program: Program) -> None:
+    url, log = program.serve(replies(TOUCH, DONE)), program.home / "log.jsonl"
+    with small_disk(program.state / "harness") as disk:
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        done = program.run("run", "go", *text_flags(program, url), "--log", str(log))
+    assert (done.code, "Read-only file system" in done.err, program.players[0].requests) == (8, True, []), done
+    assert not log.exists()
+
+
+def test_a_state_folder_that_is_full_is_told_before_the_first_request(program: Program) -> None:
+    """Whether a note fits, only writing it shows: that is the first thing after the log's first record."""
+    url, log = program.serve(replies(TOUCH, DONE)), program.home / "log.jsonl"
+    with small_disk(program.home / "small") as disk:
+        environment = {**program.environment, "XDG_STATE_HOME": str(disk)}
+        (disk / "harness").mkdir()
+        (disk / "harness" / "redaction_key").write_bytes(b"x" * 32)
+        (disk / "harness" / "redaction_key").chmod(0o600)
+        (disk / "ballast").write_bytes(b"x" * (64 * 1024 - os.sysconf("SC_PAGE_SIZE")))
+        done = program.run("run", "go", *text_flags(program, url), "--log", str(log), env=environment)
+    assert (done.code, 0 <= done.err.find("No space left on device") < done.err.find("touch made")) == (8, True), done
+
+
 def test_a_cassette_that_does_not_fit_on_the_disk(program: Program, tmp_path: Path) -> None:
     """It is said, and no success; the run itself is not disturbed in the middle."""
     url = program.serve(replies(*(bash(f"echo {n} {'x' * 9000}") for n in range(12)), DONE))

@@ -176,6 +176,13 @@ class State(Record):
 
         note_loss(self.heads, known)
 
+    def check_heads(self) -> None:
+        """Raise LogError where no head could be noted: a session could not come to a good end."""
+        self.make_folder_of_heads()
+        from harness.heads_writing import opened_heads
+
+        os.close(opened_heads(self.heads))
+
     def make_folder_of_heads(self) -> None:
         """See to it that the heads file can be made. Raises LogError."""
         try:
