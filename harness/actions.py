@@ -84,6 +84,8 @@ class PathAccess(Record):
     """Whether everything below the path is meant too, as in `grep -r`, `cp -r` and `rm -r`."""
     below: TreeNames = NO_NAMES
     """Of a tree inside the workspace, or of one that was added: the names of the files below it."""
+    tracked: bool = False
+    """Whether these are the files that git shows out of those that it tracks."""
     whole: bool = True
     """Whether `below` names every file below; a tree that is too large to look through is asked about."""
     shared: bool = False

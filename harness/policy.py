@@ -353,7 +353,10 @@ def _which_below(rule: Rule, facet: Facet) -> str:
     """Name the file for which a rule forbids a whole tree."""
     if not isinstance(facet, PathAccess) or not facet.tree or rule.path is None or rule.path.hits(facet.names):
         return ""
-    return f" ({rule.meant_below(facet)} lies below {facet.written})"
+    name = rule.meant_below(facet)
+    if not facet.tracked:
+        return f" ({name} lies below {facet.written})"
+    return f" (git tracks {name}" + (f"; -- . ':!{name}' leaves it out)" if facet.names == (".",) else ")")
 
 
 def _by_auto_rules(facet: Facet, autos: tuple[Rule, ...], suspended: tuple[str, ...]) -> FacetVerdict:

@@ -6,7 +6,10 @@ Reads a few small files, runs nothing. The whitelist of harmless keys is program
 from __future__ import annotations
 
 import os
+import re
+from typing import TypeAlias
 
+from harness.git_index import read_index
 from harness.programs.git_config import programs_named
 from harness.small_files import read_small
 
@@ -44,7 +47,49 @@ def git_top(folder: str) -> str:
     return here
 
 
+Tracked: TypeAlias = "tuple[str, tuple[tuple[str, bytes], ...]]"
+"""The top of a repository, or nothing outside of one; name and object id of each file that git tracks."""
+
+
+def tracked_from(folder: str) -> Tracked | None:
+    """Return what git tracks in the repository that `folder` (absolute) lies in; None where that is not plain.
+
+    A `.git` that git might pass over, for one further up, is passed over where it has no index, and else not plain.
+    """
+    top = git_top(folder)
+    found = _data_of(top)
+    if not isinstance(found, tuple):
+        return None if found else ("", ())
+    index = os.path.join(found[0], "index")
+    sure = _is_surely_one(*found)
+    if not os.path.lexists(index):
+        return (top, ()) if sure or top == "/" else tracked_from(os.path.dirname(top))
+    if not sure:
+        return None
+    tracked = read_index(read_small(index, MAX_INDEX_BYTES) or b"")
+    return None if tracked is None else (top, tracked)
+
+
+def _is_surely_one(git: str, common: str) -> bool:
+    """Say whether git takes this for the data of a repository (setup.c, is_git_directory)."""
+    head = os.path.join(git, "HEAD")
+    if os.path.islink(head) or not re.fullmatch(r"ref: refs/\S+|[0-9a-f]{40}(?:[0-9a-f]{24})?", _line_of(head)):
+        return False
+    return all(os.path.isdir(os.path.join(common, name)) for name in ("objects", "refs"))
+
+
 def _problem_at(folder: str) -> str | None:
+    found = _data_of(folder)
+    if not isinstance(found, tuple):
+        return found
+    git, common = found
+    own = _configured(git, "config.worktree")  # obeyed where extensions.worktreeConfig is set
+    problems = (_laid_out(each) for each in dict.fromkeys(found))
+    return own or _configured(common) or next(filter(None, problems), None)
+
+
+def _data_of(folder: str) -> tuple[str, str] | str | None:
+    """Return the folders of a repository's data, its own and that of all its worktrees; why they are not plain; or None."""
     git = os.path.join(folder, ".git")
     if not os.path.isdir(git):
         bare = [os.path.lexists(os.path.join(folder, name)) for name in ("HEAD", "objects", "refs", "commondir")]
@@ -57,14 +102,12 @@ def _problem_at(folder: str) -> str | None:
             return f"{git} does not say plainly where the repository lies"
         git = os.path.join(folder, target[8:])
     common = os.path.join(git, "commondir")
-    own = _configured(git, "config.worktree")  # obeyed where extensions.worktreeConfig is set
     if not os.path.lexists(common):
-        return own or _configured(git) or _laid_out(git)
+        return git, git
     target = _line_of(common)
     if not _is_plain(target):
         return f"{common} does not say plainly where the repository lies"
-    common_folder = os.path.join(git, target)
-    return own or _configured(common_folder) or _laid_out(git) or _laid_out(common_folder)
+    return git, os.path.join(git, target)
 
 
 def _is_plain(target: str) -> bool:

@@ -7,6 +7,7 @@ from posixpath import join, normpath
 
 from harness.actions import Access, Act, Action, Command, Facet, PathAccess, Place
 from harness.messages import ToolCall
+from harness.programs.git_pathspecs import Shown
 from harness.programs.runners import SHELLS, WRAPPERS
 from harness.record import replace
 from harness.rules import Decision, Rule
@@ -68,6 +69,12 @@ class _ExampleDisk:
 
     def look_below(self, path: PathAccess, **_narrowing: object) -> PathAccess:
         return replace(path, tree=True)
+
+    def look_tracked(self, path: PathAccess, what: Shown, *, sure: bool) -> PathAccess:  # noqa: ARG002 - nothing is tracked
+        return replace(path, tree=True)
+
+    def exists(self, path: str) -> bool:  # noqa: ARG002 - nothing lies here, wherever
+        return False
 
     def is_folder(self, path: str) -> bool:  # noqa: ARG002 - nothing lies here, wherever
         return False

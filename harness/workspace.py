@@ -6,12 +6,16 @@ import errno
 import os
 import stat
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from harness.actions import Access, PathAccess, Place
 from harness.errors import ToolError, UsageError
 from harness.paths import is_within
 from harness.record import Record, replace
 from harness.tree_names import TreeNames
+
+if TYPE_CHECKING:
+    from harness.programs.git_pathspecs import Shown
 
 MAX_PATH_CHARACTERS = 4096
 """PATH_MAX of Linux (limits.h), the terminating NUL included; a longer path cannot name a file."""
@@ -20,6 +24,10 @@ MAX_NAME_BYTES = 255
 """NAME_MAX of Linux (limits.h)."""
 MAX_LINKS = 40
 """As many as Linux follows on the way to one file (path_resolution(7))."""
+
+
+_LOOKED_INTO = (Place.INSIDE, Place.ROOT, Place.ADDED)
+"""Where the names of files may be told."""
 
 
 class Workspace:
@@ -108,16 +116,46 @@ class Workspace:
         With `follows` the command follows the links that it meets below; one that leads out of the workspace makes the
         names incomplete, as does a tree that is too large, and a folder that cannot be read.
         """
-        if path.place not in (Place.INSIDE, Place.ROOT, Place.ADDED):
+        if path.place not in _LOOKED_INTO:
             return replace(path, tree=True)
         from harness.trees import Narrowing, names_below
 
         narrowing = Narrowing(only=only, skips=skips, hidden=hidden)
         root = self._added_root(path.real) or self.root
         names, whole = names_below(path.real, root, narrowing, home=self.home, follows=follows)
-        if root != self.root:  # as the names of all that lies outside the workspace
-            names = [os.path.join(root, name) for name in names]
-        return replace(path, tree=True, below=TreeNames(names), whole=whole)
+        return replace(path, tree=True, below=self._names_in(root, names), whole=whole)
+
+    def look_tracked(self, path: PathAccess, what: Shown, *, sure: bool) -> PathAccess:
+        """Return the folder that git runs in with the names of the tracked files that a command shows, as `what` says.
+
+        Where it is not plain what git tracks, the names are incomplete. Unless it is `sure` what lies on the disk, only
+        what stands behind `--` narrows.
+        """
+        if path.place not in _LOOKED_INTO:
+            return replace(path, tree=True)
+        from harness.programs.git_pathspecs import shown
+        from harness.repository import tracked_from
+
+        found = tracked_from(path.real)
+        if found is None:
+            return replace(path, tree=True, whole=False)
+        top, tracked = found
+        folder = os.path.join(path.real, "").removeprefix(os.path.join(top, ""))
+        names = shown(
+            tracked, what, folder, (lambda word: self.exists(os.path.join(path.real, word))) if sure else None
+        )
+        return replace(path, tree=True, below=self._names_in(top, names))
+
+    def _names_in(self, folder: str, names: Sequence[str]) -> TreeNames:
+        """Return names below a folder as patterns are matched against them: from the root on, or absolute outside of it."""
+        if folder == self.root:
+            return TreeNames(names)
+        begin, root = os.path.join(folder, ""), os.path.join(self.root, "")
+        return TreeNames([(begin + name).removeprefix(root) for name in names])
+
+    def exists(self, path: str) -> bool:
+        """Say whether something lies at an absolute path."""
+        return os.path.lexists(path)
 
     def is_folder(self, path: str) -> bool:
         """Say whether an absolute path is a folder that one can go to."""

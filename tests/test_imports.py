@@ -50,11 +50,12 @@ LAYERS = {
     "small_files": "",
     "ignore_files": "small_files",
     "trees": "ignore_files",
-    "repository": "programs small_files",
+    "git_index": "",
+    "repository": "git_index programs small_files",
     "revision": "repository small_files",
     "instructions": "record repository",
     "template": "errors",
-    "workspace": "actions errors paths record repository tree_names trees",
+    "workspace": "actions errors paths programs record repository tree_names trees",
     "destroying_git": "",
     "destroying_programs": "destroying_git",
     "destroying": "actions destroying_programs",
@@ -126,7 +127,7 @@ SHARED = {
     # What models are written in, and what several of them say alike; git's tables are four files for their length.
     "programs": frozenset(
         "model options runners variables tables gathered pflag refinements code_files git_looking git_changing "
-        "git_reading git_modes".split()
+        "git_reading git_modes git_pathspecs".split()
     ),
 }
 SHELL = (

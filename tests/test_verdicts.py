@@ -160,7 +160,8 @@ def made(home: Path) -> World:
     ):
         (root / link).symlink_to(target)
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
-    subprocess.run(["git", "init", "-q", "-b", "main", "."], cwd=root, env=environment, check=True)
+    for words in ("init -q -b main .", "add README.md src tests docs"):
+        subprocess.run(["git", *words.split()], cwd=root, env=environment, check=True)
     policies = {"default": load_named("default"), "open": parse_policy(OPEN, "open.toml")}
     return World(Workspace(str(root), str(home)), policies)
 

@@ -16,8 +16,8 @@ from harness.programs.options import joined, parse_words, read_command
 from harness.record import replace
 
 _BEFORE = """
-    -P|--no-pager --no-optional-locks --no-replace-objects --no-lazy-fetch --no-advice --literal-pathspecs
-    --glob-pathspecs --noglob-pathspecs -v|--version:info --help:info --html-path:info --man-path:info --info-path:info
+    -P|--no-pager --no-optional-locks --no-replace-objects --no-lazy-fetch --no-advice --literal-pathspecs:gap
+    --glob-pathspecs:gap --noglob-pathspecs:gap -v|--version:info --help:info --html-path:info --man-path:info --info-path:info
     --exec-path:info -p|--paginate:gap --bare:gap
     -c=CODE --config-env=CODE --git-dir=CODE --work-tree=CODE --namespace=CODE --super-prefix=CODE --attr-source=CODE
 """

@@ -219,7 +219,7 @@ CHANGING = {
         act=Act.RUNS,
         options="""--format=TEXT --prefix=TEXT --add-file=READ --add-virtual-file=TEXT -o|--output=WRITE
         --worktree-attributes -v|--verbose -NUM -l|--list --mtime=TEXT --remote=TEXT:gap --exec=CODE""",
-        refine=reading.patches,
+        refine=reading.archived,
     ),
     "gc": _changes(
         "-q|--quiet --prune[=TEXT] --no-prune --cruft --no-cruft --aggressive --auto --force --keep-largest-pack", ""

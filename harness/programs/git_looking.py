@@ -110,24 +110,27 @@ def _settings(options: str, operands: str, refine: Refine = reading.revisions) -
 
 
 LOOKING = {
-    "status": _looks("""
+    "status": _looks(
+        """
         -v|--verbose -s|--short -b|--branch --show-stash --ahead-behind --no-ahead-behind --porcelain[=TEXT] --long
         -z|--null -u|--untracked-files[=TEXT] --ignored[=TEXT] --ignore-submodules[=TEXT] --column[=TEXT] --no-column
-        --renames --no-renames -M|--find-renames[=TEXT]"""),
+        --renames --no-renames -M|--find-renames[=TEXT]""",
+        refine=reading.status,
+    ),
     "log": _looks(_LOG, refine=reading.history),
-    "show": _looks(_LOG, refine=reading.patches),
+    "show": _looks(_LOG, refine=reading.objects),
     "diff": _looks(
         f"{_DIFF} --cached|--staged --merge-base --no-index --base --ours --theirs -c --cc -m -t -r -q",
         refine=reading.comparison,
     ),
     "diff-tree": _looks(
-        f"{_DIFF} {_FORMAT} -r -t -m -c --cc --root --no-commit-id -v --always", refine=reading.patches
+        f"{_DIFF} {_FORMAT} -r -t -m -c --cc --root --no-commit-id -v --always", refine=reading.history
     ),
-    "diff-index": _looks(f"{_DIFF} --cached --merge-base -m -r", refine=reading.patches),
-    "diff-files": _looks(f"{_DIFF} --base --ours --theirs -c --cc -q -r", refine=reading.patches),
+    "diff-index": _looks(f"{_DIFF} --cached --merge-base -m -r", refine=reading.history),
+    "diff-files": _looks(f"{_DIFF} --base --ours --theirs -c --cc -q -r", refine=reading.history),
     "range-diff": _looks(
         f"{_DIFF} --creation-factor=TEXT --no-dual-color --left-only --right-only --notes[=TEXT] --no-notes",
-        refine=reading.patches,
+        refine=reading.ranges,
     ),
     "blame": _looks(_BLAME),
     "annotate": _looks(_BLAME),
@@ -140,19 +143,17 @@ LOOKING = {
         f"""{_FORMAT} {_RANGE} {_LETTERS} --objects --objects-edge --count --header --timestamp --quiet --unpacked
         --disk-usage[=TEXT] --use-bitmap-index --in-commit-order --no-commit-header --commit-header --no-object-names
         --object-names --missing[=TEXT] --filter[=TEXT] --filter-print-omitted --abbrev[=TEXT] --no-abbrev""",
-        refine=reading.history,
     ),
     "describe": _looks("""
         --contains --debug --all --tags --long --first-parent --abbrev[=TEXT] --exact-match --candidates=TEXT --match=TEXT
         --exclude=TEXT --always --dirty[=TEXT] --broken[=TEXT]"""),
     "shortlog": _looks(
         f"-n|--numbered -s|--summary -e|--email -c -w[=TEXT] --group=TEXT --format[=TEXT] {_RANGE}",
-        refine=reading.history,
     ),
     "reflog": _looks(_LOG, refine=modes.reference_logs),
     "reflog show": _looks(_LOG, refine=reading.history),
     "reflog exists": _looks(""),
-    "stash list": _looks(_LOG, refine=reading.stashed),
+    "stash list": _looks(_LOG, refine=reading.stashes),
     "stash show": _looks(f"{_DIFF} --include-untracked --only-untracked", refine=reading.stashed),
     "branch": _looks(
         f"""{_REFS} -v|--verbose -q|--quiet -r|--remotes -a|--all --list|-l --abbrev[=TEXT] --no-abbrev --column[=TEXT]
@@ -185,9 +186,12 @@ LOOKING = {
     "merge-base": _looks("-a|--all --octopus --independent --is-ancestor --fork-point"),
     "cherry": _looks("-v|--verbose --abbrev[=TEXT]"),
     # --batch and --batch-command print what their input names, which nobody sees; so do not these.
-    "cat-file": _looks("""
+    "cat-file": _looks(
+        """
         -e -p -t -s --allow-unknown-type --use-mailmap|--mailmap --batch-check[=TEXT] --batch-all-objects --buffer
-        --follow-symlinks --unordered -z -Z --batch[=TEXT]:gap --batch-command[=TEXT]:gap --textconv:gap --filters:gap"""),
+        --follow-symlinks --unordered -z -Z --batch[=TEXT]:gap --batch-command[=TEXT]:gap --textconv:gap --filters:gap""",
+        refine=reading.object_content,
+    ),
     "check-ignore": _looks("-q|--quiet -v|--verbose --stdin -z -n|--non-matching --no-index"),
     "check-attr": _looks("-a|--all --cached --stdin -z --source=TEXT"),
     "count-objects": _looks("-v|--verbose -H|--human-readable", ""),

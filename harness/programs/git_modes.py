@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from harness.actions import Access, Act
-from harness.programs.git_reading import history, revisions, working_tree
+from harness.programs.git_reading import history, patched, revisions, working_tree
 from harness.programs.model import Found, Inner, Parsed, PathUse, Unknown, Use, gap
 from harness.programs.options import stricter
 from harness.record import replace
@@ -142,7 +142,7 @@ def dry(parsed: Parsed, use: Use) -> Use:
 
 def patch_files(parsed: Parsed, use: Use) -> Use:
     """`git format-patch` writes files into a folder, unless it prints."""
-    use = working_tree(parsed, use)
+    use = patched(parsed, use, patches=True)
     if use.gap or parsed.has("--stdout"):
         return use
     return _changes(replace(use, paths=(*use.paths, PathUse(word=".", access=Access.WRITE))))

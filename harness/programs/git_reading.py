@@ -10,6 +10,7 @@ import re
 from collections.abc import Container, Iterator
 
 from harness.actions import Access
+from harness.programs.git_pathspecs import Shown, is_exclusion, object_ids
 from harness.programs.model import Found, Parsed, PathUse, Unknown, Use, gap
 from harness.record import replace
 
@@ -26,6 +27,8 @@ _TELLING = (
     "-O",
     "--stdin",
 )
+_FILE_IN_REVISION = re.compile(r"(?!.*\.\.)(?:[\w./~^-]|@\{\d+\})*:(?![!^/(]).+")
+"""No range, and without braces that may hold a colon themselves (`HEAD^{/a:b}` is a commit)."""
 _FORMATS = ("--format", "--pretty", "--sort", "--batch-check")
 _PATCH = (
     "-p -U -W --binary --patch-with-raw --patch-with-stat --check --word-diff --word-diff-regex --color-words -c --cc -m -L"
@@ -45,17 +48,69 @@ def revisions(parsed: Parsed, use: Use) -> Use:
 
 
 def history(parsed: Parsed, use: Use) -> Use:
-    """For `git log` and its like: what a pattern of paths may stand for counts as read only where patches are shown.
-
-    Without a path, `git log -p`, `git show` and `git diff` print whatever is committed or tracked, also a committed
-    `.env`: that is accepted, for it is no more a secret of the working tree.
-    """
-    return _spelled_out(parsed, use, globs=parsed.has(*_PATCH))
+    """For `git log` and its like, which show patches where an option says so; `-L` those of the files that it names."""
+    return patched(parsed, use, patches=parsed.has(*_PATCH) and not parsed.has("-L"))
 
 
 def patches(parsed: Parsed, use: Use) -> Use:
-    """For `git diff`, `git show` and their like, which show patches unless an option says otherwise."""
-    return _spelled_out(parsed, use, globs=parsed.has(*_PATCH) or not parsed.has(*_NO_PATCH))
+    """For `git diff` and `git show`, which show patches unless an option says otherwise, and files by their object ids."""
+    return patched(parsed, use, patches=_has_patches(parsed), objects=object_ids(parsed.operands[: parsed.before]))
+
+
+def objects(parsed: Parsed, use: Use) -> Use:
+    """For `git show`: of `HEAD:src/a.py` it shows that file alone, and of a folder the names; options may add commits."""
+    named = parsed.operands[: parsed.before]
+    if named and not parsed.options and all(_FILE_IN_REVISION.fullmatch(word) for word in named):
+        return revisions(parsed, use)
+    return patches(parsed, use)
+
+
+def _has_patches(parsed: Parsed) -> bool:
+    return parsed.has(*_PATCH) or not parsed.has(*_NO_PATCH)
+
+
+def patched(parsed: Parsed, use: Use, *, patches: bool, objects: tuple[str, ...] = ()) -> Use:
+    """Return what a command shows: where these are patches, what patterns may stand for, and what git tracks.
+
+    What it tracks no more, or on another branch, is not known here: its names stand in the history alone.
+    """
+    use = _spelled_out(parsed, use, globs=patches or parsed.has("-L"))
+    words = parsed.operands[parsed.before or 0 :]
+    if parsed.has("--full-diff") or any(isinstance(word, Found) for word in words):
+        words = ()
+    what = Shown(words=words, behind_dashes=parsed.before is not None, patches=patches, objects=objects)
+    return _with_tracked(use, what)
+
+
+def _with_tracked(use: Use, what: Shown) -> Use:
+    """Return the same, with what git shows of the files that it tracks."""
+    if use.gap or not (what.patches or what.objects):
+        return use
+    return replace(use, paths=(*use.paths, PathUse(word=".", access=Access.READ, tree=True, tracked=what)))
+
+
+def ranges(parsed: Parsed, use: Use) -> Use:
+    """For commands that show patches unless an option says otherwise, and whose words do not say of which files."""
+    use = _spelled_out(parsed, use, globs=True)
+    return _with_tracked(use, Shown()) if _has_patches(parsed) else use
+
+
+def status(parsed: Parsed, use: Use) -> Use:
+    """`git status -v` shows what is staged, whatever its operands are."""
+    use = revisions(parsed, use)
+    return _with_tracked(use, Shown()) if parsed.has("-v") else use
+
+
+def archived(parsed: Parsed, use: Use) -> Use:
+    """`git archive` holds the files themselves; behind the tree its operands are pathspecs."""
+    return _with_tracked(_spelled_out(parsed, use, globs=True), Shown(words=parsed.operands[1:], behind_dashes=True))
+
+
+def object_content(parsed: Parsed, use: Use) -> Use:
+    """`git cat-file` shows what an object id stands for, which may be an older version of any file."""
+    use = revisions(parsed, use)
+    printed = parsed.has("-p") or len(parsed.operands) == 2
+    return _with_tracked(use, Shown()) if printed and object_ids(parsed.operands) else use
 
 
 def comparison(parsed: Parsed, use: Use) -> Use:
@@ -63,8 +118,8 @@ def comparison(parsed: Parsed, use: Use) -> Use:
 
     So they are without it where git sees no repository (git-diff(1)). Files that another program finds may be two as well.
     """
-    use = patches(parsed, use)
     no_index = parsed.has("--no-index")
+    use = _spelled_out(parsed, use, globs=_has_patches(parsed)) if no_index else patches(parsed, use)
     if not no_index and len(parsed.operands) != 2 and not any(isinstance(word, Found) for word in parsed.operands):
         return use
     words = {start for word in parsed.operands for start in (word.starts if isinstance(word, Found) else (word,))}
@@ -72,7 +127,7 @@ def comparison(parsed: Parsed, use: Use) -> Use:
 
 
 def _compared(path: PathUse, words: Container[str], *, no_index: bool) -> PathUse:
-    if path.word not in words or path.at_top:
+    if path.word not in words or path.at_top or path.tracked is not None:
         return path
     found = path.handed is not None
     skips = () if no_index or found else (".git",)
@@ -80,18 +135,24 @@ def _compared(path: PathUse, words: Container[str], *, no_index: bool) -> PathUs
 
 
 def stashed(parsed: Parsed, use: Use) -> Use:
-    """For `git stash list` and `show`, which hand words on and may take a value for an option on the way."""
+    """For `git stash show`, which hands words on and may take a value for an option on the way."""
     for given in parsed.options:
         if isinstance(given.value, Unknown | Found):
             return gap(f"{given.value} may be an option")
-    return patches(parsed, use)
+    return ranges(parsed, use)
+
+
+def stashes(parsed: Parsed, use: Use) -> Use:
+    """For `git stash list`, which does so too, and shows patches where an option says so."""
+    found = stashed(parsed, use)
+    return found if found.gap or parsed.has(*_PATCH) else revisions(parsed, use)
 
 
 def search(parsed: Parsed, use: Use) -> Use:
     """For `git grep`: trees, or the current folder where every operand is a revision, a bracket, or only narrows."""
     use = _spelled_out(parsed, use, globs=True)
     named = parsed.operands if parsed.has("-e", "-f") else parsed.operands[1:]
-    if use.gap or any(word not in ("(", ")") and not _is_exclude(word) and not _is_revision(word) for word in named):
+    if use.gap or any(word not in ("(", ")") and not is_exclusion(word) and not _is_revision(word) for word in named):
         return use
     return replace(use, paths=(*use.paths, PathUse(word=".", access=Access.READ, tree=True, skips=(".git",))))
 
@@ -111,8 +172,8 @@ def _spelled_out(parsed: Parsed, use: Use, *, globs: bool) -> Use:
             paths.append(path)
         elif _is_magic(path.word):
             return gap(f"{path.word} may stand for paths anywhere in the repository")
-        elif _is_exclude(path.word):
-            paths.append(path)  # where no pathspec is taken, it is a name like others
+        elif is_exclusion(path.word):
+            paths.append(replace(path, exclusion=True))
             if "/../" in path.word:
                 paths.append(replace(path, word=path.word.partition("/../")[2], at_top=True))
         else:
@@ -171,13 +232,7 @@ def _matched(path: PathUse) -> Iterator[PathUse]:
 
 
 def _is_magic(word: str) -> bool:
-    return (word == ":" or word.startswith((":(", ":/"))) and not _is_exclude(word)
-
-
-def _is_exclude(word: str) -> bool:
-    """Say whether a pathspec takes paths away: `:!x`, `:^x`, `:(exclude)x`, `:(top,exclude)x`."""
-    long = re.match(r":\(([^)]*)\)", word)
-    return word.startswith((":!", ":^")) or (long is not None and "exclude" in long[1].split(","))
+    return (word == ":" or word.startswith((":(", ":/"))) and not is_exclusion(word)
 
 
 def _is_revision(word: str) -> bool:

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Self, TypeAlias
 
 from harness.actions import Access, Act
+from harness.programs.git_pathspecs import Shown
 from harness.record import Record
 
 
@@ -119,7 +120,11 @@ class PathUse(Record):
     skips: tuple[str, ...] = ()
     """Of a tree: no folders whose name matches one of these (`.git`)."""
     compared: bool = False
-    """Of an operand of `git diff`: where it and all others of this kind are folders, they are read with nothing skipped."""
+    """Of an operand of `git diff`: a tree where all of this kind exist, and with nothing skipped where all are folders."""
+    exclusion: bool = False
+    """Whether it leaves paths out (`:!x`), unless it is the name of a file where git takes no pathspec."""
+    tracked: Shown | None = None
+    """Of the folder that git runs in: what it shows of the files that it tracks. They stand for all that lies below."""
     handed: tuple[str, ...] | None = None
     """Of the files that another program found and hands over: their names, as `Found.only` says. None for all others.
 
@@ -176,6 +181,8 @@ class Parsed(Record):
     program: str
     options: tuple[Given, ...]
     operands: tuple[str, ...]
+    before: int | None = None
+    """How many operands stand in front of a `--`; None where there is none."""
 
     def has(self, *names: str) -> bool:
         """Say whether one of these options occurs, each named by the first spelling of its entry."""

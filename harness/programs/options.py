@@ -176,6 +176,7 @@ class _Words:
         self.position = 1
         self.options: list[Given] = []
         self.operands: list[str] = []
+        self.before: int | None = None
 
     def parsed(self) -> Parsed | str:
         argv = self.argv
@@ -186,6 +187,7 @@ class _Words:
             word = argv[self.position]
             self.position += 1
             if word == "--" and not isinstance(word, Unknown):
+                self.before = len(self.operands)
                 self._rest()
                 break
             problem = self._word(word)
@@ -198,7 +200,9 @@ class _Words:
             many = next((w for w in self.operands if isinstance(w, Unknown) and not w.single), None)
             if many is not None:
                 return f"{many} may be any number of words"
-        return Parsed(program=str(argv[0]), options=tuple(self.options), operands=tuple(self.operands))
+        return Parsed(
+            program=str(argv[0]), options=tuple(self.options), operands=tuple(self.operands), before=self.before
+        )
 
     def _rest(self) -> None:
         self.operands.extend(self.argv[self.position :])

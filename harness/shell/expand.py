@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import Protocol
 
 from harness.actions import Access, PathAccess
+from harness.programs.git_pathspecs import Shown
 from harness.programs.model import Unknown
 from harness.shell.arithmetic import evaluated
 from harness.shell.state import State, StopReading
@@ -63,6 +64,15 @@ class Disk(Protocol):
         hidden: bool = True,
     ) -> PathAccess:
         """Return the path with the names of the files below it."""
+
+    def look_tracked(self, path: PathAccess, what: Shown, *, sure: bool) -> PathAccess:
+        """Return the folder that git runs in with the names of what it shows of the files that it tracks.
+
+        Where it is not `sure` what lies on the disk, a word that may be a revision narrows nothing.
+        """
+
+    def exists(self, path: str) -> bool:
+        """Say whether something lies at an absolute path."""
 
     def is_folder(self, path: str) -> bool:
         """Say whether an absolute path is a folder that one can go to."""

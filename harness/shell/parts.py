@@ -121,12 +121,17 @@ class Parts(ABC):
     def led_to(self, path: PathUse, use: Use, state: State) -> list[PathAccess]:
         """Return where a path of a model's `Use` leads, links followed, with the files below it."""
         found = self.resolved(path.word, path.access, state)
+        if path.tracked is not None:
+            looked = (self.disk.look_tracked(each, path.tracked, sure=not self.disk_changed) for each in found)
+            return [replace(each, tracked=True) for each in looked]
+        if path.exclusion and not self.disk_changed:
+            found = [each for each in found if self.disk.exists(each.real)]
         if path.at_top and use.git_folder is not None:
             tops = tuple(self.disk.git_top(use.git_folder, folder) for folder in state.folders)
             # Behind the folder of a -C the word is longer than git reads it; its name at the top is what follows.
             word = path.word.removeprefix(f"{use.git_folder}/")
             found += self.resolved(word, path.access, replace(state, folders=tops))
-        if not path.tree:
+        if not path.tree or (path.compared and not self.compares(use, state)):
             return found
         if path.handed is not None:  # named one by one: only what the finder left out is left out
             only = path.handed if path.only == path.handed else ()
@@ -137,15 +142,24 @@ class Parts(ABC):
             for f in found
         ]
 
-    def compares_folders(self, use: Use, state: State) -> bool:
-        """Say whether `git diff` may compare two folders with all that is in them, instead of taking pathspecs.
+    def compares(self, use: Use, state: State) -> bool:
+        """Say whether `git diff` may compare its operands with all that is in them, instead of taking pathspecs.
 
         It does outside a repository, and in one that git does not trust; there it complains of a name that does not exist.
-        Stdin (`-`, behind the folder of a -C) counts as one: beside it, all of the other folder is listed.
         """
-        words = (path for path in use.paths if path.compared and path.word.rpartition("/")[2] != "-")
-        compared = (self.resolved(path.word, path.access, state) for path in words)
-        return self.disk_changed or all(any(self.disk.is_folder(f.real) for f in found) for found in compared)
+        return self.disk_changed or all(any(map(self.disk.exists, reals)) for reals in self._compared(use, state))
+
+    def compares_folders(self, use: Use, state: State) -> bool:
+        """Say whether these may be folders."""
+        return self.disk_changed or all(any(map(self.disk.is_folder, reals)) for reals in self._compared(use, state))
+
+    def _compared(self, use: Use, state: State) -> list[list[str]]:
+        """Return where the operands that `git diff` may compare lie.
+
+        Stdin (`-`, behind the folder of a -C) counts as a folder: beside it, all of the other folder is listed.
+        """
+        words = [path for path in use.paths if path.compared and path.word.rpartition("/")[2] != "-"]
+        return [[found.real for found in self.resolved(path.word, path.access, state)] for path in words]
 
     def git_problem(self, use: Use, state: State) -> str:
         """Return why a git command may run what the repository names, wherever the shell may be; or nothing."""

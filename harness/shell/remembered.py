@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from harness.actions import Access, PathAccess
+from harness.programs.git_pathspecs import Shown
 from harness.record import replace
 from harness.shell.expand import Disk
 
@@ -42,17 +43,30 @@ class Remembered:
         hidden: bool = True,
     ) -> PathAccess:
         """Return the path with the names of the files below it; not whole where the line has too many of them."""
-        key = (path.real, follows, tuple(only), tuple(skips), hidden)
+        return self._bounded(
+            path,
+            (path.real, follows, tuple(only), tuple(skips), hidden),
+            lambda: self._disk.look_below(path, follows=follows, only=only, skips=skips, hidden=hidden),
+        )
+
+    def look_tracked(self, path: PathAccess, what: Shown, *, sure: bool) -> PathAccess:
+        """Return the folder that git runs in with the names of what it shows of the files that it tracks."""
+        return self._bounded(path, (path.real, what, sure), lambda: self._disk.look_tracked(path, what, sure=sure))
+
+    def _bounded(self, path: PathAccess, key: tuple[object, ...], look: Callable[[], PathAccess]) -> PathAccess:
         known = self._below.get(key)
         if known is None:
             if self._names > MAX_NAMES:
                 return replace(path, tree=True, whole=False)
-            known = self._disk.look_below(path, follows=follows, only=only, skips=skips, hidden=hidden)
-            self._below[key] = known
+            known = self._below[key] = look()
         self._names += len(known.below)
         if self._names > MAX_NAMES:
             return replace(path, tree=True, whole=False)
         return replace(path, tree=True, below=known.below, whole=known.whole)
+
+    def exists(self, path: str) -> bool:
+        """Say whether something lies at an absolute path."""
+        return self._disk.exists(path)
 
     def is_folder(self, path: str) -> bool:
         """Say whether an absolute path is a folder that one can go to."""
@@ -88,5 +102,9 @@ class WithoutTrees(Remembered):
         skips: Sequence[str] = (),  # noqa: ARG002
         hidden: bool = True,  # noqa: ARG002
     ) -> PathAccess:
+        """Return the path as that of a tree."""
+        return replace(path, tree=True)
+
+    def look_tracked(self, path: PathAccess, what: Shown, *, sure: bool) -> PathAccess:  # noqa: ARG002
         """Return the path as that of a tree."""
         return replace(path, tree=True)

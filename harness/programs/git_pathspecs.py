@@ -1,0 +1,123 @@
+"""Which tracked names the words of a git command leave (gitglossary(7), pathspec); pure, and never fewer than git shows."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from harness.record import Record
+
+_SPECIAL = re.compile(r"[*?\[\\]")
+_BEYOND_STARS = re.compile(r"[?\[\\]")
+_OBJECT_ID = re.compile(r"\^?([0-9a-fA-F]{4,64})(?:\^\{\w*\})*")
+
+
+class Shown(Record):
+    """Which of the tracked files a git command shows, as its words say it."""
+
+    words: tuple[str, ...] = ()
+    """Pathspecs, and before a `--` revisions. Without any, everything is shown."""
+    behind_dashes: bool = False
+    """Whether the words stand behind a `--`, so that none is a revision."""
+    patches: bool = True
+    """Whether the words say what is shown; else it is the objects alone."""
+    objects: tuple[str, ...] = ()
+    """The beginnings of object ids. A file that is named so is shown, whatever the words say."""
+
+
+def is_exclusion(word: str) -> bool:
+    """Say whether a pathspec takes paths away: `:!x`, `:^x`, `:(exclude)x`, `:(top,exclude)x`."""
+    long = re.match(r":\(([^)]*)\)", word)
+    return word.startswith((":!", ":^")) or (long is not None and "exclude" in long[1].split(","))
+
+
+def object_ids(words: Iterable[str]) -> tuple[str, ...]:
+    """Return the beginnings of object ids among the revisions of a command."""
+    found = (_OBJECT_ID.fullmatch(end) for word in words for end in re.split(r"\.\.\.?", word))
+    return tuple(match[1].lower() for match in found if match is not None)
+
+
+def shown(
+    tracked: Sequence[tuple[str, bytes]], what: Shown, folder: str, exists: Callable[[str], bool] | None
+) -> tuple[str, ...]:
+    """Return the names that a command may show of those that git tracks, by name and object id.
+
+    `folder` is where git runs, from the top of the repository on: nothing, or with a slash at its end. `exists` says whether
+    there is a file of a name, seen from there; None where that is not known.
+    """
+    names = [name for name, _ in tracked]
+    by_id = [name for name, found in tracked if found.hex().startswith(what.objects)] if what.objects else []
+    if not what.patches:
+        return tuple(by_id)
+    words = what.words if what.behind_dashes else _pathspecs(what.words, frozenset(names), exists)
+    if words:
+        names = _narrowed(names, words, folder)
+    return tuple(dict.fromkeys((*by_id, *names)))
+
+
+def _pathspecs(words: Sequence[str], names: frozenset[str], exists: Callable[[str], bool] | None) -> tuple[str, ...]:
+    """Return the words that git surely takes for pathspecs: it refuses one that is both a file and a revision."""
+    if exists is None:
+        return ()
+    return tuple(word for word in words if _is_pathspec(word, names) or exists(word))
+
+
+def _is_pathspec(word: str, names: frozenset[str]) -> bool:
+    if is_exclusion(word):
+        return word[1:] not in names  # `:!x` is a revision too: the tracked file `!x`
+    return _SPECIAL.search(word) is not None and not set("^@:~").intersection(word)
+
+
+def _narrowed(names: Sequence[str], words: Sequence[str], folder: str) -> list[str]:
+    wanted = [_wanted(word, folder) for word in words if not is_exclusion(word)]
+    unwanted = [_unwanted(word, folder) for word in words if is_exclusion(word)]
+    if wanted:
+        names = [name for name in names if any(wants(name) for wants in wanted)]
+    return [name for name in names if not any(refuses(name) for refuses in unwanted)]
+
+
+def _wanted(word: str, folder: str) -> Callable[[str], bool]:
+    """Return what says whether a name may be meant: rather once too often."""
+    pattern = _at_top(word, folder)
+    if pattern is None or _BEYOND_STARS.search(pattern) or "*" in folder:
+        return lambda _name: True
+    below = f"{pattern.rstrip('/')}/".lstrip("/")
+    return lambda name: name == pattern or name.startswith(below) or ("*" in pattern and _matches(pattern, name))
+
+
+def _unwanted(word: str, folder: str) -> Callable[[str], bool]:
+    """Return what says whether a name is surely left out."""
+    magic = re.match(r":\((?:(?:exclude|top)(?:,|(?=\))))*\)|:[!^/]+:?", word)
+    rest = word[magic.end() :] if magic is not None else ""
+    top = magic is not None and ("top" in magic[0] or "/" in magic[0])  # then git takes it letter by letter
+    pattern = rest if top else _at_top(rest, folder)
+    if not rest or not pattern or _BEYOND_STARS.search(pattern) or "*" in folder:
+        return lambda _name: False
+    if "*" in pattern:
+        return lambda name: _matches(pattern, name)
+    below = f"{pattern.rstrip('/')}/"
+    return lambda name: name == pattern or name.startswith(below)
+
+
+def _at_top(word: str, folder: str) -> str | None:
+    """Return a path as git looks for it from the top of the repository; nothing for the top, None where that is not plain."""
+    path = posixpath.normpath(folder + word)
+    if word.startswith("/") or path.startswith(".."):
+        return None
+    slash = "/" if word.endswith("/") else ""
+    return "" if path == "." else path + slash
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """Match a pattern in which a star stands for any text, slashes among it."""
+    first, *middle, last = pattern.split("*")
+    if len(name) < len(first) + len(last) or not (name.startswith(first) and name.endswith(last)):
+        return False
+    place, end = len(first), len(name) - len(last)
+    for piece in middle:
+        place = name.find(piece, place, end)
+        if place < 0:
+            return False
+        place += len(piece)
+    return True
