@@ -256,7 +256,7 @@ def call(arguments: str = '{"a":1}', call_id: str = "c1", name: str = "bash") ->
 
 CALL = call()
 OTHER = call('{"b":2}', "c2", "read_file")
-LONG = "0123456789" * 800_000
+LONG = "0123456789" * 500_000
 DEEP = "[" * 100_000 + "]" * 100_000
 FINE = Said(text="fine")
 SERVER, REPLY = ModelFault.SERVER, ModelFault.REPLY
@@ -380,7 +380,7 @@ WHOLE: dict[str, Row] = {
         answers=one(lambda s: whole(s.document("a", reason="length"), kind="application/json")),
         expected=Said(text="a", finish_reason=FinishReason.LENGTH),
     ),
-    "8 MB of text": Row(
+    "5 MB of text": Row(
         answers=one(lambda s: stream(*(s.text(LONG[at : at + 80_000]) for at in range(0, len(LONG), 80_000)), s.end())),
         expected=Said(text=LONG),
     ),
