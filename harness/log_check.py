@@ -16,7 +16,7 @@ from harness.log_schema import MAX_RECORD_BYTES, VERSION
 from harness.log_schema import problem as schema_problem
 from harness.log_words import DECISIONS
 from harness.record import Record
-from harness.redaction.marks import is_redacted
+from harness.redaction.marks import is_redacted, marks_in, marks_of
 
 _decode = json.JSONDecoder().raw_decode
 
@@ -54,12 +54,19 @@ class Verification(Record):
     """Policy files whose text is in the log and has the digest that the log gives for it."""
     masked_policies: tuple[str, ...] = ()
     """Policy files whose text is in the log, but with secrets masked: their digests could not be checked."""
+    held_arguments: int = 0
+    """Calls whose arguments have the digest that the log gives for them."""
+    masked_arguments: int = 0
+    """Calls in whose arguments secrets were masked: their digests could not be checked."""
+    cut_arguments: int = 0
+    """Calls of whose arguments the log has only the beginning."""
 
 
 def verify(path: str, head: str | None = None, noted: Mapping[int, frozenset[str]] | None = None) -> Verification:
     """Check a log: every line a record as the harness writes it, with the fields of its kind; sequence without gaps;
     every `prev` the hash of the line before; within a session a clock that never goes back; every run permitted
-    beforehand, every call ended; policies that have the digests they claim. Raises LogError if the file cannot be read.
+    beforehand, every call ended; arguments and policies that have the digests they claim. Raises LogError if the file
+    cannot be read.
 
     `head` is a hash that the log had once, kept elsewhere; the result says whether a line still has it. `noted` are the
     heads that it had, by the number of its records then: it must have every one of them.
@@ -97,6 +104,7 @@ class _Reading:
         self.clocks: dict[str, int] = {}
         """When the last record of each session was written."""
         self.policies = _Policies()
+        self.arguments = _Arguments()
         self.encoded = _encoder()
         self.sha256 = hashlib.sha256
 
@@ -129,6 +137,7 @@ class _Reading:
             _chain_problem(record, self.count, self.previous)
             or schema_problem(record)
             or self.ledger.enter(record)
+            or (self.arguments.problem(record) if record["kind"] == "call_proposed" else "")
             or (_decision_problem(record) if record["kind"] == "decision" else "")
             or (self.policies.problem(record) if record["kind"] in ("session_started", "policy_changed") else "")
             or self._clock_problem(record)
@@ -161,6 +170,9 @@ class _Reading:
             missed=missed,
             policy_texts=self.policies.good,
             masked_policies=tuple(self.policies.masked),
+            held_arguments=self.arguments.held,
+            masked_arguments=self.arguments.masked,
+            cut_arguments=self.arguments.cut,
         )
 
 
@@ -219,6 +231,28 @@ def _decision_problem(record: LogRecord) -> str:
     if strictest > rank or (strictest < rank and len(facets) == record.get("facet_count")):
         return f"decides {decision} on call {record.get('call')}, and its parts come to another decision"
     return ""
+
+
+class _Arguments:
+    """The arguments of calls: whether each has the digest by which decision and intent name it."""
+
+    def __init__(self) -> None:
+        self.held = 0
+        self.masked = 0
+        self.cut = 0
+
+    def problem(self, record: LogRecord) -> str:
+        """Return what is wrong with the arguments of a proposed call, or nothing."""
+        text, characters = str(record["arguments"]), record.get("arguments_characters")
+        if isinstance(characters, int) and characters > len(text):
+            self.cut += 1
+        elif _sha256_of(text) == record["arguments_sha256"]:
+            self.held += 1
+        elif marks_of(record).intersection(marks_in(text)):
+            self.masked += 1
+        else:
+            return f"holds other arguments of call {record['call']} than those of the digest that it gives"
+        return ""
 
 
 class _Policies:

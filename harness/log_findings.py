@@ -323,7 +323,9 @@ def _proved(soundness: Soundness, evidence: Evidence, found: Verification) -> st
     several = f"the texts of {found.policy_texts} policy files have the digests that they name"
     one = "the text of its policy file has the digest that it names"
     texts = f"; {one if found.policy_texts == 1 else several}" if found.policy_texts else ""
-    what = f"of {found.records} records, {CONSISTENT}{texts}"
+    calls = "1 call have the digest" if found.held_arguments == 1 else f"{found.held_arguments} calls have the digests"
+    arguments = f"; the arguments of {calls} that the log gives for them" if found.held_arguments else ""
+    what = f"of {found.records} records, {CONSISTENT}{texts}{arguments}"
     if not evidence.kept:
         return what
     if soundness is Soundness.WHOLE:
@@ -350,4 +352,7 @@ def _not_proved(soundness: Soundness, evidence: Evidence, found: Verification) -
         parts.append(
             f"that the text of {len(found.masked_policies)} policy files is theirs, since secrets in it were masked"
         )
+    for count, why in ((found.masked_arguments, "masked in part"), (found.cut_arguments, "too long for the log")):
+        if count:
+            parts.append(f"that the arguments of {count} calls are those of their digests, since they are {why}")
     return "; ".join((*parts, NEVER_PROVED))

@@ -12,8 +12,9 @@ from harness.actions import JsonValue
 Fields = Mapping[str, JsonValue]
 Step = tuple[str, Fields]
 
-DIGEST = "d" * 64
-"""Of arguments, policies, previews: what matters is only that it is the same."""
+ARGUMENTS = '{"command": "ls -l"}'
+DIGEST = hashlib.sha256(ARGUMENTS.encode()).hexdigest()
+"""Of these arguments, and of policies and previews, where it matters only that it is the same."""
 EFFECTS: dict[str, JsonValue] = {
     "network": False, "unasked": False, "granted": [], "enforcement": "landlock", "read": None, "write": [],
 }  # fmt: skip
@@ -21,6 +22,11 @@ FACETS: list[JsonValue] = [
     {"facet": "ls -l", "kind": "Command", "decision": "auto", "by": "model of ls, readers (ci.toml:12)"},
     {"facet": "read .", "kind": "PathAccess", "decision": "auto", "by": "default for reading (ci.toml:9)"},
 ]
+
+
+def sha256(text: str) -> str:
+    """Return the digest of a text as the log has it."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def started(**more: JsonValue) -> Step:
@@ -37,7 +43,7 @@ def ended(**more: JsonValue) -> Step:
     return "session_ended", {"stop": "completed", "detail": "", **more}
 
 
-def proposed(call: int, tool: str = "bash", arguments: str = '{"command": "ls -l"}') -> Step:
+def proposed(call: int, tool: str = "bash", arguments: str = ARGUMENTS) -> Step:
     fields: dict[str, JsonValue] = {"call": call, "turn": 1, "step": call, "id": f"c{call}", "tool": tool}
     return "call_proposed", {**fields, "arguments": arguments, "arguments_sha256": DIGEST}
 
@@ -76,15 +82,27 @@ def a_session(calls: int = 1) -> tuple[Step, ...]:
 
 
 def lines_of(
-    steps: Iterable[Step], *, session: str = "0123456789ab", after: Sequence[bytes] = (), mono_ns: int = 1_000
+    steps: Iterable[Step],
+    *,
+    session: str = "0123456789ab",
+    after: Sequence[bytes] = (),
+    mono_ns: int = 1_000,
+    own_digests: bool = True,
 ) -> list[bytes]:
-    """Return the lines (without newlines) of `steps`, chained to the last line of `after`."""
+    """Return the lines (without newlines) of `steps`, chained to the last line of `after`; with `own_digests` other arguments
+    than `ARGUMENTS` have theirs in the place of DIGEST.
+    """
     lines: list[bytes] = []
+    digests: dict[str, str] = {}
     previous = hashlib.sha256(after[-1]).hexdigest() if after else "0" * 64
     for number, (kind, fields) in enumerate(steps):
         seq = len(after) + number
         record = {"v": 1, "seq": seq, "time": f"2024-05-01T10:00:{number % 60:02d}.000000Z", "mono_ns": mono_ns + seq}
         record |= {"session": session, "kind": kind, "prev": previous, **fields}
+        if kind == "call_proposed":
+            digests[str(fields.get("call"))] = sha256(str(fields.get("arguments")))
+        if own_digests and fields.get("arguments_sha256") == DIGEST:
+            record["arguments_sha256"] = digests.get(str(fields.get("call")), DIGEST)
         line = encoded(record)
         previous = hashlib.sha256(line).hexdigest()
         lines.append(line)

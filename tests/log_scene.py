@@ -6,6 +6,8 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
+from forged_logs import sha256
+
 from harness.action_log import NO_PREVIOUS, ActionLog
 from harness.actions import JsonValue
 from harness.log_check import Verification, verify
@@ -16,7 +18,7 @@ from harness.policy import Policy
 Step = tuple[str, Mapping[str, JsonValue]]
 """A kind, and fields."""
 
-DIGEST = "d" * 64
+DIGEST = hashlib.sha256(b"").hexdigest()
 """Of every argument, policy and preview in a record that was filled in: they agree, where a test says nothing else."""
 _PLAIN: Mapping[str, JsonValue] = {
     "text": "",
@@ -80,15 +82,23 @@ def append_filled(log: ActionLog, steps: Iterable[Step]) -> list[LogRecord]:
 def forged(steps: Sequence[Step], *, session: str = "s") -> list[bytes]:
     """Return lines, newlines included, in the right form and with the right chain: only what they say can be wrong.
 
-    A step's fields are filled in, and count for more than what the log says of itself.
+    A step's fields are filled in, and count for more than what the log says of itself. DIGEST gives way to the digest of a
+    call's arguments.
     """
     previous, lines = NO_PREVIOUS, []
+    digests: dict[str, str] = {}
     for seq, (kind, fields) in enumerate(steps):
         common = {
             "v": 1, "seq": seq, "time": "1970-01-01T00:00:00.000000Z", "mono_ns": seq, "session": session, "kind": kind,
             "prev": previous,
         }  # fmt: skip
-        line = encoded({**common, **filled(kind, fields)})
+        record = {**common, **filled(kind, fields)}
+        call = str(record.get("call"))
+        if kind == "call_proposed":
+            digests[call] = sha256(str(record["arguments"]))
+        if record.get("arguments_sha256") == DIGEST:
+            record["arguments_sha256"] = digests.get(call, DIGEST)
+        line = encoded(record)
         previous = digest(line)
         lines.append(line + b"\n")
     return lines

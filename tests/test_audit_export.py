@@ -343,7 +343,7 @@ def test_an_ocsf_event_in_full(log: Path) -> None:
         "name": "ci",
         "uid": DIGEST,
         "desc": "readers (ci.toml:12)",
-        "version": "sha256:dddddddddddd",
+        "version": f"sha256:{DIGEST[:12]}",
     }
     assert first["actor"] == {"app_name": "harness", "app_uid": "0123456789ab", "user": {"name": "ann", "uid": "1000"}}
     assert first["device"] == {"hostname": "box", "type_id": 0, "type": "Unknown"}

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from forged_logs import (
+    ARGUMENTS,
     DIGEST,
     Step,
     a_session,
@@ -242,6 +243,36 @@ def test_the_policy_of_a_session_is_that_of_its_files(tmp_path: Path) -> None:
             steps = (started(policy_files=files, policy_sha256=digest), ended())
             found = verified(tmp_path, joined(lines_of(steps)))
             assert (problem in found.problem, bool(found.problem)) == (True, bool(problem))
+
+
+KEPT = '{"command": "echo [redacted:known:01234567]"}'
+BEGINNING: Step = ("call_proposed", {**proposed(1)[1], "arguments_characters": 90_000})
+CLAIMED = {
+    "what has its digest is held": (proposed(1), (1, 0, 0)),
+    "what was masked is told": (("call_proposed", {**proposed(1, arguments=KEPT)[1], "masked": {"known": 1}}), (0, 1, 0)),
+    "what is only the beginning is told": (BEGINNING, (0, 0, 1)),
+    "other arguments": (proposed(1, arguments='{"command": "rm -r ."}'), None),
+    "a mark that nobody made": (proposed(1, arguments=KEPT), None),
+    "a mark of another rule": (
+        ("call_proposed", {**proposed(1, arguments=KEPT)[1], "masked": {"aws": 1}}), None,
+    ),
+    "a beginning that is longer than the whole": (
+        ("call_proposed", {**proposed(1, arguments="{}")[1], "arguments_characters": 2}), None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("step", "counted"), CLAIMED.values(), ids=CLAIMED)
+def test_arguments_have_the_digest_that_is_claimed(
+    step: Step, counted: tuple[int, int, int] | None, tmp_path: Path
+) -> None:
+    claimed = ("call_proposed", {**step[1], "arguments_sha256": sha256(ARGUMENTS)})
+    lines = lines_of((started(), claimed, *one_call(1)[1:], ended()), own_digests=False)
+    found = verified(tmp_path, joined(lines))
+    if counted is None:
+        assert (found.broken_line, "other arguments of call 1" in found.problem) == (2, True), found.problem
+    else:
+        assert (found.problem, found.held_arguments, found.masked_arguments, found.cut_arguments) == ("", *counted)
 
 
 def facets(*decisions: str) -> list[object]:
