@@ -14,7 +14,8 @@ from harness.shell.syntax import Arithmetic, Literal, Number, Parameter, Word
 
 _UNARY_TESTS = frozenset("-n -z -e -f -d -r -w -x -s -L -h".split())
 NUMBER_TESTS = frozenset("-eq -ne -lt -le -gt -ge".split())
-_BINARY_TEST = re.compile(r"(?:==|=|!=|<|>|-eq|-ne|-lt|-le|-gt|-ge)(?=[ \t])")
+_BINARY_TEST = re.compile(r"(?:==|=~|=|!=|<|>|-eq|-ne|-lt|-le|-gt|-ge)(?=[ \t])")
+_EXPRESSION = re.compile(r"(?:[A-Za-z0-9_.^*+?()|\[\]{},:/=@%-]|\\[^\sA-Za-z0-9\0]|\$(?=[ \t)|]))+(?=[ \t])")
 _NEGATION = re.compile(r"!(?=[ \t])")
 _TEST_END = re.compile(r"\]\](?=[ \t\n;&|<>)\0])")
 _TEST_ENDS = frozenset(("]]",))
@@ -65,15 +66,28 @@ class Conditions(Lexer):
             return
         self.skip()
         match = _BINARY_TEST.match(self.text, self.position)
-        if match is None:
-            if self.text.startswith("=~", self.position):
-                raise self.stop("a regular expression (=~)")
-        else:
+        if match is not None and match.group() == "=~":
+            words.append(self._operator(2))
+            words.append(self._expression())
+        elif match is not None:
             words.append(self._operator(len(match.group())))
             second = self._operand(_TEST_ENDS)
             words.append(second)
             if match.group() in NUMBER_TESTS and not (_is_number(first) and _is_number(second)):
                 raise self.stop("a test that evaluates arithmetic", first.start)
+
+    def _expression(self) -> Word:
+        """Read a regular expression: plain characters, in which parentheses pair, or a word that is read as any other.
+
+        bash ends it at a blank outside of parentheses, and takes `|` and `(` for a part of it.
+        """
+        match = _EXPRESSION.match(self.text, self.position)
+        if match is not None and match.group() != "]]" and _parentheses_pair(match.group()):
+            return self._operator(len(match.group()))
+        word = self._operand(_TEST_ENDS)
+        if self.text[self.position] not in " \t":
+            raise self.stop("a regular expression that is more than plain characters", word.start)
+        return word
 
     def _operand(self, operators: frozenset[str]) -> Word:
         word = self.word()
@@ -88,6 +102,15 @@ class Conditions(Lexer):
         pieces = (Literal(text=self.text[start:end], quoted=False),)
         self.skip()
         return Word(pieces=pieces, start=start, end=end)
+
+
+def _parentheses_pair(expression: str) -> bool:
+    depth = 0
+    for char in re.sub(r"\\.", "", expression):
+        depth += (char == "(") - (char == ")")
+        if depth < 0:
+            return False
+    return depth == 0
 
 
 def _is_number(word: Word) -> bool:
