@@ -444,7 +444,8 @@ SHAPES = (  # `@` is a word, `%` a file
     "wc -l % %", "git status", "git log --oneline -3", "git diff -- %", "git add @", "git commit -m @",
     "find . -name @", "find % -type f", "cut -d: -f1 %", "rm -rf %", "mkdir -p %", "ln -s % %", "chmod +x %",
     "tar -czf out1 %", "awk '{print $1}' %", "sed -i s/a/b/ %", "touch % %", "python -m pytest @", "make -j4 @",
-    "npm run @", "curl -s @", "dd if=% of=%", "test @ -nt @", "uniq % %", "true @", "false",
+    "npm run @", "curl -s @", "tee /dev/null", "tee /dev/null %", "head -n $(nproc) %", "ok $(nproc)x", "man @",
+    "cal @", "python3 -m json.tool %", "dd if=% of=%", "test @ -nt @", "uniq % %", "true @", "false",
 )  # fmt: skip
 WRAPPERS = (
     "env", "env A=1", "env -u B A=2", "env -C sub", "env --", "env -S 'ok x'", "timeout 5", "timeout -k 1 5",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Mapping
 
 import pytest
@@ -13,6 +14,7 @@ from harness.actions import Act
 from harness.programs import awk, coreutils, sed, shell_builtins, text
 from harness.programs.model import Found, PathUse, Program, Unknown, Use
 from harness.programs.options import read_command
+from harness.programs.python import LIBRARY
 
 PROGRAMS: Mapping[str, Program] = {
     **shell_builtins.PROGRAMS,
@@ -466,3 +468,7 @@ def test_long_scripts_are_read_in_linear_time(piece: str) -> None:
     script = piece * (10_000 // len(piece))
     assert isinstance(sed.script_problem(script), str)
     assert isinstance(awk.program_problem(script), str)
+
+
+def test_every_module_of_this_python_is_known_as_one_of_its_library() -> None:
+    assert {name for name in sys.stdlib_module_names if not name.startswith("_")} <= LIBRARY

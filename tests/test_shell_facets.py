@@ -167,6 +167,12 @@ FACETS = {
     "if cat a; then cat b; elif cat c; then cat d; else cat e; fi": [f"cat {n} [looks: r:{n}]" for n in "abcde"],
     "case $X in a) cat a;; *) cat b;; esac": ["cat a [looks: r:a]", "cat b [looks: r:b]"],
     "[[ -f a && $X == b* ]]": ["[[ -f a && $X == b* [looks: r:a]"],
+    # a number for sure
+    "head -n $(nproc) a": ["nproc [looks]", "head -n $(...) a [looks: r:a]"],
+    "n=$(nproc); echo $((n+1)) `nproc`x": ["nproc [looks]", "echo $((n+1)) $(...)x [looks]"],
+    "head -n $(nproc --all) a": ["nproc --all [looks]", "? $(...) may be any number of words"],
+    "head -n $(nproc; cat b) a": ["nproc [looks]", "cat b [looks: r:b]", "? $(...) may be any number of words"],
+    "head -n $(nproc < b) a": ["nproc [looks: r:b]", "? $(...) may be any number of words"],
     # folders
     "cd s && cat a": ["cd s [wraps: r:s]", "cat a [looks: r:s/a]"],
     "cd s; cat a": ["cd s [wraps: r:s]", "cat a [looks: r:s/a r:a]"],
@@ -342,6 +348,28 @@ ON_DISK = {
 @pytest.mark.parametrize("line", ON_DISK, ids=[ascii(line) for line in ON_DISK])
 def test_patterns_and_folders_are_looked_up(workspace: Workspace, line: str) -> None:
     assert on_disk(workspace, line) == ON_DISK[line]
+
+
+@pytest.mark.parametrize(
+    ("name", "act"),
+    [
+        ("a.json", "looks"),
+        ("src/json.py", "looks"),
+        ("conftest.py", "looks"),
+        ("json.py", "runs"),
+        ("json/tool.py", "looks"),  # behind a folder without __init__ comes the library
+        ("json/__init__.py", "runs"),
+        ("types.cpython-311-x86_64-linux-gnu.so", "runs"),
+        ("_colorize.py", "runs"),
+    ],
+)
+def test_json_tool_only_looks_where_no_file_takes_the_place_of_a_module(tmp_path: Path, name: str, act: str) -> None:
+    file = tmp_path.resolve() / name
+    file.parent.mkdir(exist_ok=True)
+    file.touch()
+    (command,) = read_commands("python3 -m json.tool a.json", Workspace(str(tmp_path.resolve()), "/nowhere"))
+    assert isinstance(command, Command)
+    assert command.act.value == act
 
 
 def test_below_a_tree_every_file_is_named(workspace: Workspace) -> None:

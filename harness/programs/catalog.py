@@ -44,6 +44,7 @@ FILES = {
         "cypress vite webpack rollup esbuild next ng nx turbo lerna gulp grunt nodemon serve http-server"
     ),
     "jvm_tools": "mvn mvnw mvnd gradle gradlew sbt ant lein javac",
+    "manuals": "man cal ncal",
     "network": "wget ping dig host nslookup traceroute whois nc telnet ftp openssl",
     "objects": "nm objdump readelf size ldd",
     "observers": "strace ltrace valgrind hyperfine watch script entr unbuffer",

@@ -13,6 +13,7 @@ from harness.programs.model import Found, Parsed, PathUse, Program, Style, Unkno
 from harness.programs.options import read_command, stricter
 from harness.record import replace
 
+_NO_FILES = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr"))
 _INFO = "--help:info --version:info "
 _FILES = Program(operands="READ...")
 _TREES = Program(operands="TREE...")
@@ -196,6 +197,11 @@ _DD = Program(
     "--iseek=TEXT --oseek=TEXT --conv=TEXT --status=TEXT --iflag=TEXT --oflag=TEXT",
     operands="",
 )
+
+
+def _tee(parsed: Parsed, use: Use) -> Use:
+    """It only looks where it writes into nothing, or into its own outputs."""
+    return use if set(parsed.operands) - _NO_FILES else replace(use, act=Act.LOOKS, paths=())
 
 
 def _dd(argv: Sequence[str]) -> Use:
@@ -394,7 +400,8 @@ PROGRAMS = {
     "tee": Program(
         options=_INFO + "-a|--append -i|--ignore-interrupts -p --output-error[=TEXT]",
         operands="WRITE...",
-        looks=("tee",),
+        refine=_tee,
+        looks=("tee", "tee /dev/null", "tee -a /dev/stderr"),
         covered=("tee a", "tee -a a b", "tee -", "tee a -a"),
         not_covered=("tee --app a",),
     ),

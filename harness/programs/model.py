@@ -164,6 +164,8 @@ class Use(Record):
     network: bool = False
     gap: str = ""
     """Why the command is not wholly understood, in a few words for a person; empty where it is."""
+    imports: bool = False
+    """Whether it is Python that looks for the modules of its library in the folder that it runs in first."""
     git_folder: str | None = None
     """For commands that obey a repository's configuration: the folder from which git looks for it (`.` or that of -C)."""
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from harness.actions import Access, Act
 from harness.programs.code_files import argument_paths
 from harness.programs.model import Found, PathUse, Program, Unknown, Use, gap
+from harness.programs.options import read_command
+from harness.record import replace
 
 _PYTHON_FLAGS = frozenset("bBdEIOPqRsSuv")
 _X_OPTIONS = frozenset(
@@ -18,7 +21,29 @@ MODULES = frozenset(
     "py_compile pydoc pylint pyright pytest ruff site sphinx tabnanny timeit tokenize tox trace twine unittest uv uvicorn "
     "venv virtualenv vulture zipapp".split()
 )
-"""What `python -m` is known to run. It never only looks: a file of the folder may take the place of any of them."""
+"""What `python -m` is known to run. A file of the folder may take the place of any of them."""
+
+LIBRARY = frozenset(
+    (
+        "abc aifc annotationlib antigravity argparse array ast asynchat asyncio asyncore atexit audioop base64 bdb "
+        "binascii binhex bisect builtins bz2 cProfile calendar cgi cgitb chunk cmath cmd code codecs codeop collections "
+        "colorsys compileall compression concurrent configparser contextlib contextvars copy copyreg crypt csv ctypes "
+        "curses dataclasses datetime dbm decimal difflib dis distutils doctest dummy_threading email encodings ensurepip "
+        "enum errno faulthandler fcntl filecmp fileinput fnmatch formatter fractions ftplib functools gc genericpath "
+        "getopt getpass gettext glob graphlib grp gzip hashlib heapq hmac html http idlelib imaplib imghdr imp importlib "
+        "inspect io ipaddress itertools json keyword lib2to3 linecache locale logging lzma macpath mailbox mailcap "
+        "marshal math mimetypes mmap modulefinder msilib msvcrt multiprocessing netrc nis nntplib nt ntpath nturl2path "
+        "numbers opcode operator optparse os ossaudiodev parser pathlib pdb pickle pickletools pipes pkgutil platform "
+        "plistlib poplib posix posixpath pprint profile pstats pty pwd py_compile pyclbr pydoc pydoc_data pyexpat queue "
+        "quopri random re readline reprlib resource rlcompleter runpy sched secrets select selectors shelve shlex shutil "
+        "signal site smtpd smtplib sndhdr socket socketserver spwd sqlite3 sre_compile sre_constants sre_parse ssl stat "
+        "statistics string stringprep struct subprocess sunau symbol symtable sys sysconfig syslog tabnanny tarfile "
+        "telnetlib tempfile termios textwrap this threading time timeit tkinter token tokenize tomllib trace traceback "
+        "tracemalloc tty turtle turtledemo types typing unicodedata unittest urllib uu uuid venv warnings wave weakref "
+        "webbrowser winreg winsound wsgiref xdrlib xml xmlrpc zipapp zipfile zipimport zlib zoneinfo"
+    ).split()
+)
+"""Modules of Python's own library, 3.8 to 3.14; those that begin with `_` are more."""
 _ON_THE_NETWORK = frozenset(
     "build ensurepip gunicorn http.server hatch flit jupyter mkdocs nox pip pip_audit piptools pipx poetry pre_commit tox "
     "twine uv uvicorn virtualenv".split()
@@ -29,6 +54,7 @@ def _python(argv: Sequence[str]) -> Use:
     if len(argv) == 2 and argv[1] in ("-V", "-VV", "--version", "-h", "--help"):
         return Use(act=Act.LOOKS)
     position = 1
+    flags: set[str] = set()
     while position < len(argv):
         word = argv[position]
         if isinstance(word, Unknown | Found):
@@ -37,6 +63,7 @@ def _python(argv: Sequence[str]) -> Use:
             break
         place = next((place for place, letter in enumerate(word[1:], 1) if letter not in _PYTHON_FLAGS), 0)
         position += 1
+        flags |= set(word[1 : place + 1 or None])
         if not place:
             continue
         value = word[place + 1 :]
@@ -44,7 +71,7 @@ def _python(argv: Sequence[str]) -> Use:
             value = argv[position]
             position += 1
         if word[place] == "m":
-            return _module(value, argv[position:])
+            return (value == "json.tool" and _json_tool(flags, argv[position:])) or _module(value, argv[position:])
         if not _known_value(word[place], value):
             return gap(f"the option -{word[place]} is not in its model")
     words = argv[position:]
@@ -75,16 +102,38 @@ def _module(name: str, words: Sequence[str]) -> Use:
     return gap(paths) if isinstance(paths, str) else Use(act=Act.RUNS, paths=paths, network=network)
 
 
+_JSON_TOOL = Program(
+    options="--sort-keys --no-ensure-ascii --json-lines --indent=TEXT --tab --no-indent --compact",
+    operands="READ WRITE",
+)
+
+
+def _json_tool(flags: AbstractSet[str], words: Sequence[str]) -> Use | None:
+    """Read `-m json.tool [FILE [OUT]]` where nothing else is asked of Python than not to look here for modules (-I)."""
+    use = read_command(_JSON_TOOL, ("json.tool", *words))
+    if use.gap or not flags <= _PYTHON_FLAGS | {"m"}:
+        return None
+    return replace(use, imports="I" not in flags)
+
+
 _PYTHON = Program(
     read=_python,
-    looks=("python --version", "python -V"),
+    looks=(
+        "python --version",
+        "python -V",
+        "python -m json.tool",
+        "python -m json.tool a.json",
+        "python -Im json.tool --indent 2 a.json",
+    ),
     covered=(
         "python script.py",
         "python -u -B manage.py migrate --database=main",
         "python -m pytest -q tests/test_x.py",
         "python -Wd -X dev -m unittest discover",
         "python -um pytest",
-        "python -m json.tool a.json",
+        "python -m json.tool a.json b.json",
+        "python -m json.tool --sort a.json",
+        "python -W error::a.B -m json.tool a.json",
         "python -m venv env",
         "python -m pip install -r requirements.txt",
         "python -- x.py",

@@ -148,6 +148,8 @@ class Expander:
                 return True
             case Parameter():
                 return self._state.holds_integer(piece.name)
+            case Substitution():
+                return _is_plainly(piece.body, "nproc")
             case _:
                 return False
 
@@ -234,6 +236,13 @@ class Expander:
             return [Unknown(written, prefix=beginning, single=False)]
         self.folders += {name.rstrip("/").rpartition("/")[0] or "." for name in names if "/" in name.strip("/")}
         return list(names) or [written]
+
+
+def _is_plainly(script: Script, word: str) -> bool:
+    """Say whether commands are one command of one word, and this."""
+    if len(script.items) != 1 or script.items[0].text != word:
+        return False
+    return not script.items[0].background
 
 
 def _unsplit(value: str | None, *, quoted: bool) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess
 from harness.programs.model import PathUse, Unknown, Use
+from harness.programs.python import LIBRARY
 from harness.record import replace
 from harness.shell.builtins import normal_path
 from harness.shell.expand import PIPE_FILE, Disk, Expander
@@ -161,6 +162,20 @@ class Parts(ABC):
         words = [path for path in use.paths if path.compared and path.word.rpartition("/")[2] != "-"]
         return [[found.real for found in self.resolved(path.word, path.access, state)] for path in words]
 
+    def may_import(self, state: State) -> bool:
+        """Say whether something in the folder at hand may take the place of a module of Python's library."""
+        if self.disk_changed or not state.folders:
+            return True
+        return any(self._holds_a_module(folder) for folder in state.folders)
+
+    def _holds_a_module(self, folder: str) -> bool:
+        names = self.disk.expand("*", folder)
+        if names is None:
+            return True
+        likely = [name for name in names if _is_module(name)]
+        # A folder without an __init__ comes behind the library.
+        return any("." in name or self.disk.expand(f"{name}/__init__*", folder) != () for name in likely)
+
     def git_problem(self, use: Use, state: State) -> str:
         """Return why a git command may run what the repository names, wherever the shell may be; or nothing."""
         if use.git_folder is None:
@@ -229,6 +244,11 @@ class Parts(ABC):
             raise StopReading("a redirection to the network", part)
         if not state.folders and not value.startswith("/"):
             raise StopReading("a redirection in a folder that is not known", part)
+
+
+def _is_module(name: str) -> bool:
+    module = name.partition(".")[0]
+    return module in LIBRARY or (module.startswith("_") and module != "__pycache__")
 
 
 def is_pattern(word: Word) -> bool:

@@ -213,13 +213,14 @@ class SimpleCommands(Parts):
             whole = (path for each in patterns.whole_folders for path in self.resolved(each, Access.WRITE, state))
             paths = [*whole, *paths]
         problem = use.gap or self.git_problem(use, state)
+        act = Act.RUNS if use.imports and self.may_import(state) else use.act
         self.add(
             Command(
                 text=text,
                 argv=tuple(str(word) for word in argv),
                 variables=tuple(sorted(state.exported)),
                 paths=tuple(dict.fromkeys(paths)) if len(paths) > 1 else tuple(paths),
-                act=Act.UNKNOWN if problem else _act(use.act, _program(argv[0]), paths),
+                act=Act.UNKNOWN if problem else _act(act, _program(argv[0]), paths),
                 network=use.network,
                 model="" if problem else _program(argv[0]),
                 gap=problem or "",
