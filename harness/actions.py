@@ -90,6 +90,8 @@ class PathAccess(Record):
     """Whether `below` names every file below; a tree that is too large to look through is asked about."""
     shared: bool = False
     """Whether the file has further names (hard links), so that writing it changes files that are not named."""
+    new: bool = False
+    """Of a read beside a write: whether there is no file yet, so that it shows nothing."""
 
 
 class Command(Record):

@@ -13,9 +13,10 @@ from harness.actions import Access, Act, PathAccess, Place
 from harness.built_in import inspect_facet
 from harness.matchers import ArgvPattern, PathPatterns
 from harness.policy import Policy
+from harness.policy_file import TOOL_NAMES
 from harness.record import Record, field_names
 from harness.rule_examples import plain_command
-from harness.rules import Decision, Origin, Rule
+from harness.rules import UNCOVERED, Decision, Origin, Rule
 
 MAX_COMBINATIONS = 1_000
 """Of the alternatives of one rule's words; a rule with more of them is not compared with the others."""
@@ -65,28 +66,48 @@ class PolicyWarning(Record):
     """One thing that a policy's author should look at."""
 
     rule: str
-    """The rule's id."""
+    """The rule's id; nothing where it is about [tools]."""
     origin: Origin
     problem: str
 
     def __str__(self) -> str:
         """Return one line: file, line, rule, and what is the matter with it."""
-        return f"{self.origin}: warning: [[rule]] {self.rule}: {self.problem}"
+        place = f"[[rule]] {self.rule}" if self.rule else "[tools]"
+        return f"{self.origin}: warning: {place}: {self.problem}"
 
 
 def warnings(policy: Policy) -> tuple[PolicyWarning, ...]:
-    """Return what is surely not meant in a policy that was loaded, in the order of its rules.
+    """Return what is surely not meant in a policy that was loaded: of its [tools], then in the order of its rules.
 
     Which examples a rule has is read in the policy's sources: those of a rule without its source are taken to be there.
     """
     unproved = _without_examples(policy)
-    found = []
+    found = [*_tools(policy)]
     for place, rule in enumerate(policy.rules):
         problems = [*_reach(policy, place), *_breadth(rule), *_patterns(rule), *_grants(rule)]
         if (rule.origin.file, rule.id) in unproved:
             problems.append("a strict rule without `match`: nothing shows that it catches what it should")
         found += [PolicyWarning(rule=rule.id, origin=rule.origin, problem=problem) for problem in problems]
     return tuple(found)
+
+
+def _tools(policy: Policy) -> Iterator[PolicyWarning]:
+    """Yield what the [tools] of each file leave open, or say for nothing; a file that opens no tool only tightens."""
+    for file in dict.fromkeys(default.origin.file for default in policy.defaults):
+        stated = {default.tool: default for default in policy.defaults if default.origin.file == file}
+        first = min((default.origin for default in stated.values()), key=lambda origin: origin.line)
+        named = {tool for rule in policy.rules if rule.origin.file == file for tool in rule.tools}
+        missing = [tool for tool in TOOL_NAMES if tool not in stated and tool not in named]
+        opens = any(default.decision is Decision.AUTO for default in stated.values())
+        if opens and missing and "default" not in stated:
+            problem = (
+                f"no line names {', '.join(missing)}, and there is no `default`: confirm, so refused with nobody to ask"
+            )
+            yield PolicyWarning(rule="", origin=first, problem=problem)
+        uncovered, bash = stated.get(UNCOVERED), stated.get("bash", stated.get("default"))
+        if uncovered is not None and bash is not None and bash.decision >= uncovered.decision:
+            problem = f"uncovered says nothing: {bash.what} is {bash.decision.word} by default"
+            yield PolicyWarning(rule="", origin=uncovered.origin, problem=problem)
 
 
 def _reach(policy: Policy, place: int) -> Iterator[str]:
@@ -177,11 +198,13 @@ def _patterns_of(patterns: PathPatterns | None) -> set[str]:
 def _same_default(policy: Policy, rule: Rule) -> str:
     """Return the default that makes an auto rule idle, in words, or nothing: every tool that it is about is auto."""
     found = {default.tool: default for default in policy.defaults if default.layer is rule.layer}
+    if found.pop(UNCOVERED, None) and rule.argv is not None:
+        return ""  # what no model covers is no longer auto
     tools = rule.tools or (("bash",) if rule.argv is not None else (*found, "default"))
     wanted = [found.get(tool, found.get("default")) for tool in tools]
     if any(default is None or default.decision is not Decision.AUTO for default in wanted):
         return ""
-    places = dict.fromkeys(f"for {default.tool} ({default.origin})" for default in wanted if default is not None)
+    places = dict.fromkeys(f"for {default.what} ({default.origin})" for default in wanted if default is not None)
     return f"the default {', '.join(places)}: auto"
 
 

@@ -6,17 +6,18 @@ cover a facet wholly, a stricter rule needs to touch it. What is built in (built
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import Enum
 
-from harness.actions import Access, Act, Action, Command, Effects, Facet, Opaque, PathAccess, Unconfined
+from harness.actions import Access, Act, Action, Command, Effects, Facet, Opaque, PathAccess, ToolUse, Unconfined
 from harness.built_in import Finding, Severity, inspect_facet
+from harness.exhaustive import assert_never
 from harness.grants import Grants, Sandbox, effects_of, granted_by, is_open_ended
 from harness.limits import Limits
 from harness.programs.runners import INTERPRETERS
 from harness.programs.variables import harmless_for, steers
 from harness.record import Record, replace
-from harness.rules import Decision, Layer, Origin, Readers, Rule, ToolDefault
+from harness.rules import UNCOVERED, Decision, Layer, Origin, Readers, Rule, ToolDefault
 
 
 class Source(Enum):
@@ -33,7 +34,7 @@ class Source(Enum):
     MODEL = "model"
     """The model of a program that does nothing but run another command, which is judged by itself."""
     COVERED = "covered"
-    """An operand with nothing against it: the command that it belongs to decides."""
+    """An operand, or the reading of a new file, with nothing against it: the command, or the write, decides."""
 
 
 class PolicySource(Record):
@@ -238,13 +239,12 @@ def _by_rules(
     hits = [rule for rule in concerned.strict(facet) if concerned.hits(rule, action, facet)]
     if hits:
         return _by_strict_rules(policy, action, facet, hits, operand=concerned.is_operand(facet))
-    if concerned.is_operand(facet):
-        return FacetVerdict(
-            facet=facet, decision=Decision.AUTO, source=Source.COVERED, reason="an operand of its command"
-        )
+    if concerned.is_operand(facet) or (isinstance(facet, PathAccess) and facet.new):
+        reason = "an operand of its command" if concerned.is_operand(facet) else "a new file shows nothing"
+        return FacetVerdict(facet=facet, decision=Decision.AUTO, source=Source.COVERED, reason=reason)
     autos = () if _runs_its_input(facet) else tuple(r for r in concerned.autos(facet) if r.covers(action, facet))
     tool = _tool_of(action, facet)
-    floor = _managed_floor(policy, tool)
+    floor = _managed_floor(policy, tool, facet)
     if autos and floor is not None and not any(rule.layer is Layer.MANAGED for rule in autos):
         return _by_default(policy, tool, facet, unlifted=autos)
     if autos and all(rule.layer is Layer.SESSION for rule in autos):  # grants lift a question, no refusal by default
@@ -258,7 +258,7 @@ def _by_rules(
     if concerned.reads_for_commands(facet) and (verdict := _by_reading(policy, facet, floor)) is not None:
         return verdict
     verdict = _by_default(policy, tool, facet)
-    if isinstance(facet, Command) and facet.gap and _readers(policy, floor) is not None:
+    if isinstance(facet, Command) and facet.gap and not verdict.hint and _readers(policy, floor) is not None:
         return replace(verdict, hint=f"It is not known to only look: {facet.gap}.")
     return verdict
 
@@ -394,7 +394,7 @@ def _default_not_lifted(policy: Policy, action: Action, facet: Facet, rules: tup
     tool = _tool_of(action, facet)
     kept = tuple(
         default
-        for default in _defaults_for(policy.defaults, tool)
+        for default in _defaults_for(policy.defaults, tool, facet)
         if rules[0].decision is not Decision.CONFIRM
         or (default.layer not in layers and (default.layer is Layer.MANAGED or not lifting))
     )
@@ -409,16 +409,16 @@ def _tool_of(action: Action, facet: Facet) -> str:
     return action.default_of or (action.reads_as if reads else "") or action.tool
 
 
-def _managed_floor(policy: Policy, tool: str) -> ToolDefault | None:
+def _managed_floor(policy: Policy, tool: str, facet: Facet) -> ToolDefault | None:
     """Return the managed default for a tool, if it is stricter than auto: only managed rules lift that."""
-    found = [d for d in _defaults_for(policy.defaults, tool) if d.layer is Layer.MANAGED]
+    found = [d for d in _defaults_for(policy.defaults, tool, facet) if d.layer is Layer.MANAGED]
     strictest = max(found, key=lambda default: default.decision, default=None)
     return None if strictest is None or strictest.decision is Decision.AUTO else strictest
 
 
 def _by_default(policy: Policy, tool: str, facet: Facet, unlifted: tuple[Rule, ...] = ()) -> FacetVerdict:
     """Return what the strictest default says. `unlifted` are rules that match, and do not lift it."""
-    stated = _defaults_for(policy.defaults, tool)
+    stated = _defaults_for(policy.defaults, tool, facet)
     strictest = max(stated, key=lambda default: default.decision, default=None)
     if strictest is None:
         return FacetVerdict(
@@ -429,25 +429,42 @@ def _by_default(policy: Policy, tool: str, facet: Facet, unlifted: tuple[Rule, .
             by="no rule and no default",
         )
     why = f"rule {unlifted[0].label} does not lift it" if unlifted else "no rule matches"
+    uncovered = strictest.tool == UNCOVERED
+    gap = facet.gap if uncovered and isinstance(facet, Command) else ""
     return FacetVerdict(
         facet=facet,
         decision=strictest.decision,
         source=Source.DEFAULT,
-        reason=f"{why}, and {tool} is {strictest.decision.word} by default",
-        by=f"default for {strictest.tool} ({strictest.origin})",
+        reason=f"{why}, and {'what no model covers' if uncovered else tool} is {strictest.decision.word} by default",
+        hint=f"It is not known what it does: {gap}." if gap else "",
+        by=f"default for {strictest.what} ({strictest.origin})",
         layer=strictest.layer,
         origin=strictest.origin,
     )
 
 
-def _defaults_for(defaults: Iterable[ToolDefault], tool: str) -> list[ToolDefault]:
-    """Return what each file says of `tool`: by its name, else by the file's `default`."""
+def _defaults_for(defaults: Sequence[ToolDefault], tool: str, facet: Facet) -> list[ToolDefault]:
+    """Return what each file says of `tool`: by its name, else by the file's `default`; and of what no model covers."""
     by_file: dict[tuple[Layer, str], ToolDefault] = {}
     for default in defaults:
         key = (default.layer, default.origin.file)
         if default.tool == tool or (default.tool == "default" and key not in by_file):
             by_file[key] = default
-    return list(by_file.values())
+    uncovered = [default for default in defaults if default.tool == UNCOVERED and _is_uncovered(facet)]
+    return [*by_file.values(), *uncovered]
+
+
+def _is_uncovered(facet: Facet) -> bool:
+    """Say whether no model tells what a command does; none does for a program that a variable steers."""
+    match facet:
+        case Command():
+            return facet.act is Act.UNKNOWN or any(map(steers, facet.variables))
+        case Opaque():
+            return True
+        case PathAccess() | Unconfined() | ToolUse():
+            return False
+        case _:
+            assert_never(facet)
 
 
 def _from_finding(facet: Facet, finding: Finding) -> FacetVerdict:

@@ -18,7 +18,7 @@ from harness.matchers import OPERAND_FLAGS, ArgvPattern, PathPatterns, check_pat
 from harness.policy import Policy, PolicySource
 from harness.record import replace
 from harness.rule_examples import example_matches
-from harness.rules import Decision, Layer, Origin, Readers, Rule, ToolDefault
+from harness.rules import UNCOVERED, Decision, Layer, Origin, Readers, Rule, ToolDefault
 from harness.toml_lines import key_lines, read_toml
 
 Table: TypeAlias = Mapping[str, object]
@@ -29,10 +29,13 @@ RULE_KEYS = (
     "id", "decision", "tool", "argv", "flags", "env", "access", "path", "except", "text", "write", "network", "reason",
     "hint", "match", "not_match",
 )  # fmt: skip
+TOOLS_KEYS = ("default", UNCOVERED, "readers")
+"""Under [tools], besides the tools."""
 UNATTENDED_KEYS = ("confirm",)
 SANDBOX_KEYS = ("required", "network", "write", "hide", "show")
 LIMIT_KEYS = ("turns", "seconds", "tokens", "cost", "refusals", "bad_calls", "command_seconds", "result_characters")
 DECISION_WORDS = {decision.word: decision for decision in Decision}
+STRICT_WORDS = {word: decision for word, decision in DECISION_WORDS.items() if decision is not Decision.AUTO}
 
 MAX_POLICY_BYTES = 1_000_000
 
@@ -253,11 +256,11 @@ class _Loader:
         return (Readers(on=on, origin=origin, layer=self.layer),)
 
     def defaults(self, table: Table) -> tuple[ToolDefault, ...]:
-        self.check_keys(table, (*self.tools, "default", "readers"), "tools", 0)
+        self.check_keys(table, (*self.tools, *TOOLS_KEYS), "tools", 0)
         return tuple(
             ToolDefault(
                 tool=tool,
-                decision=self.decision(value, "tools", 0, tool, DECISION_WORDS),
+                decision=self.decision(value, "tools", 0, tool, STRICT_WORDS if tool == UNCOVERED else DECISION_WORDS),
                 origin=Origin(file=self.file, line=self.line("tools", 0, tool)),
                 layer=self.layer,
             )

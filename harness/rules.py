@@ -177,14 +177,23 @@ def _sets_variable(names: Sequence[str], words: Sequence[str]) -> bool:
     return any("=" in word and word.partition("=")[0].rstrip("+") in names for word in words)
 
 
+UNCOVERED = "uncovered"
+"""The key under [tools] for what no model covers."""
+
+
 class ToolDefault(Record):
     """What a tool's calls get when no rule matches."""
 
     tool: str
-    """A tool's name, or `default` for those that are not named."""
+    """A tool's name, `default` for those that are not named, or `uncovered` for commands that no model covers."""
     decision: Decision
     origin: Origin
     layer: Layer
+
+    @property
+    def what(self) -> str:
+        """What it is the default for, in words."""
+        return {"default": "any other tool", UNCOVERED: "commands that no model covers"}.get(self.tool, self.tool)
 
 
 class Readers(Record):

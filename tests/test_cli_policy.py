@@ -791,7 +791,7 @@ def test_logs_of_other_programs_are_judged_as_far_as_they_go(program: Program) -
     assert (done.code, "\x1b" in done.out) == (0, False)
     *lines, summary = [line.partition(" #")[2] or line for line in done.out.splitlines()]
     assert [line.replace("s\\x1b[2J", "s") for line in lines] == [
-        "1 fetch  s: auto by rule x (old.toml:1) -> confirm by default for default (default.toml:11): stricter",
+        "1 fetch  s: auto by rule x (old.toml:1) -> confirm by default for any other tool (default.toml:11): stricter",
         "2 fetch  s: cannot be judged: fetch is a tool of another program",
         (
             "3 bash  s: cannot be judged: Invalid arguments for bash: unknown field 'cmd'; "

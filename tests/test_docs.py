@@ -383,7 +383,7 @@ def test_every_key_of_a_policy_is_in_its_table_and_no_other() -> None:
     }
     assert {title: sorted(keys) for title, keys in documented.items()} == {
         "Keys at the top": sorted(policy_file.TOP_KEYS),
-        "`[tools]`": sorted((*policy_file.TOOL_NAMES, "default", "readers")),
+        "`[tools]`": sorted((*policy_file.TOOL_NAMES, *policy_file.TOOLS_KEYS)),
         "`[unattended]`": sorted(policy_file.UNATTENDED_KEYS),
         "`[limits]`": sorted(policy_file.LIMIT_KEYS),
         "`[[rule]]`": sorted(policy_file.RULE_KEYS),

@@ -95,13 +95,16 @@ WARNED = [
         id="a duplicate under another id",
     ),
     pytest.param(
-        '[tools]\nread_file = "auto"\n' + auto(tool=["read_file"], path=["/src/"], access=["read"]),
+        '[tools]\nread_file = "auto"\ndefault = "deny"\n' + auto(tool=["read_file"], path=["/src/"], access=["read"]),
         "yes",
         "only repeats the default for read_file (p.toml:3): auto",
         id="an auto rule where the tool is auto",
     ),
     pytest.param(
-        '[tools]\nbash = "auto"\n' + auto(argv=["ls"]), "yes", "only repeats the default for bash", id="of bash too"
+        '[tools]\nbash = "auto"\ndefault = "deny"\n' + auto(argv=["ls"]),
+        "yes",
+        "only repeats the default for bash",
+        id="of bash too",
     ),
     # --- too wide
     pytest.param(auto(argv=["git", "..."]), "yes", 'git with a bare "..." allows each', id="a bare ..."),
@@ -217,7 +220,8 @@ QUIET = [
     pytest.param(deny(path=["a"], access=["write"], match=["a"]) + auto(path=["a"]), id="another access"),
     pytest.param(DENY_ENV + auto(argv=["cat", "..."], path=[".env"]), id="a command may have no operand"),
     pytest.param(
-        '[tools]\nread_file = "auto"\nedit_file = "confirm"\n' + auto(path=["/src/"], access=["read"]),
+        '[tools]\nread_file = "auto"\nedit_file = "confirm"\ndefault = "deny"\n'
+        + auto(path=["/src/"], access=["read"]),
         id="auto where one tool asks",
     ),
     pytest.param('[tools]\nbash = "deny"\n' + DENY_PUSH, id="a strict rule that repeats a default gives its reason"),
@@ -263,6 +267,32 @@ def test_a_warning_reads_like_an_error_of_the_loader() -> None:
     problem = 'git with a bare "..." allows each of its subcommands: name those that are meant'
     assert found == (PolicyWarning(rule="yes", origin=Origin(file="p.toml", line=2), problem=problem),)
     assert str(found[0]) == f"p.toml:2: warning: [[rule]] yes: {problem}"
+
+
+MISSING = "[tools]: no line names {}, and there is no `default`: confirm, so refused with nobody to ask"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[tools]\nwrite_file = "auto"\n', [f"p.toml:3: warning: {MISSING.format('bash, read_file, edit_file')}"]),
+        (
+            '[tools]\nwrite_file = "auto"\nbash = "deny"\n'
+            + rule("a", "auto", tool=["read_file"], path=["a"], access=["read"]),
+            [f"p.toml:3: warning: {MISSING.format('edit_file')}"],
+        ),
+        ('[tools]\nwrite_file = "auto"\ndefault = "deny"\n', []),
+        ('[tools]\nbash = "deny"\n', []),
+        (
+            '[tools]\ndefault = "confirm"\nuncovered = "confirm"\n',
+            ["p.toml:4: warning: [tools]: uncovered says nothing: any other tool is confirm by default"],
+        ),
+        ('[tools]\ndefault = "confirm"\nuncovered = "deny"\n', []),
+        ('[tools]\ndefault = "auto"\nuncovered = "deny"\n' + auto(argv=["frob"]), []),
+    ],
+)
+def test_tools_that_no_line_names_are_warned_of(text: str, told: list[str]) -> None:
+    assert [str(each) for each in warnings(policy(text))] == told
 
 
 def test_a_rule_with_thousands_of_alternatives_is_left_alone() -> None:

@@ -790,6 +790,92 @@ CALLS = [
 DEFAULT_WORDS = ("auto", "confirm", "deny", "block")
 
 
+ALLOWS = '[tools]\ndefault = "auto"\nuncovered = "{word}"\n[[rule]]\nid = "frob"\ndecision = "auto"\nargv = ["frob", "..."]\n'
+
+# Under `bash = "auto"`: what asks where `uncovered` says so, and what does not.
+UNCOVERED = [
+    ("sed -i '1e touch x' src/a.py", True),
+    ("sed -n '1p' src/a.py", False),
+    ("awk 'BEGIN { system(\"touch x\") }'", True),
+    ("awk '{ print $1 }' src/a.py", False),
+    ("python3 -c 'import os'", True),
+    ("python3 src/a.py", False),
+    ("pytest -p evil", True),
+    ("pytest -q", False),
+    ("unheard-of", True),
+    ("frob x", False),
+    ("frob --evil x", True),
+    ("ls && unheard-of", True),
+    ("timeout 5 unheard-of", True),
+    ("timeout 5 ls", False),
+    ("make test", False),
+    ("curl https://example.org", False),
+    ("LD_PRELOAD=./x.so ls", True),
+    ("env PATH=/tmp ls", True),
+    ("CI=1 ls", False),
+    ("ls > f", False),
+    ("./ls", True),
+    ("f() { ls; }", True),
+]
+
+
+@pytest.mark.parametrize("word", ["confirm", "deny", "block"])
+@pytest.mark.parametrize(("line", "uncovered"), [pytest.param(*row, id=f"{row[0]!a} {row[1]}") for row in UNCOVERED])
+def test_what_no_model_and_no_rule_covers_has_a_default_of_its_own(
+    workspace: Workspace, line: str, uncovered: bool, word: str
+) -> None:
+    verdict = evaluate(policy(ALLOWS.format(word=word)), action(workspace, "bash", line))
+    assert verdict.decision.word == (word if uncovered else "auto")
+
+
+@pytest.mark.parametrize(
+    ("tools", "rest", "line", "decision", "by"),
+    [
+        ('bash = "deny"\nuncovered = "confirm"', "", "unheard-of", "deny", "default for bash (p.toml:3)"),
+        (
+            'bash = "confirm"\nuncovered = "deny"',
+            "",
+            "unheard-of",
+            "deny",
+            "default for commands that no model covers (p.toml:4)",
+        ),
+        (
+            'bash = "auto"\nuncovered = "deny"',
+            strict("confirm", "unheard-of"),
+            "unheard-of",
+            "confirm",
+            "rule confirm (p.toml:5)",
+        ),
+    ],
+)
+def test_the_stricter_of_both_defaults_speaks_and_a_rule_lifts_both(
+    workspace: Workspace, tools: str, rest: str, line: str, decision: str, by: str
+) -> None:
+    verdict = evaluate(policy(f"[tools]\n{tools}\n{rest}"), action(workspace, "bash", line))
+    assert (verdict.decision.word, verdict.deciding.by) == (decision, by)
+
+
+def test_a_command_that_no_model_covers_is_told_as_that(workspace: Workspace) -> None:
+    told = evaluate(policy(ALLOWS.format(word="confirm")), action(workspace, "bash", "ls; unheard-of x")).deciding
+    assert (told.reason, told.hint, told.by, told.source) == (
+        "no rule matches, and what no model covers is confirm by default",
+        "It is not known what it does: there is no model of unheard-of.",
+        "default for commands that no model covers (p.toml:4)",
+        Source.DEFAULT,
+    )
+
+
+def test_what_a_managed_policy_says_of_uncovered_commands_no_other_file_lifts(workspace: Workspace) -> None:
+    managed = policy('[tools]\nbash = "auto"\nuncovered = "confirm"\n', file="m.toml", layer=Layer.MANAGED)
+    own = policy(f'[tools]\nbash = "auto"\n{auto("make")}', layer=Layer.USER)
+    lifts = policy(f'[tools]\nbash = "auto"\n{auto("unheard-of")}', layer=Layer.USER)
+    decided = [
+        evaluate(combine([managed, other]), action(workspace, "bash", line)).decision.word
+        for other, line in ((own, "make --eval=x"), (own, "make"), (lifts, "unheard-of"))
+    ]
+    assert decided == ["confirm", "auto", "confirm"]
+
+
 class Written(NamedTuple):
     """A rule as text, without its id."""
 

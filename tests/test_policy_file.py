@@ -300,6 +300,10 @@ BAD = [
     ("version = 1\n[limits]\ncommand_seconds = 1000001", "3: [limits] command_seconds: must be at most 1000000"),
     ("version = 1\n[limits]\ncommand_seconds = 1e10", "3: [limits] command_seconds: must be at most 1000000"),
     ("version = 1\n[limits]\ncommand_seconds = '1'", "3: [limits] command_seconds: must be a number above 0"),
+    (
+        "version = 1\n[tools]\nuncovered = 'auto'",
+        "3: [tools] uncovered: unknown decision 'auto'; known: confirm, deny, block",
+    ),
     # what is granted and hidden
     ("version = 1\nsandbox = true", "2: sandbox: must be a table: [sandbox]"),
     ("version = 1\n[sandbox]\nrequired = 1", "3: [sandbox] required: must be true or false, not a number"),

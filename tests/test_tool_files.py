@@ -23,8 +23,10 @@ from file_road import EFFECTS, POLICY, Road, failed, sha256
 from harness import Limits, ToolError
 from harness.actions import Access, Action, PathAccess, Place
 from harness.approval import deny_all
+from harness.cli.calls import action_for
 from harness.gate import Gate, Permit, Refusal
 from harness.messages import ResultStatus, ToolCall, ToolResult
+from harness.policy import evaluate
 from harness.policy_file import parse_policy
 from harness.record import replace
 from harness.tools import diffs, pages
@@ -33,6 +35,7 @@ from harness.tools.edit_file import EditFileTool
 from harness.tools.files import failure
 from harness.tools.read_file import ReadFileRequest, ReadFileTool
 from harness.tools.write_file import WriteFileTool
+from harness.workspace import Workspace
 
 
 @pytest.fixture
@@ -491,7 +494,8 @@ def test_a_path_that_leads_out_is_judged_as_outside(road: Road, tmp_path: Path) 
         written="link/x", real=outside, names=("link/x", outside), access=Access.READ, place=Place.OUTSIDE
     )
     write = replace(read, access=Access.WRITE)
-    assert facets == [(read,), (write, read), (write, read)]  # the same whether an edit applies or not
+    # The same whether an edit applies or not; of a file that is to be made there is nothing to read.
+    assert facets == [(read,), (write, replace(read, new=True)), (write, read)]
 
 
 def test_a_file_with_two_names_is_replaced_under_one(road: Road) -> None:
@@ -1072,6 +1076,40 @@ def test_what_a_file_holds_is_told_only_to_whom_may_read_it(
     assert isinstance(ruling, Refusal) is (denied in judged_as)
     assert not isinstance(ruling, Refusal) or "PASSWORD" not in ruling.text
     assert path.read_bytes() == b"PASSWORD=hunter2\n"
+
+
+@pytest.mark.parametrize(
+    ("tools", "path", "tool", "decision"),
+    [
+        ('write_file = "auto"', "new.txt", "write_file", "auto"),
+        ('write_file = "auto"\nread_file = "deny"', "a/b/new.txt", "write_file", "auto"),
+        ('write_file = "auto"', "dangling", "write_file", "auto"),
+        ('write_file = "auto"', "old.txt", "write_file", "confirm"),
+        ('write_file = "auto"\nread_file = "deny"', "old.txt", "write_file", "deny"),
+        ('write_file = "auto"', "link", "write_file", "confirm"),
+        ('write_file = "auto"', "folder", "write_file", "confirm"),
+        ('write_file = "auto"', ".env", "write_file", "deny"),  # what must not be read is not said to be missing
+        ('write_file = "auto"', "../new.txt", "write_file", "confirm"),
+        ('write_file = "confirm"', "new.txt", "write_file", "confirm"),
+        ('edit_file = "auto"', "new.txt", "edit_file", "confirm"),
+    ],
+)
+def test_a_new_file_shows_nothing_so_that_no_default_speaks_of_reading_it(
+    tmp_path: Path, tools: str, path: str, tool: str, decision: str
+) -> None:
+    road = Road(tmp_path)
+    road.file("old.txt", b"old\n")
+    (road.root / "folder").mkdir()
+    (road.root / "link").symlink_to("old.txt")
+    (road.root / "dangling").symlink_to("nothing.txt")
+    arguments = {"content": "new\n"} if tool == "write_file" else {"old_string": "a", "new_string": "b"}
+    rules = parse_policy(f"version = 1\n[tools]\n{tools}\n".encode() + DENIES_READING, "test.toml")
+    prepared = road.prepare(tool, path=path, **arguments)
+    explained = action_for(tool, path, Workspace(str(road.root), str(tmp_path / "home")))
+    found = [evaluate(rules, action).decision.word for action in (prepared, explained)]
+    road.log.close()
+
+    assert found == [decision, decision]
 
 
 DENIES_READING = b'[[rule]]\nid = "a"\ndecision = "deny"\naccess = ["read"]\npath = [".env"]\nreason = "No."\n'

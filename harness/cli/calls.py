@@ -42,6 +42,8 @@ def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", cha
         facets, raw = _commands(text, workspace, cwd), text
     elif tool in TOOL_NAMES:
         paths = [workspace.resolve(text, access) for access in _ACCESSES.get(tool, (Access.WRITE, Access.READ))]
+        if tool == "write_file" and not os.path.lexists(paths[0].real):
+            paths[1] = replace(paths[1], new=True)
         facets, reads_as = tuple(paths), "" if tool == "read_file" else "read_file"
         if not changes and paths[0].place is Place.INSIDE:
             default_of = reads_as

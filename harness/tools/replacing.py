@@ -75,13 +75,13 @@ def unable(error: ToolError) -> Unable:
     return Unable(reason=str(error), code=error.code)
 
 
-def write_and_read(path: PathAccess) -> tuple[PathAccess, PathAccess]:
-    """Return the facets of every call that may write a file.
+def write_and_read(path: PathAccess, *, new: bool = False) -> tuple[PathAccess, PathAccess]:
+    """Return the facets of every call that may write a file; `new` of one that makes it.
 
     INVARIANT: they are the same whatever the file holds: what such a call comes to (a difference, a diagnosis, that
     nothing changes) says what is in the file, and of a file that must not be read a refusal must not.
     """
-    return (path, replace(path, access=Access.READ, shared=False))
+    return (path, replace(path, access=Access.READ, shared=False, new=new))
 
 
 def sha256(data: bytes) -> str:

@@ -66,11 +66,12 @@ class WriteFileTool:
             old, request = None, WriteFileRequest(path=path, change=unable(error))
         change = request.change
         writes = isinstance(change, Change) and change.changes
+        new = isinstance(change, Change) and change.before_sha256 is None
         return Action(
             call=call,
             tool=self.spec.name,
             arguments=arguments,
-            facets=write_and_read(path),
+            facets=write_and_read(path, new=new),
             reads_as="read_file",
             default_of="" if writes or path.place is not Place.INSIDE else "read_file",
             summary=visible_line(path.written, SUMMARY_CHARACTERS),

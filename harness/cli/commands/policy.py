@@ -56,8 +56,7 @@ def _show(conversation: Conversation) -> None:
         note = "" if source.trusted else "  (not trusted: only what tightens counts)"
         say(f"{source_name(source)}  sha256 {source.sha256[:16]}{note}", Tone.QUIET)
     for default in held.defaults:
-        tool = "any other tool" if default.tool == "default" else default.tool
-        say(f"  {default.decision.word:8} {tool} by default  [{default.origin}]")
+        say(f"  {default.decision.word:8} {default.what} by default  [{default.origin}]")
     for readers in held.readers:
         say(f"  {'auto' if readers.on else 'no':8} readers  [{readers.origin}]")
     for rule in held.rules:
