@@ -130,10 +130,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture(scope="module")
 def world_of_secrets(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """The same with more secrets in it, and a file whose name `sort *` would take for an option."""
+    """The same with more secrets in it, all tracked by git, and a file whose name `sort *` would take for an option."""
     world = made(tmp_path_factory.mktemp("secret-home").resolve())
     for name in ("server.pem", "config/.env.local", "secrets/key", "--output=x"):
         Path(world.workspace.root, name).write_text("one\n")
+    run_git(world.workspace.root, "add -A")
     return world
 
 
@@ -159,11 +160,15 @@ def made(home: Path) -> World:
         ("secrets/out", "../notes.txt"),
     ):
         (root / link).symlink_to(target)
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
     for words in ("init -q -b main .", "add README.md src tests docs"):
-        subprocess.run(["git", *words.split()], cwd=root, env=environment, check=True)
+        run_git(str(root), words)
     policies = {"default": load_named("default"), "open": parse_policy(OPEN, "open.toml")}
     return World(Workspace(str(root), str(home)), policies)
+
+
+def run_git(folder: str, words: str) -> None:
+    environment = {"PATH": os.environ["PATH"], "HOME": folder, "GIT_CONFIG_NOSYSTEM": "1"}
+    subprocess.run(["git", *words.split()], cwd=folder, env=environment, check=True)
 
 
 @pytest.mark.parametrize("row", HOSTILE, ids=[f"{row.line}: {row.command[:50]!r}" for row in HOSTILE])

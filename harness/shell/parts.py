@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess
+from harness.programs.git_pathspecs import Shown
 from harness.programs.model import PathUse, Unknown, Use
 from harness.programs.python import LIBRARY
 from harness.record import replace
@@ -123,7 +124,9 @@ class Parts(ABC):
         """Return where a path of a model's `Use` leads, links followed, with the files below it."""
         found = self.resolved(path.word, path.access, state)
         if path.tracked is not None:
-            looked = (self.disk.look_tracked(each, path.tracked, sure=not self.disk_changed) for each in found)
+            steered = any(name.startswith("GIT_") for name in state.exported)  # GIT_LITERAL_PATHSPECS: `:!x` is a name
+            what = Shown() if steered else path.tracked
+            looked = (self.disk.look_tracked(each, what, sure=not self.disk_changed) for each in found)
             return [replace(each, tracked=True) for each in looked]
         if path.exclusion and not self.disk_changed:
             found = [each for each in found if self.disk.exists(each.real)]
