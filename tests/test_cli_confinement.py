@@ -258,3 +258,42 @@ def test_a_log_that_a_command_could_write_is_refused_before_the_first_request(pr
     told = ("a command of the run could write it", f"leave --log out, and it lies below {program.state}")
     assert (done.code, [text for text in told if text not in done.err]) == (Exit.USAGE, []), done
     assert (program.players[0].requests, list(program.workspace.rglob("*.jsonl"))) == ([], [])
+
+
+SPOILS = {
+    "all of it open": "chmod -R a+rwX {state} {config}",
+    "all of it closed": "chmod -R a-rwx {state} {config}",
+    "old": "find {state} {config} -exec touch -d 1990-01-01 {{}} +",
+    "given away": "chown -R 12345 {state}/* {config}/*",
+}
+
+
+@needs_walls
+@pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS)
+def test_a_command_that_may_write_its_workspace_cannot_lock_the_person_out(program: Program, spoil: str) -> None:
+    """It can change modes, owners and times of the harness's own files: the next start sets them right, and says so."""
+    if "chown" in spoil and os.geteuid() != 0:
+        pytest.skip("only root can give files away")
+    state, config = program.state / "harness", program.home.parent / "config" / "harness"
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text("[terminal]\nascii = true\n")
+    project = program.workspace / ".harness" / "policy.toml"
+    project.parent.mkdir()
+    project.write_text('version = 1\n[tools]\nbash = "deny"\n')
+    assert program.run("policy", "trust").code == 0
+    (program.workspace / "Makefile").write_text(f"all:\n\t{spoil.format(state=state, config=config)}\n")
+    rules = program.home / "rules.toml"
+    rules.write_text('version = 1\n[[rule]]\nid = "make"\ndecision = "auto"\nargv = ["make", "all"]\nwrite = ["."]\n')
+    words = ("run", "go", "--model", "m", "--policy", str(rules))
+    project.unlink()
+    first = program.run(*words, "--base-url", program.serve(playing("make all")))
+    assert first.code == Exit.DONE, first
+    assert outcomes(program)[0][0] == "ok", outcomes(program)
+    project.write_text('version = 1\n[tools]\nbash = "deny"\n')
+    second = program.run(*words, "--base-url", program.serve(playing("true")))
+    assert (second.code, ": set right" in second.err) == (Exit.REFUSED, "touch" not in spoil), second
+    for file in ("trusted_policies", "heads.jsonl", "redaction_key"):
+        status = (state / file).stat()
+        assert (status.st_uid, status.st_mode & 0o622) == (os.geteuid(), 0o600), file
+    third = program.run(*words, "--base-url", program.serve(playing("true")))
+    assert (third.code, "set right" in third.err) == (Exit.REFUSED, False), third
