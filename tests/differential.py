@@ -500,6 +500,15 @@ ODD_STATE = (
     "eval", "eval ''",
 )  # fmt: skip
 
+STAYS_OPAQUE = (
+    "A=(a.txt x1)", "A=(a b); ok ${A[0]}", 'A=(a b); for B in "${A[@]}"; do ok "$B"; done', "A[1]=x", "A+=(x)", "declare -A A",
+    "ok ${#A[@]}", "ok ${A[$(ok)]}", "f() { ok x; }; f", "f() { cd sub; }; f", "function f { A=1; }; f", "ls() { ok; }; ls",
+    "f() (ok); f a", "f () { local A=1; ok $A; }", "cat() { ok \"$@\"; }; cat a.txt", "unset -f ok", "declare -f", "((I++))",
+    "((I = 2)); ok $I", "for ((I=0; I<2; I++)); do ok; done", "let I=1", "I+=1", "ok $((I=5)); ok $I", "ok $((A[0]))",
+    "declare -i I; I='a[$(ok)]'", "mapfile -t A < a.txt", "read -ra A <<< 'a b'", "ok ${A:=x}; ok $A", "ok ${!A}",
+    "printf -v I x",
+)  # fmt: skip
+
 _BEFORE_SHELL = (
     "CDPATH=deep ", "HOME=sub ", "PS4='$(ok)' ", "env SHELLOPTS=noglob ", "IFS=b ", "env IFS=x ", "BASH_ENV=a.txt ",
     "env HOME=sub ", "env A=x ", "env -u A ", "GLOBIGNORE=a.txt ", "env BASHOPTS=nullglob ", "PWD=sub ", "LC_ALL=C ",
@@ -595,7 +604,9 @@ class Grammar:
             return self.pick(ODD_CD if self.chance(0.1 + self.wild) else CD)
         if kind < 0.3:
             return self.pick(ODD_STATE if self.chance(0.08 + self.wild) else STATE)
-        if kind < 0.32:  # else there is seldom a name that holds an integer
+        if kind < 0.31 and self.chance(0.3 + self.wild):
+            return self.pick(STAYS_OPAQUE)
+        if kind < 0.33:  # else there is seldom a name that holds an integer
             return f"I={self.pick(('0', '1', '-2', '7'))}; J={self.pick(('3', '$((I+2))', '-1'))}; {self.simple(depth)}"
         if kind < 0.4 and depth > 0:
             return self.wrapped(depth - 1)

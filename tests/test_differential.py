@@ -172,6 +172,12 @@ def test_what_once_went_wrong(stubs: Oracle, text: str) -> None:
     assert stubs.ask(text)["finding"] is None
 
 
+@pytest.mark.parametrize("text", differential.STAYS_OPAQUE)
+def test_arrays_functions_and_their_like_stay_opaque(tmp_path: Any, text: str) -> None:
+    reader = differential.Reader(differential.LOOSEST, Workspace(str(tmp_path), str(tmp_path)))
+    assert reader.read(text).opaque
+
+
 # Scripts of the corpus that are AUTO with stubs: were they asked about, the properties would say nothing of them.
 @needs_bash
 @pytest.mark.parametrize(
@@ -186,6 +192,13 @@ def test_what_once_went_wrong(stubs: Oracle, text: str) -> None:
         "find . -name e.txt -exec cat {} \\;",
         "echo a b | xargs -n1 echo",
         "A=a.txt; cat $A > out1 2>&1; ok $A",
+        "ok {a,b}{1..2} *.{txt,py}; for A in {1..3}; do ok $A; done",
+        'A=sub/e.txt; ok ${A%.txt} "${A##*/}" ${A:-x} ${A:+y}; cat ${A%e*}d.py',
+        "I=2; J=$((I*3-7)); ok $J $((2**I)) $((-7/I)); I=$((I+1)); ok x$I",
+        "I=0; while [ $I -lt 3 ]; do ok $I; I=$((I+1)); done",
+        "pushd sub; cat e.txt; cd ../deep; cd -; cat d.py; popd; cat a.txt",
+        "A=ab; [[ $A =~ ^(a|x)b$ ]] && ok x; run",
+        "for A in x1 a.txt; do B=${A%.txt}; ok $B; cat $A; done",
         "cat <<'E'\n$(no)\nE\nok",
         'echo "$(ok x)" `run` <(no)',
     ],

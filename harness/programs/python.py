@@ -109,9 +109,9 @@ _JSON_TOOL = Program(
 
 
 def _json_tool(flags: AbstractSet[str], words: Sequence[str]) -> Use | None:
-    """Read `-m json.tool [FILE [OUT]]` where nothing else is asked of Python than not to look here for modules (-I)."""
+    """Read `-m json.tool [FILE]` where nothing else is asked of Python than not to look here for modules (-I)."""
     use = read_command(_JSON_TOOL, ("json.tool", *words))
-    if use.gap or not flags <= _PYTHON_FLAGS | {"m"}:
+    if use.act is not Act.LOOKS or not flags <= _PYTHON_FLAGS | {"m"}:
         return None
     return replace(use, imports="I" not in flags)
 
