@@ -25,7 +25,9 @@ def opened_log(state: State, redactor: Redactor, *, path: str | None, workspace:
     Raises LogError if it cannot be opened or relied on, UsageError if the heads file cannot be read.
     """
     if path is None:
-        log = ActionLog.open(state.new_log_path(workspace), redactor=redactor)
+        new = state.new_log_path(workspace)
+        state.check_heads()
+        log = ActionLog.open(new, redactor=redactor)
     else:
         heads = HeadsFile(state.heads)
         _refuse_an_emptied_one(path, heads)
@@ -44,9 +46,12 @@ def opened_log(state: State, redactor: Redactor, *, path: str | None, workspace:
 def lost_log(state: State, path: str | None) -> KnownHead | None:
     """Return what is known of a log that was noted under this name and is gone, and note that another takes its place.
 
-    None where nothing is missing. Raises LogError where that cannot be noted, UsageError if the heads file cannot be read.
+    None where nothing is missing. Raises LogError where no head can be noted, UsageError if the heads file cannot be read.
     """
-    if path is None or os.path.lexists(path) or not os.path.isdir(os.path.dirname(path)):
+    if path is None:
+        return None
+    state.check_heads()
+    if os.path.lexists(path) or not os.path.isdir(os.path.dirname(path)):
         return None
     known = state.known_head(path)
     if known is None or known.removed or not known.records:

@@ -124,7 +124,6 @@ class Parts:
         )
         self.system = replace(system, text=self.redactor.redact(system.text + _told_of(self.workspace.added)))
         self.signals = Signals(self.interrupt)
-        self.state.check_heads()
         self.lost = lost_log(self.state, log)
         if self.lost is not None:
             complain(f"the log that was noted as {self.lost.file} is gone: {self.lost.words}; a new one begins there")
