@@ -17,7 +17,7 @@ from harness.answers import ENDED_HERE, MOST_UNUSABLE, Answers, is_cut, no_answe
 from harness.approval import Approver
 from harness.asking import Asking
 from harness.compaction import due
-from harness.errors import CutReply, GateError, LogError, ModelError, ModelFault
+from harness.errors import CutReply, GateError, LogError, ModelError, ModelFault, WorkspaceError
 from harness.gate import Gate
 from harness.granting import Grant, Pattern
 from harness.history import History
@@ -229,7 +229,8 @@ class Agent:
     def do(self, session: Session, tool: str, arguments: Mapping[str, JsonValue]) -> ToolResult:
         """Run a call of the person's own, through the same gate and the same log; see person_calls.
 
-        Nothing of it enters the conversation. Raises GateError, LogError, and ValueError for a session that was ended.
+        Nothing of it enters the conversation. Raises GateError, LogError, WorkspaceError, and ValueError for a session that
+        was ended.
         """
         if session.ended:
             raise ValueError("the session was ended; start another one")
@@ -312,12 +313,13 @@ class Agent:
             return self._loop(run, prompt)
         except LogError as error:
             return run.stopped(StopReason.LOG_ERROR, str(error))
-        except GateError as error:
+        except (GateError, WorkspaceError) as error:
+            gate = isinstance(error, GateError)
             try:
-                self.log.append("error", {"where": "gate", "message": str(error)})
+                self.log.append("error", {"where": "gate" if gate else "workspace", "message": str(error)})
             except LogError:
-                pass  # the gate's own fault is the one to report; nothing runs either way
-            return run.stopped(StopReason.GATE_ERROR, str(error))
+                pass  # this fault is the one to report; nothing runs either way
+            return run.stopped(StopReason.GATE_ERROR if gate else StopReason.WORKSPACE_LOST, str(error))
 
     def _loop(self, run: Run, prompt: str) -> RunResult:
         self.log.append("user_message", {"text": prompt})
@@ -329,6 +331,7 @@ class Agent:
 
     def _turn(self, run: Run) -> RunResult | None:
         """Ask the model once, and answer the calls of its reply; return how the run ended, or None where it goes on."""
+        self.registry.check_place()
         limit = run.limit_reached()
         if limit:
             return run.stopped_at_limit(limit, self.log)
@@ -366,6 +369,7 @@ class Agent:
 
     def _answered(self, run: Run) -> RunResult | None:
         """Return how a run ends on its answer; None where the model was told what is wrong with it, and tries again."""
+        self.registry.check_place()
         if self._check_answer is None:
             return run.stopped(StopReason.COMPLETED)
         seconds = run.seconds_left

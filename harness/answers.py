@@ -71,7 +71,7 @@ class Answers:
     def give(self) -> RunResult | None:
         """Run what may run, and give every call its result, even if something in here raises.
 
-        Returns how the run ended, or None where it goes on. Raises GateError, LogError.
+        Returns how the run ended, or None where it goes on. Raises GateError, LogError, WorkspaceError.
 
         INVARIANT: reply and results enter the history in one step; there is no moment at which a call lacks its result.
         """
@@ -121,6 +121,7 @@ class Answers:
     def _prepare(self, call: ToolCall) -> Action | ToolError | RunResult:
         """Return the action that a call stands for, or what is wrong with it; or how the run ends before that is known."""
         run = self._run
+        self._registry.check_place()
         if run.time_is_over:
             return run.stopped_at_limit(run.time_limit, self._log)
         try:
@@ -187,6 +188,7 @@ class Answers:
             ruling, self._registry, self._interrupt, self._log.redactor, seconds=seconds
         )
         self._gate.settle(ruling, result)
+        self._registry.check_place()
         if result.status is ResultStatus.INTERRUPTED:
             return run.stopped(StopReason.INTERRUPTED, f"interrupted during {run.last_action}")
         return self._done(result)

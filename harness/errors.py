@@ -7,6 +7,7 @@ HarnessError
 |  `- CutReply   a reply that ended without saying that it was finished; nothing of it may run
 |- LogError      the action log cannot be written or opened; nothing runs afterwards
 |- GateError     something inside the gate went wrong; nothing runs afterwards
+|- WorkspaceError  the folder under work is gone; nothing runs afterwards
 `- UsageError    the command line or the environment does not make sense
 """
 
@@ -106,6 +107,10 @@ class LogError(HarnessError):
 
 class GateError(HarnessError):
     """A fault inside the gate (in judging, asking or ruling); the run stops and nothing runs."""
+
+
+class WorkspaceError(HarnessError):
+    """The folder under work is gone; the run stops, and nothing makes it anew."""
 
 
 class UsageError(HarnessError):

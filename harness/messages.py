@@ -143,6 +143,8 @@ class StopReason(Enum):
     MODEL_ERROR = "model_error"
     LOG_ERROR = "log_error"
     GATE_ERROR = "gate_error"
+    WORKSPACE_LOST = "workspace_lost"
+    """The folder under work disappeared."""
     INTERNAL_ERROR = "internal_error"
     """A bug: an exception that nobody expected passed through the run."""
     INTERRUPTED = "interrupted"

@@ -23,8 +23,9 @@ def run_by_person(
     """Put the person's own call through the gate, and return its result; nothing of it enters the conversation.
 
     What a policy denies or blocks is refused here as well. Where it would ask, that the person typed it is the answer.
-    Raises GateError, LogError.
+    Raises GateError, LogError, WorkspaceError.
     """
+    registry.check_place()
     proposal = gate.propose(call, by_person=True)
     try:
         action = registry.prepare(call)

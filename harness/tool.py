@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Protocol, assert_never, runtime_checkable
 
 from harness.actions import Action, Effects, JsonValue
-from harness.errors import ToolError
+from harness.errors import ToolError, WorkspaceError
 from harness.gate import Permit
 from harness.limits import Limits
 from harness.messages import ResultStatus, ToolCall, ToolResult
@@ -99,6 +99,15 @@ class TimedTool(Protocol):
 
 
 @runtime_checkable
+class PlacedTool(Protocol):
+    """A tool that works in a folder."""
+
+    def check_place(self) -> None:
+        """Raise WorkspaceError if the folder is gone."""
+        ...
+
+
+@runtime_checkable
 class ConfinedTool(Protocol):
     """A tool whose calls run in processes that the kernel can hold to their effects."""
 
@@ -153,6 +162,12 @@ class ToolRegistry:
         tool = self._tools[name]
         return tool.confinement(effects) if isinstance(tool, ConfinedTool) else IN_PROCESS
 
+    def check_place(self) -> None:
+        """Raise WorkspaceError if the folder that a tool works in is gone."""
+        for tool in self._tools.values():
+            if isinstance(tool, PlacedTool):
+                tool.check_place()
+
     def prepare(self, call: ToolCall) -> Action:
         """Return the action that `call` stands for. Has no effects; raises ToolError, never anything else."""
         tool = self._tools.get(call.name)
@@ -178,6 +193,7 @@ class ToolRegistry:
         started = self._monotonic()
         tool, effects = self._tools[action.tool], permit.verdict.effects
         try:
+            self.check_place()  # a question may have stood for long
             if seconds is not None and isinstance(tool, TimedTool):
                 output = _checked_output(tool.run_for(action, effects, seconds))
             else:
@@ -185,6 +201,8 @@ class ToolRegistry:
         except ToolError as error:
             code = error.code.value if error.code else ""
             output = ToolOutput(content=f"Error: {error}", status=ResultStatus.FAILED, error_code=code)
+        except WorkspaceError as error:
+            output = ToolOutput(content=f"Error: {error}; nothing was done.", status=ResultStatus.FAILED)
         except KeyboardInterrupt:
             output = ToolOutput(
                 content=CUT_SHORT,

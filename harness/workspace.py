@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.actions import Access, PathAccess, Place
-from harness.errors import ToolError, UsageError
+from harness.errors import ToolError, UsageError, WorkspaceError
 from harness.paths import is_within
 from harness.record import Record, replace
 from harness.tree_names import TreeNames
@@ -52,6 +52,11 @@ class Workspace:
             raise UsageError(f"the workspace is not an existing folder: {folder}")
         self.added = tuple(dict.fromkeys(self._addable(one) for one in added))
         """Absolute, links followed; none of them lies in the workspace."""
+
+    def check(self) -> None:
+        """Raise WorkspaceError if the folder is gone, or something else has taken its place."""
+        if os.path.islink(self.root) or not os.path.isdir(self.root):
+            raise WorkspaceError(f"the workspace is gone: {self.root}")
 
     def resolve(self, path: str, access: Access, cwd: str | None = None, *, entry: bool = False) -> PathAccess:
         """Return where `path` really lies, seen from `cwd` (an absolute folder; the root where it is None).

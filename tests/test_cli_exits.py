@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,8 @@ from run_scene import AUTO, CONFIRM, DONE, TOUCH, bash, flags_of, processes_in, 
 
 from harness.cli.exits import Exit
 from harness.messages import StopReason
-from harness.models.scripted import Failure, Raw, Reply, replies, say
+from harness.models.scripted import Answer as Scripted
+from harness.models.scripted import Failure, Raw, Reply, Turn, call, replies, say
 
 if TYPE_CHECKING:
     from conftest import Done, Program
@@ -142,7 +143,10 @@ def test_every_end_has_its_exit_code(
 def test_every_stop_reason_and_every_exit_code_has_a_row() -> None:
     """Who adds one of either adds a row: what a signal, a broken installation and a full disk do is below."""
     rows = [parameter.values for parameter in ENDINGS]
-    elsewhere = {StopReason.INTERRUPTED, StopReason.LOG_ERROR, StopReason.GATE_ERROR, StopReason.INTERNAL_ERROR}
+    elsewhere = {
+        StopReason.INTERRUPTED, StopReason.LOG_ERROR, StopReason.GATE_ERROR, StopReason.INTERNAL_ERROR,
+        StopReason.WORKSPACE_LOST,
+    }  # fmt: skip
     assert {StopReason(str(row[4])) for row in rows} == set(StopReason) - elsewhere
     below = {Exit.INTERNAL, Exit.USAGE, Exit.LOG, Exit.INTERRUPTED, Exit.TERMINATED, Exit.BROKEN_PIPE}
     assert {row[3] for row in rows} == set(Exit) - below
@@ -259,6 +263,38 @@ def test_a_report_whose_place_is_gone_at_the_end(program: Program) -> None:
     assert "run.md" in done.err
     last = program.records()[-1]
     assert (last["kind"], last["stop"], last["exit_code"]) == ("session_ended", "completed", Exit.DONE)
+
+
+LOST = [
+    pytest.param((Reply(calls=(call("write_file", path="made", content="x"),)), DONE), id="a file to write"),
+    pytest.param((Reply(calls=(call("write_file", path="d/made", content="x"),)), DONE), id="one in a folder"),
+    pytest.param(
+        (Reply(calls=(call("edit_file", path="a", old_string="x", new_string="y"),)), DONE), id="a file to edit"
+    ),
+    pytest.param((Reply(calls=(call("read_file", path="a"),)), DONE), id="a file to read"),
+    pytest.param((TOUCH, DONE), id="a command"),
+    pytest.param((bash("true"), DONE), id="a command that needs no file"),
+    pytest.param((DONE,), id="an answer"),
+]
+
+
+@pytest.mark.parametrize("script", LOST)
+def test_a_workspace_that_disappears_stops_the_run(program: Program, script: tuple[Reply, ...]) -> None:
+    """Exit 1, and it is not made anew."""
+
+    def play() -> Generator[Scripted, Turn, None]:
+        yield TOUCH
+        shutil.rmtree(program.workspace)
+        yield from script
+
+    done = program.run("run", "go", *flags_of(program, program.serve(play)))
+    assert not program.workspace.exists()
+    program.workspace.mkdir()  # the program is started in it again
+    summary = agree(program, done, Exit.INTERNAL, StopReason.WORKSPACE_LOST)
+    assert summary["detail"] == f"the workspace is gone: {program.workspace}"
+    assert f"the workspace is gone: {program.workspace}" in done.err
+    ran = [record for record in program.records() if record["kind"] == "intent"]
+    assert len(ran) == 1
 
 
 # --- 8: a log that cannot be written --------------------------------------------------------------------------------

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import threading
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from repl_scene import Start, prompts
+from repl_scene import Prompt, Start, prompts
 from screen_scene import CTRL_C, CTRL_D, ENTER, ESC, UP, paste
 
 from harness.cli.repl_terminal import Twice
@@ -292,6 +293,41 @@ def test_two_interrupts_at_the_empty_prompt_leave(program: Program, start: Start
     prompt.send(CTRL_C)
     assert prompt.exit_code() == 0
     assert program.records()[-1]["kind"] == "session_ended"
+
+
+def lost(program: Program, prompt: Prompt) -> None:
+    """Hold the end of a session whose workspace disappeared against what is said, logged and left."""
+    prompt.wait_for(f"the workspace is gone: {program.workspace}")
+    assert prompt.exit_code() == 1
+    assert not program.workspace.exists()
+    last = program.records()[-1]
+    assert (last["kind"], last["stop"]) == ("session_ended", "workspace_lost")
+
+
+@pytest.mark.parametrize("line", ["go on", "!true"])
+def test_a_workspace_that_disappears_ends_the_conversation(program: Program, start: Start, line: str) -> None:
+    prompt = start(replies(Reply(text="one"), Reply(text="two")))
+    prompt.ask("begin", "one")
+    shutil.rmtree(program.workspace)
+    prompt.type(line)
+    lost(program, prompt)
+
+
+WRITE = Reply(calls=(call("write_file", path="made", content="x"),))
+
+
+@pytest.mark.parametrize("reply", [TOUCH, WRITE], ids=["bash", "write_file"])
+def test_a_yes_makes_no_workspace_anew(program: Program, start: Start, reply: Reply) -> None:
+    """It disappears while the question stands."""
+    prompt = start(replies(reply, Reply(text="two")))
+    prompt.type("begin")
+    tool = reply.calls[0].name
+    prompt.wait_for(f"{tool} asks")
+    shutil.rmtree(program.workspace)
+    prompt.press(tool, "y")
+    lost(program, prompt)
+    ((status, content),) = [(r["status"], r["content"]) for r in program.records() if r["kind"] == "outcome"]
+    assert (status, content) == ("failed", f"Error: the workspace is gone: {program.workspace}; nothing was done.")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

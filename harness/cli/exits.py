@@ -48,7 +48,7 @@ def exit_code(stop: StopReason, *, refusals: int, allow_refusals: bool, terminat
             return Exit.MODEL
         case StopReason.LOG_ERROR:
             return Exit.LOG
-        case StopReason.GATE_ERROR | StopReason.INTERNAL_ERROR:
+        case StopReason.GATE_ERROR | StopReason.WORKSPACE_LOST | StopReason.INTERNAL_ERROR:
             return Exit.INTERNAL
         case StopReason.INTERRUPTED:
             return Exit.TERMINATED if terminated else Exit.INTERRUPTED

@@ -27,11 +27,14 @@ from harness.cli.trace import Line, Tone
 from harness.cli.turn_end import tell_end
 from harness.cli.turns import Turns
 from harness.cli.words import counted
-from harness.errors import GateError, HarnessError, LogError, UsageError
+from harness.errors import GateError, HarnessError, LogError, UsageError, WorkspaceError
 from harness.exhaustive import assert_never
 from harness.messages import RunResult, StopReason
 from harness.tool import ToolRegistry
 from harness.visible import visible_line
+
+_FATAL = (StopReason.GATE_ERROR, StopReason.WORKSPACE_LOST)
+"""Ends of a turn after which nothing can run any more."""
 
 
 def repl_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -132,7 +135,7 @@ class Repl:
         """Return how the session ends: as its last turn did, unless the person simply left."""
         if self._parts.signals.terminated:
             return RunResult(stop=StopReason.INTERRUPTED, text="", detail="the program was told to end")
-        if self._last is not None and self._last.stop is StopReason.GATE_ERROR:
+        if self._last is not None and self._last.stop in _FATAL:
             return self._last
         return RunResult(stop=StopReason.COMPLETED, text="")
 
@@ -220,6 +223,7 @@ class Repl:
             return
         self._terminal.approver.turn_begins()
         try:
+            self._parts.workspace.check()
             with self._ahead:
                 self._went_well = self._done(meaning)
                 self._screen.settle()
@@ -228,6 +232,10 @@ class Repl:
             self._code = Exit.LOG
         except GateError as error:
             self._conversation.say_line(str(error), Tone.BAD)
+            self._code = Exit.INTERNAL
+        except WorkspaceError as error:
+            self._conversation.say_line(str(error), Tone.BAD)
+            self._last = RunResult(stop=StopReason.WORKSPACE_LOST, text="", detail=str(error))
             self._code = Exit.INTERNAL
 
     def _done(self, meaning: Meaning) -> bool:
@@ -256,7 +264,7 @@ class Repl:
                     function_of(meaning.command)(self._conversation, meaning.rest)
             else:
                 function_of(meaning.command)(self._conversation, meaning.rest)
-        except (LogError, GateError):
+        except (LogError, GateError, WorkspaceError):
             raise
         except KeyboardInterrupt:
             self._screen.line("stopped", Tone.WARNING)
@@ -282,7 +290,7 @@ class Repl:
         tell_end(conversation, result)
         if result.stop is StopReason.LOG_ERROR:
             self._code = Exit.LOG
-        elif result.stop is StopReason.GATE_ERROR:
+        elif result.stop in _FATAL:
             self._code = Exit.INTERNAL
         elif conversation.plans:
             from harness.cli.commands.plan import offer_to_carry_out

@@ -29,6 +29,7 @@ _ENDS = {
     "model_error": "the model provider failed",
     "log_error": "the action log could not be written",
     "gate_error": "the gate failed",
+    "workspace_lost": "the workspace disappeared",
     "internal_error": "an internal error",
     "interrupted": "interrupted",
 }

@@ -135,6 +135,10 @@ class BashTool:
         """Return what will hold a command to `effects`, in a few words."""
         return self._reach.told(effects)
 
+    def check_place(self) -> None:
+        """Raise WorkspaceError if the workspace is gone."""
+        self._workspace.check()
+
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action: the command read, its operands resolved from the folder that it starts in.
 

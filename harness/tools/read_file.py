@@ -69,6 +69,10 @@ class ReadFileTool:
         both = strictest((self._limits, limits))
         return ReadFileTool(self._workspace, limits=both, baselines=self._baselines)
 
+    def check_place(self) -> None:
+        """Raise WorkspaceError if the workspace is gone."""
+        self._workspace.check()
+
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action. Raises ToolError for a path that cannot name a file."""
         path = self._workspace.resolve(text(arguments, "path"), Access.READ)

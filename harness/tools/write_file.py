@@ -45,6 +45,10 @@ class WriteFileTool:
         self._images = images
         self.spec = _spec()
 
+    def check_place(self) -> None:
+        """Raise WorkspaceError if the workspace is gone."""
+        self._workspace.check()
+
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action, with the difference to what is there now as its preview.
 
