@@ -34,6 +34,8 @@ DEFAULT_HIDE = (
 """What no command can read, unless a policy shows it: keys, browsers' profiles, what was typed in shells."""
 
 _BOUNDED = (Act.LOOKS, Act.WRAPS, Act.WRITES)
+_GUESSED = (Act.RUNS, Act.UNKNOWN)
+"""What may do anything with its operands, or nothing."""
 
 
 class Sandbox(Record):
@@ -191,9 +193,11 @@ def effects_of(
 
 
 def _surely_written(parts: Sequence[Facet]) -> list[PathAccess]:
-    """Return the paths that are written for sure: not what a part that no model bounds may read as well as write."""
-    open_ended = (part for part in parts if isinstance(part, Command | Opaque) and not _is_bounded(part))
-    guessed = {id(path) for part in open_ended for path in part.paths if path.access is Access.EITHER}
+    """Return the paths that are written for sure: not the words of what runs code, or is not known, that may be files."""
+    guesses = (
+        part for part in parts if isinstance(part, Opaque) or (isinstance(part, Command) and part.act in _GUESSED)
+    )
+    guessed = {id(path) for part in guesses for path in part.paths if path.access is Access.EITHER}
     return [part for part in parts if isinstance(part, PathAccess) and id(part) not in guessed]
 
 

@@ -181,7 +181,9 @@ def test_what_an_action_may_do(
 NAMED: list[tuple[str, tuple[Facet, ...], tuple[str, ...]]] = [
     ("what a model says is read and written", (with_paths(Act.WRITES, C), C), ("/w/c",)),
     ("a redirection that reads and writes", (command(Act.LOOKS), C), ("/w/c",)),
-    ("no operand of a part that no model bounds", (with_paths(Act.RUNS, C), C), ()),
+    ("that of what changes more than it names too", (with_paths(Act.CHANGES, C), C), ("/w/c",)),
+    ("no operand of what runs code", (with_paths(Act.RUNS, C), C), ()),
+    ("no operand of what is not known", (with_paths(Act.UNKNOWN, C), C), ()),
     ("but what such a part surely writes", (with_paths(Act.RUNS, B), B), ("/w/b",)),
     ("nothing that may stand in what was not understood", (replace(BLIND, paths=(C,)), C), ()),
 ]
