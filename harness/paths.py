@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import unicodedata
 
+_SPLITTING = frozenset(" \"'\\")
+"""What xargs splits words at, or takes for more than itself, of what can be shown."""
+
 
 def is_within(path: str, folder: str) -> bool:
     """Say whether `path` is `folder` or lies beneath it: /repo-evil is not within /repo. Both absolute and normalised."""
@@ -15,6 +18,11 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.casefold()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+
+
+def is_plain_name(name: str, *, split: bool) -> bool:
+    """Say whether a name, or a path, is one line that can be read, and with `split` one word of xargs as well."""
+    return name.isprintable() and not (split and not _SPLITTING.isdisjoint(name))
 
 
 def short_place(by: str) -> str:

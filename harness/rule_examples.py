@@ -76,6 +76,9 @@ class _ExampleDisk:
     def exists(self, path: str) -> bool:  # noqa: ARG002 - nothing lies here, wherever
         return False
 
+    def plain_below(self, folder: str, **_narrowing: object) -> bool:  # noqa: ARG002 - nothing lies here
+        return True
+
     def is_folder(self, path: str) -> bool:  # noqa: ARG002 - nothing lies here, wherever
         return False
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from harness.ignore_files import bring_back_from_above, bring_back_here
+from harness.paths import is_plain_name
 
 MAX_BELOW = 500_000
 """Files below a folder that are named; of more it is not known whether a rule forbids one of them."""
@@ -22,20 +23,24 @@ class Narrowing:
     """Which files below a folder a command reads: all of them, unless its options leave some out."""
 
     def __init__(self, *, only: Sequence[str] = (), skips: Sequence[str] = (), hidden: bool = True) -> None:
-        """Take names of files and of folders, with at most one `*` each: others narrow nothing."""
+        """Take names of files and of folders, with at most one `*` each: others narrow nothing. `./NAME` is a folder that lies
+        in the first one."""
         self._only = only
         self._skips = skips
         self._wanted = _names_pattern(only) if all(map(_is_plain, only)) else None
         self._skipped = _names_pattern([name for name in skips if _is_plain(name)])
+        self._skipped_first = frozenset(name[2:] for name in skips if name.startswith("./"))
         self.hidden = hidden
 
     def with_hidden(self) -> Narrowing:
         """Return the same, but that hidden files are read too."""
         return Narrowing(only=self._only, skips=self._skips)
 
-    def enters(self, folder: str) -> bool:
-        """Say whether a folder of this name is looked into."""
-        return (self.hidden or folder[0] != ".") and not (self._skipped is not None and self._skipped(folder))
+    def enters(self, folder: str, *, first: bool) -> bool:
+        """Say whether a folder of this name is looked into; `first`: it lies in the first one."""
+        if (folder[0] == "." and not self.hidden) or (first and folder in self._skipped_first):
+            return False
+        return self._skipped is None or not self._skipped(folder)
 
     @property
     def reads_all(self) -> bool:
@@ -71,7 +76,8 @@ def names_below(
             narrowing = narrowing.with_hidden()
             names, waiting = [], [folder]
             continue
-        whole = _look_at(here, entries, root, narrowing, names, waiting, follows=follows) and whole
+        found = _look_at(here, entries, root, narrowing, names, waiting, follows=follows, first=here == folder)
+        whole = found and whole
     return names[:most], whole and len(names) <= most
 
 
@@ -94,6 +100,7 @@ def _look_at(
     waiting: list[str],
     *,
     follows: bool,
+    first: bool,
 ) -> bool:
     """Add the files of one folder to `names` and its folders to `waiting`; say whether no link leads elsewhere."""
     inside = root.rstrip("/") + "/"
@@ -101,7 +108,7 @@ def _look_at(
     reads_all, whole = narrowing.reads_all, True
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
-            if narrowing.enters(entry.name):
+            if narrowing.enters(entry.name, first=first):
                 waiting.append(entry.path)
         elif reads_all or narrowing.reads(entry.name):
             names.append(here + entry.name)
@@ -110,6 +117,34 @@ def _look_at(
                 names.append(real.removeprefix(inside))
                 whole = whole and real.startswith(inside) and not os.path.isdir(real)
     return whole
+
+
+def plain_below(folder: str, narrowing: Narrowing, *, split: bool, bare: bool, most: int = MAX_BELOW) -> bool:
+    """Say whether the names of all files and folders below `folder` are what they seem to be in a list of names.
+
+    `split`: the list is split at blanks, quotes and backslashes. `bare`: a name in `folder` itself must not look like an
+    option, nor like `NAME=VALUE`. Where that is not known the answer is no.
+    """
+    waiting, seen = [folder], 0
+    while waiting:
+        here = waiting.pop()
+        entries = _entries(here)
+        seen += len(entries or ())
+        if entries is None or seen > most:
+            return False
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if narrowing.enters(entry.name, first=here == folder):
+                    waiting.append(entry.path)
+            elif not narrowing.reads(entry.name):
+                continue
+            if not is_plain_name(entry.name, split=split) or (bare and here == folder and _odd_first(entry.name)):
+                return False
+    return True
+
+
+def _odd_first(name: str) -> bool:
+    return not (name[0].isalnum() or name[0] in "._") or "=" in name
 
 
 def _is_plain(name: str) -> bool:

@@ -162,6 +162,15 @@ class Workspace:
         """Say whether something lies at an absolute path."""
         return os.path.lexists(path)
 
+    def plain_below(self, folder: str, *, only: Sequence[str], skips: Sequence[str], split: bool, bare: bool) -> bool:
+        """Say whether the names below an absolute folder can stand in a list of names; see `trees.plain_below`.
+
+        Hidden ones count too.
+        """
+        from harness.trees import Narrowing, plain_below
+
+        return plain_below(folder, Narrowing(only=only, skips=skips), split=split, bare=bare)
+
     def is_folder(self, path: str) -> bool:
         """Say whether an absolute path is a folder that one can go to."""
         return os.path.isdir(path) and os.access(path, os.X_OK)

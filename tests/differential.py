@@ -1226,10 +1226,25 @@ class Scratch:
 
     def _hide_secrets(self) -> None:
         """Put secrets where rules forbid reading, and links to one outside."""
+        os.makedirs(f"{self.root}/odd/more")
         os.mkdir(f"{self.root}/hidden")
         for name in ("deep/.env", "k.pem", "hidden/x"):
             with open(f"{self.root}/{name}", "wb") as file:
                 file.write(SECRET)
+        for name in (
+            "a k.pem",
+            "'",
+            "x\\",
+            "-f",
+            "+1",
+            "t.txt",
+            "e=1",
+            "HEAD:k.pem",
+        ):  # words of xargs, options, revisions
+            with open(f"{self.root}/odd/{name}", "w") as file:
+                file.write("odd\n")
+        with open(f"{self.root}/odd/more/e\nk.pem", "w") as file:
+            file.write("odd\n")
         os.symlink("../canary", f"{self.root}/way")
         os.symlink("../canary/secret", f"{self.root}/sub/out")
         os.symlink("../deep/.env", f"{self.root}/sub/in")
@@ -1997,7 +2012,46 @@ class RealGrammar(Grammar):
         return " ".join(words)
 
     def command(self, depth: int) -> str:
+        if self.chance(0.15):
+            return self._handed()
         return self.simple(depth) if self.chance(0.7) else super().command(depth)
+
+    def _handed(self) -> str:
+        """Return a pipeline whose last part is handed the names of files."""
+        parts = [self.pick(_FINDERS)]
+        while self.chance(0.5):
+            parts.append(self.pick(_DROPPERS))
+        parts.append(f"{self.pick(_HANDERS)} {self.pick(_HANDED)}")
+        text = " | ".join(parts)
+        return f"cd {self.pick(('sub', 'odd', 'deep', 'odd/more'))} && {text}" if self.chance(0.3) else text
+
+
+_FINDERS = (
+    "find . -type f", "find sub", "find sub odd -type f", "find . -name '*.txt'", "find sub -name '*.txt' -print0",
+    "find . -type f -not -path '*/deep/*' -not -path './hidden/*' -not -name '*.pem'", "find . -type f -not -path '*/.*'",
+    "find odd/more -print0", "find sub deep ! -path '*/deep/*'", "find . -maxdepth 1 -name '[a-e]*'", "find odd -name '*.txt'",
+    "find deep -type f -print -not -path '*/.*'", "find deep -type d -not -path '*/deeper/*'", "find sub/in sub/out",
+    "grep -rl . sub", "grep -rl . sub --include='*.txt'", "grep -l . a.txt sub/e.txt", "grep -rlZ .", "grep -Rl . deep",
+    "grep -rL nothing . --exclude-dir=deep --exclude-dir=hidden", "rg -l .", "rg -l . sub", "rg --files", "rg --files -uu deep",
+    "rg -l0 . sub odd", "rg -l -g '*.txt' .", "ls", "ls -A", "ls sub/*.txt", "ls sub", "ls -d sub/*", "ls -1t", "ls -a",
+    "git ls-files", "git ls-files sub", "git ls-files -z", "git ls-files -o", "echo sub/e.txt", "printf '%s\\n' a.txt k.pem",
+)  # fmt: skip
+_DROPPERS = (
+    "head", "head -n 3", "head -z -n 5", "head -c 20", "tail -n +2", "sort", "sort -ru", "sort -z", "uniq", "uniq -c", "cat",
+    "cat -n", "cat - a.txt", "tac", "grep -v e", "grep e", "grep -n e", "grep -o .", "grep -zv x", "sed -n 1,3p", "sed 1d",
+    "sed s/e/k/", "sed '/x/d'", "tr e k", "tr '\\n' '\\0'", "cut -c 2-", "xargs ls", "xargs grep -l .", "xargs -n1 echo",
+    "xargs rg -l .", "xargs dirname", "LC_ALL=C sort", "tee out1", "sort 2>&1", "awk 1",
+)  # fmt: skip
+_HANDERS = (
+    "xargs", "xargs", "xargs", "xargs -0", "xargs -0", "xargs -n 1", "xargs -r", "xargs -P 2", "xargs -I{}", "xargs -d '\\n'",
+    "xargs -L 1", "xargs -0 -n1", "xargs -t", "xargs -a a.txt", "xargs -E x", "xargs -i", "xargs -I % -0",
+)  # fmt: skip
+_HANDED = (
+    "cat", "cat --", "head -3", "head -3 {}", "cat {}", "cat %", "cat sub/{}", "grep .", "grep -r .", "grep -l .", "rg .",
+    "rg -uu .", "wc -l", "sed -n 1,9p", "sed -i s/x/y/", "awk 1", "sort", "uniq", "tac", "tail", "nl", "od -c", "xxd", "jq .",
+    "git show", "git log -p", "git diff --no-index a.txt", "diff a.txt", "file", "stat", "ls", "find", "sh", "sh -c 'cat $0'",
+    "rm", "touch", "grep -f", "cut -c1-99", "comm a.txt", "tee", "cp -t out1", "env cat", "timeout 1 cat", "base64", "strings",
+)  # fmt: skip
 
 
 def real_scripts(random: Random, count: int, options: dict[str, list[str]]) -> Iterator[Made]:

@@ -37,7 +37,7 @@ LAYERS = {
     "programs": "actions record",
     "joined": "programs",
     "matchers": "joined paths record tree_names",
-    "shell": "actions programs record visible",
+    "shell": "actions paths programs record visible",
     "built_in": "actions paths programs record",
     "rules": "actions matchers programs record",
     "grants": "actions record rules",
@@ -49,7 +49,7 @@ LAYERS = {
     "private_files": "",
     "small_files": "",
     "ignore_files": "small_files",
-    "trees": "ignore_files",
+    "trees": "ignore_files paths",
     "git_index": "",
     "repository": "git_index programs small_files",
     "revision": "repository small_files",
@@ -126,13 +126,13 @@ SHARED = {
     ),
     # What models are written in, and what several of them say alike; git's tables are four files for their length.
     "programs": frozenset(
-        "model options runners variables tables gathered pflag refinements code_files git_looking git_changing "
-        "git_reading git_modes git_pathspecs".split()
+        "model options runners readers variables tables gathered pflag refinements code_files git_looking "
+        "git_changing git_reading git_modes git_pathspecs".split()
     ),
 }
 SHELL = (
     "syntax cursor quoting braces arithmetic lexer conditions parser state expand operands loose "
-    "builtins remembered parts simple facets"
+    "builtins remembered parts names_printed handed simple facets"
 ).split()
 """The modules of shell in the order in which they are read: each imports only those before it."""
 

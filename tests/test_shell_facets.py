@@ -397,6 +397,34 @@ NARROWED = [
 ]
 
 
+HANDED = [
+    ("find . -type f", ["-n", ".hidden", "a.txt", "b.txt", "s/c.txt", "s/deep/d.txt"]),
+    ("find . -name '*.txt'", ["a.txt", "b.txt", "s/c.txt", "s/deep/d.txt"]),
+    ("find . -type f -not -path '*/s/*'", ["-n", ".hidden", "a.txt", "b.txt"]),
+    ("find . -type f ! -path './s/*'", ["-n", ".hidden", "a.txt", "b.txt"]),
+    ("find . -type f ! -path './deep/*'", ["-n", ".hidden", "a.txt", "b.txt", "s/c.txt", "s/deep/d.txt"]),
+    ("find . -type f -not -path '*/.*'", ["-n", "a.txt", "b.txt", "s/c.txt", "s/deep/d.txt"]),
+    ("find . -type f -print -not -path '*/.*'", ["-n", ".hidden", "a.txt", "b.txt", "s/c.txt", "s/deep/d.txt"]),
+    ("find . ! ! -path '*/.*' -type f", ["-n", ".hidden", "a.txt", "b.txt", "s/c.txt", "s/deep/d.txt"]),
+    ("find . -user ! -path '*/.*' -type f", ["-n", ".hidden", "a.txt", "b.txt", "s/c.txt", "s/deep/d.txt"]),
+    ("find . -type f -o -not -path '*/.*'", ["-n", ".hidden", "a.txt", "b.txt", "s/c.txt", "s/deep/d.txt"]),
+    ("grep -rl x s", ["s/c.txt", "s/deep/d.txt"]),
+    ("grep -rl x --exclude-dir=deep s", ["s/c.txt"]),
+    ("rg -l x .", ["-n", "a.txt", "b.txt", "s/c.txt", "s/deep/d.txt"]),
+    ("rg --files -g '*.txt' s", ["s/c.txt", "s/deep/d.txt"]),
+    ("fd -e txt . s", ["s/c.txt", "s/deep/d.txt"]),
+    ("ls a.txt b.txt", []),
+]
+
+
+@pytest.mark.parametrize(("line", "names"), HANDED)
+def test_the_names_that_xargs_is_handed_are_those_of_a_tree(workspace: Workspace, line: str, names: list[str]) -> None:
+    Path(workspace.root, "l").unlink()  # it leads to a folder, of which nobody knows what is in it
+    *_, command = read_commands(f"{line} | sort | head -3 | xargs cat", workspace)
+    assert isinstance(command, Command)
+    assert sorted({name for path in command.paths for name in path.below}) == names
+
+
 @pytest.mark.parametrize(("line", "names"), NARROWED)
 def test_a_tree_is_narrowed_as_the_command_narrows_it(workspace: Workspace, line: str, names: list[str]) -> None:
     (command,) = read_commands(line, workspace)

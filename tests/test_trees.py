@@ -13,7 +13,7 @@ from harness.ignore_files import bring_back_from_above
 from harness.policy import evaluate
 from harness.policy_file import load_policy
 from harness.rules import Decision
-from harness.trees import MAX_MATCHES, Narrowing, expand, names_below
+from harness.trees import MAX_MATCHES, Narrowing, expand, names_below, plain_below
 from harness.workspace import Workspace
 
 
@@ -49,6 +49,8 @@ ALL = [".env", "a.py", "b.txt", "node_modules/e.py", "sub/.hidden/d.py", "sub/c.
         pytest.param(Narrowing(only=("*.txt", "*/x")), ALL, id="nor does one among others"),
         pytest.param(Narrowing(skips=("node_modules",)), [n for n in ALL if "node" not in n], id="a folder left out"),
         pytest.param(Narrowing(skips=("b.txt",)), ALL, id="a file is no folder"),
+        pytest.param(Narrowing(skips=("./sub",)), [n for n in ALL if "sub" not in n], id="a first folder left out"),
+        pytest.param(Narrowing(skips=("./.hidden",)), ALL, id="a deeper one is none of the first"),
         pytest.param(
             Narrowing(hidden=False), ["a.py", "b.txt", "node_modules/e.py", "sub/c.py"], id="hidden files left out"
         ),
@@ -90,6 +92,56 @@ def test_a_search_of_a_large_workspace_runs_unasked(root: Path) -> None:
     assert evaluate(policy, action_for("bash", command, Workspace(str(root)))).decision is Decision.AUTO
     os.mknod(root / "d50" / ".ENV")
     assert evaluate(policy, action_for("bash", command, Workspace(str(root)))).decision is Decision.DENY
+
+
+@pytest.mark.parametrize(
+    ("name", "plain", "split", "bare"),
+    [
+        ("sub/a.py", True, True, True),
+        ("sub/\u00e9.py", True, True, True),
+        ("sub/a b", True, False, False),
+        ("sub/a'b", True, False, False),
+        ('sub/a"b', True, False, False),
+        ("sub/a\\b", True, False, False),
+        ("a b/c.py", True, False, False),
+        ("sub/a\nb", False, False, False),
+        ("sub/a\tb", False, False, False),
+        ("sub/a\udcff", False, False, False),
+        ("sub/a\u00a0b", False, False, False),
+        ("sub/-n", True, True, True),
+        ("-n", True, True, False),
+        ("+1", True, True, False),
+        ("@x/a", True, True, False),
+        ("a=b", True, True, False),
+        ("(", True, True, False),
+    ],
+)
+def test_names_that_are_words_in_a_list(root: Path, name: str, *, plain: bool, split: bool, bare: bool) -> None:
+    path = root / os.fsencode(name).decode("utf-8", "surrogateescape")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("")
+
+    def said(*, split: bool, bare: bool) -> bool:
+        return plain_below(str(root), Narrowing(), split=split, bare=bare)
+
+    assert (said(split=False, bare=False), said(split=True, bare=False), said(split=True, bare=True)) == (
+        plain,
+        split,
+        bare,
+    )
+
+
+def test_names_that_are_not_listed_may_be_odd(root: Path) -> None:
+    (root / "sub" / "a b.txt").write_text("")
+    (root / "left out").mkdir()
+    for narrowing, plain in (
+        (Narrowing(only=("*.py",)), False),
+        (Narrowing(only=("*.py",), skips=("left out",)), False),
+    ):
+        assert plain_below(str(root), narrowing, split=True, bare=False) is plain
+    (root / "left out").rmdir()
+    assert plain_below(str(root), Narrowing(only=("*.py",)), split=True, bare=False)
+    assert not plain_below(str(root), Narrowing(), split=False, bare=False, most=5)
 
 
 BRINGS_BACK = [

@@ -9,8 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
-from harness.programs.model import Found, Inner, PathUse, Program, Unknown, Use, handed_over
+from harness.programs.model import Found, Inner, Names, PathUse, Program, Unknown, Use, handed_over
 from harness.programs.options import stricter
+from harness.programs.readers import names_for
 
 _ALONE = frozenset(
     """
@@ -42,6 +43,18 @@ def _read(argv: Sequence[str]) -> Use:
     return _Find(argv).use()
 
 
+_PRINTS_OTHERWISE = frozenset(("-printf", "-ls", "-delete", *_WRITE, *_RUN))
+
+
+def names_found(argv: Sequence[str]) -> Names | None:
+    """Return what is known of the names that a find prints, if it prints them and nothing else."""
+    find = _Find(argv)
+    known = not any(isinstance(word, Unknown | Found) for word in argv)
+    if not known or find.use().gap or not _PRINTS_OTHERWISE.isdisjoint(argv) or len(find.printed) > 1:
+        return None
+    return find.printed[0] if find.printed else find.names()
+
+
 class _Find:
     """The cursor over the words of one find. Its methods return what is not understood, or nothing."""
 
@@ -54,6 +67,11 @@ class _Find:
         self.commands: list[Inner] = []
         self.act = Act.LOOKS
         self.only: tuple[str, ...] = ()
+        self.skips: tuple[str, ...] = ()
+        self.hidden = True
+        self.folders = True
+        self.negated = False
+        self.printed: list[Names] = []
 
     def use(self) -> Use:
         problem = self._options() or self._starting_points() or self._expression()
@@ -101,12 +119,14 @@ class _Find:
             problem = self._part(word)
             if problem:
                 return problem
+            self.negated = word in ("!", "-not") and not self.negated
         return ""
 
     def _part(self, word: str) -> str:
         if isinstance(word, Unknown | Found):
             return f"{word} may be a part of the expression"
         if word in _ALONE:
+            self.printed += [self.names(nul=word == "-print0")] if word in ("-print", "-print0") else []
             return ""
         if word == "-name":
             return self._name()
@@ -146,8 +166,38 @@ class _Find:
             self.only = (pattern,)
         return ""
 
+    def _narrow(self, test: str, value: str) -> None:
+        """Take up what a test says of the names, where nothing says `or`. With `-not` in front, `-path '*/NAME/*'` leaves out
+        all that lies in a folder of that name, and `*/.*` all that is hidden."""
+        if isinstance(value, Unknown | Found) or not _BRANCHES.isdisjoint(self.words):
+            return
+        if test == "-type" and value == "f" and not self.negated:
+            self.folders = False
+        if test not in ("-path", "-wholename") or not self.negated:
+            return
+        if value in ("*/.*", "*/\\.*"):
+            self.hidden = False
+        elif match := re.fullmatch(r"(\*|\.)/([A-Za-z0-9_.-]+)/\*", value):
+            anywhere = match[1] == "*"
+            self.skips += (match[2],) if anywhere else (f"./{match[2]}",) if self.starts == ["."] else ()
+
+    def names(self, *, nul: bool = False) -> Names:
+        """Return what is known, up to here in the expression, of the names of what is found."""
+        return Names(
+            starts=tuple(self.starts),
+            only=self.only,
+            skips=self.skips,
+            hidden=self.hidden,
+            folders=self.folders,
+            nul=nul,
+        )
+
     def _text(self, name: str) -> str:
-        return "" if self._value() is not None else f"{name} has no value that is one word for sure"
+        value = self._value()
+        if value is None:
+            return f"{name} has no value that is one word for sure"
+        self._narrow(name, value)
+        return ""
 
     def _path(self, name: str, access: Access) -> str:
         word = self._value()
@@ -192,7 +242,7 @@ class _Find:
         elsewhere = name.endswith("dir")
         if elsewhere and not any(word == "{}" for word in words):
             return f"{name} without {{}} works on folders that are not named"
-        argv = [words[0], *(self._word(word, elsewhere=elsewhere) for word in words[1:])]
+        argv = [words[0], *(self._word(word, words[0], elsewhere=elsewhere) for word in words[1:])]
         if many:
             # INVARIANT: `+` puts any number of files there. A second one shows what a model does with more than one
             # (the second of uniq is written).
@@ -201,12 +251,12 @@ class _Find:
         self.commands.append(Inner(argv=tuple(argv)))
         return ""
 
-    def _word(self, word: str, *, elsewhere: bool) -> str:
-        """Return an operand of what is run; `elsewhere`: it is run in the folder of each file found."""
+    def _word(self, word: str, program: str, *, elsewhere: bool) -> str:
+        """Return an operand of the program that is run; `elsewhere`: it is run in the folder of each file found."""
         if isinstance(word, Unknown | Found):
             return Unknown(word, prefix="", single=True) if elsewhere else word
         if word == "{}":
-            return Found(word, starts=self.starts, only=self.only)
+            return Found(word, names=names_for(program, self.names()))
         if "{}" in word:
             return Unknown(word, prefix=word.partition("{}")[0], single=True)
         if not elsewhere or word.startswith("/") or re.fullmatch(r"-.?|--[a-z-]*", word):

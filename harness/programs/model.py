@@ -12,7 +12,7 @@ from typing import Self, TypeAlias
 
 from harness.actions import Access, Act
 from harness.programs.git_pathspecs import Shown
-from harness.record import Record
+from harness.record import Record, replace
 
 
 class Role(Enum):
@@ -83,23 +83,53 @@ class Unknown(str):
         return word
 
 
-class Found(str):
-    """A word that stands for files that another program found below `starts`: the `{}` of `find -exec`.
+class Incoming(Unknown):
+    """A word, or any number of them, that xargs puts there for what it reads."""
 
-    INVARIANT: it begins with one of `starts`, or with `./`; hence it is never taken for an option.
+    __slots__ = ()
+
+
+class Names(Record):
+    """Files that a program found: what their names are known to be."""
+
+    starts: tuple[str, ...]
+    """The files themselves, and the folders below which they lie."""
+    only: tuple[str, ...] = ()
+    """Names, with `*`, one of which each of the files has; none where any file may be meant."""
+    skips: tuple[str, ...] = ()
+    """Names of folders in which none of them lies; with `./` in front, of folders that lie in a start."""
+    hidden: bool = True
+    """Whether hidden files may be among them."""
+    bare: bool = False
+    """Whether they are named without the start, which is `.`, in front: `a.py`."""
+    folders: bool = True
+    """Whether folders may be among them."""
+    listed: bool = False
+    """Whether of a start that is a folder the names in it would be told, without that folder."""
+    nul: bool = False
+    """Whether each ends with a NUL, and not with the line."""
+
+
+class Found(str):
+    """A word that stands for files that another program found: the `{}` of `find -exec`, what xargs is given.
+
+    INVARIANT: it begins with one of its starts, or with `./`, or is bare and begins with a letter, a digit, `_` or `.`; hence
+    it is never taken for an option.
     """
 
-    __slots__ = ("only", "starts")
-    starts: tuple[str, ...]
-    only: tuple[str, ...]
-    """Names, with `*`, one of which each of the files has; none where any file may be meant."""
+    __slots__ = ("names",)
+    names: Names
 
-    def __new__(cls, written: str, *, starts: Sequence[str], only: Sequence[str] = ()) -> Self:
-        """Return the word as it is written, with the trees that the files lie in."""
+    def __new__(cls, written: str, *, starts: Sequence[str] = (), names: Names | None = None) -> Self:
+        """Return the word as it is written, with what is known of the files; where that is no more, with their starts."""
         word = super().__new__(cls, written)
-        word.starts = tuple(starts)
-        word.only = tuple(only)
+        word.names = names or Names(starts=tuple(starts))
         return word
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        """The trees that the files lie in."""
+        return self.names.starts
 
 
 class PathUse(Record):
@@ -125,8 +155,8 @@ class PathUse(Record):
     """Whether it leaves paths out (`:!x`), unless it is the name of a file where git takes no pathspec."""
     tracked: Shown | None = None
     """Of the folder that git runs in: what it shows of the files that it tracks. They stand for all that lies below."""
-    handed: tuple[str, ...] | None = None
-    """Of the files that another program found and hands over: their names, as `Found.only` says. None for all others.
+    handed: Names | None = None
+    """Of the files that another program found and hands over: what is known of their names. None for all others.
 
     INVARIANT: what a command's options leave out of a tree does not hold for these: they are named to it one by one.
     """
@@ -137,9 +167,12 @@ class PathUse(Record):
 def handed_over(word: Found, access: Access, *, tree: bool = False, folder: str = "") -> list[PathUse]:
     """Return what a word stands for that another program finds; `tree`: what lies below a folder of that name too."""
     kind = access if access is Access.READ else Access.EITHER
-    only = () if tree else word.only  # a folder of that name holds files of any name
+    # A folder of that name holds files of any name.
+    names = replace(word.names, only=(), skips=(), hidden=True) if tree and word.names.folders else word.names
     starts = (start if not folder or start.startswith("/") else f"{folder}/{start}" for start in word.starts)
-    return [PathUse(word=start, access=kind, tree=True, follows=True, only=only, handed=only) for start in starts]
+    return [
+        PathUse(word=start, access=kind, tree=True, follows=True, only=names.only, handed=names) for start in starts
+    ]
 
 
 class Inner(Record):
@@ -149,6 +182,12 @@ class Inner(Record):
     variables: tuple[str, ...] = ()
     folder: str = ""
     """The folder it is run in, if that is another."""
+    takes: str = ""
+    """Of the command of xargs: what the words that it reads end with: a NUL, a line end, or ` ` for blanks and line ends."""
+    empty: bool = False
+    """Of the command of xargs: whether it is run without such words where nothing is read."""
+    together: bool = False
+    """Of the command of xargs: whether several run at once, so that what they print may be mixed."""
 
 
 class Use(Record):

@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.programs.model import Names
 from harness.programs.runners import FIND_RUNS
+from harness.record import replace
+
+FILE_READERS = frozenset(
+    "b2sum basename cat cksum cmp column cut dirname du egrep expand fgrep file fold grep head jq ls md5sum nl od readlink "
+    "realpath sed sha1sum sha224sum sha256sum sha384sum sha512sum sort stat strings tac tail unexpand uniq wc".split()
+)
+"""Programs that take every operand for the name of a file, whatever it is called, and read what lies in a folder only where
+their model says so (TREE)."""
 
 _WHATEVER_THE_OPTIONS = frozenset(
     "b2sum basename cat cksum cmp cut diff dirname du egrep expand fgrep fold grep head join jq ls md5sum nl od paste "
@@ -42,3 +51,10 @@ def only_reads(argv: Sequence[str]) -> bool:
             return looks and not any(option.startswith(("--o", "-o", "-O")) for option in options)
         case name:
             return name in _WHATEVER_THE_OPTIONS
+
+
+def names_for(program: str, names: Names) -> Names:
+    """Return what is known of the files that a program reads when it is handed `names`: a folder among them holds others."""
+    if program in FILE_READERS or not names.folders:
+        return names
+    return replace(names, skips=(), hidden=True)

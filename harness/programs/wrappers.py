@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from harness.actions import Access, Act
-from harness.programs.model import Found, Inner, Parsed, PathUse, Program, Refine, Style, Unknown, Use, gap
+from harness.programs.model import Found, Incoming, Inner, Parsed, PathUse, Program, Refine, Style, Unknown, Use, gap
 from harness.programs.options import parse_words
 from harness.programs.refinements import with_command, with_text_for_sh, wraps
 from harness.record import replace
@@ -107,11 +107,28 @@ def _xargs(parsed: Parsed, use: Use) -> Use:
         command = (command[0], *(_filled(word, marker) for word in command[1:]))
     # -I and the limits exclude each other, and versions differ on which of them holds: then both.
     if not markers or parsed.has("-n", "-L", "-l"):
-        words = (Unknown("(words of xargs)", single=False),)
-    return replace(use, commands=(Inner(argv=(*command, *words)),))
+        words = (Incoming("(words of xargs)", single=False),)
+    inner = Inner(
+        argv=(*command, *words),
+        takes=_taken(parsed),
+        empty=not (markers or parsed.has("-r")),
+        together=parsed.has("-P"),
+    )
+    return replace(use, commands=(inner,))
+
+
+def _taken(parsed: Parsed) -> str:
+    """Return what the words end with that are read from the input; nothing where none are, or where it is another sign."""
+    if parsed.has("-a") or (parsed.has("-0") and parsed.has("-d")):
+        return ""
+    if parsed.has("-d"):
+        return "\n" if set(parsed.values("-d")) <= {"\n", "\\n"} else ""
+    return "\0" if parsed.has("-0") else " "
 
 
 def _filled(word: str, marker: str) -> str:
+    if word == marker:
+        return Incoming(word, single=True)
     if isinstance(word, Found):
         return Unknown(str(word), single=True)
     if isinstance(word, Unknown):

@@ -74,6 +74,9 @@ class Disk(Protocol):
     def exists(self, path: str) -> bool:
         """Say whether something lies at an absolute path."""
 
+    def plain_below(self, folder: str, *, only: Sequence[str], skips: Sequence[str], split: bool, bare: bool) -> bool:
+        """Say whether the names below an absolute folder can stand in a list of names."""
+
     def is_folder(self, path: str) -> bool:
         """Say whether an absolute path is a folder that one can go to."""
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import assert_never
 
 from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess, Place
-from harness.programs.model import Unknown
+from harness.programs.model import Names, Unknown
 from harness.record import replace
 from harness.shell.arithmetic import is_integer
 from harness.shell.builtins import GO_ELSEWHERE, assigned_names, counted_names, first_words
@@ -125,9 +125,12 @@ class _Reading(SimpleCommands):
         """
         before, changes = self.disk_changed, []
         states = [state, *(replace(state, fed=True) for _ in pipeline.commands[1:])]
+        names: Names | None = None
         for node, each in zip(pipeline.commands, states, strict=True):
-            self.disk_changed = before
-            self.node(node, each)
+            self.disk_changed, self.printed, self.pipeline_layer = before, None, self.layers
+            passes_on = _passes_on(node) and not pipeline.errors_too
+            self.node(node, replace(each, names=names) if passes_on and names is not None else each)
+            names = self.printed if passes_on else None
             changes.append(self.disk_changed)
         self.disk_changed = any(changes)
         if before or not any(changes):
@@ -268,6 +271,14 @@ def _place(state: State) -> tuple[object, ...]:
 
 def _holds_integer(value: str) -> bool:
     return value.integer if isinstance(value, Unknown) else is_integer(value)
+
+
+def _passes_on(node: Node) -> bool:
+    """Say whether a command reads the pipe in front of it, and writes into the next one what it prints and nothing else."""
+    if not isinstance(node, Simple) or not node.words:
+        return False
+    plain = all(each.operator in (">", ">>") and each.descriptor == 2 for each in node.redirections)
+    return plain and all(each.name in ("LC_ALL", "LANG") for each in node.assignments)
 
 
 def _unfed(outcome: Outcome, before: State) -> Outcome:

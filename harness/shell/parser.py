@@ -167,12 +167,14 @@ class Parser(Conditions):
             self.position += 1
             self.skip()
             keyword = self._keyword()
-        commands = [self._command(keyword)]
+        commands, errors_too = [self._command(keyword)], False
         while self.skip() == "|" and self.text[self.position + 1] != "|":
-            self.position += 2 if self.text[self.position + 1] == "&" else 1
+            both = self.text[self.position + 1] == "&"
+            self.position += 2 if both else 1
+            errors_too = errors_too or both
             self.gap()
             commands.append(self._command(self._keyword()))
-        return Pipeline(commands=tuple(commands), text=self.text[start : self.end])
+        return Pipeline(commands=tuple(commands), text=self.text[start : self.end], errors_too=errors_too)
 
     def _timed(self) -> str:
         if self.inside_substitution:

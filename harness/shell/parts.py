@@ -138,8 +138,11 @@ class Parts(ABC):
         if not path.tree or (path.compared and not self.compares(use, state)):
             return found
         if path.handed is not None:  # named one by one: only what the finder left out is left out
-            only = path.handed if path.only == path.handed else ()
-            return [self.disk.look_below(f, follows=True, only=only) for f in found]
+            names = path.handed
+            only = names.only if path.only == names.only or not names.folders else ()
+            return [
+                self.disk.look_below(f, follows=True, only=only, skips=names.skips, hidden=names.hidden) for f in found
+            ]
         skips = () if path.compared and self.compares_folders(use, state) else path.skips
         return [
             self.disk.look_below(f, follows=path.follows, only=path.only, skips=skips, hidden=path.hidden)

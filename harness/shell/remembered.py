@@ -15,6 +15,10 @@ MAX_PATTERNS = 200
 """Different file name patterns that are looked up for one line; what others stand for is not known."""
 
 
+MAX_LISTS = 20
+"""Different folders of which it is asked whether their names can stand in a list."""
+
+
 class Remembered:
     """Another disk, with what it answered."""
 
@@ -24,6 +28,7 @@ class Remembered:
         self.home = disk.home
         self._below: dict[tuple[object, ...], PathAccess] = {}
         self._words: dict[tuple[str, str], tuple[str, ...] | None] = {}
+        self._plain: dict[tuple[object, ...], bool] = {}
         self._git: dict[tuple[str, str], str | None] = {}
         self._names = 0
 
@@ -67,6 +72,14 @@ class Remembered:
     def exists(self, path: str) -> bool:
         """Say whether something lies at an absolute path."""
         return self._disk.exists(path)
+
+    def plain_below(self, folder: str, *, only: Sequence[str], skips: Sequence[str], split: bool, bare: bool) -> bool:
+        """Say whether the names below a folder can stand in a list of names; of too many folders, no."""
+        key = (folder, tuple(only), tuple(skips), split, bare)
+        if key not in self._plain:
+            sure = len(self._plain) < MAX_LISTS
+            self._plain[key] = sure and self._disk.plain_below(folder, only=only, skips=skips, split=split, bare=bare)
+        return self._plain[key]
 
     def is_folder(self, path: str) -> bool:
         """Say whether an absolute path is a folder that one can go to."""

@@ -12,7 +12,7 @@ from harness.programs.catalog import model_of
 from harness.programs.model import Found, Unknown, Use, gap
 from harness.programs.options import read_command
 from harness.programs.refinements import read_alike
-from harness.programs.runners import FIND_RUNS, INTERPRETERS, PLAIN_WRAPPERS, SHELLS, VERSIONED, WRAPPERS
+from harness.programs.runners import FIND_RUNS, INTERPRETERS, PLAIN_WRAPPERS, SHELLS, WRAPPERS
 from harness.programs.variables import changes_the_shell
 from harness.record import replace
 from harness.shell.builtins import (
@@ -23,10 +23,11 @@ from harness.shell.builtins import (
     STEERS_THE_SHELL,
     after_builtin,
 )
-from harness.shell.expand import Disk, Expander
+from harness.shell.expand import Expander
+from harness.shell.handed import SYSTEM_FOLDERS, HandedNames, program_of
 from harness.shell.operands import MAX_CLUSTER_LETTERS, cluster, likely_paths
 from harness.shell.parser import parse
-from harness.shell.parts import Parts, Stdin, is_pattern
+from harness.shell.parts import Stdin, is_pattern
 from harness.shell.state import Outcome, State, StopReading, either_folder
 from harness.shell.syntax import Literal, Simple, Unread, Word
 
@@ -35,16 +36,10 @@ MAX_LAYERS = 6
 
 _NAMES_ARE_FREE = (Place.INSIDE, Place.ROOT)
 """Where the names that a pattern stands for may be told."""
-_SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"))
-"""Where a program of a known name is the known program: only root writes there."""
 
 
-class SimpleCommands(Parts):
+class SimpleCommands(HandedNames):
     """Reads simple commands into its facets."""
-
-    def __init__(self, disk: Disk, text: str) -> None:
-        super().__init__(disk, text)
-        self.layers = 0
 
     def simple(self, node: Simple, state: State) -> Outcome:
         """Read a simple command as it stands in the tree; return what is known behind it."""
@@ -115,7 +110,7 @@ class SimpleCommands(Parts):
             return self.builtin(argv, text, inside, after, stdin)
         if name in STEERS_THE_SHELL:
             raise StopReading(f"{name}, which changes how the rest is run", text)
-        program = _program(name)
+        program = program_of(name)
         use = self.use_of(program, argv, stdin)
         if name == "eval" and not use.gap:
             return self.eval(use, argv, text, inside, after)
@@ -123,6 +118,7 @@ class SimpleCommands(Parts):
             raise StopReading(use.gap, text)
         if stdin.text is not None and program in INTERPRETERS and not use.scripts and use.act is not Act.LOOKS:
             raise StopReading(f"text that {program} is given to run", text)
+        use = self.with_names(program, argv, use, inside)
         self.layers += 1
         if self.layers > MAX_LAYERS:
             raise StopReading(f"more than {MAX_LAYERS} commands that run commands", text)
@@ -148,6 +144,7 @@ class SimpleCommands(Parts):
 
     def eval(self, use: Use, argv: tuple[str, ...], text: str, inside: State, after: State) -> Outcome:
         """`eval` runs its text in this very shell: folder and variables change for what follows."""
+        self.printed = None
         self.add_command(argv, text, inside, use, Stdin(), None)
         outcome = Outcome(ok=after, failed=after)
         for script in use.scripts:
@@ -220,9 +217,9 @@ class SimpleCommands(Parts):
                 argv=tuple(str(word) for word in argv),
                 variables=tuple(sorted(state.exported)),
                 paths=tuple(dict.fromkeys(paths)) if len(paths) > 1 else tuple(paths),
-                act=Act.UNKNOWN if problem else _act(act, _program(argv[0]), paths),
+                act=Act.UNKNOWN if problem else _act(act, program_of(argv[0]), paths),
                 network=use.network,
-                model="" if problem else _program(argv[0]),
+                model="" if problem else program_of(argv[0]),
                 gap=problem or "",
                 folder=state.folders[0] if len(state.folders) == 1 else "",
                 fed=state.fed,
@@ -233,6 +230,7 @@ class SimpleCommands(Parts):
 
     def builtin(self, argv: tuple[str, ...], text: str, inside: State, after: State, stdin: Stdin) -> Outcome:
         """Read one of the builtins of which it is known what they change."""
+        self.printed = None
         if argv[0] in GO_ELSEWHERE:
             return self.elsewhere(argv, text, inside, after, stdin)
         changed = after_builtin(argv, after)
@@ -300,17 +298,8 @@ def _act(act: Act, program: str, paths: Sequence[PathAccess]) -> Act:
     return act
 
 
-def _program(name: str) -> str:
-    """Return the name by which the models know a program, or nothing for one that lies in a folder of somebody's own."""
-    folder, slash, base = name.rpartition("/")
-    if slash and folder not in _SYSTEM_FOLDERS:
-        return ""
-    unversioned = base.rstrip("0123456789.-")
-    return unversioned if unversioned in VERSIONED else base
-
-
 def _in_system_folder(name: str) -> bool:
-    return name.rpartition("/")[0] in _SYSTEM_FOLDERS
+    return name.rpartition("/")[0] in SYSTEM_FOLDERS
 
 
 def _hides_more(argv: Sequence[str]) -> bool:

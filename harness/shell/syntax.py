@@ -201,6 +201,8 @@ class Pipeline(Record):
 
     commands: tuple[Node, ...]
     text: str
+    errors_too: bool = False
+    """Whether one of them is joined by `|&`, so that what it complains of is read by the next."""
 
 
 class Connector(Enum):

@@ -1,0 +1,113 @@
+"""Names of files that a pipeline hands to xargs: they are known as those of a tree are, or not at all; pure."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from harness.actions import Access, Act, Place
+from harness.paths import is_plain_name
+from harness.programs.model import Found, Incoming, Inner, Names, Use
+from harness.programs.readers import FILE_READERS, names_for
+from harness.programs.runners import VERSIONED
+from harness.record import replace
+from harness.shell.expand import Disk
+from harness.shell.names_printed import names_printed
+from harness.shell.parts import Parts, Stdin
+from harness.shell.state import State
+
+SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"))
+"""Where a program of a known name is the known program: only root writes there."""
+_LOOKED_AT = (Place.INSIDE, Place.ROOT, Place.ADDED)
+
+
+class HandedNames(Parts):
+    """Puts known names in the place of the words that xargs reads."""
+
+    def __init__(self, disk: Disk, text: str) -> None:
+        super().__init__(disk, text)
+        self.layers = 0
+        """How many commands that run commands are around the one at hand."""
+        self.pipeline_layer = 0
+        """How many are around the pipeline at hand."""
+        self.printed: Names | None = None
+        """What is known of the names that the last command of the pipeline prints."""
+
+    @abstractmethod
+    def use_of(self, program: str, argv: tuple[str, ...], stdin: Stdin) -> Use:
+        """Return what the model of a program says of a command; a gap where there is none."""
+
+    def with_names(self, program: str, argv: tuple[str, ...], use: Use, state: State) -> Use:
+        """Return what a command of a pipeline does, with the names that it is fed with; keep what it prints."""
+        if self.layers == self.pipeline_layer:
+            use = self._handed(use, state)
+            self.printed = self._names_of(program, argv, use, state)
+        return use
+
+    def _handed(self, use: Use, state: State) -> Use:
+        """Return what xargs does, with known names in the command that it runs, where that only reads them."""
+        inner = use.commands[0] if use.commands else None
+        names = state.names
+        if use.gap or inner is None or names is None or not self._can_take(inner, names, state):
+            return use
+        found = Found("(words of xargs)", names=names_for(program_of(inner.argv[0]), names))
+        once: list[str] = []
+        more: list[str] = []
+        for word in inner.argv:
+            once.append(found if isinstance(word, Incoming) else word)
+            # A second one shows what a model does with more than one (the second of uniq is written).
+            more += [found, found] if isinstance(word, Incoming) and not word.single else once[-1:]
+        without = tuple(word for word in once if word is not found)
+        tried = (tuple(once), tuple(more), *([without] if inner.empty else []))
+        if not all(map(self._only_looks, tried)):
+            return use
+        alone = inner.empty and self._use(without).paths  # then it reads other files
+        runs = [tuple(once), without] if alone else [tuple(once)]
+        return replace(use, commands=tuple(replace(inner, argv=argv) for argv in runs))
+
+    def _names_of(self, program: str, argv: tuple[str, ...], use: Use, state: State) -> Names | None:
+        """Return what is known of the names that a command prints: of xargs, those that its command prints."""
+        if use.gap:
+            return None
+        if program != "xargs":
+            return names_printed(program, argv, state.names, fed=state.fed)
+        first, *more = use.commands
+        if more or first.together or not any(isinstance(word, Found) for word in first.argv):
+            return None
+        return names_printed(program_of(first.argv[0]), first.argv, None, fed=False)
+
+    def _can_take(self, inner: Inner, names: Names, state: State) -> bool:
+        """Say whether the words that xargs makes of a list of names are these very names, and files to what it runs."""
+        split = inner.takes == " "
+        if not inner.takes or (inner.takes == "\0") is not names.nul or self.disk_changed or not state.folders:
+            return False
+        program = program_of(inner.argv[0])
+        if names.bare and program not in FILE_READERS and (names.folders or program != "rg"):
+            return False
+        if not all(is_plain_name(start, split=split) for start in names.starts):
+            return False
+        places = [path for start in names.starts for path in self.resolved(start, Access.READ, state)]
+        known = all(path.place in _LOOKED_AT for path in places)
+        if not known or (names.listed and any(self.disk.is_folder(path.real) for path in places)):
+            return False
+        return all(
+            self.disk.plain_below(path.real, only=names.only, skips=names.skips, split=split, bare=names.bare)
+            for path in places
+        )
+
+    def _only_looks(self, argv: tuple[str, ...]) -> bool:
+        """Say whether a command does nothing but read what its operands name."""
+        use = self._use(argv)
+        more = use.gap or use.network or use.commands or use.scripts or use.remote
+        return not more and use.act is Act.LOOKS and all(path.access is Access.READ for path in use.paths)
+
+    def _use(self, argv: tuple[str, ...]) -> Use:
+        return self.use_of(program_of(argv[0]), argv, Stdin())
+
+
+def program_of(name: str) -> str:
+    """Return the name by which the models know a program, or nothing for one that lies in a folder of somebody's own."""
+    folder, slash, base = name.rpartition("/")
+    if slash and folder not in SYSTEM_FOLDERS:
+        return ""
+    unversioned = base.rstrip("0123456789.-")
+    return unversioned if unversioned in VERSIONED else base
