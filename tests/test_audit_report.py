@@ -58,7 +58,7 @@ TAGS = frozenset(
 )
 ATTRIBUTES = frozenset(
     "lang charset http-equiv content name class id href tabindex role aria-label aria-labelledby aria-hidden focusable scope "
-    "open viewbox width height x y d fill patternunits text-anchor".split()
+    "data-head open viewbox width height x y d fill patternunits text-anchor".split()
 )
 VOID = frozenset(("meta", "br"))
 HOSTILE = (
@@ -181,6 +181,73 @@ def test_the_page_tells_a_run(ran: Program, tmp_path: Path) -> None:
     assert len(scopes) == len(re.findall(r"<th\b", out.read_text()))
     drawn = re.findall(r"<svg([^>]*)>(<title)?", out.read_text())
     assert all("aria-hidden" in attributes or ('role="img"' in attributes and title) for attributes, title in drawn)
+
+
+def test_what_stands_out_stands_first_with_prompt_and_answer(ran: Program) -> None:
+    """A run in which something was refused is no green page; the lists of what to look at come before all else."""
+    html = ran.run("audit", "report", "-o", "-").out
+    told = " ".join(check_harmless(html).text.split())
+    first = told[: told.index("Unknown calls")]
+    assert "Nothing stands out" not in told
+    for words in ("x 1 call refused", "go <i>there</i>", "finished"):
+        assert words in first, words
+    headings = re.findall(r"<h2[^>]*>([A-Za-z, ]+?)(?: \(\d+\))?</h2>", html)
+    assert headings == [
+        "Unknown calls", "Refused", "Questions and approvals", "Outside, network", "Sessions", "Figures", "Files changed",
+        "Commands that could write", "Files read", "What was looked at", "Pictures", "Policies in force", "Time line",
+    ]  # fmt: skip
+
+
+STANDS_OUT = [
+    pytest.param({}, "", id="nothing"),
+    pytest.param({"read": ["/srv/shop/a"]}, "", id="inside"),
+    pytest.param({"read": ["/etc/passwd"]}, "! 1 call outside the workspace", id="a read outside"),
+    pytest.param({"write": None, "granted": ["~/.cache"]}, "! 1 call outside the workspace", id="a grant outside"),
+    pytest.param({"network": True}, "! 1 call could reach the network", id="the network"),
+]
+
+
+@pytest.mark.forges_logs
+@pytest.mark.parametrize(("reach", "words"), STANDS_OUT)
+def test_what_left_the_workspace_stands_out_and_is_listed(
+    tmp_path: Path, reach: dict[str, JsonValue], words: str
+) -> None:
+    effects: dict[str, JsonValue] = {"network": False, "unasked": True, "granted": [], "enforcement": "where possible"}
+    effects |= {"read": [], "write": [], **reach}
+    judged_as, run_as = ((kind, {**fields, "effects": effects}) for kind, fields in (decided(1), intended(1)))
+    steps = [started(workspace="/srv/shop"), proposed(1), judged_as, run_as, done(1)]
+    lines = lines_of([*steps, ended()])
+    log = write(tmp_path / "log.jsonl", lines)
+    found = judged(str(log), HeadsFile(""), given=head_of(lines))
+    told = " ".join(check_harmless("".join(report(ChosenLogs([str(log)]), [found]))).text.split())
+    first = told[: told.index("Unknown calls")]
+    assert ("Nothing stands out" in first, words in first) == (not words, True)
+    section = told[told.index(" Outside, network ") : told.index(" Sessions ")]
+    for path in [*reach.get("read", []), *reach.get("granted", [])] if words else []:  # type: ignore[misc]
+        assert str(path) in section
+
+
+@pytest.mark.forges_logs
+def test_many_logs_are_a_table(tmp_path: Path) -> None:
+    """With what proves what once, and what is wrong with one in its row."""
+    paths = [write(tmp_path / f"{name}.jsonl", lines_of(a_session(), session=name * 12)) for name in "abcdefgh"]
+    paths[3].write_bytes(paths[3].read_bytes().replace(b"It only reads.", b"It only writes"))
+    html = page_of(*paths)
+    told = " ".join(check_harmless(html).text.split())
+    assert (html.count("Not proved:"), told.count("BROKEN at line ")) == (2, 1)
+    assert len(re.findall(r'<td data-head="log"', html)) == len(paths)
+
+
+def test_each_cell_of_a_list_says_what_it_is_where_the_page_is_narrow(ran: Program) -> None:
+    """At 390 pixels a row is a card: each cell stands below the one before, with its column's name."""
+    html = ran.run("audit", "report", "-o", "-").out
+    lists = re.findall(r'<table class="list">.*?</table>', html, re.DOTALL)
+    assert len(lists) >= 3
+    for one in lists:
+        heads = re.findall(r'<th scope="col">(.*?)</th>', one)
+        for row in re.findall(r"<tr>(.*?)</tr>", one.partition("<tbody>")[2], re.DOTALL):
+            assert re.findall(r'<t[dh] data-head="(.*?)"', row) == heads
+    assert ".list tbody th::before{content:attr(data-head)" in STYLE
 
 
 def test_the_page_is_the_same_when_it_is_made_again(ran: Program) -> None:

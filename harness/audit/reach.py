@@ -6,7 +6,7 @@ What a command really did is not recorded: these are the known targets of its ve
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.actions import Enforcement, JsonValue
 from harness.audit.calls import Fate, LoggedCall, text
@@ -14,7 +14,8 @@ from harness.audit.rows import about_call, about_decision
 from harness.log_order import LogRecord
 from harness.log_words import FILE_TOOLS
 from harness.paths import is_within
-from harness.record import Record
+from harness.record import Record, replace
+from harness.visible import visible_line
 
 
 class Reach(Record):
@@ -45,8 +46,6 @@ class Reach(Record):
     @property
     def outside(self) -> Reach | None:
         """Return what of it lies outside the workspace, or reaches the network; None where nothing does."""
-        from harness.record import replace
-
         workspace = text(self.call.started, "workspace")
         reads, writes = (
             tuple(path for path in paths if not workspace or not is_within(path, workspace))
@@ -80,6 +79,30 @@ class Reach(Record):
         """Which call it is, what decided it, and what it came to."""
         status = text(self.call.outcome, "status") or None
         return {**about_call(self.call), **about_decision(self.call), "status": status}
+
+
+MOST_PATHS = 5
+"""Of more paths of one kind the number of the others is told; the JSON form has them."""
+
+
+def reach_words(reach: Reach, *, outside: bool = False) -> str:
+    """Return in words where a call could write and what it could reach; with `outside` also what it read."""
+    told = [f"read {_listed(reach.reads)}"] if outside and reach.reads else []
+    places = [*reach.writes, *("the workspace" if place == "." else place for place in reach.may_write)]
+    if places:
+        told.append(f"could write {_listed(places)}")
+    elif not outside and not reach.writes_known and not reach.is_unheld:
+        told.append("could write what its walls let it")
+    if reach.network:
+        told.append("could reach the network")
+    if reach.is_unheld:
+        told.append("nothing held it: it could do whatever its user may")
+    return "; ".join(told)
+
+
+def _listed(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - MOST_PATHS} more" if len(paths) > MOST_PATHS else ""
+    return f"{', '.join(visible_line(path, 300) for path in paths[:MOST_PATHS])}{more}"
 
 
 class FileRead(Record):
@@ -117,11 +140,10 @@ def reach_of(call: LoggedCall) -> Reach | None:
     effects = call.intent.get("effects")
     effects = effects if isinstance(effects, dict) else {}
     read, write = (_paths(effects, name) for name in ("read", "write"))
-    is_held = call.tool in FILE_TOOLS or not (
-        effects.get("enforcement") == Enforcement.OFF.value or text(call.intent, "confinement").startswith("none")
-    )
+    is_off = effects.get("enforcement") == Enforcement.OFF.value
+    is_loose = write is None and call.tool not in FILE_TOOLS and text(call.intent, "confinement").startswith("none")
     return Reach(
-        call=call,
+        call=_light(call),
         reads=read or (),
         reads_known=read is not None and not _left_out(effects, "read"),
         writes=(_paths(effects, "named") or ()) if write is None else write,
@@ -129,8 +151,18 @@ def reach_of(call: LoggedCall) -> Reach | None:
         may_write=_paths(effects, "granted") or (),
         network=effects.get("network") is True,
         left_out=_left_out(effects, "read") + _left_out(effects, "write"),
-        is_unheld=not is_held,
+        is_unheld=is_off or is_loose,
     )
+
+
+def _light(call: LoggedCall) -> LoggedCall:
+    """Return a call without what is long in its records: lists of reaches are kept while a log is read."""
+    decision = {name: value for name, value in call.decision.items() if name not in ("facets", "effects")}
+    proposed, intent, outcome = (
+        {name: record[name] for name in ("call", "time", "tool", "status") if name in record}
+        for record in (call.proposed, call.intent, call.outcome)
+    )
+    return replace(call, proposed=proposed, decision=decision, intent=intent, outcome=outcome)
 
 
 def reaches(calls: Iterable[LoggedCall]) -> Iterator[Reach]:

@@ -7,26 +7,33 @@ not grow with them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from harness.audit.calls import LoggedCall
+from harness.audit.reach import reaches
 from harness.audit.report.calls import (
     ASKED_HEADS,
     CHANGED_HEADS,
+    COMMAND_HEADS,
+    OUTSIDE_HEADS,
+    READ_HEADS,
     REFUSED_HEADS,
     UNKNOWN_HEADS,
     Shown,
     asked_rows,
     changed_row,
+    reach_row,
+    read_rows,
     refused_row,
     unknown_row,
 )
 from harness.audit.report.charts import RULE_ROWS, bar_table, histogram, legend, patterns, strips
-from harness.audit.report.figures import Figures, Source, figures_of
+from harness.audit.report.figures import Figures, Source, figures_of, is_command
 from harness.audit.report.logs import looked_at
-from harness.audit.report.page import alarms, figure_cards, page_end, page_start, policies, session_rows
+from harness.audit.report.page import alarms, figure_cards, page_end, page_start, policies, session_rows, talk
 from harness.audit.report.standing import Standing, standing_of
-from harness.audit.report.text import line, number
+from harness.audit.report.tables import table
+from harness.audit.report.text import many, number
 from harness.audit.report.timeline import Timeline
 from harness.log_findings import Findings
 
@@ -61,13 +68,15 @@ def report(
     yield from page_start(title, figures, logs, only)
     yield patterns()
     yield from alarms(figures, logs, gone)
+    yield from talk(figures)
     yield from _unknown(source, show)
-    yield from looked_at(logs, unread, gone)
+    yield from _lists(source, show)
     yield from session_rows(figures, is_linked=show.is_whole)
     yield from figure_cards(figures)
+    yield from _files(source, show)
+    yield from looked_at(logs, unread, gone)
     yield from _charts(source, figures)
     yield from policies(source, show)
-    yield from _lists(source, show)
     yield '<h2 id="timeline">Time line</h2>\n'
     yield "<p>Everything in the order of the log. <code>+</code> ran well, <code>!</code> ran and failed, "
     yield "or was no valid call, <code>x</code> refused, <code>#</code> blocked, <code>-</code> not run, <code>?</code> "
@@ -85,7 +94,7 @@ def _unknown(source: Source, show: Shown) -> Iterator[str]:
     yield f'<p class="alarm"><strong>? {number(count)} begun, end not known.</strong> They may have run, wholly or in part: '
     yield "look at what they would have changed.</p>\n"
     chosen = (call for call in source.calls() if standing_of(call) is Standing.UNKNOWN)
-    yield from _table("calls whose end is not known", UNKNOWN_HEADS, (unknown_row(call, show) for call in chosen))
+    yield from table("calls whose end is not known", UNKNOWN_HEADS, (unknown_row(call, show) for call in chosen))
 
 
 def _charts(source: Source, figures: Figures) -> Iterator[str]:
@@ -109,35 +118,47 @@ def _charts(source: Source, figures: Figures) -> Iterator[str]:
 
 
 def _lists(source: Source, show: Shown) -> Iterator[str]:
-    """Yield the lists of refusals, questions and changes: each complete."""
+    """Yield the lists of refusals, questions, and what left the workspace: each complete."""
     figures = show.figures
     refused = figures.standings[Standing.REFUSED] + figures.standings[Standing.BLOCKED]
     yield f'<h2 id="refused">Refused ({number(refused)})</h2>\n'
     if refused:
         chosen = (c for c in source.calls() if standing_of(c) in (Standing.REFUSED, Standing.BLOCKED))
-        yield from _table("calls that were refused", REFUSED_HEADS, (refused_row(call, show) for call in chosen))
+        yield from table("calls that were refused", REFUSED_HEADS, (refused_row(call, show) for call in chosen))
     yield f'<h2 id="asked">Questions and approvals ({number(figures.asked)})</h2>\n'
     if figures.asked:
         asked = (call for call in source.calls() if call.asked or call.answered)
-        yield from _table("calls about which was asked", ASKED_HEADS, asked_rows(asked, show))
+        yield from table("calls about which was asked", ASKED_HEADS, asked_rows(asked, show))
+    yield '<h2 id="outside">Outside, network</h2>\n'
+    yield "<p>Calls that read or could write outside the workspace, or could reach the network, as their verdicts let them. "
+    yield f"What {many(figures.reads_unknown, 'call')} read is not known.</p>\n"
+    if figures.outside or figures.network:
+        outside = (left for reach in reaches(source.calls()) if (left := reach.outside) is not None)
+        rows = (reach_row(one, show, outside=True) for one in outside)
+        yield from table("calls that left the workspace, or could", OUTSIDE_HEADS, rows)
+
+
+def _files(source: Source, show: Shown) -> Iterator[str]:
+    """Yield what was changed, what commands could change, and what was read."""
+    figures = show.figures
     yield f'<h2 id="changed">Files changed ({number(figures.changes)})</h2>\n'
-    yield "<p>What the file tools wrote. What commands changed is not recorded file by file.</p>\n"
+    yield "<p>What the file tools wrote.</p>\n"
     if figures.changes:
         changed = (call for call in source.calls() if _changed(call))
-        yield from _table("files that calls changed", CHANGED_HEADS, (changed_row(call, show) for call in changed))
+        yield from table("files that calls changed", CHANGED_HEADS, (changed_row(call, show) for call in changed))
     if figures.kinds["restored"]:
         yield f"<p>{number(figures.kinds['restored'])} records tell of files that were put back: see the time line.</p>\n"
+    yield f'<h2 id="commands">Commands that could write ({number(figures.commands)})</h2>\n'
+    yield "<p>What commands changed is not recorded file by file. Told is where they could, as their verdicts say.</p>\n"
+    if figures.commands:
+        rows = (reach_row(one, show, outside=False) for one in reaches(source.calls()) if is_command(one))
+        yield from table("commands that could write", COMMAND_HEADS, rows)
+    yield f'<h2 id="read">Files read ({number(len(figures.read))})</h2>\n'
+    yield f"<p>Of a folder, all below it may be meant. What {many(figures.reads_unknown, 'call')} read is not known, "
+    yield "or not all of it.</p>\n"
+    if figures.read:
+        yield from table("files and folders that calls read", READ_HEADS, read_rows(show))
 
 
 def _changed(call: LoggedCall) -> bool:
     return isinstance(call.outcome.get("changed_path"), str) and call.outcome["changed_path"] != ""
-
-
-def _table(caption: str, heads: Sequence[str], rows: Iterable[str]) -> Iterator[str]:
-    name = line(caption)
-    yield f'<div class="scroll" tabindex="0" role="region" aria-label="{name}"><table><caption>{name}</caption><thead><tr>'
-    yield "".join(f'<th scope="col">{line(head)}</th>' for head in heads)
-    yield "</tr></thead><tbody>\n"
-    for row in rows:
-        yield row + "\n"
-    yield "</tbody></table></div>\n"

@@ -8,12 +8,17 @@ from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, text
 from harness.audit.instants import finite, in_words, whole
 from harness.audit.questions import Question, questions
+from harness.audit.reach import Reach, reach_words
 from harness.audit.report.charts import waited_in_words
 from harness.audit.report.figures import Figures
 from harness.audit.report.standing import NAMES, Standing, did_fail, rule_of, sign, standing_of
 from harness.audit.report.text import block, digest, line, moment, number
 from harness.log_order import LogRecord
 from harness.log_schema import problem
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from harness.audit.report.tables import Cells
 
 
 class Shown:
@@ -39,11 +44,11 @@ class Shown:
         return f'<a href="#{anchor}">{words}</a>' if anchor and self.is_whole else words
 
 
-def unknown_row(call: LoggedCall, show: Shown) -> str:
+def unknown_row(call: LoggedCall, show: Shown) -> Cells:
     """Return the row of a call whose end is not known."""
     change = call.intent.get("change")
     begun = moment(call.intent.get("time"))
-    return _row(
+    return (
         f'<td class="t">{begun}</td>',
         _call_cell(call, show),
         f"<td>{line(call.tool, 60)}</td>",
@@ -58,9 +63,9 @@ def unknown_row(call: LoggedCall, show: Shown) -> str:
 UNKNOWN_HEADS = ("begun (UTC)", "call", "tool", "what", "was to change", "allowed by")
 
 
-def refused_row(call: LoggedCall, show: Shown) -> str:
+def refused_row(call: LoggedCall, show: Shown) -> Cells:
     """Return the row of a call that was refused or blocked."""
-    return _row(
+    return (
         _time_cell(call),
         _call_cell(call, show),
         f"<td>{line(call.tool, 60)}</td>",
@@ -88,18 +93,18 @@ def refused_by(call: LoggedCall) -> str:
     return f"the policy{halted}"
 
 
-def asked_rows(calls: Iterable[LoggedCall], show: Shown) -> Iterator[str]:
+def asked_rows(calls: Iterable[LoggedCall], show: Shown) -> Iterator[Cells]:
     """Yield the row of each of these calls about which somebody was asked."""
     return (_asked_row(question, show) for question in questions(calls))
 
 
-def _asked_row(question: Question, show: Shown) -> str:
+def _asked_row(question: Question, show: Shown) -> Cells:
     call = question.call
     burst = ' <span class="mark">! burst</span>' if question.in_burst else ""
     answer = line(call.answered.get("answer"), 20) or "no answer in the log"
     words = line(call.answered.get("words"), 400)
     edited = f"<br>became call {line(call.answered['edited_to'], 20)}" if "edited_to" in call.answered else ""
-    return _row(
+    return (
         _time_cell(call),
         _call_cell(call, show),
         _what_cell(call),
@@ -114,9 +119,41 @@ def _asked_row(question: Question, show: Shown) -> str:
 ASKED_HEADS = ("time (UTC)", "call", "what", "asked by rule", "answer", "who", "after", "words")
 
 
-def changed_row(call: LoggedCall, show: Shown) -> str:
+def reach_row(reach: Reach, show: Shown, *, outside: bool) -> Cells:
+    """Return the row of a call that could write, or (`outside`) that left the workspace or could reach the network."""
+    call = reach.call
+    return (
+        _time_cell(call),
+        _call_cell(call, show),
+        f"<td>{line(call.tool, 60)}</td>",
+        _what_cell(call),
+        f'<td class="what">{line(reach_words(reach, outside=outside), 2000)}</td>',
+        _rule_cell(call),
+    )
+
+
+OUTSIDE_HEADS = ("time (UTC)", "call", "tool", "what", "outside", "allowed by")
+COMMAND_HEADS = ("time (UTC)", "call", "tool", "what", "where", "allowed by")
+
+
+def read_rows(show: Shown) -> Iterator[Cells]:
+    """Yield the row of each file or folder that was read, by their names."""
+    for path, one in sorted(show.figures.read.items()):
+        where = '<span class="mark">! outside</span>' if one.is_outside else "in the workspace"
+        yield (
+            f'<th scope="row" class="what"><code>{line(path, 1000)}</code></th>',
+            f"<td>{where}</td>",
+            f'<td class="n">{number(one.calls)}</td>',
+            _call_cell(one.first, show),
+        )
+
+
+READ_HEADS = ("file or folder", "where", "calls", "first")
+
+
+def changed_row(call: LoggedCall, show: Shown) -> Cells:
     """Return the row of a call that changed a file."""
-    return _row(
+    return (
         f'<th scope="row" class="what"><code>{line(call.outcome.get("changed_path"), 1000)}</code></th>',
         _call_cell(call, show),
         f"<td>{digest(call.outcome.get('before_sha256'))}</td>",
@@ -125,10 +162,6 @@ def changed_row(call: LoggedCall, show: Shown) -> str:
 
 
 CHANGED_HEADS = ("file", "call", "SHA-256 before", "SHA-256 after")
-
-
-def _row(*cells: str) -> str:
-    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _time_cell(call: LoggedCall) -> str:

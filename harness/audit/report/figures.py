@@ -8,12 +8,15 @@ from typing import Protocol
 
 from harness.actions import JsonValue
 from harness.audit.calls import QUICK_SECONDS, LoggedCall, Who, text
+from harness.audit.costs import Cost
 from harness.audit.counts import Waits
 from harness.audit.instants import seconds_between, whole
 from harness.audit.questions import questions
+from harness.audit.reach import Reach, reach_of
 from harness.audit.report.standing import Standing, did_fail, rule_of, standing_of
 from harness.audit.report.text import shown
 from harness.log_order import LogRecord
+from harness.log_words import FILE_TOOLS
 
 WAITS = (QUICK_SECONDS, 2.0, 5.0, 15.0, 60.0, 300.0)
 """Upper bounds of the bins of waiting times, in seconds; what is longer is the last bin."""
@@ -27,6 +30,8 @@ _OTHER_KINDS = (
 )  # fmt: skip
 _WIDTH = 300
 """Characters kept of a text that is shown in a table."""
+_TALK = 2_000
+"""Characters kept of what was asked and answered."""
 
 
 class Source(Protocol):
@@ -60,11 +65,27 @@ class SessionFigures:
         self.confinement = shown(started.get("confinement"))[:_WIDTH]
         self.seconds = 0.0
         self.calls = 0
+        self.refused = 0
+        self.cost = Cost()
         self.stop = ""
+        self.prompts = 0
+        self.prompt = ""
+        """The first one, its beginning."""
+        self.answer = ""
+        """What the model said last, its beginning."""
 
     def reach(self, record: LogRecord) -> None:
         """Take a record as one of the session's: it lasted at least as long as that."""
         self.seconds = max(self.seconds, seconds_between(self.began, record) or 0.0)
+
+
+class ReadPath:
+    """A file or folder that calls read."""
+
+    def __init__(self, first: Reach) -> None:
+        self.first = first.call
+        self.calls = 0
+        self.is_outside = False
 
 
 class Figures:
@@ -92,6 +113,16 @@ class Figures:
         self.failed = 0
         self.changes = 0
         self.paths: set[int] = set()
+        self.outside = 0
+        """Calls that read or could write outside the workspace."""
+        self.network = 0
+        """Calls that could reach the network."""
+        self.commands = 0
+        """Calls that could write, of which the log does not say what they wrote."""
+        self.read: dict[str, ReadPath] = {}
+        self.reads_unknown = 0
+        """Calls of which it is not known what they read, or not all."""
+        self.cost = Cost()
         self.kinds: Counter[str] = Counter()
         self.input_tokens = 0
         self.output_tokens = 0
@@ -121,8 +152,11 @@ class Figures:
             self.changes += 1
             if len(self.paths) < MOST_PATHS:
                 self.paths.add(hash(text(call.outcome, "changed_path")))
+        if (reach := reach_of(call)) is not None:
+            self._take_reach(reach)
         session = self._session(call.log, call.session, call.started or call.proposed)
         session.calls += 1
+        session.refused += standing in (Standing.REFUSED, Standing.BLOCKED)
         for record in (call.proposed, call.decision, call.answered, call.intent, call.outcome):
             if record:
                 session.reach(record)
@@ -137,7 +171,14 @@ class Figures:
         self._reach(record)
         if kind == "session_ended":
             session.stop = shown(record.get("stop"))[:_WIDTH] or "ended"
-        elif kind in ("model_response", "error"):
+        elif kind == "user_message":
+            session.prompts += 1
+            session.prompt = session.prompt or shown(record.get("text"))[:_TALK]
+        if kind == "model_response" and "purpose" not in record:
+            session.answer = shown(record.get("text"))[:_TALK] or session.answer
+        if kind in ("model_response", "error"):
+            self.cost.take(record)
+            session.cost.take(record)
             self.input_tokens += _count(record.get("input_tokens"))
             self.output_tokens += _count(record.get("output_tokens"))
             self.cached_tokens += _count(record.get("cached_tokens"))
@@ -150,6 +191,19 @@ class Figures:
 
     def _reach(self, record: LogRecord) -> None:
         self.last_time = max(self.last_time, shown(record.get("time"))[:40])
+
+    def _take_reach(self, reach: Reach) -> None:
+        outside = reach.outside
+        if outside is not None:
+            self.outside += bool(outside.reads or outside.writes or outside.may_write or outside.is_unheld)
+            self.network += outside.network
+        self.commands += is_command(reach)
+        self.reads_unknown += not reach.reads_known
+        for path in reach.reads:
+            is_told = path in self.read or len(self.read) < MOST_PATHS
+            told = self.read.setdefault(path if is_told else OTHERS, ReadPath(reach))
+            told.calls += 1
+            told.is_outside = told.is_outside or (outside is not None and path in outside.reads)
 
     def _take_question(self, call: LoggedCall) -> None:
         self.asked += 1
@@ -170,6 +224,11 @@ class Figures:
         self.waited.add(waited)
         self.quick += call.is_quick
         self.quick_yes += call.is_quick and answer == "yes"
+
+
+def is_command(reach: Reach) -> bool:
+    """Say whether a call could write, and the log does not say what it wrote."""
+    return reach.is_writer and reach.call.tool not in FILE_TOOLS
 
 
 def wait_bin(seconds: float) -> int:

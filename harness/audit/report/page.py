@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 
 from harness.actions import JsonValue
+from harness.audit.costs import Cost
 from harness.audit.instants import in_words
 from harness.audit.questions import BURST, BURST_SECONDS
 from harness.audit.report.calls import Shown
@@ -13,25 +14,36 @@ from harness.audit.report.charts import bar
 from harness.audit.report.figures import MOST_PATHS, Figures, SessionFigures, Source
 from harness.audit.report.standing import Standing
 from harness.audit.report.style import STYLE, content_policy
-from harness.audit.report.text import block, digest, line, moment, number
+from harness.audit.report.tables import table
+from harness.audit.report.text import block, digest, line, many, moment, number
 from harness.audit.tasks import task_of
 from harness.log_findings import Findings, Soundness
 from harness.log_order import LogRecord
 from harness.version import __version__
 
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from harness.audit.report.tables import Cells
+
 _CONTENTS = (
     ("unknown", "unknown calls"),
-    ("looked-at", "what was looked at"),
-    ("sessions", "sessions"),
-    ("figures", "figures"),
-    ("charts", "pictures"),
-    ("policies", "policies"),
     ("refused", "refused"),
     ("asked", "questions and approvals"),
+    ("outside", "outside, network"),
+    ("sessions", "sessions"),
+    ("figures", "figures"),
     ("changed", "files changed"),
+    ("commands", "commands that could write"),
+    ("read", "files read"),
+    ("looked-at", "what was looked at"),
+    ("charts", "pictures"),
+    ("policies", "policies"),
     ("timeline", "time line"),
 )
 TITLE = "What the harness did"
+MOST_TALKS = 5
+"""Of so many sessions prompt and answer stand above all lists."""
+_TALK = 2_000
 
 
 def page_start(title: str, figures: Figures, logs: Sequence[Findings], only: str = "") -> Iterator[str]:
@@ -44,8 +56,8 @@ def page_start(title: str, figures: Figures, logs: Sequence[Findings], only: str
     yield '<meta name="robots" content="noindex">\n<meta name="referrer" content="no-referrer">\n'
     yield f"<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{name}</h1>\n"
     records = sum(log.found.records for log in logs)
-    yield f"<p>A report on {_many(len(logs), 'action log')} with {_many(len(figures.sessions), 'session')}, "
-    yield f"{_many(figures.calls, 'call')} and {_many(records, 'verified record')}; the last record is of "
+    yield f"<p>A report on {many(len(logs), 'action log')} with {many(len(figures.sessions), 'session')}, "
+    yield f"{many(figures.calls, 'call')} and {many(records, 'verified record')}; the last record is of "
     yield f"<strong>{line(figures.last_time, 40) or 'no known time'}</strong>. The log is the record, this page a view of it. "
     yield "What a model, a person or a program wrote is shown as it was logged; characters that could hide or move text are "
     yield "written as escapes.</p>\n"
@@ -56,52 +68,46 @@ def page_start(title: str, figures: Figures, logs: Sequence[Findings], only: str
     yield f'<nav aria-label="Contents"><ul>{links}</ul></nav>\n'
 
 
-def _many(count: int, noun: str) -> str:
-    return f"{number(count)} {noun}{'' if count == 1 else 's'}"
-
-
 def alarms(figures: Figures, logs: Sequence[Findings], gone: Sequence[str]) -> Iterator[str]:
     """Yield what an auditor must see before all else."""
-    told = [*_about_logs(logs, gone)]
-    unknown, unaccounted = figures.standings[Standing.UNKNOWN], figures.standings[Standing.UNACCOUNTED]
-    if unaccounted:
-        told.append(f"<strong>?? {_many(unaccounted, 'call')}</strong> ran, and nothing in the log allows it.")
-    if unknown:
-        told.append(
-            f"<strong>? {_many(unknown, 'call')}</strong> begun, end not known: may have run. "
-            'See <a href="#unknown">unknown calls</a>.'
-        )
-    blocked = figures.standings[Standing.BLOCKED]
-    if blocked:
-        told.append(
-            f'<strong># {_many(blocked, "call")}</strong> blocked: the run halted. See <a href="#refused">refused</a>.'
-        )
-    if figures.quick:
-        told.append(
-            f"<strong>! {_many(figures.quick, 'answer')}</strong> by a person came in under a second: hardly read; "
-            f'{number(figures.quick_yes)} of them yes. See <a href="#asked">questions and approvals</a>.'
-        )
-    if figures.in_bursts:
-        told.append(
-            f"<strong>! {_many(figures.in_bursts, 'approval')}</strong> by a person came in bursts, "
-            f"{BURST} or more within {in_words(BURST_SECONDS)}: hardly read one by one. "
-            'See <a href="#asked">questions and approvals</a>.'
-        )
-    ended = {key for key, one in figures.sessions.items() if one.stop}
-    unended = len(figures.sessions) - len(ended)
-    if unended:
-        told.append(f"<strong>! {_many(unended, 'session')}</strong> never said that it ended.")
+    told = [*_about_logs(logs, gone), *_about_calls(figures)]
     if told:
-        yield f'<div class="alarm"><ul>{"".join(f"<li>{one}</li>" for one in told)}</ul></div>\n'
+        listed = "".join(f"<li>{one}</li>" for one in told)
+        yield f'<div class="alarm"><strong>What to look at</strong><ul>{listed}</ul></div>\n'
         return
     unseen = sum(1 for log in logs if log.soundness is Soundness.NO_HEAD)
     kind = "note" if unseen else "whole"
-    yield f'<p class="{kind}"><strong>Nothing stands out:</strong> no call is unknown, none was blocked, '
-    yield "no person answered in under a second or in bursts, and every session ended."
+    yield f'<p class="{kind}"><strong>Nothing stands out:</strong> no call is unknown, none was refused or blocked, '
+    yield "none is known to have left the workspace, none could reach the network, every question had a yes that took "
+    yield "its time, and every session ended."
     if unseen:
-        yield f" <strong>But {_many(unseen, 'log')} had no head to compare with:</strong> what was cut off "
+        yield f" <strong>But {many(unseen, 'log')} had no head to compare with:</strong> what was cut off "
         yield 'or rewritten would be missing here. See <a href="#looked-at">what was looked at</a>.'
     yield "</p>\n"
+
+
+def _about_calls(figures: Figures) -> Iterator[str]:
+    """Yield what stands out among calls, answers and sessions, the worst first."""
+    stands = figures.standings
+    questions = sum(count for (answer, _), count in figures.answers.items() if answer != "yes")
+    quick = f"by a person came in under a second: hardly read; {number(figures.quick_yes)} of them yes"
+    bursts = f"by a person came in bursts, {BURST} or more within {in_words(BURST_SECONDS)}: hardly read one by one"
+    unended = sum(1 for one in figures.sessions.values() if not one.stop)
+    for count, sign, noun, words, anchor in (
+        (stands[Standing.UNACCOUNTED], "??", "call", "ran, and nothing in the log allows it", "timeline"),
+        (stands[Standing.UNKNOWN], "?", "call", "begun, end not known: may have run", "unknown"),
+        (stands[Standing.BLOCKED], "#", "call", "blocked: the run halted", "refused"),
+        (stands[Standing.REFUSED], "x", "call", "refused", "refused"),
+        (questions, "!", "question", "without a yes", "asked"),
+        (figures.outside, "!", "call", "outside the workspace", "outside"),
+        (figures.network, "!", "call", "could reach the network", "outside"),
+        (figures.quick, "!", "answer", quick, "asked"),
+        (figures.in_bursts, "!", "approval", bursts, "asked"),
+        (unended, "!", "session", "never said that it ended", "sessions"),
+    ):
+        if count:
+            see = f'See <a href="#{anchor}">{dict(_CONTENTS)[anchor]}</a>.'
+            yield f"<strong>{sign} {many(count, noun)}</strong> {words}. {see}"
 
 
 def _about_logs(logs: Sequence[Findings], gone: Sequence[str]) -> Iterator[str]:
@@ -109,33 +115,38 @@ def _about_logs(logs: Sequence[Findings], gone: Sequence[str]) -> Iterator[str]:
     broken = sum(1 for log in logs if log.soundness is Soundness.BROKEN)
     added = sum(log.added for log in logs if log.soundness is not Soundness.BROKEN)
     if broken:
-        yield f"<strong>BROKEN:</strong> {broken} of {_many(len(logs), 'log')} did not verify. Do not rely on what follows."
+        yield f"<strong>BROKEN:</strong> {broken} of {many(len(logs), 'log')} did not verify. Do not rely on what follows."
     if gone:
-        yield f"<strong>GONE:</strong> {_many(len(gone), 'log')} that had been noted: what they told is missing here."
+        yield f"<strong>GONE:</strong> {many(len(gone), 'log')} that had been noted: what they told is missing here."
     if added:
         yield (
-            f"<strong>ADDED: {_many(added, 'record')}</strong> behind the end of a log that was closed: anyone may have "
+            f"<strong>ADDED: {many(added, 'record')}</strong> behind the end of a log that was closed: anyone may have "
             'written them. See <a href="#looked-at">what was looked at</a>.'
         )
 
 
 def session_rows(figures: Figures, *, is_linked: bool) -> Iterator[str]:
     """Yield the table of sessions."""
-    yield '<h2 id="sessions">Sessions</h2>\n<div class="scroll" tabindex="0" role="region" aria-label="sessions"><table>'
-    yield "<caption>every session, in the order of the logs</caption><thead><tr>"
-    yield "".join(f'<th scope="col">{head}</th>' for head in _SESSION_HEADS)
-    yield "</tr></thead><tbody>\n"
-    for one in figures.sessions.values():
-        yield _session_row(one, is_linked=is_linked)
-    yield "</tbody></table></div>\n"
+    yield '<h2 id="sessions">Sessions</h2>\n'
+    rows = (_session_row(one, is_linked=is_linked) for one in figures.sessions.values())
+    yield from table("every session, in the order of the logs", _SESSION_HEADS, rows)
+
+
+def talk(figures: Figures) -> Iterator[str]:
+    """Yield what was asked and what was answered last, of a few sessions; of more, their table has it."""
+    for one in figures.sessions.values() if len(figures.sessions) <= MOST_TALKS else ():
+        more = f" (the first of {many(one.prompts, 'prompt')})" if one.prompts > 1 else ""
+        yield f'<div class="said"><span class="word">Session {one.place} was asked{more}:</span>{block(one.prompt, _TALK)}'
+        yield f'<span class="word">It answered:</span>{block(one.answer, _TALK)}</div>\n'
 
 
 _SESSION_HEADS = (
-    "session", "began (UTC)", "took", "how it ended", "calls", "mode, place", "model, harness", "account", "policy, walls",
+    "session", "began (UTC), took", "how it ended", "calls", "refused", "asked, answered", "cost", "mode, place, account",
+    "model, harness", "policy, walls",
 )  # fmt: skip
 
 
-def _session_row(one: SessionFigures, *, is_linked: bool) -> str:
+def _session_row(one: SessionFigures, *, is_linked: bool) -> Cells:
     name = f"<code>{line(one.name, 40)}</code>"
     name = f'<a href="#s{one.place}">{name}</a>' if is_linked else name
     if task := task_of(one.log):
@@ -143,12 +154,16 @@ def _session_row(one: SessionFigures, *, is_linked: bool) -> str:
     about = one.about
     stop = line(one.stop, 60) or '<span class="mark">! never said</span>'
     return (
-        f'<tr><th scope="row" class="t">{one.place}: {name}</th>'
-        f'<td class="t">{moment(one.began.get("time"))}</td><td class="t">{in_words(one.seconds)}</td><td>{stop}</td>'
-        f'<td class="n">{number(one.calls)}</td><td class="why">{line(about["mode"], 40)} {line(about["workspace"], 200)}</td>'
-        f'<td class="why">{line(about["model"], 100)}<br>{line(about["harness"], 40)}</td><td>{line(one.who, 200)}</td>'
-        f'<td class="why">{line(about["policy"], 100)} {digest(one.policy_sha256[:16])}<br>'
-        f"{line(one.confinement, 200)}</td></tr>\n"
+        f'<th scope="row" class="t">{one.place}: {name}</th>',
+        f"<td>{moment(one.began.get('time'))}<br>{in_words(one.seconds)}</td>",
+        f"<td>{stop}</td>",
+        f'<td class="n">{number(one.calls)}</td>',
+        f'<td class="n">{number(one.refused)}</td>',
+        f'<td class="what">{line(one.prompt, 160)}<br><span class="quiet">{line(one.answer, 160)}</span></td>',
+        f"<td>{_cost(one.cost)}</td>",
+        f'<td class="why">{line(about["mode"], 40)} {line(about["workspace"], 200)}<br>{line(one.who, 200)}</td>',
+        f'<td class="why">{line(about["model"], 100)}<br>{line(about["harness"], 40)}</td>',
+        f'<td class="why">{line(about["policy"], 100)} {digest(one.policy_sha256[:16])}<br>{line(one.confinement, 200)}</td>',
     )
 
 
@@ -162,7 +177,7 @@ def figure_cards(figures: Figures) -> Iterator[str]:
         (
             "calls",
             number(figures.calls),
-            f"{_many(figures.kinds['user_message'], 'prompt')}, {_many(figures.kinds['model_request'], 'request')}",
+            f"{many(figures.kinds['user_message'], 'prompt')}, {many(figures.kinds['model_request'], 'request')}",
         ),
         ("ran without a human", number(stands[Standing.UNASKED]), "the policy said auto"),
         ("asked", number(figures.asked), f"nobody was there for {number(nobody)}{_median(figures)}"),
@@ -179,16 +194,27 @@ def figure_cards(figures: Figures) -> Iterator[str]:
         (
             "files changed",
             f"{at_least}{number(len(figures.paths))}",
-            f"{_many(figures.changes, 'change')} by file tools",
+            f"{many(figures.changes, 'change')} by file tools",
         ),
         ("tokens in", number(figures.input_tokens), f"{number(figures.cached_tokens)} from a cache"),
         ("tokens out", number(figures.output_tokens), "as the provider counted"),
+        ("cost", _cost(figures.cost), _cost_note(figures)),
         ("time", in_words(figures.seconds), "all sessions together"),
         ("errors, limits", number(figures.kinds["error"] + figures.kinds["limit"]), "told in the time line"),
     ]
     yield '<h2 id="figures">Figures</h2>\n<dl class="figures">'
     yield "".join(f"<div><dt>{name}</dt><dd>{value}<small>{note}</small></dd></div>" for name, value, note in cards)
     yield f"</dl>\n{bar(stands, figures.calls) if figures.calls else ''}\n"
+
+
+def _cost(cost: Cost) -> str:
+    return "unknown" if cost.dollars is None else f"${cost.dollars:.4f}"
+
+
+def _cost_note(figures: Figures) -> str:
+    if not figures.cost.unknown:
+        return "by the prices configured then"
+    return f"of {many(figures.cost.unknown, 'request')} the log does not say it"
 
 
 def _median(figures: Figures) -> str:
@@ -217,7 +243,7 @@ def policies(source: Source, show: Shown) -> Iterator[str]:
         used = sum(
             1 for one in show.figures.sessions.values() if one.policy_sha256 == str(record["policy_sha256"])[:300]
         )
-        begun = f"in force at the beginning of {_many(used, 'session')}" if used else "in force within a session"
+        begun = f"in force at the beginning of {many(used, 'session')}" if used else "in force within a session"
         yield f"{begun}</p>\n"
         files = record.get("policy_files")
         for file in files if isinstance(files, list) else ():

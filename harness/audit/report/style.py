@@ -42,7 +42,10 @@ margin:.6rem 0;border-radius:.2rem}
 .mark{font-weight:700;white-space:nowrap}
 .whole{background:var(--good-panel);border-left-color:var(--unasked)}
 .note{background:var(--panel)}
-.scroll{overflow-x:auto;margin:.4rem 0}
+.scroll{overflow-x:auto;margin:.4rem 0;background:linear-gradient(90deg,var(--paper) 1.5rem,transparent) 0 0 local,
+linear-gradient(270deg,var(--paper) 1.5rem,transparent) 100% 0 local,linear-gradient(90deg,var(--line),transparent) 0 0,
+linear-gradient(270deg,var(--line),transparent) 100% 0;background-size:3rem 100%,3rem 100%,.8rem 100%,.8rem 100%;
+background-repeat:no-repeat}
 table{border-collapse:collapse;width:100%;font-size:.92rem}
 caption{text-align:left;color:var(--quiet);padding:.2rem 0}
 th,td{text-align:left;vertical-align:top;padding:.35rem .6rem .35rem 0;border-bottom:1px solid var(--line)}
@@ -90,7 +93,12 @@ svg .fast{stroke:var(--ink);stroke-width:2}
 .i{stroke:var(--ink);stroke-width:1.5;fill:none}
 .defs{position:absolute;width:0;height:0}
 @media (max-width:40rem){body{padding:.5rem .7rem 3rem}dl.facts{grid-template-columns:1fr}dl.facts dd{margin-bottom:.4rem}
-details details{margin-left:.25rem;padding-left:.5rem}}
+details details{margin-left:.25rem;padding-left:.5rem}
+.list thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
+.list,.list caption,.list tbody,.list tr,.list td,.list tbody th{display:block}
+.list tr{border:1px solid var(--line);border-radius:.3rem;margin:.5rem 0;padding:.3rem .6rem}
+.list td,.list tbody th{border:0;padding:.15rem 0;white-space:normal;text-align:left;overflow-wrap:anywhere}
+.list td::before,.list tbody th::before{content:attr(data-head) ": ";color:var(--quiet);font-weight:400}}
 @media print{body{max-width:none;font-size:10pt;padding:0}nav{display:none}.scroll{overflow:visible}
 svg.chart,svg.small{min-width:0}
 h2,h3{break-after:avoid}tr,.figures div{break-inside:avoid}details::details-content{content-visibility:visible;block-size:auto}}

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from harness.actions import JsonValue
 from harness.audit.calls import word
 from harness.audit.changes import Change, ChangedFile, Command, OnDisk, undone_calls
+from harness.audit.reach import reach_words
 from harness.audit.reading import records
 from harness.before_images import BeforeImages
 from harness.cli.audit.answers import short_digest
 from harness.cli.audit.logs import ChosenLogs
-from harness.cli.audit.reach import reach_words
 from harness.cli.state import State
 from harness.cli.trace import Tone
 from harness.paths import short_place
