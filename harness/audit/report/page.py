@@ -141,7 +141,7 @@ def talk(figures: Figures) -> Iterator[str]:
 
 
 _SESSION_HEADS = (
-    "session", "began (UTC), took", "how it ended", "calls", "refused", "asked, answered", "cost", "mode, place, account",
+    "session", "began (UTC), took", "how it ended, cost", "calls", "refused", "asked, answered", "mode, place, account",
     "model, harness", "policy, walls",
 )  # fmt: skip
 
@@ -155,14 +155,13 @@ def _session_row(one: SessionFigures, *, is_linked: bool) -> Cells:
     stop = line(one.stop, 60) or '<span class="mark">! never said</span>'
     return (
         f'<th scope="row" class="t">{one.place}: {name}</th>',
-        f"<td>{moment(one.began.get('time'))}<br>{in_words(one.seconds)}</td>",
-        f"<td>{stop}</td>",
+        f'<td class="t">{moment(one.began.get("time"))}<br>{in_words(one.seconds)}</td>',
+        f"<td>{stop}<br>{_cost(one.cost)}</td>",
         f'<td class="n">{number(one.calls)}</td>',
         f'<td class="n">{number(one.refused)}</td>',
-        f'<td class="what">{line(one.prompt, 160)}<br><span class="quiet">{line(one.answer, 160)}</span></td>',
-        f"<td>{_cost(one.cost)}</td>",
+        f'<td class="why">{line(one.prompt, 160)}<br><span class="quiet">{line(one.answer, 160)}</span></td>',
         f'<td class="why">{line(about["mode"], 40)} {line(about["workspace"], 200)}<br>{line(one.who, 200)}</td>',
-        f'<td class="why">{line(about["model"], 100)}<br>{line(about["harness"], 40)}</td>',
+        f"<td>{line(about['model'], 100)}<br>{line(about['harness'], 40)}</td>",
         f'<td class="why">{line(about["policy"], 100)} {digest(one.policy_sha256[:16])}<br>{line(one.confinement, 200)}</td>',
     )
 
@@ -198,7 +197,7 @@ def figure_cards(figures: Figures) -> Iterator[str]:
         ),
         ("tokens in", number(figures.input_tokens), f"{number(figures.cached_tokens)} from a cache"),
         ("tokens out", number(figures.output_tokens), "as the provider counted"),
-        ("cost", _cost(figures.cost), _cost_note(figures)),
+        ("cost", _cost(figures.cost).removeprefix("cost "), _cost_note(figures)),
         ("time", in_words(figures.seconds), "all sessions together"),
         ("errors, limits", number(figures.kinds["error"] + figures.kinds["limit"]), "told in the time line"),
     ]
@@ -208,7 +207,7 @@ def figure_cards(figures: Figures) -> Iterator[str]:
 
 
 def _cost(cost: Cost) -> str:
-    return "unknown" if cost.dollars is None else f"${cost.dollars:.4f}"
+    return "cost unknown" if cost.dollars is None else f"${cost.dollars:.4f}"
 
 
 def _cost_note(figures: Figures) -> str:
