@@ -235,6 +235,8 @@ def questions(log: str, left: str, right: str, report: str) -> dict[str, tuple[s
         "denied --invalid": (log, "--invalid"),
         "unknown": (log,),
         "files": (log,),
+        "reads": (log,),
+        "outside": (log,),
         "stats": (log,),
         "diff": (left, right),
         "redecide": (log, "--policy", "ci"),
