@@ -27,4 +27,6 @@ class Playing:
         seconds: float | None = None,
     ) -> ModelResponse:
         calls = (self._left.pop(0),) if self._left else ()
-        return ModelResponse(text="" if calls else "Done.", tool_calls=calls, finish_reason=FinishReason.DONE, usage=Usage())
+        return ModelResponse(
+            text="" if calls else "Done.", tool_calls=calls, finish_reason=FinishReason.DONE, usage=Usage()
+        )

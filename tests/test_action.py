@@ -632,20 +632,22 @@ def _shell_example(program: Program, digest: str, folder: str, *more: str) -> su
 @pytest.mark.parametrize(
     ("folder", "more", "code", "told"),
     [
-        pytest.param("-out", [], 7, "harness ended with 7; head: ", id="a name that looks like a flag"),
+        pytest.param("-there/../../-out", [], 7, "harness ended with 7; head: ", id="a name that looks like a flag"),
         pytest.param("there", [], 2, "there", id="a folder that is there"),
-        pytest.param("out", ["--output", "text"], 7, "names no head", id="another form of output"),
+        pytest.param("../out", ["--output", "text"], 7, "names no head", id="another form of output"),
+        pytest.param("out", [], 2, "it lies in the workspace", id="a folder in the workspace"),
     ],
 )
 def test_the_shell_example_says_what_it_could_not_do(
     program: Program, folder: str, more: list[str], code: int, told: str
 ) -> None:
     shutil.copytree(ROOT / "examples" / "demo", program.workspace, dirs_exist_ok=True)
-    (program.workspace / "there").mkdir()
+    for name in ("there", "-there"):
+        (program.workspace / name).mkdir()
     digest = hashlib.sha256((program.workspace / "policy.toml").read_bytes()).hexdigest()
     done = _shell_example(program, digest, folder, *more)
     assert (done.returncode, told in done.stdout + done.stderr) == (code, True), done.stderr
-    if folder == "-out":
+    if folder.startswith("-"):
         head = (program.workspace / folder / "head.txt").read_text()
         assert re.fullmatch(r"[0-9a-f]{64}\n", head)
 
