@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from harness.action_log import NO_PREVIOUS, is_number, parse_line
 from harness.actions import JsonValue
+from harness.log_clocks import Clocks, Jump
 from harness.log_lines import first_line, raw_lines
 from harness.log_order import Ledger, LogRecord
 from harness.log_schema import MAX_RECORD_BYTES, VERSION
@@ -21,6 +22,7 @@ from harness.redaction.marks import is_redacted, marks_in, marks_of
 _decode = json.JSONDecoder().raw_decode
 
 
+MOST_JUMPS = 100
 _STRICTNESS = {decision: rank for rank, decision in enumerate(DECISIONS)}
 
 
@@ -54,6 +56,8 @@ class Verification(Record):
     """Policy files whose text is in the log and has the digest that the log gives for it."""
     masked_policies: tuple[str, ...] = ()
     """Policy files whose text is in the log, but with secrets masked: their digests could not be checked."""
+    jumps: tuple[Jump, ...] = ()
+    """Where the wall clock jumped: the first MOST_JUMPS."""
     held_arguments: int = 0
     """Calls whose arguments have the digest that the log gives for them."""
     masked_arguments: int = 0
@@ -103,6 +107,8 @@ class _Reading:
         self.ledger = Ledger()
         self.clocks: dict[str, int] = {}
         """When the last record of each session was written."""
+        self.wall_clocks = Clocks()
+        self.jumps: list[Jump] = []
         self.policies = _Policies()
         self.arguments = _Arguments()
         self.encoded = _encoder()
@@ -128,6 +134,8 @@ class _Reading:
         self.previous, self.count = self.sha256(raw).hexdigest(), self.count + 1
         self.bytes += len(line)
         self.passed = self.passed or self.previous == self.head
+        if record is not None and (jump := self.wall_clocks.jump(record)) and len(self.jumps) < MOST_JUMPS:
+            self.jumps.append(jump)
         if self.count in self.noted and self.missed is None and self.noted[self.count] != {self.previous}:
             self.missed = self.count
         return True
@@ -170,6 +178,7 @@ class _Reading:
             missed=missed,
             policy_texts=self.policies.good,
             masked_policies=tuple(self.policies.masked),
+            jumps=tuple(self.jumps),
             held_arguments=self.arguments.held,
             masked_arguments=self.arguments.masked,
             cut_arguments=self.arguments.cut,

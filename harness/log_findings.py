@@ -179,7 +179,7 @@ class Findings(Record):
     path: str
     soundness: Soundness
     lines: tuple[str, ...]
-    """What is wrong with it, or open."""
+    """What is wrong with it, open or odd."""
     proved: str
     not_proved: str
     evidence: Evidence
@@ -234,7 +234,7 @@ def findings_of(path: str, evidence: Evidence, found: Verification) -> Findings:
     return Findings(
         path=path,
         soundness=soundness,
-        lines=broken or (*_added(evidence, found), *still_open),
+        lines=broken or (*_added(evidence, found), *still_open, *_jumps(found)),
         proved=_proved(soundness, evidence, found),
         not_proved=_not_proved(soundness, evidence, found),
         evidence=evidence,
@@ -299,6 +299,13 @@ def _open_ends(found: Verification) -> Iterator[str]:
         for session, call in calls
     )
     yield from _some(f"OPEN: session {session} never said that it ended" for session in found.open_sessions)
+
+
+def _jumps(found: Verification) -> Iterator[str]:
+    for jump in found.jumps[:MAX_TOLD]:
+        yield f"CLOCK: before line {jump.line} {jump.words} (session {jump.session})"
+    if len(found.jumps) > MAX_TOLD:
+        yield "CLOCK: and more like it"
 
 
 def _some(lines: Iterable[str]) -> Iterator[str]:

@@ -97,7 +97,12 @@ def lines_of(
     previous = hashlib.sha256(after[-1]).hexdigest() if after else "0" * 64
     for number, (kind, fields) in enumerate(steps):
         seq = len(after) + number
-        record = {"v": 1, "seq": seq, "time": f"2024-05-01T10:00:{number % 60:02d}.000000Z", "mono_ns": mono_ns + seq}
+        record = {
+            "v": 1,
+            "seq": seq,
+            "time": f"2024-05-01T10:{number // 60 % 60:02d}:{number % 60:02d}.000000Z",
+            "mono_ns": mono_ns + seq,
+        }
         record |= {"session": session, "kind": kind, "prev": previous, **fields}
         if kind == "call_proposed":
             digests[str(fields.get("call"))] = sha256(str(fields.get("arguments")))

@@ -33,7 +33,7 @@ from forged_logs import (
 )
 
 from harness.actions import JsonValue
-from harness.audit.instants import finite, in_words, nanoseconds, seconds_between, whole
+from harness.audit.instants import finite, in_words, seconds_between, whole
 from harness.audit.report import CHARACTERS, TIMELINE_CALLS, report
 from harness.audit.report.charts import tick_words
 from harness.audit.report.logs import looked_at
@@ -44,6 +44,7 @@ from harness.cli.state import State
 from harness.errors import UsageError
 from harness.heads import HeadsFile, KnownHead
 from harness.log_check import Verification
+from harness.log_clocks import nanoseconds
 from harness.log_findings import Noted, evidence_of, findings_of, judged
 from harness.log_schema import RECORDS, json_schema
 from harness.models.scripted import Reply, call, replies

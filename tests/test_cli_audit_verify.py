@@ -100,6 +100,21 @@ def test_without_a_head_the_blind_kinds_are_named(audit: Audit) -> None:
     )
 
 
+def test_a_clock_that_jumps_is_told_by_verify_show_and_the_report(program: Program) -> None:
+    """And changes no exit code: whoever has the machine may set its clock."""
+    early = [
+        encoded({**json.loads(line), "time": f"2024-05-01T08:00:{at:02d}.000000Z"}) for at, line in enumerate(LINES)
+    ]
+    log = write(program.home / "a.jsonl", rechained([*LINES[:7], *early[7:]]))
+    words = "the wall clock jumped back by 7,199 s: it was set"
+    verified, shown = program.run("audit", "verify", str(log)), program.run("audit", "show", str(log))
+    reported = program.run("audit", "report", str(log), "-o", str(program.home / "page.html"))
+    assert (verified.code, shown.code, reported.code) == (4, 0, 0)
+    assert verified.out.startswith(f"CLOCK: before line 8 {words} (session 0123456789ab)\n")
+    assert f"~ {words}\n" in shown.out
+    assert words in (program.home / "page.html").read_text(encoding="utf-8")
+
+
 BLIND: Mapping[str, tuple[list[bytes], str]] = {
     "a cut tail": (
         LINES[:-1],

@@ -65,10 +65,11 @@ LAYERS = {
     "log_words": "",
     "log_schema": "actions log_words record",
     "log_order": "actions log_words",
+    "log_clocks": "actions log_order record",
     "log_lines": "errors log_schema",
     "strict_json": "actions visible",
     "action_log": "actions durable errors log_lines log_order log_schema redaction strict_json",
-    "log_check": "action_log actions log_lines log_order log_schema log_words record redaction",
+    "log_check": "action_log actions log_clocks log_lines log_order log_schema log_words record redaction",
     "heads": "errors record",
     "heads_writing": "action_log actions errors heads",
     "signed_heads": "record",
@@ -102,7 +103,7 @@ LAYERS = {
     "shell small_files tool visible workspace",
     "undo": "actions log_order log_words record redaction",
     "restoring": "actions before_images errors record tools undo visible workspace",
-    "audit": "actions log_findings log_lines log_order log_schema log_words paths record undo version visible",
+    "audit": "actions log_clocks log_findings log_lines log_order log_schema log_words paths record undo version visible",
     "run_reports": "actions audit heads log_findings log_order log_words messages paths record version visible",
     "suggestions": "actions advice built_in errors exhaustive lint matchers policy policy_file programs record rule_examples "
     "rules visible",
@@ -212,7 +213,7 @@ HARMLESS = frozenset(
 )
 PURE = (
     "actions", "approval", "auto_rules", "built_in", "destroying", "destroying_git", "destroying_programs", "errors",
-    "git_settings", "grants", "log_words", "interrupt", "limits", "log_order", "matchers",
+    "git_settings", "grants", "log_words", "interrupt", "limits", "log_clocks", "log_order", "matchers",
     "messages", "lint", "model",
     "models.addresses", "models.assembly", "models.cassette", "models.divergence",
     "models.chat_body", "models.chat_calls", "models.chat_echo", "models.chat_finish",

@@ -275,6 +275,28 @@ def test_arguments_have_the_digest_that_is_claimed(
         assert (found.problem, found.held_arguments, found.masked_arguments, found.cut_arguments) == ("", *counted)
 
 
+CLOCKS = {
+    "both go on alike": (("10:00:00", 0), ("10:00:09", 9), []),
+    "a little apart": (("10:00:00", 0), ("10:00:01", 0), []),
+    "the wall clock goes ahead": (("10:00:00", 0), ("11:00:09", 9), [(2, 3600)]),
+    "it goes back": (("10:00:00", 0), ("09:00:09", 9), [(2, -3600)]),
+    "it stands still": (("10:00:00", 0), ("10:00:00", 7), [(2, -7)]),
+    "no time at all": (("10:00:00", 0), ("noon", 9), []),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "jumps"), CLOCKS.values(), ids=CLOCKS)
+def test_a_wall_clock_that_jumps_is_told(
+    first: tuple[str, int], second: tuple[str, int], jumps: list[tuple[int, int]], tmp_path: Path
+) -> None:
+    """It is no breach: whoever has the machine may set it."""
+    lines = lines_of((started(), ended()))
+    for place, (time, seconds) in enumerate((first, second)):
+        lines[place] = edited(lines[place], time=f"2026-01-01T{time}.000000Z", mono_ns=seconds * 10**9)
+    found = verified(tmp_path, joined(rechained(lines)))
+    assert (found.problem, [(jump.line, jump.seconds) for jump in found.jumps]) == ("", jumps)
+
+
 def facets(*decisions: str) -> list[object]:
     return [{"facet": "x", "kind": "Command", "decision": word, "by": "y"} for word in decisions]
 

@@ -2,41 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from harness.actions import JsonValue
+from harness.log_clocks import LARGEST, NANO, nanoseconds
 from harness.log_order import LogRecord
-
-NANO = 1_000_000_000
-_LARGEST = 2**63 - 1
-_RFC3339 = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
-)
-
-
-def nanoseconds(text: JsonValue) -> int | None:
-    """Return the nanoseconds from 1970 to an RFC 3339 timestamp; None for what is none, or lies before 1970."""
-    found = _RFC3339.fullmatch(text) if isinstance(text, str) else None
-    if found is None:
-        return None
-    year, month, day, hour, minute, second = (int(found[n]) for n in range(1, 7))
-    if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second <= 60):
-        return None
-    seconds = (_days(year, month, day) * 24 + hour) * 3600 + minute * 60 + second
-    if found[8]:
-        offset = int(found[9]) * 3600 + int(found[10]) * 60
-        seconds += -offset if found[8] == "+" else offset
-    if seconds < 0:
-        return None
-    total = seconds * NANO + int((found[7] or "").ljust(9, "0"))
-    return total if total <= _LARGEST else None
-
-
-def _days(year: int, month: int, day: int) -> int:
-    """Return the days from 1970-01-01 in the Gregorian calendar, counted from the first of March of the year 0."""
-    year -= month <= 2
-    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
-    return year * 365 + year // 4 - year // 100 + year // 400 + of_year - 719_468
 
 
 def seconds_between(first: LogRecord, later: LogRecord) -> float | None:
@@ -54,7 +22,7 @@ def seconds_between(first: LogRecord, later: LogRecord) -> float | None:
 
 def whole(value: JsonValue) -> int | None:
     """Return a whole number that fits 63 bits, or None: a forged record may hold one of a thousand digits."""
-    if isinstance(value, bool) or not isinstance(value, int) or not -_LARGEST <= value <= _LARGEST:
+    if isinstance(value, bool) or not isinstance(value, int) or not -LARGEST <= value <= LARGEST:
         return None
     return value
 

@@ -102,7 +102,8 @@ class _Waiting:
 
 
 def _within(first: _Waiting, last: _Waiting) -> bool:
-    from harness.audit.instants import NANO, nanoseconds, seconds_between  # where no person said yes, there is no need
+    from harness.audit.instants import seconds_between  # where no person said yes, there is no need
+    from harness.log_clocks import NANO, nanoseconds
 
     earlier, later = first.call.answered, last.call.answered or last.call.asked
     if first.call.session == last.call.session:

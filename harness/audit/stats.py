@@ -9,8 +9,8 @@ from harness.actions import JsonValue
 from harness.audit.calls import Who, is_quick, number, text, who_answered, word
 from harness.audit.costs import Cost
 from harness.audit.counts import TOTALS, RuleCount, ToolCount
-from harness.audit.instants import NANO, nanoseconds
 from harness.audit.reading import record_in
+from harness.log_clocks import NANO, nanoseconds
 from harness.log_lines import log_lines
 from harness.log_order import LogRecord
 from harness.log_words import DECISIONS, MOST_FACETS

@@ -16,8 +16,8 @@ from typing import TypeAlias
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, text
 from harness.audit.export.row import Cell, Export, encoded, plain, row
-from harness.audit.instants import nanoseconds
 from harness.audit.report.standing import Standing, standing_of
+from harness.log_clocks import nanoseconds
 from harness.log_order import LogRecord
 
 SPANS_A_REQUEST = 100

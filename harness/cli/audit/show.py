@@ -14,6 +14,7 @@ from harness.cli.audit.logs import ChosenLogs, chosen_logs, latest_log
 from harness.cli.audit.timeline import call_lines, heading, record_lines
 from harness.cli.state import State
 from harness.cli.trace import Line, Tone
+from harness.log_clocks import Clocks
 from harness.log_order import LogRecord
 from harness.visible import visible_line
 
@@ -51,8 +52,11 @@ class Timeline:
 
     def show(self, path: str, records: Iterable[LogRecord]) -> None:
         """Write what happened, each call where it ended; calls without an end where their session, or the log, ends."""
-        joiner = Joiner(path)
+        joiner, clocks = Joiner(path), Clocks()
         for record in records:
+            if jump := clocks.jump(record):
+                line = Line(tone=Tone.WARNING, text=f"~ {jump.words}")
+                self._lines(text(record, "session"), text(record, "time"), [line], record)
             ended = joiner.take(record)
             if ended is not None:
                 self.call(ended)
