@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from forged_logs import sha256
 from log_scene import filled
 
 from harness.action_log import ActionLog
@@ -779,7 +780,8 @@ def test_logs_of_other_programs_are_judged_as_far_as_they_go(program: Program) -
             "outcome": {"call": number, "tool": tool, "status": "not_run"},
         }
         for name, fields in steps.items():
-            log.append(name, filled(name, fields))
+            digest = {} if name == "outcome" else {"arguments_sha256": sha256(arguments)}
+            log.append(name, filled(name, {**fields, **digest}))
 
     decided(1, "fetch", "ToolUse", '{"url": "x"}')
     decided(2, "fetch", "PathAccess", '{"path": "x"}')
