@@ -1737,6 +1737,11 @@ column -t %
 strings %
 date +%Y
 date -r %
+find sub -type f | while read -r A; do cat "$A"; done
+find . -name '*.txt' | while IFS= read -r A; do echo "$A"; head -n 1 "$A" | cat; done
+find % -type f | while read A; do grep -n x "$A"; cat @; done
+find . -name @ | while read -r A; do head "$A"; done
+ls | while read -r A; do wc -l "$A"; done
 date -f %
 uname -a
 which cat

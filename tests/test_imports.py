@@ -132,7 +132,7 @@ SHARED = {
     ),
 }
 SHELL = (
-    "syntax cursor quoting braces arithmetic lexer conditions parser state expand operands loose "
+    "syntax cursor quoting braces arithmetic lexer conditions parser read_loops state expand operands loose "
     "builtins remembered parts names_printed handed simple facets"
 ).split()
 """The modules of shell in the order in which they are read: each imports only those before it."""

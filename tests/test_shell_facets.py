@@ -291,7 +291,7 @@ def workspace(tmp_path: Path) -> Workspace:
     return Workspace(str(root), str(tmp_path))
 
 
-ON_DISK = {
+ON_DISK: dict[str, list[str] | None] = {
     "cat *.txt": ["cat a.txt b.txt [looks: r:a.txt r:b.txt]"],
     "cat s/*": ["cat s/c.txt s/deep [looks: r:s/c.txt r:s/deep]"],
     "cat */c.txt": ["cat s/c.txt [looks: r:s/c.txt]"],
@@ -340,6 +340,39 @@ ON_DISK = {
         "popd [wraps: r:.]",
         "cat y [looks: r:y]",
     ],
+    # lines that are names: only where nothing but `read` reads the pipe
+    'find s -type f | while read -r f; do echo $f; cat "$f" | wc -l; done': [
+        "find s -type f [looks: r:s]",
+        "read -r f [looks]",
+        "echo $f [looks]",
+        "cat $f [looks: R:s]",
+        "wc -l [looks]",
+    ],
+    **{
+        f"find s -type f | {loop}": None
+        for loop in (
+            'while read -r f; do cat; cat "$f"; done',
+            'while read -r f; do head -c 3; cat "$f"; done',
+            'while read -r f; do cat "$f" -; done',
+            'while read -r f; do grep -f- "$f"; done',
+            'while read -r f; do cat "$f" /dev/stdin; done',
+            'while read -r f; do cmp "$f"; done',
+            "while read -r f; do cat $f; done",
+            'while read -r f; do cat "x$f"; done',
+            'while read -r f; do rm "$f"; done',
+            'while read -r f; do echo $(head -c3); cat "$f"; done',
+            'while read -r f; do cat <(head -c3); cat "$f"; done',
+            'while read -r f; do cat "$f" >x; done',
+            'while read -r f g; do cat "$f"; done',
+            'while read -rn3 f; do cat "$f"; done',
+            'while IFS=/ read -r f; do cat "$f"; done',
+            'while read -r f && true; do cat "$f"; done',
+            'until read -r f; do cat "$f"; done',
+            'while read -r f; do cat "$f"; done < b.txt',
+            'while read -r f; do cat "$f"; done; cat "$f"',
+            'sed s/x// | while read -r f; do cat "$f"; done',
+        )
+    },
     "cd l/.. && cat x": ["cd l/.. [wraps: r:s r:.]", "cat x [looks: r:s/x r:x]"],
     "cat l/../c.txt": ["cat l/../c.txt [looks: r:s/c.txt]"],
 }
@@ -347,7 +380,12 @@ ON_DISK = {
 
 @pytest.mark.parametrize("line", ON_DISK, ids=[ascii(line) for line in ON_DISK])
 def test_patterns_and_folders_are_looked_up(workspace: Workspace, line: str) -> None:
-    assert on_disk(workspace, line) == ON_DISK[line]
+    facets = on_disk(workspace, line)
+    expected = ON_DISK[line]
+    if expected is None:
+        assert any(facet.startswith("? ") for facet in facets), facets
+    else:
+        assert facets == expected
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from harness.shell.facets import read_commands
 from harness.workspace import Workspace
 
 HERE = Path(__file__).parent
-MOST_ASKED = 0.03
+MOST_ASKED = 0.02
 """Of the harmless rows, the share that may still ask."""
 
 OPEN = b"""

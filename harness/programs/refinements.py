@@ -10,7 +10,7 @@ from harness.programs.model import Parsed, Program, Refine, Style, Use, gap
 _OTHERWISE = (
     # Sequences that dash, ash and others read otherwise than bash, or not at all: each of them in the strict subset.
     r"\$'|\[\[|\(\(|[<>]\(|\|&|&>|<<<|>&[^0-9-]|[0-9]{2}[<>]|[}][<>]|\[\^|[<>][|&]?[ \t]*[^\s;&|()<>]*[*?\[]"
-    r"|\{[^{}]*(?:,|\.\.)"
+    r"|\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}"
     # Keywords that they do not have; and builtins that make commands of text in which the above may come up again.
     r"|\b(?:time|function|select|coproc|eval|alias|trap|pushd|popd)\b"
     # Older ones split the words of export: `export A=$(echo b PATH=.)`.

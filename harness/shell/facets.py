@@ -17,6 +17,7 @@ from harness.shell.builtins import GO_ELSEWHERE, assigned_names, counted_names, 
 from harness.shell.conditions import NUMBER_TESTS
 from harness.shell.expand import Disk
 from harness.shell.parser import parse
+from harness.shell.read_loops import Lines, lines_of
 from harness.shell.simple import SimpleCommands
 from harness.shell.state import Outcome, State, StopReading, merged
 from harness.shell.syntax import (
@@ -129,7 +130,8 @@ class _Reading(SimpleCommands):
         for node, each in zip(pipeline.commands, states, strict=True):
             self.disk_changed, self.printed, self.pipeline_layer = before, None, self.layers
             passes_on = _passes_on(node) and not pipeline.errors_too
-            self.node(node, replace(each, names=names) if passes_on and names is not None else each)
+            takes = passes_on or (isinstance(node, While) and not pipeline.errors_too)
+            self.node(node, replace(each, names=names) if takes and names is not None else each)
             names = self.printed if passes_on else None
             changes.append(self.disk_changed)
         self.disk_changed = any(changes)
@@ -188,6 +190,8 @@ class _Reading(SimpleCommands):
         """Read a loop once for each value where they are known; else once, with nothing known of what it sets."""
         changed = assigned_names(node)
         words = first_words(node)
+        lines = lines_of(node) if isinstance(node, While) and state.names is not None else None
+        names, state = state.names, replace(state, names=None)
         if "eval" in words or "" in words:
             raise StopReading("eval in a loop", node.text)
         if not words.isdisjoint(GO_ELSEWHERE) and not words.isdisjoint(("break", "continue")):
@@ -200,10 +204,10 @@ class _Reading(SimpleCommands):
                 return self.rounds(node, values, state)
         counters = frozenset(filter(state.holds_integer, counted_names(node)))
         state = replace(state.forgetting(changed).counting(counters), before=())
-        after = merged(state, self.round(node, state))
+        after = merged(state, self.round(node, state, lines, names))
         if after is not None and _place(after) != _place(state):
             # It was another folder in the second round: now none is known.
-            after = merged(state, self.round(node, replace(after, folders=(), stack=None)))
+            after = merged(state, self.round(node, replace(after, folders=(), stack=None), lines, names))
         return Outcome(ok=after, failed=after)
 
     def loop_values(self, node: For, state: State) -> list[str] | None:
@@ -225,12 +229,17 @@ class _Reading(SimpleCommands):
             now = merged(now, self.round(node, now.with_value(node.name, value))) or now
         return Outcome(ok=now, failed=now)
 
-    def round(self, node: For | While, state: State) -> State | None:
+    def round(
+        self, node: For | While, state: State, lines: Lines | None = None, names: Names | None = None
+    ) -> State | None:
         if isinstance(node, For):
             return self.script(node.body, state).either()
         outcome = self.script(node.condition, state)
-        body = self.script(node.body, outcome.either() or state)
-        return merged(outcome.either(), body.either())
+        begin = outcome.either() or state
+        if lines is not None:
+            self.script(node.body, replace(begin, lines=lines, names=names))  # it sets nothing
+            return begin
+        return merged(outcome.either(), self.script(node.body, begin).either())
 
     def case(self, node: Case, state: State) -> Outcome:
         expander = self.expander(state)

@@ -14,6 +14,7 @@ from harness.shell.expand import Disk
 from harness.shell.names_printed import names_printed
 from harness.shell.parts import Parts, Stdin
 from harness.shell.state import State
+from harness.shell.syntax import Simple
 
 SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"))
 """Where a program of a known name is the known program: only root writes there."""
@@ -38,7 +39,7 @@ class HandedNames(Parts):
 
     def with_names(self, program: str, argv: tuple[str, ...], use: Use, state: State) -> Use:
         """Return what a command of a pipeline does, with the names that it is fed with; keep what it prints."""
-        if self.layers == self.pipeline_layer:
+        if self.layers == self.pipeline_layer and state.lines is None:
             use = self._handed(use, state)
             self.printed = self._names_of(program, argv, use, state)
         return use
@@ -63,6 +64,19 @@ class HandedNames(Parts):
         alone = inner.empty and self._use(without).paths  # then it reads other files
         runs = [tuple(once), without] if alone else [tuple(once)]
         return replace(use, commands=tuple(replace(inner, argv=argv) for argv in runs))
+
+    def with_line(self, node: Simple, argv: tuple[str, ...], state: State) -> tuple[str, ...]:
+        """Return the words of a command in a loop over names, the name in the place of the line, where it only reads that."""
+        lines, names = state.lines, state.names
+        if lines is None or names is None or len(argv) != len(node.words):
+            return argv
+        program = program_of(argv[0])
+        found = Found(f"${lines.variable}", names=names_for(program, names))
+        tried = tuple(found if lines.is_line(word) else value for word, value in zip(node.words, argv, strict=True))
+        inner = Inner(argv=tried, takes=lines.takes)
+        if found not in tried or not self._can_take(inner, names, state) or not self._only_looks(tried):
+            return argv
+        return tried
 
     def _names_of(self, program: str, argv: tuple[str, ...], use: Use, state: State) -> Names | None:
         """Return what is known of the names that a command prints: of xargs, those that its command prints."""

@@ -50,7 +50,7 @@ class SimpleCommands(HandedNames):
             self.redirected(node.redirections, assigned)
             return Outcome(ok=assigned, failed=assigned)
         expander = self.expander(state)
-        argv = self.expanded(node, expander)
+        argv = self.with_line(node, self.expanded(node, expander), state)
         stdin = self.redirected(node.redirections, state, commandless=False)
         names = frozenset(each.name for each in node.assignments)
         if names and argv[0] in (*SHELL_BUILTINS, "eval") and not (argv[0] == "read" and names == {"IFS"}):

@@ -8,6 +8,7 @@ from harness.programs.model import Names
 from harness.programs.variables import PASSED, SET, steers
 from harness.record import Record, replace
 from harness.shell.arithmetic import is_integer
+from harness.shell.read_loops import Lines
 from harness.shell.syntax import Redirection
 
 MAX_FOLDERS = 4
@@ -41,8 +42,10 @@ class State(Record):
     """For each `popd`, every folder that it may go to, empty where that is not known; None where their number is not."""
     fed: bool = False
     """Whether what runs here reads something that is not in its words (see actions.Command)."""
+    lines: Lines | None = None
+    """Of the body of a loop over names: what holds one of `names` in each round."""
     names: Names | None = None
-    """Of a simple command in a pipeline: the names of files that it is fed with, where they are known."""
+    """Of a command in a pipeline: the names of files that it is fed with, where they are known."""
 
     def with_value(self, name: str, value: str | None, *, integer: bool = False) -> State:
         """Return the state after `name` was set to `value`; `integer`: to some integer, where the value is None."""
