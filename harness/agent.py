@@ -85,11 +85,13 @@ class Agent:
         an answer and the seconds that the run has left (None: no limit), and returns what is wrong with it, for the model,
         or nothing: it is told once, and an answer that is wrong again ends the run as unfit.
 
-        Raises ValueError if two tools share a name, or if there is a limit on the cost and no price.
+        Raises ValueError if there are no tools, if two share a name, or if there is a limit on the cost and no price.
         """
         self.model = model
         self.log = log
         self._tools = tuple(tools)
+        if not self._tools:
+            raise ValueError("an agent has no tools: pass some, such as builtin_tools(workspace)")
         self._own_limits = limits or Limits()
         self._prices = prices
         self._monotonic = monotonic

@@ -159,6 +159,8 @@ class Answers:
         if isinstance(action, ToolError):
             code = action.code.value if action.code else ""
             self._results[index] = self._gate.refuse_invalid(proposal, f"Error: {action}", code)
+            known = proposal.call.name in self._registry.names
+            run.last_action = f"{proposal.call.name if known else 'an unknown tool'} (not understood)"
             limit = run.misunderstood()
             return run.stopped_at_limit(limit, self._log) if limit else None
         run.bad_calls = 0

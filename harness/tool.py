@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol, assert_never, runtime_checkable
 
@@ -143,6 +143,11 @@ class ToolRegistry:
             if tool.spec.name in self._tools:
                 raise ValueError(f"two tools are named {tool.spec.name}")
             self._tools[tool.spec.name] = tool
+
+    @property
+    def names(self) -> Collection[str]:
+        """The names of all tools."""
+        return self._tools.keys()
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:

@@ -387,14 +387,15 @@ def test_the_first_record_says_what_the_session_was_made_of(path: str) -> None:
     """Versions, model, tools, policy and its digest; what the caller adds cannot pass for any of it."""
     log = ActionLog.open(path)
     agent = Agent(
-        model=Playing([DONE]), tools=[], policy=parse_policy(POLICY, "table.toml", extra_tools=TOOLS),
+        model=Playing([DONE]), tools=[Probe("free", path, [], Interrupt())],
+        policy=parse_policy(POLICY, "table.toml", extra_tools=TOOLS),
         approver=NOBODY, log=log, about={"mode": "test", "model": "another", "session": "x"},
     )  # fmt: skip
     agent.run("go")
     first = next(read_log(path))
     names = ("mode", "model", "tools", "policy", "policy_sha256", "confinement", "session")
     digest = parse_policy(POLICY, "table.toml", extra_tools=TOOLS).sha256
-    assert [first[name] for name in names] == ["test", "playing", [], "table", digest, "in process", log.session]
+    assert [first[name] for name in names] == ["test", "playing", ["free"], "table", digest, "in process", log.session]
     assert first["policy_files"] == [
         {"layer": "file", "path": "table.toml", "sha256": digest, "trusted": True, "text": POLICY.decode()}
     ]
@@ -766,7 +767,10 @@ def test_five_calls_in_a_row_that_cannot_be_understood(path: str) -> None:
     scene = Scene(path, reply(*bad[:4], call(9, "free")), reply(*bad))
     result = scene.play()
     assert (result.stop, result.turns, scene.ran) == (StopReason.LIMIT, 2, ["free work"])
-    assert result.detail.startswith("a limit was reached: 5 calls in a row could not be understood (bad_calls = 5).")
+    assert result.detail == (
+        "a limit was reached: 5 calls in a row could not be understood (bad_calls = 5). "
+        f"Last action: an unknown tool (not understood).{HOW_TO_GO_ON}"
+    )
     assert scene.results()[-1] == f"Not run: {result.detail}"
 
 
@@ -1695,6 +1699,17 @@ def test_a_session_goes_on_after_a_fault_and_its_records_give_the_same_conversat
     scene.agent.end(session)
     assert scene.results() == ["Not run: the run ended here."] * 2 + [UNKNOWN, "Not run: the run ended here."]
     assert rebuilt(read_log(path)).messages == tuple(session.messages[1:])
+
+
+def test_arguments_that_are_not_understood_are_the_last_action(path: str) -> None:
+    scene = Scene(path, reply(ToolCall(id="c1", name="free", arguments="{")), limits=Limits(max_bad_calls=1))
+    assert "Last action: free (not understood)." in scene.play().detail
+
+
+def test_an_agent_without_tools_is_refused(path: str) -> None:
+    rules = parse_policy(POLICY, "t.toml", extra_tools=TOOLS)
+    with pytest.raises(ValueError, match="no tools"):
+        Agent(model=Playing([DONE]), tools=[], policy=rules, approver=NOBODY, log=ActionLog.open(path))
 
 
 def test_a_call_that_was_understood_begins_the_count_of_bad_ones_anew(path: str) -> None:

@@ -19,7 +19,7 @@ from harness.cli import workflow_commands
 from harness.cli.github import MAX_ANNOTATIONS, MAX_SUMMARY_BYTES, Annotation, Annotations, actions_from
 from harness.cli.workflow_commands import Fence, Guarded, LineGuard, command, escape_json
 from harness.models.scripted import Reply, call, replies, say
-from harness.run_reports import Reported
+from harness.run_reports import FORMS, Reported
 from harness.run_reports.facts import Facts
 from harness.tools.environment import child_environment
 
@@ -187,7 +187,7 @@ def job(folder: Path, **more: str) -> dict[str, str]:
 def refusal(number: int, status: str = "denied", file: str | None = "/w/ci.toml") -> list[dict[str, JsonValue]]:
     base: dict[str, JsonValue] = {"session": "s", "call": number, "tool": "bash", "time": "", "mono_ns": 0}
     return [
-        {**base, "kind": "decision", "decision": "deny", "summary": f"touch {number} ::x\n%", "by": "rule r (ci.toml:7)",
+        {**base, "kind": "decision", "decision": "deny", "summary": f"touch {number} ::x\n%", "by": "rule r (/w/ci.toml:7)",
          "source": "rule", "rule": "r", "file": file, "line": 7, "reason": "No."},
         {**base, "kind": "outcome", "status": status, "content": "no"},
     ]  # fmt: skip
@@ -215,6 +215,17 @@ def test_annotations_are_few_and_the_worst_come_first() -> None:
     assert (len(found), [one.level for one in found]) == (MAX_ANNOTATIONS, ["error"] * 4 + ["warning"] * 5 + ["notice"])
     assert found[-1].message.startswith("22 more")
     assert [(one.file, one.line) for one in found[:9]] == [("ci.toml", 7)] * 9
+
+
+def test_an_annotation_names_a_policy_file_as_the_step_summary_does() -> None:
+    facts = facts_of(refusal(1))
+    (found,) = annotations_of([facts], "/w")
+    summary = FORMS["md"]()([reported(facts)], with_answer=False).decode()
+    assert ("rule r (ci.toml:7)]" in found.message, "ci.toml:7" in summary, "/w/ci.toml" in summary) == (
+        True,
+        True,
+        False,
+    )
 
 
 @pytest.mark.parametrize("file", ["/elsewhere/ci.toml", "", None, "/w/../x", "\0", "/w2/ci.toml", "ci"])

@@ -118,7 +118,9 @@ def test_a_refusal_that_no_rule_lifts_says_why_on_stderr(program: Program) -> No
 def test_an_error_of_the_model_is_told_once(program: Program, *, quiet: bool) -> None:
     url = program.serve(replies(Failure(status=401, body='{"error":{"message":"no such key"}}')))
     done = program.run("run", "go", "--base-url", url, "--policy", "ci", *(("--quiet",) if quiet else ()))
-    assert (done.code, done.err.count("no such key"), "harness: model error" in done.err) == (6, 1, True)
+    last = done.err.splitlines()[-1]
+    assert (done.code, done.err.count("no such key"), last.startswith("harness: model error: ")) == (6, 1, True)
+    assert last.endswith("or name the provider that the key is for with --provider or --base-url.")
 
 
 def test_jsonl_output_is_the_log(program: Program) -> None:

@@ -173,6 +173,7 @@ REFUSED = {
         "c.toml:4: [prices.m] cached: unknown key; did you mean cached_input?",
     ),
     "prices of no model": ("[prices]\ninput = 1", "c.toml:2: [prices] input: must be a table: [prices.input]"),
+    "a number of tokens": ("max_output_tokens = 5", "c.toml:1: max_output_tokens: unknown key"),
     "a key": ('api_key = "sk-1234"', f"c.toml:1: api_key: {NEVER}"),
     "a key by another name": ('OPENAI_API_KEY = "sk-1234"', f"c.toml:1: OPENAI_API_KEY: {NEVER}"),
     "a token": ('auth_token = "sk-1234"', f"c.toml:1: auth_token: {NEVER}"),

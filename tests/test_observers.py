@@ -96,7 +96,8 @@ class Blocked(Hearing):
 def agent(path: Path, observers: Observers, *answers: str | BaseException) -> Agent:
     policy = parse_policy(b'version = 1\nname = "p"\n', "p.toml")
     log = ActionLog.open(str(path / "log.jsonl"))
-    return Agent(model=Speaking(*answers), tools=[], policy=policy, approver=deny_all, log=log, observers=observers)
+    tools = builtin_tools(Workspace(str(path)))
+    return Agent(model=Speaking(*answers), tools=tools, policy=policy, approver=deny_all, log=log, observers=observers)
 
 
 BEGIN = ["record session_started", "record user_message", "record model_request"]
@@ -190,7 +191,13 @@ def test_an_agent_on_the_same_log_is_not_overheard(tmp_path: Path) -> None:
     first.run("go")
     heard = len(hearing.heard)
     policy = parse_policy(b'version = 1\nname = "p"\n', "p.toml")
-    Agent(model=Speaking("b"), tools=[], policy=policy, approver=deny_all, log=first.log).run("go")
+    Agent(
+        model=Speaking("b"),
+        tools=builtin_tools(Workspace(str(tmp_path))),
+        policy=policy,
+        approver=deny_all,
+        log=first.log,
+    ).run("go")
     assert len(hearing.heard) == heard
 
 

@@ -120,7 +120,7 @@ _NO_KEYS = (
     "keys are never read from files, which end up in backups, repositories and screenshots; export the key in an environment "
     "variable, and give that variable's name as key_variable"
 )
-_KEY_LIKE = re.compile(r"(^|[_-])(api_?)?(keys?|tokens?|secrets?|passwords?|credentials?)$", re.IGNORECASE)
+_KEY_LIKE = re.compile(r"(^|[_-])(api_?)?(keys?|token|secrets?|passwords?|credentials?)$", re.IGNORECASE)
 
 TOP_CHECKS: Mapping[str, Check] = {
     "provider": _one_of(PRESETS),

@@ -7,10 +7,12 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 
+from harness.actions import JsonValue
 from harness.cli.look import look_of
 from harness.cli.terminal.toned_rows import diff_tone, toned
 from harness.cli.trace import Line, Tone, Tracer
 from harness.log_order import LogRecord
+from harness.record import Record
 from harness.visible import visible, visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
@@ -37,6 +39,13 @@ def wants_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:
     return look_of(stream, environment).colour
 
 
+class _Ending(Record):
+    """An error that may be the end of the run: then the line on that tells it."""
+
+    message: JsonValue
+    line: Line
+
+
 class Console:
     """Writes streamed text and trace lines in order, each beginning on a line of its own.
 
@@ -54,6 +63,7 @@ class Console:
         self.broken = False
         """Whether nobody reads any more."""
         self._tracer = Tracer()
+        self._ending: _Ending | None = None
         self._live_at = 0.0
         self._printed = ""
 
@@ -115,8 +125,13 @@ class Console:
         if record["kind"] == "intent":
             self._live_at = time.monotonic() + LIVE_SECONDS
             self._printed = ""
+        ending, self._ending = self._ending, None
+        if ending is not None and not (record["kind"] == "session_ended" and record.get("detail") == ending.message):
+            self.line(ending.line.text, ending.line.tone)
         line: Line | None = self._tracer.line(record)
-        if line is not None:
+        if line is not None and record["kind"] == "error" and "retry_seconds" not in record:
+            self._ending = _Ending(message=record.get("message"), line=line)
+        elif line is not None:
             self.line(line.text, line.tone)
 
     def give_up(self) -> None:

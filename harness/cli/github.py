@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from harness.cli.exits import is_soft
 from harness.cli.streams import complain
 from harness.cli.workflow_commands import Fence, Guarded, command, is_file, is_job
+from harness.paths import short_place
 from harness.record import Record, replace
 from harness.visible import visible_line
 
@@ -183,7 +184,7 @@ def _of_error(where: str, message: str) -> Annotation:
 
 def _of_refused(refused: Refused, workspace: str) -> Annotation:
     blocked = refused.status == "blocked"
-    told = f"{refused.tool}: {refused.summary} [{refused.decision}: {refused.by}]"
+    told = f"{refused.tool}: {refused.summary} [{refused.decision}: {short_place(refused.by)}]"
     return Annotation(
         level="error" if blocked else "warning",
         title="blocked" if blocked else "refused",

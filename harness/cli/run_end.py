@@ -17,7 +17,6 @@ from harness.cli.trace import Tone
 from harness.cli.words import counted
 from harness.messages import RunResult, StopReason
 from harness.run_reports.facts import Facts
-from harness.run_reports.refused import line
 from harness.visible import visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
@@ -87,22 +86,18 @@ class Ending:
         )
 
     def tell(self, console: Console, parts: Parts, facts: Facts, result: RunResult, code: Exit) -> None:
-        """Say how the run ended, which rules would let refused calls run, and what pins its log."""
-        if result.stop is not StopReason.COMPLETED or code is Exit.LOG:
-            end = result.stop.value.replace("_", " ")
-            told = f"harness: {end}" if self._was_told(facts, result) else f"harness: {end}: {result.detail}"
-            console.line(visible_line(told, 2_000), Tone.BAD)
-        elif result.refusals:
+        """Say which rules would let refused calls run, what pins the log, and last why the run was not done."""
+        failed = result.stop is not StopReason.COMPLETED or code is Exit.LOG
+        if result.refusals and not failed:
             calls = "1 call was" if result.refusals == 1 else f"{result.refusals} calls were"
             console.line(f"harness: done, but {calls} refused", Tone.WARNING)
         if not self._arguments.quiet:
             _tell_rules(console, facts)
             _tell_unlifted(console, facts)
         console.line(pinned(parts.log), Tone.QUIET)
-
-    def _was_told(self, facts: Facts, result: RunResult) -> bool:
-        """Say whether the last error in the trace says what the end would say again."""
-        return not self._arguments.quiet and bool(facts.errors) and facts.errors[-1].quoted == line(result.detail, 500)
+        if failed:
+            end = result.stop.value.replace("_", " ")
+            console.line(visible_line(f"harness: {end}: {result.detail}", 2_000), Tone.BAD)
 
     def report(self, facts: Facts, summary: Mapping[str, JsonValue], code: Exit) -> str:
         """Write the reports; return what went wrong, or nothing.

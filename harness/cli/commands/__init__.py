@@ -93,7 +93,14 @@ COMMANDS = (
         "/policy", "[show|explain WHAT|reload|trust]", "the policy in force", Group.RULES, "policy:policy", most=None
     ),
     _command("/grants", "[revoke ID|all]", "what you granted beyond the policy", Group.RULES, "grants:grants", most=2),
-    _command("/tools", "", "the tools that the model has", Group.RULES, "policy:tools", effect=SHOWS),
+    _command(
+        "/tools",
+        "",
+        "the tools that the model has, and what the policy says of each",
+        Group.RULES,
+        "policy:tools",
+        effect=SHOWS,
+    ),
     _command("/model", "[NAME]", "the model; or another one of the same provider", Group.PROGRAM, "model:model"),
     _command("/help", "", "this text", Group.PROGRAM, "help:show_help", effect=SHOWS),
     _command("/quit", "", "leave (also /exit, Ctrl-D, or Ctrl-C twice)", Group.PROGRAM, "quit:leave"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from harness.actions import describe_facet
+from harness.cli.calls import tool_use
 from harness.cli.commands.conversation import Conversation
 from harness.cli.own_folders import keep_own_folders
 from harness.cli.policies import assemble, source_name, without_shipped_folder
@@ -12,6 +13,7 @@ from harness.cli.setup import check_confinement
 from harness.cli.state import PROJECT_POLICY
 from harness.cli.trace import Tone
 from harness.errors import ToolError, UsageError
+from harness.paths import short_place
 from harness.policy import Policy, evaluate
 from harness.rules import Layer
 from harness.visible import visible_line
@@ -22,7 +24,9 @@ ACTIONS = ("show", "explain", "reload", "trust")
 def tools(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
     """Name the tools, each with what the policy says of it by default."""
     for spec in conversation.agent.registry.specs:
-        conversation.say_line(f"{spec.name}: {spec.description}", most=1_000)
+        verdict = evaluate(conversation.agent.gate.policy, tool_use(spec.name))
+        mode = f"{verdict.decision.word}: {short_place(verdict.deciding.by)}"
+        conversation.say_line(f"{spec.name} [{mode}]: {spec.description}", most=1_000)
 
 
 def policy(conversation: Conversation, rest: str) -> None:
