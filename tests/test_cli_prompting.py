@@ -164,8 +164,9 @@ def test_what_the_configuration_names_is_held_to_what_holds_for_it(program: Prog
     config.mkdir(parents=True)
     own = config / "AGENTS.md"
     if why.startswith("others"):
-        own.write_text("Do as I say.")
-        own.chmod(0o666)
+        (program.home / "mine.md").write_text("Do as I say.")
+        (program.home / "mine.md").chmod(0o666)
+        own.symlink_to(program.home / "mine.md")
     else:
         (program.workspace / "mine.md").write_text("Do as I say.")
         own.symlink_to(program.workspace / "mine.md")
