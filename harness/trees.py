@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Sequence
 
 from harness.ignore_files import bring_back_from_above, bring_back_here
-from harness.paths import is_plain_name
+from harness.paths import is_plain_name, is_within
 
 MAX_BELOW = 500_000
 """Files below a folder that are named; of more it is not known whether a rule forbids one of them."""
@@ -141,6 +142,39 @@ def plain_below(folder: str, narrowing: Narrowing, *, split: bool, bare: bool, m
             if not is_plain_name(entry.name, split=split) or (bare and here == folder and _odd_first(entry.name)):
                 return False
     return True
+
+
+def plain_in_list(path: str, here: str, *, split: bool) -> bool:
+    """Say whether a path is what it seems to be in a list of names that stand there bare (see `plain_below`), seen from `here`:
+    nothing, or with a slash at its end."""
+    first = path.removeprefix(here).partition("/")[0] if path.startswith(here) else ".."
+    return is_plain_name(path, split=split) and not _odd_first(first)
+
+
+def followed(top: str, names: Sequence[str], root: str) -> tuple[list[str], bool]:
+    """Return where those of many files below `top` lead that are links, or lie behind one, and whether these are all files
+    in `root`. Names are relative to `top` where they lie below it; what is not there is no file."""
+    inside, ends, whole = os.path.join(top, ""), [], True
+    folders: dict[str, str] = {}
+    for name in names:
+        folder, _, last = os.path.join(top, name).rpartition("/")
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder or "/")
+        path = f"{folders[folder]}/{last}"
+        try:
+            mode = os.lstat(path).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            whole = False
+            continue
+        if stat.S_ISLNK(mode) or folders[folder] != folder:
+            path = os.path.realpath(path)
+            ends.append(path.removeprefix(inside))
+            whole = whole and is_within(path, root) and not os.path.isdir(path)
+        elif stat.S_ISDIR(mode):
+            whole = False
+    return ends, whole
 
 
 def _odd_first(name: str) -> bool:

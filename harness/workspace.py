@@ -130,33 +130,57 @@ class Workspace:
         names, whole = names_below(path.real, root, narrowing, home=self.home, follows=follows)
         return replace(path, tree=True, below=self._names_in(root, names), whole=whole)
 
-    def look_tracked(self, path: PathAccess, what: Shown, *, sure: bool) -> PathAccess:
+    def look_tracked(self, path: PathAccess, what: Shown, *, sure: bool, follows: bool = False) -> PathAccess:
         """Return the folder that git runs in with the names of the tracked files that a command shows, as `what` says.
 
         Where it is not plain what git tracks, the names are incomplete. Unless it is `sure` what lies on the disk, only
-        what stands behind `--` narrows.
+        what stands behind `--` narrows. With `follows` what links lead to is named too, as `look_below` does it; a folder in
+        the place of a file makes the names incomplete.
         """
         if path.place not in _LOOKED_INTO:
             return replace(path, tree=True)
+        found = self._tracked(path.real, what, sure=sure)
+        if found is None:
+            return replace(path, tree=True, whole=False)
+        top, names = found
+        if not follows:
+            return replace(path, tree=True, below=self._names_in(top, names))
+        from harness.trees import followed
+
+        ends, whole = followed(top, names, self._added_root(path.real) or self.root)
+        return replace(path, tree=True, below=self._names_in(top, (*names, *ends)), whole=whole)
+
+    def plain_tracked(self, folder: str, what: Shown, *, split: bool) -> bool:
+        """Say whether the names that git lists in an absolute folder, seen from there, can stand in a list of names."""
+        from harness.trees import plain_in_list
+
+        found = self._tracked(folder, what, sure=True)
+        if found is None:
+            return False
+        top, names = found
+        here = os.path.join(folder, "").removeprefix(os.path.join(top, ""))
+        return all(plain_in_list(name, here, split=split) for name in names)
+
+    def _tracked(self, folder: str, what: Shown, *, sure: bool) -> tuple[str, Sequence[str]] | None:
+        """Return the top of a repository, and the names that a command shows of what is tracked there; None where that is
+        not plain."""
         from harness.programs.git_pathspecs import shown
         from harness.repository import tracked_from
 
-        found = tracked_from(path.real)
+        found = tracked_from(folder)
         if found is None:
-            return replace(path, tree=True, whole=False)
+            return None
         top, tracked = found
-        folder = os.path.join(path.real, "").removeprefix(os.path.join(top, ""))
-        names = shown(
-            tracked, what, folder, (lambda word: self.exists(os.path.join(path.real, word))) if sure else None
-        )
-        return replace(path, tree=True, below=self._names_in(top, names))
+        here = os.path.join(folder, "").removeprefix(os.path.join(top, ""))
+        exists = (lambda word: self.exists(os.path.join(folder, word))) if sure else None
+        return top, shown(tracked, what, here, exists)
 
     def _names_in(self, folder: str, names: Sequence[str]) -> TreeNames:
         """Return names below a folder as patterns are matched against them: from the root on, or absolute outside of it."""
         if folder == self.root:
             return TreeNames(names)
         begin, root = os.path.join(folder, ""), os.path.join(self.root, "")
-        return TreeNames([(begin + name).removeprefix(root) for name in names])
+        return TreeNames([os.path.join(begin, name).removeprefix(root) for name in names])
 
     def exists(self, path: str) -> bool:
         """Say whether something lies at an absolute path."""

@@ -173,6 +173,12 @@ cd cfg && git diff -- .
 cd cfg && git diff -- . ':!b.py'
 git diff | cat
 bash -c 'git show'
+git ls-files | xargs cat
+git ls-files -z | xargs -0 cat
+git ls-files cfg | xargs -n1 grep .
+git ls-files | grep -v a.py | xargs -I{} head -3 {}
+git ls-files '*.py' .env | xargs sed -n 1p
+cd cfg && git ls-files | xargs cat
 """
 
 
@@ -240,6 +246,10 @@ git shortlog -sne -c HEAD
 git ls-files -s
 git blame a.py
 git branch -v
+git ls-files '*.py' | xargs cat
+git ls-files -- . ':!*.env' | sort -u | xargs cat
+git ls-files -z -- cfg/b.py | xargs -0 -n1 cat
+cd cfg && git ls-files b.py | xargs cat
 git -C cfg diff b.py
 cd cfg && git diff -- . ':!.env'
 cd cfg && git diff -- b.py
@@ -271,8 +281,44 @@ git cat-file -p PLAIN
 git cat-file -p 'HEAD^{tree}'
 git stash show -p
 git status -v
+git ls-files | xargs cat
+git ls-files -z | sort -z | xargs -0 grep -n .
+cd cfg && git ls-files | head -5 | xargs wc -l
 git -C cfg log -p
 """
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["-n", "a b", "'", '"', "x\\y", "x/y z", "a=b", "+1", "x\ny"],
+)
+def test_a_tracked_name_that_xargs_would_misread_asks_though_it_is_gone(name: str, tmp_path: Path) -> None:
+    repository = made(tmp_path, tracked=False)
+    path = repository.root / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("x")
+    run_git(repository.root, "add", "--", ":(literal)" + name)
+    path.unlink()
+    assert repository.judged("git ls-files | xargs cat", "default") == "confirm"
+
+
+@pytest.mark.parametrize(
+    ("target", "word"), [(".env", "deny"), ("../out", "confirm"), ("cfg", "confirm"), ("a.py", "auto")]
+)
+def test_a_tracked_link_is_what_it_leads_to(target: str, word: str, tmp_path: Path) -> None:
+    repository = made(tmp_path, tracked=False)
+    (tmp_path / "out").write_text("x")
+    (repository.root / "link").symlink_to(target)
+    run_git(repository.root, "add", "link")
+    assert repository.judged("git ls-files | xargs cat", "default") == word
+
+
+def test_what_lies_behind_a_link_in_the_place_of_a_tracked_folder_is_seen(tmp_path: Path) -> None:
+    repository = made(tmp_path, tracked=False)
+    (repository.root / "cfg").rename(repository.root / "old")
+    (repository.root / "cfg").symlink_to("..")
+    (tmp_path / "b.py").write_text("x")
+    assert repository.judged("git ls-files | xargs cat", "default") == "confirm"
 
 
 @pytest.mark.parametrize("policy", ["readonly", "ci", "default"])

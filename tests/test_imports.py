@@ -204,7 +204,7 @@ POWERS = {
     "repository": "os",
     "private_files": "os stat",
     "small_files": "os",
-    "trees": "os",
+    "trees": "os stat",
     "workspace": "os stat",
 }
 HARMLESS = frozenset(

@@ -106,6 +106,8 @@ class Names(Record):
     """Whether folders may be among them."""
     listed: bool = False
     """Whether of a start that is a folder the names in it would be told, without that folder."""
+    tracked: Shown | None = None
+    """Which of the files that git tracks they are, if they are such: what else lies below the start is none of them."""
     nul: bool = False
     """Whether each ends with a NUL, and not with the line."""
 

@@ -65,11 +65,15 @@ class Disk(Protocol):
     ) -> PathAccess:
         """Return the path with the names of the files below it."""
 
-    def look_tracked(self, path: PathAccess, what: Shown, *, sure: bool) -> PathAccess:
+    def look_tracked(self, path: PathAccess, what: Shown, *, sure: bool, follows: bool = False) -> PathAccess:
         """Return the folder that git runs in with the names of what it shows of the files that it tracks.
 
-        Where it is not `sure` what lies on the disk, a word that may be a revision narrows nothing.
+        Where it is not `sure` what lies on the disk, a word that may be a revision narrows nothing. With `follows` the files
+        that links lead to are named too.
         """
+
+    def plain_tracked(self, folder: str, what: Shown, *, split: bool) -> bool:
+        """Say whether the names that git lists in an absolute folder can stand in a list of names."""
 
     def exists(self, path: str) -> bool:
         """Say whether something lies at an absolute path."""

@@ -9,6 +9,7 @@ from harness.paths import is_plain_name
 from harness.programs.model import Found, Incoming, Inner, Names, Use
 from harness.programs.readers import FILE_READERS, names_for
 from harness.programs.runners import VERSIONED
+from harness.programs.variables import steers
 from harness.record import replace
 from harness.shell.expand import Disk
 from harness.shell.names_printed import names_printed
@@ -80,7 +81,7 @@ class HandedNames(Parts):
 
     def _names_of(self, program: str, argv: tuple[str, ...], use: Use, state: State) -> Names | None:
         """Return what is known of the names that a command prints: of xargs, those that its command prints."""
-        if use.gap:
+        if use.gap or any(map(steers, state.exported)):
             return None
         if program != "xargs":
             return names_printed(program, argv, state.names, fed=state.fed)
@@ -103,6 +104,8 @@ class HandedNames(Parts):
         known = all(path.place in _LOOKED_AT for path in places)
         if not known or (names.listed and any(self.disk.is_folder(path.real) for path in places)):
             return False
+        if names.tracked is not None:
+            return all(self.disk.plain_tracked(path.real, names.tracked, split=split) for path in places)
         return all(
             self.disk.plain_below(path.real, only=names.only, skips=names.skips, split=split, bare=names.bare)
             for path in places

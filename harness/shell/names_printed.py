@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from harness.programs.catalog import model_of
 from harness.programs.find import names_found
+from harness.programs.git_pathspecs import Shown
 from harness.programs.model import Found, Names, Parsed, Program, Unknown
 from harness.programs.options import parse_words, read_command
 from harness.record import replace
@@ -55,6 +56,7 @@ _FD = Program(
     "-e|--extension=TEXT -S|--size=TEXT --changed-within=TEXT -c|--color=TEXT -j|--threads=TEXT --max-results=TEXT -1",
     operands="TEXT READ...",
 )
+_LS_FILES = Program(options="-z -c|--cached --deduplicate -m|--modified -d|--deleted", operands="TEXT...")
 _LS = Program(options="-1 -A|--almost-all -r|--reverse -t -S -U -X -v --sort=TEXT -d|--directory --color[=TEXT]")
 _NO_COLORS = frozenset(("never", "auto"))
 _ONLY_ITS_NAMES = ("*",)
@@ -147,6 +149,16 @@ def _by_fd(argv: Sequence[str]) -> Names | None:
     )
 
 
+def _by_git(argv: Sequence[str]) -> Names | None:
+    if list(argv[1:2]) != ["ls-files"]:
+        return None
+    parsed = _parsed(_LS_FILES, argv[1:])
+    if parsed is None or any(isinstance(word, Unknown | Found) for word in parsed.operands):
+        return None
+    tracked = Shown(words=parsed.operands, behind_dashes=True)
+    return Names(starts=(".",), bare=True, folders=False, nul=parsed.has("-z"), tracked=tracked)
+
+
 def _by_ls(argv: Sequence[str]) -> Names | None:
     parsed = _parsed(_LS, argv)
     if parsed is None or any(isinstance(word, Unknown | Found) for word in parsed.operands):
@@ -168,5 +180,6 @@ _SOURCES: Mapping[str, Callable[[Sequence[str]], Names | None]] = {
     "rg": _by_rg,
     "fd": _by_fd,
     "fdfind": _by_fd,
+    "git": _by_git,
     "ls": _by_ls,
 }

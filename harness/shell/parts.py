@@ -139,6 +139,8 @@ class Parts(ABC):
             return found
         if path.handed is not None:  # named one by one: only what the finder left out is left out
             names = path.handed
+            if names.tracked is not None:
+                return [self.disk.look_tracked(f, names.tracked, sure=True, follows=True) for f in found]
             only = names.only if path.only == names.only or not names.folders else ()
             return [
                 self.disk.look_below(f, follows=True, only=only, skips=names.skips, hidden=names.hidden) for f in found

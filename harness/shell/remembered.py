@@ -54,9 +54,22 @@ class Remembered:
             lambda: self._disk.look_below(path, follows=follows, only=only, skips=skips, hidden=hidden),
         )
 
-    def look_tracked(self, path: PathAccess, what: Shown, *, sure: bool) -> PathAccess:
+    def look_tracked(self, path: PathAccess, what: Shown, *, sure: bool, follows: bool = False) -> PathAccess:
         """Return the folder that git runs in with the names of what it shows of the files that it tracks."""
-        return self._bounded(path, (path.real, what, sure), lambda: self._disk.look_tracked(path, what, sure=sure))
+        return self._bounded(
+            path,
+            (path.real, what, sure, follows),
+            lambda: self._disk.look_tracked(path, what, sure=sure, follows=follows),
+        )
+
+    def plain_tracked(self, folder: str, what: Shown, *, split: bool) -> bool:
+        """Say whether the names that git lists in a folder can stand in a list of names; of too many lists, no."""
+        return self._listed((folder, what, split), lambda: self._disk.plain_tracked(folder, what, split=split))
+
+    def _listed(self, key: tuple[object, ...], look: Callable[[], bool]) -> bool:
+        if key not in self._plain:
+            self._plain[key] = len(self._plain) < MAX_LISTS and look()
+        return self._plain[key]
 
     def _bounded(self, path: PathAccess, key: tuple[object, ...], look: Callable[[], PathAccess]) -> PathAccess:
         known = self._below.get(key)
@@ -75,11 +88,10 @@ class Remembered:
 
     def plain_below(self, folder: str, *, only: Sequence[str], skips: Sequence[str], split: bool, bare: bool) -> bool:
         """Say whether the names below a folder can stand in a list of names; of too many folders, no."""
-        key = (folder, tuple(only), tuple(skips), split, bare)
-        if key not in self._plain:
-            sure = len(self._plain) < MAX_LISTS
-            self._plain[key] = sure and self._disk.plain_below(folder, only=only, skips=skips, split=split, bare=bare)
-        return self._plain[key]
+        return self._listed(
+            (folder, tuple(only), tuple(skips), split, bare),
+            lambda: self._disk.plain_below(folder, only=only, skips=skips, split=split, bare=bare),
+        )
 
     def is_folder(self, path: str) -> bool:
         """Say whether an absolute path is a folder that one can go to."""
@@ -118,6 +130,13 @@ class WithoutTrees(Remembered):
         """Return the path as that of a tree."""
         return replace(path, tree=True)
 
-    def look_tracked(self, path: PathAccess, what: Shown, *, sure: bool) -> PathAccess:  # noqa: ARG002
+    def look_tracked(
+        self,
+        path: PathAccess,
+        what: Shown,  # noqa: ARG002
+        *,
+        sure: bool,  # noqa: ARG002
+        follows: bool = False,  # noqa: ARG002
+    ) -> PathAccess:
         """Return the path as that of a tree."""
         return replace(path, tree=True)
