@@ -223,7 +223,7 @@ curl -o x.py http://x/y ; curl http://x/y ; curl -K cfg ; wget http://x/y ; nc -
 gh alias set x ; hub x ; kubectl apply -f x ; terraform apply ; ansible-playbook x ; docker run x ; docker build .
 podman build . ; systemctl restart x ; service x restart ; crontab x ; at now ; mail -s x ; sendmail x ; lpr a.py
 wall x ; vim a.py ; vim -c ':!ls' a.py ; nvim -es ; ex a.py ; view a.py ; vimdiff a b ; emacs --batch a.py ; micro x
-code . ; open x ; xdg-open x ; man ls ; gdb -ex x ; lldb x ; psql -c x ; mysql -e x ; sqlite3 db x ; duckdb db x
+code . ; open x ; xdg-open x ; man -P sh ls ; gdb -ex x ; lldb x ; psql -c x ; mysql -e x ; sqlite3 db x ; duckdb db x
 redis-cli eval x ; mongo x ; m4 x ; cpp x ; bison x ; flex x ; gperf x ; protoc --plugin=x y ; pandoc --filter x a.md
 latex x ; pdflatex -shell-escape x ; troff x ; ffmpeg -i a b ; convert a b ; xsltproc a b ; valgrind frob ; strace frob
 perf record frob ; hyperfine frob ; watch frob ; entr frob ; script -c frob ; parallel frob ; expect -c x ; run-parts x
