@@ -146,8 +146,7 @@ def test_a_history_that_cannot_be_kept_is_said(program: Program, start: Start) -
     """Once, after the line that was typed."""
     path = program.state / "harness" / "history"
     path.parent.mkdir(mode=0o700)
-    path.write_text("")
-    path.chmod(0o666)
+    path.symlink_to(program.workspace / "elsewhere")
     prompt = start(replies(Reply(text="One."), Reply(text="Two.")))
     prompt.ask("first", "One.")
     prompt.ask("second", "Two.")
