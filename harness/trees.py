@@ -146,9 +146,11 @@ def plain_below(folder: str, narrowing: Narrowing, *, split: bool, bare: bool, m
 
 def plain_in_list(path: str, here: str, *, split: bool) -> bool:
     """Say whether a path is what it seems to be in a list of names that stand there bare (see `plain_below`), seen from `here`:
-    nothing, or with a slash at its end."""
+    nothing, or with a slash at its end. What git would write in quotes is not: other letters than ASCII's, quotes, backslashes.
+    """
     first = path.removeprefix(here).partition("/")[0] if path.startswith(here) else ".."
-    return is_plain_name(path, split=split) and not _odd_first(first)
+    quoted = not path.isascii() or '"' in path or "\\" in path
+    return not quoted and is_plain_name(path, split=split) and not _odd_first(first)
 
 
 def followed(top: str, names: Sequence[str], root: str) -> tuple[list[str], bool]:

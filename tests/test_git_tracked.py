@@ -290,7 +290,7 @@ git -C cfg log -p
 
 @pytest.mark.parametrize(
     "name",
-    ["-n", "a b", "'", '"', "x\\y", "x/y z", "a=b", "+1", "x\ny"],
+    ["-n", "a b", "'", '"', "x\\y", "x/y z", "a=b", "+1", "x\ny", "\u00e9"],
 )
 def test_a_tracked_name_that_xargs_would_misread_asks_though_it_is_gone(name: str, tmp_path: Path) -> None:
     repository = made(tmp_path, tracked=False)
@@ -300,6 +300,17 @@ def test_a_tracked_name_that_xargs_would_misread_asks_though_it_is_gone(name: st
     run_git(repository.root, "add", "--", ":(literal)" + name)
     path.unlink()
     assert repository.judged("git ls-files | xargs cat", "default") == "confirm"
+
+
+@pytest.mark.parametrize("name", ['a"b', "x\\y", "\u00e9"])
+def test_a_tracked_name_that_git_writes_in_quotes_asks(name: str, tmp_path: Path) -> None:
+    repository = made(tmp_path, tracked=False)
+    (repository.root / name).write_text("x")
+    run_git(repository.root, "add", "--", ":(literal)" + name)
+    printed = next(line for line in repository.printed("git ls-files").splitlines() if line.startswith('"'))
+    (repository.root / printed).symlink_to(".env")
+    line = "git ls-files | xargs -d '\\n' cat"
+    assert ("SECRET" in repository.printed(line), repository.judged(line, "default")) == (True, "confirm")
 
 
 @pytest.mark.parametrize(

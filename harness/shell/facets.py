@@ -29,8 +29,10 @@ from harness.shell.syntax import (
     If,
     Node,
     Pipeline,
+    ProcessFile,
     Script,
     Simple,
+    Substitution,
     Test,
     Unread,
     While,
@@ -287,6 +289,9 @@ def _passes_on(node: Node) -> bool:
     if not isinstance(node, Simple) or not node.words:
         return False
     plain = all(each.operator in (">", ">>") and each.descriptor == 2 for each in node.redirections)
+    words = (*node.words, *(each.value for each in node.assignments), *(each.target for each in node.redirections))
+    if any(isinstance(piece, Substitution | ProcessFile) for word in words for piece in word.pieces):
+        return False  # what runs inside a word may read of the pipe
     return plain and all(each.name in ("LC_ALL", "LANG") for each in node.assignments)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 
 from harness.actions import Access, Act, Place
@@ -19,6 +20,8 @@ from harness.shell.syntax import Simple
 
 SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"))
 """Where a program of a known name is the known program: only root writes there."""
+_BEGINS_A_PATH = re.compile(r"[\w./]")
+"""How a start begins that is not taken for an option: `-odir/f` is one."""
 _LOOKED_AT = (Place.INSIDE, Place.ROOT, Place.ADDED)
 
 
@@ -98,7 +101,7 @@ class HandedNames(Parts):
         program = program_of(inner.argv[0])
         if names.bare and program not in FILE_READERS and (names.folders or program != "rg"):
             return False
-        if not all(is_plain_name(start, split=split) for start in names.starts):
+        if not all(_BEGINS_A_PATH.match(start) and is_plain_name(start, split=split) for start in names.starts):
             return False
         places = [path for start in names.starts for path in self.resolved(start, Access.READ, state)]
         known = all(path.place in _LOOKED_AT for path in places)

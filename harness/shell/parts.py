@@ -55,8 +55,11 @@ class Parts(ABC):
         """Whether something before may have changed the disk, so that it says nothing of what patterns stand for."""
 
     def expander(self, state: State) -> Expander:
-        """Return what expands the words of a command in `state`."""
-        return Expander(self.disk, state, self.script, sure_of_disk=lambda: not self.disk_changed)
+        """Return what expands the words of a command in `state`.
+
+        What is in `$( )` or `<( )` may find only the rest of what is in the pipe: of names, not even whole ones.
+        """
+        return Expander(self.disk, replace(state, names=None), self.script, sure_of_disk=lambda: not self.disk_changed)
 
     def words(self, words: Sequence[Word], expander: Expander) -> list[str]:
         """Return what bash makes of several words: it runs what is in `$( )` in all of them before it looks up patterns."""
