@@ -223,6 +223,8 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
     ("audit", "denied"): [["audit", "denied", LOG, "--invalid"], ["audit", "denied", "--all"]],
     ("audit", "unknown"): [["audit", "unknown", LOG]],
     ("audit", "files"): [["audit", "files", LOG]],
+    ("audit", "reads"): [["audit", "reads", LOG]],
+    ("audit", "outside"): [["audit", "outside", LOG]],
     ("audit", "stats"): [["audit", "stats", LOG], ["audit", "stats", "--all", "--json"]],
     ("audit", "diff"): [["audit", "diff", LOG, LOG], ["audit", "diff", LOG, ANY[:200]]],
     ("audit", "redecide"): [["audit", "redecide", "--policy", POLICY, LOG], ["audit", "redecide", "--policy", "readonly", LOG]],

@@ -141,7 +141,9 @@ INTERRUPTED: dict[str, tuple[Given, ...]] = {
     "after a call": (chunked(Send(data=chunks(sse(calls(one())), last=b"")), End.STALL),),
     "after the finish reason": (chunked(Send(data=chunks(sse(calls(one()), CALLED), last=b"")), End.STALL),),
     "in the wait before a retry": (failure(503, "busy", "retry-after: 30"),),
-    "in a long body": (chunked(Send(data=chunks(sse(said("x" * 30_000_000)), last=b"")), End.STALL),),
+    "in a long body": (
+        chunked(Send(data=chunks(sse({**said("x"), "padding": "x" * 30_000_000}), last=b"")), End.STALL),
+    ),
 }
 
 
