@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 
-_SPLITTING = frozenset(" \"'\\")
+XARGS_SPLITS = " \"'\\"
 """What xargs splits words at, or takes for more than itself, of what can be shown."""
+SHELL_SPLITS = XARGS_SPLITS + "*?["
+"""What a shell may not find in words that are not quoted, for them to stay as they are."""
 
 
 def is_within(path: str, folder: str) -> bool:
@@ -20,9 +22,9 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
-def is_plain_name(name: str, *, split: bool) -> bool:
-    """Say whether a name, or a path, is one line that can be read, and with `split` one word of xargs as well."""
-    return name.isprintable() and not (split and not _SPLITTING.isdisjoint(name))
+def is_plain_name(name: str, *, split: str) -> bool:
+    """Say whether a name, or a path, is one line that can be read, with none of the characters of `split` in it."""
+    return name.isprintable() and set(split).isdisjoint(name)
 
 
 def short_place(by: str) -> str:

@@ -120,10 +120,10 @@ def _look_at(
     return whole
 
 
-def plain_below(folder: str, narrowing: Narrowing, *, split: bool, bare: bool, most: int = MAX_BELOW) -> bool:
+def plain_below(folder: str, narrowing: Narrowing, *, split: str, bare: bool, most: int = MAX_BELOW) -> bool:
     """Say whether the names of all files and folders below `folder` are what they seem to be in a list of names.
 
-    `split`: the list is split at blanks, quotes and backslashes. `bare`: a name in `folder` itself must not look like an
+    `split`: the characters at which the list is split. `bare`: a name in `folder` itself must not look like an
     option, nor like `NAME=VALUE`. Where that is not known the answer is no.
     """
     waiting, seen = [folder], 0
@@ -144,7 +144,7 @@ def plain_below(folder: str, narrowing: Narrowing, *, split: bool, bare: bool, m
     return True
 
 
-def plain_in_list(path: str, here: str, *, split: bool) -> bool:
+def plain_in_list(path: str, here: str, *, split: str) -> bool:
     """Say whether a path is what it seems to be in a list of names that stand there bare (see `plain_below`), seen from `here`:
     nothing, or with a slash at its end. What git would write in quotes is not: other letters than ASCII's, quotes, backslashes.
     """

@@ -150,7 +150,7 @@ class Workspace:
         ends, whole = followed(top, names, self._added_root(path.real) or self.root)
         return replace(path, tree=True, below=self._names_in(top, (*names, *ends)), whole=whole)
 
-    def plain_tracked(self, folder: str, what: Shown, *, split: bool) -> bool:
+    def plain_tracked(self, folder: str, what: Shown, *, split: str) -> bool:
         """Say whether the names that git lists in an absolute folder, seen from there, can stand in a list of names."""
         from harness.trees import plain_in_list
 
@@ -186,7 +186,7 @@ class Workspace:
         """Say whether something lies at an absolute path."""
         return os.path.lexists(path)
 
-    def plain_below(self, folder: str, *, only: Sequence[str], skips: Sequence[str], split: bool, bare: bool) -> bool:
+    def plain_below(self, folder: str, *, only: Sequence[str], skips: Sequence[str], split: str, bare: bool) -> bool:
         """Say whether the names below an absolute folder can stand in a list of names; see `trees.plain_below`.
 
         Hidden ones count too.

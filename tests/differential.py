@@ -2026,11 +2026,26 @@ class RealGrammar(Grammar):
         parts = [self.pick(_FINDERS)]
         while self.chance(0.5):
             parts.append(self.pick(_DROPPERS))
+        if self.chance(0.4):
+            return self._substituted(" | ".join(parts))
         parts.append(f"{self.pick(_HANDERS)} {self.pick(_HANDED)}")
         text = " | ".join(parts)
         return f"cd {self.pick(('sub', 'odd', 'deep', 'odd/more'))} && {text}" if self.chance(0.3) else text
 
+    def _substituted(self, finds: str) -> str:
+        """Return a command whose last words, or a loop whose rounds, are the names that a `$( )` prints."""
+        text = f"{self.pick(_HANDED)} {self.pick(_SUBSTITUTED).replace('@', finds)}"
+        if self.chance(0.3):
+            value = self.pick(("$A", '"$A"', "x$A"))
+            loop = f"for A in $({finds}); do {self.pick(_HANDED)} {value}; done"
+            text = loop if self.chance(0.7) else f"{loop}; cat $A"
+        return f"cd {self.pick(('sub', 'odd', 'deep', 'odd/more'))} && {text}" if self.chance(0.3) else text
 
+
+_SUBSTITUTED = (
+    "$(@)", "$(@)", "$(@)", "$(@)", "a.txt $(@)", "$(@) a.txt", "$(@)x", "$(@) $(@)", '"$(@)"', "$(@; echo k.pem)", "`@`",
+    "< $(@)", "$(@) < a.txt", "$(cd sub && @)", "$(@) $(echo k.pem)", "$(@ 2>&1)", "$(! @)", "$(@)''", "-- $(@)", "-f $(@)",
+)  # fmt: skip
 _FINDERS = (
     "find . -type f", "find sub", "find sub odd -type f", "find . -name '*.txt'", "find sub -name '*.txt' -print0",
     "find . -type f -not -path '*/deep/*' -not -path './hidden/*' -not -name '*.pem'", "find . -type f -not -path '*/.*'",

@@ -178,6 +178,12 @@ git ls-files -z | xargs -0 cat
 git ls-files cfg | xargs -n1 grep .
 git ls-files | grep -v a.py | xargs -I{} head -3 {}
 git ls-files '*.py' .env | xargs sed -n 1p
+cat $(git ls-files)
+cat $(git ls-files cfg | sort)
+grep -n . `git ls-files`
+cd cfg && head -3 $(git ls-files)
+cat $(find . -name .env)
+for f in $(git ls-files); do cat "$f"; done
 cd cfg && git ls-files | xargs cat
 """
 
@@ -250,6 +256,11 @@ git ls-files '*.py' | xargs cat
 git ls-files -- . ':!*.env' | sort -u | xargs cat
 git ls-files -z -- cfg/b.py | xargs -0 -n1 cat
 cd cfg && git ls-files b.py | xargs cat
+cat $(git ls-files '*.py')
+grep -n . $(git ls-files -- . ':!*.env')
+cd cfg && cat `git ls-files b.py`
+sh -c 'cat $(find . -name b.py)'
+for f in $(git ls-files '*.py'); do head -1 $f; cat "$f" | wc -l; done
 git -C cfg diff b.py
 cd cfg && git diff -- . ':!.env'
 cd cfg && git diff -- b.py
@@ -299,7 +310,17 @@ def test_a_tracked_name_that_xargs_would_misread_asks_though_it_is_gone(name: st
     path.write_text("x")
     run_git(repository.root, "add", "--", ":(literal)" + name)
     path.unlink()
-    assert repository.judged("git ls-files | xargs cat", "default") == "confirm"
+    for line in ("git ls-files | xargs cat", "cat $(git ls-files)", "for f in $(git ls-files); do cat $f; done"):
+        assert (line, repository.judged(line, "default")) == (line, "confirm")
+
+
+@pytest.mark.parametrize("name", ["a*", "x[a]", "x?"])
+def test_a_tracked_name_that_a_shell_matches_against_files_asks(name: str, tmp_path: Path) -> None:
+    repository = made(tmp_path, tracked=False)
+    (repository.root / name).write_text("x")
+    run_git(repository.root, "add", "--", ":(literal)" + name)
+    lines = ("cat $(git ls-files)", "for f in $(git ls-files); do cat $f; done", "git ls-files | xargs cat")
+    assert [repository.judged(line, "default") for line in lines] == ["confirm", "confirm", "auto"]
 
 
 @pytest.mark.parametrize("name", ['a"b', "x\\y", "\u00e9"])

@@ -10,6 +10,7 @@ import pytest
 
 from harness.cli.calls import action_for
 from harness.ignore_files import bring_back_from_above
+from harness.paths import XARGS_SPLITS
 from harness.policy import evaluate
 from harness.policy_file import load_policy
 from harness.rules import Decision
@@ -121,10 +122,10 @@ def test_names_that_are_words_in_a_list(root: Path, name: str, *, plain: bool, s
     path.parent.mkdir(exist_ok=True)
     path.write_text("")
 
-    def said(*, split: bool, bare: bool) -> bool:
+    def said(*, split: str, bare: bool) -> bool:
         return plain_below(str(root), Narrowing(), split=split, bare=bare)
 
-    assert (said(split=False, bare=False), said(split=True, bare=False), said(split=True, bare=True)) == (
+    assert (said(split="", bare=False), said(split=XARGS_SPLITS, bare=False), said(split=XARGS_SPLITS, bare=True)) == (
         plain,
         split,
         bare,
@@ -138,10 +139,10 @@ def test_names_that_are_not_listed_may_be_odd(root: Path) -> None:
         (Narrowing(only=("*.py",)), False),
         (Narrowing(only=("*.py",), skips=("left out",)), False),
     ):
-        assert plain_below(str(root), narrowing, split=True, bare=False) is plain
+        assert plain_below(str(root), narrowing, split=XARGS_SPLITS, bare=False) is plain
     (root / "left out").rmdir()
-    assert plain_below(str(root), Narrowing(only=("*.py",)), split=True, bare=False)
-    assert not plain_below(str(root), Narrowing(), split=False, bare=False, most=5)
+    assert plain_below(str(root), Narrowing(only=("*.py",)), split=XARGS_SPLITS, bare=False)
+    assert not plain_below(str(root), Narrowing(), split="", bare=False, most=5)
 
 
 BRINGS_BACK = [

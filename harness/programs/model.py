@@ -89,6 +89,13 @@ class Incoming(Unknown):
     __slots__ = ()
 
 
+class Listed(Incoming):
+    """Any number of words, the names of files: what a shell makes of `$(git ls-files)` where it is not quoted."""
+
+    __slots__ = ("names",)
+    names: Names
+
+
 class Names(Record):
     """Files that a program found: what their names are known to be."""
 
@@ -185,7 +192,10 @@ class Inner(Record):
     folder: str = ""
     """The folder it is run in, if that is another."""
     takes: str = ""
-    """Of the command of xargs: what the words that it reads end with: a NUL, a line end, or ` ` for blanks and line ends."""
+    """Of the command of xargs: what the words that it reads end with: a NUL, a line end, or ` ` for blanks and line ends.
+
+    `*` where a shell makes the words: like the last, and patterns are matched.
+    """
     empty: bool = False
     """Of the command of xargs: whether it is run without such words where nothing is read."""
     together: bool = False

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from harness.actions import Access, PathAccess
 from harness.programs.git_pathspecs import Shown
-from harness.programs.model import Unknown
+from harness.programs.model import Listed, Names, Unknown
 from harness.shell.arithmetic import evaluated
 from harness.shell.state import State, StopReading
 from harness.shell.syntax import (
@@ -72,13 +72,13 @@ class Disk(Protocol):
         that links lead to are named too.
         """
 
-    def plain_tracked(self, folder: str, what: Shown, *, split: bool) -> bool:
+    def plain_tracked(self, folder: str, what: Shown, *, split: str) -> bool:
         """Say whether the names that git lists in an absolute folder can stand in a list of names."""
 
     def exists(self, path: str) -> bool:
         """Say whether something lies at an absolute path."""
 
-    def plain_below(self, folder: str, *, only: Sequence[str], skips: Sequence[str], split: bool, bare: bool) -> bool:
+    def plain_below(self, folder: str, *, only: Sequence[str], skips: Sequence[str], split: str, bare: bool) -> bool:
         """Say whether the names below an absolute folder can stand in a list of names."""
 
     def is_folder(self, path: str) -> bool:
@@ -98,9 +98,14 @@ class Expander:
     """Expands the words of one simple command in one state."""
 
     def __init__(
-        self, disk: Disk, state: State, run: Callable[[Script, State], object], *, sure_of_disk: Callable[[], bool]
+        self,
+        disk: Disk,
+        state: State,
+        run: Callable[[Script, State], Names | None],
+        *,
+        sure_of_disk: Callable[[], bool],
     ) -> None:
-        """Take what it may ask, and what is done with the commands inside a word.
+        """Take what it may ask, and what reads the commands inside a word: it says which names they print, if that is known.
 
         Where `sure_of_disk` says no, it is not known what a file name pattern stands for.
         """
@@ -127,6 +132,9 @@ class Expander:
         value = word.constant
         if value is not None:
             return value
+        first = word.pieces[0] if len(word.pieces) == 1 else None
+        if isinstance(first, Substitution) and not first.quoted:
+            return self._substituted(first)
         written: list[str] = []
         known: list[str] = []
         unknown = False
@@ -147,6 +155,16 @@ class Expander:
             return "".join(known)
         integer = len(word.pieces) == 1 and self._is_integer(word.pieces[0])
         return Unknown("".join(written), prefix="".join(known), single=single, integer=integer)
+
+    def _substituted(self, piece: Substitution) -> Unknown:
+        """Return the words of a `$( )` that is a word of its own, not quoted."""
+        names = self._run(piece.body, self._state)
+        if names is not None:
+            listed = Listed(_written(piece), single=False)
+            listed.names = names
+            return listed
+        integer = self._is_integer(piece)
+        return Unknown(_written(piece), single=integer, integer=integer)
 
     def _is_integer(self, piece: Piece) -> bool:
         """Say whether an expansion gives an integer."""

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import assert_never
 
 from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess, Place
-from harness.programs.model import Names, Unknown
+from harness.programs.model import Listed, Names, Unknown
 from harness.record import replace
 from harness.shell.arithmetic import is_integer
 from harness.shell.builtins import GO_ELSEWHERE, assigned_names, counted_names, first_words
@@ -143,6 +143,16 @@ class _Reading(SimpleCommands):
             if any(changes[:place]) or any(changes[place + 1 :]):
                 self.node(node, each)
 
+    def names_in(self, script: Script, state: State) -> Names | None:
+        """Read the script of a `$( )`; return what is known of the names of files that it prints, and nothing else."""
+        outer, self.pipeline_layer, self.printed = self.pipeline_layer, self.layers, None
+        self.script(script, state)
+        names, self.pipeline_layer, self.printed = self.printed, outer, None
+        if len(script.items) != 1 or script.items[0].rest or script.items[0].background:
+            return None
+        pipeline = script.items[0].first
+        return names if _passes_on(pipeline.commands[-1]) and not pipeline.errors_too else None
+
     def node(self, node: Node, state: State) -> Outcome:
         self.steps += 1
         if self.steps > MAX_STEPS:
@@ -202,8 +212,11 @@ class _Reading(SimpleCommands):
             self.check_name(node.name, node.text)
             state = state.touching(node.name)
             values = self.loop_values(node, state)
-            if values is not None and words.isdisjoint(("break", "continue")):
+            known = len(values) <= MAX_ROUNDS and not any(isinstance(value, Unknown) for value in values)
+            if node.words is not None and known and words.isdisjoint(("break", "continue")):
                 return self.rounds(node, values, state)
+            if len(values) == 1 and isinstance(values[0], Listed):
+                lines, names = lines_of(node), values[0].names
         counters = frozenset(filter(state.holds_integer, counted_names(node)))
         state = replace(state.forgetting(changed).counting(counters), before=())
         after = merged(state, self.round(node, state, lines, names))
@@ -212,18 +225,15 @@ class _Reading(SimpleCommands):
             after = merged(state, self.round(node, replace(after, folders=(), stack=None), lines, names))
         return Outcome(ok=after, failed=after)
 
-    def loop_values(self, node: For, state: State) -> list[str] | None:
-        """Return the values that the variable of a `for` takes, or None where they are not known."""
-        if node.words is None:
-            return None
+    def loop_values(self, node: For, state: State) -> list[str]:
+        """Return the values that the variable of a `for` takes, as far as the words say them."""
         expander = self.expander(state)
-        values = self.words(node.words, expander)
+        values = self.words(node.words or (), expander)
         for folder in expander.folders:
             for path in self.resolved(folder, Access.READ, state):
                 if path.place not in (Place.INSIDE, Place.ROOT):
                     self.add(path)
-        known = len(values) <= MAX_ROUNDS and not any(isinstance(value, Unknown) for value in values)
-        return values if known else None
+        return values
 
     def rounds(self, node: For, values: Sequence[str], state: State) -> Outcome:
         now = state
@@ -235,8 +245,11 @@ class _Reading(SimpleCommands):
         self, node: For | While, state: State, lines: Lines | None = None, names: Names | None = None
     ) -> State | None:
         if isinstance(node, For):
-            return self.script(node.body, state).either()
-        outcome = self.script(node.condition, state)
+            if lines is None:
+                return self.script(node.body, state).either()
+            outcome = Outcome(ok=state, failed=state)
+        else:
+            outcome = self.script(node.condition, state)
         begin = outcome.either() or state
         if lines is not None:
             self.script(node.body, replace(begin, lines=lines, names=names))  # it sets nothing

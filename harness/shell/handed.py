@@ -6,12 +6,13 @@ import re
 from abc import abstractmethod
 
 from harness.actions import Access, Act, Place
-from harness.paths import is_plain_name
-from harness.programs.model import Found, Incoming, Inner, Names, Use
+from harness.paths import SHELL_SPLITS, XARGS_SPLITS, is_plain_name
+from harness.programs.model import Found, Incoming, Inner, Listed, Names, Use
 from harness.programs.readers import FILE_READERS, names_for
 from harness.programs.runners import VERSIONED
 from harness.programs.variables import steers
 from harness.record import replace
+from harness.shell.builtins import NO_PROGRAMS
 from harness.shell.expand import Disk
 from harness.shell.names_printed import names_printed
 from harness.shell.parts import Parts, Stdin
@@ -22,6 +23,7 @@ SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr
 """Where a program of a known name is the known program: only root writes there."""
 _BEGINS_A_PATH = re.compile(r"[\w./]")
 """How a start begins that is not taken for an option: `-odir/f` is one."""
+_SPLITS = {" ": XARGS_SPLITS, "*": SHELL_SPLITS}
 _LOOKED_AT = (Place.INSIDE, Place.ROOT, Place.ADDED)
 
 
@@ -52,9 +54,25 @@ class HandedNames(Parts):
         """Return what xargs does, with known names in the command that it runs, where that only reads them."""
         inner = use.commands[0] if use.commands else None
         names = state.names
-        if use.gap or inner is None or names is None or not self._can_take(inner, names, state):
-            return use
-        found = Found("(words of xargs)", names=names_for(program_of(inner.argv[0]), names))
+        runs = () if use.gap or inner is None or names is None else self._runs(inner, names, state)
+        return replace(use, commands=tuple(replace(inner, argv=argv) for argv in runs)) if inner and runs else use
+
+    def with_listed(self, argv: tuple[str, ...], state: State) -> tuple[tuple[str, ...], ...]:
+        """Return the words with which a command is run, and with the names in the place of a `$(git ls-files)` behind them
+        all, where it only reads these."""
+        last = argv[-1]
+        if not isinstance(last, Listed) or argv[0] in NO_PROGRAMS or any(isinstance(w, Incoming) for w in argv[:-1]):
+            return (argv,)
+        return self._runs(Inner(argv=argv, takes="*", empty=True), last.names, state) or (argv,)
+
+    def _runs(self, inner: Inner, names: Names, state: State) -> tuple[tuple[str, ...], ...]:
+        """Return the words of a command with known names in the place of those that come in, and without them where it reads
+        other files then; nothing where it may do more than read these."""
+        if not self._can_take(inner, names, state):
+            return ()
+        found = Found(
+            "$(...)" if inner.takes == "*" else "(words of xargs)", names=names_for(program_of(inner.argv[0]), names)
+        )
         once: list[str] = []
         more: list[str] = []
         for word in inner.argv:
@@ -64,10 +82,9 @@ class HandedNames(Parts):
         without = tuple(word for word in once if word is not found)
         tried = (tuple(once), tuple(more), *([without] if inner.empty else []))
         if not all(map(self._only_looks, tried)):
-            return use
+            return ()
         alone = inner.empty and self._use(without).paths  # then it reads other files
-        runs = [tuple(once), without] if alone else [tuple(once)]
-        return replace(use, commands=tuple(replace(inner, argv=argv) for argv in runs))
+        return (tuple(once), without) if alone else (tuple(once),)
 
     def with_line(self, node: Simple, argv: tuple[str, ...], state: State) -> tuple[str, ...]:
         """Return the words of a command in a loop over names, the name in the place of the line, where it only reads that."""
@@ -95,7 +112,7 @@ class HandedNames(Parts):
 
     def _can_take(self, inner: Inner, names: Names, state: State) -> bool:
         """Say whether the words that xargs makes of a list of names are these very names, and files to what it runs."""
-        split = inner.takes == " "
+        split = _SPLITS.get(inner.takes, "")
         if not inner.takes or (inner.takes == "\0") is not names.nul or self.disk_changed or not state.folders:
             return False
         program = program_of(inner.argv[0])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess
 from harness.programs.git_pathspecs import Shown
-from harness.programs.model import PathUse, Unknown, Use
+from harness.programs.model import Names, PathUse, Unknown, Use
 from harness.programs.python import LIBRARY
 from harness.record import replace
 from harness.shell.builtins import normal_path
@@ -59,7 +59,9 @@ class Parts(ABC):
 
         What is in `$( )` or `<( )` may find only the rest of what is in the pipe: of names, not even whole ones.
         """
-        return Expander(self.disk, replace(state, names=None), self.script, sure_of_disk=lambda: not self.disk_changed)
+        return Expander(
+            self.disk, replace(state, names=None), self.names_in, sure_of_disk=lambda: not self.disk_changed
+        )
 
     def words(self, words: Sequence[Word], expander: Expander) -> list[str]:
         """Return what bash makes of several words: it runs what is in `$( )` in all of them before it looks up patterns."""
@@ -72,6 +74,10 @@ class Parts(ABC):
     @abstractmethod
     def script(self, script: Script, state: State) -> Outcome:
         """Read a whole script, as the text of a `bash -c` or of a `$( )` is one."""
+
+    @abstractmethod
+    def names_in(self, script: Script, state: State) -> Names | None:
+        """Read the script of a `$( )`; return what is known of the names of files that it prints, and nothing else."""
 
     def add(self, facet: Facet) -> None:
         """Keep one more facet. Raises StopReading where there are too many."""

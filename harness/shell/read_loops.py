@@ -6,7 +6,7 @@ They are read where nothing in the loop but `read` can read from the pipe: else 
 from __future__ import annotations
 
 from harness.record import Record
-from harness.shell.syntax import Literal, Modified, Number, Parameter, Pipeline, Script, Simple, While, Word
+from harness.shell.syntax import For, Literal, Modified, Number, Parameter, Pipeline, Script, Simple, While, Word
 
 _READ_NOTHING = frozenset("echo printf true : [ test basename dirname".split())
 _READ_OPERANDS = frozenset(
@@ -23,12 +23,16 @@ class Lines(Record):
     """As in programs.model.Inner: a line end where whole lines are read, else a blank."""
 
     def is_line(self, word: Word) -> bool:
-        """Say whether a word is the line and nothing else, quoted."""
-        return word.pieces == (Parameter(name=self.variable, quoted=True),)
+        """Say whether a word is the line and nothing else, quoted unless no shell would split it."""
+        piece = word.pieces[0] if len(word.pieces) == 1 else None
+        return isinstance(piece, Parameter) and piece.name == self.variable and (piece.quoted or self.takes == "*")
 
 
-def lines_of(loop: While) -> Lines | None:
-    """Return what a loop reads in each round, or None for one that is not such a loop."""
+def lines_of(loop: For | While) -> Lines | None:
+    """Return what a loop reads, or is given, in each round, or None for one that is not such a loop."""
+    if isinstance(loop, For):
+        given = Lines(variable=loop.name, takes="*")
+        return given if not loop.redirections and _leaves_the_input(loop.body, given) else None
     if not loop.text.startswith("while") or len(loop.condition.items) != 1 or loop.redirections:
         return None
     condition = loop.condition.items[0]

@@ -62,7 +62,7 @@ class Remembered:
             lambda: self._disk.look_tracked(path, what, sure=sure, follows=follows),
         )
 
-    def plain_tracked(self, folder: str, what: Shown, *, split: bool) -> bool:
+    def plain_tracked(self, folder: str, what: Shown, *, split: str) -> bool:
         """Say whether the names that git lists in a folder can stand in a list of names; of too many lists, no."""
         return self._listed((folder, what, split), lambda: self._disk.plain_tracked(folder, what, split=split))
 
@@ -86,7 +86,7 @@ class Remembered:
         """Say whether something lies at an absolute path."""
         return self._disk.exists(path)
 
-    def plain_below(self, folder: str, *, only: Sequence[str], skips: Sequence[str], split: bool, bare: bool) -> bool:
+    def plain_below(self, folder: str, *, only: Sequence[str], skips: Sequence[str], split: str, bare: bool) -> bool:
         """Say whether the names below a folder can stand in a list of names; of too many folders, no."""
         return self._listed(
             (folder, tuple(only), tuple(skips), split, bare),

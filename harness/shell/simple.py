@@ -58,6 +58,9 @@ class SimpleCommands(HandedNames):
         inside = replace(state, exported=state.exported | names, values=assigned.values).reading(node.redirections)
         if names and argv[0] in SPECIAL_BUILTINS:
             state = replace(state, exported=state.exported | names).forgetting(names)
+        argv, *others = self.with_listed(argv, state)
+        for each in others:
+            self.command(each, node.text, inside, state, stdin=stdin, patterns=expander)
         return self.command(argv, node.text, inside, state, stdin=stdin, patterns=expander)
 
     def expanded(self, node: Simple, expander: Expander) -> tuple[str, ...]:
