@@ -77,7 +77,7 @@ FACETS = {
     'grep -e "$X" a': ["grep -e $X a [looks: r:a]"],
     'grep "--regexp=$X" a': ["grep --regexp=$X a [looks: r:a]"],
     'grep "$X" a': ["? $X may be an option"],
-    "head -n $((1 + 2)) a": ["head -n $((1 + 2)) a [looks: r:a]"],
+    "head -n $((1 + 2)) a": ["head -n 3 a [looks: r:a]"],
     "cat {a,b}.c": ["cat a.c b.c [looks: r:a.c r:b.c]"],
     "for f in {1..2}; do cat $f; done": ["cat 1 [looks: r:1]", "cat 2 [looks: r:2]"],
     "sh -c 'cat {a,b}'": ["? text that sh may read otherwise than bash"],
@@ -86,7 +86,16 @@ FACETS = {
         "echo 8 -3 -3 -1 4 512 18 [looks]"
     ],
     "x=7; x=$((x*x)); head -n $x a$((x-1))": ["head -n 49 a48 [looks: r:a48]"],
-    "x=$((1/0)); echo $((x+1)) $((9999999999*9999999999))": ["echo $((x+1)) $((9999999999*9999999999)) [looks]"],
+    "x=$((9999999999*9999999999)); echo $((x+1)) $((x*2))": ["echo $((x+1)) $((x*2)) [looks]"],
+    # what may fail is not read: bash goes on with the next line, and x holds what it held
+    "x=$((1/0)); echo $((x+1))": ["? arithmetic that is more than names, numbers and + - * / % ** ( )"],
+    "x=$((2**-1)); echo $((x+1))": ["? arithmetic that is more than names, numbers and + - * / % ** ( )"],
+    "y=0; x=$((1/y))": ["? arithmetic with a division or a power that may fail"],
+    "y=0; x=$((1%y))": ["? arithmetic with a division or a power that may fail"],
+    "y=-1; x=$((2**y))": ["? arithmetic with a division or a power that may fail"],
+    "x=$((7/(2**64)))": ["? arithmetic that is more than names, numbers and + - * / % ** ( )"],
+    "y=$(nproc); x=$((100/y))": ["nproc [looks]", "? arithmetic with a division or a power that may fail"],
+    "echo $((08))": ["? arithmetic that is more than names, numbers and + - * / % ** ( )"],
     "x='a[$(id)]'; echo $((x))": ["? arithmetic with x, which may hold more than a number"],
     "x=y y=1; echo $((x))": ["? arithmetic with x, which may hold more than a number"],
     "x=010; echo $((x))": ["? arithmetic with x, which may hold more than a number"],
@@ -102,7 +111,7 @@ FACETS = {
     "x=-3 y=1; echo $((y-$x))": ["? arithmetic with ++ or --"],  # `y--3` sets y
     "x=-3 y=1; echo $((y - $x)) $((y+$x)) $((2*$x))": ["echo 4 -2 -6 [looks]"],
     "x=$((0-1)); cat a$x": ["cat a-1 [looks: r:a-1]"],
-    "x=$((1/0)); cat $x": ["? the value of $x is not known"],
+    "x=$((9999999999*9999999999)); cat $x": ["? the value of $x is not known"],
     "i=0; while [ $i -lt 3 ]; do echo $i; i=$((i+1)); done; cat $i": [
         "[ $i -lt 3 ] [looks]",
         "echo $i [looks]",

@@ -1,7 +1,8 @@
 """Arithmetic: what stands between `$((` and `))`, as far as it is read, and its value; pure. bash(1), ARITHMETIC EVALUATION.
 
 bash evaluates the value of a name as an expression too: `x='a[$(id)]'; echo $((x))` runs id. Hence names count only where
-their value is an integer for sure, and nothing that assigns, compares, shifts or indexes is read.
+their value is an integer for sure, and nothing that assigns, compares, shifts or indexes is read. Nor is what may fail:
+after an error bash goes on with the next line, and variables hold what they held before.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TypeAlias
 MOST = 2**63 - 1
 """What bash counts with. Of a value beyond it only that it is an integer is known."""
 _MAX_TOKENS = 100
+_MAY_FAIL = "a division or a power that may fail"
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _TOKEN = re.compile(
@@ -111,9 +113,9 @@ class _Evaluation:
         if self._taken("**") is None:
             return value
         exponent = self._power()
-        if value is None or exponent is None or not 0 <= exponent <= 63:
-            return None
-        return _bounded(value**exponent)
+        if exponent is None or exponent < 0:
+            raise ValueError(_MAY_FAIL)
+        return None if value is None or exponent > 63 else _bounded(value**exponent)
 
     def _signed(self) -> int | None:
         sign = self._taken("+", "-")
@@ -139,11 +141,13 @@ class _Evaluation:
 
 
 def _multiplied(operator: str, value: int | None, other: int | None) -> int | None:
-    """Multiply, or divide towards zero as C does; what bash reports as an error has no value."""
-    if value is None or other is None or (other == 0 and operator != "*"):
-        return None
+    """Multiply, or divide towards zero as C does. Raises ValueError for a divisor that may be zero."""
     if operator == "*":
-        return _bounded(value * other)
+        return None if value is None or other is None else _bounded(value * other)
+    if not other:
+        raise ValueError(_MAY_FAIL)
+    if value is None:
+        return None
     quotient = abs(value) // abs(other) * (1 if (value < 0) == (other < 0) else -1)
     return quotient if operator == "/" else value - quotient * other
 

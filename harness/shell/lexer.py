@@ -46,7 +46,6 @@ _MODIFIED = re.compile(
 )
 _COUNT = re.compile(r"\$(?:[?#$]|\{(?:[?#$]|#[A-Za-z_][A-Za-z0-9_]*)\})")
 _IN_ARITHMETIC = re.compile(r"[A-Za-z0-9_${} \t+*/%()-]*")
-_DIGITS_ONLY = re.compile(r"[0-9 \t+*/%()]*")
 _BRACES_LEFT_ALONE = re.compile(r"\{\}|\{(?:-?[0-9]{1,9}|[a-z]{1,9})\}(?![{<>@])")
 
 _NOT_BESIDE_BRACES = (Substitution, Modified, Number, Arithmetic)
@@ -212,16 +211,9 @@ class Lexer(Quoting):
                 break
         end = self.position + 3 + len(inside)
         text = self.text[self.position : end + 2]
-        digits = sum(char.isdecimal() for char in inside)
-        if depth >= 0 or not text.endswith("))"):
+        if depth >= 0 or not text.endswith("))") or not is_readable(inside):
             raise self.stop("arithmetic that is more than names, numbers and + - * / % ** ( )")
-        # 15 digits: no product of them overflows into a negative number; `**` could.
-        if _DIGITS_ONLY.fullmatch(inside) and "**" not in inside and 0 < digits <= 15:
-            pieces.append(Number(text=text))
-        elif is_readable(inside):
-            pieces.append(Arithmetic(text=text, expression=inside))
-        else:
-            raise self.stop("arithmetic that is more than names, numbers and + - * / % ** ( )")
+        pieces.append(Arithmetic(text=text, expression=inside))
         self.position = end + 2
 
     def _substituted(self) -> Script:

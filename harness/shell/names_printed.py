@@ -138,7 +138,7 @@ def _by_fd(argv: Sequence[str]) -> Names | None:
     if parsed is None or any(isinstance(word, Unknown | Found) for word in parsed.operands):
         return None
     endings = parsed.values("-e")
-    plain = all(re.fullmatch(r"[A-Za-z0-9_.]+", ending) for ending in endings)
+    plain = all(re.fullmatch(r"\w+(?:\.\w+)*", ending, re.ASCII) for ending in endings)  # fd drops a dot in front
     return Names(
         starts=parsed.operands[1:] or (".",),
         only=tuple(f"*.{ending}" for ending in endings) if plain else (),

@@ -48,7 +48,7 @@ class Modified(Record):
 
 
 class Number(Record):
-    """An expansion that gives digits or nothing, whatever the state of the shell: `$?`, `$#`, `${#X}`, `$((1 + 2))`.
+    """An expansion that gives digits or nothing, whatever the state of the shell: `$?`, `$#`, `${#X}`.
 
     Never a sign: it cannot become an option.
     """
@@ -57,7 +57,7 @@ class Number(Record):
 
 
 class Arithmetic(Record):
-    """`$((...))` with names, or of which the result may have a sign: an integer, where every name holds one."""
+    """`$((...))`: an integer, where every name in it holds one."""
 
     text: str
     expression: str
