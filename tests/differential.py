@@ -73,6 +73,9 @@ SECONDS = 2.0
 # with its line breaks written as two characters.
 
 _SEEDS = r"""
+@A=x1\nI=1 A=$((2**-1)) A=x2\nok $A
+@A=x1\n: $((1/0)); A=x2\nok $A
+@I=0\nA=x1\nA=$((7/I))\ntouch $((A))
 ls
 ls -la src
 git status
@@ -480,7 +483,8 @@ STATE = (
     "C=$(ok x)", "I=1", "J=2", "I=$((I+1))", "J=$((J-3))", "I=$((I*J))", "I=-4", "J=$((J**2))", "J=$I", "I=$#",
     "A=1 B=2", "A=x B=$A", "A='x y'", "C=`run`", "A=b=c", "exit", "exit 1", "exit >nosuch/x", ":", ": $A",
     "export B=$A", 'export B="$A"', "A=1", "B=é", "A=deep", "B='x PAGER=y'", "export A=$B", "A='$B'", "C=$A$B",
-    'C="$A $B"', "A=$A$A", "unset B",
+    'C="$A $B"', "A=$A$A", "unset B", "I='a[$(ok)]'\nI=$((1/0))", "A=x1\nA=$((2**-1))", "J=$((7/I))", "J=$((7%(I-J)))",
+    "B=a.txt\nB=$((I/J)) A=x", "I='a[$(ok)]'\nI=$((08)); J=$I", "A=x1\nUID=1 A=x2",
 )  # fmt: skip
 ODD_STATE = (
     "I='a[$(ok)]'", "J=x", "I=010", "unset I", "read J <<< 1", "I=", "J=$A", "I=1+1", "A='*'", "A=-rf", "A=$X", "A=~",
