@@ -18,6 +18,8 @@ from harness.models.scripted import Answer, Reply, Script, Turn, call
 from harness.sandbox import enforces, probe
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conftest import Program
 
 needs_walls = pytest.mark.skipif(not enforces(probe()), reason="this machine cannot confine commands")
@@ -297,3 +299,28 @@ def test_a_command_that_may_write_its_workspace_cannot_lock_the_person_out(progr
         assert (status.st_uid, status.st_mode & 0o622) == (os.geteuid(), 0o600), file
     third = program.run(*words, "--base-url", program.serve(playing("true")))
     assert (third.code, "set right" in third.err) == (Exit.REFUSED, False), third
+
+
+def test_a_start_leaves_the_persons_files_beside_its_own_as_they_are(program: Program) -> None:
+    """What every start would refuse is set right; a session does that, and no command that only reads."""
+    config, state = program.home.parent / "config" / "harness", program.state / "harness"
+    config.mkdir(parents=True)
+    state.mkdir(parents=True, mode=0o700)
+    modes = {config: 0o775, config / "notes": 0o664, config / "config.toml": 0o664, state / "history": 0o640}
+    for path, mode in modes.items():
+        if path != config:
+            path.touch()
+        path.chmod(mode)
+
+    def left() -> dict[Path, int]:
+        return {path: path.stat().st_mode & 0o777 for path in modes}
+
+    program.run("audit", "list")
+    program.run("policy", "check", "readonly")
+    assert left() == modes
+    done = program.run("run", "go", "--policy", "readonly", "--base-url", program.serve(playing("true")))
+    assert done.err.count(": set right") == 2, done
+    assert left() == {**modes, config / "config.toml": 0o644, state / "history": 0o600}
+    config.chmod(0o777)
+    done = program.run("run", "go", "--policy", "readonly", "--base-url", program.serve(playing("true")))
+    assert (done.err.count(": set right"), left()[config]) == (1, 0o775), done

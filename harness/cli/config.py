@@ -130,7 +130,7 @@ def settings_from(arguments: Namespace, environment: Mapping[str, str], workspac
 
 def config_path(environment: Mapping[str, str]) -> str:
     """Return where the user's configuration is, or would be: $XDG_CONFIG_HOME/harness/config.toml."""
-    return os.path.join(State.of(environment).config, "config.toml")
+    return State.of(environment).config_file
 
 
 def resolve(flags: Mapping[str, str], environment: Mapping[str, str], file: ConfigFile) -> Settings:

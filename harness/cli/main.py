@@ -171,21 +171,7 @@ def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:
     elif not command:
         _refuse_misspelt(words)
     arguments = parser_for(command, action).parse_args(words)
-    if command != "schema":
-        _set_right(environment)
     return _function_of(command)(arguments, environment)
-
-
-def _set_right(environment: Mapping[str, str]) -> None:
-    """Set the modes of own files right; without a home folder, whoever needs one says so."""
-    from harness.cli.own_modes import set_right
-    from harness.cli.state import State
-
-    try:
-        state = State.of(environment)
-    except UsageError:
-        return
-    set_right(state, _complain)
 
 
 def _refuse_misspelt(words: Sequence[str]) -> None:

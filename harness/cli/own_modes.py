@@ -8,37 +8,40 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from harness.cli.state import State
+from harness.cli.streams import complain
 from harness.paths import is_within
 from harness.private_files import MAY_USE, MAY_WRITE
 
-_CLOSED = ("redaction_key", "history")
-"""What others must not even read."""
 
-
-def set_right(state: State, tell: Callable[[str], None]) -> None:
-    """Close own files and folders that others may write, and open those that are closed to their owner.
+def set_right(state: State) -> None:
+    """Close own files and folders that others may write, open those that are closed to their owner, and tell of it.
 
     What is missing, or somebody else's, is left: whoever needs it says so.
     """
-    for path in _own(state):
+    for path, shut in _own(state):
         try:
-            problem = _set_right(path, reads=is_within(path, state.config))
+            problem = _set_right(path, shut, reads=is_within(path, state.config))
         except OSError:
             continue
         if problem:
-            tell(f"{path} {problem}: set right")
+            complain(f"{path} {problem}: set right")
 
 
-def _own(state: State) -> Iterator[str]:
-    """Yield the folders before what is in them, which can be listed only then."""
-    for folder in (state.config, state.state):
-        yield folder
-        yield from _in(folder)
+def _own(state: State) -> Iterator[tuple[str, int]]:
+    """Yield what is the harness's own, with the bits of its mode that must not be set; a folder before what is in it."""
+    yield state.config, stat.S_IWOTH  # the person's too: shut only as far as no start goes on without it
+    for path in (state.config_file, state.user_policy, state.state, state.heads, state.trust):
+        yield path, MAY_WRITE
+    for path in (state.redaction_key, state.history):
+        yield path, MAY_USE
+    for folder in (state.before_images, state.outputs, state.sessions, state.grants):
+        yield folder, MAY_WRITE
     for folder in (state.sessions, state.grants):
-        yield from _in(folder)
+        for path in _in(folder):
+            yield path, MAY_WRITE
 
 
 def _in(folder: str) -> Iterator[str]:
@@ -48,7 +51,7 @@ def _in(folder: str) -> Iterator[str]:
         return
 
 
-def _set_right(path: str, *, reads: bool) -> str:
+def _set_right(path: str, shut: int, *, reads: bool) -> str:
     """Set one of them right; return what was wrong with it, or nothing. What is only read need not be writable.
 
     A file that root gave away is taken back where its folder is root's: a person's own are left to them. Raises OSError.
@@ -65,7 +68,6 @@ def _set_right(path: str, *, reads: bool) -> str:
                 return ""
             os.chown(this, 0, -1)
             problem = f"belonged to user {status.st_uid}"
-        shut = MAY_USE if os.path.basename(path) in _CLOSED else MAY_WRITE
         mode = stat.S_IMODE(status.st_mode)
         opened = 0o700 if stat.S_ISDIR(status.st_mode) else 0o600
         needs = opened & ~stat.S_IWUSR if reads else opened

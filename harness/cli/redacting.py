@@ -96,7 +96,7 @@ def installation_key(state: State, tell: Callable[[str], None] = _ignore) -> byt
     Of two processes that make it at once, both return the same. One that is too short was torn when it was made, and is
     made anew. Anything else that stands in its place is neither used nor replaced; `tell` is told in one line.
     """
-    path = os.path.join(state.state, "redaction_key")
+    path = state.redaction_key
     key = _read(path)
     if key is None or (isinstance(key, bytes) and len(key) < KEY_BYTES):
         try:

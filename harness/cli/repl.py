@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from argparse import Namespace
@@ -15,11 +14,13 @@ from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.standing import is_unbound, status_of
 from harness.cli.exits import Exit
 from harness.cli.kept_grants import KeptGrants
+from harness.cli.own_modes import set_right
 from harness.cli.policies import describe
 from harness.cli.repl_start import carried_over, parts_of
 from harness.cli.repl_terminal import Terminal, Twice
 from harness.cli.resuming import Carried, told
 from harness.cli.setup import Parts, about_of, agent_of, close_log, pinned
+from harness.cli.state import State
 from harness.cli.streams import terminal_is_there
 from harness.cli.terminal.question import Usual
 from harness.cli.terminal.status import status_parts
@@ -41,6 +42,7 @@ def repl_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Talk until the person leaves; return the exit code. Raises HarnessError for what fails before the prompt."""
     if not terminal_is_there():
         raise UsageError("the prompt needs a terminal; in scripts and pipes use `harness run`")
+    set_right(State.of(environment))
     carried = carried_over(arguments, environment)
     parts = parts_of(arguments, environment)
     return parts if isinstance(parts, int) else Repl(parts, arguments, carried=carried).talk()
@@ -76,8 +78,7 @@ class Repl:
             self._notes.append(Line(tone=Tone.WARNING, text=visible_line(problem, 2_000)))
         self._conversation = self._begun(about, kept, arguments.policy, carried)
         parts.log.observers.append(self._conversation.record)
-        history = os.path.join(state.state, "history")
-        self._lines = self._terminal.input_line(history, root, parts.redactor, self._toolbar)
+        self._lines = self._terminal.input_line(state.history, root, parts.redactor, self._toolbar)
         self._interrupts = Twice()
         self._left: deque[str] = deque()
         """Lines that were typed ahead and do not run by themselves: each is put into the line, for the person to send or

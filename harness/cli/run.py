@@ -13,6 +13,7 @@ from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit, exit_code, is_soft
 from harness.cli.named_places import place_of, worked_in
 from harness.cli.output import Output
+from harness.cli.own_modes import set_right
 from harness.cli.policies import describe
 from harness.cli.prompting import given_prompt
 from harness.cli.run_end import Ending, runner_files
@@ -42,6 +43,7 @@ class RunEnd(Record):
 
 def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Run one prompt, or one task of a batch, and return the exit code. Raises HarnessError for what fails before it begins."""
+    set_right(State.of(environment))
     if arguments.task is None and arguments.out is None:
         return run_once(arguments, environment).code
     from harness.cli.tasks.task_run import run_task

@@ -86,6 +86,11 @@ class State(Record):
         return os.path.join(self.config, "policy.toml")
 
     @property
+    def config_file(self) -> str:
+        """The user's configuration."""
+        return os.path.join(self.config, "config.toml")
+
+    @property
     def sessions(self) -> str:
         """The folder of all logs."""
         return os.path.join(self.state, "sessions")
@@ -100,18 +105,22 @@ class State(Record):
         """The folder that keeps what files held before they were changed."""
         return os.path.join(self.state, "before_images")
 
+    @property
+    def outputs(self) -> str:
+        """The folder of what commands printed beyond what the model is shown."""
+        return os.path.join(self.state, "outputs")
+
     def new_outputs(self) -> str:
         """Return a folder, not made yet, for what the commands of one session print beyond what the model is shown."""
-        return os.path.join(self.state, "outputs", os.urandom(6).hex())
+        return os.path.join(self.outputs, os.urandom(6).hex())
 
     def remove_old_outputs(self) -> None:
         """Remove what commands of sessions printed that are a week past. What cannot be removed stays."""
         import shutil
         import time
 
-        folder = os.path.join(self.state, "outputs")
         try:
-            with os.scandir(folder) as entries:
+            with os.scandir(self.outputs) as entries:
                 old = [e.path for e in entries if e.stat(follow_symlinks=False).st_mtime < time.time() - OUTPUT_SECONDS]
         except OSError:
             return
@@ -122,6 +131,16 @@ class State(Record):
     def trust(self) -> str:
         """The file that lists the digests of project policies that the user trusts, and of those that they declined."""
         return os.path.join(self.state, "trusted_policies")
+
+    @property
+    def redaction_key(self) -> str:
+        """The file that holds the key of this installation's marks."""
+        return os.path.join(self.state, "redaction_key")
+
+    @property
+    def history(self) -> str:
+        """The file that keeps the lines of the prompt."""
+        return os.path.join(self.state, "history")
 
     def log_folder(self, workspace: str) -> str:
         """Return the folder of the logs of sessions in `workspace`."""

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.cli.exits import Exit, is_soft
+from harness.cli.own_modes import set_right
 from harness.cli.signals import Stopping
+from harness.cli.state import State
 from harness.cli.tasks.batch_files import BatchReports, check_out, folders_of, write_summary
 from harness.cli.tasks.finished import refuse_other_settings
 from harness.cli.tasks.outcome import Outcome, lines_of, worst
@@ -31,6 +33,7 @@ def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     Raises UsageError before anything is run where a line of the file is no task, where a report could not be written, or
     where the folder holds what was done under other settings.
     """
+    set_right(State.of(environment))
     mine = [task for task in read_tasks(arguments.tasks) if in_shard(task.id, arguments.shard)]
     out = check_out(arguments.out, folders_of(arguments, mine), mine)
     refuse_other_settings(_with_result(arguments, out, mine))
