@@ -107,6 +107,7 @@ def test_at_a_terminal_the_person_is_asked(program: Program) -> None:
     ) as played:
         played.press("edit_file", "y")
         assert "+    words = title.lower().split()" in played.text()
+        assert played.text().count("Now I run the tests to see the failure.") == 1
         played.press("write_file", "r")
         played.wait_for("no, because")
         played.rest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -358,6 +359,8 @@ def test_a_command_that_was_not_predicted_is_a_finding() -> None:
 # tree-sitter-bash reads these otherwise than bash, and is wrong: continued lines, keywords, digits before a redirection, an
 # escaped blank. A loop over no words has a body that is never run.
 RESERVED = frozenset("if then elif else fi for while until do done case esac in select function coproc time".split())
+NO_NAME = re.compile(r"(?:^|[\s;&|(])(?![A-Za-z_][A-Za-z0-9_]*\+?=)[^-\s=][^\s=]*=")
+"""What tree-sitter takes for an assignment in front of a command, and bash for the command."""
 
 
 def test_a_second_parser_finds_no_further_command(tmp_path: Any) -> None:
@@ -368,6 +371,8 @@ def test_a_second_parser_finds_no_further_command(tmp_path: Any) -> None:
     compared = 0
     for made in differential.scripts(Random(5), 1500):
         if "\\\n" in made.text or "\\ " in made.text or " in \n" in made.text or " in ;" in made.text:
+            continue
+        if NO_NAME.search(made.text):
             continue
         reading = reader.read(made.text)
         if reading.auto:

@@ -45,7 +45,7 @@ commands:
   harness audit list               name the logs in the state folder
   harness audit show [FILE...]     a readable timeline (the latest log without FILE)
   harness audit verify [FILE...]   check chain and order: 0 whole, 1 broken, 3 open, 4 no head kept
-  harness audit QUESTION [LOG...]  approvals, denied, unknown, files, stats; diff A B; redecide --policy FILE
+  harness audit QUESTION [LOG...]  approvals, denied, unknown, files, reads, outside, stats; diff; redecide
   harness audit report -o FILE     one page of HTML; export --to csv, jsonl, ocsf, otlp
   harness audit sign, prune, recover
                                    sign heads with an SSH key; remove old logs; mend a torn one

@@ -200,7 +200,8 @@ class Screen(Console):
             if left.more:
                 self._print(self._rows(f"{BAR}{left.more}", Tone.QUIET))
             self._print(self._outputs(left.last))
-            line = self._tracer.line(record)
+            # What the model said is on the screen already, as it streamed.
+            line = None if record["kind"] == "model_response" else self._tracer.line(record)
             if line is not None:
                 self.line(line.text, line.tone)
             if self._activity.goes_on:
