@@ -248,7 +248,7 @@ class _Find:
             # (the second of uniq is written).
             argv.append(argv[-1])
         self.act = stricter(self.act, Act.WRAPS)
-        self.commands.append(Inner(argv=tuple(argv)))
+        self.commands.append(Inner(argv=tuple(argv), elsewhere=elsewhere))
         return ""
 
     def _word(self, word: str, program: str, *, elsewhere: bool) -> str:

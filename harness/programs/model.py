@@ -191,6 +191,8 @@ class Inner(Record):
     variables: tuple[str, ...] = ()
     folder: str = ""
     """The folder it is run in, if that is another."""
+    elsewhere: bool = False
+    """Whether it is run in folders that are not known; its paths are told as seen from here."""
     takes: str = ""
     """Of the command of xargs: what the words that it reads end with: a NUL, a line end, or ` ` for blanks and line ends.
 

@@ -181,7 +181,7 @@ class Parts(ABC):
 
     def may_import(self, state: State) -> bool:
         """Say whether something in the folder at hand may take the place of a module of Python's library."""
-        if self.disk_changed or not state.folders:
+        if self.disk_changed or state.elsewhere or not state.folders:
             return True
         return any(self._holds_a_module(folder) for folder in state.folders)
 
@@ -197,7 +197,7 @@ class Parts(ABC):
         """Return why a git command may run what the repository names, wherever the shell may be; or nothing."""
         if use.git_folder is None:
             return ""
-        if not state.folders:
+        if state.elsewhere or not state.folders:
             return "the folder that it runs in is not known"
         problems = (self.disk.git_problem(use.git_folder, folder) for folder in state.folders)
         return next((problem for problem in problems if problem is not None), "")

@@ -169,6 +169,7 @@ class SimpleCommands(HandedNames):
                 folder = replace(state, folders=tuple(dict.fromkeys((*reals, *here))))
             for name in command.variables:
                 folder = folder.handing_on(name)
+            folder = replace(folder, elsewhere=folder.elsewhere or command.elsewhere)
             folder = folder.forgetting(frozenset(command.variables))
             self.command(command.argv, " ".join(command.argv), folder, folder, stdin=Stdin())
         for script in use.scripts:
@@ -224,7 +225,7 @@ class SimpleCommands(HandedNames):
                 network=use.network,
                 model="" if problem else program_of(argv[0]),
                 gap=problem or "",
-                folder=state.folders[0] if len(state.folders) == 1 else "",
+                folder=state.folders[0] if len(state.folders) == 1 and not state.elsewhere else "",
                 fed=state.fed,
             )
         )

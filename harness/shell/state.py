@@ -40,6 +40,8 @@ class State(Record):
     """Every folder that `cd -` may go to; empty where that is not known."""
     stack: tuple[tuple[str, ...], ...] | None = ()
     """For each `popd`, every folder that it may go to, empty where that is not known; None where their number is not."""
+    elsewhere: bool = False
+    """Whether what runs here does so in another folder, which is not known, while its paths are told as seen from here."""
     fed: bool = False
     """Whether what runs here reads something that is not in its words (see actions.Command)."""
     lines: Lines | None = None
@@ -120,6 +122,7 @@ def merged(one: State | None, other: State | None) -> State | None:
         integers=frozenset(n for n in names if values[n] is None and one.holds_integer(n) and other.holds_integer(n)),
         before=either_folder(one.before, other.before),
         stack=stack,
+        elsewhere=one.elsewhere or other.elsewhere,
         fed=one.fed or other.fed,
     )
 
