@@ -73,7 +73,7 @@ class _ExampleDisk:
     def look_tracked(self, path: PathAccess, what: Shown, **_how: object) -> PathAccess:  # noqa: ARG002 - nothing is tracked
         return replace(path, tree=True)
 
-    def plain_tracked(self, folder: str, what: Shown, *, split: str) -> bool:  # noqa: ARG002 - likewise
+    def plain_tracked(self, folder: str, what: Shown, **_how: object) -> bool:  # noqa: ARG002 - likewise
         return True
 
     def exists(self, path: str) -> bool:  # noqa: ARG002 - nothing lies here, wherever

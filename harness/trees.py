@@ -144,12 +144,13 @@ def plain_below(folder: str, narrowing: Narrowing, *, split: str, bare: bool, mo
     return True
 
 
-def plain_in_list(path: str, here: str, *, split: str) -> bool:
+def plain_in_list(path: str, here: str, *, split: str, nul: bool) -> bool:
     """Say whether a path is what it seems to be in a list of names that stand there bare (see `plain_below`), seen from `here`:
-    nothing, or with a slash at its end. What git would write in quotes is not: other letters than ASCII's, quotes, backslashes.
+    nothing, or with a slash at its end. What git writes in quotes is not: other letters than ASCII's, quotes, backslashes. It
+    quotes nothing where a NUL ends each name.
     """
     first = path.removeprefix(here).partition("/")[0] if path.startswith(here) else ".."
-    quoted = not path.isascii() or '"' in path or "\\" in path
+    quoted = not nul and (not path.isascii() or '"' in path or "\\" in path)
     return not quoted and is_plain_name(path, split=split) and not _odd_first(first)
 
 

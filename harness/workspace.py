@@ -150,8 +150,11 @@ class Workspace:
         ends, whole = followed(top, names, self._added_root(path.real) or self.root)
         return replace(path, tree=True, below=self._names_in(top, (*names, *ends)), whole=whole)
 
-    def plain_tracked(self, folder: str, what: Shown, *, split: str) -> bool:
-        """Say whether the names that git lists in an absolute folder, seen from there, can stand in a list of names."""
+    def plain_tracked(self, folder: str, what: Shown, *, split: str, nul: bool) -> bool:
+        """Say whether the names that git lists in an absolute folder, seen from there, can stand in a list of names.
+
+        See `trees.plain_in_list`.
+        """
         from harness.trees import plain_in_list
 
         found = self._tracked(folder, what, sure=True)
@@ -159,7 +162,7 @@ class Workspace:
             return False
         top, names = found
         here = os.path.join(folder, "").removeprefix(os.path.join(top, ""))
-        return all(plain_in_list(name, here, split=split) for name in names)
+        return all(plain_in_list(name, here, split=split, nul=nul) for name in names)
 
     def _tracked(self, folder: str, what: Shown, *, sure: bool) -> tuple[str, Sequence[str]] | None:
         """Return the top of a repository, and the names that a command shows of what is tracked there; None where that is

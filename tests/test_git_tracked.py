@@ -330,8 +330,10 @@ def test_a_tracked_name_that_git_writes_in_quotes_asks(name: str, tmp_path: Path
     run_git(repository.root, "add", "--", ":(literal)" + name)
     printed = next(line for line in repository.printed("git ls-files").splitlines() if line.startswith('"'))
     (repository.root / printed).symlink_to(".env")
-    line = "git ls-files | xargs -d '\\n' cat"
-    assert ("SECRET" in repository.printed(line), repository.judged(line, "default")) == (True, "confirm")
+    for line in ("git ls-files | xargs -d '\\n' cat", "git ls-files | xargs -d '\\n' grep -lZ . | xargs -0 cat"):
+        assert ("SECRET" in repository.printed(line), repository.judged(line, "default")) == (True, "confirm")
+    line = "git ls-files -z | xargs -0 cat"  # here it writes every name as it is
+    assert ("SECRET" in repository.printed(line), repository.judged(line, "default")) == (False, "auto")
 
 
 @pytest.mark.parametrize(

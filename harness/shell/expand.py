@@ -72,8 +72,8 @@ class Disk(Protocol):
         that links lead to are named too.
         """
 
-    def plain_tracked(self, folder: str, what: Shown, *, split: str) -> bool:
-        """Say whether the names that git lists in an absolute folder can stand in a list of names."""
+    def plain_tracked(self, folder: str, what: Shown, *, split: str, nul: bool) -> bool:
+        """Say whether the names that git lists in an absolute folder can stand in a list; with `nul` a NUL ends each."""
 
     def exists(self, path: str) -> bool:
         """Say whether something lies at an absolute path."""

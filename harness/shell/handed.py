@@ -125,7 +125,7 @@ class HandedNames(Parts):
         if not known or (names.listed and any(self.disk.is_folder(path.real) for path in places)):
             return False
         if names.tracked is not None:
-            return all(self.disk.plain_tracked(path.real, names.tracked, split=split) for path in places)
+            return all(self.disk.plain_tracked(path.real, names.tracked, split=split, nul=names.nul) for path in places)
         return all(
             self.disk.plain_below(path.real, only=names.only, skips=names.skips, split=split, bare=names.bare)
             for path in places

@@ -62,9 +62,11 @@ class Remembered:
             lambda: self._disk.look_tracked(path, what, sure=sure, follows=follows),
         )
 
-    def plain_tracked(self, folder: str, what: Shown, *, split: str) -> bool:
+    def plain_tracked(self, folder: str, what: Shown, *, split: str, nul: bool) -> bool:
         """Say whether the names that git lists in a folder can stand in a list of names; of too many lists, no."""
-        return self._listed((folder, what, split), lambda: self._disk.plain_tracked(folder, what, split=split))
+        return self._listed(
+            (folder, what, split, nul), lambda: self._disk.plain_tracked(folder, what, split=split, nul=nul)
+        )
 
     def _listed(self, key: tuple[object, ...], look: Callable[[], bool]) -> bool:
         if key not in self._plain:
