@@ -782,6 +782,22 @@ def test_a_link_that_is_swapped_after_the_judgement_stops_the_command(road: Road
     assert list(tmp_path.rglob("ran")) == []
 
 
+def test_a_name_that_xargs_would_misread_stops_the_command_also_after_the_judgement(road: Road, tmp_path: Path) -> None:
+    (tmp_path / "out.py").write_text("SECRET")
+    (road.root / "a.py").write_text("plain")
+    arguments = {"command": "find . -name '*.py' | xargs cat"}
+    assert "plain" in road.run(**arguments).content
+    permit = road.permit(road.prepare(**arguments))
+    made = Path(f"{road.root}/x {tmp_path}/out.py")
+    made.parent.mkdir(parents=True)
+    made.write_text("x")
+
+    result = road.registry.run(permit)
+
+    assert "leads elsewhere" in result.content
+    assert "SECRET" not in result.content
+
+
 def test_a_folder_that_goes_away_after_the_judgement_is_an_error(road: Road) -> None:
     (road.root / "sub").mkdir()
     permit = road.permit(road.prepare(command="ls", cwd="sub"))

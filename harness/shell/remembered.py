@@ -118,7 +118,11 @@ class Remembered:
 
 
 class WithoutTrees(Remembered):
-    """Another disk, but that nobody looks below its folders: for where words lead, which needs no names of files."""
+    """Another disk, but that nobody looks below its folders: for where words lead, which needs no names of files.
+
+    INVARIANT: whether names can stand in a list is asked anew. Of one that came in between, xargs could make a word that leads
+    anywhere.
+    """
 
     def look_below(
         self,
