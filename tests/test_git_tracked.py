@@ -232,7 +232,6 @@ git log --name-only
 git log -S SECRET --oneline
 git log -p -- a.py
 git log -p -1 -- . ':!*.env'
-git log -L1,1:a.py
 git reflog
 git format-patch --stdout -1 -- a.py
 git diff-tree -r HEAD
@@ -353,6 +352,36 @@ def test_what_lies_behind_a_link_in_the_place_of_a_tracked_folder_is_seen(tmp_pa
     (repository.root / "cfg").symlink_to("..")
     (tmp_path / "b.py").write_text("x")
     assert repository.judged("git ls-files | xargs cat", "default") == "confirm"
+
+
+@pytest.mark.parametrize(
+    ("line", "shows", "word"),
+    [
+        ("git log -p -- pub.cfg", False, "auto"),
+        ("git log --follow --stat -- pub.cfg", False, "auto"),
+        ("git log -p --follow -- pub.cfg", True, "deny"),
+        ("git log -p --follow pub.cfg", True, "deny"),
+        ("git reflog -p --follow -- pub.cfg", True, "deny"),
+        ("git show --follow HEAD~1 -- pub.cfg", True, "deny"),
+        ("git log -L1,3:pub.cfg", True, "deny"),
+        ("git -c log.follow=true log -p -- pub.cfg", True, "deny"),
+    ],
+)
+def test_a_file_is_followed_to_the_secret_that_it_was(line: str, shows: bool, word: str, tmp_path: Path) -> None:
+    run_git(tmp_path, "init", "-q")
+    (tmp_path / ".env").write_text("one\nSECRET\nthree\nfour\nfive\n")
+    run_git(tmp_path, "add", ".env")
+    run_git(tmp_path, "commit", "-qm", "secret")
+    run_git(tmp_path, "mv", ".env", "pub.cfg")
+    (tmp_path / "pub.cfg").write_text("one\ntwo\nthree\nfour\nfive\n")
+    run_git(tmp_path, "commit", "-qam", "renamed")
+    (tmp_path / ".env").write_text("another\n")
+    run_git(tmp_path, "add", ".env")
+    run_git(tmp_path, "commit", "-qm", "another")
+    repository = Repository(tmp_path.resolve(), {})
+    assert ("SECRET" in repository.printed(line), repository.judged(line)) == (shows, word)
+    run_git(tmp_path, "config", "log.follow", "true")  # then git follows unasked
+    assert repository.judged(line) != "auto"
 
 
 @pytest.mark.parametrize("policy", ["readonly", "ci", "default"])

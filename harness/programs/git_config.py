@@ -35,7 +35,7 @@ _HARMLESS = {
         algorithm autorefreshindex colormoved colormovedws context dirstat indentheuristic interhunkcontext mnemonicprefix
         noprefix srcprefix dstprefix relative renamelimit renames statgraphwidth statnamewidth suppressblankempty
         wserrorhighlight wordregex ignoresubmodules guitool tool trustexitcode""",
-    "log": "abbrevcommit date decorate excludedecoration initialdecorationset follow graphcolors showroot mailmap",
+    "log": "abbrevcommit date decorate excludedecoration initialdecorationset graphcolors showroot mailmap",
     "blame": "blankboundary coloring date showemail showroot markunblamablelines markignoredlines",
     "grep": "linenumber column patterntype extendedregexp threads fullname",
     "status": """

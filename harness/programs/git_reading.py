@@ -48,8 +48,8 @@ def revisions(parsed: Parsed, use: Use) -> Use:
 
 
 def history(parsed: Parsed, use: Use) -> Use:
-    """For `git log` and its like, which show patches where an option says so; `-L` those of the files that it names."""
-    return patched(parsed, use, patches=parsed.has(*_PATCH) and not parsed.has("-L"))
+    """For `git log` and its like, which show patches where an option says so."""
+    return patched(parsed, use, patches=parsed.has(*_PATCH))
 
 
 def patches(parsed: Parsed, use: Use) -> Use:
@@ -74,9 +74,10 @@ def patched(parsed: Parsed, use: Use, *, patches: bool, objects: tuple[str, ...]
 
     What it tracks no more, or on another branch, is not known here: its names stand in the history alone.
     """
-    use = _spelled_out(parsed, use, globs=patches or parsed.has("-L"))
+    use = _spelled_out(parsed, use, globs=patches)
     words = parsed.operands[parsed.before or 0 :]
-    if parsed.has("--full-diff") or any(isinstance(word, Found) for word in words):
+    # What is followed may have had any name before.
+    if parsed.has("--full-diff", "--follow", "-L") or any(isinstance(word, Found) for word in words):
         words = ()
     what = Shown(words=words, behind_dashes=parsed.before is not None, patches=patches, objects=objects)
     return _with_tracked(use, what)
