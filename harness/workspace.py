@@ -54,7 +54,7 @@ class Workspace:
         """Absolute, links followed; none of them lies in the workspace."""
 
     def check(self) -> None:
-        """Raise WorkspaceError if the folder is gone, or something else has taken its place."""
+        """Raise WorkspaceError if the folder is gone."""
         if os.path.islink(self.root) or not os.path.isdir(self.root):
             raise WorkspaceError(f"the workspace is gone: {self.root}")
 
