@@ -190,7 +190,6 @@ class Answers:
             ruling, self._registry, self._interrupt, self._log.redactor, seconds=seconds
         )
         self._gate.settle(ruling, result)
-        self._registry.check_place()
         if result.status is ResultStatus.INTERRUPTED:
             return run.stopped(StopReason.INTERRUPTED, f"interrupted during {run.last_action}")
         return self._done(result)
