@@ -36,18 +36,18 @@ def place_of(given: str, folders: Sequence[str], *, told: str = "") -> str:
         if part == "..":
             real = os.path.dirname(real).rstrip("/")
             continue
-        here = f"{real}/{part}"
+        at = f"{real}/{part}"
         try:
-            target = os.readlink(here)
+            target = os.readlink(at)
         except (OSError, ValueError):
-            real = here  # no link, or nothing there: whoever opens it says so
+            real = at  # no link, or nothing there: whoever opens it says so
             continue
         links += 1
         if links > MAX_LINKS:
             raise UsageError(f"{told or given}: there are too many links on the way")
-        if any(is_within(here, folder) for folder in folders):
+        if any(is_within(at, folder) for folder in folders):
             raise UsageError(
-                f"{told or given}: {here} is a link in the workspace, which may lead anywhere; name another place"
+                f"{told or given}: {at} is a link in the workspace, which may lead anywhere; name another place"
             )
         if target.startswith("/"):
             real = ""
