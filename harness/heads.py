@@ -59,6 +59,11 @@ class KnownHead(Record):
     """The digests of torn ends that were about to be cut off."""
 
     @property
+    def is_missed(self) -> bool:
+        """Whether a log with something in it should be there."""
+        return bool(self.records) and not self.removed
+
+    @property
     def words(self) -> str:
         """What it was, for people who are told that it is gone."""
         when = "missed, when another log was begun under its name," if self.lost else "noted last"

@@ -54,7 +54,7 @@ def lost_log(state: State, path: str | None) -> KnownHead | None:
     if os.path.lexists(path) or not os.path.isdir(os.path.dirname(path)):
         return None
     known = state.known_head(path)
-    if known is None or known.removed or not known.records:
+    if known is None or not known.is_missed:
         return None
     # Before the new log is there: of what a kill leaves behind, nothing must look like a tail that somebody cut off.
     state.record_loss(known)
@@ -64,7 +64,7 @@ def lost_log(state: State, path: str | None) -> KnownHead | None:
 def _refuse_an_emptied_one(path: str, heads: HeadsFile) -> None:
     """Raise LogError where a log was noted under this name, and its file holds nothing any more."""
     known = heads.of_path(path)
-    if known is None or known.removed or not known.records or not os.path.exists(path) or os.path.getsize(path):
+    if known is None or not known.is_missed or not os.path.exists(path) or os.path.getsize(path):
         return
     raise LogError(
         _refusal(path, f"it was longer once: a log of {known.records} records was noted there, and it was emptied")
