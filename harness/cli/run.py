@@ -77,15 +77,14 @@ class _Run:
         prompt = given_prompt(arguments)
         state = State.of(environment)
         self._carried = _carried(state, arguments)
-        recorded = (
-            ()
-            if arguments.record is None
-            else (place_of(arguments.record, worked_in(arguments), told=f"--record {arguments.record}"),)
-        )
-        self._model = RunModel(record=next(iter(recorded), None), replay=arguments.replay)
+        record = arguments.record
+        if record is not None:
+            record = place_of(record, worked_in(arguments), told=f"--record {record}")
+        self._model = RunModel(record=record, replay=arguments.replay)
         self._ending = Ending(arguments, environment)
         self._parts = parts = Parts(arguments, environment, self._unattended(arguments))
         # No call writes these, where they lie in the workspace.
+        recorded = [] if record is None else [record]
         parts.policy = parts.policy.guarding(*recorded, *runner_files(environment))
         self._prompt = prompt.masked(parts.redactor.redact)
         self._about = self._told_about(arguments)
