@@ -125,9 +125,7 @@ class Lexer(Quoting):
                 raise self.unexpected()
         if char in "<>(" and self.position > start:
             self._check_operator_behind(start)
-        if pieces.has_braces and any(
-            isinstance(piece, Substitution | Modified | Number | Arithmetic) for piece in pieces.items
-        ):
+        if pieces.has_braces and any(isinstance(piece, _NOT_BESIDE_BRACES) for piece in pieces.items):
             raise self.stop("a brace expansion", start)
         done = pieces.finish()
         if not all(done):
