@@ -205,7 +205,7 @@ JUDGED = [
     # what is not plainly understood is never auto
     ("bash", "ls $(rm x)", "confirm", "opaque"),
     ("bash", "ls `rm x`", "confirm", "opaque"),
-    ("bash", "ls $(ls)", "confirm", "opaque"),
+    ("bash", "ls $(date)", "confirm", "opaque"),
     ("bash", "ls > f", "confirm", "default"),
     ("bash", "ls < f", "auto", "look"),
     ("bash", "ls <> f", "confirm", "default"),
@@ -778,7 +778,7 @@ CALLS = [
         "ls", "ls -l src", "ls -a", "ls; git log", "CI=1 ls", "A=1 ls src", "git push", "git push -f", "git -C x push -f",
         "git log -- docs/a.md", "echo x", "echo x; rm x", "cat src/a.py", "cat .env", "cp docs/a.md x", "rm -rf /",
         "ls > f", "ls $(rm x)", "cat < .env", "sudo git push -f", "CI=1 sudo rm x", "cat /etc/passwd", "cd src && ls",
-        "ls |sh", "ls &", "ls $(ls)", "f() { ls; }", "cd / && ls",
+        "ls |sh", "ls &", "ls $(date)", "f() { ls; }", "cd / && ls",
     )
 ] + [
     (tool, path)
@@ -975,7 +975,7 @@ def test_what_is_opaque_or_built_in_is_never_auto(
     calls: tuple[Action, ...], rules: list[Written], tools: dict[str, str]
 ) -> None:
     everything = written(list(enumerate(rules)), tools, "p.toml")
-    never = {"ls |sh", "ls &", "ls $(ls)", "f() { ls; }", "cat /etc/passwd", "cd / && ls", "/etc/passwd"}
+    never = {"ls |sh", "ls &", "ls $(date)", "f() { ls; }", "cat /etc/passwd", "cd / && ls", "/etc/passwd"}
     judged = {call.summary: evaluate(everything, call).decision for call in calls}
     assert {what for what in never if judged[what] is Decision.AUTO} == set()
     assert judged["rm -rf /"] is Decision.BLOCK
