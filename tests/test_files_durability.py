@@ -5,13 +5,11 @@ from __future__ import annotations
 import errno
 import json
 import os
-import random
 import signal
 import stat
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -39,17 +37,17 @@ def road(tmp_path: Path) -> Iterator[Road]:
     made.log.close()
 
 
-def child(code: str, *arguments: str, prefix: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+def child(code: str, *arguments: str, prefix: Sequence[str] = (), stdin: int | None = None) -> subprocess.Popen[bytes]:
     """Start a Python that can import the package, by way of `prefix`, and run `code` in it."""
     command = [*prefix, sys.executable, "-c", code, *arguments]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{HERE}", "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    return subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
 
 
 # Killed
 
 WRITER = """
-import os, sys
+import os, random, signal, sys
 from harness.actions import Effects
 from harness.before_images import BeforeImages
 from harness.messages import ToolCall
@@ -69,9 +67,12 @@ def run(tool, **arguments):
     tool.run(tool.prepare(ToolCall(id="c", name=tool.spec.name, arguments=""), arguments), effects)
 
 while pid := os.fork():  # a fresh process for each kill, without a start of the interpreter
-    os.write(1, b"%d\\n" % pid)
-    os.waitpid(pid, 0)
-    os.write(1, b"ended\\n")
+    _, status = os.waitpid(pid, 0)
+    os.write(1, b"%d\\n" % os.WTERMSIG(status))
+    if sys.stdin.readline() != "again\\n":
+        sys.exit()
+# After time of its own, which other processes take none of: the kernel ends it then, in the middle of anything.
+signal.setitimer(signal.ITIMER_PROF, random.SystemRandom().uniform(0.0001, 0.03))
 with open(folder + "/workspace/old.txt", "rb") as file:
     baselines.saw(folder + "/workspace/old.txt", file.read())
 number = int.from_bytes(os.urandom(4), "big")
@@ -93,25 +94,21 @@ def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new_one(tmp_path: Path)
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / "old.txt").write_bytes(b"0000000000 " * 30_000 + b"end")
-    moments = random.Random(4)
     contents, litter = set(), 0
-    parent = child(WRITER, str(tmp_path))
+    parent = child(WRITER, str(tmp_path), stdin=subprocess.PIPE)
+    assert parent.stdin is not None
     assert parent.stdout is not None
-    assert parent.stderr is not None
     try:
-        for _ in range(KILLS):
-            pid = int(parent.stdout.readline())
-            time.sleep(moments.uniform(0, 0.03))
-            os.kill(pid, signal.SIGKILL)
-            assert parent.stdout.readline() == b"ended\n"
+        for kill in range(KILLS):
+            assert int(parent.stdout.readline()) == signal.SIGPROF
             data = (workspace / "old.txt").read_bytes()
             assert is_whole(data, 30_000)
             contents.add(data[:11])
-        last = int(parent.stdout.readline())
+            parent.stdin.write(b"again\n" if kill < KILLS - 1 else b"enough\n")
+            parent.stdin.flush()
+        assert parent.communicate()[1] == b""
     finally:
         parent.kill()
-    os.kill(last, signal.SIGKILL)
-    assert parent.communicate()[1] == b""
 
     for path in workspace.rglob("*"):
         if path.is_file() and path.name.startswith(".harness-"):
