@@ -250,10 +250,10 @@ def test_no_command_can_read_the_log_of_its_run_wherever_it_lies(program: Progra
     assert (outcome["status"], "Permission denied" in str(outcome["content"])) == ("ok", True), outcome
 
 
-@pytest.mark.parametrize("given", ["log.jsonl", "{workspace}/logs/log.jsonl", "{home}/work/log.jsonl", "."])
+@pytest.mark.parametrize("given", ["log.jsonl", "{workspace}/logs/log.jsonl", "{home}/linked/log.jsonl", "."])
 def test_a_log_that_a_command_could_write_is_refused_before_the_first_request(program: Program, given: str) -> None:
     (program.workspace / "logs").mkdir()
-    (program.home / "work").symlink_to(program.workspace)
+    (program.home / "linked").symlink_to(program.workspace)
     log = given.format(workspace=program.workspace, home=program.home)
     url = program.serve(playing("true"))
     done = program.run("run", "go", "--base-url", url, "--policy", "readonly", "--log", log)

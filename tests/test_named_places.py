@@ -103,13 +103,13 @@ def test_links_outside_the_workspace_are_followed(program: Program) -> None:
     real = program.home / "real"
     real.mkdir()
     (program.home / "link").symlink_to(real)
-    (program.home / "work").symlink_to(program.workspace)
+    (program.home / "linked").symlink_to(program.workspace)
     url = program.serve(replies(say("done")))
     words: tuple[str, ...] = (
         "--report",
         f"md:{program.home}/link/r.md",
         "--report",
-        f"junit:{program.home}/work/r.xml",
+        f"junit:{program.home}/linked/r.xml",
     )
     words += ("--record", f"{program.home}/link/c", "--log", f"{program.home}/link/l.jsonl")
     done = program.run("run", "go", *flags_of(program, url, CONFIRM), *words)
