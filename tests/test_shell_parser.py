@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from work import assert_linear
 
 from harness.shell import syntax
 from harness.shell.cursor import MAX_DEPTH
@@ -623,11 +623,8 @@ REPEATED = [
 
 @pytest.mark.parametrize("part", REPEATED)
 @pytest.mark.parametrize("quote", ["", '"', "'", "`", "$(", "( "])
-def test_time_is_linear(part: str, quote: str) -> None:
-    text = quote + part * ((MAX_CHARACTERS - len(quote)) // len(part))
-    started = time.process_time()  # not what others on the machine take
-    parse(text)
-    assert time.process_time() - started < 1.0, "some 10 ms are usual; a second is another order of growth"
+def test_work_is_linear(part: str, quote: str) -> None:
+    assert_linear(lambda size: quote + part * (size // len(part)), parse, 800)
 
 
 # -- random texts
