@@ -1,0 +1,204 @@
+"""Time how work grows with a text made against it, where tests cannot count it: inside of a regular expression, `find`, `+=`.
+
+Usage: python bench/growth.py [WORD ...]; with words, only the rows whose names hold one of them. Prints the CPU time of a
+size and of four times as much, and their ratio. Unlike the other files here it judges: what grows with the size takes four
+times as long, what grows with its square sixteen times; above eight, the exit code is 1. No test does that: it takes a
+quiet machine.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from harness.redaction.redactor import Redactor
+from harness.redaction.shapes import SHAPES, shape_spans
+from harness.redaction.stream import RedactedStream
+from harness.rule_examples import EXAMPLE_DISK
+from harness.shell.facets import read_commands
+from harness.shell.loose import loose_commands
+from harness.shell.parser import parse
+from harness.strict_json import NotJsonError, read_one
+from harness.visible import suspicious, visible, visible_prose
+
+FACTOR = 4
+MOST = 8.0
+ROUNDS = 5
+AGAIN = 3
+"""How often a row that grows too much is measured again: who is late for another reason is so once."""
+
+
+class Row(NamedTuple):
+    """What is timed: body(make(size)), and only body."""
+
+    name: str
+    make: Callable[[int], Any]
+    body: Callable[[Any], object]
+    size: int
+
+
+def repeated(unit: str, before: str = "") -> Callable[[int], str]:
+    """Return what makes a text of some size by repeating one."""
+    return lambda size: before + unit * (size // len(unit))
+
+
+# -- text that is shown
+
+PILES = {
+    "one pile of marks": "\u0300",
+    "signs": "\u2500",
+    "jamo": "\u1161",
+    "selectors and joiners": "\u26a0\ufe0f\u200d",
+    "escapes": "\x1b\u202e",
+    "letters": "\u4e2d",
+}
+
+
+def show(text: str) -> None:
+    visible(text), visible_prose(text), suspicious(text)
+
+
+def shown() -> Iterator[Row]:
+    for name, unit in PILES.items():
+        yield Row(f"visible: {name}", repeated(unit, "a"), show, 25_000)
+
+
+# -- JSON
+
+
+def keys(count: int) -> str:
+    return "{" + ",".join(f'"{number}": 0' for number in range(count)) + f', "{count - 1}": 1}}'
+
+
+def refuse(text: str) -> None:
+    try:
+        read_one(text)
+    except NotJsonError:
+        return
+    raise SystemExit("a key that stands twice was not found")
+
+
+def strict_json() -> Iterator[Row]:
+    yield Row("JSON: a key that stands twice", keys, refuse, 5_000)
+
+
+# -- commands
+
+COMMANDS = {
+    "words": "a ",
+    "commands": "a;",
+    "quotes": "''",
+    "double quotes": '""',
+    "open parameters": "${",
+    "open substitutions": "$(",
+    "backslashes": "\\",
+    "equals signs": "ab=",
+    "here-documents": "<<a ",
+}
+
+
+def read(text: str) -> None:
+    read_commands(text, EXAMPLE_DISK)
+
+
+def commands() -> Iterator[Row]:
+    for name, unit in COMMANDS.items():
+        for reader, size in ((parse, 2_400), (read, 2_400), (loose_commands, 25_000)):  # the first two take 10,000
+            yield Row(f"shell, {reader.__name__}: {name}", repeated(unit), reader, size)
+    yield Row("shell, read: a long line of words", lambda count: "ls " + "w1 " * count, read, 20_000)
+
+
+# -- secrets
+
+AGAINST = (
+    "a", "0", " ", "\n", "-", ".", "/", ":", "=", '"', "\\", "%20", "secret = ", 'token: "', "token:        ",
+    "password\":\"", "eyJa.", "12345678:AA", "://", "://a:b", ":\\/\\/u:", "bearer ", "basic ", "machine a login b password ",
+    "machine" + " " * 8, "ghp_", "xoxb-1-", "SG." + "a" * 32 + ".", "M" * 24 + ".", "-----BEGIN PRIVATE KEY-----",
+    "-----BEGIN RSA PRIVATE KEY-----\\n", "-----END ", "[redacted:known:01234567]", "\u6f22",
+)  # fmt: skip
+LINES = ("\n", "\n12:", "\n     1\t", "\n+", "\n1:+", "\n" + " " * 9, "\\n12\\t", "\\n", "1", " ", "\n1234567", "\n>a")
+STREAMS = {
+    "words": "the quick answer ",
+    "one word": "a1",
+    "code": 'token = key["secret"] + password\n',
+    "line ends": "\n",
+    "other letters": "\u6f22\u5b57\u3002",
+}
+BEGIN = "-----BEGIN PRIVATE KEY-----\n"
+LONG_VALUE = "alpha-Qx81zz-user\nbravo-Kk92mmq-pass\n  indented = Zz19-qL44x\nthe last one"
+
+
+def look_for_shapes(text: str) -> None:
+    for _ in shape_spans(text, SHAPES):
+        pass
+
+
+def stream(text: str) -> None:
+    made = RedactedStream(Redactor(("known-value-1", "other known value"), key=b"a key"))
+    for at in range(0, len(text), 3):
+        made.feed(text[at : at + 3])
+    made.finish()
+
+
+def secrets() -> Iterator[Row]:
+    for unit in AGAINST:
+        yield Row(f"shapes of secrets: {unit[:40]!r}", repeated(unit), look_for_shapes, 100_000)
+        yield Row(f"shapes of secrets, in a key: {unit[:40]!r}", repeated(unit, BEGIN), look_for_shapes, 100_000)
+    known = Redactor((LONG_VALUE,), key=b"a key", shapes=False)
+    for unit in LINES:
+        yield Row(f"a known value: {unit!r}", repeated(unit), known.redact, 250_000)
+    for name, unit in STREAMS.items():
+        yield Row(f"a stream: {name}", repeated(unit), stream, 50_000)
+    yield Row("a stream: an unended key", repeated("M" * 64 + "\n", BEGIN), stream, 50_000)
+
+
+GROUPS: tuple[Callable[[], Iterator[Row]], ...] = (
+    shown,
+    strict_json,
+    commands,
+    secrets,
+)
+
+
+def seconds(row: Row, size: int) -> float:
+    """Return the CPU seconds of the fastest of some rounds, without what collecting garbage takes."""
+    best = float("inf")
+    for _ in range(ROUNDS):
+        made = row.make(size)
+        gc.collect()
+        gc.disable()
+        began = time.process_time()
+        row.body(made)
+        best = min(best, time.process_time() - began)
+        gc.enable()
+    return best
+
+
+def measured(row: Row) -> tuple[float, float]:
+    """Return what a row takes for its size, and for FACTOR times that."""
+    least, most = seconds(row, row.size), seconds(row, row.size * FACTOR)
+    for _ in range(AGAIN):
+        if most <= MOST * least:
+            break
+        least, most = seconds(row, row.size), seconds(row, row.size * FACTOR)
+    return least, most
+
+
+def main() -> int:
+    too_much = 0
+    print(f"{'':<72} {'size':>9} {'ms':>9} {'4 x: ms':>9} {'ratio':>6}")
+    for row in (row for group in GROUPS for row in group()):
+        if not sys.argv[1:] or any(word in row.name for word in sys.argv[1:]):
+            least, most = measured(row)
+            grows = most > MOST * least
+            too_much += grows
+            ratio = f"{most / least:>6.1f}{'  TOO MUCH' if grows else ''}"
+            print(f"{row.name:<72} {row.size:>9,} {least * 1000:>9.2f} {most * 1000:>9.2f} {ratio}", flush=True)
+    return 1 if too_much else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
