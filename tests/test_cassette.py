@@ -251,7 +251,9 @@ responses = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(responses, max_size=4))
 def test_every_reply_survives_recording_and_replay_unchanged(tmp_path: Path, answers: list[ModelResponse]) -> None:
     path = tmp_path / f"{time.monotonic_ns()}"
