@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from file_road import EFFECTS, POLICY, Road, failed, sha256
+from work import lines_run
 
 from harness import ToolError
 from harness.actions import FileChange, JsonValue
@@ -557,13 +557,14 @@ WORST = [
 
 @pytest.mark.parametrize(("text", "old"), WORST)
 def test_explaining_a_miss_is_bounded_whatever_the_file(text: str, old: str) -> None:
+    """In lines of Python; bench/growth.py times what the calls in them take."""
     data = text.encode()
-    started = time.process_time()
+    said: list[str] = []
 
-    said = explain_miss(data, old, "")
+    lines = lines_run(lambda: said.append(explain_miss(data, old, "")))
 
-    assert said
-    assert time.process_time() - started < 2.5, "the bound is half a second; a slow machine gets five times that"
+    assert said[0]
+    assert lines < 15_000_000  # some half a second; twice as many as any of them needs
 
 
 LARGE = 10 * 1024 * 1024
@@ -591,13 +592,14 @@ def test_finding_what_edits_name_is_bounded_whatever_the_file(
         Edit(old=old, new=new, occurrences=Occurrences.ALL if everywhere else Occurrences.ONE)
         for old, new, everywhere in edits
     ]
-    started = time.process_time()
+    results: list[Spliced | Unmatched] = []
 
-    found = splice_all(data, every, most_bytes=LARGE)
+    lines = lines_run(lambda: results.append(splice_all(data, every, most_bytes=LARGE)))
 
-    assert time.process_time() - started < 5, "the bound is about a second; a slow machine gets five times that"
+    (found,) = results
     assert isinstance(found, kind)
     assert not isinstance(found, Unmatched) or len(found.reason) < 500
+    assert lines < 12_000_000  # about half a second; twice as many as any of them needs
 
 
 # A file that is not there
@@ -692,33 +694,30 @@ def test_errors_have_codes(road: Road, tool: str, arguments: dict[str, JsonValue
     assert caught.value.code is code
 
 
-@pytest.mark.parametrize("size", [1 << 30, 10 * 1024 * 1024 + 1])
+@pytest.mark.parametrize("size", [1 << 43, 10 * 1024 * 1024 + 1])
 @pytest.mark.parametrize("tool", ["read_file", "write_file", "edit_file"])
 def test_a_huge_file_is_refused_or_paged_at_once(road: Road, tool: str, size: int) -> None:
+    """A file with a hole may be larger than any disk: reading it would end in no time that anybody waits."""
     with (road.root / "huge").open("wb") as file:
         file.write(b"line\n" * 4_000)
         file.truncate(size)
     more = {"read_file": {}, "write_file": {"content": "x"}, "edit_file": {"old_string": "a", "new_string": "b"}}
-    started = time.monotonic()
 
     result = road.run(tool, path="huge", **more[tool])
 
-    assert time.monotonic() - started < 1
     said = f"Error: File too large: huge has {size:,} bytes; at most 10,485,760 are taken."
     assert result.content == said or (tool == "read_file" and "continue with offset=2001" in result.content)
 
 
 @pytest.mark.parametrize("tool", ["read_file", "write_file", "edit_file"])
 @pytest.mark.parametrize("path", ["x" * 5_000, "x/" * 2_500, "\u4e2d/" * 1_600], ids=["a name", "folders", "bytes"])
-def test_a_path_that_is_far_too_long_is_refused_at_once(road: Road, tool: str, path: str) -> None:
+def test_a_path_that_is_far_too_long_is_refused(road: Road, tool: str, path: str) -> None:
     more = {"read_file": {}, "write_file": {"content": "x"}, "edit_file": {"old_string": "a", "new_string": "b"}}
-    started = time.monotonic()
 
     try:
         said = road.run(tool, path=path, **more[tool]).content
     except ToolError as error:
         said = str(error)
 
-    assert time.monotonic() - started < 1
     assert ("too long" in said, len(said) < MAX_PATH_CHARACTERS) == (True, True)
     assert road.tree() == {}

@@ -1,6 +1,6 @@
 """Say why a text was not found in a file, so that the next try can succeed: the nearest explanation, not a match; pure.
 
-Every step is bounded by what it looks at, so that the worst file takes less than half a second; a test measures that.
+Every step is bounded by what it looks at, so that the worst file takes less than half a second; a test counts its steps.
 No step's time may grow with more than the length of its bounded input, but for those on a few words of a few lines.
 """
 
