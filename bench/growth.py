@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from harness.cli.terminal.file_index import Names
+from harness.cli.terminal.markdown import Markdown
 from harness.redaction.redactor import Redactor
 from harness.redaction.shapes import SHAPES, shape_spans
 from harness.redaction.stream import RedactedStream
@@ -22,6 +24,10 @@ from harness.shell.facets import read_commands
 from harness.shell.loose import loose_commands
 from harness.shell.parser import parse
 from harness.strict_json import NotJsonError, read_one
+from harness.tools.diffs import compare
+from harness.tools.matching import Edit, Occurrences, splice_all
+from harness.tools.near_miss import explain_miss
+from harness.tools.output import readable
 from harness.visible import suspicious, visible, visible_prose
 
 FACTOR = 4
@@ -43,6 +49,11 @@ class Row(NamedTuple):
 def repeated(unit: str, before: str = "") -> Callable[[int], str]:
     """Return what makes a text of some size by repeating one."""
     return lambda size: before + unit * (size // len(unit))
+
+
+def encoded(unit: str) -> Callable[[int], bytes]:
+    """Return the same for bytes."""
+    return lambda size: repeated(unit)(size).encode()
 
 
 # -- text that is shown
@@ -155,11 +166,97 @@ def secrets() -> Iterator[Row]:
     yield Row("a stream: an unended key", repeated("M" * 64 + "\n", BEGIN), stream, 50_000)
 
 
+# -- files: a text that is not there, edits, diffs
+
+MISSES = {
+    "one letter a line": ("a\n", "a\n"),
+    "empty lines": ("\n", "\n"),
+    "one line": ("x", "x"),
+    "lines again and again": ("the quick brown fox\n", "the quick brown cat\n"),
+    "two words in another order": ("a b ", "a a b b "),
+    "characters beyond ASCII": ("é\u201c \n", "e\u201d "),
+    "characters that come apart": ("\uf900\u0344", "\u0344q"),
+    "one pile of marks": ("\u0301\u0316", "\u0316\u0301"),
+    "escapes": ("x", "\\x41"),
+}
+EDITS = {
+    "every line end": ("\r\n", "\n", " "),
+    "a text that nearly is everywhere": ("a", "a" * 90 + "b", "c"),
+    "a text that overlaps itself": ("ab", "ab" * 40, "c"),
+}
+
+
+def miss(text: str, old: str) -> Callable[[int], tuple[bytes, str]]:
+    """Return what makes a file, and a text of a tenth of it that is not there."""
+    return lambda size: (encoded(text)(size), repeated(old)(size // 10) + "q")
+
+
+def replaced(old: str, new: str) -> Callable[[bytes], object]:
+    edit = Edit(old=old, new=new, occurrences=Occurrences.ALL)
+    return lambda data: splice_all(data, [edit], most_bytes=1 << 30)
+
+
+def files() -> Iterator[Row]:
+    for name, (text, old) in MISSES.items():
+        yield Row(f"a miss: {name}", miss(text, old), lambda made: explain_miss(made[0], made[1], ""), 100_000)
+    for name, (unit, old, new) in EDITS.items():
+        yield Row(f"an edit: {name}", encoded(unit), replaced(old, new), 500_000)
+    yield Row("a diff: one line", lambda size: (b"\xff" * size, b"\xfe" * size), lambda made: compare(*made), 1_000_000)
+    yield Row(
+        "a diff: one long line is new", lambda size: (b"", b"\x1b" * size), lambda made: compare(*made), 1_000_000
+    )
+
+
+# -- what commands print, names of files, Markdown
+
+OUTPUT = {
+    "returns": "\r", "ends and returns": "\r\r\n", "lines written over": "a\r", "escapes": "\x1b",
+    "sequences": "\x1b[0", "commands that do not end": "\x1b]a", "strings that do not end": "\x1bP",
+}  # fmt: skip
+MARKDOWN = {
+    "one word": "x", "one line": "word ", "stars": "*", "emphasis": "**a *b ", "ticks": "`", "brackets": "[",
+    "links that do not end": "[a](", "titles that do not end": '[a](b "c', "targets": "](((((", "addresses": "<http://",
+    "quotes": "> ", "pipes": "|-", "markers": "- ", "hashes": "#", "marks": "\u0301", "wide characters": "日",
+}  # fmt: skip
+MARKDOWN_LINES = {
+    "a heading that may end": ("# ", " #", "x"), "a heading with blanks": ("# x", " ", "y"), "blanks": ("a", " ", "日"),
+    "a rule that is none": ("", "--- ", "x"), "delimiters that are none": ("x|y\n", "|:-", "x"),
+}  # fmt: skip
+"""Lines are cut at 8,192 characters, so that each of them is short, and there are many."""
+
+
+def rendered(text: str) -> None:
+    markdown = Markdown(lambda: 80, colour=True)
+    for at in range(0, len(text), 1_000):
+        markdown.feed(text[at : at + 1_000])
+    markdown.finish()
+
+
+def lines_of(before: str, unit: str, behind: str) -> Callable[[int], str]:
+    return lambda size: f"{repeated(unit, before)(size)}{behind}\n\n" * 50
+
+
+def long_names(size: int) -> Names:
+    return Names([f"{'a' * size}{number}" for number in range(200)])
+
+
+def terminal() -> Iterator[Row]:
+    for name, unit in OUTPUT.items():
+        yield Row(f"output: {name}", encoded(unit), readable, 100_000)
+    for name, unit in MARKDOWN.items():
+        yield Row(f"Markdown: {name}", repeated(unit), rendered, 100_000)
+    for name, parts in MARKDOWN_LINES.items():
+        yield Row(f"Markdown, in one line: {name}", lines_of(*parts), rendered, 2_000)
+    yield Row("names of files", long_names, lambda names: names.matches("a" * 150 + "b"), 1_000)
+
+
 GROUPS: tuple[Callable[[], Iterator[Row]], ...] = (
     shown,
     strict_json,
     commands,
     secrets,
+    files,
+    terminal,
 )
 
 
