@@ -34,7 +34,7 @@ def tell(text):
 line = InputLine(
     history=KeptHistory(os.path.join(os.getcwd(), "state", "history"), Redactor(["s3cr3t-value-0815"])),
     commands=[("/help", "what there is"), ("/history", "lines"), ("/model", "show or switch")],
-    files=FileIndex(os.getcwd(), os.environ).matches,
+    files=FileIndex(os.getcwd(), os.environ, first_seconds=options.get("first_seconds", 60.0)).matches,
     vi=options.get("vi", False), look=look, environment=os.environ,
     toolbar=lambda: status_parts(status, os.get_terminal_size(sys.stdout.fileno()).columns),
 )
@@ -96,7 +96,7 @@ class PlayedLine(PlayedTerminal):
             return []
         return [json.loads(line) for line in self._told_in.read_text().split("\n")[:-1]]
 
-    def wait_until_told(self, texts: Sequence[object], *, seconds: float = 8.0) -> None:
+    def wait_until_told(self, texts: Sequence[object], *, seconds: float = 60.0) -> None:
         """Wait until the program has told just this since it began."""
         end = time.monotonic() + seconds
         while self.told != list(texts):
@@ -118,7 +118,7 @@ class PlayedLine(PlayedTerminal):
         self.wait_until_told([*before, *texts])
         self.wait_ready()
 
-    def wait_ready(self, *, seconds: float = 5.0) -> None:
+    def wait_ready(self, *, seconds: float = 60.0) -> None:
         """Wait until the next line is read, or the program ended: in between the terminal does with keys what it likes."""
         end = time.monotonic() + seconds
         while self._paints and not self.ended and termios.tcgetattr(self._fd)[3] & termios.ICANON:

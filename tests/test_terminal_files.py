@@ -7,7 +7,6 @@ import os
 import shlex
 import shutil
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from input_scene import PlayedLine
+from process_scene import sleep_token, wait_until
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from screen_scene import BACKSPACE, CTRL_C, ENTER, TAB
@@ -24,6 +24,8 @@ from harness.cli.terminal.file_index import FIRST_SECONDS, MOST_MATCHES, FileInd
 from harness.cli.terminal.file_names import TRACKED, UNTRACKED, git_names, walked_names
 from harness.visible import visible_line
 
+token = pytest.fixture(sleep_token)
+ENDLESS = 1000.0
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
 
 
@@ -156,7 +158,7 @@ def test_no_program_of_a_repository_runs(repository: Path, tmp_path: Path) -> No
 def test_where_git_fails_the_folder_is_walked(repository: Path, spoil: object) -> None:
     assert callable(spoil)
     spoil(repository / ".git")
-    found = FileIndex(str(repository), ENVIRONMENT).matches("parse")
+    found = FileIndex(str(repository), ENVIRONMENT, first_seconds=ENDLESS).matches("parse")
     assert found == ("src/parse.py",)
 
 
@@ -165,30 +167,25 @@ def test_names_that_are_odd_are_listed_whole_and_what_is_no_text_is_left_out(tmp
     _files(tmp_path, *odd)
     (tmp_path / os.fsdecode(b"no\xff")).write_text("")
     _git(tmp_path, "init", "-q")
-    assert set(FileIndex(str(tmp_path), ENVIRONMENT).matches("")) == set(odd)
+    assert set(FileIndex(str(tmp_path), ENVIRONMENT, first_seconds=ENDLESS).matches("")) == set(odd)
 
 
 def test_new_files_are_found_without_being_waited_for(repository: Path) -> None:
     now = [0.0]
-    index = FileIndex(str(repository), ENVIRONMENT, monotonic=lambda: now[0])
+    index = FileIndex(str(repository), ENVIRONMENT, monotonic=lambda: now[0], first_seconds=ENDLESS)
     assert index.matches("later") == ()
     _files(repository, "later.py")
     assert index.matches("later") == (), "names are fresh for some seconds"
     now[0] = 10.0
-    deadline = time.monotonic() + 10
-    while index.matches("later") != ("later.py",):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    assert wait_until(lambda: index.matches("later") == ("later.py",), seconds=60)
 
 
 def test_a_folder_that_is_gone_has_no_files(tmp_path: Path) -> None:
-    started = time.monotonic()
-    assert FileIndex(str(tmp_path / "gone"), ENVIRONMENT).matches("x") == ()
-    assert time.monotonic() - started < FIRST_SECONDS + 5
+    assert FileIndex(str(tmp_path / "gone"), ENVIRONMENT, first_seconds=ENDLESS).matches("x") == ()
 
 
 def test_nothing_is_looked_at_before_the_first_question(tmp_path: Path) -> None:
-    index = FileIndex(str(tmp_path), ENVIRONMENT)
+    index = FileIndex(str(tmp_path), ENVIRONMENT, first_seconds=ENDLESS)
     _files(tmp_path, "made_after.txt")
     assert index.matches("made") == ("made_after.txt",)
 
@@ -246,12 +243,12 @@ def test_it_is_what_a_plain_search_finds(names: list[str], question: str) -> Non
     assert list(Names(names).matches(question)) == [name for _, _, name in expected][:MOST_MATCHES]
 
 
-def test_a_hostile_name_or_question_does_not_take_long() -> None:
-    names = Names(["a" * 4_000 + str(number) for number in range(200)] + ["ab" * 2_000])
-    started = time.process_time()
-    names.matches("a" * 150 + "b")
-    names.matches("a" * 100_000)
-    assert time.process_time() - started < 2
+def test_a_hostile_name_or_question_is_answered() -> None:
+    """bench/growth.py times it: a search that went back would come to no end."""
+    long = ["a" * 4_000 + str(number) for number in range(200)]
+    names = Names([*long, "ab" * 2_000])
+    assert names.matches("a" * 150 + "b") == ("ab" * 2_000,)
+    assert names.matches("a" * 100_000) == tuple(long[:MOST_MATCHES])
 
 
 # How a name is written
@@ -376,7 +373,9 @@ def test_names_are_completed_while_one_types(repository: Path) -> None:
         line.send("/mo")
         line.wait_for("show or switch")
         line.reads([TAB, ENTER], "/model")
-        line.reads(["!cat READ", TAB, " x" + ENTER], "!cat README.md x")
+        line.send("!cat READ" + TAB)
+        line.wait_for("!cat README.md")
+        line.reads(" x" + ENTER, "!cat README.md x")
         line.send("@nothing_like_it")
         line.wait_for("@nothing_like_it")
         line.reads([ENTER], "@nothing_like_it")
@@ -399,16 +398,18 @@ def test_a_name_in_the_menu_moves_nothing_on_the_screen(tmp_path: Path) -> None:
 
 
 @pytest.mark.terminal
-def test_a_line_is_sent_at_once_while_files_are_still_looked_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_line_is_sent_while_files_are_looked_for_without_end(tmp_path: Path, token: str, leaves: bool) -> None:
+    """Neither the line nor, beyond the moment that a question waits, who leaves has to wait for a git that does not end."""
     slow = tmp_path / "bin"
     slow.mkdir()
-    (slow / "git").write_text("#!/bin/sh\nexec sleep 30\n")
+    (slow / "git").write_text(f"#!/bin/sh\nexec sleep {token}\n")
     (slow / "git").chmod(0o755)
     (tmp_path / "work").mkdir()
-    with PlayedLine(tmp_path / "work", variables={"PATH": f"{slow}:{os.environ['PATH']}"}) as line:
-        started = time.monotonic()
+    variables = {"PATH": f"{slow}:{os.environ['PATH']}"}
+    first_seconds = FIRST_SECONDS if leaves else ENDLESS
+    with PlayedLine(tmp_path / "work", variables=variables, first_seconds=first_seconds) as line:
         line.reads(["@something", ENTER], "@something")
-        assert time.monotonic() - started < 1.0
         line.reads(["\x04"], {"raised": "EOFError"})
-        assert line.exit_code() == 0
-        assert time.monotonic() - started < 3.0
+        if leaves:
+            assert line.exit_code(seconds=60) == 0

@@ -8,7 +8,6 @@ import os
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -196,7 +195,7 @@ import sys
 from harness.cli.terminal import history
 from harness.cli.terminal.history import KeptHistory
 history.MOST_BYTES = int(sys.argv[3])
-history.LOCK_SECONDS = 30
+history.LOCK_SECONDS = 1000
 kept = KeptHistory(sys.argv[1], None)
 for number in range(150):
     kept.append_string(f"{sys.argv[2]} {number}")
@@ -209,7 +208,7 @@ def _write_together(path: Path, most: int) -> None:
         subprocess.Popen([sys.executable, "-c", _WRITER, str(path), name, str(most)], stdin=subprocess.DEVNULL)
         for name in ("one", "two", "three")
     ]
-    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    assert [writer.wait(120) for writer in writers] == [0, 0, 0]
 
 
 def test_programs_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
@@ -230,12 +229,11 @@ def test_programs_that_write_and_trim_at_once_leave_the_newest(tmp_path: Path) -
 
 
 def test_a_huge_file_is_read_at_its_end_alone(tmp_path: Path) -> None:
+    """A file with a hole, larger than any memory: who read all of it would not come to its end."""
     path = tmp_path / "history"
     with path.open("wb") as file:
-        file.truncate(3_000_000_000)
+        file.truncate(1 << 43)
         file.seek(0, os.SEEK_END)
         file.write(b'\n"a"\n"b"\n')
     path.chmod(0o600)
-    started = time.process_time()
     assert _loaded(_history(path)) == ["b", "a"]
-    assert time.process_time() - started < 2

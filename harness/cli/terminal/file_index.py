@@ -36,12 +36,18 @@ class FileIndex:
     """The files below one folder. Every method may be called from any thread."""
 
     def __init__(
-        self, root: str, environment: Mapping[str, str], *, monotonic: Callable[[], float] = time.monotonic
+        self,
+        root: str,
+        environment: Mapping[str, str],
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        first_seconds: float = FIRST_SECONDS,
     ) -> None:
         """Take the folder, absolute. Nothing is looked at before the first question."""
         self._root = root
         self._environment = environment
         self._monotonic = monotonic
+        self._first_seconds = first_seconds
         self._lock = threading.Lock()
         self._some = threading.Event()
         self._all = threading.Event()
@@ -52,11 +58,11 @@ class FileIndex:
     def matches(self, question: str) -> Sequence[str]:
         """Return the names that fit what was typed, the best first; at most MOST_MATCHES. See `Names.matches`."""
         self._gather_if_old()
-        self._some.wait(FIRST_SECONDS)
+        self._some.wait(self._first_seconds)
         self._all.wait(REST_SECONDS)
         found = self._names.matches(question)
         if not found and not self._all.is_set():
-            self._all.wait(FIRST_SECONDS)
+            self._all.wait(self._first_seconds)
             found = self._names.matches(question)
         return found
 
