@@ -15,12 +15,17 @@ from pathlib import Path
 from harness import procfs
 from harness.record import replace
 from harness.tools.output import Capture
-from harness.tools.processes import Ended, run_group
+from harness.tools.processes import Ended, Pace, run_group
 from harness.tools.start import Launch
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PATH = "/usr/local/bin:/usr/bin:/bin"
 NOBODY = 65534
+ENOUGH = 120.0
+"""Seconds that nothing here takes, however busy the machine is: what waits for that long will wait for ever."""
+PATIENT = Pace(gone_seconds=ENOUGH, kill_seconds=ENOUGH)
+UNTIL_SLEEP = 'until read -r name < /proc/$!/comm && [ "$name" = sleep ]; do :; done'
+"""Bash: wait until what was just started in the background has become the program `sleep`."""
 
 
 def launch(command: str) -> Launch:
@@ -32,11 +37,18 @@ def launch(command: str) -> Launch:
     )
 
 
-def run(command: str, *, seconds: float = 20.0, confine: Callable[[], None] | None = None) -> tuple[Ended, str]:
+def run(
+    command: str, *, seconds: float = ENOUGH, confine: Callable[[], None] | None = None, pace: Pace = PATIENT
+) -> tuple[Ended, str]:
     """Return how the command ended, and what it printed."""
     output = Capture(30_000)
-    ended = run_group(replace(launch(command), confine=confine), seconds=seconds, output=output)
+    ended = run_group(replace(launch(command), confine=confine), seconds=seconds, output=output, pace=pace)
     return ended, output.readable().text
+
+
+def until_there(path: Path) -> str:
+    """Return words of bash that wait for a file."""
+    return f"until [ -e {path} ]; do sleep 0.01; done"
 
 
 def alive(token: str) -> list[int]:
@@ -61,7 +73,8 @@ def sleep_token() -> Iterator[str]:
         os.kill(survivor, signal.SIGKILL)
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+def wait_until(condition: Callable[[], bool], seconds: float = ENOUGH) -> bool:
+    """Say whether a condition comes to hold."""
     deadline = time.monotonic() + seconds
     while not (holds := condition()) and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -11,13 +11,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from process_scene import (
+    ENOUGH,
     PATH,
+    PATIENT,
     ROOT,
+    UNTIL_SLEEP,
     alive,
     as_nobody,
     launch,
@@ -25,6 +29,7 @@ from process_scene import (
     readable_copy,
     run,
     sleep_token,
+    until_there,
     wait_until,
 )
 
@@ -55,50 +60,79 @@ def gone(pid: int) -> bool:
     return procfs.process(pid) is None
 
 
+@contextmanager
+def when(condition: Callable[[], bool], then: Callable[[], object]) -> Iterator[None]:
+    """Do something as soon as a condition holds, while the block runs."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.is_set() and not condition():
+            time.sleep(0.01)
+        if not over.is_set():
+            then()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
 DAEMON = "if os.fork() == 0: os.setsid(); os.fork() and os._exit(0); os.execvp('sleep', ['sleep', '{}'])"
 LEAVES = [
-    pytest.param("sleep {} &", ("sleep",), id="a background job"),
-    pytest.param("sleep {} > /dev/null 2>&1 &", ("sleep",), id="one that closed the pipe"),
-    pytest.param("nohup sleep {} > /dev/null 2>&1 & disown", ("sleep",), id="one that hangups do not end"),
-    pytest.param("setsid sleep {} & sleep 0.1", ("sleep",), id="a session of its own"),
+    pytest.param("sleep {} & {wait}", ("sleep",), id="a background job"),
+    pytest.param("sleep {} > /dev/null 2>&1 & {wait}", ("sleep",), id="one that closed the pipe"),
+    pytest.param("nohup sleep {} > /dev/null 2>&1 & disown; {wait}", ("sleep",), id="one that hangups do not end"),
+    pytest.param("setsid sleep {} & {wait}", ("sleep",), id="a session of its own"),
+    pytest.param("setsid bash -c 'setsid bash -c \"setsid sleep {} & exit\" & exit' & {wait}", ("sleep",), id="three"),
+    pytest.param(f'"$PYTHON" -c "import os\n{DAEMON}"; {{wait}}', ("sleep",), id="a daemon"),
     pytest.param(
-        "setsid bash -c 'setsid bash -c \"setsid sleep {} & exit\" & exit' & sleep 0.1", ("sleep",), id="three"
+        f'env -i "$PYTHON" -c "import os\n{DAEMON}"; {{wait}}', ("sleep",), id="a daemon that cleared its environment"
     ),
-    pytest.param(f'"$PYTHON" -c "import os\n{DAEMON}"; sleep 0.1', ("sleep",), id="a daemon"),
+    pytest.param("env -i setsid sleep {} & {wait}", ("sleep",), id="no environment"),
     pytest.param(
-        f'env -i "$PYTHON" -c "import os\n{DAEMON}"; sleep 0.1', ("sleep",), id="a daemon that cleared its environment"
+        "exec env -i setsid sleep {} < /dev/null > /dev/null 2>&1 & {wait}", ("sleep",), id="no environment, no pipe"
     ),
-    pytest.param("env -i setsid sleep {} & sleep 0.1", ("sleep",), id="no environment"),
+    pytest.param("ulimit -x 5; env -i setsid sleep {} & {wait}", ("sleep",), id="that changed its mark"),
     pytest.param(
-        "exec env -i setsid sleep {} < /dev/null > /dev/null 2>&1 &", ("sleep",), id="no environment, no pipe"
+        "setsid bash -c \"trap '' TERM; while :; do sleep {}; done\" & {wait}", ("bash", "sleep"), id="no ear for TERM"
     ),
-    pytest.param("ulimit -x 5; env -i setsid sleep {} & sleep 0.1", ("sleep",), id="that changed its mark"),
     pytest.param(
-        "setsid bash -c \"trap '' TERM; while :; do sleep {}; done\" & sleep 0.1",
-        ("bash", "sleep"),
-        id="no ear for TERM",
+        "setsid bash -c 'kill -STOP $$; : {}' & until grep -q '^State:.T' /proc/$!/status; do :; done; {wait}",
+        ("bash",),
+        id="stopped",
     ),
-    pytest.param("setsid bash -c 'kill -STOP $$; : {}' & sleep 0.1", ("bash",), id="stopped"),
-    pytest.param("setsid yes {} & sleep 0.1", ("yes",), id="one that fills the pipe"),
-    pytest.param("for i in {{1..60}}; do setsid sleep {} & done; sleep 0.1", ("sleep",) * 60, id="sixty"),
-    pytest.param("coproc sleep {}", ("sleep",), id="a coprocess"),
+    pytest.param("setsid yes {} & {wait}", ("yes",), id="one that fills the pipe"),
+    pytest.param("for i in {{1..60}}; do setsid sleep {} & done; {wait}", ("sleep",) * 60, id="sixty"),
+    pytest.param("coproc sleep {}; {wait}", ("sleep",), id="a coprocess"),
     pytest.param(
-        "exec sleep {} 3> >(sleep {}) & exec true", ("sleep", "sleep"), id="a shell that became another program"
+        "exec sleep {} 3> >(sleep {}) & {wait}; exec true", ("sleep", "sleep"), id="a shell that became another program"
     ),
 ]
 
 
-@pytest.mark.parametrize(("command", "names"), LEAVES)
-def test_what_a_command_leaves_is_ended_and_named(token: str, command: str, names: tuple[str, ...]) -> None:
-    before = procfs.children(os.getpid())
-    started = time.monotonic()
+def names_of(token: str, shell: str) -> list[str]:
+    """Return the names of the processes with a token, but for the shell that started them, on whose line `shell` stands."""
+    numbers = set(alive(token)) - set(alive(shell))
+    return sorted(seen.name for number in numbers if (seen := procfs.process(number)) is not None)
 
-    ended, _ = run(command.format(*[token] * 2))
+
+@pytest.mark.parametrize(("command", "names"), LEAVES)
+def test_what_a_command_leaves_is_ended_and_named(
+    tmp_path: Path, token: str, command: str, names: tuple[str, ...]
+) -> None:
+    """It all runs before the shell ends."""
+    before = procfs.children(os.getpid())
+    go = tmp_path / "go"
+
+    with when(lambda: names_of(token, str(go)) == sorted(names), go.touch):
+        ended, _ = run(command.format(*[token] * 2, wait=until_there(go)))
 
     assert (ended.ending, sorted(ended.terminated), ended.surviving) == (Ending.EXITED, sorted(names), ())
     assert alive(token) == []
     assert procfs.children(os.getpid()) - before <= {guard()._pid}
-    assert time.monotonic() - started < 4.0
 
 
 HEADLESS = f"""
@@ -116,7 +150,7 @@ if os.fork() == 0:
 """
 RELAY = """
 use POSIX;
-my $end = time + 10;
+my $end = time + 120;
 fork and exit;
 POSIX::close($_) for 0..2;
 while (time < $end) {
@@ -148,7 +182,7 @@ def test_what_looks_like_it_ended_is_ended_too(
     assert (ended.ending, ended.status, ended.surviving) == (Ending.EXITED, 0, ())
     assert ended.terminated
     size = beats.stat().st_size
-    time.sleep(0.1)
+    time.sleep(0.1)  # a busy machine can only hide a beat
     assert beats.stat().st_size == size
     assert procfs.children(os.getpid()) - before <= {guard()._pid}
 
@@ -166,7 +200,6 @@ def test_a_timeout_ends_everything(token: str, command: str) -> None:
     ended, _ = run(command.format(token, token), seconds=0.3)
 
     assert (ended.ending, ended.surviving) == (Ending.TIMED_OUT, ())
-    assert ended.seconds < 0.3 + 2.5
     assert alive(token) == []
 
 
@@ -174,29 +207,41 @@ def test_a_job_has_a_moment_to_put_its_files_in_order(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     job = f"trap 'rm {lock}; exit' TERM; touch {lock}; while :; do sleep 0.01; done"
 
-    run(f'setsid bash -c "{job}" & until [ -e {lock} ]; do :; done')
+    run(f'setsid bash -c "{job}" & {until_there(lock)}', pace=replace(PATIENT, term_seconds=ENOUGH))
 
     assert not lock.exists()
+
+
+def test_a_job_that_ends_of_its_own_accord_prints_its_last() -> None:
+    ended, text = run("(sleep 0.05; echo late) &", pace=replace(PATIENT, settle_seconds=ENOUGH))
+
+    assert (ended.terminated, text) == ((), "late\n")
 
 
 # Whose a process is
 
 
-def test_what_a_librarys_user_starts_is_left_alone() -> None:
+def test_what_a_librarys_user_starts_is_left_alone(tmp_path: Path) -> None:
     """Before the command and while it runs; in a session of its own, without an environment; dead, too."""
     started = []
+    begun, go = tmp_path / "begun", tmp_path / "go"
 
     def start() -> None:
-        for seconds in ("60", "0"):
+        for seconds in ("1000", "0"):
             child = subprocess.Popen(["/bin/sleep", seconds], env={}, start_new_session=True)
             started.append(child)
+        wait_until(lambda: (seen := procfs.process(child.pid)) is not None and seen.has_ended)
 
-    start()
-    timer = threading.Timer(0.1, start)
-    timer.start()
-    ended, _ = run("setsid sleep 60 & sleep 0.4", confine=no_new_privileges)
-    timer.join()
+    def start_and_go_on() -> None:
+        start()
+        go.touch()
+
     try:
+        start()
+        with when(begun.exists, start_and_go_on):
+            ended, _ = run(
+                f"setsid sleep 1000 & {UNTIL_SLEEP}; touch {begun}; {until_there(go)}", confine=no_new_privileges
+            )
         assert ended.terminated == ("sleep",)
         assert [child.poll() for child in started] == [None, 0, None, 0]
     finally:
@@ -205,15 +250,19 @@ def test_what_a_librarys_user_starts_is_left_alone() -> None:
             child.wait()
 
 
-def test_a_command_does_not_end_what_another_left_running(token: str) -> None:
+def test_a_command_does_not_end_what_another_left_running(tmp_path: Path, token: str) -> None:
     results: list[tuple[Ended, str]] = []
-    command = f"env -i setsid sleep {token} & setsid bash -c 'sleep 1; echo fine' & sleep 1.1"
+    begun, go = tmp_path / "begun", tmp_path / "go"
+    last = f"touch {begun}; {until_there(go)}; echo fine"
+    command = f"env -i setsid sleep {token} & {UNTIL_SLEEP}; setsid bash -c '{last}' & wait $!"
     other = threading.Thread(target=lambda: results.append(run(command)))
     other.start()
-    time.sleep(0.3)
-
-    mine = [run("setsid sleep 60 & sleep 0.05")[0].terminated for _ in range(3)]
-    other.join()
+    try:
+        assert wait_until(begun.exists)
+        mine = [run(f"setsid sleep 1000 & {UNTIL_SLEEP}")[0].terminated for _ in range(3)]
+    finally:
+        go.touch()
+        other.join()
 
     assert mine == [("sleep",)] * 3
     assert [(ended.terminated, text) for ended, text in results] == [(("sleep",), "fine\n")]
@@ -236,7 +285,7 @@ def test_what_shed_every_other_sign_is_known_by_its_walls() -> None:
     """As it would be that was quicker than its mark. One without the walls is not the command's."""
     survivors = Survivors(confined=True)
     leader, stray, _ = started = [
-        start(replace(launch("exec sleep 60"), confine=confine), subprocess.DEVNULL, subprocess.DEVNULL)
+        start(replace(launch("exec sleep 1000"), confine=confine), subprocess.DEVNULL, subprocess.DEVNULL)
         for confine in (no_new_privileges, no_new_privileges, None)
     ]
     try:
@@ -269,7 +318,7 @@ def test_a_program_may_stand_in_front_and_get_descriptors() -> None:
     output = Capture(30_000)
     front = replace(launch(f"echo $X; cat <&{reading}"), prefix=("/usr/bin/env", "X=1"), descriptors=(reading,))
 
-    run_group(front, seconds=10, output=output)
+    run_group(front, seconds=ENOUGH, output=output)
     os.close(reading)
 
     assert output.readable().text == "1\npassed"
@@ -329,14 +378,14 @@ def test_nothing_outlives_a_harness_that_is_killed(token: str, command: str) -> 
 def test_what_looks_like_it_ended_does_not_outlive_the_harness(tmp_path: Path) -> None:
     """The first thread has. A chain of ending processes is not tried: its thousands of remains would be left to process 1."""
     beats = tmp_path / "beats"
-    process = harness(f"{sys.executable} -c '{HEADLESS}' {beats}; sleep 100")
+    process = harness(f"{sys.executable} -c '{HEADLESS}' {beats}; sleep 1000")
     assert wait_until(lambda: beats.exists() and beats.stat().st_size > 0)
     process.kill()
     process.wait()
 
     def stands_still() -> bool:
         size = beats.stat().st_size
-        time.sleep(0.2)
+        time.sleep(0.2)  # a busy machine can only hide a beat
         return beats.stat().st_size == size
 
     assert wait_until(stands_still)
@@ -344,7 +393,7 @@ def test_what_looks_like_it_ended_does_not_outlive_the_harness(tmp_path: Path) -
 
 @pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), 9)"])
 def test_nothing_is_left_of_a_harness_inside_a_command_of_another(token: str, end: str) -> None:
-    """Also where the inner one is killed in the course of a command."""
+    """Also where the inner one is killed in the course of a command; behind it, where the machine is too busy."""
     inner = f"env -i setsid sleep {token} & sleep {token} & sleep 0.2"
     code = (
         f"import os, sys, threading; sys.path.insert(0, {ROOT!r})\n"
@@ -363,16 +412,26 @@ def guards_of(pid: int) -> list[int]:
     return [number for number in alive("harness.guard") if (seen := procfs.process(number)) and seen.parent == pid]
 
 
-def test_the_guard_ends_with_the_harness_and_not_with_ctrl_c() -> None:
-    process = harness("sleep 0.05", times=60)
+def ignores(pid: int, *numbers: signal.Signals) -> bool:
+    """Say whether a process ignores signals."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    mask = int(status.partition("SigIgn:")[2].split()[0], 16)
+    return all(mask >> number - 1 & 1 for number in numbers)
+
+
+def test_the_guard_ends_with_the_harness_and_not_with_ctrl_c(tmp_path: Path) -> None:
+    sent = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    go = tmp_path / "go"
+    process = harness(until_there(go))
     assert wait_until(lambda: bool(guards_of(process.pid)))
     (number,) = guards_of(process.pid)
-    time.sleep(0.3)  # it has begun
-    for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        os.kill(number, sent)
-    time.sleep(0.2)
+    assert wait_until(lambda: ignores(number, *sent))  # it has begun
+    for one in sent:
+        os.kill(number, one)
+    time.sleep(0.2)  # a busy machine can only hide its end
     assert guards_of(process.pid) == [number]
-    assert process.wait(timeout=30) == 0
+    go.touch()
+    assert process.wait(timeout=ENOUGH) == 0
     assert wait_until(lambda: gone(number))
 
 
@@ -381,7 +440,7 @@ def test_a_guard_that_was_killed_is_replaced(token: str) -> None:
     code = (
         "import os, threading, time; from tests.process_scene import alive, run, wait_until\n"
         "from harness.guard import guard\n"
-        f"threading.Thread(target=run, args=('env -i setsid sleep {token} & sleep 100',), daemon=True).start()\n"
+        f"threading.Thread(target=run, args=('env -i setsid sleep {token} & sleep 1000',), daemon=True).start()\n"
         f"assert wait_until(lambda: bool(alive('sleep\\x00{token}')) and guard()._pid > 0)\n"
         "first = guard()._pid; os.kill(first, 9)\n"
         "assert wait_until(lambda: guard()._pid not in (0, first))\n"
@@ -404,8 +463,8 @@ def test_a_process_forked_from_the_harness_does_not_keep_its_guard() -> None:
     code = (
         "import os, time; from tests.process_scene import run; from harness.guard import guard\n"
         "run('true')\n"
-        "if os.fork() == 0: run('true'); time.sleep(60)\n"
-        "print(guard()._pid, flush=True); time.sleep(60)"
+        "if os.fork() == 0: run('true'); time.sleep(1000)\n"
+        "print(guard()._pid, flush=True); time.sleep(1000)"
     )
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, stdout=subprocess.PIPE, start_new_session=True
@@ -444,77 +503,89 @@ def test_the_harnesss_environment_is_closed_to_an_ordinary_users_command(
 # Interrupts, live output, memory
 
 
-def test_a_second_request_kills_at_once_where_only_the_first_raises(token: str) -> None:
-    """As the program wires Ctrl-C: the second one is only counted."""
+@pytest.mark.parametrize("counted", [True, False], ids=["the second is counted", "both raise"])
+def test_a_second_request_kills_at_once(token: str, counted: bool) -> None:
+    """As the program wires Ctrl-C, the second one is only counted. The command asks again when it gets SIGTERM."""
     interrupt = Interrupt()
+    asked: list[int] = []
 
     def on_signal(number: int, frame: object) -> None:
+        asked.append(number)
+        if not counted:
+            raise KeyboardInterrupt
         interrupt.request()
 
+    command = f"trap 'kill -USR1 $PPID' TERM; kill -USR1 $PPID; while :; do sleep {token}; done"
     before = signal.signal(signal.SIGUSR1, on_signal)
-    timers = [threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGUSR1)) for seconds in (0.3, 0.6)]
-    for timer in timers:
-        timer.start()
+    ended = None
     try:
         with interrupt:
             ended = run_group(
-                launch(f"trap '' TERM INT; while :; do sleep {token}; done"),
-                seconds=20,
+                launch(command),
+                seconds=ENOUGH,
                 output=Capture(30_000),
-                interrupts=lambda: interrupt.count,
+                interrupts=(lambda: interrupt.count) if counted else None,
+                pace=replace(PATIENT, grace_seconds=1000.0),
             )
+    except KeyboardInterrupt:
+        pass  # on a busy machine it can come outside of the waiting: then it is passed on, and the command is ended as well
     finally:
-        for timer in timers:
-            timer.join()
         signal.signal(signal.SIGUSR1, before)
 
-    assert ended.ending is Ending.INTERRUPTED
-    assert 0.5 < ended.seconds < 1.5
+    assert ended is None or (ended.ending, len(asked)) == (Ending.INTERRUPTED, 2)
     assert alive(token) == []
 
 
-def test_output_is_told_while_it_comes() -> None:
-    told: list[tuple[float, str]] = []
-    live = Live(lambda text: told.append((time.monotonic(), text)))
-    run_group(
-        launch(r"printf 'one\n\033[1mtw'; sleep 0.4; printf 'o\033[0m\n\xc3'; sleep 0.3; printf '\xa9 end'"),
-        seconds=20,
-        output=Capture(30_000),
-        live=live,
-    )
-
-    assert [text for _, text in told] == ["one\n", "two\n", "é end"]
-    assert told[1][0] - told[0][0] > 0.2
-
-
-def test_a_slow_or_failing_observer_slows_and_harms_nothing() -> None:
+def test_output_is_told_while_it_comes(tmp_path: Path) -> None:
+    """The command goes on when it was told."""
     told: list[str] = []
 
     def observer(text: str) -> None:
         told.append(text)
-        time.sleep(0.3)
+        (tmp_path / str(len(told))).touch()
+
+    first, second = (until_there(tmp_path / name) for name in "12")
+    run_group(
+        launch(rf"printf 'one\n\033[1mtw'; {first}; printf 'o\033[0m\n\xc3'; {second}; printf '\xa9 end'"),
+        seconds=ENOUGH,
+        output=Capture(30_000),
+        live=Live(observer),
+    )
+
+    assert told == ["one\n", "two\n", "é end"]
+
+
+def test_a_slow_or_failing_observer_slows_and_harms_nothing(tmp_path: Path) -> None:
+    """It takes until the command has printed everything, which is more than a pipe holds."""
+    told: list[str] = []
+    begun, printed = tmp_path / "begun", tmp_path / "printed"
+
+    def observer(text: str) -> None:
+        told.append(text)
+        begun.touch()
+        assert wait_until(printed.exists)
         raise ValueError("the observer's own")
 
     output = Capture(30_000)
-    ended = run_group(launch("seq 1000000"), seconds=20, output=output, live=Live(observer))
+    command = f"echo; {until_there(begun)}; seq 1000000; touch {printed}"
+    ended = run_group(launch(command), seconds=ENOUGH, output=output, live=Live(observer))
 
-    assert (ended.ending, output.total) == (Ending.EXITED, 6_888_896)
-    assert ended.seconds < 2.0
+    assert (ended.ending, printed.exists(), output.total) == (Ending.EXITED, True, 6_888_897)
     assert all(len(text) < KEPT_BYTES + 100 for text in told)
     dropped = sum(int(text.split()[1].replace(",", "")) for text in told if text.startswith("[... "))
     shown = sum(len(text) - (text.index("\n") + 1 if text.startswith("[... ") else 0) for text in told)
-    assert (dropped > 0, dropped + shown) == (True, 6_888_896)
+    assert (dropped > 0, dropped + shown) == (True, 6_888_897)
 
 
 def test_memory_stays_flat_whatever_is_printed(tmp_path: Path) -> None:
     code = (
         "import resource, sys\n"
-        "from tests.process_scene import Capture, launch, run, run_group\n"
+        "from tests.process_scene import ENOUGH, Capture, launch, run, run_group\n"
         "from harness.tools.spill import OutputFolder\n"
         "run('true')\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "output = Capture(30_000, OutputFolder(sys.argv[1], call_bytes=1 << 20).spill())\n"
-        "ended = run_group(launch('yes'), seconds=1.5, output=output)\n"
+        "ended = run_group(launch('yes | head -c 300000000'), seconds=ENOUGH, output=output)\n"
         "output.readable()\n"
         "print(output.total, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
     )
@@ -523,13 +594,13 @@ def test_memory_stays_flat_whatever_is_printed(tmp_path: Path) -> None:
     )
 
     total, grown = map(int, done.stdout.split())
-    assert total > 100_000_000
+    assert total == 300_000_000
     assert grown < 20_000  # KiB
 
 
 def test_a_spill_folder_is_not_made_for_nothing(tmp_path: Path) -> None:
     output = Capture(30_000, OutputFolder(str(tmp_path / "outputs")).spill())
-    run_group(launch("seq 1000"), seconds=10, output=output)
+    run_group(launch("seq 1000"), seconds=ENOUGH, output=output)
 
     assert (output.readable().truncated, list(tmp_path.iterdir())) == (False, [])
 

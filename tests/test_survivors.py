@@ -10,7 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from process_scene import PATH, alive, as_nobody, launch, no_new_privileges, readable_copy, run, sleep_token
+from process_scene import (
+    ENOUGH,
+    PATH,
+    alive,
+    as_nobody,
+    launch,
+    no_new_privileges,
+    readable_copy,
+    run,
+    sleep_token,
+)
 
 from harness.record import replace
 from harness.tools.latch import Latch
@@ -36,10 +46,10 @@ def test_nothing_of_a_command_runs_before_the_latch_is_lifted(tmp_path: Path) ->
     ran = tmp_path / "ran"
     with Latch() as latch:
         process = held_by(latch, f"touch {ran}")
-        time.sleep(0.2)
+        time.sleep(0.2)  # a busy machine can only hide that it ran
         before = ran.exists()
         latch.lift()
-        status = process.wait(timeout=20)
+        status = process.wait(timeout=ENOUGH)
 
     assert (before, status, ran.exists()) == (False, 0, True)
 
@@ -50,7 +60,7 @@ def test_nothing_runs_where_the_latch_is_never_lifted(tmp_path: Path) -> None:
     with Latch() as latch:
         process = held_by(latch, f"touch {ran}")
 
-    assert (process.wait(timeout=20), ran.exists()) == (126, False)
+    assert (process.wait(timeout=ENOUGH), ran.exists()) == (126, False)
 
 
 def test_a_command_finds_nothing_of_the_latch() -> None:
@@ -101,78 +111,102 @@ if os.fork(): os._exit(0)
 os.setsid()
 if os.fork(): os._exit(0)
 os.closerange(0, 3)
-time.sleep(20)
+time.sleep(1000)
 """
 
 
 SCENE = """
-import sys, time
+import sys
 from harness.tools.output import Capture
-from harness.tools.processes import run_group
+from harness.tools.processes import Pace, run_group
 from harness.tools.start import Launch
-started = time.monotonic()
 argv = ("bash", "--noprofile", "--norc", "-c", "--", sys.argv[1])
-environment = dict(zip(("PATH", "CODE"), sys.argv[2:]))
+environment = dict(zip(("PATH", "CODE"), sys.argv[3:]))
 ended = run_group(
-    Launch(argv=argv, executable="/bin/bash", cwd="/", environment=environment), seconds=20, output=Capture(30_000)
+    Launch(argv=argv, executable="/bin/bash", cwd="/", environment=environment),
+    seconds=100,
+    output=Capture(30_000),
+    pace=Pace(gone_seconds=100, kill_seconds=float(sys.argv[2])),
 )
-print(ended.status, len(ended.terminated), len(ended.surviving), time.monotonic() - started)
+print(ended.status, len(ended.terminated), len(ended.surviving))
 """
 
 
-def harness_of_nobody(folder: Path, *words: str, before: str = "") -> list[float]:
-    """Run a command line in a harness of an ordinary user; return its status, how much was ended and left, and the seconds."""
-    program = as_nobody("/usr/bin/env", "python3", "-c", SCENE, *words)
+def harness_of_nobody(
+    folder: Path, command: str, *words: str, before: str = "", kill_seconds: float = 100.0
+) -> list[int]:
+    """Run a command line in a harness of an ordinary user; return its status, and how much was ended and left."""
+    program = as_nobody("/usr/bin/env", "python3", "-c", SCENE, command, str(kill_seconds), *words)
     scene = ["unshare", "-m", "bash", "-c", f'{before}\nexec "$@"', "bash", *program]
-    done = subprocess.run(
-        scene, cwd=folder, env={"PATH": PATH}, capture_output=True, text=True, check=False, timeout=60
-    )
+    done = subprocess.run(scene, cwd=folder, env={"PATH": PATH}, capture_output=True, text=True, check=False)
     if "unshare failed" in done.stderr or "mount:" in done.stderr:
         pytest.skip(f"A PROCESS THAT HIDES WAS NOT TRIED: {done.stderr.strip()}")
     assert done.stderr == ""
-    return [float(word) for word in done.stdout.split()]
+    return [int(word) for word in done.stdout.split()]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount /proc and become an ordinary user")
 def test_a_daemon_that_hides_from_proc_is_ended(readable: Path) -> None:
     hide = "mount -t proc -o hidepid=2 proc /proc || exit"
-    found = harness_of_nobody(readable, 'python3 -S -c "$CODE"; true', PATH, HIDING, before=hide)
+    # What it prints ends when the daemon is one, and those between have gone.
+    found = harness_of_nobody(readable, ': "$(python3 -S -c "$CODE")"', PATH, HIDING, before=hide)
 
-    assert found[:3] == [0, 1, 0]
+    assert found == [0, 1, 0]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make a set-user-ID program and become an ordinary user")
-@pytest.mark.parametrize("hidden", [False, True], ids=["seen", "hidden"])
-def test_what_may_not_be_killed_is_named(readable: Path, *, hidden: bool) -> None:
-    """And it is tried for as long as is said."""
-    lifted = readable / "lifted"
+def lifting(folder: Path) -> str:
+    """Return words by which an ordinary user's command becomes root's."""
+    lifted = folder / "lifted"
     shutil.copy(shutil.which("setpriv") or "", lifted)
     lifted.chmod(0o4755)
-    command = f"{lifted} --reuid=0 --regid=0 --clear-groups setsid -f sleep 5 > /dev/null 2>&1"
+    return f"{lifted} --reuid=0 --regid=0 --clear-groups"
+
+
+LIFTED = pytest.mark.skipif(
+    os.geteuid() != 0, reason="needs root, to make a set-user-ID program and become an ordinary user"
+)
+HIDDEN = pytest.mark.parametrize("hidden", [False, True], ids=["seen", "hidden"])
+NO_LIFT = "WHAT MAY NOT BE KILLED WAS NOT TRIED, set-user-ID programs do not run in the folder of the tests"
+
+
+@LIFTED
+@HIDDEN
+def test_what_may_not_be_killed_is_named(readable: Path, token: str, *, hidden: bool) -> None:
+    command = f"{lifting(readable)} setsid -f sleep {token} > /dev/null 2>&1"
     hide = "mount -t proc -o hidepid=2 proc /proc || exit" if hidden else ""
-    status, terminated, surviving, seconds = harness_of_nobody(readable, command, PATH, before=hide)
+    status, terminated, surviving = harness_of_nobody(readable, command, PATH, before=hide, kill_seconds=0.5)
 
     if status != 0:
-        pytest.skip("WHAT MAY NOT BE KILLED WAS NOT TRIED, set-user-ID programs do not run in the folder of the tests")
+        pytest.skip(NO_LIFT)
     assert (terminated, surviving) == (0, 1)
-    assert seconds > 2.0
+
+
+@LIFTED
+def test_what_may_not_be_killed_yet_is_tried_again(readable: Path, token: str) -> None:
+    """It becomes the ordinary user's after a while, and is ended then."""
+    later = f"sleep 1; exec {' '.join(as_nobody('sleep', token))}"
+    command = f"{lifting(readable)} setsid -f bash -c '{later}' > /dev/null 2>&1"
+    status, terminated, surviving = harness_of_nobody(readable, command, PATH)
+
+    if status != 0:
+        pytest.skip(NO_LIFT)
+    assert (terminated > 0, surviving) == (True, 0)
 
 
 # In masses, and what gets in the way of reading
 
 
 def test_what_has_ended_is_reaped_while_the_command_runs() -> None:
-    """The command looks itself, for ten seconds at most."""
+    """The command looks itself, for a minute at least."""
     ended, text = run(
         "read -ra before < /proc/$PPID/task/$PPID/children\n"
         "for i in {1..200}; do (true &); done\n"
-        "for i in {1..100}; do\n"
+        "for i in {1..600}; do\n"
         "  read -ra children < /proc/$PPID/task/$PPID/children\n"
         "  [ $((${#children[@]} - ${#before[@]})) -gt 50 ] || exit 0\n"
         "  sleep 0.1\n"
         "done\n"
         "echo ${#children[@]}; exit 1",
-        seconds=40,
     )
 
     assert (ended.ending, ended.status, text) == (Ending.EXITED, 0, "")
@@ -191,7 +225,7 @@ for _ in range(2):
         steal()
         os._exit(0)
 while time.monotonic() < end - 0.02: os.write(1, b"x")
-time.sleep(8)
+time.sleep(1000)
 """
 
 
@@ -201,4 +235,3 @@ def test_a_command_that_takes_its_own_output_does_not_hold_up_its_timeout() -> N
         ended, _ = run(f"exec $PYTHON -S -c '{STEALING}'", seconds=0.7)
 
         assert ended.ending is Ending.TIMED_OUT
-        assert ended.seconds < 5.0

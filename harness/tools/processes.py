@@ -29,17 +29,7 @@ from harness.tools.survivors import Survivors, send
 if TYPE_CHECKING:
     from subprocess import Popen
 
-GRACE_SECONDS = 2.0
-"""Between SIGTERM and SIGKILL."""
-SETTLE_SECONDS = 0.15
-"""How long what the program left has to end, and to print its last, of its own accord."""
-TERM_SECONDS = 0.25
-"""How long it has after SIGTERM: git removes its lock files then."""
-KILL_SECONDS = 2.0
-"""How long it is killed for; a process inside a system call that cannot be interrupted takes longer."""
 STEP_SECONDS = 0.01
-GONE_SECONDS = 1.0
-"""How long the end of the program itself is waited for after SIGKILL."""
 REAP_SECONDS = 0.5
 """How often what ended is reaped while the program runs: init would do it at once, and numbers of processes are scarce."""
 LOOK_UP_SECONDS = 0.1
@@ -72,6 +62,24 @@ class Ended(Record):
     """The names of those that could not be killed: another person's, or inside the kernel."""
 
 
+class Pace(Record):
+    """How long each step of a command's end may take."""
+
+    grace_seconds: float = 2.0
+    """Between SIGTERM and SIGKILL."""
+    gone_seconds: float = 1.0
+    """How long the end of the program itself is waited for after SIGKILL."""
+    settle_seconds: float = 0.15
+    """How long what the program left has to end, and to print its last, of its own accord."""
+    term_seconds: float = 0.25
+    """How long it has after SIGTERM: git removes its lock files then."""
+    kill_seconds: float = 2.0
+    """How long it is killed for; a process inside a system call that cannot be interrupted takes longer."""
+
+
+STANDARD_PACE = Pace()
+
+
 class _Seen(Enum):
     EXIT = "exit"
     INTERRUPT = "interrupt"
@@ -85,11 +93,12 @@ def run_group(
     output: Capture,
     live: Live | None = None,
     interrupts: Callable[[], int] | None = None,
+    pace: Pace = STANDARD_PACE,
 ) -> Ended:
     """Run a bash in a session of its own, without input, stdout and stderr merged into `output`; return its end.
 
     Its command begins when it is bound and marked, for which bash itself waits (Latch); another program would not.
-    After `seconds` the group gets SIGTERM, and SIGKILL two seconds later. KeyboardInterrupt does the same (twice: at
+    After `seconds` the group gets SIGTERM, and SIGKILL when its grace is over. KeyboardInterrupt does the same (twice: at
     once) and is not raised but told by the ending. `interrupts` says how often a person asked to stop so far, for a
     program that raises only the first time. `live` is told on this thread what is printed, ten times a second.
 
@@ -107,7 +116,7 @@ def run_group(
 
     def work() -> None:
         try:
-            ended.append(_run(launch, seconds, output, live, interrupt))
+            ended.append(_run(launch, seconds, output, live, interrupt, pace))
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
             ended.append(error)
         finally:
@@ -131,7 +140,7 @@ def run_group(
                 os.eventfd_write(interrupt, 1)
     except BaseException:
         # Whatever came (two Ctrl-C at once come between any two instructions): the command is ended before it is passed on.
-        _wait_for_end(ended, interrupt)
+        _wait_for_end(ended, interrupt, pace)
         raise
     os.close(interrupt)
     result = ended[0]
@@ -140,12 +149,12 @@ def run_group(
     return result
 
 
-def _wait_for_end(ended: list[Ended | BaseException], interrupt: int) -> None:
+def _wait_for_end(ended: list[Ended | BaseException], interrupt: int, pace: Pace) -> None:
     """Have the command killed, and wait until the thread that follows it is through, however often one is interrupted.
 
     The event is not closed: the thread may still be looking at it.
     """
-    deadline = time.monotonic() + GRACE_SECONDS + GONE_SECONDS + KILL_SECONDS
+    deadline = time.monotonic() + pace.grace_seconds + pace.gone_seconds + pace.kill_seconds
     while not ended and time.monotonic() < deadline:
         try:
             os.eventfd_write(interrupt, 1)
@@ -154,7 +163,7 @@ def _wait_for_end(ended: list[Ended | BaseException], interrupt: int) -> None:
             pass
 
 
-def _run(launch: Launch, seconds: float, output: Capture, live: Live | None, interrupt: int) -> Ended:
+def _run(launch: Launch, seconds: float, output: Capture, live: Live | None, interrupt: int, pace: Pace) -> Ended:
     started = time.monotonic()
     adopt_orphans()
     survivors = Survivors(confined=launch.confine is not None or bool(launch.prefix))
@@ -163,7 +172,7 @@ def _run(launch: Launch, seconds: float, output: Capture, live: Live | None, int
             variables = {**launch.environment, MARK_VARIABLE: f"{survivors.mark:x}", **latch.variables}
             descriptors = (*launch.descriptors, *latch.descriptors)
             process, pipe = _start(replace(launch, environment=variables, descriptors=descriptors))
-            group = _Group(process, pipe, interrupt, output, live, survivors)
+            group = _Group(process, pipe, interrupt, output, live, survivors, pace)
             latch.lift()
     except BaseException:
         survivors.close()
@@ -209,6 +218,7 @@ class _Group:
         output: Capture,
         live: Live | None,
         survivors: Survivors,
+        pace: Pace,
     ) -> None:
         self._process = process
         self._pipe = pipe
@@ -217,6 +227,7 @@ class _Group:
         self._output = output
         self._live = live
         self._survivors = survivors
+        self._pace = pace
         self._poll = select.poll()
         self._exit = -1
         try:
@@ -235,7 +246,7 @@ class _Group:
             self._stop()
         ending, status = self._status(seen)
         taken = time.monotonic() - started
-        terminated, surviving = self._end_rest(settle=SETTLE_SECONDS if seen is _Seen.EXIT else 0.0)
+        terminated, surviving = self._end_rest(settle=self._pace.settle_seconds if seen is _Seen.EXIT else 0.0)
         return Ended(ending=ending, status=status, seconds=taken, terminated=terminated, surviving=surviving)
 
     def close(self) -> None:
@@ -254,10 +265,10 @@ class _Group:
     def _stop(self) -> None:
         self._signal(signal.SIGTERM)
         self._signal(signal.SIGCONT)  # a stopped process obeys nothing but SIGKILL
-        if self._until_exit(GRACE_SECONDS) is _Seen.EXIT:
+        if self._until_exit(self._pace.grace_seconds) is _Seen.EXIT:
             return
         self._signal(signal.SIGKILL)
-        while self._until_exit(GONE_SECONDS) is _Seen.INTERRUPT:
+        while self._until_exit(self._pace.gone_seconds) is _Seen.INTERRUPT:
             pass
 
     def _end_rest(self, settle: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -272,8 +283,8 @@ class _Group:
         if left:
             self._signal(signal.SIGTERM)
             send(left, signal.SIGTERM, signal.SIGCONT)
-            left = self._until_gone(TERM_SECONDS)
-        deadline = time.monotonic() + KILL_SECONDS
+            left = self._until_gone(self._pace.term_seconds)
+        deadline = time.monotonic() + self._pace.kill_seconds
         self._signal(signal.SIGKILL)
         while left and time.monotonic() < deadline:
             names |= {(one.pid, one.started): one.name for one in left}
