@@ -50,6 +50,21 @@ LEFT_OUT = {
 }
 """Rows of the table that are not tried, and why."""
 
+ENDLESS = frozenset(
+    (
+        "find . -exec git push \\;",
+        "npm --registry http://127.0.0.1:8001 view x",
+        "npx cowsay",
+        "python3 -m http.server",
+        "until git push; do :; done",
+        "vim -c ':!touch x' -c q",
+        "watch -n1 'git push'",
+        "watch git push",
+        "wget http://127.0.0.1:8001",
+    )
+)
+"""What waits or tries without end, as it is when it is tried: a limit of time ends it."""
+
 REWRITTEN = {
     "pkill python": "pkill canary",  # it would end the tests
     "kill 1": "kill @CANARY@",

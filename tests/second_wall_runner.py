@@ -7,7 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from second_wall_attempts import Attempt, Kind
+from process_scene import PATIENT
+from second_wall_attempts import ENDLESS, Attempt, Kind
 from second_wall_files import HIDDEN_CONTENT, HOME, WORKSPACE, build
 from second_wall_scene import Scene
 
@@ -35,16 +36,19 @@ EFFECTS = {
 class Runner:
     """One pass."""
 
-    def __init__(self, name: str, seconds: float) -> None:
+    def __init__(self, name: str, seconds: float, endless_seconds: float) -> None:
         self._name = name
         self._seconds = seconds
+        self._endless_seconds = endless_seconds
         environment = {"PATH": os.environ["PATH"], "HOME": HOME, "USER": "nobody", "LANG": "C.UTF-8"}
         build()
         workspace = Workspace(WORKSPACE, HOME)
         temporary = TemporaryFolder()
         own = (WORKSPACE, temporary.path())  # made before the scene is looked at
         self._own = own if name == "writer" else ()
-        self._tool = BashTool(workspace, environment=environment, reach=Reach(workspace), temporary=temporary)
+        self._tool = BashTool(
+            workspace, environment=environment, reach=Reach(workspace), temporary=temporary, pace=PATIENT
+        )
         self.scene = Scene()
         for _ in range(2):  # whatever is started once for all
             self._run(Attempt("true"))
@@ -81,7 +85,8 @@ class Runner:
     def _run(self, attempt: Attempt) -> ToolOutput:
         names = self.scene.names()
         command = re.sub("@([A-Z0-9]+)@", lambda found: names[found[1]], attempt.command)
-        arguments: dict[str, JsonValue] = {"command": command, "timeout_s": self._seconds}
+        seconds = self._endless_seconds if attempt.command in ENDLESS else self._seconds
+        arguments: dict[str, JsonValue] = {"command": command, "timeout_s": seconds}
         action = self._tool.prepare(ToolCall(id="c", name="bash", arguments="{}"), arguments)
         return self._tool.run(action, EFFECTS[self._name])
 

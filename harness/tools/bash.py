@@ -30,7 +30,7 @@ from harness.tools.arguments import flag, number, text
 from harness.tools.environment import child_environment, unasked_variables
 from harness.tools.live import Live
 from harness.tools.output import Capture, result_characters
-from harness.tools.processes import Ended, Ending, run_group
+from harness.tools.processes import STANDARD_PACE, Ended, Ending, Pace, run_group
 from harness.tools.reach import Reach, only_looks
 from harness.tools.spill import OutputFolder
 from harness.tools.start import Launch, NotConfinedError
@@ -76,7 +76,7 @@ class BashRequest(Record):
 class BashTool:
     """Runs command lines."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a tool is made of, each named where it is passed
         self,
         workspace: Workspace,
         *,
@@ -87,6 +87,7 @@ class BashTool:
         outputs: OutputFolder | None = None,
         on_output: Callable[[str], None] | None = None,
         interrupts: Callable[[], int] | None = None,
+        pace: Pace = STANDARD_PACE,
     ) -> None:
         """Take what commands are given, and who is told.
 
@@ -94,7 +95,7 @@ class BashTool:
         around them; None: those of this machine. `temporary` is where TMPDIR points for commands that may write; None: a
         folder of this tool's own, which goes with it. What is cut from a result stays whole in `outputs`.
         `on_output` is told what is printed, ten times a second; `interrupts` counts a person's wishes to stop: the second
-        one during a call kills at once.
+        one during a call kills at once. `pace` is how long each step of a command's end may take.
         """
         self._workspace = workspace
         self._limits = limits
@@ -106,6 +107,7 @@ class BashTool:
         self._outputs = outputs
         self._on_output = on_output
         self._interrupts = interrupts
+        self._pace = pace
         self.spec = _spec(self._seconds)
 
     def under(self, limits: Limits) -> BashTool:
@@ -119,6 +121,7 @@ class BashTool:
             outputs=self._outputs,
             on_output=self._on_output,
             interrupts=self._interrupts,
+            pace=self._pace,
         )
 
     @property
@@ -239,6 +242,7 @@ class BashTool:
                 output=capture,
                 live=Live(self._on_output) if self._on_output is not None else None,
                 interrupts=self._interrupts,
+                pace=self._pace,
             )
             return ended, None if confinement is None else Held(walls=confinement.walls, gaps=confinement.gaps)
         finally:
