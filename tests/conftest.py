@@ -89,10 +89,10 @@ class Program:
         )
 
     def run(self, *arguments: str, **options: object) -> Done:
-        """Run the program to its end (at most two minutes)."""
+        """Run the program to its end (at most five minutes)."""
         process = self.start(*arguments, **options)
         try:
-            out, err = process.communicate(timeout=120)
+            out, err = process.communicate(timeout=300)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             out, err = process.communicate()

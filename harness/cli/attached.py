@@ -85,6 +85,7 @@ def read_attached(
     *,
     wait: Wait = STANDARD_WAIT,
     tell: Callable[[str], None] | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Attached | None:
     """Return what is connected to stdin, or None where that is nothing, or empty.
 
@@ -96,7 +97,7 @@ def read_attached(
         return None
     say = tell or complain
     ends = _Ends()
-    _read(descriptor, ends.add, most=MAX_READ_BYTES, wait=wait, tell=say)
+    _read(descriptor, ends.add, most=MAX_READ_BYTES, wait=wait, tell=say, clock=clock)
     if not ends.total:
         return None
     if ends.total > MAX_READ_BYTES:
@@ -136,12 +137,20 @@ def read_prompt(
     return bytes(data)
 
 
-def _read(descriptor: int, add: Callable[[bytes], None], *, most: int, wait: Wait, tell: Callable[[str], None]) -> None:
+def _read(
+    descriptor: int,
+    add: Callable[[bytes], None],
+    *,
+    most: int,
+    wait: Wait,
+    tell: Callable[[str], None],
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
     """Hand on what comes until its end, or until more than `most` bytes came. Raises UsageError."""
     total, noted = 0, False
-    began = heard = time.monotonic()
+    began = heard = clock()
     while total <= most:
-        now = time.monotonic()
+        now = clock()
         if not noted and now - began >= wait.note_seconds:
             noted = True
             tell("stdin is being read to its end (--no-stdin attaches nothing)")
@@ -152,7 +161,7 @@ def _read(descriptor: int, add: Callable[[bytes], None], *, most: int, wait: Wai
         if block == b"":
             return
         if block is not None:
-            heard = time.monotonic()
+            heard = clock()
             total += len(block)
             add(block)
 
