@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.cli.look import look_of
@@ -100,21 +100,27 @@ class Console:
         self._live_at = now + LIVE_SECONDS
         self.line(f"  | {visible_line(last, 100)}", Tone.QUIET)
 
-    def countdown(self, seconds: float) -> None:
+    def countdown(
+        self,
+        seconds: float,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         """Wait for some seconds before a request is sent again; on a terminal, one line counts down and goes again.
 
         An interrupt ends it at once: KeyboardInterrupt passes through.
         """
-        end = time.monotonic() + seconds
+        end = monotonic() + seconds
         shows = seconds >= 1 and self._stream.isatty()
         if shows:
             self.end_text()
         try:
-            while (left := end - time.monotonic()) > 0:
+            while (left := end - monotonic()) > 0:
                 whole = math.ceil(left)
                 if shows:
                     self._write(f"\r{COUNTDOWN.format(whole):<{COUNTDOWN_WIDTH}}")
-                time.sleep(left - (whole - 1) if shows else left)
+                sleep(left - (whole - 1) if shows else left)
         finally:
             if shows:
                 self._write(f"\r{'':{COUNTDOWN_WIDTH}}\r")
