@@ -14,11 +14,12 @@ from harness.messages import ToolCall
 from harness.models.loopback import ScriptServer
 from harness.models.scripted import Answer, Failure, Player, Reply, replies, request_problem
 
-SECONDS = 30.0
+SECONDS = 120.0
+"""Far away: a machine that is busy gets there, and what hangs is ended."""
 
 
 def until(happened: Callable[[], object]) -> None:
-    """Wait for what must happen soon."""
+    """Wait for what must happen."""
     end = time.monotonic() + SECONDS
     while not happened():
         assert time.monotonic() < end
@@ -100,18 +101,6 @@ class ByContent(Player):
         return Reply(calls=tuple(_call(f"c{turn}_{n}", one) for n, one in enumerate(steps[turn].split(" ;; "))))
 
 
-class Waiting(ScriptServer):
-    """The same, each request answered a little later than it could be: a kill has something to hit."""
-
-    def __init__(self, player: Player, seconds: float) -> None:
-        super().__init__(player)
-        self._seconds = seconds
-
-    def _respond(self, request: Any) -> Any:
-        time.sleep(self._seconds)
-        return super()._respond(request)
-
-
 def _call(identity: str, step: str) -> ToolCall:
     tool, _, rest = step.partition(" ")
     match tool:
@@ -125,10 +114,10 @@ def _call(identity: str, step: str) -> ToolCall:
 
 
 @contextmanager
-def serving(seconds: float = 0.0) -> Iterator[tuple[str, ByContent]]:
+def serving() -> Iterator[tuple[str, ByContent]]:
     """Serve until the block ends; yield the base URL, and the player."""
     player = ByContent()
-    with Waiting(player, seconds) as server:
+    with ScriptServer(player) as server:
         yield server.base_url, player
 
 
@@ -151,6 +140,16 @@ def repository(folder: Path) -> Path:
     git(folder, "add", "-A")
     git(folder, "commit", "--quiet", "-m", "one")
     return folder
+
+
+def add_gate(folder: Path, gate: Path) -> None:
+    """Commit a script, `s.py`, that ends once the file `gate` is there: until then its run goes on."""
+    code = (
+        "import os, time\nfor _ in range(60_000):\n    if os.path.exists({!r}):\n        break\n    time.sleep(0.01)\n"
+    )
+    (folder / "s.py").write_text(code.format(str(gate)))
+    git(folder, "add", "s.py")
+    git(folder, "commit", "--quiet", "-m", "gate")
 
 
 def write_tasks(path: Path, *tasks: dict[str, object]) -> Path:

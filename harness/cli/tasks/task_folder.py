@@ -39,8 +39,12 @@ class Lease:
     locked as well, where its file system can (flock(2); NFS cannot): the file may be removed by somebody else.
     """
 
-    def __init__(self, folder: str) -> None:
-        """Take the lease of the task in `folder`. Raises Held, which names the process that holds it, and OSError."""
+    def __init__(self, folder: str, *, seconds: float = LOCK_SECONDS) -> None:
+        """Take the lease of the task in `folder`; a lock is tried for so long.
+
+        Raises Held, which names the process that holds it, and OSError.
+        """
+        self._seconds = seconds
         self._path = os.path.join(folder, LOCK)
         self._descriptors: list[int] = []
         try:
@@ -56,7 +60,7 @@ class Lease:
 
     def _lock(self, descriptor: int, folder: str) -> None:
         self._descriptors.append(descriptor)
-        if not _locked_soon(descriptor):
+        if not _locked_soon(descriptor, self._seconds):
             raise Held(f"the task in {folder} is being run by process {holder(folder)}")
 
     def holds(self) -> bool:
@@ -101,10 +105,10 @@ def holder(folder: str) -> str:
     return told if told.isdigit() else "that is not known"
 
 
-def _locked_soon(descriptor: int) -> bool:
+def _locked_soon(descriptor: int, seconds: float) -> bool:
     import time
 
-    end = time.monotonic() + LOCK_SECONDS
+    end = time.monotonic() + seconds
     while not _locked(descriptor, fcntl.LOCK_EX):
         if time.monotonic() > end:
             return False
