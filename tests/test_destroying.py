@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from work import assert_linear
 
+from harness.actions import Action
 from harness.destroying import destroys
 from harness.messages import ToolCall
 from harness.tools.bash import BashTool
@@ -105,20 +108,21 @@ def test_a_file_tool_destroys_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "foo " + "git -c a rm drop find -exec " * 2_000,
-        "sudo " + "rm " * 30_000,
-        "sudo " + "curl " * 20_000 + "DELETE",
-        "foo " + "git push x " * 8_000 + "--force",
-        "foo; " * 5_000 + "x | aws <<E\n" + "aws x " * 9_000 + "rm\nE",
+        lambda count: "foo " + "git -c a rm drop find -exec " * (count // 10),
+        lambda count: "sudo " + "rm " * count,
+        lambda count: "sudo " + "curl " * count + "DELETE",
+        lambda count: "foo " + "git push x " * (count // 3) + "--force",
+        lambda count: "foo; " * (count // 5) + "x | aws <<E\n" + "aws x " * (count // 3) + "rm\nE",
     ],
     ids=["several", "rm", "curl", "push", "fed"],
 )
-def test_a_hostile_text_takes_no_time(tmp_path: Path, command: str) -> None:
-    """A command of many words is looked at in little time: 0.3 s at most, where this was written."""
-    import time
+def test_a_hostile_text_is_looked_at_by_work_that_is_linear(tmp_path: Path, command: Callable[[int], str]) -> None:
+    """What the regular expressions take is timed by bench/growth.py."""
+    tool = BashTool(Workspace(str(tmp_path)))
 
-    call = ToolCall(id="1", name="bash", arguments="{}")
-    action = BashTool(Workspace(str(tmp_path))).prepare(call, {"command": command})
-    started = time.process_time()
-    assert destroys(action) != ()
-    assert time.process_time() - started < 2
+    def action(count: int) -> Action:
+        return tool.prepare(ToolCall(id="1", name="bash", arguments="{}"), {"command": command(count)})
+
+    for count in (400, 6_000):  # 10,000 characters are understood
+        assert_linear(action, destroys, count)
+    assert destroys(action(25_000)) != ()
