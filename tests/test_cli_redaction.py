@@ -83,7 +83,7 @@ def test_sixteen_processes_that_make_the_key_at_once_have_the_same(state: State,
         assert run.stdin is not None
         run.stdin.write("\n")
         run.stdin.flush()
-    keys = {run.communicate(timeout=60)[0].strip() for run in runs}
+    keys = {run.communicate(timeout=120)[0].strip() for run in runs}
     assert keys == {installation_key(state).hex()}
     assert len(installation_key(state)) == KEY_BYTES
     assert os.listdir(state.state) == ["redaction_key"]
