@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from forged_logs import head_of, lines_of, one_call, started, write
+from work import lines_run
 
 from harness.action_log import ActionLog
 from harness.cli.head_notes import NOTE_RECORDS, NOTE_SECONDS, HeadNotes
@@ -109,7 +111,7 @@ def test_a_pipe_in_the_place_of_the_heads_file_is_refused_at_once(state: State, 
 
 def test_the_usual_record_costs_hardly_anything(state: State, log: ActionLog) -> None:
     """Between two notes nothing is opened and nothing written."""
-    notes = HeadNotes(state, log)
+    notes = HeadNotes(state, log, clock=Clock())
     log.append("session_started", {"harness": "0"})
     notes.record({})
     os.unlink(state.heads)
@@ -223,34 +225,31 @@ def test_no_heads_file_holds_no_notes_and_one_that_cannot_be_read_is_an_error(tm
         HeadsFile(str(tmp_path)).of_path("/a")
 
 
-def test_a_hundred_thousand_notes_are_no_wait(tmp_path: Path) -> None:
-    """The lines of other logs are passed over without being parsed."""
+def test_the_notes_of_other_logs_are_passed_over_without_being_parsed(tmp_path: Path) -> None:
     path = tmp_path / "h"
     with path.open("w") as file:
-        for number in range(100_000):
-            file.write(json.dumps(entry(f"/state/sessions/shop/{number % 5_000}.jsonl", number)) + "\n")
-    began = time.perf_counter()
+        for number in range(10_000):
+            file.write(json.dumps(entry(f"/state/sessions/shop/{number % 500}.jsonl", number)) + "\n")
     known = HeadsFile(str(path)).of_path("/state/sessions/shop/77.jsonl")
-    took = time.perf_counter() - began
     assert known is not None
-    assert (known.records, len(known.noted)) == (95_077, 20)
-    parsing = time.perf_counter()
-    NotedLogs(notes_in(str(path)))
-    assert took < (time.perf_counter() - parsing) / 3
+    assert (known.records, len(known.noted)) == (9_577, 20)
+    looking = lines_run(lambda: HeadsFile(str(path)).of_path("/state/sessions/shop/77.jsonl"))
+    assert looking < lines_run(lambda: NotedLogs(notes_in(str(path)))) / 3
 
 
 WRITER = """
 import sys
 from harness.heads_writing import append_note
 for number in range(200):
-    append_note(sys.argv[1], {"file": sys.argv[2], "records": number, "head": "h" * (number % 7) * 300})
+    entry = {"file": sys.argv[2], "records": number, "head": "h" * (number % 7) * 300}
+    append_note(sys.argv[1], entry, lock_seconds=600)
 """
 
 
 def test_sixteen_processes_lose_and_mix_nothing(tmp_path: Path) -> None:
     heads = str(tmp_path / "heads.jsonl")
     running = [subprocess.Popen([sys.executable, "-c", WRITER, heads, f"/log{n}"]) for n in range(16)]
-    assert [process.wait(timeout=120) for process in running] == [0] * 16
+    assert [process.wait(timeout=600) for process in running] == [0] * 16
     lines = [json.loads(line) for line in Path(heads).read_text().splitlines()]
     assert Counter(line["file"] for line in lines) == {f"/log{n}": 200 for n in range(16)}
     for n in range(16):
@@ -258,15 +257,18 @@ def test_sixteen_processes_lose_and_mix_nothing(tmp_path: Path) -> None:
 
 
 def test_writers_that_are_killed_tear_no_other_line(tmp_path: Path) -> None:
-    heads = tmp_path / "heads.jsonl"
+    """Each pair is killed when it has written some lines; chance says how many."""
+    heads, chance = tmp_path / "heads.jsonl", random.Random(1)
+    heads.touch()
     for _ in range(10):
+        wanted = heads.stat().st_size + chance.randrange(20_000)
         running = [subprocess.Popen([sys.executable, "-c", WRITER, str(heads), "/log"]) for _ in range(2)]
-        while not heads.exists():
+        while heads.stat().st_size <= wanted and any(process.poll() is None for process in running):
             time.sleep(0.001)
-        time.sleep(0.05)
         for process in running:
             process.send_signal(signal.SIGKILL)
             process.wait()
+        assert heads.stat().st_size > wanted
         append_note(str(heads), {"file": "/mine", "records": 1, "head": "h"})
     lines = heads.read_text().splitlines()
     assert [json.loads(line)["file"] for line in lines if "/mine" in line] == ["/mine"] * 10
@@ -288,7 +290,7 @@ from harness.cli.head_notes import HeadNotes
 from harness.cli.state import State
 state = State(state=sys.argv[1], config=sys.argv[1])
 log = ActionLog.open(state.new_log_path("/srv/shop"))
-log.observers.append(HeadNotes(state, log).record)
+log.observers.append(HeadNotes(state, log, clock=lambda: 0.0).record)
 log.append("session_started", {"harness": "0"}, sync=True)
 for number in range(700):
     log.append("user_message", {"text": str(number)})
