@@ -65,7 +65,7 @@ reason = "They are secrets."
 match = ["deep/.env"]
 """
 
-SECONDS = 2.0
+SECONDS = 60.0
 """A script that runs longer is killed; what it ran until then counts."""
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -1145,7 +1145,7 @@ class Scratch:
         poll.register(watch, select.POLLIN)
         timed_out = not poll.poll(SECONDS * 1000)
         if slow:
-            time.sleep(0.004)  # bash does not wait for `<( )`
+            time.sleep(0.004)  # bash does not wait for `<( )`; a busy machine may hide a finding, it makes none
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -1943,7 +1943,11 @@ def options_in_help(names: Iterable[str]) -> dict[str, list[str]]:
         words = name.split()
         try:
             done = subprocess.run(
-                [*words, "-h" if len(words) > 1 else "--help"], capture_output=True, timeout=5, check=False
+                [*words, "-h" if len(words) > 1 else "--help"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=60,
+                check=False,
             )
         except (OSError, subprocess.TimeoutExpired):
             continue

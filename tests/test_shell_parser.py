@@ -733,7 +733,7 @@ def run_bash(*arguments: str, folder: Path, **environment: str) -> subprocess.Co
         env={"LC_ALL": "C.UTF-8", **environment},
         capture_output=True,
         encoding="utf-8",
-        timeout=20,
+        timeout=120,
         check=False,
     )
 
