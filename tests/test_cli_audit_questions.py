@@ -702,7 +702,7 @@ def test_nobody_reads_any_more(program: Program, question: str, form: tuple[str,
     os.close(read)
     process = program.start("audit", question, *form, str(log), stdout=written)
     os.close(written)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 141
     assert b"Traceback" not in err
 
@@ -864,7 +864,7 @@ def _on_terminal(program: Program, *words: str) -> str:
             break
         pieces.append(piece)
     os.close(master)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=120) == 0
     return b"".join(pieces).decode()
 
 

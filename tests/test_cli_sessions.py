@@ -7,13 +7,13 @@ import json
 import os
 import re
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pexpect
 import pytest
+from run_scene import wait_until
 
 from harness.action_log import read_log
 from harness.actions import JsonValue
@@ -53,7 +53,7 @@ def talk(program: Program, policy: str) -> Iterator[Talk]:
         command = program.command(*words, *flags)
         child = pexpect.spawn(
             command[0], command[1:], cwd=str(cwd or program.workspace), env=program.environment, encoding="utf-8",
-            timeout=20, dimensions=(50, 500),
+            timeout=60, dimensions=(50, 500),
         )  # fmt: skip
         children.append(child)
         return child
@@ -98,15 +98,12 @@ def messages(program: Program) -> list[tuple[object, object]]:
 
 def killed_in_a_call(program: Program, policy: str, *calls: str) -> Path:
     """Kill a run with SIGKILL while its first call of `calls` (after `touch begun`) runs; return its log."""
-    first = call("bash", command="touch begun; sleep 30")
+    first = call("bash", command="touch begun; sleep 1000")
     reply = Reply(text="working", calls=(first, *(call("bash", command=command) for command in calls)))
     process = program.start(
         "run", "do it", "--base-url", program.serve(replies(reply)), "--model", "scripted", "--policy", policy
     )
-    end = time.monotonic() + 20
-    while not (program.workspace / "begun").exists():
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_until((program.workspace / "begun").exists, process)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     return program.logs()[-1]

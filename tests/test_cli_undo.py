@@ -7,13 +7,15 @@ import json
 import os
 import random
 import signal
-import time
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from log_scene import append_filled
 from playing import Playing
+from run_scene import wait_until
 
 from harness import ActionLog, Agent, Workspace, builtin_tools, deny_all
 from harness.actions import JsonValue
@@ -456,17 +458,32 @@ def test_after_a_real_kill(program: Program) -> None:
     put(program, "a", "one")
     policy = program.home / "policy.toml"
     policy.write_text(POLICY)
-    script = replies(Reply(calls=(edit("a", "one", "two"),)), Reply(calls=(bash("touch started; sleep 30"),)))
+    script = replies(Reply(calls=(edit("a", "one", "two"),)), Reply(calls=(bash("touch started; sleep 1000"),)))
     process = program.start("run", "go", "--base-url", program.serve(script), "--policy", str(policy))
-    limit = time.monotonic() + 30
-    while not (program.workspace / "started").exists() and time.monotonic() < limit:
-        time.sleep(0.01)
+    wait_until((program.workspace / "started").exists, process)
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     done = program.run("undo", "--to", "1")
     assert (done.code, told(done)[-1]) == (0, "restored a [call 1 edit_file]"), done.err
-    assert told(done)[0].startswith("not undone touch started; sleep 30 [call 2 bash]")
+    assert told(done)[0].startswith("not undone touch started; sleep 1000 [call 2 bash]")
     assert (program.workspace / "a").read_text() == "one"
+
+
+KILLED = """
+import signal, sys
+from harness.cli import undo
+from harness.cli.main import main
+
+# After time of its own, which other processes take none of: the kernel ends it then, in the middle of anything.
+signal.setitimer(signal.ITIMER_PROF, float(sys.argv[1]))
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def started(program: Program, code: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start the program by way of `code`."""
+    pipe, command = subprocess.PIPE, [sys.executable, "-c", code, *arguments]
+    return subprocess.Popen(command, cwd=program.workspace, env=program.environment, stdout=pipe, stderr=pipe)
 
 
 def test_an_undoing_that_is_killed_again_and_again_comes_to_its_end(program: Program) -> None:
@@ -484,13 +501,12 @@ def test_an_undoing_that_is_killed_again_and_again_comes_to_its_end(program: Pro
     known = {f"f{n}": {f"{n}:{turn}\n" * 2000 for turn in range(rounds + 1)} for n in range(files)}
     kills, chance = 0, random.Random(4)
     for _ in range(40):
-        process = program.start("undo", "--to", "1")
-        time.sleep(chance.uniform(0.06, 0.16))
-        process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=30)
+        process = started(program, KILLED, str(chance.uniform(0.001, 0.1)), "undo", "--to", "1")
+        process.communicate(timeout=120)
         assert [name for name in known if (program.workspace / name).read_text() not in known[name]] == []
         if process.returncode == 0:
             break
+        assert process.returncode == -signal.SIGPROF
         kills += 1
     assert kills > 0, "the machine was too fast: nothing was killed"
     assert program.run("undo", "--to", "1").code == 0
@@ -559,6 +575,19 @@ def test_a_log_that_anyone_may_have_made_reaches_no_file_elsewhere(program: Prog
     assert inside or "no head of this log was kept" in done.out
 
 
+SIGNALLED = """
+import os, sys
+from harness.cli.main import main
+
+def hook(event, arguments):
+    if event == "os.rename" and os.fsdecode(arguments[1]).endswith(sys.argv[2]):
+        os.kill(os.getpid(), int(sys.argv[1]))
+
+sys.addaudithook(hook)
+sys.exit(main(sys.argv[3:]))
+"""
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_stops_it_between_two_files_and_what_was_done_is_told(
     program: Program, number: signal.Signals, code: int
@@ -567,12 +596,8 @@ def test_a_signal_stops_it_between_two_files_and_what_was_done_is_told(
     for name in names:
         put(program, name, "1")
     work(program, *(edit(name, "1", "2") for name in names))
-    process = program.start("undo", "--to", "1")
-    limit = time.monotonic() + 30
-    while (program.workspace / names[-9]).read_text() != "1" and time.monotonic() < limit:
-        time.sleep(0.001)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    process = started(program, SIGNALLED, str(int(number)), names[-9], "undo", "--to", "1")
+    out, err = process.communicate(timeout=120)
     back = sum((program.workspace / name).read_text() == "1" for name in names)
     assert (process.returncode, b"was stopped" in err, out.count(b"restored ")) == (code, True, back), err
     assert 9 <= back < len(names), "it was over before the signal came"
@@ -610,6 +635,6 @@ def test_a_reader_that_goes_away_does_not_stop_it_half_way(program: Program) -> 
     os.close(reader)
     process = program.start("undo", "--to", "1", stdout=writer)
     os.close(writer)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=120)
     assert (process.returncode, b"Traceback" in err) == (141, False), err
     assert tree(program.workspace) == {"a": (0o100644, b"one")}

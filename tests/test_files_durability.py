@@ -280,7 +280,7 @@ def as_user(folder: Path, *calls: tuple[str, dict[str, str]]) -> list[str]:
     if os.geteuid() != 0:
         pytest.skip("becoming another user needs root")
     process = child(AS_USER, str(folder), json.dumps(calls), str(NOBODY))
-    out, errors = process.communicate(timeout=60)
+    out, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, b"")
     found: list[str] = json.loads(out)
     return found
@@ -445,7 +445,7 @@ def test_what_lies_behind_a_folder_that_may_not_be_searched_is_not_called_outsid
     make(locked / "f", b"old\n", 0o644, folder_mode=0o000)
     calls = [{"path": "locked/f"}, {"command": "cat locked/f"}, {"command": "ls", "cwd": "locked/deep"}]
     process = child(WHERE_LOCKED, str(users / "workspace"), str(NOBODY), json.dumps(calls))
-    out, errors = process.communicate(timeout=60)
+    out, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, b"")
     assert json.loads(out) == [
         [],
@@ -497,7 +497,7 @@ def test_root_of_a_container_writes_a_file_whose_owner_has_no_number_there(users
         pytest.skip("no user namespaces here")
 
     process = child(IN_USER_NAMESPACE, str(users), prefix=prefix)
-    out, errors = process.communicate(timeout=60)
+    out, errors = process.communicate(timeout=120)
 
     assert (out.decode(), errors) == (f"Overwrote f (+1 -1 lines)\n{IN_PLACE}", b"")
     status = (users / "workspace" / "f").stat()
@@ -606,7 +606,7 @@ atomic.replace(folder, "old", b"changed", present=atomic.status_of(folder, "old"
     (tmp_path / "work" / "old").chmod(0o711)
 
     process = child(code, str(tmp_path / "work"), str(tmp_path / "empty"))
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=120)
 
     assert errors == b""
     found = {

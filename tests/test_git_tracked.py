@@ -40,7 +40,7 @@ def run_git(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=30,
+        timeout=120,
     )
     return subprocess.CompletedProcess(done.args, done.returncode, os.fsdecode(done.stdout), os.fsdecode(done.stderr))
 
@@ -64,7 +64,7 @@ class Repository(NamedTuple):
     def printed(self, line: str) -> str:
         for name, value in self.ids.items():
             line = line.replace(name, value)
-        done = subprocess.run(["bash", "-c", line], cwd=self.root, capture_output=True, check=False, timeout=30)
+        done = subprocess.run(["bash", "-c", line], cwd=self.root, capture_output=True, check=False, timeout=120)
         return os.fsdecode(done.stdout + done.stderr)
 
 

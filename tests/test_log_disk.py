@@ -191,12 +191,13 @@ def test_a_call_that_the_system_interrupts_is_made_again() -> None:
     """EINTR never reaches the log: os.write tries again itself (PEP 475), which is why the log need not."""
     code = """
 import os, signal, sys
-signal.signal(signal.SIGALRM, lambda *_: None)
+alarms, alarmed = os.pipe()
+signal.signal(signal.SIGALRM, lambda *_: os.write(alarmed, b"."))
 reading, writing = os.pipe()
 child = os.fork()
 if child == 0:
-    import time
-    time.sleep(0.3)
+    for _ in range(10):  # a write that waits for room is interrupted as often
+        os.read(alarms, 1)
     data = os.read(reading, 1 << 20)
     while data and not data.endswith(b"end"):
         data = os.read(reading, 1 << 20)
@@ -209,7 +210,7 @@ signal.setitimer(signal.ITIMER_REAL, 0)
 os.waitpid(child, 0)
 print("written")
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
     assert (done.stdout, done.stderr) == ("written\n", "")
 
 
@@ -277,7 +278,7 @@ print(json.dumps([result.stop.value, result.detail, ran_at, count, again.stop.va
 
 def in_a_child(folder: Path, room: int) -> list[Any]:
     command = [sys.executable, "-c", REAL, os.path.dirname(os.path.abspath(__file__)), str(folder), str(room)]
-    child = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    child = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert (child.returncode, child.stderr) == (0, "")
     told = json.loads(child.stdout)
     assert isinstance(told, list)
@@ -364,7 +365,7 @@ def test_the_program_exits_8_when_its_log_cannot_be_written(program: Program, ro
     environment = {**program.environment, "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         limited(*program.command(*arguments), room=room),
-        cwd=program.workspace, env=environment, capture_output=True, text=True, check=False, timeout=60,
+        cwd=program.workspace, env=environment, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 8, done.stderr
     assert "File too large" in done.stderr

@@ -287,7 +287,7 @@ def all_answers(program: Program, log: str, left: str, right: str, report: str) 
         ways: list[list[str]] = [[]] + ([["--json"]] if question in JSON_TOO else [])
         for way in ways:
             done = program.start("audit", action, *flags, *arguments, *way)
-            out, err = done.communicate(timeout=60)
+            out, err = done.communicate(timeout=120)
             told[" ".join([question, *way])] = (done.returncode, out.decode("utf-8"), err.decode("utf-8"))
     return told
 

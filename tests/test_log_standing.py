@@ -245,7 +245,7 @@ def test_no_reader_holds_more_of_a_line_than_a_record(scene: Scene, action: str)
     done = subprocess.run(
         [*limited, *words.get(action, ("audit", action, str(scene.elsewhere)))],
         env=scene.program.environment, cwd=scene.program.workspace, capture_output=True, text=True, check=False,
-        timeout=60,
+        timeout=120,
     )  # fmt: skip
     assert "MemoryError" not in done.stderr
     assert "internal error" not in done.stderr
