@@ -426,6 +426,7 @@ def test_a_reader_that_goes_away_is_not_an_error_of_the_machine(me: Someone) -> 
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=["INT", "TERM", "HUP"]
 )
 def test_a_signal_in_the_middle_leaves_nothing_behind(me: Someone, number: signal.Signals, code: int) -> None:
+    ended = 0
     for _ in range(50):  # unless it was over before the signal came
         process = me.start("-m", "harness", "doctor")
         while not os.listdir(me.temporary) and process.poll() is None:

@@ -197,7 +197,7 @@ def test_the_bench_of_the_log_runs_and_its_long_log_is_whole(tmp_path: Path) -> 
     root = Path(__file__).resolve().parent.parent
     command = [sys.executable, str(root / "bench" / "log.py"), "--calls", "5", "--megabytes", "1"]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=60
+        command, capture_output=True, text=True, check=False, env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=120
     )
     assert (done.returncode, done.stderr) == (0, "")
     rows = [line.split("  ")[0] for line in done.stdout.splitlines()[1:]]
