@@ -9,13 +9,19 @@ quiet machine.
 from __future__ import annotations
 
 import gc
+import random
 import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from harness.actions import Action
 from harness.cli.terminal.file_index import Names
 from harness.cli.terminal.markdown import Markdown
+from harness.destroying import destroys
+from harness.messages import ToolCall
+from harness.policy import evaluate
+from harness.policy_file import parse_policy
 from harness.redaction.redactor import Redactor
 from harness.redaction.shapes import SHAPES, shape_spans
 from harness.redaction.stream import RedactedStream
@@ -24,11 +30,13 @@ from harness.shell.facets import read_commands
 from harness.shell.loose import loose_commands
 from harness.shell.parser import parse
 from harness.strict_json import NotJsonError, read_one
+from harness.tools.bash import BashTool
 from harness.tools.diffs import compare
 from harness.tools.matching import Edit, Occurrences, splice_all
 from harness.tools.near_miss import explain_miss
 from harness.tools.output import readable
 from harness.visible import suspicious, visible, visible_prose
+from harness.workspace import Workspace
 
 FACTOR = 4
 MOST = 8.0
@@ -122,6 +130,39 @@ def commands() -> Iterator[Row]:
     yield Row("shell, read: a long line of words", lambda count: "ls " + "w1 " * count, read, 20_000)
 
 
+# What is looked for in a text that is not understood: begin, part and end.
+JUDGED = {
+    "deletes again and again": ("", "rm -r x ", ">"),
+    "find again and again": ("", "find -name x -o ", ">"),
+    "one word": ("", "x", ">"),
+    "functions that do not end": ("", "f(){", ""),
+    "blanks": ("f()", " ", "{"),
+    "a pipeline of itself": ("f(){", "f|", ""),
+    "almost fork bombs": ("", ":(){ :|: ", ""),
+    "wrapped": ("sudo ", "rm ", ""),
+    "requests": ("sudo ", "curl ", "DELETE"),
+    "pushes": ("foo ", "git push x ", "--force"),
+    "redirections": ("", "x >", ""),
+    "code": ("python3 -c '", "shutil.rmtree os.remove( ", ""),
+}
+PERMITTING = parse_policy(b'version = 1\n[tools]\ndefault = "auto"\n', "permitting.toml")
+
+
+def judge(action: Action) -> None:
+    evaluate(PERMITTING, action)
+    destroys(action)
+
+
+def judged() -> Iterator[Row]:
+    tool, call = BashTool(Workspace("/")), ToolCall(id="1", name="bash", arguments="{}")
+
+    def making(begin: str, part: str, end: str) -> Callable[[int], Action]:
+        return lambda size: tool.prepare(call, {"command": begin + part * (size // len(part)) + end})
+
+    for name, parts in JUDGED.items():
+        yield Row(f"judging: {name}", making(*parts), judge, 100_000)
+
+
 # -- secrets
 
 AGAINST = (
@@ -139,7 +180,12 @@ STREAMS = {
     "other letters": "\u6f22\u5b57\u3002",
 }
 BEGIN = "-----BEGIN PRIVATE KEY-----\n"
-LONG_VALUE = "alpha-Qx81zz-user\nbravo-Kk92mmq-pass\n  indented = Zz19-qL44x\nthe last one"
+LONG = "".join(random.Random(3).choices("abcdefGHIJKL0123456789+/", k=160))
+VALUES = (
+    "alpha-Qx81zz-user\nbravo-Kk92mmq-pass\n  indented = Zz19-qL44x\nthe last one",
+    LONG,
+    f"{BEGIN}{LONG[:64]}\n{LONG[64:128]}\n{LONG[128:]}\n-----END PRIVATE KEY-----",
+)
 
 
 def look_for_shapes(text: str) -> None:
@@ -158,9 +204,9 @@ def secrets() -> Iterator[Row]:
     for unit in AGAINST:
         yield Row(f"shapes of secrets: {unit[:40]!r}", repeated(unit), look_for_shapes, 100_000)
         yield Row(f"shapes of secrets, in a key: {unit[:40]!r}", repeated(unit, BEGIN), look_for_shapes, 100_000)
-    known = Redactor((LONG_VALUE,), key=b"a key", shapes=False)
+    known = Redactor(VALUES, key=b"a key", shapes=False)
     for unit in LINES:
-        yield Row(f"a known value: {unit!r}", repeated(unit), known.redact, 250_000)
+        yield Row(f"known values: {unit!r}", repeated(unit), known.redact, 250_000)
     for name, unit in STREAMS.items():
         yield Row(f"a stream: {name}", repeated(unit), stream, 50_000)
     yield Row("a stream: an unended key", repeated("M" * 64 + "\n", BEGIN), stream, 50_000)
@@ -254,6 +300,7 @@ GROUPS: tuple[Callable[[], Iterator[Row]], ...] = (
     shown,
     strict_json,
     commands,
+    judged,
     secrets,
     files,
     terminal,
