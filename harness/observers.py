@@ -39,8 +39,9 @@ class Observer:
 class Observers:
     """Hands what happens to every observer, at once and without waiting for any of them."""
 
-    def __init__(self, observers: Sequence[Observer] = ()) -> None:
+    def __init__(self, observers: Sequence[Observer] = (), *, monotonic: Callable[[], float] = time.monotonic) -> None:
         """Start one thread for each observer; it ends with `close`, or with the process."""
+        self._monotonic = monotonic
         self._deliveries = [_Delivery(observer) for observer in observers]
 
     def text(self, delta: str) -> None:
@@ -64,10 +65,10 @@ class Observers:
         """Pass the end of a run on, and wait at most PARTING_SECONDS in all for the observers to have heard it."""
         for delivery in self._deliveries:
             delivery.put(delivery.observer.end, result)
-        until = time.monotonic() + PARTING_SECONDS
+        until = self._monotonic() + PARTING_SECONDS
         for delivery, heard in [(delivery, delivery.mark()) for delivery in self._deliveries]:
             # One that was late before is not waited for again.
-            delivery.late = not heard.wait(0.0 if delivery.late else max(0.0, until - time.monotonic()))
+            delivery.late = not heard.wait(0.0 if delivery.late else max(0.0, until - self._monotonic()))
 
     def close(self) -> None:
         """Let the threads end, each when its observer has heard what is waiting."""

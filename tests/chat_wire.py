@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from chat_events import DONE, STOP, said, sse
-from fault_server import Answer, End, FaultServer, Send, Step, Wait
+from clocks import Clock
+from fault_server import Answer, End, FaultServer, Send, Step
 
 from harness.errors import ModelError
 from harness.messages import FinishReason, Message, ModelResponse, Role, ToolCall, Usage
@@ -78,14 +80,15 @@ def stream(*events: object) -> bytes:
 LEFT_OPEN = b"HTTP/1.1 200 OK\r\nx-wire: left open until the client hangs up\r\n\r\n"
 
 
-Given: TypeAlias = bytes | Sequence[bytes | float] | Callable[[str], bytes]
+Steps: TypeAlias = Sequence[bytes | Step]
+Given: TypeAlias = bytes | Steps | Callable[[str], bytes]
 
 
 class Wire(FaultServer):
     """A server that sends these very bytes, one answer per connection, which it then closes."""
 
     def __init__(self, *answers: Given, host: str = "127.0.0.1") -> None:
-        """Take the answers: bytes, bytes with pauses in seconds between them, or a function of the server's own address."""
+        """Take the answers: bytes, bytes with other steps between them, or a function of the server's own address."""
         super().__init__([_answer(one) for one in answers], host=host)
 
     @property
@@ -109,27 +112,32 @@ def _answer(given: Given) -> Answer | Callable[[str], Answer]:
             return lambda url: _played([given(url)])
 
 
-def _played(steps: Sequence[bytes | float]) -> Answer:
-    played: list[Step] = [Send(data=step) if isinstance(step, bytes) else Wait(seconds=step) for step in steps]
+def _played(steps: Steps) -> Answer:
+    played: list[Step] = [Send(data=step) if isinstance(step, bytes) else step for step in steps]
     left_open = isinstance(steps[0], bytes) and steps[0].startswith(LEFT_OPEN)
     return Answer(steps=(*played, End.STALL if left_open else End.CLOSE))
 
 
-SHORT = Deadlines(connect=5, first_event=20, idle=20, total=60)
+def within(**seconds: float) -> Deadlines:
+    """Return deadlines of which only those that are named may be met."""
+    return Deadlines(**{"connect": 600, "first_event": 600, "idle": 600, "total": 36_000, **seconds})
 
 
 class Asked:
     """One request through the adapter, with everything that it reported."""
 
-    def __init__(self, url: str | None, *, attempts: int = 3, jitter: float = 0.0, **more: Any) -> None:
+    def __init__(
+        self, url: str | None, *, attempts: int = 3, jitter: float = 0.0, clock: Clock | None = None, **more: Any
+    ) -> None:
         self.slept: list[float] = []
         self.retries: list[Retry] = []
         self.text: list[str] = []
         self.model = OpenAIChat(
             "m1",
-            Endpoint(**{"base_url": url, "api_key": KEY, "attempts": attempts, "deadlines": SHORT, **more}),
+            Endpoint(**{"base_url": url, "api_key": KEY, "attempts": attempts, "deadlines": within(), **more}),
             sleep=self.slept.append,
             jitter=lambda: jitter,
+            monotonic=clock or time.monotonic,
         )
 
     def complete(

@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from process_scene import wait_until
 
 from harness.models.connections import Connections, Phase
 from harness.models.exchange import CREDIT_BYTES, CREDITS, Exchange
@@ -29,18 +34,16 @@ def started(send: Callable[[], Iterator[bytes]], hang_up: Callable[[], None] = n
     return exchange
 
 
-def wait_until(true: Callable[[], bool]) -> None:
-    until = time.monotonic() + 5
-    while not true():
-        assert time.monotonic() < until
-        time.sleep(0.001)
+def all_over() -> bool:
+    """The thread of each exchange has ended; one that was let go may take a moment."""
+    return wait_until(lambda: exchanges() == [])
 
 
 def test_pieces_come_in_order_and_then_the_end() -> None:
     exchange = started(lambda: iter([b"a", b"", b"b" * 3 * CREDIT_BYTES]))
-    assert [exchange.take(5) for _ in range(3)] == [b"a", b"b" * 3 * CREDIT_BYTES, None]
+    assert [exchange.take(60) for _ in range(3)] == [b"a", b"b" * 3 * CREDIT_BYTES, None]
     assert exchange.close() is True
-    assert exchanges() == []
+    assert all_over()
 
 
 def test_an_empty_piece_is_a_moment_to_stop() -> None:
@@ -52,8 +55,8 @@ def test_an_empty_piece_is_a_moment_to_stop() -> None:
             yield b""
 
     exchange = started(send)
-    assert begun.wait(5)
-    assert (exchange.close(), exchanges()) == (False, [])
+    assert begun.wait(60)
+    assert (exchange.close(), all_over()) == (False, True)
 
 
 def test_what_the_sending_raises_is_raised_where_it_is_waited_for() -> None:
@@ -62,10 +65,10 @@ def test_what_the_sending_raises_is_raised_where_it_is_waited_for() -> None:
         raise BrokenPipeError("gone")
 
     exchange = started(send)
-    assert exchange.take(5) == b"a"
+    assert exchange.take(60) == b"a"
     with pytest.raises(BrokenPipeError, match=r"^gone$"):
-        exchange.take(5)
-    assert (exchange.close(), exchanges()) == (True, [])
+        exchange.take(60)
+    assert (exchange.close(), all_over()) == (True, True)
 
 
 def test_phases_come_before_the_pieces_that_follow_them() -> None:
@@ -75,7 +78,7 @@ def test_phases_come_before_the_pieces_that_follow_them() -> None:
 
     exchange = Exchange(send, hang_up=nothing)
     exchange.start()
-    assert [exchange.take(5) for _ in range(3)] == [Phase.CONNECTED, b"a", None]
+    assert [exchange.take(60) for _ in range(3)] == [Phase.CONNECTED, b"a", None]
     exchange.close()
 
 
@@ -84,18 +87,16 @@ def test_who_waits_stops_at_the_deadline_and_the_thread_ends_when_the_connection
 
     def send() -> Iterator[bytes]:
         try:
-            hung_up.wait(20)
+            hung_up.wait()
             yield b"late"
         finally:
             closed.set()
 
     exchange = started(send, hung_up.set)
-    before = time.monotonic()
     with pytest.raises(TimeoutError):
         exchange.take(0.2)
-    assert 0.19 < time.monotonic() - before < 2
-    assert exchange.close() is False
-    assert (closed.is_set(), exchanges()) == (True, [])
+    assert (closed.is_set(), exchange.close()) == (False, False)
+    assert (all_over(), closed.is_set()) == (True, True)
 
 
 def test_who_does_not_take_holds_up_the_sending() -> None:
@@ -109,10 +110,10 @@ def test_who_does_not_take_holds_up_the_sending() -> None:
 
     exchange = started(send)
     for taken in range(3):
-        wait_until(lambda taken=taken: sent >= CREDITS + 1 + taken)  # type: ignore[misc]  # bound at once
+        assert wait_until(lambda taken=taken: sent >= CREDITS + 1 + taken)  # type: ignore[misc]  # bound at once
         assert sent == CREDITS + 1 + taken
-        assert exchange.take(5) == b"x"
-    assert (exchange.close(), exchanges()) == (False, [])
+        assert exchange.take(60) == b"x"
+    assert (exchange.close(), all_over()) == (False, True)
     assert sent <= CREDITS + 4
 
 
@@ -126,39 +127,48 @@ def test_big_pieces_take_many_places() -> None:
             yield bytes(CREDITS * CREDIT_BYTES * 3)
 
     exchange = started(send)
-    wait_until(lambda: sent >= 2)
+    assert wait_until(lambda: sent >= 2)
     assert sent == 2  # one in the queue, one that waits for a place
-    assert [len(exchange.take(5) or b"") for _ in range(20)] == [CREDITS * CREDIT_BYTES * 3] * 20  # type: ignore[arg-type]
-    assert exchange.take(5) is None
+    assert [len(exchange.take(60) or b"") for _ in range(20)] == [CREDITS * CREDIT_BYTES * 3] * 20  # type: ignore[arg-type]
+    assert exchange.take(60) is None
     exchange.close()
 
 
 def test_a_thread_that_nothing_wakes_is_not_waited_for() -> None:
+    """It waits for ever, and so would this test."""
     stuck = threading.Event()
 
     def send() -> Iterator[bytes]:
-        stuck.wait(20)
+        stuck.wait()
         yield b""
 
     exchange = started(send)
-    before = time.monotonic()
     assert exchange.close() is False
-    assert time.monotonic() - before < 2
+    assert len(exchanges()) == 1
     stuck.set()
-    exchange._thread.join(5)
-    assert exchanges() == []
+    assert all_over()
 
 
 def test_an_interrupt_reaches_who_waits_at_once() -> None:
-    hung_up = threading.Event()
-    exchange = started(lambda: iter([b"x"] if hung_up.wait(20) else []), hung_up.set)
-    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
-    before = time.monotonic()
-    timer.start()
+    """Nothing else would come. A busy machine may strike before it waits, and passes then."""
+    hung_up, waits = threading.Event(), threading.Event()
+
+    def strike() -> None:
+        waits.wait()
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def wait() -> None:
+        waits.set()
+        exchange.take(1000)
+
+    exchange = started(lambda: iter([b"x"] if hung_up.wait() else []), hung_up.set)
+    striking = threading.Thread(target=strike)
+    striking.start()
     with pytest.raises(KeyboardInterrupt):
-        exchange.take(20)
-    assert time.monotonic() - before < 2
-    assert (exchange.close(), exchanges()) == (False, [])
+        wait()
+    striking.join()
+    assert (exchange.close(), all_over()) == (False, True)
 
 
 def test_an_exchange_that_never_began_can_be_closed() -> None:
@@ -195,7 +205,7 @@ def traced(connections: Connections) -> Callable[[str, dict[str, object]], None]
 
 
 def is_shut_down(near: socket.socket) -> bool:
-    near.settimeout(1)
+    near.settimeout(60)
     return near.recv(1) == b""
 
 

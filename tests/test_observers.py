@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast
 
 import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from clocks import HOUR, Clock
+from process_scene import wait_until
 
 from harness.action_log import ActionLog
 from harness.agent import Agent
@@ -89,7 +95,7 @@ class Blocked(Hearing):
         self.let = threading.Event()
 
     def text(self, delta: str) -> None:
-        self.let.wait(30)
+        self.let.wait()
         super().text(delta)
 
 
@@ -100,12 +106,17 @@ def agent(path: Path, observers: Observers, *answers: str | BaseException) -> Ag
     return Agent(model=Speaking(*answers), tools=tools, policy=policy, approver=deny_all, log=log, observers=observers)
 
 
+def patiently(*observers: Observer) -> Observers:
+    """Return observers whose end is waited for up to the end: by their clock each look is an hour before the last one."""
+    return Observers(observers, monotonic=Clock(-HOUR))
+
+
 BEGIN = ["record session_started", "record user_message", "record model_request"]
 
 
 def test_everything_is_heard_in_order_and_the_end_last(tmp_path: Path) -> None:
     hearing = Hearing()
-    assert agent(tmp_path, Observers([hearing]), "a b").run("go").stop is StopReason.COMPLETED
+    assert agent(tmp_path, patiently(hearing), "a b").run("go").stop is StopReason.COMPLETED
     assert hearing.heard == [
         *BEGIN, "text a", "text b", "record model_response", "record session_ended", "end completed",
     ]  # fmt: skip
@@ -120,7 +131,7 @@ def test_everything_is_heard_in_order_and_the_end_last(tmp_path: Path) -> None:
 )
 def test_every_end_is_told_once(tmp_path: Path, answer: BaseException, end: str) -> None:
     hearing = Hearing()
-    agent(tmp_path, Observers([hearing]), answer).run("go")
+    agent(tmp_path, patiently(hearing), answer).run("go")
     assert [heard for heard in hearing.heard if heard.startswith("end")] == [end]
     assert hearing.heard[-1] == end
 
@@ -128,13 +139,13 @@ def test_every_end_is_told_once(tmp_path: Path, answer: BaseException, end: str)
 def test_an_unexpected_exception_is_an_end_too(tmp_path: Path) -> None:
     hearing = Hearing()
     with pytest.raises(GeneratorExit):
-        agent(tmp_path, Observers([hearing]), GeneratorExit()).run("go")
+        agent(tmp_path, patiently(hearing), GeneratorExit()).run("go")
     assert hearing.heard[-1] == "end internal_error"
 
 
 def test_two_runs_are_two_ends(tmp_path: Path) -> None:
     hearing = Hearing()
-    made = agent(tmp_path, Observers([hearing]), "a", "b")
+    made = agent(tmp_path, patiently(hearing), "a", "b")
     session = made.start()
     made.run("one", session)
     made.run("two", session)
@@ -144,24 +155,23 @@ def test_two_runs_are_two_ends(tmp_path: Path) -> None:
 
 def test_one_that_raises_everything_changes_nothing(tmp_path: Path) -> None:
     hearing = Hearing()
-    result = agent(tmp_path, Observers([Raising(), hearing]), "a b").run("go")
+    result = agent(tmp_path, patiently(Raising(), hearing), "a b").run("go")
     assert (result.stop, hearing.heard[-1]) == (StopReason.COMPLETED, "end completed")
 
 
 def test_one_that_never_listens_holds_nothing_up(tmp_path: Path) -> None:
-    """The run and the other observer are done at once; the end waits for the slow one only so long."""
+    """The run and the other observer are done; the end waits only so long for one that would never hear it."""
     blocked, hearing = Blocked(), Hearing()
-    started = time.monotonic()
     result = agent(tmp_path, Observers([hearing, blocked]), "a b").run("go")
-    took = time.monotonic() - started
-    assert (result.stop, hearing.heard[-1], blocked.heard) == (StopReason.COMPLETED, "end completed", BEGIN)
-    assert took < PARTING_SECONDS + 1
+    assert result.stop is StopReason.COMPLETED
+    assert wait_until(lambda: hearing.heard[-1:] == ["end completed"])
+    assert wait_until(lambda: blocked.heard == BEGIN)
     blocked.let.set()
 
 
 def test_what_one_cannot_take_in_is_dropped_but_never_records_or_the_end() -> None:
     blocked = Blocked()
-    hub = Observers([blocked])
+    hub = patiently(blocked)
     for _ in range(MAX_WAITING + 50):
         hub.text("x")
     for number in range(20):
@@ -173,21 +183,19 @@ def test_what_one_cannot_take_in_is_dropped_but_never_records_or_the_end() -> No
 
 
 def test_output_is_passed_on_and_the_thread_ends_when_closed() -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())
     hearing = Hearing()
-    hub = Observers([hearing])
+    hub = patiently(hearing)
     hub.output("line")
     hub.close()
-    until = time.monotonic() + 5
-    while threading.active_count() > before and time.monotonic() < until:
-        time.sleep(0.01)
-    assert (hearing.heard, threading.active_count()) == (["output line"], before)
+    assert wait_until(lambda: set(threading.enumerate()) <= before)
+    assert hearing.heard == ["output line"]
 
 
 def test_an_agent_on_the_same_log_is_not_overheard(tmp_path: Path) -> None:
     """Each hears its own sessions only."""
     hearing = Hearing()
-    first = agent(tmp_path, Observers([hearing]), "a")
+    first = agent(tmp_path, patiently(hearing), "a")
     first.run("go")
     heard = len(hearing.heard)
     policy = parse_policy(b'version = 1\nname = "p"\n', "p.toml")
@@ -213,7 +221,7 @@ class Vandal(Observer):
 
 def test_what_one_does_to_a_record_changes_neither_the_log_nor_what_others_hear(tmp_path: Path) -> None:
     hearing = Hearing()
-    made = agent(tmp_path, Observers([Vandal(), hearing]), "a")
+    made = agent(tmp_path, patiently(Vandal(), hearing), "a")
     made.run("go")
     assert "EVIL" not in (tmp_path / "log.jsonl").read_text()
     assert hearing.heard[:3] == BEGIN
@@ -229,13 +237,13 @@ def test_text_is_bounded_by_its_size_as_well() -> None:
 
 
 def test_one_that_was_late_is_not_waited_for_again() -> None:
-    blocked = Blocked()
-    hub = Observers([blocked])
+    """By the clock there would be a year for it, which it takes."""
+    blocked, clock = Blocked(), Clock(PARTING_SECONDS)
+    hub = Observers([blocked], monotonic=clock)
     hub.text("x")
     hub.end(RunResult(stop=StopReason.COMPLETED, text=""))
-    started = time.monotonic()
+    clock.step = -24 * 365 * HOUR
     hub.end(RunResult(stop=StopReason.COMPLETED, text=""))
-    assert time.monotonic() - started < 1
     blocked.let.set()
 
 
@@ -265,10 +273,10 @@ class Calling:
 
 def test_what_a_command_prints_is_heard_between_its_intent_and_its_outcome(tmp_path: Path) -> None:
     hearing = Hearing()
-    hub = Observers([hearing])
+    hub = patiently(hearing)
     (tmp_path / "w").mkdir()
     Agent(
-        model=Calling("echo one; sleep 0.3; echo two"),
+        model=Calling("echo one; echo two"),
         tools=builtin_tools(Workspace(str(tmp_path / "w")), on_output=hub.output),
         policy=parse_policy(b'version = 1\nname = "p"\n[tools]\nbash = "auto"\n', "p.toml"),
         approver=deny_all,
@@ -282,11 +290,12 @@ def test_what_a_command_prints_is_heard_between_its_intent_and_its_outcome(tmp_p
 
 
 def test_the_wait_at_the_end_is_for_all_of_them_together() -> None:
+    """The clock is looked at when the wait begins, and for what is left of it before each observer."""
     stuck = [Blocked(), Blocked(), Blocked()]
-    hub = Observers(stuck)
+    looks = iter([0.0, PARTING_SECONDS - 0.1, PARTING_SECONDS, PARTING_SECONDS])
+    hub = Observers(stuck, monotonic=lambda: next(looks))
     hub.text("x")
-    started = time.monotonic()
     hub.end(RunResult(stop=StopReason.COMPLETED, text=""))
-    assert PARTING_SECONDS <= time.monotonic() - started < 2 * PARTING_SECONDS
+    assert list(looks) == []
     for one in stuck:
         one.let.set()

@@ -25,10 +25,11 @@ class OpenAIChat(OpenAIWire):
         *,
         sleep: Callable[[float], None] = time.sleep,
         jitter: Callable[[], float] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Name the model and where it is (None: as the SDK finds it); see OpenAIWire for the rest."""
         endpoint = endpoint or Endpoint()
-        super().__init__(model, endpoint, _Chat(model, endpoint), sleep=sleep, jitter=jitter)
+        super().__init__(model, endpoint, _Chat(model, endpoint), sleep=sleep, jitter=jitter, monotonic=monotonic)
 
 
 class _Chat(Dialect):

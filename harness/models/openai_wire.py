@@ -6,7 +6,6 @@ What differs between the APIs is behind `Dialect`; what a server is reached by, 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
@@ -38,10 +37,12 @@ class OpenAIWire:
         *,
         sleep: Callable[[float], None],
         jitter: Callable[[], float] | None,
+        monotonic: Callable[[], float],
     ) -> None:
         """Take the model's name, where it is, and how it is spoken to; nothing is imported, opened or sent yet.
 
-        `sleep` waits before a retry; `jitter` returns a number from 0 to below 1, random.random where it is None.
+        `sleep` waits before a retry; `jitter` returns a number from 0 to below 1, random.random where it is None;
+        `monotonic` is the clock of the deadlines.
 
         Raises ValueError if the endpoint allows no attempt.
         """
@@ -54,6 +55,7 @@ class OpenAIWire:
         self._dialect = dialect
         self._sleep = sleep
         self._jitter = jitter
+        self._monotonic = monotonic
         self._lock = threading.Lock()
         self._client: OpenAIClient | None = None
 
@@ -101,7 +103,7 @@ class OpenAIWire:
         Raises CutReply and ModelError as `Model.complete` does; exceptions of `on_text`, `on_retry` and `sleep` pass
         through, KeyboardInterrupt at any moment.
         """
-        begun = time.monotonic()
+        begun = self._monotonic()
         run_ends = None if seconds is None else begun + seconds
         offered = frozenset(tool.name for tool in tools)
         body = self._dialect.request(messages, tools)
@@ -126,7 +128,7 @@ class OpenAIWire:
                 body = self._dialect.request(messages, tools)
                 on_retry(retries.differently(failure))
                 continue
-            now = time.monotonic()
+            now = self._monotonic()
             retry = retries.after(
                 failure,
                 shown=reply.shown,
@@ -142,10 +144,10 @@ class OpenAIWire:
         client = self._connected()
         exchange = Exchange(lambda: client.send(self._dialect.path, body), hang_up=client.connections.hang_up)
         client.connections.report = exchange.report
-        clock = TryClock(self._endpoint.deadlines, started=time.monotonic(), run_ends=run_ends)
+        clock = TryClock(self._endpoint.deadlines, started=self._monotonic(), run_ends=run_ends)
         try:
             exchange.start()
-            read_reply(exchange, clock, reply, on_text)
+            read_reply(exchange, clock, reply, on_text, self._monotonic)
         except OutOfTime as late:
             if client.refusal is not None and late.limit is not Limit.RUN:
                 raise client.refusal from None  # what it says about its status did not come to an end

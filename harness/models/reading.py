@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from harness.models.connections import Phase
@@ -20,7 +19,13 @@ class OutOfTime(Exception):
         self.limit = limit
 
 
-def read_reply(exchange: Exchange, clock: TryClock, reply: ReplyBody, on_text: Callable[[str], None]) -> None:
+def read_reply(
+    exchange: Exchange,
+    clock: TryClock,
+    reply: ReplyBody,
+    on_text: Callable[[str], None],
+    monotonic: Callable[[], float],
+) -> None:
     """Feed `reply` with what comes in, up to its end, and tell `on_text` the text that each piece adds.
 
     Raises OutOfTime at the deadline, and what sending, reading and `on_text` raise.
@@ -28,7 +33,7 @@ def read_reply(exchange: Exchange, clock: TryClock, reply: ReplyBody, on_text: C
     events = 0
     while True:
         ends, limit = clock.next()
-        now = time.monotonic()
+        now = monotonic()
         if now >= ends:
             raise OutOfTime(limit)
         try:
@@ -38,25 +43,25 @@ def read_reply(exchange: Exchange, clock: TryClock, reply: ReplyBody, on_text: C
         if piece is None:
             return
         if isinstance(piece, Phase):
-            clock.reached(piece, time.monotonic())
+            clock.reached(piece, monotonic())
             continue
         for text in reply.feed(piece):
             on_text(text)
         if reply.events > events:
-            clock.event(time.monotonic())
+            clock.event(monotonic())
             if reply.finished:
-                clock.finished(time.monotonic())
+                clock.finished(monotonic())
         events = reply.events
         if reply.over:
-            clock.over(time.monotonic())
-            _drain(exchange, clock)
+            clock.over(monotonic())
+            _drain(exchange, clock, monotonic)
             return
 
 
-def _drain(exchange: Exchange, clock: TryClock) -> None:
+def _drain(exchange: Exchange, clock: TryClock, monotonic: Callable[[], float]) -> None:
     """Wait a moment for the end of an answer of which nothing counts any more."""
     try:
-        while (now := time.monotonic()) < clock.next()[0] and exchange.take(clock.next()[0] - now) is not None:
+        while (now := monotonic()) < clock.next()[0] and exchange.take(clock.next()[0] - now) is not None:
             pass
     except (FailedTry, TimeoutError):
         pass  # then its connection is not used again

@@ -40,7 +40,13 @@ class ReplayingModel:
     """What asks for the model, for the log."""
 
     def __init__(
-        self, path: str, tell: Callable[[Divergence], None], *, workspace: str = "", redactor: Redactor | None = None
+        self,
+        path: str,
+        tell: Callable[[Divergence], None],
+        *,
+        workspace: str = "",
+        redactor: Redactor | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Read the file whole. `tell` is called at most once: where the conversation is first another than the recorded one.
 
@@ -57,6 +63,7 @@ class ReplayingModel:
         self.notes = _notes(self.header, len(self._exchanges), torn=torn)
         """What a person should know of it."""
         self._tell = tell
+        self._monotonic = monotonic
         self._outlines = Outlines(redactor.redact if redactor else _as_it_is, {workspace: "<workspace>"})
         self._moved = _mover(self.header.workspace, workspace)
         self._recorded: list[Outline] = []
@@ -104,7 +111,7 @@ class ReplayingModel:
 
         Raises ModelError where there is none left, and where telling the retries takes longer than `seconds`.
         """
-        started = time.monotonic()
+        started = self._monotonic()
         if self._asked >= len(self._exchanges):
             count = len(self._exchanges)
             raise ModelError(
@@ -116,7 +123,7 @@ class ReplayingModel:
         self._asked += 1
         self._compare(exchange, messages, tools)
         for retry in exchange.retries:
-            if seconds is not None and time.monotonic() - started >= seconds:
+            if seconds is not None and self._monotonic() - started >= seconds:
                 raise ModelError(
                     "The time that the run had left is over; the reply was not replayed.", fault=ModelFault.TIME
                 )
