@@ -103,13 +103,9 @@ class Wire(FaultServer):
 
 
 def _answer(given: Given) -> Answer | Callable[[str], Answer]:
-    match given:
-        case bytes():
-            return _played([given])
-        case Sequence():
-            return _played(given)
-        case _:
-            return lambda url: _played([given(url)])
+    if callable(given):
+        return lambda url: _played([given(url)])
+    return _played([given] if isinstance(given, bytes) else given)
 
 
 def _played(steps: Steps) -> Answer:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from collections.abc import Callable
 from contextlib import closing
-from typing import assert_never
+from typing import TypedDict, assert_never
 
 import pytest
 
@@ -23,10 +25,10 @@ from harness.models.responses_reply import ResponsesReply
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from clocks import Clock
 from fault_server import FaultServer
 from wire_contract import (
     CHAT,
-    IDLE_SECONDS,
     MAX_ARGUMENT_CHARACTERS,
     MAX_CALLS,
     RESPONSES,
@@ -44,14 +46,22 @@ LEAST_ROWS = 75
 PIECE = "x" * 10_000
 
 
-def endpoint(url: str) -> Endpoint:
+def endpoint(url: str, idle: float) -> Endpoint:
     return Endpoint(
         base_url=url,
         api_key="sk-contract-0123",
         attempts=2,
-        deadlines=Deadlines(connect=5, first_event=5, idle=IDLE_SECONDS, total=30),
+        deadlines=Deadlines(connect=600, first_event=600, idle=idle, total=3600),
         bounds=ReplyBounds(calls=MAX_CALLS, argument_characters=MAX_ARGUMENT_CHARACTERS),
     )
+
+
+class Seams(TypedDict):
+    """What an adapter is given in place of the machine's own."""
+
+    sleep: Callable[[float], None]
+    jitter: Callable[[], float]
+    monotonic: Callable[[], float]
 
 
 class Watching:
@@ -61,6 +71,8 @@ class Watching:
         self.row = row
         self.slept: list[float] = []
         self.text: list[str] = []
+        monotonic = time.monotonic if row.tick is None else Clock(row.tick)
+        self.seams = Seams(sleep=self.slept.append, jitter=lambda: 0.0, monotonic=monotonic)
 
     def hear(self, text: str) -> None:
         self.text.append(text)
@@ -99,7 +111,7 @@ def check(found: Expected, expected: Expected) -> None:
 def test_chat_completions(row: Row) -> None:
     watching = Watching(row)
     with FaultServer(row.answers(CHAT)) as server:
-        model = OpenAIChat("m", endpoint(server.url), sleep=watching.slept.append, jitter=lambda: 0.0)
+        model = OpenAIChat("m", endpoint(server.url, row.idle), **watching.seams)
         with closing(model):
             found = watching.outcome(model)
         asked = [request.head.split(" ", 2)[1] for request in server.requests]
@@ -112,7 +124,7 @@ def test_chat_completions(row: Row) -> None:
 def test_responses(row: Row) -> None:
     watching = Watching(row)
     with FaultServer(row.answers(RESPONSES)) as server:
-        model = OpenAIResponses("m", endpoint(server.url), sleep=watching.slept.append, jitter=lambda: 0.0)
+        model = OpenAIResponses("m", endpoint(server.url, row.idle), **watching.seams)
         with closing(model):
             found = watching.outcome(model)
         asked = [request.head.split(" ", 2)[1] for request in server.requests]

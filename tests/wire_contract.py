@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Protocol, TypeAlias
 
-from fault_server import Answer, End, Send, chunked, chunks, status, until_close, whole, zipped
+from fault_server import Answer, End, Repeat, Send, chunked, chunks, status, until_close, whole, zipped
 
 from harness.errors import CutReply, ModelError, ModelFault
 from harness.messages import FinishReason, ToolCall, Usage
@@ -18,7 +18,7 @@ from harness.record import Record
 
 DONE = b"data: [DONE]\n\n"
 STALLED = End.STALL
-IDLE_SECONDS = 0.4
+COMMENTS = Repeat(data=chunks(b": wait\n\n", last=b""), pause=0.01)
 MAX_CALLS = 8
 MAX_ARGUMENT_CHARACTERS = 300_000
 
@@ -213,6 +213,10 @@ class Row(Record):
     slept: tuple[float, ...] | None = None
     seconds: float | None = None
     """What is left of the run."""
+    idle: float = 600.0
+    """How long the next event is waited for."""
+    tick: float | None = None
+    """How many seconds each look at the clock is later; None: it is the real one."""
     interrupts: bool = False
     """Whether the first text is answered with an interrupt."""
 
@@ -414,9 +418,13 @@ UNFINISHED: dict[str, Row] = {
         answers=twice(lambda s: cut(*begun(s), end=STALLED)),
         expected=Failed(fault=ModelFault.TIMEOUT, kind=CutReply),
         requests=2,
+        idle=0.4,
     ),
     "the run's time is over": Row(
-        answers=one(lambda s: cut(*begun(s), end=STALLED)), expected=Failed(fault=ModelFault.TIME), seconds=0.2
+        answers=one(lambda s: chunked(Send(data=chunks(*begun(s), last=b"")), COMMENTS)),
+        expected=Failed(fault=ModelFault.TIME),
+        seconds=500,
+        tick=10,
     ),
     "interrupted": Row(
         answers=one(lambda s: cut(*begun(s), end=STALLED)), expected=Interrupted.PASSED, interrupts=True

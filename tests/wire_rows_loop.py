@@ -61,7 +61,6 @@ def endless(s: Speaker) -> Case:
         fault=(ModelFault.REPLY,),
         detail=f"{MAX_REPLY_CHARACTERS:,} characters",
         shown=PIECE * (MAX_REPLY_CHARACTERS // len(PIECE)),
-        seconds=(0, 60),
     )
 
 
