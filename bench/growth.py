@@ -19,7 +19,9 @@ from harness.actions import Action
 from harness.cli.terminal.file_index import Names
 from harness.cli.terminal.markdown import Markdown
 from harness.destroying import destroys
-from harness.messages import ToolCall
+from harness.messages import Message, Role, ToolCall
+from harness.models.divergence import Outlines
+from harness.models.unread_calls import unread_call
 from harness.policy import evaluate
 from harness.policy_file import parse_policy
 from harness.redaction.redactor import Redactor
@@ -296,6 +298,28 @@ def terminal() -> Iterator[Row]:
     yield Row("names of files", long_names, lambda names: names.matches("a" * 150 + "b"), 1_000)
 
 
+# -- what models say
+
+SAID = {
+    "paths": "/a", "digits": "1", "brackets and paths": "[a/", "signs": "=", "places": "a:b", "jobs": "[1] ",
+}  # fmt: skip
+
+
+def outlined(text: str) -> None:
+    Outlines(str, {"/a/work": "<workspace>"}).of([Message(role=Role.USER, content=text)])
+
+
+def models() -> Iterator[Row]:
+    for name, unit in SAID.items():
+        yield Row(f"an outline: {name}", repeated(unit), outlined, 100_000)
+    yield Row(
+        "calls left in a text: marks",
+        repeated("\n[TOOL_CALLS]"),
+        lambda text: unread_call(text, frozenset("b")),
+        500_000,
+    )
+
+
 GROUPS: tuple[Callable[[], Iterator[Row]], ...] = (
     shown,
     strict_json,
@@ -304,6 +328,7 @@ GROUPS: tuple[Callable[[], Iterator[Row]], ...] = (
     secrets,
     files,
     terminal,
+    models,
 )
 
 
