@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import select
 import struct
 import termios
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -22,7 +23,7 @@ from harness.actions import Action, Effects
 from harness.approval import Approval
 from harness.cli.look import Look
 from harness.cli.terminal.approver import TerminalApprover, nothing_to_advise, terminal_approver
-from harness.cli.terminal.keys import Event, Key, Keyboard, Pasted
+from harness.cli.terminal.keys import Event, Keyboard
 from harness.cli.terminal.screen import Screen
 from harness.granting import Offer, offer_for
 from harness.interrupt import Interrupt
@@ -37,7 +38,10 @@ from harness.tools.write_file import WriteFileTool
 from harness.workspace import Workspace
 
 DEAD = 0.15
-SECONDS = 10.0
+SECONDS = 60.0
+"""How long the program may take for anything. No test needs it: the seconds of the question itself are played."""
+LATE = 0.001
+"""Seconds that a wait takes longer than it was told to, as every wait does."""
 
 POLICY = """
 version = 1
@@ -118,12 +122,94 @@ def at_once(*cases: tuple[Any, ...]) -> Callable[[Callable[..., None]], Callable
     return of
 
 
-class WatchedKeyboard(Keyboard):
-    """A keyboard that says when keys count."""
+class PlayedTime:
+    """The time of a question: it passes only when the test lets it, and what was sent before is always seen first."""
 
-    def __init__(self, alive: threading.Event, descriptor: int, **more: Any) -> None:
-        super().__init__(descriptor, **more)
-        self._alive = alive
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._now = 1000.0
+        self._until = math.inf
+        self._waits = self._counts = self._over = self._flies = False
+
+    def monotonic(self) -> float:
+        """Return what time it is."""
+        with self._changed:
+            return self._now
+
+    # What the question does.
+
+    def readable(self, descriptors: Sequence[int], seconds: float | None, *, counts: bool) -> Sequence[int]:
+        """Wait for keys as `select` does; `counts` says whether one that comes now is looked at."""
+        with self._changed:
+            until = math.inf if seconds is None else self._now + seconds
+            while True:
+                ready = select.select(descriptors, [], [], 0)[0]
+                if ready or self._now >= until or (self._flies and until < math.inf):
+                    self._waits = False
+                    return ready
+                self._until, self._counts, self._waits = until, counts, True
+                self._changed.notify_all()
+                self._changed.wait()
+
+    def end(self) -> None:
+        """The question has its answer."""
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+
+    # What the test does.
+
+    @property
+    def is_over(self) -> bool:
+        return self._over
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Change what the question waits for: it looks again."""
+        with self._changed:
+            yield
+            self._waits = False
+            self._changed.notify_all()
+
+    def settle(self) -> None:
+        """Wait until the question waits, having read all that was sent, or has its answer."""
+        with self._changed:
+            waits = self._changed.wait_for(lambda: self._waits or self._over, SECONDS)
+            assert waits, "the question does something else"
+
+    def until_keys_count(self) -> None:
+        """Let time pass until the question waits for a key, or has its answer."""
+        with self._changed:
+            self.settle()
+            while not self._counts and not self._over:
+                self._pass_wait()
+
+    def go_on(self, seconds: float) -> None:
+        """Let time pass."""
+        with self._changed:
+            end = self._now + seconds
+            self.settle()
+            while self._until <= end and not self._over:
+                self._pass_wait()
+            self._now = max(self._now, end)
+
+    def fly(self) -> None:
+        """From now on let no wait for something else than a key take time."""
+        with self.changing():
+            self._flies = True
+
+    def _pass_wait(self) -> None:
+        with self.changing():
+            self._now = self._until + LATE
+        self.settle()
+
+
+class WatchedKeyboard(Keyboard):
+    """A keyboard that waits by a time that is played."""
+
+    def __init__(self, time: PlayedTime, descriptor: int, **more: Any) -> None:
+        super().__init__(descriptor, monotonic=time.monotonic, readable=self._waited, **more)
+        self._time = time
         self._resting = False
 
     def rest(self, seconds: float) -> Event | None:
@@ -133,18 +219,13 @@ class WatchedKeyboard(Keyboard):
         finally:
             self._resting = False
 
-    def next(self, seconds: float | None = None) -> Key | Pasted | Event:
-        if not self._resting:
-            self._alive.set()
-        return super().next(seconds)
-
-    def typed(self) -> Key | Pasted | Event:
-        self._alive.set()
-        return super().typed()
+    def _waited(self, descriptors: Sequence[int], seconds: float | None) -> Sequence[int]:
+        begins = len(descriptors) > 1  # for the terminal alone it waits when something may follow a key
+        return self._time.readable(descriptors, seconds, counts=begins and not self._resting)
 
 
 class Played:
-    """A question that is put, on a terminal with an emulator at its other end."""
+    """A question that is put, on a terminal with an emulator at its other end; its seconds pass when the test lets them."""
 
     def __init__(
         self,
@@ -167,14 +248,13 @@ class Played:
         self._emulator = pyte.ByteStream(self.screen) if emulate else None
         self._lock = threading.Lock()
         self._stopped = threading.Event()
-        self.alive = threading.Event()
+        self.time = PlayedTime()
         self.raw = b""
         self.approval: Approval | None = None
         self.problem: BaseException | None = None
         self.interrupt = Interrupt()
         self.modes = termios.tcgetattr(self.slave)
         self.suspended = 0
-        self.began = 0.0
         self._stream = open(self.slave, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
         look = look or Look(colour=True, repaints=True)
         self.approver = self._approver(look, environment, offer, advise, dead_seconds, noisy_seconds)
@@ -195,7 +275,7 @@ class Played:
             self.suspended += 1
 
         def keyboard(source: int, brackets: Callable[[str], None]) -> Keyboard:
-            return WatchedKeyboard(self.alive, source, brackets=brackets, suspend=suspend, noisy_seconds=noisy_seconds)
+            return WatchedKeyboard(self.time, source, brackets=brackets, suspend=suspend, noisy_seconds=noisy_seconds)
 
         self._screen = Screen(self._stream, look, size=self.size)
         return terminal_approver(
@@ -208,16 +288,17 @@ class Played:
             dead_seconds=dead_seconds,
             descriptors=(self.slave, self.slave),
             keyboard_of=keyboard,
+            monotonic=self.time.monotonic,
         )
 
     def __enter__(self) -> Self:
-        self.began = time.monotonic()
         self._worker.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._worker.is_alive():
             self.interrupt.requested = True
+            self.time.fly()
             self.send("\x03")
             self._worker.join(SECONDS)
         alive = self._worker.is_alive()
@@ -228,11 +309,11 @@ class Played:
                 stream.close()
             except OSError:
                 pass
+        self._drain()
         for descriptor in (self.slave, self.master):
-            try:
+            if descriptor >= 0:
                 os.close(descriptor)
-            except OSError:
-                pass
+        self.slave = self.master = -1
         assert not alive, "the question does not end"
 
     def size(self) -> tuple[int, int]:
@@ -249,11 +330,12 @@ class Played:
         fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def send(self, keys: str | bytes) -> None:
-        self.alive.clear()
-        try:
-            os.write(self.master, keys.encode() if isinstance(keys, str) else keys)
-        except OSError:
-            pass
+        """Press keys, all of them at once."""
+        with self.time.changing():
+            try:
+                os.write(self.master, keys.encode() if isinstance(keys, str) else keys)
+            except OSError:
+                pass
 
     def press(self, key: str) -> None:
         """Press a key alone, after a time in which the question is alive."""
@@ -261,24 +343,24 @@ class Played:
         self.send(key)
 
     def rest(self) -> None:
-        """Wait until keys count again, or the question has its answer, and all that was written is on the screen."""
-        end = time.monotonic() + SECONDS
-        while not self.alive.wait(0.01) and self._worker.is_alive() and time.monotonic() < end:
-            pass
-        before = -1
-        while before != len(self.raw):
-            before = len(self.raw)
-            time.sleep(0.02)
+        """Let time pass until keys count again, or the question has its answer."""
+        self.time.until_keys_count()
+
+    def go_on(self, seconds: float) -> None:
+        """Let so much time pass."""
+        self.time.go_on(seconds)
 
     def hang_up(self, last: str = "") -> None:
         """Close the other end, right behind a last key: when nobody waits on it any more, which would keep it open."""
         self._stopped.set()
         self._reader.join(SECONDS)
-        self.send(last)
-        os.close(self.master)
+        with self.time.changing():
+            self.send(last)
+            os.close(self.master)
+            self.master = -1
 
     def answer(self) -> Approval:
-        self._worker.join(SECONDS)
+        self.rest()
         if self.problem is not None:
             raise self.problem
         assert self.approval is not None, f"no answer\n{self.text()}"
@@ -286,11 +368,14 @@ class Played:
 
     @property
     def is_open(self) -> bool:
-        """Whether the question still has no answer, a while after the last key."""
+        """Whether the question still has no answer, once the next key would count."""
         self.rest()
-        return self._worker.is_alive()
+        return not self.time.is_over
 
     def rows(self) -> list[str]:
+        """Return the rows of all that was written until the question waited."""
+        self.time.settle()
+        self._drain()
         with self._lock:
             columns = self.screen.columns
             top = ["".join(line[x].data for x in range(columns)) for line in self.screen.history.top]
@@ -301,36 +386,56 @@ class Played:
 
     def key_line(self) -> str:
         """Return the line that the cursor stands on."""
+        self.time.settle()
+        self._drain()
         with self._lock:
             return str(self.screen.display[self.screen.cursor.y]).rstrip()
 
     def wait_for(self, text: str) -> None:
-        end = time.monotonic() + SECONDS
-        while text not in self.text():
-            assert time.monotonic() < end, f"{text!r} did not come\n{self.text()}"
-            assert self.problem is None, repr(self.problem)
-            time.sleep(0.02)
+        """See that `text` was written, or is before the next key counts."""
+        if text not in self.text():
+            self.rest()
+            assert text in self.text(), f"{text!r} did not come\n{self.text()}"
+        assert self.problem is None, repr(self.problem)
+
+    def written(self) -> bytes:
+        """Return all that was written until the question waited."""
+        self.time.settle()
+        self._drain()
+        return self.raw
 
     def _ask(self) -> None:
         try:
             self.approval = self.approver(self._about.action, self._about.verdict)
         except BaseException as error:  # noqa: BLE001 - the test tells it
             self.problem = error
+        finally:
+            self.time.end()
 
     def _read(self) -> None:
+        """Read while the question writes, which would wait for room otherwise."""
         while not self._stopped.is_set():
             try:
-                if not select.select([self.master], [], [], 0.05)[0]:
-                    continue
-                data = os.read(self.master, 65536)
+                select.select([self.master], [], [], 0.05)
             except (OSError, ValueError):
                 return
-            if not data:
+            if not self._drain():
                 return
-            with self._lock:
-                self.raw += data
-                if self._emulator is not None:
-                    self._emulator.feed(data)
+
+    def _drain(self) -> bool:
+        """Draw what has been written; return whether more can come."""
+        with self._lock:
+            try:
+                while select.select([self.master], [], [], 0)[0]:
+                    data = os.read(self.master, 65536)
+                    if not data:
+                        return False
+                    self.raw += data
+                    if self._emulator is not None:
+                        self._emulator.feed(data)
+            except (OSError, ValueError):
+                return False
+        return True
 
 
 def _confined(tool: str, effects: Effects) -> str:

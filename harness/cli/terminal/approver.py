@@ -143,11 +143,12 @@ def terminal_approver(
     dead_seconds: float = DEAD_SECONDS,
     descriptors: tuple[int, int] | None = None,
     keyboard_of: Callable[[int, Callable[[str], None]], Keyboard] | None = None,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> TerminalApprover:
     """Return an approver that reads the keys of this terminal, and that a signal can end.
 
     `descriptors` are those that keys are read from and that echo is written to: stdin and stdout where it is None.
-    `keyboard_of` makes the keyboard of a descriptor and of what writes the switch of bracketed paste.
+    `keyboard_of` makes the keyboard of a descriptor and of what writes the switch of bracketed paste; `monotonic` is its clock.
     """
     source, target = descriptors or (sys.stdin.fileno(), sys.stdout.fileno())
 
@@ -173,6 +174,7 @@ def terminal_approver(
         paused=paused,
         usual=usual,
         dead_seconds=dead_seconds,
+        monotonic=monotonic,
     )
 
 

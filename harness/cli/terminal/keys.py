@@ -12,7 +12,7 @@ import signal
 import termios
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from types import FrameType
@@ -87,6 +87,11 @@ _PAGES = {
 """Sequences of keys that only show more (ECMA-48, DEC VT220; of other terminals those of rxvt and the console)."""
 
 
+def readable(descriptors: Sequence[int], seconds: float | None) -> Sequence[int]:
+    """Return those of which something can be read, once there is one or `seconds` are over (None: whenever)."""
+    return select.select(descriptors, [], [], seconds)[0]
+
+
 class Keyboard:
     """The keys of a terminal, between `with keyboard:` and its end.
 
@@ -99,14 +104,16 @@ class Keyboard:
         *,
         brackets: Callable[[str], None] = lambda _: None,
         monotonic: Callable[[], float] = time.monotonic,
+        readable: Callable[[Sequence[int], float | None], Sequence[int]] = readable,
         suspend: Callable[[], None] = lambda: os.kill(0, signal.SIGTSTP),
         noisy_seconds: float = NOISY_SECONDS,
     ) -> None:
-        """Take the terminal's descriptor, what writes to it the switch of bracketed paste (nothing where it has none), and
-        what suspends the program (Ctrl-Z)."""
+        """Take the terminal's descriptor, what writes to it the switch of bracketed paste (nothing where it has none), the
+        clock and what waits by it, and what suspends the program (Ctrl-Z)."""
         self._descriptor = descriptor
         self._brackets = brackets
         self._monotonic = monotonic
+        self._readable = readable
         self._suspend = suspend
         self._noisy_seconds = noisy_seconds
         self._before: list[Any] | None = None
@@ -240,11 +247,11 @@ class Keyboard:
                 return burst if len(burst) < MOST_BYTES else burst[:MOST_BYTES] + b"\0"
 
     def _more(self, seconds: float) -> bool:
-        return bool(select.select([self._descriptor], [], [], seconds)[0])
+        return bool(self._readable((self._descriptor,), seconds))
 
     def _wait(self, seconds: float | None) -> Event | None:
         """Wait for bytes; None when there are some."""
-        ready = select.select([self._descriptor, self._wake[0]], [], [], seconds)[0]
+        ready = self._readable((self._descriptor, self._wake[0]), seconds)
         if self._wake[0] in ready:
             numbers = os.read(self._wake[0], 4096)
             if signal.SIGCONT in numbers:  # the shell may have set the terminal otherwise meanwhile
