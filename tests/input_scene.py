@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from screen_scene import PlayedTerminal
+from screen_scene import SECONDS, PlayedTerminal
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -96,9 +96,9 @@ class PlayedLine(PlayedTerminal):
             return []
         return [json.loads(line) for line in self._told_in.read_text().split("\n")[:-1]]
 
-    def wait_until_told(self, texts: Sequence[object], *, seconds: float = 60.0) -> None:
+    def wait_until_told(self, texts: Sequence[object]) -> None:
         """Wait until the program has told just this since it began."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + SECONDS
         while self.told != list(texts):
             if time.monotonic() > end or self.ended:
                 told, rows = self.told, "\n".join(self.rows()[-30:])
@@ -107,20 +107,24 @@ class PlayedLine(PlayedTerminal):
                 raise AssertionError(f"read {str(told)[-400:]}, not {str(list(texts))[-400:]}; on the screen:\n{rows}")
             time.sleep(0.01)
 
-    def reads(self, keys: str | Sequence[str], *texts: object) -> None:
-        """Press keys, the pieces of a sequence one after the other, and see what was read: this and nothing else."""
+    def reads(self, keys: str, *texts: object) -> None:
+        """Press keys, and see what was read: this and nothing else."""
         before = self.told
-        for piece in [keys] if isinstance(keys, str) else keys:
-            self.send(piece)
-            if not isinstance(keys, str):
-                time.sleep(0.05)  # a key is drawn at once; what is looked for behind it takes a moment
-                self.wait_quiet(0.08)
+        self.send(keys)
         self.wait_until_told([*before, *texts])
         self.wait_ready()
 
-    def wait_ready(self, *, seconds: float = 60.0) -> None:
+    def stands(self, keys: str, before: str, after: str = "") -> None:
+        """Press keys, and wait until just this stands before and after the cursor in its row: they were taken."""
+        self.send(keys)
+        self.wait_until(
+            lambda: (self.before_cursor(), self.cursor_row()) == (before, (before + after).rstrip()),
+            f"the line is not {before!r} {after!r}",
+        )
+
+    def wait_ready(self) -> None:
         """Wait until the next line is read, or the program ended: in between the terminal does with keys what it likes."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + SECONDS
         while self._paints and not self.ended and termios.tcgetattr(self._fd)[3] & termios.ICANON:
             assert time.monotonic() < end, "no line is read any more"
             time.sleep(0.005)

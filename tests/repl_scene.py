@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from screen_scene import ENTER, PlayedTerminal
+from screen_scene import ENTER, SECONDS, PlayedTerminal
 
 from harness.models.scripted import Script
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from conftest import Program
 
 DEAD_SECONDS = 0.15
-FIRST_DEAD_SECONDS = 0.4
-"""Of a question that is put before the configuration is read."""
+AGAIN_SECONDS = 10.0
+"""After so long a key that shows nothing is taken to have been dropped."""
 CONFIG = f"[terminal]\ndead_seconds = {DEAD_SECONDS}\n"
 
 Start = Callable[..., "Prompt"]
@@ -28,7 +28,7 @@ class Prompt(PlayedTerminal):
 
     def wait_prompt(self) -> None:
         """Wait until the prompt waits, with nothing in its line."""
-        self.wait_until(lambda: self.display()[self.cursor[0]] in (">", "plan>"), "no prompt", 20.0)
+        self.wait_until(lambda: self.cursor_row() in (">", "plan>"), "no prompt")
 
     def type(self, line: str) -> None:
         """Type a line at the prompt, and send it."""
@@ -40,14 +40,14 @@ class Prompt(PlayedTerminal):
         self.wait_prompt()
         self.send(line)
         end = line[-8:].rstrip()
-        self.wait_until(lambda: self.display()[self.cursor[0]].endswith(end), f"{line!r} is not in the line", 20.0)
+        self.wait_until(lambda: self.cursor_row().endswith(end), f"{line!r} is not in the line")
 
-    def say(self, line: str, expected: str, *, seconds: float = 20.0) -> None:
+    def say(self, line: str, expected: str) -> None:
         """Type a line, and wait for a text that was there less often before, the line itself aside."""
         self.write(line)
         before = self.unwrapped().count(expected)
         self.send(ENTER)
-        self.wait_count(expected, before + 1, seconds=seconds)
+        self.wait_count(expected, before + 1)
 
     def ask(self, line: str, answer: str) -> None:
         """Say something to the model, and wait for the end of the turn."""
@@ -57,14 +57,27 @@ class Prompt(PlayedTerminal):
         self.wait_count(" tokens in, ", turns + 1)
 
     def press(self, tool: str, key: str, *, times: int = 1) -> None:
-        """Wait until `tool` asks for the `times`th time, and answer with one key once the dead time is over."""
+        """Wait until `tool` asks for the `times`th time, and answer with one key once keys count."""
         self.wait_count(f"{tool} asks", times)
-        self.wait_quiet(max(DEAD_SECONDS, FIRST_DEAD_SECONDS if tool == "trust" else 0) + 0.15)
+        self.wait_keys()
         self.send(key)
 
-    def rest(self) -> None:
-        """Wait until the dead time that a key began is surely over."""
-        time.sleep(DEAD_SECONDS + 0.3)
+    def show_again(self, tool: str) -> None:
+        """Have a question shown once more, and wait until keys count: what is dropped in silence shows nothing, also no end.
+
+        The key is dropped itself where it comes too early; then it is pressed again.
+        """
+        times = self.unwrapped().count(f"{tool} asks")
+        end = time.monotonic() + SECONDS
+        while self.unwrapped().count(f"{tool} asks") == times:
+            assert time.monotonic() < end, "the question is not shown again"
+            time.sleep(DEAD_SECONDS + 0.3)
+            self.send("v")
+            try:
+                self.wait_count(f"{tool} asks", times + 1, seconds=AGAIN_SECONDS)
+            except AssertionError:
+                continue
+        self.wait_keys()
 
     def leave(self) -> int | None:
         """Leave, and return the exit code."""
@@ -99,6 +112,7 @@ def prompts(program: Program, config: str | None = CONFIG) -> Iterator[Start]:
             lines: int = 50,
             before: Callable[[Prompt], None] | None = None,
             waits_for: str = "/help for help",
+            ahead: str = "",
         ) -> Prompt:
             arguments = ("--base-url", program.serve(script), "--model", "scripted", *flags)
             played = Prompt(
@@ -107,6 +121,7 @@ def prompts(program: Program, config: str | None = CONFIG) -> Iterator[Start]:
                 lines=lines,
                 cwd=program.workspace,
                 environment=program.environment,
+                ahead=ahead,
             )
             stack.enter_context(played)
             if before is not None:

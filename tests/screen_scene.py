@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import select
 import signal
 import struct
@@ -30,9 +31,11 @@ ALT_ENTER = ESC + ENTER
 UP, DOWN, RIGHT, LEFT = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D"
 HOME, END, DELETE, PAGE_UP, PAGE_DOWN, F1 = "\x1b[H", "\x1b[F", "\x1b[3~", "\x1b[5~", "\x1b[6~", "\x1bOP"
 
-SECONDS = 20.0
-"""How long anything is waited for, unless a test says otherwise."""
+SECONDS = 60.0
+"""How long anything is waited for, unless a test says otherwise: no test waits so long that goes well."""
 SCROLLBACK = 200_000
+KEYS_OF_A_QUESTION = re.compile(r"\[n\]|\bn (r h |r |h )?v \?")
+"""In the line of keys, which is there only while keys count."""
 
 # In a session of its own, with the terminal on stdin as the controlling one (tty_ioctl(4)); then the program itself,
 # under the same process id. A process of its own, since a process with threads must not fork in Python.
@@ -82,9 +85,11 @@ class PlayedTerminal:
         cwd: str | os.PathLike[str] | None = None,
         environment: Mapping[str, str] | None = None,
         before: str = "",
+        ahead: str = "",
         draws: bool = True,
     ) -> None:
-        """`environment` is the whole of it (the test's own if None); `before` is on the screen before the program starts.
+        """`environment` is the whole of it (the test's own if None); `before` is on the screen before the program starts, and
+        `ahead` was typed before.
         Where it does not draw, there is `raw` alone: drawing a megabyte takes seconds."""
         self._draws = draws
         self.screen = _Screen(columns, lines, self._reply)
@@ -92,7 +97,6 @@ class PlayedTerminal:
         self._raw = bytearray()
         self._scrolled: list[str] = []
         self._changed = threading.Condition(threading.RLock())
-        self._last_at = time.monotonic()
         self._ended = False
         self._problem: BaseException | None = None
         self._stream.feed(before.replace("\n", "\r\n").encode())
@@ -101,6 +105,7 @@ class PlayedTerminal:
         try:
             self._set_size(columns, lines)
             os.set_blocking(self._fd, False)
+            os.write(self._fd, ahead.encode())
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _LAUNCHER, *command],
                 stdin=slave,
@@ -183,6 +188,17 @@ class PlayedTerminal:
         with self._changed:
             return self.screen.cursor.y, self.screen.cursor.x
 
+    def cursor_row(self) -> str:
+        """Return the row that the cursor stands in, without blanks at its end."""
+        with self._changed:
+            return self._row(self.screen.buffer[self.screen.cursor.y])
+
+    def before_cursor(self) -> str:
+        """Return what stands before the cursor in its row."""
+        with self._changed:
+            line = self.screen.buffer[self.screen.cursor.y]
+            return "".join(line[x].data for x in range(self.screen.cursor.x))
+
     def mode(self) -> list[Any]:
         """Return how the terminal is set, as tcgetattr(3) tells."""
         return termios.tcgetattr(self._fd)
@@ -199,11 +215,13 @@ class PlayedTerminal:
         """Press keys: all of them at once, as fast as the terminal takes them."""
         self._write(keys.encode("utf-8", "surrogateescape"), time.monotonic() + seconds)
 
-    def send_slowly(self, keys: Sequence[str], *, gap: float = 0.12) -> None:
-        """Press keys one after the other, so that each comes alone."""
-        for key in keys:
-            self.send(key)
-            time.sleep(gap)
+    def send_words(self, behind: str, text: str) -> None:
+        """Type behind a prompt, each key once the one before it is shown: what is read at once could be a paste."""
+        self.wait_until(lambda: self.before_cursor().endswith(behind), f"no prompt {behind!r}")
+        for at in range(len(text)):
+            self.send(text[at])
+            typed = behind + text[: at + 1]
+            self.wait_until(lambda typed=typed: self.before_cursor().endswith(typed), f"{typed!r} is not shown")  # type: ignore[misc]
 
     def resize(self, columns: int, lines: int) -> None:
         """Change the size of the window; the program gets SIGWINCH."""
@@ -222,6 +240,11 @@ class PlayedTerminal:
         """Send the program a signal."""
         self._process.send_signal(number)
 
+    def stop(self) -> None:
+        """Stop the program (SIGSTOP), and wait until it has stopped; SIGCONT continues it."""
+        self.signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT)
+
     # Waiting.
 
     def wait_for(self, text: str, *, seconds: float = SECONDS) -> None:
@@ -236,13 +259,11 @@ class PlayedTerminal:
         """Wait until `text` came at least `count` times."""
         self.wait_until(lambda: self.unwrapped().count(text) >= count, f"{text!r} did not come {count} times", seconds)
 
-    def wait_quiet(self, quiet: float = 0.3, *, seconds: float = SECONDS) -> None:
-        """Wait until nothing was written, and no key pressed, for `quiet` seconds."""
-        end = time.monotonic() + seconds
-        while (left := self._last_at + quiet - time.monotonic()) > 0 and not self.ended:
-            if time.monotonic() > end:
-                raise AssertionError(self._told("it was never quiet"))
-            time.sleep(min(left, 0.1))
+    def wait_keys(self, *, since: int = -1) -> None:
+        """Wait until a question takes keys: it shows them only then; and, if it is said, until it wrote more than so much."""
+        self.wait_until(
+            lambda: len(self._raw) > since and KEYS_OF_A_QUESTION.search(self.cursor_row()) is not None, "no keys"
+        )
 
     def wait_until(self, there: Callable[[], bool], otherwise: str, seconds: float = SECONDS) -> None:
         """Wait until `there()`; what is never there, or not before the program ended, fails with `otherwise`."""
@@ -264,7 +285,7 @@ class PlayedTerminal:
             code = self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             raise AssertionError(self._told(f"it did not end in {seconds} s")) from None
-        self._reader.join(2)  # what it wrote last; a child that it left may hold the terminal open
+        self._take()  # what it wrote last; a child that it left may hold the terminal open
         if self._problem is not None:
             raise AssertionError(self._told("the emulator failed")) from self._problem
         return code
@@ -315,35 +336,37 @@ class PlayedTerminal:
                 raise AssertionError(self._told("the terminal takes no keys"))
             try:
                 data = data[os.write(self._fd, data) :]
-                self._last_at = time.monotonic()
             except BlockingIOError:
                 time.sleep(0.005)
 
     def _read(self) -> None:
         while True:
             ready, _, _ = select.select([self._fd, self._wake], [], [])
-            if self._wake in ready:
+            if self._wake in ready or not self._take():
                 break
-            try:
-                data = os.read(self._fd, 65536)
-            except BlockingIOError:
-                continue
-            except OSError:  # EIO: the last process that had the terminal open is gone
-                break
-            if not data:
-                break
-            with self._changed:
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def _take(self) -> bool:
+        """Draw what has been written; return whether more can come."""
+        with self._changed:
+            while True:
+                try:
+                    data = os.read(self._fd, 65536)
+                except BlockingIOError:
+                    return True
+                except OSError:  # EIO: the last process that had the terminal open is gone
+                    return False
+                if not data:
+                    return False
                 self._raw += data
-                self._last_at = time.monotonic()
                 try:
                     if self._draws:
                         self._stream.feed(data)
                 except Exception as error:  # noqa: BLE001 - told to whoever waits
                     self._problem = error
                 self._changed.notify_all()
-        with self._changed:
-            self._ended = True
-            self._changed.notify_all()
 
     def _stop_reading(self) -> None:
         if self._reader.is_alive():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from repl_scene import CONFIG, DEAD_SECONDS, write_config
-from screen_scene import CTRL_C, CTRL_D, DOWN, ENTER, ESC, SPACE, PlayedTerminal, paste
+from repl_scene import AGAIN_SECONDS, CONFIG, DEAD_SECONDS, write_config
+from screen_scene import CTRL_C, CTRL_D, DOWN, ENTER, ESC, SECONDS, SPACE, PlayedTerminal, paste
 from terminal_corpus import frame, problems_of_bytes, problems_of_screen
 
 from harness.cli.first_run import first_run
@@ -35,32 +36,51 @@ def started(
     columns: int = 80,
     variables: Mapping[str, str] = {},
     configuration: str = CONFIG,
+    ahead: str = "",
 ) -> Iterator[PlayedTerminal]:
     """Start the prompt in a terminal, without a provider."""
     environment = {**program.environment, **variables}
     write_config(program, configuration)
     before = "\n".join(frame()) + "\n"
     with PlayedTerminal(
-        program.command(*words), columns=columns, cwd=program.workspace, environment=environment, before=before
+        program.command(*words),
+        columns=columns,
+        cwd=program.workspace,
+        environment=environment,
+        before=before,
+        ahead=ahead,
     ) as terminal:
         yield terminal
 
 
-def asked(terminal: PlayedTerminal) -> None:
-    """Wait until a key counts."""
+def press(terminal: PlayedTerminal, key: str, done: Callable[[], bool]) -> None:
+    """Press a key until it has done what it does: nothing shows when the dead time is over."""
     terminal.wait_for(OFFER)
-    terminal.wait_quiet(DEAD_SECONDS + 0.15)
+    end = time.monotonic() + SECONDS
+    while not done():
+        assert time.monotonic() < end, f"{key!r} does nothing"
+        time.sleep(DEAD_SECONDS + 0.15)
+        terminal.send(key)
+        try:
+            terminal.wait_until(lambda: done() or terminal.ended, "nothing", AGAIN_SECONDS)
+        except AssertionError:
+            continue
+
+
+def left(terminal: PlayedTerminal, key: str = "q") -> int:
+    """Leave by a key, and return the exit code."""
+    press(terminal, key, lambda: terminal.ended)
+    return terminal.exit_code()
 
 
 def test_the_ways_to_a_model_are_told_and_nothing_is_left_behind(program: Program) -> None:
     with started(program) as terminal:
-        asked(terminal)
+        terminal.wait_for(OFFER)
         text = terminal.text()
         for way in ("export OPENAI_API_KEY=", "--provider ollama", "--base-url http://localhost", "config.toml"):
             assert way in text
         assert "harness/config.toml" in "".join(row.strip() for row in terminal.rows())
-        terminal.send("q")
-        assert terminal.exit_code() == 2
+        assert left(terminal) == 2
         assert list(problems_of_bytes(terminal.raw, SEQUENCES)) == []
         assert list(problems_of_screen(terminal, frame())) == []
     assert program.logs() == []
@@ -78,26 +98,22 @@ def test_the_ways_to_a_model_are_told_and_nothing_is_left_behind(program: Progra
 )
 def test_a_key_that_leaves_is_the_usage_error_that_it_was(program: Program, keys: str) -> None:
     with started(program) as terminal:
-        asked(terminal)
-        terminal.send(keys)
-        assert terminal.exit_code() == 2
+        assert left(terminal, keys) == 2
         assert "SCRIPTED" not in terminal.text()
 
 
 def test_a_hang_up_leaves(program: Program) -> None:
     with started(program) as terminal:
-        asked(terminal)
+        terminal.wait_for(OFFER)
         terminal.hang_up()
         assert terminal.exit_code() != 0
 
 
 def test_one_key_plays_the_demo_to_its_end(program: Program) -> None:
     with started(program, columns=40) as terminal:
-        asked(terminal)
-        terminal.send("d")
+        press(terminal, "d", lambda: "SCRIPTED" in terminal.text())
         terminal.wait_for("SCRIPTED: no model is asked")
-        terminal.wait_for("asks")
-        terminal.wait_quiet(DEAD_SECONDS + 0.15)
+        terminal.wait_keys()
         terminal.send(CTRL_C)
         terminal.wait_for("Everything is in the action log")
         assert terminal.exit_code() == 130
@@ -107,46 +123,39 @@ def test_one_key_plays_the_demo_to_its_end(program: Program) -> None:
 
 def test_nothing_else_does_anything(program: Program) -> None:
     with started(program) as terminal:
-        asked(terminal)
+        terminal.wait_for(OFFER)
         for keys in (ENTER, SPACE, "y", DOWN, paste("d\n"), "dd", "ddq\n"):
+            time.sleep(0.2)  # on a busy machine some come in the dead time, or together: they do nothing then, either
             terminal.send(keys)
-            terminal.wait_quiet(0.2)
+        time.sleep(0.2)
         assert not terminal.ended
         assert terminal.text().rstrip().endswith("q = leave")
-        terminal.send("q")
-        assert terminal.exit_code() == 2
+        assert left(terminal) == 2
 
 
 def test_how_long_keys_do_nothing_and_what_is_drawn_is_said_by_the_configuration(program: Program) -> None:
-    with started(program, configuration="[terminal]\ndead_seconds = 0.8\nscreen_reader = true\n") as terminal:
+    with started(program, configuration="[terminal]\ndead_seconds = 10\nscreen_reader = true\n") as terminal:
         terminal.wait_for(OFFER)
-        terminal.wait_quiet(0.5)
-        terminal.send("d")  # the standard dead time is over
-        terminal.wait_quiet(1.0)
-        assert not terminal.ended
+        time.sleep(1.0)
+        terminal.send("d")  # the standard dead time is over, and the one that is set for long not
+        time.sleep(0.5)
+        assert left(terminal, CTRL_C) == 2
         assert "SCRIPTED" not in terminal.text()
         assert b"\x1b" not in terminal.raw
-        terminal.send("q")
-        assert terminal.exit_code() == 2
 
 
 def test_what_was_typed_before_the_question_answers_nothing(program: Program) -> None:
-    with started(program) as terminal:
-        terminal.send("d")
-        asked(terminal)
-        assert not terminal.ended
+    with started(program, ahead="d") as terminal:
+        assert left(terminal) == 2
         assert "SCRIPTED" not in terminal.text()
-        terminal.send("q")
-        assert terminal.exit_code() == 2
 
 
 def test_a_key_of_another_provider_is_named(program: Program) -> None:
     with started(program, variables={"MISTRAL_API_KEY": "k-secret"}) as terminal:
-        asked(terminal)
+        terminal.wait_for(OFFER)
         assert "MISTRAL_API_KEY is set: harness --provider mistral" in terminal.text()
         assert "k-secret" not in terminal.text()
-        terminal.send("q")
-        assert terminal.exit_code() == 2
+        assert left(terminal) == 2
 
 
 @pytest.mark.parametrize(
@@ -180,9 +189,7 @@ def test_run_in_a_terminal_asks_nothing(program: Program) -> None:
 
 def test_a_dumb_terminal_gets_no_escapes(program: Program) -> None:
     with started(program, variables={"TERM": "dumb"}) as terminal:
-        asked(terminal)
-        terminal.send("q")
-        assert terminal.exit_code() == 2
+        assert left(terminal) == 2
         assert b"\x1b" not in terminal.raw
 
 

@@ -46,9 +46,8 @@ def test_a_yes_runs_and_a_no_with_words_reaches_the_model(program: Program, star
     assert (program.workspace / "made").exists()
     prompt.type("another")
     prompt.press("bash", "r", times=2)
-    prompt.wait_for("no, because (")
-    prompt.rest()
-    prompt.send_slowly(["not on a friday", ENTER])
+    prompt.send_words("no, because (Enter sends it, Esc goes back): ", "not on a friday")
+    prompt.send(ENTER)
     prompt.wait_for("Understood.")
     assert prompt.leave() == 0
     assert not (program.workspace / "other").exists()
@@ -62,10 +61,10 @@ def test_what_is_not_one_lone_y_approves_nothing(program: Program, start: Start)
     prompt.type("make it")
     prompt.press("bash", "y")
     prompt.wait_count("bash asks", 2)
-    prompt.rest()
+    prompt.wait_keys()
     for keys in (ENTER, "yes" + ENTER, "y" + ENTER, paste("y"), "sure, go ahead" + ENTER, UP, ENTER):
         prompt.send(keys)
-        prompt.rest()
+        prompt.show_again("bash")
         assert len(answers(program)) == 1, keys
     prompt.send("n")
     prompt.wait_for("Fine.")
@@ -93,12 +92,12 @@ def test_leaving_a_question_is_a_no(program: Program, start: Start) -> None:
 
 def test_a_command_is_stopped_and_the_conversation_goes_on(program: Program, start: Start) -> None:
     """By Ctrl-C and by Esc. The history stays valid: the scripted server refuses any that is not."""
-    slow = [Reply(calls=(call("bash", command=f"echo > begun{key}; sleep 60"),)) for key in (1, 2)]
+    slow = [Reply(calls=(call("bash", command=f"echo > begun{key}; sleep 1000"),)) for key in (1, 2)]
     prompt = start(replies(slow[0], slow[1], Reply(text="Hello again.")))
     for times, keys in enumerate((CTRL_C, ESC), 1):
         prompt.type("go")
         prompt.press("bash", "y", times=times)
-        prompt.wait_until((program.workspace / f"begun{times}").exists, "the command did not begin", 20.0)
+        prompt.wait_until((program.workspace / f"begun{times}").exists, "the command did not begin")
         prompt.send(keys)
         prompt.wait_count("tokens in, ", times)
     prompt.ask("hello", "Hello again.")
@@ -110,7 +109,7 @@ def test_a_message_without_an_answer_is_kept_apart_from_the_next(program: Progra
     stopped = threading.Event()
 
     def script() -> Generator[Answer, Turn, None]:
-        stopped.wait(20.0)
+        stopped.wait(60.0)
         yield Reply(text="Too late.")
         yield Reply(text="Now.")
         yield Failure(status=400, body='{"error": {"message": "no such thing"}}')
@@ -118,7 +117,7 @@ def test_a_message_without_an_answer_is_kept_apart_from_the_next(program: Progra
 
     prompt = start(script)
     prompt.type("delete nothing")
-    prompt.wait_until(lambda: bool(program.players[0].requests), "no request", 20.0)
+    prompt.wait_until(lambda: bool(program.players[0].requests), "no request")
     prompt.send(CTRL_C)
     prompt.wait_for("what you said has no answer")
     stopped.set()
@@ -265,7 +264,7 @@ def test_what_cannot_be_shown_whole_cannot_be_approved(program: Program, start: 
     prompt = start(replies(Reply(calls=(call("write_file", path="big.py", content=content),)), Reply(text="Fine.")))
     prompt.type("go")
     prompt.press("write_file", "y")
-    prompt.rest()
+    prompt.show_again("write_file")
     assert answers(program) == []
     prompt.send("n")
     prompt.wait_for("Fine.")

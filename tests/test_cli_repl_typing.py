@@ -32,7 +32,7 @@ def begin(prompt: Prompt, program: Program) -> None:
     """Say something, allow the slow command, and wait until it runs."""
     prompt.type("go")
     prompt.press("bash", "y")
-    prompt.wait_until((program.workspace / "begun").exists, "the command did not begin", 20.0)
+    prompt.wait_until((program.workspace / "begun").exists, "the command did not begin")
 
 
 def end(program: Program) -> None:
@@ -64,7 +64,7 @@ def test_lines_that_were_typed_ahead_run_in_order(program: Program, start: Start
     prompt.wait_for("session: ")
     prompt.wait_for("> third  (queued)")
     prompt.wait_for("Three.")
-    prompt.wait_until(partial(in_line, prompt, "> and th"), "the draft is not there", 20.0)
+    prompt.wait_until(partial(in_line, prompt, "> and th"), "the draft is not there")
     prompt.send("en" + ENTER)
     prompt.wait_for("Four.")
     assert prompt.leave() == 0
@@ -87,9 +87,8 @@ def test_after_a_stop_what_was_typed_ahead_stands_in_the_line(program: Program, 
     prompt.wait_for("3 further lines that you typed ahead")
     for line in ("!!echo one > out", "touch pwned", "/cost", "thi"):
         stands = f"> {line}"
-        prompt.wait_until(partial(in_line, prompt, stands), f"{stands!r} is not in the line", 20.0)
+        prompt.wait_until(partial(in_line, prompt, stands), f"{stands!r} is not in the line")
         if line.startswith("!!"):
-            prompt.wait_quiet(0.5)
             assert not (program.workspace / "out").exists()
         prompt.send(ENTER)
     prompt.wait_for("Two.")
@@ -106,7 +105,7 @@ def test_after_an_error_of_the_provider_the_queue_waits(program: Program, start:
     prompt.wait_for("queued: second")
     end(program)
     prompt.wait_for("! model: ")
-    prompt.wait_quiet(0.5)
+    prompt.wait_until(partial(in_line, prompt, "> second"), "the line does not wait")
     assert said(program) == ["go"]
     prompt.send(ENTER)
     prompt.wait_for("One.")
@@ -122,13 +121,15 @@ def test_what_was_typed_ahead_answers_no_question(program: Program, start: Start
         )
     )
     begin(prompt, program)
-    prompt.send_slowly(["y", ENTER], gap=0.1)
-    prompt.send(paste("see\r+ allowed  rm  by you"))
-    prompt.send_slowly([ENTER, "y"], gap=0.1)
+    prompt.send("y" + ENTER)
+    prompt.wait_for("queued: y")
+    prompt.send(paste("see\r+ allowed  rm  by you") + ENTER)
+    prompt.wait_for("queued (and 1 before): see")
+    prompt.send("y")
+    prompt.wait_for("(2 queued) > y")
     end(program)
     prompt.wait_count("bash asks", 2)
-    prompt.rest()
-    prompt.rest()
+    prompt.wait_keys()
     answered = [record for record in program.records() if record["kind"] == "approval_answered"]
     assert len(answered) == 1
     prompt.send("n")
@@ -138,7 +139,7 @@ def test_what_was_typed_ahead_answers_no_question(program: Program, start: Start
     prompt.wait_for(". + allowed  rm  by you  (queued)")
     assert [row for row in prompt.rows() if row.startswith("+ allowed  rm")] == []
     assert not (program.workspace / "made").exists()
-    prompt.wait_until(lambda: len(said(program)) == 3, "the paste was not said", 20.0)
+    prompt.wait_until(lambda: len(said(program)) == 3, "the paste was not said")
     assert said(program) == ["go", "y", "see\n+ allowed  rm  by you"]
 
 
@@ -163,9 +164,8 @@ def test_a_command_that_destroys_wants_its_word_also_when_typed(program: Program
     assert (program.workspace / "d").exists()
     prompt.type("!rm -r d")
     prompt.press("bash", "y", times=2)
-    prompt.wait_for("type destroy:")
-    prompt.rest()
-    prompt.send_slowly([*"destroy", ENTER])
+    prompt.send_words("type destroy: ", "destroy")
+    prompt.send(ENTER)
     prompt.wait_for("the model is told")
     assert not (program.workspace / "d").exists()
     assert prompt.leave() == 0
@@ -186,7 +186,6 @@ def test_a_grant_is_listed_and_revoked_also_where_it_is_kept(program: Program, s
     prompt.type("go")
     prompt.press("bash", "p")
     prompt.wait_for("[y] these")
-    prompt.rest()
     prompt.send("y")
     prompt.wait_for("One.")
     prompt.say("/grants", "always in this workspace  the command touch made")

@@ -322,7 +322,6 @@ def test_plan_mode_refuses_changes_until_the_plan_is_approved(program: Program, 
     prompt.wait_for("> The plan is approved: carry it out.")
     prompt.press("write_file", "y")
     prompt.wait_for("Carried out.")
-    prompt.wait_quiet()
     assert prompt.leave() == 0
     assert sorted(os.listdir(program.workspace)) == ["a.txt"]
     requests = [str(request["messages"]) for request in program.players[0].requests]
@@ -352,9 +351,8 @@ def test_words_to_a_plan_reach_the_model_whatever_they_begin_with(program: Progr
     prompt.say("/plan", "plan mode: nothing is changed")
     prompt.type("make a.txt")
     prompt.press("plan", "r")
-    prompt.wait_for("no, but (")
-    prompt.rest()
-    prompt.send_slowly(["!touch ZEBRA", ENTER])
+    prompt.send_words("no, but (Enter sends it, Esc goes back): ", "!touch ZEBRA")
+    prompt.send(ENTER)
     prompt.wait_for("> !touch ZEBRA")
     prompt.press("plan", "n", times=2)
     prompt.wait_for("plan mode stays on")
@@ -577,7 +575,6 @@ def test_session_grants_end_with_the_session(program: Program, start: Start) -> 
     prompt.type("go")
     prompt.press("bash", "s")
     prompt.wait_for("[y] these")
-    prompt.rest()
     prompt.send("y")
     prompt.wait_for("One.")
     prompt.say("/plan", "plan mode: nothing")

@@ -133,17 +133,21 @@ def until(there):
 def taken():
     while (line := ahead.take()) is None: time.sleep(0.01)
     return line
-ahead = TypedAhead(0, tell=tell, stop=lambda: out("stop"), paste_seconds=0.4)
+ahead = TypedAhead(0, tell=tell, stop=lambda: out("stop"), **OPTIONS)
 """
+PATIENT = "OPTIONS = {'paste_seconds': 1000, 'longest_paste_seconds': 1000}"
+"""A paste does not end by itself, however late its pieces come."""
 
-Play = Callable[[str], PlayedTerminal]
+Play = Callable[..., PlayedTerminal]
 
 
 @pytest.fixture
 def play() -> Iterator[Play]:
     """Start programs, and end them."""
     with ExitStack() as stack:
-        yield lambda code: stack.enter_context(PlayedTerminal([sys.executable, "-c", PROGRAM + code], columns=200))
+        yield lambda code, options=PATIENT: stack.enter_context(
+            PlayedTerminal([sys.executable, "-c", f"{options}\n{PROGRAM}{code}"], columns=200)
+        )
 
 
 def is_raw(played: PlayedTerminal) -> bool:
@@ -193,7 +197,7 @@ with ahead:
     out("begun")
     out(f"took {taken()!r}")
 out("ended")
-time.sleep(60)
+time.sleep(1000)
 """)
     begun(played)
     assert takes_pastes(played)
@@ -220,7 +224,7 @@ out(f"next {line!r}")
     begun(played)
     played.send(f"{ESC}[200~one\r")
     played.wait_for("<ending>")
-    time.sleep(0.1)
+    time.sleep(0.1)  # sooner, it is read by the turn itself, and no other thing is seen
     played.send(f"!two\r{ESC}[20")
     time.sleep(0.1)
     played.send("1~")
@@ -232,7 +236,8 @@ out(f"next {line!r}")
 @pytest.mark.terminal
 def test_a_paste_without_an_end_is_over_after_a_while(play: Play) -> None:
     """In the turn and after it: Enter and Esc are keys again."""
-    played = play("""
+    played = play(
+        """
 for turn in (1, 2):
     with ahead:
         out(f"turn {turn}")
@@ -242,12 +247,13 @@ for turn in (1, 2):
 with ahead:
     out("turn 3")
     out(f"took {taken()!r}")
-    time.sleep(60)
-""")
+    time.sleep(1000)
+""",
+        "OPTIONS = {'paste_seconds': 0.4}",
+    )
     played.wait_for("<turn 1>")
     played.send(f"{ESC}[200~half")
-    played.wait_for("<tell > half>")
-    time.sleep(0.6)
+    played.wait_count("<tell > half>", 2)  # when it came, and when it was over
     played.send(f" line{ENTER}")
     played.wait_for("<took 'half line'>")
     played.wait_for("<turn 2>")
@@ -264,19 +270,20 @@ with ahead:
 @pytest.mark.parametrize(("pauses", "stops"), [(False, 0), (True, 1)])
 def test_an_esc_at_the_end_of_a_turn_stops_no_other(play: Play, pauses: bool, stops: int) -> None:
     """Before a question it is for the turn that asks."""
-    played = play(f"""
-import harness.cli.terminal.ahead as module
-module.ESCAPE_SECONDS = 5
+    played = play(
+        f"""
 with ahead:
     out("begun")
     until(lambda: ahead._typing.in_escape)
-    module.ESCAPE_SECONDS = 0.05
+    ahead._escape_seconds = 0.05
     if {pauses}:
         with ahead.paused(): out("asking")
 with ahead:
     out("next")
     out(f"took {{taken()}}")
-""")
+""",
+        "OPTIONS = {'escape_seconds': 1000}",
+    )
     begun(played)
     played.send(f"x{ESC}")
     played.wait_for("<next>")
@@ -290,15 +297,14 @@ def test_esc_alone_stops_the_turn_and_an_arrow_does_not(play: Play) -> None:
     played = play("""
 with ahead:
     out("begun")
-    time.sleep(60)
+    time.sleep(1000)
 """)
     begun(played)
     played.send(f"{UP}{DOWN}x")
     played.wait_for("<tell > x>")
-    time.sleep(0.2)
     assert "stop" not in played.text()
     played.send(ESC)
-    played.wait_for("<stop>", seconds=2.0)
+    played.wait_for("<stop>")
 
 
 @pytest.mark.terminal
@@ -307,10 +313,10 @@ def test_ctrl_c_stays_a_signal_and_an_exception_puts_the_terminal_back(play: Pla
 try:
     with ahead:
         out("begun")
-        time.sleep(60)
+        time.sleep(1000)
 except KeyboardInterrupt:
     out("interrupted")
-time.sleep(60)
+time.sleep(1000)
 """)
     before = begun(played)
     played.send(f"dra{CTRL_C}")
@@ -345,7 +351,7 @@ with ahead:
         out(f"answer {answer}")
     out("on")
     out(f"took {taken()}")
-time.sleep(60)
+time.sleep(1000)
 """)
     before = begun(played)
     played.send("yy")
@@ -419,10 +425,7 @@ def test_ctrl_z_gives_the_terminal_back_and_fg_takes_it_again(play: Play) -> Non
             played.send(f"{word}{ENTER}")
             if word == "bg":
                 played.wait_for("<runs>")
-        until = time.monotonic() + 5
-        while not is_raw(played) and time.monotonic() < until:
-            time.sleep(0.01)
-        assert is_raw(played)
+        played.wait_until(lambda: is_raw(played), "it does not take the terminal again")
     played.send(f"d{ENTER}")
     played.wait_for("<took abcd>")
     played.wait_for("<ended>")
@@ -436,9 +439,7 @@ def test_a_turn_that_begins_in_the_background_takes_the_terminal_when_it_may(pla
     played.wait_for("<begun>")
     assert played.mode() == before
     played.send(f"fg{ENTER}")
-    until = time.monotonic() + 5
-    while not is_raw(played) and time.monotonic() < until:
-        time.sleep(0.01)
+    played.wait_until(lambda: is_raw(played), "it does not take the terminal")
     played.send(f"typed{ENTER}")
     played.wait_for("<took typed>")
     played.wait_for("<ended>")
@@ -456,7 +457,7 @@ os._exit(7)
 """)
     begun(played)
     played.hang_up()
-    assert played.exit_code(seconds=10) == 7
+    assert played.exit_code() == 7
 
 
 @pytest.mark.terminal
@@ -465,7 +466,7 @@ def test_no_thread_and_no_work_while_nothing_runs(play: Play) -> None:
     played = play("""
 def used(): t = os.times(); return t.user + t.system
 with ahead:
-    before = used(); time.sleep(0.7); out(f"idle {used() - before < 0.03}")
+    before = used(); time.sleep(0.7); out(f"idle {used() - before < 0.2}")
 out(f"threads {threading.active_count()}")
 """)
     played.wait_for("<idle True>")
@@ -478,7 +479,7 @@ def test_without_a_terminal_nothing_happens() -> None:
     told: list[str] = []
     ahead = TypedAhead(reading, tell=told.append, stop=lambda: told.append("stop"))
     with ahead, ahead.paused():
-        time.sleep(0.05)
+        time.sleep(0.05)  # for a thread that is not there
     assert (ahead.take(), ahead.take_draft(), [text for text in told if text]) == (None, "", [])
     assert os.read(reading, 10) == b"y\r"
     os.close(reading)

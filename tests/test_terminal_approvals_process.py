@@ -8,7 +8,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,8 +46,8 @@ class Terminal(PlayedTerminal):
     answer_file: str = ""
 
     def press(self, key: str) -> None:
-        """Press a key alone, after a rest."""
-        self.wait_quiet(0.4)
+        """Press a key alone, when keys count."""
+        self.wait_keys()
         self.send(key)
 
     def answer(self) -> tuple[str, str, str]:
@@ -76,7 +75,7 @@ def put(
     }
     with Terminal([sys.executable, "-c", SCRIPT], columns=columns, lines=lines, environment=environment) as terminal:
         terminal.answer_file = environment["ANSWER"]
-        terminal.wait_for("[?] why" if columns >= 80 else "more")
+        terminal.wait_keys()
         yield terminal
 
 
@@ -90,7 +89,6 @@ def test_a_y_answers(tmp_path: Path) -> None:
 def test_a_resize_draws_the_question_again(tmp_path: Path) -> None:
     """SIGWINCH wakes the question without a key; the y that comes at once is dropped."""
     with put(tmp_path) as terminal:
-        terminal.wait_quiet(0.4)
         terminal.resize(100, 30)
         terminal.send("y")
         terminal.wait_count("$ touch made", 2)
@@ -109,9 +107,10 @@ def test_signals_stop(tmp_path: Path, number: int) -> None:
 def test_a_hang_up_allows_nothing(tmp_path: Path) -> None:
     """The window is closed right behind a y."""
     with put(tmp_path) as terminal:
-        terminal.wait_quiet(0.4)
+        terminal.stop()
         terminal.send("y")
         terminal.hang_up()
+        terminal.signal(signal.SIGCONT)
         terminal.exit_code()
         answer = json.loads(Path(terminal.answer_file).read_text())[0]
     assert answer in ("no", "stop")
@@ -120,9 +119,7 @@ def test_a_hang_up_allows_nothing(tmp_path: Path) -> None:
 def test_going_on_after_a_stop_takes_no_key_of_before(tmp_path: Path) -> None:
     """SIGSTOP and SIGCONT: keys that came meanwhile are dropped, and the question is drawn again."""
     with put(tmp_path) as terminal:
-        terminal.wait_quiet(0.4)
-        terminal.signal(signal.SIGSTOP)
-        time.sleep(0.1)
+        terminal.stop()
         terminal.send("y")
         terminal.signal(signal.SIGCONT)
         terminal.wait_count("$ touch made", 2)
@@ -141,8 +138,8 @@ def script(tmp_path: Path, text: str) -> str:
     ("tool", "arguments", "edit", "wanted"),
     [
         pytest.param(
-            "bash", {"command": "touch made", "timeout_s": 5}, "printf 'touch other\\n' > $1",
-            {"command": "touch other", "timeout_s": 5}, id="command",
+            "bash", {"command": "touch made", "timeout_s": 50}, "printf 'touch other\\n' > $1",
+            {"command": "touch other", "timeout_s": 50}, id="command",
         ),
         pytest.param(
             "write_file", {"path": "a.py", "content": "x = 1\n"}, "printf 'y = 2\\n' > $1",
@@ -212,7 +209,7 @@ def test_what_no_editor_should_do_changes_nothing(tmp_path: Path) -> None:
     environment = {**os.environ, "TESTS": os.path.dirname(os.path.abspath(__file__))}
     done = subprocess.run(
         [sys.executable, "-c", EDITS, str(tmp_path), *editors],
-        env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+        env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     told = dict(zip(WRONG, json.loads(done.stdout), strict=True))
@@ -225,10 +222,13 @@ def test_an_editor_that_goes_wrong_leaves_the_question(tmp_path: Path) -> None:
     def play(edit: str, why: str) -> None:
         folder = tmp_path / str(list(WRONG_AT_THE_TERMINAL.values()).index((edit, why)))
         folder.mkdir()
-        with put(folder, editor=script(folder, edit)) as terminal:
+        waits = f"echo edits; until test -e {folder}/go; do sleep 0.05; done; {edit}"
+        with put(folder, editor=script(folder, waits)) as terminal:
             terminal.press("e")
-            terminal.wait_for(why)
+            terminal.wait_for("edits")
             terminal.send("y")
+            (folder / "go").touch()
+            terminal.wait_for(why)
             terminal.press("n")
             assert terminal.answer()[0] == "no"
 

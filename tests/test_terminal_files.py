@@ -369,16 +369,19 @@ def test_names_are_completed_while_one_types(repository: Path) -> None:
     with PlayedLine(repository) as line:
         line.send("look at @pars")
         line.wait_for("src/parse.py")
-        line.reads([TAB, ENTER, " please" + ENTER], "look at @src/parse.py please")
+        line.stands(TAB, "> look at @src/parse.py")
+        line.send(ENTER)
+        line.reads(" please" + ENTER, "look at @src/parse.py please")
         line.send("/mo")
         line.wait_for("show or switch")
-        line.reads([TAB, ENTER], "/model")
-        line.send("!cat READ" + TAB)
-        line.wait_for("!cat README.md")
+        line.stands(TAB, "> /model")
+        line.reads(ENTER, "/model")
+        line.stands("!cat READ", "> !cat READ")
+        line.stands(TAB, "> !cat README.md")
         line.reads(" x" + ENTER, "!cat README.md x")
         line.send("@nothing_like_it")
         line.wait_for("@nothing_like_it")
-        line.reads([ENTER], "@nothing_like_it")
+        line.reads(ENTER, "@nothing_like_it")
         line.send("@pars" + CTRL_C)
         line.wait_gone("@pars")
 
@@ -394,7 +397,8 @@ def test_a_name_in_the_menu_moves_nothing_on_the_screen(tmp_path: Path) -> None:
         line.wait_for('> @"evil\\u001b[2J\\u001b]0;t\\u0007\\u202e.txt"')
         assert (line.screen.title, line.display()[0]) == ("", "> before")
         assert b"\x1b[2J" not in line.raw
-        line.reads([BACKSPACE, ENTER], '@"evil\\u001b[2J\\u001b]0;t\\u0007\\u202e.txt')
+        line.stands(BACKSPACE, '> @"evil\\u001b[2J\\u001b]0;t\\u0007\\u202e.txt')
+        line.reads(ENTER, '@"evil\\u001b[2J\\u001b]0;t\\u0007\\u202e.txt')
 
 
 @pytest.mark.terminal
@@ -409,7 +413,8 @@ def test_a_line_is_sent_while_files_are_looked_for_without_end(tmp_path: Path, t
     variables = {"PATH": f"{slow}:{os.environ['PATH']}"}
     first_seconds = FIRST_SECONDS if leaves else ENDLESS
     with PlayedLine(tmp_path / "work", variables=variables, first_seconds=first_seconds) as line:
-        line.reads(["@something", ENTER], "@something")
-        line.reads(["\x04"], {"raised": "EOFError"})
+        line.stands("@something", "> @something")
+        line.reads(ENTER, "@something")
+        line.reads("\x04", {"raised": "EOFError"})
         if leaves:
             assert line.exit_code(seconds=60) == 0

@@ -24,6 +24,7 @@ from screen_scene import (
     ENTER,
     ESC,
     LEFT,
+    SECONDS,
     TAB,
     UP,
     paste,
@@ -120,9 +121,8 @@ def test_only_a_long_paste_is_folded(line: PlayedLine, lines: tuple[int, bool]) 
 def test_further_lines_stand_behind_a_mark_and_a_long_line_goes_on_behind_blanks(tmp_path: Path) -> None:
     with PlayedLine(tmp_path, columns=40) as line:
         line.send("one" + CTRL_J + "x" * 50)
-        line.wait_for("x" * 12)
-        line.wait_quiet(0.1)
-        assert line.display()[:3] == ["> one", ". " + "x" * 38, "  " + "x" * 12]
+        rows = ["> one", ". " + "x" * 38, "  " + "x" * 12]
+        line.wait_until(lambda: line.display()[:3] == rows, "it is not drawn like this")
 
 
 def test_a_default_stands_in_the_line_and_can_be_changed(tmp_path: Path) -> None:
@@ -147,8 +147,8 @@ def test_ctrl_z_suspends_and_the_line_is_there_again(tmp_path: Path) -> None:
         line.send(CTRL_Z)
         line.wait_for("Stopped")
         line.send("fg\r")
-        line.wait_count("> half", 1)
-        line.wait_quiet()
+        line.wait_ready()
+        line.wait_until(lambda: line.cursor_row() == "> half", "the line is not there again")
         line.reads(" whole" + ENTER, "half whole")
 
 
@@ -166,9 +166,15 @@ def test_a_change_of_the_width_is_seen_without_asking_for_it(tmp_path: Path) -> 
 
 def test_vi_mode_moves_and_edits(tmp_path: Path) -> None:
     with PlayedLine(tmp_path, vi=True) as line:
-        line.reads(["one two", ESC, "bcwtres", ESC, ENTER], "one tres")
+        line.stands("one two", "> one two")
+        line.stands(ESC, "> one tw", "o")
+        line.stands("bcwtres", "> one tres")
+        line.stands(ESC, "> one tre", "s")
+        line.reads(ENTER, "one tres")
         line.reads("a" + CTRL_J + "b" + ENTER, "a\nb")
-        line.reads(["x", CTRL_C, "y" + ENTER], "y")
+        line.stands("x", "> x")
+        line.stands(CTRL_C, "> ")
+        line.reads("y" + ENTER, "y")
 
 
 # The history
@@ -185,12 +191,21 @@ def test_lines_are_kept_and_found_again_in_the_next_program(tmp_path: Path) -> N
     assert mode == 0o600
     assert "s3cr3t" not in (tmp_path / "state" / "history").read_text()
     with PlayedLine(tmp_path, lines=24) as line:
-        line.wait_quiet(0.2)
-        line.reads([UP, UP, UP, UP, ENTER], "gamma")  # one of them goes up within an entry
-        line.reads([CTRL_R, "alph", ENTER, ENTER], "alpha beta")
-        line.send(CTRL_R + "x line 1")
-        line.wait_for("x line 1[and 213 lines]")
-        line.reads([ENTER, CTRL_E + "!" + ENTER], f"x {LONG}!")
+        for row in ("> x line 1[and 213 lines]", ". b", "> a", "> gamma"):  # within an entry it goes up
+            line.stands(UP, row)
+        line.reads(ENTER, "gamma")
+        search(line, "alph", "alpha beta")
+        line.reads(ENTER, "alpha beta")
+        search(line, "x line 1", "x line 1[and 213 lines]")
+        line.reads(CTRL_E + "!" + ENTER, f"x {LONG}!")
+
+
+def search(line: PlayedLine, text: str, found: str) -> None:
+    """Look for `text` in the history, and take what is found into the line."""
+    line.stands(CTRL_R, "(reverse-i-search)`", "':")
+    line.stands(text, f"(reverse-i-search)`{text}", f"': {found}")
+    line.send(ENTER)
+    line.wait_until(lambda: line.cursor_row() == f"> {found}", "what was found is not in the line")
 
 
 @pytest.mark.parametrize("vi", [False, True])
@@ -198,7 +213,8 @@ def test_ctrl_r_searches_in_both_modes(tmp_path: Path, vi: bool) -> None:
     with PlayedLine(tmp_path, vi=vi) as line:
         line.reads("needle in hay" + ENTER, "needle in hay")
         line.reads("other" + ENTER, "other")
-        line.reads([CTRL_R, "NEEDLE", ENTER, ENTER], "needle in hay")
+        search(line, "NEEDLE", "needle in hay")
+        line.reads(ENTER, "needle in hay")
 
 
 # The editor
@@ -262,9 +278,7 @@ def test_what_was_typed_for_the_editor_is_not_sent(tmp_path: Path, end: str) -> 
         line.wait_for("running")
         line.send(f"{CTRL_C}typed meanwhile{ENTER}")
         (tmp_path / "go").touch()
-        line.wait_ready()
-        line.wait_for("> some text")
-        line.wait_quiet(0.2)
+        line.wait_until(lambda: line.cursor_row().endswith("> some text"), "the line is not there again")
         line.reads(ENTER, "some text")
         assert (b"\x1b[?1047l" in line.raw) == end.startswith("kill")
 
@@ -303,9 +317,8 @@ def test_with_no_color_nothing_is_coloured(tmp_path: Path) -> None:
 
 def test_at_40_columns_the_status_line_has_one_row(tmp_path: Path) -> None:
     with PlayedLine(tmp_path, columns=40, loosened=["UNCONFINED allowed"]) as line:
-        line.wait_for("! UNCONFINED allowed | model-1")
-        line.wait_quiet(0.1)
-        assert [row for row in line.display() if row] == [">", "! UNCONFINED allowed | model-1"]
+        rows = [">", "! UNCONFINED allowed | model-1"]
+        line.wait_until(lambda: [row for row in line.display() if row] == rows, "it is not one row")
 
 
 def test_ascii_draws_nothing_else(tmp_path: Path) -> None:
@@ -327,12 +340,8 @@ def test_for_a_screen_reader_nothing_is_painted_anew_and_tab_lists(tmp_path: Pat
     (tmp_path / "one two.txt").touch()
     with PlayedLine(tmp_path, screen_reader=True, loosened=["UNCONFINED allowed"], vi=True) as line:
         line.send("/h" + TAB)
-        line.wait_for("> /h")
-        line.wait_count("> /h", 2)
-        line.wait_quiet(0.1)
-        assert [row for row in line.display() if row] == [
-            "> /h", "/help  what there is", "/history  lines", "> /h",
-        ]  # fmt: skip
+        rows = ["> /h", "/help  what there is", "/history  lines", "> /h"]
+        line.wait_until(lambda: [row for row in line.display() if row] == rows, "Tab does not list")
         line.send("e" + TAB)  # one is left
         line.wait_for("> /help")
         line.reads(ENTER, "/help")
@@ -361,8 +370,10 @@ def test_a_dumb_terminal_gets_lines_without_escapes(tmp_path: Path) -> None:
     with PlayedLine(tmp_path, variables={"TERM": "dumb"}, default="kept words") as line:
         line.wait_for("kept: kept words")
         line.reads("\n", "kept words")
-        line.reads(["one\\\n", "two\n"], "one\ntwo")
-        line.reads(["!ls \\\n", "-l\n"], "!ls \\\n-l")
+        line.stands("one\\\n", ". ")
+        line.reads("two\n", "one\ntwo")
+        line.stands("!ls \\\n", ". ")
+        line.reads("-l\n", "!ls \\\n-l")
         line.reads(CTRL_C, {"raised": "KeyboardInterrupt"})
         line.reads(CTRL_D, {"raised": "EOFError"})
         assert line.exit_code() == 0
@@ -386,10 +397,14 @@ def _wakings(pid: int) -> int:
 
 
 def test_an_idle_prompt_does_not_wake(tmp_path: Path) -> None:
+    """Half a second and 1.5 s after a key it wakes, and then never: what polls would not sleep a second at any time."""
     with PlayedLine(tmp_path) as line:
         line.send("@rea")
         line.wait_for("  reader.py")
-        line.wait_quiet(1.6)  # half a second and 1.5 s after a key it wakes: no further one came that belongs to it
-        ticks, wakings = _ticks(line.pid), _wakings(line.pid)
-        time.sleep(0.8)
-        assert (_ticks(line.pid) - ticks, _wakings(line.pid) - wakings) == (0, 0)
+        end = time.monotonic() + SECONDS
+        while True:
+            before = (_ticks(line.pid), _wakings(line.pid))
+            time.sleep(1.0)
+            if (_ticks(line.pid), _wakings(line.pid)) == before:
+                break
+            assert time.monotonic() < end, "it never sleeps for a second"

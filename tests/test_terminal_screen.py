@@ -16,6 +16,7 @@ import pyte
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from process_scene import wait_until
 
 from harness.actions import JsonValue
 from harness.cli.look import Look
@@ -34,6 +35,11 @@ class Clock:
 
     def __init__(self) -> None:
         self.now = 1_000.0
+        self.slept: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
 
     def __call__(self) -> float:
         return self.now
@@ -446,22 +452,16 @@ def test_a_person_is_called(notices: Notices, look: Look, expected: str) -> None
 
 
 def test_a_spinner_turns_only_while_something_goes_on() -> None:
-    """In real time: a thread paints some times a second, and is gone soon after the end."""
+    """In real time: a thread paints some times a second, and is gone after the end."""
     tape = Tape()
     screen = Screen(tape, PLAIN, size=lambda: tape.size)
     before = _ticking()
     screen.record(record("model_request", turn=1))
-    began = time.monotonic()
-    while len(tape.raw) < 4 and time.monotonic() < began + 10:
-        time.sleep(0.05)
+    assert wait_until(lambda: len(tape.raw) >= 4)
     assert len(_ticking() - before) == 1
     screen.record(record("model_response"))
     count = len(tape.raw)
-    assert 4 <= count <= 3 + TURNS_A_SECOND * (time.monotonic() - began)
-    deadline = time.monotonic() + 2
-    while _ticking() - before and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not _ticking() - before
+    assert wait_until(lambda: not _ticking() - before)
     assert len(tape.raw) == count
     assert tape.written_over() == ""
 
@@ -472,10 +472,10 @@ def _ticking() -> set[threading.Thread]:
 
 def test_a_countdown_is_seen_and_goes_again() -> None:
     tape = Tape()
-    screen = Screen(tape, PLAIN, size=lambda: tape.size)
-    began = time.monotonic()
-    screen.countdown(1.2)
-    assert 1.1 < time.monotonic() - began < 2
+    clock = Clock()
+    screen = Screen(tape, PLAIN, size=lambda: tape.size, monotonic=clock, sleep=clock.sleep)
+    screen.countdown(1.25)
+    assert clock.slept == [0.25, 1.0]
     raw = "".join(tape.raw)
     assert "again in 2 s (Ctrl-C stops)" in raw
     assert "again in 1 s (Ctrl-C stops)" in raw
@@ -577,7 +577,7 @@ def test_interrupts_at_any_moment_leave_a_screen_that_works(tmp_path: Path) -> N
     assert interrupts == 200
     waited = threading.Thread(target=lambda: screen.line("from another thread"), daemon=True)
     waited.start()
-    waited.join(5)
+    waited.join(60)
     stream.close()
     tape = Tape(60, 20)
     tape.write((tmp_path / "written").read_bytes().decode())
@@ -585,10 +585,7 @@ def test_interrupts_at_any_moment_leave_a_screen_that_works(tmp_path: Path) -> N
     # What was being written may be lost with the turn that ended, or run together; nothing else is left of it.
     words = {"", "a", "word", "`or`", "two", "line", "●"}
     assert [line for line in tape.permanent()[:-2] if not set(line.split()) <= words] == []
-    until = time.monotonic() + 2
-    while _ticking() - before and time.monotonic() < until:
-        time.sleep(0.02)
-    assert not _ticking() - before
+    assert wait_until(lambda: not _ticking() - before)
 
 
 def test_where_nothing_is_written_over_waiting_is_told_now_and_then() -> None:
@@ -597,10 +594,9 @@ def test_where_nothing_is_written_over_waiting_is_told_now_and_then() -> None:
     screen.record(record("model_request", turn=1))
     for _ in range(2):
         clock.now += 11
-        until, count = time.monotonic() + 5, len(tape.raw)
-        while len(tape.raw) == count and time.monotonic() < until:
-            time.sleep(0.02)
-    time.sleep(2 / TURNS_A_SECOND)
+        count = len(tape.raw)
+        assert wait_until(lambda count=count: len(tape.raw) > count)  # type: ignore[misc]
+    time.sleep(2 / TURNS_A_SECOND)  # for a third line, which does not come
     screen.settle()
     assert tape.permanent() == ["the model is thinking (11 s)", "the model is thinking (22 s)"]
 

@@ -53,15 +53,19 @@ class TypedAhead:
         tell: Callable[[str], None],
         stop: Callable[[], None],
         escapes: bool = True,
+        escape_seconds: float = ESCAPE_SECONDS,
         paste_seconds: float = PASTE_SECONDS,
+        longest_paste_seconds: float = LONGEST_PASTE_SECONDS,
     ) -> None:
         """Take the terminal; `tell` is told from the reading thread what to show, `stop` is called when Esc was pressed.
-        `escapes`: whether the terminal knows bracketed paste; `paste_seconds`: after how many without a byte one is over."""
+        `escapes`: whether the terminal knows bracketed paste; the seconds: those of the same names above."""
         self._fd = stdin_fd
         self._tell = tell
         self._stop = stop
         self._escapes = escapes
+        self._escape_seconds = escape_seconds
         self._paste_seconds = paste_seconds
+        self._longest_paste_seconds = longest_paste_seconds
         self._typing = Typing()
         self._lock = threading.RLock()
         self._before: list[Any] | None = None
@@ -139,7 +143,7 @@ class TypedAhead:
         wake, self._wake = self._wake, -1
         os.close(wake)  # its end of file wakes the thread, which closes the other end
         try:
-            reader.join(LONGEST_PASTE_SECONDS + self._paste_seconds)
+            reader.join(self._longest_paste_seconds + self._paste_seconds)
         finally:
             sys.setswitchinterval(self._interval)
         with self._lock:
@@ -219,7 +223,7 @@ class TypedAhead:
         if self._before is None or not self._is_ours():
             return _goes_on(wake, BACKGROUND_SECONDS)
         typing = self._typing
-        wait = ESCAPE_SECONDS if typing.in_escape else self._paste_seconds if typing.in_paste else None
+        wait = self._escape_seconds if typing.in_escape else self._paste_seconds if typing.in_paste else None
         ready, _, _ = select.select([self._fd, wake], [], [], wait)
         if wake in ready:
             return _goes_on(wake, 0)
@@ -237,9 +241,9 @@ class TypedAhead:
 
     def _read_rest(self) -> None:
         """Read to the end of the paste or the key that has begun: whoever reads next would take its rest for keys."""
-        until = time.monotonic() + LONGEST_PASTE_SECONDS
+        until = time.monotonic() + self._longest_paste_seconds
         while (self._typing.in_paste or self._typing.in_key) and time.monotonic() < until:
-            wait = self._paste_seconds if self._typing.in_paste else ESCAPE_SECONDS
+            wait = self._paste_seconds if self._typing.in_paste else self._escape_seconds
             if not select.select([self._fd], [], [], wait)[0] or not self._is_ours():
                 break
             raw = os.read(self._fd, MOST_BYTES)

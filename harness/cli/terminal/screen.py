@@ -65,6 +65,7 @@ class Screen(Console):
         redactor: Redactor | None = None,
         size: Callable[[], tuple[int, int]] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
         notices: Notices = Notices.BELL,
         way_to_output: str = "",
     ) -> None:
@@ -74,6 +75,7 @@ class Screen(Console):
         self.look = look
         self._size = size or (lambda: size_of(stream))
         self._monotonic = monotonic
+        self._sleep = sleep
         self._notices = notices
         self._lock = threading.RLock()
         self._columns = DEFAULT_SIZE[0]
@@ -183,7 +185,7 @@ class Screen(Console):
                 whole = math.ceil(left)
                 if seconds >= 1:
                     self.transient(COUNTDOWN.format(whole))
-                time.sleep(left - (whole - 1) if self.look.repaints else left)
+                self._sleep(left - (whole - 1) if self.look.repaints else left)
         finally:
             self.transient("")
 
