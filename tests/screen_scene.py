@@ -216,11 +216,15 @@ class PlayedTerminal:
         self._write(keys.encode("utf-8", "surrogateescape"), time.monotonic() + seconds)
 
     def send_words(self, behind: str, text: str) -> None:
-        """Type behind a prompt, each key once the one before it is shown: what is read at once could be a paste."""
-        self.wait_until(lambda: self.before_cursor().endswith(behind), f"no prompt {behind!r}")
-        for at in range(len(text)):
-            self.send(text[at])
-            typed = behind + text[: at + 1]
+        """Type behind a prompt, each key once the one before it is shown: what is read at once could be a paste.
+
+        Blanks come together with the key behind them: alone at the end of a row they do not show.
+        """
+        self.wait_until(lambda: self.before_cursor().rstrip().endswith(behind.rstrip()), f"no prompt {behind!r}")
+        typed = behind
+        for keys in re.findall(r"\s*\S", text):
+            self.send(keys)
+            typed += keys
             self.wait_until(lambda typed=typed: self.before_cursor().endswith(typed), f"{typed!r} is not shown")  # type: ignore[misc]
 
     def resize(self, columns: int, lines: int) -> None:

@@ -125,11 +125,11 @@ def test_what_was_typed_before_a_program_began_is_read_by_it() -> None:
 
 
 def test_words_are_typed_key_by_key() -> None:
-    reads = "import os, tty; tty.setcbreak(0); os.write(1, b'say: ')\nwhile key := os.read(0, 9): os.write(1, key[:1])"
+    reads = "import os, tty; tty.setcbreak(0); os.write(1, b'say: ')\nwhile key := os.read(0, 9): os.write(1, key[:2])"
     with python(reads) as terminal:
-        terminal.send_words("say: ", "a b ")
-        assert terminal.before_cursor() == "say: a b "
-        assert terminal.cursor_row() == "say: a b"
+        terminal.send_words("say: ", "a bc")
+        assert terminal.before_cursor() == "say: a bc"
+        assert terminal.cursor_row() == "say: a bc"
 
 
 def test_a_stopped_program_reads_nothing_until_it_goes_on() -> None:

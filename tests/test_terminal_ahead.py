@@ -6,7 +6,7 @@ import os
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 
 import pytest
@@ -135,7 +135,7 @@ def taken():
     return line
 ahead = TypedAhead(0, tell=tell, stop=lambda: out("stop"), **OPTIONS)
 """
-PATIENT = "OPTIONS = {'paste_seconds': 1000, 'longest_paste_seconds': 1000}"
+PATIENT = {"paste_seconds": 1000.0, "longest_paste_seconds": 1000.0}
 """A paste does not end by itself, however late its pieces come."""
 
 Play = Callable[..., PlayedTerminal]
@@ -146,8 +146,12 @@ def play() -> Iterator[Play]:
     """Start programs, and end them."""
     with ExitStack() as stack:
         yield lambda code, options=PATIENT: stack.enter_context(
-            PlayedTerminal([sys.executable, "-c", f"{options}\n{PROGRAM}{code}"], columns=200)
+            PlayedTerminal([sys.executable, "-c", program(code, options)], columns=200)
         )
+
+
+def program(code: str, options: Mapping[str, float] = PATIENT) -> str:
+    return PROGRAM.replace("OPTIONS", repr(options)) + code
 
 
 def is_raw(played: PlayedTerminal) -> bool:
@@ -249,7 +253,7 @@ with ahead:
     out(f"took {taken()!r}")
     time.sleep(1000)
 """,
-        "OPTIONS = {'paste_seconds': 0.4}",
+        {"paste_seconds": 0.4},
     )
     played.wait_for("<turn 1>")
     played.send(f"{ESC}[200~half")
@@ -282,7 +286,7 @@ with ahead:
     out("next")
     out(f"took {{taken()}}")
 """,
-        "OPTIONS = {'escape_seconds': 1000}",
+        {"escape_seconds": 1000},
     )
     begun(played)
     played.send(f"x{ESC}")
@@ -408,7 +412,7 @@ out("ended")
 
 
 def shell_with(code: str, *, foreground: bool = True) -> str:
-    return SHELL.format(code=PROGRAM + code, foreground=foreground)
+    return SHELL.format(code=program(code), foreground=foreground)
 
 
 @pytest.mark.terminal

@@ -473,8 +473,8 @@ def _ticking() -> set[threading.Thread]:
 def test_a_countdown_is_seen_and_goes_again() -> None:
     tape = Tape()
     clock = Clock()
-    screen = Screen(tape, PLAIN, size=lambda: tape.size, monotonic=clock, sleep=clock.sleep)
-    screen.countdown(1.25)
+    screen = Screen(tape, PLAIN, size=lambda: tape.size)
+    screen.countdown(1.25, monotonic=clock, sleep=clock.sleep)
     assert clock.slept == [0.25, 1.0]
     raw = "".join(tape.raw)
     assert "again in 2 s (Ctrl-C stops)" in raw

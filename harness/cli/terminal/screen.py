@@ -65,7 +65,6 @@ class Screen(Console):
         redactor: Redactor | None = None,
         size: Callable[[], tuple[int, int]] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
         notices: Notices = Notices.BELL,
         way_to_output: str = "",
     ) -> None:
@@ -75,7 +74,6 @@ class Screen(Console):
         self.look = look
         self._size = size or (lambda: size_of(stream))
         self._monotonic = monotonic
-        self._sleep = sleep
         self._notices = notices
         self._lock = threading.RLock()
         self._columns = DEFAULT_SIZE[0]
@@ -172,20 +170,26 @@ class Screen(Console):
                 self._live_at = self._monotonic() + LIVE_SECONDS
                 self._lines([(shown_line(output.last, self.width), Tone.QUIET)])
 
-    def countdown(self, seconds: float) -> None:
+    def countdown(
+        self,
+        seconds: float,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         """Wait for some seconds before a request is sent again, and count down meanwhile.
 
         An interrupt ends it at once: KeyboardInterrupt passes through.
         """
-        end = self._monotonic() + seconds
+        end = monotonic() + seconds
         if seconds >= 1 and not self.look.repaints:
             self.line(COUNTDOWN.format(round(seconds)), Tone.QUIET)
         try:
-            while (left := end - self._monotonic()) > 0:
+            while (left := end - monotonic()) > 0:
                 whole = math.ceil(left)
                 if seconds >= 1:
                     self.transient(COUNTDOWN.format(whole))
-                self._sleep(left - (whole - 1) if self.look.repaints else left)
+                sleep(left - (whole - 1) if self.look.repaints else left)
         finally:
             self.transient("")
 
