@@ -94,7 +94,7 @@ def command(root: str, line: str, **more: object) -> Asked:
 
 
 def together(play: Callable[..., None], cases: Mapping[str, tuple[Any, ...]], *, at_once: int = 16) -> None:
-    """Play cases at the same time, since they mostly wait; name those that fail."""
+    """Play cases at the same time, and name those that fail."""
 
     def problem(case: tuple[Any, ...]) -> str:
         try:

@@ -231,7 +231,7 @@ def test_the_table_fits_the_terminal(program: Program, rules: str, columns: int)
             seen += data
     except OSError:  # Linux reports the closed other side as an error
         pass
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     os.close(outer)
     table = seen.decode().replace("\r\n", "\n").partition("\n\n")[2].splitlines()
     assert (len(table), max(map(len, table)) <= columns) == (3, True), table
@@ -393,7 +393,7 @@ def test_a_reader_that_goes_away_is_told_by_the_exit_code(program: Program, word
     os.close(reader)
     process = program.start(*words, stdout=writer)
     os.close(writer)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (141, b"")
     closed = program.run(*words, stdout=None, preexec_fn=lambda: os.close(1))
     assert (closed.code, "stdout is closed" in closed.err) == (2, True)

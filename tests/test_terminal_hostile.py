@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Program
-from screen_scene import CTRL_D, ENTER, PlayedTerminal, paste
+from screen_scene import CTRL_D, ENTER, KEYS_OF_A_QUESTION, PlayedTerminal, paste
 from terminal_corpus import (
     BYTES,
     CORPUS,
@@ -396,15 +396,26 @@ def answer(terminal: PlayedTerminal, tool: str, count: int, *keys: str) -> None:
     terminal.wait_keys()
     for key in keys[:-1]:
         if key == " ":
-            while "more" in (row := terminal.cursor_row()):
+            while left := _left(terminal):
                 terminal.send(key)
-                terminal.wait_until(lambda row=row: terminal.cursor_row() != row, "no other page")  # type: ignore[misc]
-                terminal.wait_keys()
+                terminal.wait_until(lambda left=left: _left(terminal) not in (None, left), "no other page")  # type: ignore[misc]
         else:
             since = len(terminal.raw)
             terminal.send(key)
             terminal.wait_keys(since=since)
     terminal.send(keys[-1])
+
+
+def _left(terminal: PlayedTerminal) -> str | None:
+    """Return how many rows are still to be seen, as the line of keys says, empty for none; None where there is no such line.
+
+    It stands below each row of a page that is being written.
+    """
+    row = terminal.cursor_row()
+    if KEYS_OF_A_QUESTION.search(row) is None:
+        return None
+    left = re.match(r"(?:-- )?(\d+) more", row)
+    return left[1] if left else ""
 
 
 def test_no_question_and_no_command_of_the_prompt_does_what_hostile_text_says(prompt: PlayedTerminal) -> None:
