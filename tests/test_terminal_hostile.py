@@ -424,7 +424,7 @@ def test_no_question_and_no_command_of_the_prompt_does_what_hostile_text_says(pr
     prompt.send(ENTER)
     answer(prompt, "bash", 1, "?", "v", "n")
     answer(prompt, "write_file", 1, "?", " ", "n")
-    answer(prompt, "bash", 2, "y")
+    answer(prompt, "bash", 3, "y")  # the first one was shown twice
     prompt.wait_until(lambda: at_prompt(prompt), "no prompt")
     for lines in PROMPT_ROWS.values():
         for line in lines:
