@@ -39,7 +39,7 @@ def call(name: str, arguments: str, before: str = "") -> str:
 
 
 def sock(family: str, kind: str, then: str) -> str:
-    return python(f"import socket; s = socket.socket(socket.{family}, socket.{kind}); s.settimeout(5); {then}")
+    return python(f"import socket; s = socket.socket(socket.{family}, socket.{kind}); s.settimeout(60); {then}")
 
 
 FILES = [

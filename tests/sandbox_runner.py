@@ -69,7 +69,7 @@ def start(request: dict[str, Any], confinement: Confinement | None) -> subproces
 
 def ended(process: subprocess.Popen[bytes], gaps: list[str]) -> dict[str, Any]:
     try:
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=300)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         output = b"timed out"

@@ -87,7 +87,7 @@ class Harness:
         return Outcome(**json.loads(self._process.stdout.readline()))
 
     def close(self) -> None:
-        self._process.communicate(timeout=30)
+        self._process.communicate(timeout=300)
 
 
 class Scene:

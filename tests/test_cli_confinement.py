@@ -68,7 +68,7 @@ def in_a_container(program: Program, *arguments: str) -> subprocess.CompletedPro
     command = [sys.executable, "-c", enter, *program.command(*arguments)[1:]]
     return subprocess.run(
         command, cwd=program.workspace, env=program.environment, stdin=subprocess.DEVNULL, capture_output=True,
-        timeout=60, check=False, text=True,
+        timeout=300, check=False, text=True,
     )  # fmt: skip
 
 

@@ -388,7 +388,7 @@ def test_a_run_in_a_job(program: Program, tmp_path: Path, form: str) -> None:
         calls=(call("bash", command="env; printf '::error::forged\\n##[error]forged\\n'; sleep 2.2; echo"),)
     )
     process, _ = start(program, tmp_path, [TOUCH, printed, say(ANSWER)], "--output", form)
-    out, err = (stream.decode() for stream in process.communicate(timeout=60))
+    out, err = (stream.decode() for stream in process.communicate(timeout=300))
     assert process.returncode == 7, err
     for seed in range(20):
         step = Step()
@@ -429,7 +429,7 @@ def test_an_error_before_the_run_is_no_command(program: Program, tmp_path: Path)
 
 def test_what_a_log_says_is_no_command(program: Program, tmp_path: Path) -> None:
     process, _ = start(program, tmp_path, [TOUCH, say(ANSWER)])
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     log = str(program.logs()[0])
     exports = [["export", "--content", "--to", form] for form in EXPORTS]
     for words in (["show"], ["report", "--full", "-o", "-"], *exports):

@@ -6,11 +6,10 @@ import json
 import os
 import signal
 import subprocess
-import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from run_scene import wait_until
 
 from harness.models.scripted import Failure, Raw, Reply, call, replies, say
 
@@ -222,7 +221,7 @@ def test_a_full_disk_stops_before_the_next_call(program: Program) -> None:
         env=program.environment,
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 8, done.stderr
     (log,) = program.logs()
@@ -247,12 +246,12 @@ def test_an_argument_of_ten_megabytes(program: Program) -> None:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
 def test_a_signal_during_a_command(program: Program, number: signal.Signals, code: int) -> None:
     """The command is killed, the record is complete, the exit code is that of the signal."""
-    script = replies(Reply(calls=(call("bash", command="touch begun; sleep 60"), call("bash", command="ls"))), DONE)
+    script = replies(Reply(calls=(call("bash", command="touch begun; sleep 1000"), call("bash", command="ls"))), DONE)
     url = program.serve(script)
     process = program.start("run", "go", "--base-url", url, "--policy", policy(program, AUTO))
-    wait_for(program.workspace / "begun")
+    wait_until((program.workspace / "begun").exists, process)
     process.send_signal(number)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == code, err
     kinds = [r["status"] for r in program.records() if r["kind"] == "outcome"]
     assert kinds == ["interrupted", "not_run"]
@@ -270,7 +269,7 @@ def test_a_signal_while_the_model_is_silent(program: Program) -> None:
         connection, _ = listener.accept()
         connection.recv(10)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=300)
         connection.close()
     assert process.returncode == 130, err
     assert program.records()[-1]["stop"] == "interrupted"
@@ -303,7 +302,7 @@ def test_stdout_closed_by_its_reader(program: Program, form: str) -> None:
         "run", "go", "--base-url", url, "--policy", policy(program, AUTO), "--output", form, stdout=writer
     )
     os.close(writer)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=300)
     assert (process.returncode, b"Traceback" in err) == (141, False), err
     assert program.run("audit", "verify").code == 0
 
@@ -315,7 +314,7 @@ def test_the_terminal_is_never_read(program: Program) -> None:
     url = program.serve(replies(touch(), DONE))
     command = program.command("run", "go", "--base-url", url, "--policy", policy(program, CONFIRM))
     child = pexpect.spawn(
-        command[0], command[1:], cwd=str(program.workspace), env=program.environment, encoding="utf-8", timeout=30
+        command[0], command[1:], cwd=str(program.workspace), env=program.environment, encoding="utf-8", timeout=300
     )
     child.send("y\ny\n")
     child.expect(pexpect.EOF)
@@ -338,37 +337,32 @@ def test_the_key_reaches_neither_log_nor_child(program: Program) -> None:
     assert key not in done.err
 
 
-def wait_for(path: Path) -> None:
-    """Wait until a file is there, at most ten seconds."""
-    appeared = threading.Event()
-    for _ in range(1000):
-        if path.exists():
-            return
-        appeared.wait(0.01)
-    raise AssertionError(f"{path} never appeared")
-
-
 @pytest.mark.parametrize("form", ["text", "jsonl", "json"])
 def test_a_stdout_that_is_full_is_no_success(program: Program, form: str) -> None:
     """What could not be written is told by the exit code."""
     url = program.serve(replies(DONE))
     with open("/dev/full", "wb") as full:
         process = program.start("run", "go", "--base-url", url, "--output", form, stdout=full)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=300)
     assert (process.returncode, b"Traceback" in err) == (141, False), err
 
 
-def test_a_policys_limits_reach_the_tools(program: Program) -> None:
+LIMITS = [
+    pytest.param("command_seconds = 1", "sleep 1000", "timeout", id="of time"),
+    pytest.param("result_characters = 1000", "head -c 5000 long", "ok", id="of a result"),
+]
+
+
+@pytest.mark.parametrize(("limit", "command", "status"), LIMITS)
+def test_a_policys_limits_reach_the_tools(program: Program, limit: str, command: str, status: str) -> None:
     """command_seconds and result_characters of a policy bound the command and its result."""
-    rules = AUTO + "[limits]\ncommand_seconds = 1\nresult_characters = 1000\nturns = 5\n"
-    slow = Reply(calls=(call("bash", command="sleep 20"), call("bash", command="head -c 5000 long")))
+    rules = AUTO + f"[limits]\n{limit}\nturns = 5\n"
     (program.workspace / "long").write_text("x" * 5000)
-    done = program.run(
-        "run", "go", "--base-url", program.serve(replies(slow, DONE)), "--policy", policy(program, rules)
-    )
-    outcomes = [r for r in program.records() if r["kind"] == "outcome"]
-    assert (done.code, [r["status"] for r in outcomes]) == (0, ["timeout", "ok"])
-    assert len(str(outcomes[1]["content"])) <= 1000
+    url = program.serve(replies(Reply(calls=(call("bash", command=command),)), DONE))
+    done = program.run("run", "go", "--base-url", url, "--policy", policy(program, rules))
+    (outcome,) = (r for r in program.records() if r["kind"] == "outcome")
+    assert (done.code, outcome["status"]) == (0, status)
+    assert len(str(outcome["content"])) <= 1000
 
 
 def test_a_denied_folder_is_denied_as_the_place_to_start_in(program: Program) -> None:

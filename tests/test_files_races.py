@@ -191,7 +191,7 @@ def test_processes_that_edit_one_file_lose_no_edit(tmp_path: Path) -> None:
         )
         for word in ("one", "two", "three")
     ]
-    errors = [writer.communicate(timeout=120)[1] for writer in writers]
+    errors = [writer.communicate(timeout=300)[1] for writer in writers]
 
     lines = (tmp_path / "f.txt").read_text().split("\n")
 

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -15,7 +14,8 @@ import pytest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
-from sandbox_attacks import ATTACKS, METADATA, READER, WRITER, Attack  # noqa: E402 - lies beside this file
+from process_scene import wait_until  # noqa: E402 - lies beside this file
+from sandbox_attacks import ATTACKS, METADATA, READER, WRITER, Attack  # noqa: E402
 from sandbox_scene import USERS, Harness, Scene, harness_of, needs_walls, scene_of  # noqa: E402
 
 from harness.sandbox import Walls, bubblewrap, prepare, probe  # noqa: E402
@@ -159,15 +159,10 @@ def test_killing_the_group_ends_everything_inside() -> None:
         thread.start()
         thread.join()
     (process,) = found
-    deadline = time.monotonic() + 10
-    while len(sleepers(mark)) < 3 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert len(sleepers(mark)) == 3
+    assert wait_until(lambda: len(sleepers(mark)) == 3), sleepers(mark)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    while sleepers(mark) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert sleepers(mark) == []
+    assert wait_until(lambda: not sleepers(mark)), sleepers(mark)
 
 
 def sleepers(mark: str) -> list[str]:

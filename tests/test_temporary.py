@@ -133,7 +133,7 @@ def test_all_of_it_goes_with_the_program(parent: Path, command: str, user: str) 
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=300,
         )
         assert (done.returncode, done.stderr) == (0, "")
         assert list(place.iterdir()) == []

@@ -24,7 +24,7 @@ from harness.tools.start import Launch, start
 if TYPE_CHECKING:
     from socket import socket
 
-SECONDS = 5.0
+SECONDS = 30.0
 """For one attempt, which takes some milliseconds."""
 DONE, REFUSED, NO_WALLS = "had its way", "refused: ", "no walls: "
 PYTHON = f"""\

@@ -18,7 +18,7 @@ from harness.sandbox.capabilities import KEPT
 from harness.sandbox.reading import parents
 from harness.sandbox.walls import Unenforceable, Walls
 
-PROBE_SECONDS = 5.0
+PROBE_SECONDS = 30.0
 BASE = ("--ro-bind", "/", "/", "--unshare-pid", "--unshare-ipc")
 
 
@@ -81,7 +81,7 @@ def _mode(path: str) -> int | None:
 
 @cache
 def find() -> str:
-    """Return the path of a `bwrap` that works here for this user, or the empty text. Runs it once (5 s at most).
+    """Return the path of a `bwrap` that works here for this user, or the empty text. Runs it once (30 s at most).
 
     It is looked for in the folders of the system only, and has to be root's: it will hold the wall.
     """
