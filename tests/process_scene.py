@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -81,15 +82,15 @@ def wait_until(condition: Callable[[], bool], seconds: float = ENOUGH) -> bool:
     return holds
 
 
-def readable_copy(tmp_path: Path) -> Path:
-    """Return a folder with a copy of the package that an ordinary user may read. A fixture."""
-    subprocess.run(["cp", "-r", f"{ROOT}/harness", str(tmp_path / "harness")], check=True)
-    subprocess.run(["chmod", "-R", "a+rX", str(tmp_path)], check=True)
-    for folder in tmp_path.parents:
-        of_tests = any("pytest" in part for part in folder.parts)
-        if folder.stat().st_mode & 0o005 != 0o005 and folder.stat().st_uid == 0 and of_tests:
-            folder.chmod(0o755)
-    return tmp_path
+def readable_copy() -> Iterator[Path]:
+    """Yield a folder with a copy of the package that an ordinary user may read. A fixture.
+
+    Not below the folder of the tests: each run of pytest that begins closes that to other users, and to those of this run.
+    """
+    with tempfile.TemporaryDirectory(prefix="readable-", dir="/tmp") as folder:
+        subprocess.run(["cp", "-r", f"{ROOT}/harness", f"{folder}/harness"], check=True)
+        subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
+        yield Path(folder)
 
 
 def as_nobody(*words: str) -> list[str]:
