@@ -43,7 +43,7 @@ class FileIndex:
         monotonic: Callable[[], float] = time.monotonic,
         first_seconds: float = FIRST_SECONDS,
     ) -> None:
-        """Take the folder, absolute. Nothing is looked at before the first question."""
+        """Take the folder, absolute. Nothing is looked at before the first question, which waits `first_seconds` for it."""
         self._root = root
         self._environment = environment
         self._monotonic = monotonic
