@@ -106,6 +106,8 @@ class PlayedTerminal:
             self._set_size(columns, lines)
             os.set_blocking(self._fd, False)
             os.write(self._fd, ahead.encode())
+            self.mode_before = self.mode()
+            """How the terminal was set before the program started."""
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _LAUNCHER, *command],
                 stdin=slave,

@@ -164,10 +164,9 @@ def takes_pastes(played: PlayedTerminal) -> bool:
 
 def begun(played: PlayedTerminal) -> list[object]:
     """Wait for the program, and return how the terminal was before it took it."""
-    before = played.mode()
     played.wait_for("<begun>")
     assert is_raw(played)
-    return before
+    return played.mode_before
 
 
 @pytest.mark.terminal
@@ -439,7 +438,7 @@ def test_ctrl_z_gives_the_terminal_back_and_fg_takes_it_again(play: Play) -> Non
 @pytest.mark.terminal
 def test_a_turn_that_begins_in_the_background_takes_the_terminal_when_it_may(play: Play) -> None:
     played = play(shell_with(JOB, foreground=False))
-    before = played.mode()
+    before = played.mode_before
     played.wait_for("<begun>")
     assert played.mode() == before
     played.send(f"fg{ENTER}")
