@@ -919,7 +919,11 @@ def calls(workspace: Workspace) -> tuple[Action, ...]:
     return tuple(action(workspace, tool, what) for tool, what in CALLS)
 
 
-PROPERTY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+PROPERTY = settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 
 
 @PROPERTY

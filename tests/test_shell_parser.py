@@ -788,7 +788,9 @@ SCRIPTS = st.builds(changed, _script, _changes)
 
 @needs_bash
 @given(SCRIPTS)
-@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 def test_bash_accepts_the_syntax_of_what_is_read(tmp_path: Path, text: str) -> None:
     if isinstance(parse(text), Unread):
         return
@@ -858,7 +860,9 @@ _quoted_words = st.lists(st.lists(st.sampled_from(_QUOTED), min_size=1, max_size
 
 @needs_bash
 @given(st.lists(_quoted_words.map(" ".join), min_size=1, max_size=12))
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 def test_constant_words_are_the_words_of_bash(tmp_path: Path, lines: list[str]) -> None:
     """Each line is a command `p`; a function of that name prints the words that bash made of it."""
     trees = {text: parse(text) for text in (f"p {line}" for line in lines)}
