@@ -233,7 +233,9 @@ ROWS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
     ("audit", "sign"): [["audit", "sign", "--key", KEY, LOG], ["audit", "sign", "--key", ANY[:200], LOG]],
     ("audit", "prune"): [["audit", "prune", "--dry-run", "--keep", "0"], ["audit", "prune", "--dry-run", "--older-than", "0"]],
     ("audit", "recover"): [["audit", "recover", LOG], ["audit", "recover", ANY[:200]]],
-    ("undo", ""): [["undo", "--dry-run"], ["undo", "--dry-run", "--to", "1"], ["undo", "--session", ANY]],
+    ("undo", ""): [
+        ["undo", "--dry-run", "--log", LOG], ["undo", "--dry-run", "--to", "1", "--log", LOG], ["undo", "--session", ANY],
+    ],
     ("doctor", ""): [["doctor"], ["doctor", "--model", MODEL, "SERVER"]],
     ("config", "show"): [["config", "show", "--origin", "--model", MODEL], ["config", "show", "--provider", ANY]],
     ("config", "path"): [["config", "path"]],
