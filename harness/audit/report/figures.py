@@ -30,7 +30,7 @@ _OTHER_KINDS = (
 )  # fmt: skip
 _WIDTH = 300
 """Characters kept of a text that is shown in a table."""
-_TALK = 2_000
+MAX_TALK = 2_000
 """Characters kept of what was asked and answered."""
 
 
@@ -173,9 +173,9 @@ class Figures:
             session.stop = shown(record.get("stop"))[:_WIDTH] or "ended"
         elif kind == "user_message":
             session.prompts += 1
-            session.prompt = session.prompt or shown(record.get("text"))[:_TALK]
+            session.prompt = session.prompt or shown(record.get("text"))[:MAX_TALK]
         if kind == "model_response" and "purpose" not in record:
-            session.answer = shown(record.get("text"))[:_TALK] or session.answer
+            session.answer = shown(record.get("text"))[:MAX_TALK] or session.answer
         if kind in ("model_response", "error"):
             self.cost.take(record)
             session.cost.take(record)

@@ -11,7 +11,7 @@ from harness.audit.instants import in_words
 from harness.audit.questions import BURST, BURST_SECONDS
 from harness.audit.report.calls import Shown
 from harness.audit.report.charts import bar
-from harness.audit.report.figures import MOST_PATHS, Figures, SessionFigures, Source
+from harness.audit.report.figures import MAX_TALK, MOST_PATHS, Figures, SessionFigures, Source
 from harness.audit.report.standing import Standing
 from harness.audit.report.style import STYLE, content_policy
 from harness.audit.report.tables import table
@@ -43,7 +43,6 @@ _CONTENTS = (
 TITLE = "What the harness did"
 MOST_TALKS = 5
 """Of so many sessions prompt and answer stand above all lists."""
-_TALK = 2_000
 
 
 def page_start(title: str, figures: Figures, logs: Sequence[Findings], only: str = "") -> Iterator[str]:
@@ -136,8 +135,8 @@ def talk(figures: Figures) -> Iterator[str]:
     """Yield what was asked and what was answered last, of a few sessions; of more, their table has it."""
     for one in figures.sessions.values() if len(figures.sessions) <= MOST_TALKS else ():
         more = f" (the first of {many(one.prompts, 'prompt')})" if one.prompts > 1 else ""
-        yield f'<div class="said"><span class="word">Session {one.place} was asked{more}:</span>{block(one.prompt, _TALK)}'
-        yield f'<span class="word">It answered:</span>{block(one.answer, _TALK)}</div>\n'
+        yield f'<div class="said"><span class="word">Session {one.place} was asked{more}:</span>{block(one.prompt, MAX_TALK)}'
+        yield f'<span class="word">It answered:</span>{block(one.answer, MAX_TALK)}</div>\n'
 
 
 _SESSION_HEADS = (
