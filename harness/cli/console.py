@@ -46,6 +46,20 @@ class _Ending(Record):
     line: Line
 
 
+def passing_seconds(
+    seconds: float, monotonic: Callable[[], float], sleep: Callable[[float], None], *, one_by_one: bool
+) -> Iterator[int]:
+    """Wait for some seconds by a clock: before each sleep, yield how many are left, rounded up.
+
+    `one_by_one`: each sleep ends where that number changes; else one lasts to the end.
+    """
+    end = monotonic() + seconds
+    while (left := end - monotonic()) > 0:
+        whole = math.ceil(left)
+        yield whole
+        sleep(left - (whole - 1) if one_by_one else left)
+
+
 class Console:
     """Writes streamed text and trace lines in order, each beginning on a line of its own.
 
@@ -111,16 +125,13 @@ class Console:
 
         An interrupt ends it at once: KeyboardInterrupt passes through.
         """
-        end = monotonic() + seconds
         shows = seconds >= 1 and self._stream.isatty()
         if shows:
             self.end_text()
         try:
-            while (left := end - monotonic()) > 0:
-                whole = math.ceil(left)
+            for whole in passing_seconds(seconds, monotonic, sleep, one_by_one=shows):
                 if shows:
                     self._write(f"\r{COUNTDOWN.format(whole):<{COUNTDOWN_WIDTH}}")
-                sleep(left - (whole - 1) if shows else left)
         finally:
             if shows:
                 self._write(f"\r{'':{COUNTDOWN_WIDTH}}\r")

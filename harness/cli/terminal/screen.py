@@ -3,14 +3,13 @@ asks nothing, reads nothing, and no text from elsewhere reaches column 1."""
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import count
 
-from harness.cli.console import COUNTDOWN, LIVE_SECONDS, Console
+from harness.cli.console import COUNTDOWN, LIVE_SECONDS, Console, passing_seconds
 from harness.cli.look import Look
 from harness.cli.terminal.activity import Activity
 from harness.cli.terminal.cells import cells, fitted
@@ -181,15 +180,12 @@ class Screen(Console):
 
         An interrupt ends it at once: KeyboardInterrupt passes through.
         """
-        end = monotonic() + seconds
         if seconds >= 1 and not self.look.repaints:
             self.line(COUNTDOWN.format(round(seconds)), Tone.QUIET)
         try:
-            while (left := end - monotonic()) > 0:
-                whole = math.ceil(left)
+            for whole in passing_seconds(seconds, monotonic, sleep, one_by_one=self.look.repaints):
                 if seconds >= 1:
                     self.transient(COUNTDOWN.format(whole))
-                sleep(left - (whole - 1) if self.look.repaints else left)
         finally:
             self.transient("")
 
