@@ -14,6 +14,7 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from in_flight import all_over, exchanges
 from process_scene import wait_until
 
 from harness.models.connections import Connections, Phase
@@ -24,19 +25,10 @@ def nothing() -> None:
     """There is no connection to close."""
 
 
-def exchanges() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "harness-exchange"]
-
-
 def started(send: Callable[[], Iterator[bytes]], hang_up: Callable[[], None] = nothing) -> Exchange:
     exchange = Exchange(send, hang_up=hang_up)
     exchange.start()
     return exchange
-
-
-def all_over() -> bool:
-    """The thread of each exchange has ended; one that was let go may take a moment."""
-    return wait_until(lambda: exchanges() == [])
 
 
 def test_pieces_come_in_order_and_then_the_end() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from git_scene import run_git
 
 from harness.actions import Action
 from harness.cli.policies import load_named
@@ -21,28 +22,6 @@ from harness.programs.options import option_table
 from harness.repository import tracked_from
 from harness.shell.facets import read_commands
 from harness.workspace import Workspace
-
-
-def run_git(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(folder),
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_OPTIONAL_LOCKS": "0",
-        "LC_ALL": "C.UTF-8",
-        **{f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
-    }
-    done = subprocess.run(
-        ["git", *words],
-        check=False,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=120,
-    )
-    return subprocess.CompletedProcess(done.args, done.returncode, os.fsdecode(done.stdout), os.fsdecode(done.stderr))
 
 
 class Repository(NamedTuple):

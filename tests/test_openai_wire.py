@@ -14,10 +14,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 
 import pytest
 
@@ -48,6 +47,7 @@ from chat_wire import (
 )
 from clocks import HOUR, Clock
 from fault_server import Answer, End, FaultServer, FullListener, Repeat, Send, Wait, chunks, head, whole
+from in_flight import all_over, exchanges, signalled
 from process_scene import wait_until
 
 
@@ -58,15 +58,6 @@ def descriptors() -> int:
 def resident_pages() -> int:
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1])
-
-
-def exchanges() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "harness-exchange"]
-
-
-def all_over() -> bool:
-    """The thread of each request has ended; one that was let go may take a moment."""
-    return wait_until(lambda: exchanges() == [])
 
 
 FIRST = sse(said("Hi"))
@@ -422,33 +413,13 @@ INTERRUPTED: dict[str, Steps] = {
 }
 
 
-@contextmanager
-def interrupted(when: Callable[[], bool]) -> Iterator[None]:
-    """Expect that a SIGINT to this process ends what runs inside, which has no end of its own.
-
-    It strikes a moment after `when` holds, which is not before it runs. On a busy machine that may be before what the row is
-    about; then it passes.
-    """
-
-    def strike() -> None:
-        wait_until(when)
-        time.sleep(0.1)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    striking = threading.Thread(target=strike)
-    striking.start()
-    with pytest.raises(KeyboardInterrupt):
-        yield
-    striking.join()
-
-
 @pytest.mark.parametrize("steps", INTERRUPTED.values(), ids=INTERRUPTED)
 def test_an_interrupt_takes_effect_at_once_and_leaves_nothing_behind(steps: Steps) -> None:
     with Wire(GOOD, steps, GOOD) as wire:
         model = OpenAIChat("m1", Endpoint(base_url=wire.url, api_key=KEY))
         asked = [model.complete(USER, (), on_text=lambda _: None, on_retry=lambda _: None)]
         before = descriptors()
-        with interrupted(lambda: len(wire.requests) == 2):
+        with pytest.raises(KeyboardInterrupt), signalled(signal.SIGINT, lambda: len(wire.requests) == 2):
             model.complete(USER, (), on_text=lambda _: None, on_retry=lambda _: None)
         assert all_over()
         assert wait_until(lambda: descriptors() <= before + 1)
@@ -461,7 +432,7 @@ def test_an_interrupt_takes_effect_while_a_connect_hangs() -> None:
     with FullListener() as listener:
         asked = Asked(listener.url, attempts=1)
         asked.model.warm_up()
-        with interrupted(lambda: exchanges() != []):
+        with pytest.raises(KeyboardInterrupt), signalled(signal.SIGINT, lambda: exchanges() != []):
             asked.complete()
     # The connect is refused when it is tried again: there is no listener any more.
     assert all_over()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from git_scene import run_git
 
 from harness.programs import gh, git
 from harness.programs.git_config import OVERRIDDEN, programs_named
@@ -462,28 +462,6 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "a").write_text("changed\n")
     run_git(folder, "stash", "-q")
     return folder
-
-
-def run_git(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(folder),
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CEILING_DIRECTORIES": str(folder.parent),
-        "LC_ALL": "C",
-        **{f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
-    }
-    return subprocess.run(
-        ["git", *words],
-        check=False,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=30,
-    )
 
 
 WITH_OUTPUT = {

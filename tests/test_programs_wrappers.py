@@ -561,7 +561,7 @@ def test_the_program_runs_what_its_model_says(line: str, tmp_path: Path) -> None
         env={"PATH": path, "SHELL": "/bin/sh", "HOME": os.fspath(tmp_path)},
         input=b"one two\nthree\n",
         capture_output=True,
-        timeout=20,
+        timeout=120,
         check=False,
     )
     use = use_of(argv)

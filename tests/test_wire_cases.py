@@ -23,7 +23,7 @@ import wire_rows_faults as faults
 import wire_rows_replies as replies
 from chat_events import CALLED, calls, said, sse
 from fault_server import Answer, End, FaultServer, FullListener, Repeat, Send, chunked, chunks, head
-from process_scene import wait_until
+from in_flight import exchanges, signalled
 from wire_cases import (
     ENDPOINT,
     FINE,
@@ -159,17 +159,10 @@ def interrupted(stage: Stage, when: Callable[[], bool]) -> StopReason:
         struck.append(number)
         stage.interrupt.request()
 
-    def strike() -> None:
-        wait_until(when)
-        time.sleep(0.1)
-        os.kill(os.getpid(), signal.SIGALRM)
-
     before = signal.signal(signal.SIGALRM, on_signal)
-    striking = threading.Thread(target=strike)
-    striking.start()
     try:
-        result = stage.agent.run("go", stage.session)
-        striking.join()
+        with signalled(signal.SIGALRM, when):
+            result = stage.agent.run("go", stage.session)
     finally:
         signal.signal(signal.SIGALRM, before)
     stage.close(result)
@@ -194,7 +187,7 @@ def test_an_interrupt_takes_effect_while_connecting(tmp_path: Path) -> None:
     with FullListener() as listener:
         stage = Stage(str(tmp_path), replace(ENDPOINT, base_url=listener.url))
         stage.chat.warm_up()
-        stop = interrupted(stage, lambda: any(thread.name == "harness-exchange" for thread in threading.enumerate()))
+        stop = interrupted(stage, lambda: exchanges() != [])
         assert stop is StopReason.INTERRUPTED
     wait_for_threads(threads)  # the connect is refused when it is tried again: there is no listener any more
 

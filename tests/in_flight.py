@@ -1,0 +1,42 @@
+"""Requests that are under way in this process, and a signal that strikes one; what the tests of the wire share."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from process_scene import wait_until
+
+
+def exchanges() -> list[threading.Thread]:
+    """Return the threads of requests that have not ended."""
+    return [thread for thread in threading.enumerate() if thread.name == "harness-exchange"]
+
+
+def all_over() -> bool:
+    """The thread of each request has ended; one that was let go may take a moment."""
+    return wait_until(lambda: exchanges() == [])
+
+
+@contextmanager
+def signalled(number: signal.Signals, when: Callable[[], bool]) -> Iterator[None]:
+    """Send this process a signal a moment after `when` holds, while the block runs, which has no end of its own.
+
+    On a busy machine it may strike before what the test is about; then the test passes.
+    """
+
+    def strike() -> None:
+        wait_until(when)
+        time.sleep(0.1)
+        os.kill(os.getpid(), number)
+
+    striking = threading.Thread(target=strike)
+    striking.start()
+    try:
+        yield
+    finally:
+        striking.join()
