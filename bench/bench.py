@@ -141,7 +141,7 @@ class Stamps:
 def harness_loop(calls: int, command: str, folder: str) -> tuple[list[float], int, int]:
     """Return seconds per call, bytes of log, and bytes of results in it, for one run with `calls` calls."""
     from harness import ActionLog, Agent, Limits, Workspace, builtin_tools, deny_all, load_policy
-    from harness.log_order import LogRecord
+    from harness.log.order import LogRecord
     from harness.models.endpoint import Endpoint
     from harness.models.openai_chat import OpenAIChat
 
@@ -257,7 +257,7 @@ def decisions(folder: str) -> None:
     """One decision on a command of two parts, under 10 and 200 rules."""
     from harness import Workspace, evaluate
     from harness.messages import ToolCall
-    from harness.policy_file import parse_policy
+    from harness.policy.loader import parse_policy
     from harness.tools.bash import BashTool
 
     line = "git log --oneline -5 src/a.py | head -3"

@@ -16,16 +16,15 @@ from collections.abc import Callable
 from functools import partial
 
 from bench import row
-from harness.cli.terminal.file_index import FileIndex
-from harness.cli.terminal.file_names import walked_names
+from harness.cli.terminal.file_names import FileIndex, walked_names
 
 WORDS = "alpha beta gamma parser lexer main util config server client model view test index data core".split()
 QUESTIONS = ("p", "parser_9", "src/parser", "prs99", "alpbetgamprs", "zzz", "config/ser", "_31.py")
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
 START = "import time, prompt_toolkit; b = time.perf_counter(); {}print((time.perf_counter() - b) * 1000)"
 LINE = (
-    "import os, sys; from harness.cli.look import Look; from harness.cli.terminal.input_line import InputLine; "
-    "from harness.cli.terminal.history import KeptHistory; from harness.cli.terminal.file_index import FileIndex; "
+    "import os, sys; from harness.cli.console import Look; from harness.cli.terminal.input_line import InputLine; "
+    "from harness.cli.terminal.history import KeptHistory; from harness.cli.terminal.file_names import FileIndex; "
     "InputLine(history=KeptHistory('/nonexistent/x', None), commands=[], files=FileIndex('/', os.environ).matches, vi=False, "
     "look=Look(repaints=True), toolbar=lambda: (), environment={'TERM': 'xterm'}); "
 )

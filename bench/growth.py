@@ -16,29 +16,29 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from harness.actions import Action
-from harness.cli.terminal.file_index import Names
+from harness.cli.terminal.file_names import Names
 from harness.cli.terminal.markdown import Markdown
-from harness.destroying import destroys
+from harness.files.diffs import compare
+from harness.files.workspace import Workspace
 from harness.messages import Message, Role, ToolCall
 from harness.models.divergence import Outlines
-from harness.models.unread_calls import unread_call
-from harness.policy import evaluate
-from harness.policy_file import parse_policy
+from harness.models.reply_body import unread_call
+from harness.policy.destruction import destroys
+from harness.policy.loader import parse_policy
+from harness.policy.policy import evaluate
+from harness.policy.rule_examples import EXAMPLE_DISK
+from harness.process.output import readable
 from harness.redaction.redactor import Redactor
 from harness.redaction.shapes import SHAPES, shape_spans
 from harness.redaction.stream import RedactedStream
-from harness.rule_examples import EXAMPLE_DISK
 from harness.shell.facets import read_commands
-from harness.shell.loose import loose_commands
+from harness.shell.loose_reading import loose_commands
 from harness.shell.parser import parse
-from harness.strict_json import NotJsonError, read_one
+from harness.text.strict_json import NotJsonError, read_one
+from harness.text.visible import suspicious, visible, visible_prose
 from harness.tools.bash import BashTool
-from harness.tools.diffs import compare
 from harness.tools.matching import Edit, Occurrences, splice_all
 from harness.tools.near_miss import explain_miss
-from harness.tools.output import readable
-from harness.visible import suspicious, visible, visible_prose
-from harness.workspace import Workspace
 
 FACTOR = 4
 MOST = 8.0

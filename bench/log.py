@@ -24,7 +24,7 @@ RECORD_BYTES = 900
 
 VERIFY = """
 import json, resource, sys, time
-from harness.log_check import verify
+from harness.log.verify import verify
 started = time.perf_counter()
 found = verify(sys.argv[1])
 seconds = time.perf_counter() - started
@@ -82,9 +82,9 @@ def bare(descriptor: int, sizes: list[int]) -> float:
 def synced_records(folder: str, calls: int) -> None:
     """An auto `read_file` call through the gate, from proposal to outcome, against write and fdatasync of the same bytes."""
     from harness import ActionLog, Limits, ToolRegistry, Workspace, deny_all
-    from harness.gate import Gate, Permit
+    from harness.gate.gate import Gate, Permit
     from harness.messages import ToolCall
-    from harness.policy_file import parse_policy
+    from harness.policy.loader import parse_policy
     from harness.tools.read_file import ReadFileTool
 
     with open(os.path.join(folder, "read.txt"), "w") as file:

@@ -19,19 +19,19 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from harness.action_log import ActionLog
 from harness.actions import Action, Effects, JsonValue
-from harness.agent import Agent
-from harness.approval import deny_all
+from harness.gate.approval import deny_all
+from harness.gate.registry import ToolOutput, ToolSpec
 from harness.limits import Limits
-from harness.log_check import verify
-from harness.log_order import LogRecord
+from harness.log.action_log import ActionLog
+from harness.log.order import LogRecord
+from harness.log.verify import verify
+from harness.loop.agent import Agent
 from harness.messages import StopReason, ToolCall
 from harness.models.endpoint import Endpoint
 from harness.models.openai_chat import OpenAIChat
-from harness.policy_file import parse_policy
+from harness.policy.loader import parse_policy
 from harness.record import Record
-from harness.tool import ToolOutput, ToolSpec
 
 POLICY = b'version = 1\nname = "soak"\n[tools]\nwork = "auto"\n'
 RESULT = "a line of output\n" * 20

@@ -18,18 +18,18 @@ from functools import partial
 
 from bench import HERE, row
 from harness.actions import Action, Effects, Enforcement
+from harness.files.workspace import Workspace
+from harness.gate.registry import Tool, ToolOutput
 from harness.messages import ToolCall
-from harness.policy import evaluate
-from harness.policy_file import load_policy
-from harness.rules import Decision
-from harness.tool import Tool, ToolOutput
+from harness.policy.loader import load_policy
+from harness.policy.policy import evaluate
+from harness.policy.rules import Decision
+from harness.process.output import Capture
+from harness.process.run import run_group
+from harness.process.start import Launch
+from harness.process.temporary import TemporaryFolder
 from harness.tools import builtin_tools
-from harness.tools.output import Capture
-from harness.tools.processes import run_group
-from harness.tools.reach import Reach
-from harness.tools.start import Launch
-from harness.tools.temporary import TemporaryFolder
-from harness.workspace import Workspace
+from harness.tools.walls import Reach
 
 READER = Effects(read=(), write=(), network=False, unasked=True)
 APPROVED = Effects(read=None, write=None, granted=(".",), network=True, unasked=False)

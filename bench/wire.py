@@ -17,19 +17,19 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from harness.action_log import ActionLog
 from harness.actions import Action, Effects, JsonValue
-from harness.agent import Agent
-from harness.approval import deny_all
+from harness.gate.approval import deny_all
+from harness.gate.registry import ToolOutput, ToolSpec
 from harness.limits import Limits
-from harness.log_order import LogRecord
+from harness.log.action_log import ActionLog
+from harness.log.order import LogRecord
+from harness.loop.agent import Agent
 from harness.messages import Message, Role, ToolCall
 from harness.models.chat_reply import ChatReply
 from harness.models.endpoint import Endpoint, ReplyBounds
 from harness.models.openai_chat import OpenAIChat
 from harness.models.reply_body import ReplyBody
-from harness.policy_file import parse_policy
-from harness.tool import ToolOutput, ToolSpec
+from harness.policy.loader import parse_policy
 
 POLICY = b'version = 1\nname = "wire"\n[tools]\nwork = "auto"\n'
 MB = 1_000_000

@@ -11,7 +11,7 @@ import sys
 from harness import ActionLog, Agent, Answer, Approval, StopReason, Verdict, Workspace, builtin_tools, load_policy
 from harness.actions import Action
 from harness.models.openai_chat import OpenAIChat
-from harness.visible import visible
+from harness.text.visible import visible
 
 POLICY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "policies", "default.toml")
 

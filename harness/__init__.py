@@ -9,40 +9,40 @@ from harness.version import __version__ as __version__
 
 TYPE_CHECKING = False  # type checkers take it for typing's; importing typing would double the start of --version
 if TYPE_CHECKING:
-    from harness.action_log import ActionLog
-    from harness.agent import Agent
-    from harness.approval import Answer, Approval, Approver, ScriptedAnswers, deny_all
     from harness.errors import HarnessError, ModelError, PolicyError, ToolError, UsageError
+    from harness.files.workspace import Workspace
+    from harness.gate.approval import Answer, Approval, Approver, ScriptedAnswers, deny_all
+    from harness.gate.registry import Tool, ToolOutput, ToolRegistry, ToolSpec
     from harness.limits import Limits
+    from harness.log.action_log import ActionLog
+    from harness.loop.agent import Agent
+    from harness.loop.observers import Observer, Observers
+    from harness.loop.run import Session
     from harness.messages import Message, Role, RunResult, StopReason, ToolCall
+    from harness.model import Prices
     from harness.models.endpoint import Endpoint
-    from harness.observers import Observer, Observers
-    from harness.policy import Policy, Verdict, evaluate
-    from harness.policy_file import combine, load_policy
-    from harness.prices import Prices
-    from harness.rules import Decision
-    from harness.session import Session
-    from harness.tool import Tool, ToolOutput, ToolRegistry, ToolSpec
+    from harness.policy.loader import combine, load_policy
+    from harness.policy.policy import Policy, Verdict, evaluate
+    from harness.policy.rules import Decision
     from harness.tools import builtin_tools
-    from harness.workspace import Workspace
 
 _HOMES = {
-    "harness.action_log": ("ActionLog",),
-    "harness.agent": ("Agent",),
-    "harness.approval": ("Answer", "Approval", "Approver", "ScriptedAnswers", "deny_all"),
+    "harness.log.action_log": ("ActionLog",),
+    "harness.loop.agent": ("Agent",),
+    "harness.gate.approval": ("Answer", "Approval", "Approver", "ScriptedAnswers", "deny_all"),
     "harness.errors": ("HarnessError", "ModelError", "PolicyError", "ToolError", "UsageError"),
     "harness.limits": ("Limits",),
     "harness.messages": ("Message", "Role", "RunResult", "StopReason", "ToolCall"),
     "harness.models.endpoint": ("Endpoint",),
-    "harness.observers": ("Observer", "Observers"),
-    "harness.policy": ("Policy", "Verdict", "evaluate"),
-    "harness.policy_file": ("combine", "load_policy"),
-    "harness.prices": ("Prices",),
-    "harness.rules": ("Decision",),
-    "harness.session": ("Session",),
-    "harness.tool": ("Tool", "ToolOutput", "ToolRegistry", "ToolSpec"),
+    "harness.loop.observers": ("Observer", "Observers"),
+    "harness.policy.policy": ("Policy", "Verdict", "evaluate"),
+    "harness.policy.loader": ("combine", "load_policy"),
+    "harness.model": ("Prices",),
+    "harness.policy.rules": ("Decision",),
+    "harness.loop.run": ("Session",),
+    "harness.gate.registry": ("Tool", "ToolOutput", "ToolRegistry", "ToolSpec"),
     "harness.tools": ("builtin_tools",),
-    "harness.workspace": ("Workspace",),
+    "harness.files.workspace": ("Workspace",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

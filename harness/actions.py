@@ -10,8 +10,8 @@ from enum import Enum
 
 from harness.exhaustive import assert_never
 from harness.messages import ToolCall
+from harness.paths import NO_NAMES, TreeNames
 from harness.record import Record, replace
-from harness.tree_names import NO_NAMES, TreeNames
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from harness.gate.registry import ToolSpec
 from harness.messages import Message, ModelResponse, Usage
 from harness.record import Record
-from harness.tool import ToolSpec
 
 MAX_REPLY_CHARACTERS = 5_505_024
 """Of a reply's text and of what goes whole into the log beside it: more would fit no record there, where a character may
@@ -54,3 +54,24 @@ class Model(Protocol):
         TIME where `seconds` have passed); KeyboardInterrupt passes through.
         """
         ...
+
+
+_PER_TOKENS = 1_000_000
+
+
+class Prices(Record):
+    """Dollars per million tokens of one model."""
+
+    input: float
+    output: float
+    cached_input: float | None = None
+    """For input tokens that the provider had in a cache; None: the same as for the others."""
+
+    def cost(self, usage: Usage) -> float | None:
+        """Return what `usage` cost in dollars, or None if for some reply the provider did not report what it took."""
+        if usage.unreported:
+            return None
+        cached = min(usage.cached_tokens, usage.input_tokens)
+        cached_price = self.input if self.cached_input is None else self.cached_input
+        dear = (usage.input_tokens - cached) * self.input + usage.output_tokens * self.output
+        return (dear + cached * cached_price) / _PER_TOKENS

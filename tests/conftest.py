@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from harness.models.loopback import ScriptServer
 from harness.models.scripted import Player, Script
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "support")
 if HERE not in sys.path:
     sys.path.insert(0, HERE)
 

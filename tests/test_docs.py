@@ -16,32 +16,33 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from harness import built_in, policy_file
-from harness.action_log import KINDS
 from harness.actions import Action
-from harness.approval import Approval, deny_all
-from harness.cli.calls import action_for
 from harness.cli.commands import ALIASES
 from harness.cli.commands import COMMANDS as PROMPT_COMMANDS
-from harness.cli.config import VARIABLES
-from harness.cli.config_file import parse_config
+from harness.cli.config.config_file import parse_config
+from harness.cli.config.settings import VARIABLES
 from harness.cli.exits import Exit, exit_code
 from harness.cli.flags import ACTIONS, parser_for
 from harness.cli.main import COMMANDS
-from harness.cli.policies import SHIPPED, load_named
+from harness.cli.policy.calls import action_for
+from harness.cli.policy.policies import SHIPPED, load_named
 from harness.errors import PolicyError
-from harness.gate import Refusal, rule_on
-from harness.gate_records import Proposal
-from harness.log_check import verify
-from harness.log_findings import Soundness
+from harness.files.workspace import Workspace
+from harness.gate.approval import Approval, deny_all
+from harness.gate.gate import Refusal, rule_on
+from harness.gate.records import Proposal
+from harness.log.action_log import KINDS
+from harness.log.findings import Soundness
+from harness.log.verify import verify
 from harness.messages import StopReason
 from harness.models.scripted import Reply, call, replies, say
-from harness.policy import evaluate
-from harness.policy_file import load_policy, parse_policy
+from harness.policy import built_in
+from harness.policy import loader as policy_file
+from harness.policy.loader import load_policy, parse_policy
+from harness.policy.policy import evaluate
+from harness.policy.rules import Decision
 from harness.programs.runners import INTERPRETERS
 from harness.programs.variables import STEERING
-from harness.rules import Decision
-from harness.workspace import Workspace
 
 if TYPE_CHECKING:
     from conftest import Program
@@ -421,7 +422,7 @@ def test_the_limits_that_hold_where_nobody_states_any_are_documented() -> None:
 
 def _finding_ids() -> dict[str, str]:
     """Return the ids of built-in findings and their decisions, out of the source."""
-    tree = ast.parse((ROOT / "harness/built_in.py").read_text())
+    tree = ast.parse((ROOT / "harness/policy/built_in.py").read_text())
     return {
         str(node.args[0].value): node.func.id.strip("_")
         for node in ast.walk(tree)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, text
-from harness.log_order import LogRecord
+from harness.log.order import LogRecord
 from harness.record import Record
 
 UNANSWERED = "unanswered"

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.actions import JsonValue
-from harness.audit.calls import text
-from harness.audit.reading import records
-from harness.audit.tasks import task_of
-from harness.log_lines import size_and_end
-from harness.log_order import LogRecord
+from harness.audit.calls import task_of, text
+from harness.log.order import LogRecord
+from harness.log.reader import records, size_and_end
 from harness.record import Record
 
 _KINDS = frozenset(("session_started", "session_ended", "call_proposed", "approval_asked", "outcome"))

@@ -7,13 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from harness.actions import JsonValue
 from harness.audit.calls import Who, is_quick, number, text, who_answered, word
-from harness.audit.costs import Cost
-from harness.audit.counts import TOTALS, RuleCount, ToolCount
-from harness.audit.reading import record_in
-from harness.log_clocks import NANO, nanoseconds
-from harness.log_lines import log_lines
-from harness.log_order import LogRecord
-from harness.log_words import DECISIONS, MOST_FACETS
+from harness.audit.counts import TOTALS, Cost, RuleCount, ToolCount
+from harness.log.clocks import NANO, nanoseconds
+from harness.log.order import DECISIONS, MOST_FACETS, LogRecord
+from harness.log.reader import log_lines, record_in
 
 MOST_ROWS = 10_000
 """Rules, and tools, that have a row of their own; further names, which only a strange log holds, are counted in one."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 
 from harness.actions import JsonValue
-from harness.cli.look import look_of
-from harness.cli.terminal.toned_rows import diff_tone, toned
+from harness.cli.terminal.row_text import diff_tone, toned
 from harness.cli.trace import Line, Tone, Tracer
-from harness.log_order import LogRecord
+from harness.log.order import LogRecord
 from harness.record import Record
-from harness.visible import visible, visible_line
+from harness.text.visible import visible, visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
@@ -21,6 +21,80 @@ if TYPE_CHECKING:
 
     from harness.redaction.redactor import Redactor
     from harness.redaction.stream import RedactedStream
+
+
+def keep_standard_descriptors() -> tuple[bool, bool, bool]:
+    """Say which of stdin, stdout and stderr are open, and put /dev/null in the place of the others.
+
+    Otherwise the next file that is opened (the action log, say) would become the standard output of something.
+    """
+    was_open = []
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+            was_open.append(True)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != descriptor:
+                os.dup2(null, descriptor)
+                os.close(null)
+            was_open.append(False)
+    return was_open[0], was_open[1], was_open[2]
+
+
+def use_utf8() -> None:
+    """Let stdout and stderr take any character whatever the locale: what it lacks is written as an escape."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def terminal_is_there() -> bool:
+    """Say whether a person can be asked: stdin and stdout are terminals, whatever any library thinks of colours."""
+    return all(stream is not None and os.isatty(stream.fileno()) for stream in (sys.stdin, sys.stdout))
+
+
+def complain(text: str) -> None:
+    """Write a line on stderr, at most 5,000 characters of it, shown safely; nothing where nobody can be told."""
+    from harness.text.visible import visible_line
+
+    try:
+        sys.stderr.write(f"harness: {visible_line(text, 5_000)}\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        pass
+
+
+class Look(Record):
+    """How to draw."""
+
+    colour: bool = False
+    ascii: bool = False
+    """Whether to draw with ASCII alone: asked for, or the stream's encoding has no more."""
+    repaints: bool = False
+    """Whether a line may be written over: not with TERM=dumb, not for a screen reader, not where there is no terminal."""
+
+
+def look_of(
+    stream: TextIO, environment: Mapping[str, str], *, ascii_only: bool = False, screen_reader: bool = False
+) -> Look:
+    """Return how to draw on `stream`: colour unless NO_COLOR is set (https://no-color.org), escapes only on a terminal
+    that says that it knows them."""
+    capable = stream.isatty() and environment.get("TERM", "") not in ("", "dumb")
+    return Look(
+        colour=capable and not environment.get("NO_COLOR"),
+        ascii=ascii_only or not _has_lines(stream),
+        repaints=capable and not screen_reader,
+    )
+
+
+def _has_lines(stream: TextIO) -> bool:
+    try:
+        "─…".encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
 
 LIVE_SECONDS = 2.0
 """Between two lines of a running command; what ends sooner shows none."""

@@ -9,10 +9,9 @@ from argparse import RawDescriptionHelpFormatter
 from harness.cli.audit.flags import ACTIONS as AUDIT_ACTIONS
 from harness.cli.audit.flags import add_flags as add_audit_flags
 from harness.cli.audit.flags import add_log_flags
-from harness.cli.flag_values import count, filled, whole
-from harness.cli.session_flags import model_flags, session_flags
+from harness.cli.session_flags import count, filled, model_flags, session_flags, whole
+from harness.text.visible import visible
 from harness.version import __version__
-from harness.visible import visible
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def parser_for(command: str, action: str) -> ArgumentParser:
     parser.set_defaults(action=action)
     match command, action:
         case (("run" | "batch"), _):
-            from harness.cli.run_flags import batch_flags, run_flags
+            from harness.cli.session_flags import batch_flags, run_flags
 
             (run_flags if command == "run" else batch_flags)(parser)
         case "demo", _:

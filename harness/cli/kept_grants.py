@@ -8,10 +8,18 @@ import os
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
-from harness.granting import Grant, GrantScope, Pattern, kept_id, pattern_fields, pattern_from, pattern_problem
-from harness.private_files import open_private
+from harness.policy.rules import Origin
+from harness.policy.session_grants import (
+    Grant,
+    GrantScope,
+    Pattern,
+    kept_id,
+    pattern_fields,
+    pattern_from,
+    pattern_problem,
+)
 from harness.record import Record
-from harness.rules import Origin
+from harness.safe_files import open_private
 
 MAX_BYTES = 1_000_000
 """Of the file; what is longer was written by nobody."""

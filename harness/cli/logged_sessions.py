@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
-from harness.action_log import read_log
+from harness.actions import JsonValue
 from harness.audit.changes import undone_calls as undone_in
-from harness.audit.reading import records
-from harness.cli.state import State
+from harness.cli.console import Console, complain, wants_colour
+from harness.cli.exits import Exit
+from harness.cli.state import State, here
+from harness.cli.trace import Tone
 from harness.errors import UsageError
-from harness.heads import HeadsFile
-from harness.log_findings import judged
-from harness.log_lines import is_whole
-from harness.log_order import LogRecord
+from harness.log.action_log import read_log
+from harness.log.findings import judged
+from harness.log.heads import HeadsFile
+from harness.log.order import LogRecord
+from harness.log.reader import is_whole, records
 from harness.record import Record
-from harness.visible import visible_line
+from harness.text.visible import visible_line
 
 UNDO = "undo"
 """The mode of a session that undid another's changes."""
@@ -164,3 +170,62 @@ def undone_calls(paths: Iterable[str], session: str) -> frozenset[int]:
     """Return the calls of a session that were undone, as the logs of undoings tell. Raises LogError."""
     undone = (one for path in paths for one in undone_in(records(path, ("restored",))))
     return frozenset(int(call) for of, call in undone if of == session and call.isascii() and call.isdigit())
+
+
+def sessions_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Do what `harness sessions ACTION` asks and return the exit code. Raises HarnessError."""
+    if arguments.action == "list":
+        return _list(arguments, environment)
+    from harness.cli.repl.repl_command import repl_command
+
+    return repl_command(arguments, environment)
+
+
+def _list(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Write one line a session, the newest last."""
+    workspace = here(arguments.cwd)
+    found = logged_sessions(State.of(environment).log_paths(None if arguments.all else workspace), stopped=_tell_stop)
+    told = outlines(one for one in found if arguments.all or one.workspace == workspace)
+    if arguments.json:
+        for one in told:
+            sys.stdout.write(json.dumps(_fields(one), sort_keys=True) + "\n")
+        return Exit.DONE
+    console = Console(sys.stdout, colour=wants_colour(sys.stdout, environment))
+    for one in told:
+        console.line(_line(one, everywhere=arguments.all))
+    if not told:
+        console.line(visible_line(f"no session in {workspace}; --all shows those of other folders", 1_000), Tone.QUIET)
+    return Exit.BROKEN_PIPE if console.broken else Exit.DONE
+
+
+def _tell_stop(path: str, line: int) -> None:
+    where = f"{path}: line {line} is no whole record; what follows in that log is left out"
+    complain(where)
+
+
+def _line(one: Outline, *, everywhere: bool) -> str:
+    ended = one.ended.replace("_", " ") or ("open, torn" if one.torn else "open")
+    turns = "1 turn" if one.turns == 1 else f"{one.turns} turns"
+    words = [one.found.session, f"{one.found.time[:16].replace('T', ' ')}Z", one.found.mode, one.model, turns, ended]
+    if everywhere:
+        words.append(one.found.workspace)
+    if one.origin:
+        words.append(f"(from {one.origin})")
+    prompt = next((line for line in one.prompt.splitlines() if line.strip()), "")
+    return "  ".join((*(visible_line(word, 200) for word in words), visible_line(prompt.strip(), 80))).rstrip()
+
+
+def _fields(one: Outline) -> dict[str, JsonValue]:
+    return {
+        "session": one.found.session,
+        "time": one.found.time,
+        "mode": one.found.mode,
+        "workspace": one.found.workspace,
+        "log": one.found.path,
+        "model": one.model,
+        "turns": one.turns,
+        "prompt": one.prompt,
+        "ended": one.ended or None,
+        "torn": one.torn,
+        "origin": one.origin or None,
+    }

@@ -81,8 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     import os
 
+    from harness.cli.console import keep_standard_descriptors, use_utf8
     from harness.cli.exits import Exit
-    from harness.cli.streams import keep_standard_descriptors, use_utf8
 
     _, stdout_open, stderr_open = keep_standard_descriptors()
     if not stdout_open or sys.stdout is None:
@@ -118,7 +118,7 @@ def _guard(words: list[str]) -> None:
     import os
 
     if os.environ.get("GITHUB_ACTIONS"):
-        from harness.cli.workflow_commands import guard_streams, is_job
+        from harness.cli.run.workflow_commands import guard_streams, is_job
 
         if is_job(os.environ):
             guard_streams(words[:1] == ["run"])
@@ -145,7 +145,7 @@ def _internal(error: Exception) -> int:
 
 
 def _complain(text: str) -> None:
-    from harness.visible import visible
+    from harness.text.visible import visible
 
     try:
         # Indented: a line end in a file's name must not begin a line that looks like one of ours.
@@ -194,25 +194,25 @@ def _function_of(command: str) -> Callable[[Namespace, Mapping[str, str]], int]:
     run: Callable[[Namespace, Mapping[str, str]], int]
     match command:
         case "run":
-            from harness.cli.run import run_command as run
+            from harness.cli.run.run_command import run_command as run
         case "batch":
             from harness.cli.tasks.batch import batch_command as run
         case "demo":
-            from harness.cli.demo import demo_command as run
+            from harness.cli.demo.demo_command import demo_command as run
         case "policy":
-            from harness.cli.policy import policy_command as run
+            from harness.cli.policy.policy_command import policy_command as run
         case "audit":
             from harness.cli.audit import audit_command as run
         case "undo":
             from harness.cli.undo import undo_command as run
         case "doctor":
-            from harness.cli.doctor import doctor_command as run
+            from harness.cli.doctor.doctor_command import doctor_command as run
         case "sessions":
-            from harness.cli.sessions import sessions_command as run
+            from harness.cli.logged_sessions import sessions_command as run
         case "schema":
             from harness.cli.schema import schema_command as run
         case "config":
-            from harness.cli.config_command import config_command as run
+            from harness.cli.config.config_command import config_command as run
         case _:
-            from harness.cli.repl import repl_command as run
+            from harness.cli.repl.repl_command import repl_command as run
     return run

@@ -3,16 +3,123 @@
 from __future__ import annotations
 
 import os
+import stat
+from collections.abc import Iterator, Sequence
 
-from harness.cli.named_places import place_of, worked_in
-from harness.cli.state import State
+from harness.cli.console import complain
+from harness.cli.state import State, current_folder, here
 from harness.errors import UsageError
+from harness.files.workspace import MAX_LINKS, Workspace
 from harness.paths import is_within
-from harness.workspace import Workspace
+from harness.safe_files import MAY_USE, MAY_WRITE
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
+
+
+def set_right(state: State) -> None:
+    """Close own files and folders that others may write, open those that are closed to their owner, and tell of it.
+
+    What is missing, or somebody else's, is left: whoever needs it says so.
+    """
+    for path, shut in _own(state):
+        try:
+            problem = _set_right(path, shut, reads=is_within(path, state.config))
+        except OSError:
+            continue
+        if problem:
+            complain(f"{path} {problem}: set right")
+
+
+def _own(state: State) -> Iterator[tuple[str, int]]:
+    """Yield what is the harness's own, with the bits of its mode that must not be set; a folder before what is in it."""
+    yield state.config, stat.S_IWOTH  # the person's too: shut only as far as no start goes on without it
+    for path in (state.config_file, state.user_policy, state.state, state.heads, state.trust):
+        yield path, MAY_WRITE
+    for path in (state.redaction_key, state.history):
+        yield path, MAY_USE
+    for folder in (state.before_images, state.outputs, state.sessions, state.grants):
+        yield folder, MAY_WRITE
+    for folder in (state.sessions, state.grants):
+        for path in _in(folder):
+            yield path, MAY_WRITE
+
+
+def _in(folder: str) -> Iterator[str]:
+    try:
+        yield from (os.path.join(folder, name) for name in os.listdir(folder))
+    except OSError:
+        return
+
+
+def _set_right(path: str, shut: int, *, reads: bool) -> str:
+    """Set one of them right; return what was wrong with it, or nothing. What is only read need not be writable.
+
+    A file that root gave away is taken back where its folder is root's: a person's own are left to them. Raises OSError.
+    """
+    descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+            return ""
+        this, own = f"/proc/self/fd/{descriptor}", os.geteuid()
+        problem = ""
+        if status.st_uid != own:
+            if own != 0 or os.stat(os.path.dirname(path)).st_uid != 0:
+                return ""
+            os.chown(this, 0, -1)
+            problem = f"belonged to user {status.st_uid}"
+        mode = stat.S_IMODE(status.st_mode)
+        opened = 0o700 if stat.S_ISDIR(status.st_mode) else 0o600
+        needs = opened & ~stat.S_IWUSR if reads else opened
+        wanted = (mode if mode & needs == needs else mode | opened) & ~shut
+        if wanted != mode:
+            os.chmod(this, wanted)
+            problem = f"had the mode {mode:04o}"
+        return problem
+    finally:
+        os.close(descriptor)
+
+
+def worked_in(arguments: Namespace) -> tuple[str, ...]:
+    """Return the folders that a run works in, or is made a copy of, links followed. Raises UsageError."""
+    further = (*arguments.add_dir, *((arguments.copied_from,) if arguments.copied_from else ()))
+    return here(arguments.cwd), *(os.path.realpath(folder) for folder in further)
+
+
+def place_of(given: str, folders: Sequence[str], *, told: str = "") -> str:
+    """Return the absolute path of what is `given`, links followed; `told` is what a message calls it.
+
+    A link in one of `folders` (absolute, links followed) is whatever the repository, or the model, made of it: it may lead
+    to any file of the person's. Raises UsageError where the way crosses one.
+    """
+    waiting = os.path.join(current_folder(), given).split("/")[::-1]
+    real, links = "", 0
+    while waiting:
+        part = waiting.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            real = os.path.dirname(real).rstrip("/")
+            continue
+        at = f"{real}/{part}"
+        try:
+            target = os.readlink(at)
+        except (OSError, ValueError):
+            real = at  # no link, or nothing there: whoever opens it says so
+            continue
+        links += 1
+        if links > MAX_LINKS:
+            raise UsageError(f"{told or given}: there are too many links on the way")
+        if any(is_within(at, folder) for folder in folders):
+            raise UsageError(
+                f"{told or given}: {at} is a link in the workspace, which may lead anywhere; name another place"
+            )
+        if target.startswith("/"):
+            real = ""
+        waiting.extend(target.split("/")[::-1])
+    return real or "/"
 
 
 def refuse_own_folders(workspace: Workspace, state: State) -> None:

@@ -7,13 +7,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from harness.cli.state import State
-from harness.durable import sync_path
-from harness.private_files import MAY_USE, open_private
 from harness.programs.variables import HARMLESS, PASSED, SET
-from harness.redaction.checks import is_long_chance
-from harness.redaction.forms import MIN_SECRET_CHARACTERS, forms_of_lines, is_ordinary
+from harness.redaction.known_values import MIN_SECRET_CHARACTERS, forms_of_lines, is_ordinary
 from harness.redaction.redactor import Redactor
+from harness.redaction.secret_checks import is_long_chance
 from harness.redaction.shapes import shape_spans, shapes_for
+from harness.safe_files import MAY_USE, open_private, sync_path
 
 KEY_BYTES = 32
 """As long as what SHA-256 gives: RFC 2104, section 3, wants no less."""
@@ -71,7 +70,7 @@ def withheld_secrets(environment: Mapping[str, str]) -> list[str]:
 
     A value is one if it looks as if chance had made it, or holds what a shape finds (then that: a password in an address).
     The others are left: the name of a host, a commit or a version is withheld as well, and text without them could not be
-    read any more. What a variable holds whose name says that it is secret, harness/cli/provider.py knows (`secrets_of`).
+    read any more. What a variable holds whose name says that it is secret, harness/cli/config/provider.py knows (`secrets_of`).
     """
     given = PASSED | SET | HARMLESS | {"PATH"}
     values = [value for name, value in environment.items() if name not in given]

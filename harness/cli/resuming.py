@@ -14,19 +14,19 @@ from harness.cli.logged_sessions import (
     outlines,
     verified_session,
 )
+from harness.cli.repl.told import own_words
 from harness.cli.state import State
-from harness.cli.told import own_words
+from harness.cli.text_lines import counted
 from harness.cli.trace import Line, Tone
-from harness.cli.words import counted
-from harness.compaction import split_summary
 from harness.errors import UsageError
-from harness.log_lines import is_in_use
-from harness.log_order import LogRecord
+from harness.log.order import LogRecord
+from harness.log.reader import is_in_use
+from harness.log.rebuilding import Rebuilt, rebuilt
+from harness.loop.compaction import split_summary
 from harness.messages import Message, Role
-from harness.rebuilding import Rebuilt, rebuilt
 from harness.record import Record, replace
 from harness.redaction.marks import is_redacted
-from harness.visible import visible_line
+from harness.text.visible import visible_line
 
 RESUMED, FORKED = "resumed", "forked"
 _SAME_PROVIDER = ("model", "api", "server")

@@ -6,7 +6,7 @@ import json
 import sys
 
 from harness.cli.exits import Exit
-from harness.log_schema import json_schema
+from harness.log.schema import json_schema
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def schema_command(arguments: Namespace, environment: Mapping[str, str]) -> int:  # noqa: ARG001 - as all commands
     """Write the JSON Schema of a record of the action log, or of a run's result, and return the exit code."""
     if arguments.action == "result":
-        from harness.run_reports.result import RESULT_SCHEMA
+        from harness.audit.run_reports.result import RESULT_SCHEMA
 
         schema: Mapping[str, object] = RESULT_SCHEMA
     else:

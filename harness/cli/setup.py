@@ -9,44 +9,44 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 
-from harness.action_log import ActionLog
 from harness.actions import Action, JsonValue
-from harness.advice import Advice
-from harness.agent import Agent
-from harness.approval import Approver
-from harness.before_images import BeforeImages
-from harness.cli.config import Settings, settings_from
-from harness.cli.identity import who_and_where
+from harness.cli.config.provider import model_from, not_for, secrets_of, withhold
+from harness.cli.config.settings import Settings, settings_from
+from harness.cli.console import complain
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.opened_log import lost_log, opened_log
 from harness.cli.own_folders import keep_own_folders, named_log, refuse_own_folders
-from harness.cli.planned import planned
-from harness.cli.policies import assemble
+from harness.cli.policy.policies import assemble
+from harness.cli.process_identity import who_and_where
 from harness.cli.prompting import system_prompt
-from harness.cli.provider import model_from, not_for, secrets_of, withhold
 from harness.cli.redacting import redactor_for
+from harness.cli.repl.planned import planned
 from harness.cli.signals import Signals
 from harness.cli.state import State, current_folder
-from harness.cli.streams import complain
 from harness.errors import UsageError
+from harness.files.before_images import BeforeImages
+from harness.files.repository import checked_out
+from harness.files.workspace import Workspace
+from harness.gate.approval import Approver
+from harness.gate.records import Advice
+from harness.gate.registry import ConfinedTool, Tool
 from harness.interrupt import Interrupt
 from harness.limits import Limits, strictest
+from harness.log.action_log import ActionLog
+from harness.loop.agent import Agent
 from harness.model import Model
-from harness.models.addresses import shown_address
-from harness.policy import Policy, Verdict
+from harness.models.endpoint import shown_address
+from harness.policy.policy import Policy, Verdict
+from harness.process.environment import child_environment
+from harness.process.hardening import undumpable
 from harness.record import Record, replace
-from harness.revision import checked_out
-from harness.tool import ConfinedTool, Tool
+from harness.text.visible import visible_line
 from harness.tools import builtin_tools
-from harness.tools.environment import child_environment
-from harness.tools.hardening import undumpable
-from harness.tools.reach import CONTAINER_HINT
-from harness.visible import visible_line
-from harness.workspace import Workspace
+from harness.tools.walls import CONTAINER_HINT
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
-    from harness.heads import KnownHead
+    from harness.log.heads import KnownHead
     from harness.models.openai_chat import OpenAIChat
     from harness.models.openai_responses import OpenAIResponses
 
@@ -244,7 +244,7 @@ def _advise_to_leave_plan(policy: Policy, action: Action, verdict: Verdict) -> A
 
 
 def _advise(policy: Policy, action: Action, verdict: Verdict) -> Advice:
-    from harness.suggestions.advice import advice_on  # with the first refusal
+    from harness.audit.suggestions.advice import advice_on  # with the first refusal
 
     return advice_on(policy, action, verdict)
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from harness.cli.console import terminal_is_there
 from harness.cli.exits import Exit
-from harness.cli.streams import terminal_is_there
 from harness.interrupt import Interrupt
 
 TYPE_CHECKING = False  # as in harness/__init__.py

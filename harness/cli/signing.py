@@ -12,19 +12,18 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from harness.cli.streams import complain
-from harness.durable import remove_if_there, sync_path, write_new
+from harness.cli.console import complain
 from harness.errors import UsageError
-from harness.heads_writing import timestamp
-from harness.signed_heads import HeadNote, Signature, parse_note
-from harness.visible import visible_line
+from harness.log.heads import HeadNote, Signature, parse_note, timestamp
+from harness.safe_files import remove_if_there, sync_path, write_new
+from harness.text.visible import visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from harness.action_log import ActionLog
-    from harness.log_findings import Findings
+    from harness.log.action_log import ActionLog
+    from harness.log.findings import Findings
 
 NAMESPACE = "harness-log"
 """Of the signature: one that was made for anything else does not count (ssh-keygen(1), -n)."""
@@ -156,8 +155,8 @@ def sign_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """
     from harness.cli.audit.logs import named_logs, worst
     from harness.cli.state import State
-    from harness.heads import HeadsFile
-    from harness.log_findings import Soundness, judged
+    from harness.log.findings import Soundness, judged
+    from harness.log.heads import HeadsFile
 
     state = State.of(environment)
     heads = HeadsFile(state.heads)

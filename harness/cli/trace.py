@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from enum import Enum
 
 from harness.audit.calls import number, sign_of, word
-from harness.log_order import SUMMARY, LogRecord
+from harness.log.order import SUMMARY, LogRecord
 from harness.paths import short_place
 from harness.record import Record
-from harness.visible import visible_line
+from harness.text.visible import visible_line
 
 
 class Tone(Enum):

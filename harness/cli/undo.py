@@ -9,12 +9,10 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
-from harness.action_log import ActionLog
 from harness.actions import JsonValue
-from harness.before_images import BeforeImages
-from harness.cli.console import Console, wants_colour
+from harness.cli.config.provider import secrets_of
+from harness.cli.console import Console, complain, wants_colour
 from harness.cli.exits import Exit
-from harness.cli.identity import who_and_where
 from harness.cli.logged_sessions import (
     UNDO,
     LoggedSession,
@@ -24,21 +22,21 @@ from harness.cli.logged_sessions import (
     verified_records,
 )
 from harness.cli.opened_log import opened_log
-from harness.cli.provider import secrets_of
+from harness.cli.process_identity import who_and_where
 from harness.cli.redacting import redactor_for
 from harness.cli.signals import Signals
 from harness.cli.state import State, here
-from harness.cli.streams import complain
 from harness.cli.trace import Line, Tone
 from harness.errors import UsageError
+from harness.files.before_images import BeforeImages
+from harness.files.undo import Outcome, Rehearsal, Result, Step, Undoable, Unrestorable, plan, restore, unwind
+from harness.files.workspace import Workspace
 from harness.interrupt import Interrupt
+from harness.log.action_log import ActionLog
 from harness.messages import StopReason
 from harness.paths import is_within
-from harness.restoring import Outcome, Rehearsal, Result, restore, unwind
-from harness.undo import Step, Undoable, Unrestorable, plan
+from harness.text.visible import visible_line
 from harness.version import __version__
-from harness.visible import visible_line
-from harness.workspace import Workspace
 
 EFFECTS = (Result.RESTORED, Result.REMOVED)
 _FORESEEN = {"restored": "would restore", "removed": "would remove"}

@@ -11,9 +11,9 @@ import re
 from harness.actions import JsonValue
 from harness.errors import CutReply
 from harness.messages import ToolCall
-from harness.models.assembly import argument_text, out_of_bounds
+from harness.models.dialect import argument_text, out_of_bounds
 from harness.models.endpoint import ReplyBounds
-from harness.models.provider_text import join_pairs
+from harness.models.failures import join_pairs
 
 NAME_CHARACTERS = 256
 """A longer name is no tool's: functions have at most 64 characters."""

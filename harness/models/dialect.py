@@ -2,16 +2,156 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import ClassVar, Protocol
 
-from harness.messages import Message
-from harness.models.assembly import Assembly
+from harness.actions import JsonValue
+from harness.errors import ModelError
+from harness.gate.registry import ToolSpec
+from harness.messages import Message, ModelResponse, Usage
+from harness.model import MAX_REPLY_CHARACTERS
 from harness.models.endpoint import Endpoint, Quirks
-from harness.models.failures import Refusal
-from harness.models.lessons import Lesson, learned
-from harness.tool import ToolSpec
+from harness.models.failures import Refusal, join_pairs
+from harness.models.retries import Lesson, learned
+
+MOST_TOKENS = 10**12
+"""A larger number is no count: no request takes as many, and what is added up with it would be of no use."""
+
+
+class Assembly(Protocol):
+    """One reply of one API, put together; `ReplyBody` feeds it, and alone decides whether it may be used."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the reply said that it is finished."""
+        ...
+
+    @property
+    def broken_off(self) -> str:
+        """The finish reason by which the provider says that the reply broke off; empty where it says no such thing."""
+        ...
+
+    @property
+    def chosen(self) -> bool:
+        """Whether anything of a reply came in."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        ...
+
+    @property
+    def call_count(self) -> int:
+        """How many tool calls have begun."""
+        ...
+
+    @property
+    def usage(self) -> Usage:
+        """What the reply took, as far as it was reported."""
+        ...
+
+    def add(self, name: str, value: dict[str, JsonValue]) -> str:
+        """Take one event by its name; return the text that it adds. Raises ModelError for an error in it."""
+        ...
+
+    def add_document(self, value: dict[str, JsonValue]) -> str:
+        """Take the whole reply in one; return its text. Raises ModelError for an error in it."""
+        ...
+
+    def end_text(self) -> str:
+        """Return the text that the end of the body completes."""
+        ...
+
+    def tear(self) -> None:
+        """Take note that the body ended within an event; what that said is not known."""
+        ...
+
+    def response(self) -> ModelResponse:
+        """Return the reply, its calls with the ids that came: some may be empty, or there twice."""
+        ...
+
+
+class ReplyText:
+    """The text of a reply, whose pieces may part a character: half a surrogate pair waits for its other half."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._characters = 0
+        self._half = ""
+
+    def __str__(self) -> str:
+        """Return all of it so far."""
+        return "".join(self._pieces)
+
+    def __bool__(self) -> bool:
+        """Say whether any has come in."""
+        return bool(self._pieces)
+
+    def add(self, piece: str) -> str:
+        """Take a piece; return what can be shown of it. Raises ModelError where the text becomes longer than any reply."""
+        if not piece:
+            return ""
+        self._characters += len(piece)
+        if self._characters > MAX_REPLY_CHARACTERS:
+            raise ModelError(f"The reply has more than {MAX_REPLY_CHARACTERS:,} characters; it was dropped.")
+        piece = self._half + piece
+        self._half = piece[-1] if "\ud800" <= piece[-1] <= "\udbff" else ""
+        whole = join_pairs(piece.removesuffix(self._half), errors="replace")
+        self._pieces.append(whole)
+        return whole
+
+    def end(self) -> str:
+        """Return what stands for half a character that the end left over."""
+        rest, self._half = "\ufffd" if self._half else "", ""
+        self._pieces.append(rest)
+        return rest
+
+
+def argument_text(value: JsonValue) -> str:
+    """Return the text of an arguments field; some servers send the object itself.
+
+    Whatever else stands there is text too, so that who reads it strictly refuses it. Null and an empty object are none.
+    """
+    if isinstance(value, str):
+        return value
+    return "" if value is None or value == {} else json.dumps(value, ensure_ascii=False)
+
+
+def usage_of(taken: JsonValue, given: JsonValue, cached: JsonValue, total: JsonValue = None) -> Usage:
+    """Return what was reported: tokens in, tokens out, how many of those in came from a cache, and all together.
+
+    A report that leaves out what went in or came out, or says neither in numbers that can be, is none. What `total` has
+    beyond both was put out: Gemini leaves its thoughts out of the other numbers.
+    """
+    inward, outward = _count(taken), _count(given)
+    if inward is None or outward is None or not (inward or outward):
+        return Usage(unreported=1)
+    outward = max(outward, (_count(total) or 0) - inward)
+    return Usage(input_tokens=inward, output_tokens=outward, cached_tokens=min(_count(cached) or 0, inward))
+
+
+def out_of_bounds(bound: str, most: int) -> ModelError:
+    """Return the error for a reply that is more than the bound of that name (see ReplyBounds) allows."""
+    text = {
+        "bytes": "is longer than {} bytes",
+        "event_bytes": "has an event, or is a document, of more than {} bytes",
+        "events": "has more than {} events",
+        "calls": "has more than {} tool calls",
+        "argument_characters": "has a tool call with more than {} characters of arguments",
+    }[bound].format(most)
+    return ModelError(f"The reply {text}; it was dropped. Raise `{bound}` under [bounds] if it should be taken.")
+
+
+def _count(value: JsonValue) -> int | None:
+    """Return a number of tokens, however it is written; None for what is none."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= len(str(MOST_TOKENS)):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
+        return None
+    return int(value) if value == int(value) else None
 
 
 class Bodies(Protocol):

@@ -8,10 +8,87 @@ from __future__ import annotations
 
 import queue
 import signal
+import socket
 import threading
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from typing import Protocol
 
-from harness.models.connections import Phase
+from harness.models.endpoint import Deadlines
+from harness.models.failures import FailedTry
+from harness.models.reply_body import ReplyBody
+from harness.record import Record
+
+
+class Phase(Enum):
+    """How far a request has come, before anything of its answer is there."""
+
+    CONNECTED = "connected"
+    SENT = "sent"
+    REFUSED = "refused"
+    """The answer is an error, whose words are still to come."""
+
+
+class Request(Protocol):
+    """What is used of a request of httpx and httpx2."""
+
+    extensions: Mapping[str, object]
+
+
+class Connections:
+    """The sockets that one client has opened. Its requests run one at a time.
+
+    Told by the `trace` extension of httpcore (python-encode/httpcore, docs/extensions.md), which names every step of a
+    request, in the thread that sends it.
+
+    INVARIANT: after `hang_up` no socket of the client stays usable, also none that is only being connected meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self.report: Callable[[Phase], None] = _nobody
+        """Whom the phases of the request are told; called in the thread that sends it."""
+        self.reusable = True
+        """Whether the next request may go over one of them."""
+        self._sockets: tuple[weakref.ref[socket.socket], ...] = ()
+        self._over = False
+
+    def follow(self, request: Request) -> None:
+        """Have a request, before it is sent, tell its steps."""
+        request.extensions = {**request.extensions, "trace": self._trace}
+
+    def hang_up(self) -> None:
+        """Shut all sockets down, for good: whoever waits on one of them is woken. May be called in any thread."""
+        self.reusable = False
+        self._over = True  # before the sockets are looked at; a new one is kept before this is looked at
+        for kept in self._sockets:
+            _shut_down(kept())
+
+    def _trace(self, step: str, told: Mapping[str, object]) -> None:
+        if step.endswith((".send_request_headers.started", ".send_request_body.complete")):
+            self.report(Phase.SENT if step.endswith(".complete") else Phase.CONNECTED)
+            return
+        find = getattr(told.get("return_value"), "get_extra_info", None)
+        opened = find("socket") if find is not None else None
+        if isinstance(opened, socket.socket):
+            alive = tuple(kept for kept in self._sockets if kept() is not None)
+            self._sockets = (*alive, weakref.ref(opened))
+            if self._over:
+                _shut_down(opened)
+
+
+def _nobody(phase: Phase) -> None:
+    """Tell nobody."""
+
+
+def _shut_down(opened: socket.socket | None) -> None:
+    """Shut a socket down below TLS: the method of SSLSocket would take the session away from who reads just now."""
+    if opened is not None:
+        try:
+            socket.socket.shutdown(opened, socket.SHUT_RDWR)
+        except OSError:
+            pass  # closed already, or not connected
+
 
 CREDITS = 64
 """How many pieces wait in the queue at most; each piece of more than CREDIT_BYTES takes several of their places."""
@@ -119,3 +196,149 @@ class Exchange:
 def _places(piece: bytes) -> int:
     """Return how many places in the queue a piece takes."""
     return min(1 + len(piece) // CREDIT_BYTES, CREDITS)
+
+
+CONNECT_SLACK = 1.1
+"""The SDK keeps to the deadline of a connect for each address and for TLS; this one is for all of it, names included."""
+ERROR_SECONDS = 10.0
+"""From an error status to the end of what the server says about it."""
+TAIL_SECONDS = 10.0
+"""From the finish reason to the end of the answer: nothing is due but the usage."""
+END_SECONDS = 0.25
+"""From `[DONE]` to the end of the answer: nothing is due at all, and waiting only keeps the connection for the next."""
+
+
+class Limit(Enum):
+    """Which deadline passed."""
+
+    CONNECT = "connect"
+    FIRST_EVENT = "first_event"
+    IDLE = "idle"
+    TAIL = "tail"
+    TOTAL = "total"
+    RUN = "run"
+
+
+class Timing(Record):
+    """How long the steps of one try took, in seconds from its start; None where it did not come so far."""
+
+    connected: float | None = None
+    first_event: float | None = None
+    """The first with data; None for an answer that is no stream."""
+
+
+class TryClock:
+    """The deadlines of one try. Times are those of one monotonic clock, in seconds."""
+
+    def __init__(self, deadlines: Deadlines, *, started: float, run_ends: float | None = None) -> None:
+        """Take when the try began, and when the run that it belongs to must end."""
+        self._deadlines = deadlines
+        self._run_ends = run_ends
+        self._started = started
+        self._connected: float | None = None
+        self._sent = False
+        self._first_event: float | None = None
+        self._total_ends = started + deadlines.total
+        self._next = Limit.CONNECT
+        self._next_ends = started + deadlines.connect * CONNECT_SLACK
+
+    @property
+    def timing(self) -> Timing:
+        """How fast it went so far."""
+        return Timing(connected=self._connected, first_event=self._first_event)
+
+    def reached(self, phase: Phase, now: float) -> None:
+        """The request came so far. From when it was sent the first event is waited for; where the server moves it, no
+        longer for that."""
+        match phase:
+            case Phase.CONNECTED if self._connected is None:
+                self._connected = now - self._started
+                self._set(Limit.FIRST_EVENT, now + self._deadlines.first_event)
+            case Phase.SENT if not self._sent and self._first_event is None:
+                self._sent = True
+                self._set(Limit.FIRST_EVENT, now + self._deadlines.first_event)
+            case Phase.REFUSED:
+                ends = now + min(ERROR_SECONDS, self._deadlines.first_event)
+                self._set(Limit.FIRST_EVENT, min(ends, self._next_ends))
+            case _:
+                pass
+
+    def event(self, now: float) -> None:
+        """An event with data came in."""
+        if self._first_event is None:
+            self._first_event = now - self._started
+        self._set(Limit.IDLE, now + self._deadlines.idle)
+
+    def finished(self, now: float) -> None:
+        """The reply said that it is finished; the answer may go on."""
+        self._set(Limit.TAIL, now + min(TAIL_SECONDS, self._deadlines.idle))
+
+    def over(self, now: float) -> None:
+        """Nothing can follow but the end of the answer."""
+        self._set(Limit.TAIL, now + END_SECONDS)
+
+    def next(self) -> tuple[float, Limit]:
+        """Return when the next deadline is, and which."""
+        found = min((self._next_ends, 2, self._next), (self._total_ends, 1, Limit.TOTAL), key=lambda end: end[:2])
+        if self._run_ends is not None and self._run_ends <= found[0]:
+            return self._run_ends, Limit.RUN
+        return found[0], found[2]
+
+    def _set(self, limit: Limit, ends: float) -> None:
+        self._next, self._next_ends = limit, ends
+
+
+class OutOfTime(Exception):
+    """A deadline passed."""
+
+    def __init__(self, limit: Limit) -> None:
+        super().__init__(limit.value)
+        self.limit = limit
+
+
+def read_reply(
+    exchange: Exchange,
+    clock: TryClock,
+    reply: ReplyBody,
+    on_text: Callable[[str], None],
+    monotonic: Callable[[], float],
+) -> None:
+    """Feed `reply` with what comes in, up to its end, and tell `on_text` the text that each piece adds.
+
+    Raises OutOfTime at the deadline, and what sending, reading and `on_text` raise.
+    """
+    events = 0
+    while True:
+        ends, limit = clock.next()
+        now = monotonic()
+        if now >= ends:
+            raise OutOfTime(limit)
+        try:
+            piece = exchange.take(ends - now)
+        except TimeoutError:
+            raise OutOfTime(limit) from None
+        if piece is None:
+            return
+        if isinstance(piece, Phase):
+            clock.reached(piece, monotonic())
+            continue
+        for text in reply.feed(piece):
+            on_text(text)
+        if reply.events > events:
+            clock.event(monotonic())
+            if reply.finished:
+                clock.finished(monotonic())
+        events = reply.events
+        if reply.over:
+            clock.over(monotonic())
+            _drain(exchange, clock, monotonic)
+            return
+
+
+def _drain(exchange: Exchange, clock: TryClock, monotonic: Callable[[], float]) -> None:
+    """Wait a moment for the end of an answer of which nothing counts any more."""
+    try:
+        while (now := monotonic()) < clock.next()[0] and exchange.take(clock.next()[0] - now) is not None:
+            pass
+    except (FailedTry, TimeoutError):
+        pass  # then its connection is not used again

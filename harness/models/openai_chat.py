@@ -9,8 +9,8 @@ from harness.models.chat_body import Conversation
 from harness.models.chat_reply import ChatReply
 from harness.models.dialect import Dialect
 from harness.models.endpoint import Endpoint
-from harness.models.lessons import less_echo, no_streams, no_usage
 from harness.models.openai_wire import OpenAIWire
+from harness.models.retries import less_echo, no_streams, no_usage
 
 __all__ = ["Conversation", "OpenAIChat"]
 

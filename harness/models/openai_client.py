@@ -11,13 +11,10 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Protocol, cast
 
 from harness.errors import ModelError, ModelFault
-from harness.models.addresses import LOOPBACK_HOSTS, loopback_host, shown_address
-from harness.models.answer_body import ACCEPTED_ENCODINGS, AnswerBody
-from harness.models.answer_check import Answer, AnswerCheck, Moved, cause_of
-from harness.models.connections import Connections
-from harness.models.endpoint import Endpoint
-from harness.models.failures import FailedTry
-from harness.models.provider_text import excerpt
+from harness.models.endpoint import LOOPBACK_HOSTS, Endpoint, loopback_host, shown_address
+from harness.models.exchange import Connections
+from harness.models.failures import FailedTry, excerpt
+from harness.models.http_answer import ACCEPTED_ENCODINGS, Answer, AnswerBody, AnswerCheck, Moved, cause_of
 
 if TYPE_CHECKING:
     import openai

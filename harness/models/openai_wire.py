@@ -10,20 +10,17 @@ from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from harness.errors import CutReply, ModelError, ModelFault
+from harness.gate.registry import ToolSpec
 from harness.messages import Message, ModelResponse, Usage
 from harness.model import Retry
-from harness.models.assembly import Assembly
-from harness.models.deadline import Limit, Timing, TryClock
-from harness.models.dialect import Dialect
+from harness.models.dialect import Assembly, Dialect
 from harness.models.endpoint import Endpoint, Quirks
-from harness.models.exchange import Exchange
+from harness.models.exchange import Exchange, Limit, OutOfTime, Timing, TryClock, read_reply
 from harness.models.failures import FailedTry
 from harness.models.openai_client import OpenAIClient
-from harness.models.reading import OutOfTime, read_reply
 from harness.models.reply_body import ReplyBody
 from harness.models.retries import Retries
 from harness.record import replace
-from harness.tool import ToolSpec
 
 
 class OpenAIWire:

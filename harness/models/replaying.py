@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from harness.actions import JsonValue
 from harness.errors import ModelError, ModelFault, UsageError
+from harness.gate.registry import ToolSpec
 from harness.messages import Message, ModelResponse, ToolCall
 from harness.model import Retry
 from harness.models.cassette import (
@@ -21,16 +22,15 @@ from harness.models.cassette import (
     Exchange,
     Failed,
     Header,
+    MalformedError,
     read_exchange,
     read_header,
 )
 from harness.models.divergence import Divergence, Outline, Outlines, first_divergence
-from harness.models.forms import MalformedError
 from harness.record import replace
 from harness.redaction.marks import marks_in
 from harness.redaction.redactor import Redactor
-from harness.small_files import read_small
-from harness.tool import ToolSpec
+from harness.safe_files import read_small
 
 
 class ReplayingModel:

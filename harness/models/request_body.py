@@ -12,9 +12,9 @@ from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 from harness.actions import JsonValue
+from harness.gate.registry import ToolSpec
 from harness.messages import Message, Role
 from harness.record import replace
-from harness.tool import ToolSpec
 
 MAX_NAME_CHARACTERS = 64
 """Of a function's name."""

@@ -13,12 +13,10 @@ from typing import assert_never
 from harness.actions import JsonValue
 from harness.errors import CutReply
 from harness.messages import FinishReason, ModelResponse, ToolCall, Usage
-from harness.models.assembly import ReplyText, usage_of
+from harness.models.dialect import ReplyText, usage_of
 from harness.models.endpoint import ReplyBounds
-from harness.models.failures import broken_off
-from harness.models.provider_text import excerpt, join_pairs
-from harness.models.responses_echo import echo_text, echoed
-from harness.models.responses_items import Item, ItemKind, Items, index_of, kind_of, texts_of, word
+from harness.models.failures import broken_off, excerpt, join_pairs
+from harness.models.responses_items import Item, ItemKind, Items, echo_text, echoed, index_of, kind_of, texts_of, word
 
 
 class _End(Enum):

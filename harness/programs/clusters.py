@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness.actions import Access, Act
+from harness.programs.containers import changes, looks, plain_values
 from harness.programs.model import Parsed, PathUse, Program, Style, Unknown, Use, gap
-from harness.programs.pflag import changes, looks, plain_values
 from harness.record import replace
 
 # kubectl. A kubeconfig may name programs to run, so that --kubeconfig is not here.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from harness.actions import JsonValue
 from harness.record import Record
-from harness.redaction.known import NOTHING, Candidates, KnownValues, places
+from harness.redaction.known_values import NOTHING, Candidates, KnownValues, places
 from harness.redaction.marks import MARK, OPENING, marks_in
 from harness.redaction.shapes import Shape, Span, shape_spans, shapes_for
 
@@ -45,7 +45,7 @@ class Redactor:
     the log but not the key can neither read a secret from it nor try guesses. Redacting twice changes nothing more.
 
     A value of several lines is found however they are laid out, and each of them that looks made by chance. Not found: a
-    value that is cut in two, or encoded in a way that harness/redaction/forms.py does not name; one of under
+    value that is cut in two, or encoded in a way that harness/redaction/known_values.py does not name; one of under
     MIN_SECRET_CHARACTERS, or so ordinary that masking it would blot out ordinary text (`is_ordinary`).
     """
 

@@ -6,7 +6,7 @@ Judges nothing and starts no command: whoever starts one does it from a thread t
 from __future__ import annotations
 
 from harness.sandbox.confinement import Confinement, Unhidden, prepare
-from harness.sandbox.machine import Machine, describe, enforces, missing, probe
+from harness.sandbox.probe import Machine, describe, enforces, missing, probe
 from harness.sandbox.walls import Unenforceable, Walls
 
 __all__ = [

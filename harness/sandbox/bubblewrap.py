@@ -14,9 +14,8 @@ import os
 import stat
 from functools import cache
 
-from harness.sandbox.capabilities import KEPT
-from harness.sandbox.reading import parents
-from harness.sandbox.walls import Unenforceable, Walls
+from harness.sandbox.readable import parents
+from harness.sandbox.walls import KEPT, Unenforceable, Walls
 
 PROBE_SECONDS = 30.0
 BASE = ("--ro-bind", "/", "/", "--unshare-pid", "--unshare-ipc")

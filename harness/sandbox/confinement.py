@@ -13,10 +13,9 @@ from types import TracebackType
 from typing import Self
 
 from harness.sandbox import bubblewrap, kernel, landlock, seccomp
-from harness.sandbox.capabilities import KEPT_BITS
-from harness.sandbox.machine import LEAST_LANDLOCK, SIGNALS_LANDLOCK, Machine
-from harness.sandbox.rulesets import Rulesets
-from harness.sandbox.walls import Unenforceable, Walls
+from harness.sandbox.landlock import Rulesets
+from harness.sandbox.probe import LEAST_LANDLOCK, SIGNALS_LANDLOCK, Machine
+from harness.sandbox.walls import KEPT_BITS, Unenforceable, Walls
 
 _rulesets = Rulesets()
 

@@ -16,7 +16,9 @@ from functools import lru_cache
 from typing import Final
 
 from harness.record import Record
-from harness.sandbox.requests import (
+from harness.sandbox.system_calls import (
+    ARCHITECTURES,
+    FIRST_UNKNOWN,
     LEASES,
     LOOKING_REQUESTS,
     REQUEST_TYPE_BITS,
@@ -24,8 +26,8 @@ from harness.sandbox.requests import (
     TYPE_INTO_TERMINAL,
     TYPES_OF_FILE_SYSTEMS,
     WRITERS_REQUESTS,
+    numbers_of,
 )
-from harness.sandbox.system_calls import ARCHITECTURES, FIRST_UNKNOWN, numbers_of
 
 # <linux/bpf_common.h>: the five instructions that are needed.
 LOAD = 0x20  # BPF_LD | BPF_W | BPF_ABS

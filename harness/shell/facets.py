@@ -17,9 +17,8 @@ from harness.shell.builtins import GO_ELSEWHERE, assigned_names, counted_names, 
 from harness.shell.conditions import NUMBER_TESTS
 from harness.shell.expand import Disk
 from harness.shell.parser import parse
-from harness.shell.read_loops import Lines, lines_of
-from harness.shell.simple import SimpleCommands
-from harness.shell.state import Outcome, State, StopReading, merged
+from harness.shell.simple_command import SimpleCommands
+from harness.shell.state import Lines, Outcome, State, StopReading, lines_of, merged
 from harness.shell.syntax import (
     AndOr,
     Case,
@@ -66,7 +65,7 @@ def read_commands(text: str, disk: Disk, cwd: str | None = None) -> tuple[Facet,
 
 
 def _opaque(text: str, reason: str, column: int, disk: Disk, folder: str) -> Opaque:
-    from harness.shell.loose import loose_opaque
+    from harness.shell.loose_reading import loose_opaque
 
     return loose_opaque(text, reason, column, disk, folder)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from harness.shell.conditions import Conditions
-from harness.shell.cursor import END, Stop
+from harness.shell.quoting import END, Stop
 from harness.shell.syntax import (
     AndOr,
     Assignment,
@@ -32,7 +32,7 @@ from harness.shell.syntax import (
     While,
     Word,
 )
-from harness.visible import visible
+from harness.text.visible import visible
 
 MAX_CHARACTERS = 10_000
 """A longer text is not read: a person could not follow it either."""

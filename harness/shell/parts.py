@@ -12,7 +12,7 @@ from harness.programs.python import LIBRARY
 from harness.record import replace
 from harness.shell.builtins import normal_path
 from harness.shell.expand import PIPE_FILE, Disk, Expander
-from harness.shell.remembered import Remembered
+from harness.shell.remembered_disk import Remembered
 from harness.shell.state import MAX_FOLDERS, Outcome, State, StopReading
 from harness.shell.syntax import Pattern, Redirection, Script, Word
 
@@ -97,7 +97,7 @@ class Parts(ABC):
 
     def add_opaque(self, reason: str, part: str, state: State) -> None:
         """Keep a piece of the line that was not understood; what may be in it is judged by strict rules."""
-        from harness.shell.loose import loose_opaque
+        from harness.shell.loose_reading import loose_opaque
 
         key = (reason, part, (state.folders or (self.disk.root,))[0])
         if key not in self._opaque:  # a loop has the same part in every round

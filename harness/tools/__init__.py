@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from harness.before_images import BeforeImages
+from harness.files.baselines import Baselines
+from harness.files.before_images import BeforeImages
+from harness.files.workspace import Workspace
+from harness.gate.registry import Tool
 from harness.limits import Limits
-from harness.tool import Tool
-from harness.tools.baselines import Baselines
+from harness.process.spill import OutputFolder
 from harness.tools.bash import BashTool
 from harness.tools.edit_file import EditFileTool
-from harness.tools.reach import Reach
 from harness.tools.read_file import ReadFileTool
-from harness.tools.spill import OutputFolder
+from harness.tools.walls import Reach
 from harness.tools.write_file import WriteFileTool
-from harness.workspace import Workspace
 
 BUILTIN = ("bash", "read_file", "write_file", "edit_file")
 """The names of the tools that ship; each is a module of this package."""

@@ -20,24 +20,21 @@ from harness.actions import (
     same_places,
 )
 from harness.errors import ErrorCode, ToolError
+from harness.files.workspace import Workspace
+from harness.gate.registry import Arguments, ToolOutput, ToolSpec, flag, number, text
 from harness.limits import DEFAULT_COMMAND_SECONDS, Limits, strictest
 from harness.messages import ResultStatus, ToolCall
+from harness.process.environment import child_environment, unasked_variables
+from harness.process.output import Capture, Live, result_characters
+from harness.process.run import STANDARD_PACE, Ended, Ending, Pace, run_group
+from harness.process.spill import OutputFolder
+from harness.process.start import Launch, NotConfinedError
+from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
 from harness.shell.facets import read_call
-from harness.shell.remembered import WithoutTrees
-from harness.tool import Arguments, ToolOutput, ToolSpec
-from harness.tools.arguments import flag, number, text
-from harness.tools.environment import child_environment, unasked_variables
-from harness.tools.live import Live
-from harness.tools.output import Capture, result_characters
-from harness.tools.processes import STANDARD_PACE, Ended, Ending, Pace, run_group
-from harness.tools.reach import Reach, only_looks
-from harness.tools.spill import OutputFolder
-from harness.tools.start import Launch, NotConfinedError
-from harness.tools.temporary import TemporaryFolder
-from harness.tools.wall_notes import Held, wall_notes
-from harness.visible import one_line, visible, visible_line
-from harness.workspace import Workspace
+from harness.shell.remembered_disk import WithoutTrees
+from harness.text.visible import one_line, visible, visible_line
+from harness.tools.walls import Held, Reach, only_looks, wall_notes
 
 if TYPE_CHECKING:
     from harness.sandbox import Confinement

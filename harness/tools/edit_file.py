@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.actions import SUMMARY_CHARACTERS, Access, Action, Effects, JsonValue, PathAccess, Place
-from harness.before_images import BeforeImages
 from harness.errors import ErrorCode, ToolError
+from harness.files.baselines import Baselines
+from harness.files.before_images import BeforeImages
+from harness.files.encoding import read_text
+from harness.files.reading import MAX_FILE_BYTES, binary, not_found, read_whole, shown, where
+from harness.files.replacing import Change, Unable, apply, change_to, stale, unable, write_and_read
+from harness.files.workspace import Workspace
+from harness.gate.registry import PATH_SCHEMA, Arguments, ToolOutput, ToolSpec, flag, objects, text
 from harness.messages import ToolCall
 from harness.record import Record
-from harness.tool import Arguments, ToolOutput, ToolSpec
-from harness.tools.arguments import PATH_SCHEMA, flag, objects, text
-from harness.tools.baselines import Baselines
-from harness.tools.encoding import read_text
-from harness.tools.files import MAX_FILE_BYTES, binary, read_whole, shown, where
+from harness.text.visible import visible, visible_line
 from harness.tools.matching import Edit, Occurrences, Unmatched, splice_all
-from harness.tools.missing import not_found
-from harness.tools.replacing import Change, Unable, apply, change_to, stale, unable, write_and_read
-from harness.visible import visible, visible_line
-from harness.workspace import Workspace
 
 MAX_EDITS = 50
 MAX_RESULT_LINES = 60

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
 from itertools import accumulate
 
-from harness.visible import visible
+from harness.text.visible import visible
 
 MIN_APPLIED_CHARACTERS = 4
 """A shorter new text is somewhere in most files: that it is there says nothing."""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from harness.actions import SUMMARY_CHARACTERS, Access, Action, Effects, PathAccess, Place
-from harness.before_images import BeforeImages
 from harness.errors import ErrorCode, ToolError
+from harness.files.baselines import Baselines
+from harness.files.before_images import BeforeImages
+from harness.files.diffs import count_lines
+from harness.files.encoding import adapted, read_text, readable
+from harness.files.reading import MAX_FILE_BYTES, Present, check_unmoved, names_folder, read_whole, shown, where
+from harness.files.replacing import Change, Unable, apply, change_to, check_unchanged, stale, unable, write_and_read
+from harness.files.workspace import Workspace
+from harness.gate.registry import PATH_SCHEMA, Arguments, ToolOutput, ToolSpec, text
 from harness.messages import ToolCall
 from harness.record import Record
-from harness.tool import Arguments, ToolOutput, ToolSpec
-from harness.tools.arguments import PATH_SCHEMA, text
-from harness.tools.baselines import Baselines
-from harness.tools.diffs import count_lines
-from harness.tools.encoding import adapted, read_text, readable
-from harness.tools.files import MAX_FILE_BYTES, Present, check_unmoved, names_folder, read_whole, shown, where
-from harness.tools.replacing import Change, Unable, apply, change_to, check_unchanged, stale, unable, write_and_read
-from harness.visible import visible, visible_line
-from harness.workspace import Workspace
+from harness.text.visible import visible, visible_line
 
 _DESCRIPTION = (
     "Write a whole text file: a new one, with the folders that it needs, or in the place of an old one, which must have "

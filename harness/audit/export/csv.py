@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from harness.audit.calls import LoggedCall
 from harness.audit.export.row import Cell, Export, row
-from harness.visible import visible
+from harness.text.visible import visible
 
 _FORMULA = frozenset("=+-@|%\t\r\n\uff1d\uff0b\uff0d\uff20\uff5c\uff05")
 """What a formula begins with, also in full width, which some programs take for the same."""

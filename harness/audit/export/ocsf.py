@@ -16,9 +16,8 @@ from typing import NamedTuple, TypeAlias
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, text
 from harness.audit.export.row import Cell, Export, encoded, plain, row
-from harness.audit.instants import whole
 from harness.audit.report.standing import Standing, did_fail, rule_of, standing_of
-from harness.log_clocks import nanoseconds
+from harness.log.clocks import nanoseconds, whole
 
 SCHEMA_VERSION = "1.6.0"
 """Of OCSF: what is used here stands in it and in later ones."""

@@ -17,8 +17,8 @@ from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, text
 from harness.audit.export.row import Cell, Export, encoded, plain, row
 from harness.audit.report.standing import Standing, standing_of
-from harness.log_clocks import nanoseconds
-from harness.log_order import LogRecord
+from harness.log.clocks import nanoseconds
+from harness.log.order import LogRecord
 
 SPANS_A_REQUEST = 100
 CHARACTERS_A_REQUEST = 1_000_000
@@ -136,7 +136,7 @@ def root_span(started: LogRecord, last: LogRecord, export: Export) -> Span:
         "gen_ai.agent.version": export.text(started, "harness"),
         "server.address": export.text(started, "server"),
         "harness.mode": export.text(started, "mode"),
-        "harness.policy": export.text(started, "policy"),
+        "harness.policy.policy": export.text(started, "policy"),
         "harness.policy_sha256": export.text(started, "policy_sha256"),
         "harness.confinement": export.text(started, "confinement"),
     }
@@ -268,7 +268,7 @@ def _resource(log: str, session: str, started: LogRecord) -> list[JsonValue]:
             "host.name": plain(text(started, "host")) or None,
             "user.name": plain(text(started, "user")) or None,
             "harness.log": plain(log),
-            "harness.session": plain(session),
+            "harness.loop.run": plain(session),
         }
     )
 

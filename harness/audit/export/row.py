@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol, TypeAlias
 
 from harness.actions import JsonValue
+from harness.audit.call_fields import call_number
 from harness.audit.calls import LoggedCall
-from harness.audit.instants import finite, whole
-from harness.audit.rows import call_number
-from harness.log_order import LogRecord
+from harness.log.clocks import finite, whole
+from harness.log.order import LogRecord
 
 Cell: TypeAlias = str | int | float | bool | None
 MOST_TROUBLES = 50

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from harness.audit.calls import LoggedCall
-from harness.audit.reach import reaches
+from harness.audit.effects import reaches
 from harness.audit.report.calls import (
     ASKED_HEADS,
     CHANGED_HEADS,
@@ -35,7 +35,7 @@ from harness.audit.report.standing import Standing, standing_of
 from harness.audit.report.tables import table
 from harness.audit.report.text import many, number
 from harness.audit.report.timeline import Timeline
-from harness.log_findings import Findings
+from harness.log.findings import Findings
 
 TIMELINE_CALLS = 2_000
 """So many calls are shown whole, unless all are asked for."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from harness.actions import JsonValue
+from harness.audit.approvals import Question, questions
 from harness.audit.calls import LoggedCall, text
-from harness.audit.instants import finite, in_words, whole
-from harness.audit.questions import Question, questions
-from harness.audit.reach import Reach, reach_words
+from harness.audit.effects import Reach, reach_words
 from harness.audit.report.charts import waited_in_words
 from harness.audit.report.figures import Figures
 from harness.audit.report.standing import NAMES, Standing, did_fail, rule_of, sign, standing_of
 from harness.audit.report.text import block, digest, line, moment, number
-from harness.log_order import LogRecord
-from harness.log_schema import problem
+from harness.log.clocks import finite, in_words, whole
+from harness.log.order import LogRecord
+from harness.log.schema import problem
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from harness.audit.calls import LoggedCall
-from harness.audit.instants import in_words, seconds_between
 from harness.audit.report.figures import WAITS, Figures, SessionFigures
 from harness.audit.report.standing import NAMES, Standing, did_fail, standing_of
 from harness.audit.report.text import line, number
+from harness.log.clocks import in_words, seconds_between
 
 CHARTED_SESSIONS = 24
 """So many sessions are drawn; of the others the page says that they are not."""

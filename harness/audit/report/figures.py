@@ -7,16 +7,14 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from harness.actions import JsonValue
+from harness.audit.approvals import questions
 from harness.audit.calls import QUICK_SECONDS, LoggedCall, Who, text
-from harness.audit.costs import Cost
-from harness.audit.counts import Waits
-from harness.audit.instants import seconds_between, whole
-from harness.audit.questions import questions
-from harness.audit.reach import Reach, reach_of
+from harness.audit.counts import Cost, Waits
+from harness.audit.effects import Reach, reach_of
 from harness.audit.report.standing import Standing, did_fail, rule_of, standing_of
 from harness.audit.report.text import shown
-from harness.log_order import LogRecord
-from harness.log_words import FILE_TOOLS
+from harness.log.clocks import seconds_between, whole
+from harness.log.order import FILE_TOOLS, LogRecord
 
 WAITS = (QUICK_SECONDS, 2.0, 5.0, 15.0, 60.0, 300.0)
 """Upper bounds of the bins of waiting times, in seconds; what is longer is the last bin."""

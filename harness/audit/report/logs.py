@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from harness.audit.calls import task_of
 from harness.audit.report.tables import table
 from harness.audit.report.text import digest, line, number
-from harness.audit.tasks import task_of
-from harness.log_findings import Findings, Soundness
+from harness.log.findings import Findings, Soundness
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Iterator, Sequence
 
 from harness.actions import JsonValue
-from harness.audit.costs import Cost
-from harness.audit.instants import in_words
-from harness.audit.questions import BURST, BURST_SECONDS
+from harness.audit.approvals import BURST, BURST_SECONDS
+from harness.audit.calls import task_of
+from harness.audit.counts import Cost
 from harness.audit.report.calls import Shown
 from harness.audit.report.charts import bar
 from harness.audit.report.figures import MAX_TALK, MOST_PATHS, Figures, SessionFigures, Source
@@ -16,9 +16,9 @@ from harness.audit.report.standing import Standing
 from harness.audit.report.style import STYLE, content_policy
 from harness.audit.report.tables import table
 from harness.audit.report.text import block, digest, line, many, moment, number
-from harness.audit.tasks import task_of
-from harness.log_findings import Findings, Soundness
-from harness.log_order import LogRecord
+from harness.log.clocks import in_words
+from harness.log.findings import Findings, Soundness
+from harness.log.order import LogRecord
 from harness.version import __version__
 
 TYPE_CHECKING = False  # as in harness/__init__.py

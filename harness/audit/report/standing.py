@@ -6,7 +6,7 @@ from enum import Enum
 from typing import assert_never
 
 from harness.audit.calls import Fate, LoggedCall, sign_of, text
-from harness.log_words import RAN
+from harness.log.order import RAN
 
 FAILED = frozenset(RAN) - {"ok"}
 """Statuses of a call that ran, and not well."""

@@ -9,7 +9,7 @@ import json
 from html import escape
 
 from harness.audit.calls import word
-from harness.visible import visible
+from harness.text.visible import visible
 
 
 def shown(value: object) -> str:

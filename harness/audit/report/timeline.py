@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from harness.audit.calls import ABOUT_CALLS, joined
 from harness.audit.report.calls import Shown, raw_if_odd, whole_call
 from harness.audit.report.text import block, line, moment, number, shown
-from harness.log_order import LogRecord
+from harness.log.order import LogRecord
 
 
 class Timeline:

@@ -26,11 +26,11 @@ def _function_of(action: str) -> Callable[[Namespace, Mapping[str, str]], int]: 
         case "diff":
             from harness.cli.audit.diff import diff_command as run
         case "redecide":
-            from harness.cli.replay import redecide_command as run
+            from harness.cli.policy.replay import redecide_command as run
         case "report":
-            from harness.cli.audit.report import report_command as run
+            from harness.cli.audit.views import report_command as run
         case "export":
-            from harness.cli.audit.export import export_command as run
+            from harness.cli.audit.views import export_command as run
         case "sign":
             from harness.cli.signing import sign_command as run
         case "prune":

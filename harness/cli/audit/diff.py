@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from harness.actions import JsonValue
 from harness.audit.calls import text
 from harness.audit.difference import ACCOUNT_KINDS, Account, CallAccount, Change, Difference, account_of, differences
-from harness.audit.reading import records
 from harness.cli.audit.logs import ChosenLogs
 from harness.cli.exits import Exit
 from harness.cli.logged_sessions import UNDO
 from harness.cli.state import State
 from harness.errors import UsageError
-from harness.heads import HeadsFile
-from harness.visible import visible_line
+from harness.log.heads import HeadsFile
+from harness.log.reader import records
+from harness.text.visible import visible_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

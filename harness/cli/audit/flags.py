@@ -29,7 +29,7 @@ def _list(parser: ArgumentParser, filled: Filled) -> None:
 
 def _show(parser: ArgumentParser, filled: Filled) -> None:
     from harness.audit.filters import UNANSWERED
-    from harness.log_words import ANSWERS, DECISIONS
+    from harness.log.order import ANSWERS, DECISIONS
 
     parser.description = "Write a readable timeline, times in UTC; of the latest log where none is named."
     parser.epilog = (

@@ -5,16 +5,15 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Mapping
 
-from harness.audit.calls import text
+from harness.audit.calls import task_of, text
 from harness.audit.sessions import SessionInShort, sessions_of
-from harness.audit.tasks import task_of
-from harness.cli.audit.answers import Output
 from harness.cli.audit.logs import chosen_logs
+from harness.cli.audit.wording import Output
 from harness.cli.exits import Exit
 from harness.cli.trace import Tone
 from harness.errors import LogError, UsageError
-from harness.log_lines import is_in_use
-from harness.visible import visible_line
+from harness.log.reader import is_in_use
+from harness.text.visible import visible_line
 
 
 def list_command(arguments: Namespace, environment: Mapping[str, str]) -> int:

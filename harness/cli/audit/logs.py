@@ -7,16 +7,16 @@ from argparse import Namespace
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from harness.audit.calls import CALL_KINDS, LoggedCall, logged_calls
-from harness.audit.reading import records
+from harness.cli.console import complain
 from harness.cli.exits import Exit
 from harness.cli.state import State, here, logs_in
-from harness.cli.streams import complain
 from harness.errors import UsageError
-from harness.heads import HeadsFile, KnownHead, names_of
-from harness.log_findings import Findings, Soundness, judged
-from harness.log_order import LogRecord
+from harness.log.findings import Findings, Soundness, judged
+from harness.log.heads import HeadsFile, KnownHead, names_of
+from harness.log.order import LogRecord
+from harness.log.reader import records
 from harness.paths import is_within
-from harness.visible import visible_line
+from harness.text.visible import visible_line
 
 VERIFIED_BYTES = 32_000_000
 """Logs of so many bytes in all are verified before a question is answered from them; of more, that is said."""

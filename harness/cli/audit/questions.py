@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from harness.actions import JsonValue
 from harness.audit.calls import CALL_KINDS
-from harness.cli.audit.answers import Output, count
 from harness.cli.audit.logs import BROKEN, ChosenLogs, chosen_logs
+from harness.cli.audit.wording import Output, count
 from harness.cli.state import State
 
 FOUND = 3
@@ -39,8 +39,8 @@ def question_command(arguments: Namespace, environment: Mapping[str, str]) -> in
 
 
 def _approvals(logs: ChosenLogs, output: Output) -> None:
-    from harness.audit.questions import questions
-    from harness.cli.audit.approvals import Tally, question_line
+    from harness.audit.approvals import questions
+    from harness.cli.audit.question_lines import Tally, question_line
 
     tally = Tally()
     for question in questions(logs.calls()):
@@ -58,7 +58,7 @@ def _approvals(logs: ChosenLogs, output: Output) -> None:
 
 def _denied(logs: ChosenLogs, output: Output, *, invalid: bool) -> None:
     from harness.audit.refusals import Ends, refusals
-    from harness.cli.audit.denied import ends_line, refusal_lines
+    from harness.cli.audit.question_lines import ends_line, refusal_lines
 
     ends = Ends()
     for refusal in refusals(logs.calls(), ends, invalid=invalid):
@@ -73,8 +73,8 @@ def _denied(logs: ChosenLogs, output: Output, *, invalid: bool) -> None:
 
 def _unknown(logs: ChosenLogs, output: Output) -> bool:
     """Write what has no end; return whether there is any."""
-    from harness.audit.endings import OpenSession, open_ends
-    from harness.cli.audit.unknown import EndsOf, nothing_open
+    from harness.audit.unended import OpenSession, open_ends
+    from harness.cli.audit.question_lines import EndsOf, nothing_open
 
     calls = sessions = torn = 0
     for path in logs.paths:
@@ -103,9 +103,8 @@ def _unknown(logs: ChosenLogs, output: Output) -> bool:
 
 
 def _files(logs: ChosenLogs, output: Output, state: State) -> None:
-    from harness.audit.changes import changed_files, found_changes
-    from harness.audit.disk import look
-    from harness.cli.audit.files import Kept, command_line, file_lines, undone_in
+    from harness.audit.changes import changed_files, found_changes, look
+    from harness.cli.audit.question_lines import Kept, command_line, file_lines, undone_in
 
     found = found_changes(logs.calls(), is_kept=Kept(state.before_images), undone=undone_in(logs, state))
     files, host = 0, os.uname().nodename
@@ -128,8 +127,8 @@ def _files(logs: ChosenLogs, output: Output, state: State) -> None:
 
 
 def _reads(logs: ChosenLogs, output: Output) -> None:
-    from harness.audit.reach import reads_of
-    from harness.cli.audit.reach import read_lines, reads_line, unknown_line
+    from harness.audit.effects import reads_of
+    from harness.cli.audit.question_lines import read_lines, reads_line, unknown_line
 
     found = reads_of(logs.calls())
     for file in found.files:
@@ -148,8 +147,8 @@ def _reads(logs: ChosenLogs, output: Output) -> None:
 
 
 def _outside(logs: ChosenLogs, output: Output) -> None:
-    from harness.audit.reach import reaches
-    from harness.cli.audit.reach import outside_line
+    from harness.audit.effects import reaches
+    from harness.cli.audit.question_lines import outside_line
 
     calls = read = written = network = unknown = 0
     for reach in reaches(logs.calls()):

@@ -14,19 +14,18 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 
-from harness.action_log import read_log
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
 from harness.cli.state import State
-from harness.durable import sync_path
 from harness.errors import LogError, UsageError
-from harness.heads import HeadsFile
-from harness.heads_writing import append_note, timestamp
-from harness.log_check import Verification
-from harness.log_findings import Findings, judged
+from harness.log.action_log import read_log
+from harness.log.findings import Findings, judged
+from harness.log.heads import HeadsFile, append_note, timestamp
+from harness.log.verify import Verification
 from harness.record import Record
+from harness.safe_files import sync_path
+from harness.text.visible import visible_line
 from harness.version import __version__
-from harness.visible import visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
@@ -189,9 +188,9 @@ def note(path: str, torn: Torn, found: Verification, state: State, environment: 
 
     What was open stays open: nobody knows the end of a call that was running.
     """
-    from harness.cli.identity import who_and_where
+    from harness.cli.config.provider import secrets_of
     from harness.cli.opened_log import opened_log
-    from harness.cli.provider import secrets_of
+    from harness.cli.process_identity import who_and_where
     from harness.cli.redacting import redactor_for
 
     redactor = redactor_for(state, environment, secrets_of(environment), unless=(path, environment.get("HOME", "")))

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from harness.actions import JsonValue
-from harness.cli.columns import cut
+from harness.cli.text_lines import cut
 from harness.errors import LogError, UsageError
-from harness.log_lines import is_in_use, is_whole
-from harness.visible import visible_line
+from harness.log.reader import is_in_use, is_whole
+from harness.text.visible import visible_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.audit.stats import Statistics, add_answers, seconds_of_dates
 from harness.cli.audit.sql import BATCH, LONGEST_RECORD, Logs, connected, lock, quoted, told_errors
-from harness.log_words import ANSWERS, DECISIONS, MOST_FACETS, STATUSES
+from harness.log.order import ANSWERS, DECISIONS, MOST_FACETS, STATUSES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from harness.actions import JsonValue
 from harness.audit.stats import Statistics, statistics_of
 from harness.cli.audit.logs import BROKEN, chosen_logs
-from harness.cli.columns import cut, short_count, table
-from harness.cli.streams import complain
+from harness.cli.console import complain
+from harness.cli.text_lines import cut, short_count, table
 from harness.errors import UsageError
-from harness.log_words import ANSWERS
+from harness.log.order import ANSWERS
 from harness.paths import short_place
-from harness.visible import visible_line
+from harness.text.visible import visible_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.actions import JsonValue
+from harness.audit.call_fields import edited_from, edited_to
 from harness.audit.calls import Fate, LoggedCall, text, word
-from harness.audit.rows import edited_from, edited_to
-from harness.cli.audit.answers import json_text, short_digest
+from harness.cli.audit.wording import json_text, short_digest
 from harness.cli.trace import Line, Tone, ended_line, event_line, how_decided
-from harness.log_order import LogRecord
-from harness.log_words import MOST_FACETS
+from harness.log.order import MOST_FACETS, LogRecord
 from harness.paths import short_place
-from harness.visible import visible, visible_line
+from harness.text.visible import visible, visible_line
 
 _WIDTH = 500
 _UNKNOWN = "UNKNOWN: it was begun and its end is not known; it may have run, wholly or in part"

@@ -12,15 +12,15 @@ from harness.actions import JsonValue
 from harness.cli.audit.logs import gone, named_logs, worst
 from harness.cli.state import State, logs_in
 from harness.errors import LogError, UsageError
-from harness.heads import HeadsFile, KnownHead
-from harness.log_findings import Findings, Soundness, judged
-from harness.visible import visible_line
+from harness.log.findings import Findings, Soundness, judged
+from harness.log.heads import HeadsFile, KnownHead
+from harness.text.visible import visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from harness.signed_heads import Signature
+    from harness.log.heads import Signature
 
 MAX_LISTED = 1_000
 """Of many sessions or calls so many stand in an object of `--json`, beside how many there are."""
@@ -79,7 +79,7 @@ def _redecided(path: str, state: State, arguments: Namespace, environment: Mappi
     """Return what judging the calls again came to, where that was asked for; it takes much longer than all the rest."""
     if not arguments.redecide:
         return ""
-    from harness.cli.redeciding import redecided
+    from harness.cli.policy.rejudging import redecided
 
     return redecided(path, state, environment).told(path, as_json=arguments.json)
 

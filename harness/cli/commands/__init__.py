@@ -160,7 +160,7 @@ def meaning_of(line: str) -> Meaning:
     if found is None:
         if "/" in word[1:]:
             return Ask(text=line)
-        from harness.policy_file import nearest
+        from harness.policy.loader import nearest
 
         return Wrong(problem=f"there is no command {word}{nearest(word.lower(), [one.name for one in COMMANDS])}")
     if found.most is not None and len(rest.split()) > found.most:

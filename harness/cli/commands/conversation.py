@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import Action, JsonValue
-from harness.agent import Agent
-from harness.approval import Approver
 from harness.cli.kept_grants import KeptGrants
+from harness.cli.repl.told import Told
+from harness.cli.repl.turns import Turns
 from harness.cli.setup import Parts
 from harness.cli.terminal.screen import Screen
-from harness.cli.told import Told
+from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
-from harness.cli.turns import Turns
-from harness.cli.words import counted
-from harness.granting import Offer
-from harness.log_order import LogRecord
+from harness.gate.approval import Approver
+from harness.log.order import LogRecord
+from harness.loop.agent import Agent
+from harness.loop.run import Session
 from harness.messages import RunResult, StopReason, Usage
-from harness.policy import Policy, Verdict
-from harness.prices import Prices
+from harness.model import Prices
+from harness.policy.policy import Policy, Verdict
+from harness.policy.session_grants import Offer
 from harness.record import Record
-from harness.session import Session
-from harness.visible import visible_line
+from harness.text.visible import visible_line
 
 
 class Spent(Record):
@@ -122,8 +122,8 @@ class Conversation:
         """Return the rule that would answer a question from now on, and where it belongs, or why there is none."""
         if self.plans:
             return "/plan off leaves it"
-        from harness.cli.policies import home_of_rules
-        from harness.suggestions.advice import advice_on
+        from harness.audit.suggestions.advice import advice_on
+        from harness.cli.policy.policies import home_of_rules
 
         found = advice_on(self.agent.gate.policy, action, verdict, reason="Asked too often at the prompt.")
         if not found.toml:

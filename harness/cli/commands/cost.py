@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from harness.cli.commands.conversation import Conversation
+from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
-from harness.cli.words import counted
-from harness.compaction import characters
+from harness.loop.compaction import characters
 from harness.messages import Message, Role, Usage
-from harness.visible import visible_line
+from harness.text.visible import visible_line
 
 MOST_TURNS = 50
 """Turns that are listed; of more, the newest."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-from harness.approval import Answer
 from harness.cli.commands.conversation import Conversation
-from harness.destroying import destroys
 from harness.errors import ToolError
+from harness.gate.approval import Answer
 from harness.messages import ToolCall
-from harness.policy import evaluate
-from harness.rules import Decision
+from harness.policy.destruction import destroys
+from harness.policy.policy import evaluate
+from harness.policy.rules import Decision
 
 
 def asks_again(conversation: Conversation, text: str) -> bool:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 
-from harness.before_images import BeforeImages
 from harness.cli.commands.conversation import Conversation
 from harness.cli.trace import Tone
 from harness.errors import ToolError, UsageError
-from harness.log_order import LogRecord
+from harness.files.before_images import BeforeImages
+from harness.files.diffs import Diff, compare
+from harness.files.undo import Undoable, Unrestorable, plan
+from harness.log.order import LogRecord
 from harness.record import Record
-from harness.tools.diffs import Diff, compare
-from harness.undo import Undoable, Unrestorable, plan
-from harness.visible import visible_line
+from harness.text.visible import visible_line
 
 MOST_LINES = 500
 """Of one file's difference at the prompt; of more, the rest is counted."""
@@ -50,7 +50,7 @@ def diff(conversation: Conversation, rest: str) -> None:
 
 
 def _records(conversation: Conversation) -> list[LogRecord]:
-    from harness.action_log import read_log
+    from harness.log.action_log import read_log
 
     session = conversation.session.identity
     found = (one for one in read_log(conversation.agent.log.path) if one["session"] == session)
@@ -103,7 +103,7 @@ def _show(conversation: Conversation, file: Changed, images: BeforeImages, *, st
 def _content(conversation: Conversation, path: str) -> bytes | None:
     """Return what the file holds now, None where there is none. Raises OSError and ToolError, also for a link or a device."""
     from harness.actions import Access
-    from harness.tools.files import read_whole
+    from harness.files.reading import read_whole
 
     resolved = conversation.parts.workspace.resolve(path, Access.READ)
     if resolved.real != os.path.normpath(path):

@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterator
 
 from harness.cli.commands.conversation import Conversation
-from harness.cli.named_places import place_of
+from harness.cli.own_folders import place_of
 from harness.cli.trace import Tone
 from harness.errors import UsageError
+from harness.files.opening import open_folder
 from harness.messages import Message, Role
 from harness.paths import is_within
-from harness.tools.opening import open_folder
-from harness.visible import visible, visible_line
+from harness.text.visible import visible, visible_line
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 

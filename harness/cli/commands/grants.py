@@ -5,9 +5,9 @@ from __future__ import annotations
 from harness.cli.commands.conversation import Conversation
 from harness.cli.trace import Tone
 from harness.errors import UsageError
-from harness.granting import Grant, GrantScope
-from harness.policy_file import nearest
-from harness.visible import visible_line
+from harness.policy.loader import nearest
+from harness.policy.session_grants import Grant, GrantScope
+from harness.text.visible import visible_line
 
 
 def grants(conversation: Conversation, rest: str) -> None:

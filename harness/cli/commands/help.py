@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.cli.commands import COMMANDS, Group, usage_of
 from harness.cli.commands.conversation import Conversation
-from harness.cli.terminal.cells import cells, wrapped
+from harness.cli.terminal.row_text import cells, wrapped
 from harness.cli.trace import Tone
 
 KEYS = (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from harness.actions import JsonValue
 from harness.cli.commands.conversation import Conversation
-from harness.cli.config_values import Setting
+from harness.cli.config.config_file import Setting
 from harness.cli.trace import Tone
 from harness.errors import UsageError
-from harness.models.addresses import shown_address
-from harness.prices import Prices
+from harness.model import Prices
+from harness.models.endpoint import shown_address
 from harness.record import replace
-from harness.visible import visible_line
+from harness.text.visible import visible_line
 
 MOST_NAME = 300
 """Characters of a name; the longest that providers use, with a path of a file or a deployment, have some hundred."""
@@ -36,7 +36,7 @@ def model(conversation: Conversation, rest: str) -> None:
 
 
 def _change(conversation: Conversation, name: str) -> None:
-    from harness.cli.provider import model_from
+    from harness.cli.config.provider import model_from
 
     parts, agent, session = conversation.parts, conversation.agent, conversation.session
     before = parts.settings

@@ -8,8 +8,8 @@ from harness.cli.commands.conversation import Conversation
 from harness.cli.terminal.output import BAR
 from harness.cli.trace import Tone, ended_line
 from harness.errors import UsageError
-from harness.log_order import LogRecord
-from harness.visible import visible
+from harness.log.order import LogRecord
+from harness.text.visible import visible
 
 MOST = 999
 """So many commands back."""
@@ -21,7 +21,7 @@ def output(conversation: Conversation, rest: str) -> None:
     It is what the model was given, without secrets; where that is cut, it names the file that holds all of it. Raises
     UsageError, and LogError for a log that cannot be read.
     """
-    from harness.action_log import read_log
+    from harness.log.action_log import read_log
 
     if rest and not (rest.isascii() and rest.isdigit() and 1 <= int(rest[:9]) <= MOST):
         raise UsageError(f"usage: /output [N], where 1 is the last command and {MOST} the most")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from harness.cli.commands.conversation import Conversation
+from harness.cli.repl.turns import take_back
 from harness.cli.trace import Tone
-from harness.cli.turns import take_back
-from harness.compaction import characters
+from harness.loop.compaction import characters
 
 
 def undo(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command

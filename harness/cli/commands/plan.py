@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 
 from harness.actions import JsonValue
-from harness.approval import Answer, Approval
 from harness.cli.commands.conversation import Conversation
-from harness.cli.planned import planned
+from harness.cli.repl.planned import planned
 from harness.cli.trace import Tone
 from harness.errors import UsageError
+from harness.gate.approval import Answer, Approval
 from harness.messages import RunResult, StopReason
-from harness.visible import visible_line
+from harness.text.visible import visible_line
 
 APPROVED = "The plan is approved: carry it out."
 QUESTION = "leave plan mode and carry the plan out"
@@ -56,7 +56,7 @@ def offer_to_carry_out(conversation: Conversation, result: RunResult) -> bool:
     """
     if not conversation.plans or result.stop is not StopReason.COMPLETED or not result.text.strip():
         return False
-    from harness.cli.consent import consent
+    from harness.cli.policy.trusting import consent
     from harness.cli.terminal.question import PLAN_TOOL
 
     began = time.monotonic()

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 
 from harness.actions import describe_facet
-from harness.cli.calls import tool_use
 from harness.cli.commands.conversation import Conversation
 from harness.cli.own_folders import keep_own_folders
-from harness.cli.policies import assemble, source_name, without_shipped_folder
+from harness.cli.policy.calls import tool_use
+from harness.cli.policy.policies import assemble, source_name, without_shipped_folder
 from harness.cli.setup import check_confinement
 from harness.cli.state import PROJECT_POLICY
 from harness.cli.trace import Tone
 from harness.errors import ToolError, UsageError
 from harness.paths import short_place
-from harness.policy import Policy, evaluate
-from harness.rules import Layer
-from harness.visible import visible_line
+from harness.policy.policy import Policy, evaluate
+from harness.policy.rules import Layer
+from harness.text.visible import visible_line
 
 ACTIONS = ("show", "explain", "reload", "trust")
 
@@ -44,7 +44,7 @@ def policy(conversation: Conversation, rest: str) -> None:
         case "trust":
             _trust(conversation)
         case _:
-            from harness.policy_file import nearest
+            from harness.policy.loader import nearest
 
             raise UsageError(f"/policy: there is no {visible_line(action, 50)!r}{nearest(action, ACTIONS)}")
 
@@ -74,9 +74,9 @@ def _show(conversation: Conversation) -> None:
 
 def _explain(conversation: Conversation, what: str) -> None:
     """Say what would be decided on a command, or on reading and writing a path, by the policy in force."""
-    from harness.cli.calls import action_for
     from harness.cli.commands.help import table
-    from harness.cli.explain import LEAST_WIDTH, explanation
+    from harness.cli.policy.calls import action_for
+    from harness.cli.policy.explain import LEAST_WIDTH, explanation
 
     if not what:
         raise UsageError("usage: /policy explain COMMAND or PATH")
@@ -107,8 +107,8 @@ def assembled(conversation: Conversation) -> Policy:
 
 
 def _reload(conversation: Conversation, why: str) -> None:
-    from harness.cli.planned import planned
-    from harness.cli.policies import describe
+    from harness.cli.policy.policies import describe
+    from harness.cli.repl.planned import planned
 
     before, found = conversation.parts.policy, assembled(conversation)
     if found.sha256 == before.sha256:
@@ -133,8 +133,8 @@ def _reload(conversation: Conversation, why: str) -> None:
 
 def _trust(conversation: Conversation) -> None:
     """Ask whether exactly this content of the project's policy is trusted; what loosens is shown first."""
-    from harness.cli.trusting import CHANGED, ask_trust, is_as_shown
-    from harness.policy_file import load_policy
+    from harness.cli.policy.trusting import CHANGED, ask_trust, is_as_shown
+    from harness.policy.loader import load_policy
 
     state, path = conversation.parts.state, os.path.join(conversation.parts.workspace.root, PROJECT_POLICY)
     if not os.path.lexists(path):

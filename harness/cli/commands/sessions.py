@@ -6,14 +6,14 @@ from __future__ import annotations
 from harness.cli.commands.conversation import Conversation
 from harness.cli.logged_sessions import LoggedSession, Outline, chosen_session, logged_sessions, outlines
 from harness.cli.resuming import FORKED, RESUMED, Carried, carried_from, told, until_turn
+from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
-from harness.cli.words import counted
 from harness.errors import UsageError
-from harness.granting import GrantScope
 from harness.history import pairing_problem
+from harness.log.rebuilding import rebuilt
 from harness.messages import RunResult, StopReason
-from harness.rebuilding import rebuilt
-from harness.visible import visible_line
+from harness.policy.session_grants import GrantScope
+from harness.text.visible import visible_line
 
 MOST_LISTED = 20
 """Sessions that are listed, the newest: they fit a window."""
@@ -71,7 +71,7 @@ def switch(conversation: Conversation, carried: Carried) -> None:
 
 def _own(conversation: Conversation, found: LoggedSession, how: str, turn: int | None) -> Carried:
     """Return what a session of this very log held: it is open, and what this process wrote needs no verifying."""
-    from harness.action_log import read_log
+    from harness.log.action_log import read_log
 
     log = conversation.agent.log
     records = [one for one in read_log(log.path) if one["session"] == found.session]

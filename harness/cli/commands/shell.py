@@ -6,9 +6,9 @@ from harness.actions import JsonValue
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.destruction import asks_again
 from harness.cli.trace import Tone
-from harness.gate import NO_DETOUR
+from harness.gate.gate import NO_DETOUR
 from harness.messages import ResultStatus, ToolResult
-from harness.visible import visible
+from harness.text.visible import visible
 
 MOST_LINES = 2_000
 """Of a command's output at the prompt."""

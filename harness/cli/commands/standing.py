@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from harness.cli.commands.conversation import Conversation
 from harness.cli.terminal.status import Status
-from harness.policy import Policy
-from harness.rules import Decision
+from harness.policy.policy import Policy
+from harness.policy.rules import Decision
 
 UNBOUND = "none"
 """How the level of confinement begins where the kernel holds commands to nothing."""

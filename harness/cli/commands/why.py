@@ -8,11 +8,11 @@ from harness.actions import JsonValue
 from harness.audit.calls import word
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.help import table
-from harness.cli.policies import home_of_rules, shipped_name, without_shipped_folder
+from harness.cli.policy.policies import home_of_rules, shipped_name, without_shipped_folder
 from harness.cli.trace import Tone
-from harness.log_order import LogRecord
-from harness.policy import Source
-from harness.visible import visible_line
+from harness.log.order import LogRecord
+from harness.policy.policy import Source
+from harness.text.visible import visible_line
 
 
 def why(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command

@@ -2,29 +2,236 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.actions import JsonValue
+from harness.audit.calls import is_summary, summary_name
 from harness.cli.exits import Exit, is_soft
-from harness.cli.own_modes import set_right
+from harness.cli.own_folders import place_of, set_right
 from harness.cli.signals import Stopping
-from harness.cli.state import State
-from harness.cli.tasks.batch_files import BatchReports, check_out, folders_of, write_summary
+from harness.cli.state import PROJECT_POLICY, State, here
 from harness.cli.tasks.finished import refuse_other_settings
-from harness.cli.tasks.outcome import Outcome, lines_of, worst
-from harness.cli.tasks.pool import Pool
-from harness.cli.tasks.progress import Progress
-from harness.cli.tasks.settings import of_task, settings_of
-from harness.cli.tasks.task import Task, in_shard, read_tasks
+from harness.cli.tasks.outcome import Origin, Outcome, by_exit_code, lines_of, worst
+from harness.cli.tasks.pool import Pool, Progress
+from harness.cli.tasks.task import Task, in_shard, of_task, read_tasks, settings_of
 from harness.cli.tasks.task_folder import TaskFolder
-from harness.errors import UsageError
+from harness.errors import LogError, UsageError
+from harness.safe_files import put, sync_path
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
+
+    from harness.audit.run_reports import Reported
+    from harness.audit.run_reports.facts import Facts
+    from harness.cli.run.github import Actions
+    from harness.cli.run.report_files import Reports
+
+
+def folders_of(arguments: Namespace, tasks: Sequence[Task]) -> tuple[str, ...]:
+    """Return the folders that the tasks are about, links followed. Raises UsageError."""
+    return tuple(dict.fromkeys(here(task.cwd or arguments.cwd) for task in tasks))
+
+
+def check_out(path: str, folders: Sequence[str], tasks: Sequence[Task]) -> str:
+    """Return the folder of a batch, made where it is not there; neither it nor that of a task is reached over a link in one
+    of `folders`. Raises UsageError.
+    """
+    out = place_of(path, folders, told="--out")
+    for task in tasks:
+        place_of(os.path.join(out, task.id), folders, told="--out")
+    try:
+        os.makedirs(out, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out: {out} cannot be made: {error.strerror}") from None
+    if not os.access(out, os.W_OK | os.X_OK):
+        raise UsageError(f"--out: {out} cannot be written")
+    return out
+
+
+def write_summary(
+    out: str, outcomes: Sequence[Outcome], code: int, *, shard: tuple[int, int] | None, seconds: float
+) -> tuple[str, ...]:
+    """Write a line for each task, and one object for all; return what went wrong, in words."""
+    summary: dict[str, JsonValue] = {
+        "v": 1,
+        "tasks": len(outcomes),
+        "exit_code": code,
+        "exit_codes": dict(by_exit_code(outcomes)),
+        "done_earlier": sum(one.how is Origin.EARLIER for one in outcomes),
+        "cost": sum(one.cost for one in outcomes if one.cost is not None),
+        "cost_not_known": sum(one.cost is None for one in outcomes),
+        "shard": "{}/{}".format(*shard) if shard else None,
+        "seconds": round(seconds, 3),
+    }
+    path = os.path.join(out, summary_name(shard))
+    rows = ((json.dumps(one.as_json, separators=(",", ":")) + "\n").encode() for one in outcomes)
+    try:
+        put(f"{path}.jsonl", rows)
+        put(f"{path}.json", ((json.dumps(summary, indent=2) + "\n").encode(),))
+        sync_path(out)
+    except OSError as error:
+        return (f"the summary cannot be written: {error}",)
+    return ()
+
+
+class BatchReports:
+    """The combined reports of a batch, checked before it begins."""
+
+    def __init__(self, arguments: Namespace, environment: Mapping[str, str], out: str, tasks: Sequence[Task]) -> None:
+        """Raises UsageError for a report that cannot be written, or that would take the place of what the batch needs."""
+        self._out = out
+        self._with_answer: bool = arguments.report_answer
+        self._heads = State.of(environment).heads
+        self._reports: Reports | None = None
+        self._actions: Actions | None = None
+        if arguments.report:
+            from harness.cli.run.report_files import Reports
+
+            keep_from = [*_needed(arguments, environment, tasks), *_own(out, arguments.report, tasks)]
+            self._reports = Reports(
+                arguments.report,
+                with_answer=arguments.report_answer,
+                keep_from=keep_from,
+                folders=folders_of(arguments, tasks),
+            )
+        if environment.get("GITHUB_ACTIONS"):
+            from harness.cli.run.github import actions_from
+
+            self._actions = actions_from(environment)
+
+    def write(self, outcomes: Sequence[Outcome], code: int) -> tuple[str, ...]:
+        """Write the reports, and tell GitHub; return what went wrong, in words."""
+        if self._reports is None and self._actions is None:
+            return ()
+        runs = runs_of(self._out, outcomes, self._heads)
+        problems = []
+        if self._reports is not None:
+            problems.append(self._reports.write(runs))
+        if self._actions is not None:
+            problems.append(self._actions.tell_all(runs, code=code, with_answer=self._with_answer))
+        return tuple(problem for problem in problems if problem)
+
+
+def runs_of(out: str, outcomes: Sequence[Outcome], heads: str) -> Sequence[Reported]:
+    """Return the runs of a batch for a report: each reads its result and its log when it is asked for them."""
+    from typing import cast
+
+    reading = _Reading(out, heads)
+    return cast("Sequence[Reported]", [_Run(one, reading) for one in outcomes])
+
+
+def _needed(arguments: Namespace, environment: Mapping[str, str], tasks: Sequence[Task]) -> Iterator[str]:
+    """Yield what the batch, its runs, or a CI runner reads: no report is written there."""
+    from harness.cli.run.run_end import runner_files
+
+    yield from State.of(environment).guarded
+    yield from runner_files(environment)
+    yield from (path for path in (arguments.tasks, arguments.policy, arguments.system) if path)
+    yield from (os.path.join(folder, PROJECT_POLICY) for folder in folders_of(arguments, tasks))
+
+
+def _own(out: str, reports: Sequence[str], tasks: Sequence[Task]) -> Iterator[str]:
+    """Yield the files of the batch, and the folders of its tasks, that one of the reports lies in."""
+    names = {task.id for task in tasks}
+    for given in reports:
+        path = os.path.realpath(given.partition(":")[2])
+        name = os.path.relpath(path, os.path.realpath(out)).partition("/")[0]
+        if name in names or is_summary(name):
+            yield os.path.join(out, name)
+
+
+class _Run:
+    """A run of a batch as a report asks for it: thousands of them are never in memory with what their logs hold."""
+
+    __slots__ = ("_one", "_reading")
+
+    def __init__(self, one: Outcome, reading: _Reading) -> None:
+        self._one = one
+        self._reading = reading
+
+    @property
+    def name(self) -> str:
+        return self._one.id
+
+    @property
+    def facts(self) -> Facts:
+        return self._reading.facts(self._one)
+
+    @property
+    def result(self) -> Mapping[str, JsonValue]:
+        return self._reading.result(self._one)
+
+    @property
+    def heads(self) -> str:
+        return self._reading.heads
+
+
+class _Reading:
+    """Reads results and logs of a batch; of each it keeps the last, which is asked for again and again."""
+
+    def __init__(self, out: str, heads: str) -> None:
+        self.heads = heads
+        self._out = out
+        self._result: tuple[int, Mapping[str, JsonValue]] | None = None
+        self._facts: tuple[int, Facts] | None = None
+
+    def result(self, one: Outcome) -> Mapping[str, JsonValue]:
+        if self._result is None or self._result[0] != one.place:
+            self._result = one.place, self._result_of(one)
+        return self._result[1]
+
+    def facts(self, one: Outcome) -> Facts:
+        if self._facts is None or self._facts[0] != one.place:
+            self._facts = one.place, self._facts_of(one)
+        return self._facts[1]
+
+    def _result_of(self, one: Outcome) -> Mapping[str, JsonValue]:
+        folder = TaskFolder(os.path.join(self._out, one.id))
+        result, attempt = folder.read_result(), (folder.read_work() or {}).get("attempt")
+        if one.code is None or result is None or type(attempt) is not int:
+            return _without_facts(one, one.problem or "there is no result")
+        log = folder.log(attempt)  # by its place: the folder of the batch may have been moved since
+        if not os.access(log, os.R_OK):
+            return _without_facts(one, f"the log {log} is not there, or cannot be read")
+        return {**result, "log": log}
+
+    def _facts_of(self, one: Outcome) -> Facts:
+        from harness.audit.run_reports.facts import Facts
+        from harness.cli.run.report_files import facts_of_log
+
+        log = self.result(one).get("log")
+        try:
+            return facts_of_log(log) if isinstance(log, str) and log else Facts()
+        except LogError:
+            facts = Facts()
+            facts.odd += 1
+            return facts
+
+
+def _without_facts(one: Outcome, problem: str) -> Mapping[str, JsonValue]:
+    """Return the result object of a task that has none: reports must not leave it out."""
+    from harness.audit.run_reports.facts import Facts
+    from harness.audit.run_reports.result import result_object
+
+    return result_object(
+        Facts(),
+        answer="",
+        code=1 if one.code is None else one.code,
+        cost=None,
+        model="",
+        policy="",
+        policy_sha256="",
+        log="",
+        head="",
+        records=0,
+        end=one.how.value if one.code is None else "failed before it began",
+        detail=problem,
+    )
 
 
 def batch_command(arguments: Namespace, environment: Mapping[str, str]) -> int:

@@ -6,12 +6,12 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 
 from harness.actions import JsonValue
-from harness.cli.tasks.fresh import INDEX, OBJECTS, Fresh, identity_of, programs_of
+from harness.cli.tasks.folder_copy import MAX_NAMED, Tree, found
+from harness.cli.tasks.fresh_folder import INDEX, OBJECTS, Fresh, identity_of, programs_of
 from harness.cli.tasks.git import Git, GitFailure, GitTimeout
-from harness.cli.tasks.tree import MAX_NAMED, Tree, found
-from harness.durable import remove_if_there
 from harness.errors import UsageError
 from harness.record import Record
+from harness.safe_files import remove_if_there
 
 CHANGES, IGNORED = "changes.patch", "ignored.patch"
 MAX_CHANGED_BYTES = 256 << 20

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
 from harness.cli.tasks.changes import CHANGES, IGNORED
-from harness.cli.tasks.fresh import TREE, is_kept
+from harness.cli.tasks.fresh_folder import TREE, is_kept
 from harness.cli.tasks.task import Task
 from harness.cli.tasks.task_folder import MAX_RESULT_BYTES, TaskFolder, object_in, sha256_of
-from harness.cli.words import counted
+from harness.cli.text_lines import counted
 from harness.errors import UsageError
 from harness.record import Record
-from harness.small_files import read_small
-from harness.visible import visible_line
+from harness.safe_files import read_small
+from harness.text.visible import visible_line
 
 FINISHED = frozenset((Exit.DONE, Exit.BLOCKED, Exit.LIMIT, Exit.NO_ANSWER, Exit.REFUSED))
 """The exit codes of a task that is done with: run again it would come to the same. The others are tried again."""
@@ -115,7 +115,7 @@ def _patches(folder: TaskFolder, work: Mapping[str, JsonValue]) -> Iterator[tupl
 def _log_damage(work: Mapping[str, JsonValue], path: str) -> str:
     """Say why a log does not end as it did, in the head and with the exit code that were noted; what is before is not read."""
     from harness.errors import LogError
-    from harness.log_lines import last_line, opened
+    from harness.log.reader import last_line, opened
 
     try:
         with opened(path) as file:

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
 from harness.actions import JsonValue
-from harness.cli.columns import short_count, table
 from harness.cli.exits import Exit
-from harness.cli.words import counted
+from harness.cli.text_lines import counted, short_count, table
 from harness.record import Record
-from harness.visible import visible_line
+from harness.text.visible import visible_line
 
 MAX_ROWS = 200
 """Of more tasks, those with another exit code than 0 are shown, and the rest counted."""

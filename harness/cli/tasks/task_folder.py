@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from types import TracebackType
 
 from harness.actions import JsonValue
-from harness.audit.tasks import ATTEMPTS, LOG, TASK
+from harness.audit.calls import ATTEMPTS, LOG, TASK
 from harness.cli.tasks.changes import CHANGES, IGNORED
 from harness.cli.tasks.task import MAX_TASK_BYTES, Task, task_of
-from harness.durable import put, remove_if_there, sync_path
 from harness.errors import UsageError
-from harness.small_files import read_small
+from harness.safe_files import put, read_small, remove_if_there, sync_path
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:

@@ -8,15 +8,14 @@ from copy import copy
 from functools import partial
 
 from harness.actions import JsonValue
+from harness.cli.console import complain
 from harness.cli.exits import Exit, is_soft
-from harness.cli.named_places import place_of, worked_in
+from harness.cli.own_folders import place_of, worked_in
 from harness.cli.state import State
-from harness.cli.streams import complain
 from harness.cli.tasks.finished import Finished, changed_patch, finished
-from harness.cli.tasks.fresh import Fresh, forget, fresh_folder, is_kept, keep
-from harness.cli.tasks.lifeline import is_of_a_batch, watch_lifeline
-from harness.cli.tasks.settings import checked_flags, of_task, settings_of
-from harness.cli.tasks.task import Task, read_task
+from harness.cli.tasks.fresh_folder import Fresh, forget, fresh_folder, is_kept, keep
+from harness.cli.tasks.git import is_of_a_batch, watch_lifeline
+from harness.cli.tasks.task import Task, checked_flags, of_task, read_task, settings_of
 from harness.cli.tasks.task_folder import Held, Lease, TaskFolder
 from harness.errors import LogError, UsageError
 
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from harness.cli.run import RunEnd
+    from harness.cli.run.run_command import RunEnd
     from harness.cli.tasks.changes import Changes
-    from harness.heads import HeadsFile
+    from harness.log.heads import HeadsFile
 
     RunOnce: TypeAlias = Callable[[Namespace, Mapping[str, str], Callable[[], str]], RunEnd]
 
@@ -73,7 +72,7 @@ def _check_done(folder: TaskFolder, done: Finished, heads: HeadsFile) -> None:
 
     That a person must look at, and it is not hidden by a new attempt.
     """
-    from harness.log_findings import Soundness, judged
+    from harness.log.findings import Soundness, judged
 
     why = done.damage or changed_patch(folder, done.work)
     known = heads.of_path(done.log)
@@ -225,7 +224,7 @@ class _Attempt:
 
 
 def _heads(environment: Mapping[str, str]) -> HeadsFile:
-    from harness.heads import HeadsFile
+    from harness.log.heads import HeadsFile
 
     return HeadsFile(State.of(environment).heads)
 

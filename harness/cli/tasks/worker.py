@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Mapping
 
-from harness.cli.tasks.lifeline import VARIABLE, Lifeline
+from harness.cli.tasks.git import VARIABLE, Lifeline
 from harness.cli.tasks.task_folder import TaskFolder
 from harness.record import Record
 

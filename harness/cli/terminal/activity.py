@@ -2,17 +2,110 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+
 from harness.audit.calls import word
-from harness.cli.terminal import transient
 from harness.cli.terminal.output import FIRST_LINES, Output
-from harness.cli.words import counted
-from harness.log_order import LogRecord
+from harness.cli.terminal.row_text import cells, ending, fitted
+from harness.cli.text_lines import counted
+from harness.log.order import LogRecord
 from harness.record import Record
-from harness.visible import visible_line
+from harness.text.visible import visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from harness.redaction.redactor import Redactor
+
+
+class Ticker:
+    """Calls a function again and again between `start` and `stop`; either may be called twice."""
+
+    def __init__(self, seconds: float, tick: Callable[[threading.Event], None]) -> None:
+        """`tick` is called every so many seconds with what is set when its time is over: it must look at that under the
+        lock that `stop` is called with, since it may have been waiting for that very lock."""
+        self._seconds = seconds
+        self._tick = tick
+        self._ended: threading.Event | None = None
+
+    def start(self) -> None:
+        """Begin, unless begun."""
+        if self._ended is None:
+            ended = self._ended = threading.Event()
+            threading.Thread(target=self._run, args=(ended,), name="ticker", daemon=True).start()
+
+    def stop(self) -> None:
+        """End; the thread ends soon after, and is not waited for."""
+        if self._ended is not None:
+            self._ended.set()
+            self._ended = None
+
+    def _run(self, ended: threading.Event) -> None:
+        while not ended.wait(self._seconds):
+            self._tick(ended)
+
+
+SPINNER, ASCII_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
+TURNS_A_SECOND = 5
+"""Of the spinner, and looks of the ticker: seen to move, and hardly any work."""
+CHARACTERS_A_TOKEN = 4
+"""An estimate, and marked as one: the server alone knows."""
+
+
+def spinner(seconds: float, *, ascii_only: bool) -> str:
+    """Return the sign of this moment."""
+    signs = ASCII_SPINNER if ascii_only else SPINNER
+    return signs[int(seconds * TURNS_A_SECOND) % len(signs)]
+
+
+def elapsed(seconds: float) -> str:
+    """Return a time in words: `12 s`, `3 min 05 s`, `1 h 02 min`."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60:02} s" if whole < 3600 else f"{whole // 3600} h {whole // 60 % 60:02} min"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes in words, to three digits."""
+    if count < 1000:
+        return f"{count} B"
+    value, units = count / 1000, ["kB", "MB", "GB", "TB"]
+    while value >= 999.5 and len(units) > 1:
+        value /= 1000
+        units.pop(0)
+    return f"{value:.1f} {units[0]}" if value < 99.95 else f"{value:.0f} {units[0]}"
+
+
+def thinking(seconds: float, characters: int) -> str:
+    """Return how long the model has been at it, and about how many tokens came."""
+    tokens = f"  ~{max(1, characters // CHARACTERS_A_TOKEN):,} tokens" if characters else ""
+    return f"{'answering' if characters else 'thinking'} {elapsed(seconds)}{tokens}"
+
+
+def running(tool: str, seconds: float, lines: int, count: int) -> str:
+    """Return how long a call has been running, and how much it printed."""
+    printed = f"  {counted(lines, 'line')}  {size(count)}" if count else ""
+    return f"{tool} {elapsed(seconds)}{printed}"
+
+
+def composed(width: int, state: str, tail: str, typed: str) -> str:
+    """Return one line shorter than `width` cells: what goes on, the end of what waits, and what the person typed.
+
+    What the person typed comes first where there is little room: they look at it.
+    """
+    room = max(0, width - 1)
+    if typed:
+        typed = ending(typed, room if not state else max(room // 2, min(room, room - cells(state) - 2)))
+        room -= cells(typed) + 2
+    if room < 4:
+        return typed
+    state = fitted(state, room)
+    left = room - cells(state) - 2
+    if tail and left >= 12:
+        state = f"{state}  {ending(tail, left)}" if state else ending(tail, left)
+    return f"{state}  {typed}" if state and typed else state or typed
+
 
 _ENDS_THINKING = frozenset(("model_response", "error", "limit", "session_ended"))
 
@@ -77,9 +170,9 @@ class Activity:
         seconds = self.seconds(now)
         if self.output is not None:
             shown = self.output.shown >= FIRST_LINES
-            words = transient.running(self._tool, seconds, self.output.lines, self.output.bytes)
+            words = running(self._tool, seconds, self.output.lines, self.output.bytes)
             return words, self.output.last if shown else ""
-        return (transient.thinking(seconds, characters), "") if self._thinks else ("", "")
+        return (thinking(seconds, characters), "") if self._thinks else ("", "")
 
 
 def _left(output: Output, outcome: LogRecord, way: str) -> Left:
@@ -91,7 +184,7 @@ def _left(output: Output, outcome: LogRecord, way: str) -> Left:
     about = "" if count <= output.bytes else "at least "
     path = _saved(word(outcome.get("content"))) if outcome.get("truncated") is True else ""
     where = f"; all of it: {path}" if path else f"; {way}" if way else ""
-    told = f"... {about}{counted(rest.left_out, 'more line')}, {transient.size(count)} in all{where}"
+    told = f"... {about}{counted(rest.left_out, 'more line')}, {size(count)} in all{where}"
     return Left(first=rest.first, more=visible_line(told, 1_000), last=rest.last)
 
 

@@ -9,18 +9,18 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 
 from harness.actions import Action, Effects
-from harness.approval import Answer, Approval
 from harness.cli.terminal.choices import permanent_line
 from harness.cli.terminal.keys import Keyboard
 from harness.cli.terminal.pages import QuestionScreen, size_of
 from harness.cli.terminal.put_question import PutQuestion
 from harness.cli.terminal.question import Question, Usual, by_model, question_rows
 from harness.cli.trace import Tone
-from harness.destroying import destroys
-from harness.granting import Offer
+from harness.gate.approval import Answer, Approval
 from harness.interrupt import Interrupt
-from harness.policy import Verdict
-from harness.tools.environment import child_environment
+from harness.policy.destruction import destroys
+from harness.policy.policy import Verdict
+from harness.policy.session_grants import Offer
+from harness.process.environment import child_environment
 
 DEAD_SECONDS = 0.4
 """Keys pressed before and shortly after a question appears are thrown away: they were meant for something else."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.approval import Answer, Approval
-from harness.cli.terminal.cells import cells
+from harness.cli.terminal.keys import Event, Key, Pasted
+from harness.cli.terminal.row_text import Row, cells, prose, rows_of
+from harness.cli.trace import Tone
+from harness.gate.approval import Answer, Approval
+from harness.policy.session_grants import GrantScope, Offer, Pattern
 from harness.record import Record
-from harness.visible import visible_line
+from harness.text.visible import one_line, visible_line
 
 
 class Choice(Record):
@@ -86,3 +89,31 @@ def permanent_line(approval: Approval, summary: str, seconds: float) -> str:
             return f"x no  {shown}  nobody answered"
         case Answer.NO | Answer.STOP | Answer.HALT | Answer.EDIT:  # of such a question the last two are never offered
             return f"x no  {shown}  by you, {after}"  # words become what the person says next
+
+
+def until(scope: GrantScope) -> str:
+    """Return how long a grant holds, in words."""
+    return "for this session" if scope is GrantScope.SESSION else "in this project, from now on, until revoked,"
+
+
+def offered_rows(offer: Offer, width: int) -> list[Row]:
+    """Return the rows that show what would be granted, whole."""
+    rows = list(prose("these patterns:" if offer.wider else "exactly this:", width))
+    for pattern in offer.patterns:
+        rows += rows_of(one_line(pattern.text), width, gutter="    ", tone=Tone.WARNING)
+    if offer.wider:
+        rows += prose("or, wider (2):", width)
+    for pattern in offer.wider:
+        rows += rows_of(one_line(pattern.text), width, gutter="    ", tone=Tone.WARNING)
+    return rows
+
+
+def chosen(offer: Offer, came: Key | Pasted | Event) -> tuple[Pattern, ...]:
+    """Return what a key grants; nothing of any other."""
+    match came:
+        case Key(text="y" | "Y" | "1"):
+            return offer.patterns
+        case Key(text="2"):
+            return offer.wider
+        case _:
+            return ()

@@ -11,7 +11,7 @@ from prompt_toolkit.application import get_app
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from harness.visible import visible, visible_line
+from harness.text.visible import visible, visible_line
 
 # As texts: compiled when first used, not before the first prompt.
 _COMMAND = r"/\S*"

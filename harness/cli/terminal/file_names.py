@@ -1,22 +1,27 @@
-"""Which files a person may mean below a folder: as git lists them, else as ignore files leave them. Reads no content.
+"""The names of the files below a folder, at hand while a person types: gathered behind the prompt, never at the start.
 
-`git ls-files` reads the index, the folders and the ignore files (git-ls-files(1)); it runs no hook, no filter and no
-pager. What else a repository's configuration could make it run is switched off by variables, which come before every
-file: `core.fsmonitor` names a program, and a missing object of a sparse index could be fetched by another
-(git-config(1)). Its variables come from `child_environment`, and it is never taken from the folder that is looked at.
+It names files and reads none. What is asked for first waits a moment for the names; later questions are answered at
+once, from names that are gathered again in the background when they are some seconds old.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import re
+import threading
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 
-from harness.git_settings import OFFLINE, OFFLINE_VARIABLES, UNASKED, as_variables
-from harness.small_files import read_small
+from harness.process.environment import OFFLINE, OFFLINE_VARIABLES, UNASKED, as_variables
+from harness.record import Record
+from harness.safe_files import read_small
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
+
 
 MOST_NAMES = 300_000
 """Some 100 MB of memory; a monorepo of more is searched in what comes first."""
@@ -45,7 +50,7 @@ def git_names(root: str, which: tuple[str, ...], environment: Mapping[str, str])
     import subprocess
     import threading
 
-    from harness.tools.environment import child_environment
+    from harness.process.environment import child_environment
 
     variables = child_environment(environment)
     git = _program("git", variables["PATH"], root)
@@ -144,3 +149,200 @@ def _ignored(name: str, specs: tuple[tuple[str, GitIgnoreSpec], ...]) -> bool:
         if found is not None:
             return found
     return False
+
+
+MOST_MATCHES = 50
+"""More than a menu shows; who types on gets others."""
+LONGEST_QUESTION = 200
+"""Characters that are looked for: what stands behind them does not count."""
+FRESH_SECONDS = 5.0
+"""Names that are older are gathered again when they are asked for."""
+REST_SHARE = 20.0
+"""Names that took a second to gather are gathered again after that many seconds at the earliest."""
+FIRST_SECONDS = 1.5
+"""How long a question waits for the first names; what comes later is there for the next one."""
+REST_SECONDS = 0.15
+"""How long it waits for the rest, where git has told what it tracks."""
+NAMES_IN_PIECE = 5_000
+"""Names that are searched in one go: no other thread runs meanwhile."""
+
+
+class FileIndex:
+    """The files below one folder. Every method may be called from any thread."""
+
+    def __init__(
+        self,
+        root: str,
+        environment: Mapping[str, str],
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        first_seconds: float = FIRST_SECONDS,
+    ) -> None:
+        """Take the folder, absolute. Nothing is looked at before the first question, which waits `first_seconds` for it."""
+        self._root = root
+        self._environment = environment
+        self._monotonic = monotonic
+        self._first_seconds = first_seconds
+        self._lock = threading.Lock()
+        self._some = threading.Event()
+        self._all = threading.Event()
+        self._names = Names(())
+        self._gathering = False
+        self._again_at = 0.0
+
+    def matches(self, question: str) -> Sequence[str]:
+        """Return the names that fit what was typed, the best first; at most MOST_MATCHES. See `Names.matches`."""
+        self._gather_if_old()
+        self._some.wait(self._first_seconds)
+        self._all.wait(REST_SECONDS)
+        found = self._names.matches(question)
+        if not found and not self._all.is_set():
+            self._all.wait(self._first_seconds)
+            found = self._names.matches(question)
+        return found
+
+    def _gather_if_old(self) -> None:
+        with self._lock:
+            if self._gathering or self._monotonic() < self._again_at:
+                return
+            self._gathering = True
+        threading.Thread(target=self._gather, name="file names", daemon=True).start()
+
+    def _gather(self) -> None:
+        started = self._monotonic()
+        try:
+            for names in self._gathered():
+                self._names = names
+                self._some.set()
+        finally:
+            ended = self._monotonic()
+            with self._lock:
+                self._again_at = ended + max(FRESH_SECONDS, REST_SHARE * (ended - started))
+                self._gathering = False
+            self._some.set()
+            self._all.set()
+
+    def _gathered(self) -> Iterator[Names]:
+        """Yield the names: of the first time what git tracks alone, which is quick, and then all of them."""
+        tracked = git_names(self._root, TRACKED, self._environment)
+        if tracked is None:
+            yield Names(walked_names(self._root))
+            return
+        if not self._some.is_set():
+            yield Names(tracked)
+        untracked = git_names(self._root, UNTRACKED, self._environment)
+        yield Names(tracked + (untracked or []))
+
+
+class Piece(Record):
+    """A stretch of names as one text each, so that searching it is one search."""
+
+    names: tuple[str, ...]
+    paths: str
+    """Every name in lower case, a newline before and behind each."""
+    bases: str
+    """The same without their folders."""
+    path_starts: tuple[int, ...]
+    base_starts: tuple[int, ...]
+
+
+class Names:
+    """Names of files, the shorter first, ready to be searched."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """Take names relative to one folder. What no prompt can say (bytes that are no UTF-8) is left out."""
+        # In steps that each let other threads run: keys are drawn meanwhile. What git lists is sorted already.
+        by_length: dict[int, list[str]] = {}
+        before = ""
+        for name in sorted(names):
+            if name != before and (name.isascii() or _is_text(name)):
+                by_length.setdefault(len(name), []).append(name)
+            before = name
+        self._ordered = [name for length in sorted(by_length) for name in by_length[length]]
+        self.count = len(self._ordered)
+        self._pieces: list[Piece | None] = [None] * -(-self.count // NAMES_IN_PIECE)
+
+    def matches(self, question: str) -> Sequence[str]:
+        """Return the names that fit `question`, whatever their case: at most MOST_MATCHES.
+
+        First those whose base name begins with it (with a `/` in it: whose path does, or a part of it), then those in
+        which it stands, then those that have its characters in this order; of each kind the shorter first, then by name.
+        """
+        question = _searchable(question[:LONGEST_QUESTION])
+        found: dict[str, None] = {}
+        for way in (_beginnings, _insides, _scattered):
+            for number in range(len(self._pieces)):
+                for name in way(self._piece(number), question):
+                    found[name] = None
+                    if len(found) >= MOST_MATCHES:
+                        return tuple(found)
+            if len(question) < 2 and way is _insides:
+                break
+        return tuple(found)
+
+    def _piece(self, number: int) -> Piece:
+        """Return a stretch of the names, made when it is first looked at: most questions are answered by the first ones."""
+        piece = self._pieces[number]
+        if piece is None:
+            start = number * NAMES_IN_PIECE
+            piece = self._pieces[number] = _piece(self._ordered[start : start + NAMES_IN_PIECE])
+        return piece
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _searchable(name: str) -> str:
+    return name.lower().replace("\n", "\0")
+
+
+def _piece(some: Sequence[str]) -> Piece:
+    paths = [_searchable(name) for name in some]
+    bases = [path.rpartition("/")[2] for path in paths]
+    return Piece(
+        names=tuple(some),
+        paths="\n" + "\n".join(paths) + "\n",
+        bases="\n" + "\n".join(bases) + "\n",
+        path_starts=tuple(accumulate((len(path) + 1 for path in paths), initial=0)),
+        base_starts=tuple(accumulate((len(base) + 1 for base in bases), initial=0)),
+    )
+
+
+def _beginnings(piece: Piece, question: str) -> Iterator[str]:
+    if "/" not in question:
+        yield from _found(piece, piece.bases, piece.base_starts, f"\n{question}")
+        return
+    yield from _found(piece, piece.paths, piece.path_starts, f"\n{question}")
+    yield from _found(piece, piece.paths, piece.path_starts, f"/{question}")
+
+
+def _insides(piece: Piece, question: str) -> Iterator[str]:
+    yield from _found(piece, piece.paths, piece.path_starts, question)
+
+
+def _found(piece: Piece, text: str, starts: tuple[int, ...], wanted: str) -> Iterator[str]:
+    """Yield the names in whose part of `text` stands `wanted`."""
+    place = text.find(wanted)
+    while place >= 0:
+        number = bisect_right(starts, place) - 1
+        if number >= len(piece.names):
+            return
+        yield piece.names[number]
+        place = text.find(wanted, starts[number + 1])
+
+
+def _scattered(piece: Piece, question: str) -> Iterator[str]:
+    """Yield the names with these characters in this order.
+
+    Each step goes to the next place of a character and never back (`*+`): the time is linear in the text.
+    """
+    if any(char not in piece.paths for char in question):
+        return
+    steps = "".join(f"[^\\n{re.escape(char)}]*+{re.escape(char)}" for char in question)
+    for found in re.finditer(f"\n{steps}", piece.paths):
+        yield piece.names[bisect_right(piece.path_starts, found.start()) - 1]

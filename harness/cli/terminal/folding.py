@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from harness.cli.words import counted
-from harness.visible import visible
+from harness.cli.text_lines import counted
+from harness.text.visible import visible
 
 MOST_LINES = 10
 MOST_CHARACTERS = 1_000

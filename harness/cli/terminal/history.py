@@ -14,8 +14,7 @@ from collections.abc import AsyncGenerator, Generator, Iterable, Iterator
 
 from prompt_toolkit.history import History
 
-from harness.durable import remove_if_there, write_new
-from harness.private_files import MAY_USE, open_private
+from harness.safe_files import MAY_USE, open_private, remove_if_there, write_new
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:

@@ -7,31 +7,160 @@ its own editing (plain_line.py). Nothing polls: between two keys the process sle
 from __future__ import annotations
 
 import sys
+from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
-from prompt_toolkit.enums import EditingMode
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.enums import DEFAULT_BUFFER, EditingMode
+from prompt_toolkit.filters import Condition, emacs_mode, has_focus, has_selection, vi_navigation_mode
 from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.formatted_text.utils import fragment_list_to_text
 from prompt_toolkit.history import History
-from prompt_toolkit.key_binding import KeyPressEvent
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
+from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.shortcuts import CompleteStyle
 from prompt_toolkit.styles import Style
 
-from harness.cli.look import Look
+from harness.cli.console import Look
 from harness.cli.terminal.completion import LineCompleter
 from harness.cli.terminal.folding import Folding, plain
-from harness.cli.terminal.line_display import LineDisplay
-from harness.cli.terminal.line_keys import end_of, line_keys
 from harness.cli.terminal.outlet import size_of
-from harness.cli.terminal.plain_line import CONTINUED, Candidate, read_plain
+from harness.cli.terminal.plain_line import CONTINUED, Candidate, continues, read_plain
 from harness.cli.trace import Tone
-from harness.visible import visible_line
+from harness.text.visible import visible, visible_line
+
+
+def line_keys(folding: Folding, edit: Callable[[KeyPressEvent], None]) -> KeyBindings:
+    """Return the keys; `edit` is called for the editor."""
+    keys = KeyBindings()
+    _add_text_keys(keys, folding)
+    _add_screen_keys(keys, edit)
+    return keys
+
+
+def _add_text_keys(keys: KeyBindings, folding: Folding) -> None:
+    in_line = has_focus(DEFAULT_BUFFER)
+
+    @keys.add("enter", filter=in_line)
+    def _enter(event: KeyPressEvent) -> None:
+        """Take the chosen completion, go on in the next line behind a backslash, or send."""
+        buffer = event.current_buffer
+        state = buffer.complete_state
+        if state is not None and state.current_completion is not None and not buffer.text.startswith("/"):
+            buffer.complete_state = None
+        elif buffer.document.is_cursor_at_the_end and continues(buffer.text):
+            if not buffer.text.startswith("!"):
+                buffer.delete_before_cursor()
+            buffer.newline(copy_margin=False)
+        else:
+            buffer.validate_and_handle()
+
+    @keys.add("c-j", filter=in_line)
+    @keys.add("escape", "enter", filter=in_line & emacs_mode)
+    def _newline(event: KeyPressEvent) -> None:
+        event.current_buffer.newline(copy_margin=False)
+
+    @keys.add(Keys.BracketedPaste, filter=in_line)
+    def _paste(event: KeyPressEvent) -> None:
+        _insert(event.current_buffer, folding.folded(event.data))
+
+
+def _add_screen_keys(keys: KeyBindings, edit: Callable[[KeyPressEvent], None]) -> None:
+    in_line = has_focus(DEFAULT_BUFFER)
+
+    @keys.add("c-c", filter=in_line)
+    def _clear_or_leave(event: KeyPressEvent) -> None:
+        """Clear the line, which Ctrl-Y brings back; of an empty one, tell whoever reads."""
+        buffer = event.current_buffer
+        if not buffer.text:
+            event.app.exit(exception=KeyboardInterrupt(), style="class:aborting")
+            return
+        event.app.clipboard.set_text(buffer.text)
+        buffer.reset()
+        event.app.vi_state.reset()
+
+    @keys.add("c-x", "c-e", filter=in_line & emacs_mode & ~has_selection)
+    @keys.add("v", filter=in_line & vi_navigation_mode)
+    def _edit(event: KeyPressEvent) -> None:
+        edit(event)
+
+    @keys.add("c-l")
+    def _fresh_screen(event: KeyPressEvent) -> None:
+        """Begin a fresh screen: what stood on this one is scrolled up, not erased."""
+        output = event.app.output
+        event.app.renderer.erase()
+        output.write_raw("\n" * output.get_size().rows)
+        event.app.renderer.clear()
+
+
+def _insert(buffer: Buffer, text: str) -> None:
+    """Put a text at the cursor, in place of what is selected."""
+    if buffer.selection_state:
+        buffer.cut_selection()
+    buffer.insert_text(text)
+
+
+def end_of(text: str) -> Document:
+    """Return a text with the cursor behind it."""
+    return Document(text, len(text))
+
+
+TAB = "    "
+MOST_BEFORE = 12
+"""Characters that decide whether the next one can be shown: a base and the marks on it."""
+HIDDEN, FOLDED = "class:hidden-character", "class:folded"
+
+
+class LineDisplay(Processor):
+    """Draws one line of the input: what is sent stays exact, what is shown can be seen."""
+
+    def __init__(self, folding: Folding) -> None:
+        """Take what knows the folded texts."""
+        self._folding = folding
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        """Return the line as it is drawn, and where each of its characters went."""
+        fragments = transformation_input.fragments
+        text = fragment_list_to_text(fragments)
+        if text.isascii() and text.isprintable():
+            return Transformation(fragments)
+        drawn: StyleAndTextTuples = []
+        places = [0]
+        for at, fragment in enumerate(explode_text_fragments(fragments)):
+            style, char = fragment[0], fragment[1]
+            shown, added = self._shown(char, text[max(at - MOST_BEFORE, 0) : at])
+            drawn.append((f"{style} {added}" if added else style, shown))
+            places.append(places[-1] + len(shown))
+        places.append(places[-1] + 1)  # the cursor may stand behind the line
+        return Transformation(
+            drawn,
+            source_to_display=lambda place: places[min(place, len(places) - 1)],
+            display_to_source=lambda place: max(bisect_right(places, place) - 1, 0),
+        )
+
+    def _shown(self, char: str, before: str) -> tuple[str, str]:
+        """Return what is drawn for a character behind others, and the style that it adds."""
+        if char == "\t":
+            return TAB, ""
+        if char.isascii() and char.isprintable():
+            return char, ""
+        label = self._folding.label(char)
+        if label:
+            return label, FOLDED
+        shown = visible(char)
+        if shown != char and before:  # a combining mark may stand where it has a base
+            left, whole = visible(before), visible(before + char)
+            shown = whole[len(left) :] if whole.startswith(left) else shown
+        return shown, HIDDEN if shown != char else ""
+
 
 PROMPT = "> "
 MENU_LINES = 8
@@ -117,7 +246,7 @@ class InputLine:
 
     def _edited(self, text: str) -> str:
         """Return the line after the person's editor: as it was where that failed, which is said."""
-        from harness.cli.terminal.editor_command import edited
+        from harness.cli.terminal.editor import edited
 
         done = edited(text, self._environment, repaints=True)
         self._folding.clear()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 import termios
 import threading
 import time
@@ -18,8 +19,60 @@ from enum import Enum
 from types import FrameType
 from typing import Any, Self
 
-from harness.cli.terminal.modes import PASTES, PASTES_NOT, Interrupts, single_keys
 from harness.record import Record
+
+PASTES, PASTES_NOT = "\x1b[?2004h", "\x1b[?2004l"
+"""Switch bracketed paste on and off (xterm's control sequences): the terminal then says where a paste begins and ends."""
+
+_IFLAG, _LFLAG, _CC = 0, 3, 6
+"""Places in what tcgetattr returns."""
+_NO_KEY = b"\0" if sys.platform == "linux" else b"\xff"
+"""_POSIX_VDISABLE: what no key sends (Linux: termios(3); BSD and macOS: <unistd.h>)."""
+
+
+class Interrupts(Enum):
+    """What Ctrl-C, Ctrl-Z and Ctrl-S do."""
+
+    SIGNALS = "signals"
+    """What they do in every program: while a turn runs, the one who reads keys may be a thread without work."""
+    KEYS = "keys"
+    """They are bytes among the others, in their place, and never lost between two calls: at a question."""
+
+
+def single_keys(mode: list[Any], interrupts: Interrupts) -> list[Any]:
+    """Return `mode` (of tcgetattr, which stays as it is) such that keys come one by one and unseen, and Enter is told from
+    Ctrl-J."""
+    keys = [*mode[:_CC], list(mode[_CC])]
+    keys[_IFLAG] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR)
+    keys[_LFLAG] &= ~(termios.ICANON | termios.ECHO | termios.IEXTEN)
+    match interrupts:
+        case Interrupts.SIGNALS:
+            keys[_LFLAG] |= termios.ISIG
+            keys[_CC][termios.VQUIT] = _NO_KEY  # Ctrl-\ would end the program and leave the terminal like this
+        case Interrupts.KEYS:
+            keys[_LFLAG] &= ~termios.ISIG
+            keys[_IFLAG] &= ~termios.IXON
+    keys[_CC][termios.VMIN], keys[_CC][termios.VTIME] = 1, 0
+    return keys
+
+
+@contextmanager
+def kept(descriptor: int) -> Iterator[None]:
+    """Leave the terminal as it is now, whatever the block does to it; what was typed meanwhile is kept. Nothing where there
+    is no terminal."""
+    try:
+        before = termios.tcgetattr(descriptor)
+    except termios.error:
+        yield
+        return
+    try:
+        yield
+    finally:
+        try:
+            termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+        except termios.error:
+            pass  # it is gone
+
 
 LEAST_DEAD_SECONDS = 0.15
 """However it is set: who types does not rest for so long from one key to the next."""

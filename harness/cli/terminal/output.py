@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections import deque
 
-from harness.cli.terminal.cells import fitted
+from harness.cli.terminal.row_text import fitted
 from harness.record import Record
-from harness.visible import visible_line
+from harness.text.visible import visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from harness.cli.look import Look
-from harness.cli.terminal.rows import Row
+from harness.cli.console import Look
+from harness.cli.terminal.row_text import Row
 from harness.cli.trace import Tone
 
 LEAST_WIDTH, LEAST_HEIGHT = 21, 5

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from harness.record import Record
-from harness.visible import visible, visible_line
+from harness.text.visible import visible, visible_line
 
 CONTINUED = ". "
 _AT_ONCE = 65_536
@@ -91,7 +91,7 @@ def _tab_is_told(wanted: bool) -> Iterator[None]:
     """Have the terminal hand the line over at a Tab too: VEOL, "additional end-of-line character" (termios(3))."""
     import termios
 
-    from harness.cli.terminal.modes import kept
+    from harness.cli.terminal.keys import kept
 
     descriptor = sys.stdin.fileno()
     with kept(descriptor):

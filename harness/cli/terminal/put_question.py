@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from harness.approval import Answer, Approval
 from harness.cli.terminal import choices
-from harness.cli.terminal.choices import Choice, key_line, sentences
-from harness.cli.terminal.editing import Edited, edited, is_editable
+from harness.cli.terminal.choices import Choice, chosen, key_line, offered_rows, sentences, until
+from harness.cli.terminal.editor import EditedCall, edited_call, is_editable
 from harness.cli.terminal.keys import LEAST_DEAD_SECONDS, SURE_SECONDS, Event, Key, Keyboard, Pasted
-from harness.cli.terminal.offering import chosen, offered_rows, until
 from harness.cli.terminal.pages import LEAST_HEIGHT, LEAST_WIDTH, Pages, QuestionScreen, size_of
 from harness.cli.terminal.question import Question, facet_rows, fact_rows, question_rows
-from harness.cli.terminal.rows import Row, prose, rows_of
+from harness.cli.terminal.row_text import Row, prose, rows_of
 from harness.cli.terminal.typed_line import Back, Pastes, typed_line
 from harness.cli.trace import Tone
-from harness.granting import GrantScope, Offer
+from harness.gate.approval import Answer, Approval
 from harness.interrupt import Interrupt
-from harness.visible import visible_line
+from harness.policy.session_grants import GrantScope, Offer
+from harness.text.visible import visible_line
 
 TOO_LARGE = "the change is too large to be shown whole at the terminal; make it in smaller steps"
 NOISE = "keys kept coming while the question was put"
@@ -189,8 +188,8 @@ class PutQuestion:
     def _edit(self) -> Approval | None:
         self._screen.settle()
         with self._keyboard.released():
-            came = edited(self._question.action, self._environment)
-        if isinstance(came, Edited):
+            came = edited_call(self._question.action, self._environment)
+        if isinstance(came, EditedCall):
             return Approval(answer=Answer.EDIT, by="person", arguments=came.arguments)
         self._tell(f"not edited: {came.why}", Tone.WARNING)
         return self._rest()

@@ -8,18 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.actions import Access, Action, Command, Enforcement, Facet, Opaque, PathAccess, ToolUse, Unconfined
-from harness.cli.effects import effects_lines
-from harness.cli.terminal.rows import Row, joined, prose, rows_of
-from harness.cli.terminal.toned_rows import diff_tone
+from harness.cli.policy.explain import effects_lines
+from harness.cli.terminal.row_text import Row, diff_tone, joined, prose, rows_of
 from harness.cli.trace import Tone
 from harness.exhaustive import assert_never
 from harness.limits import DEFAULT_COMMAND_SECONDS
 from harness.paths import short_place
-from harness.policy import FacetVerdict, Verdict
+from harness.policy.policy import FacetVerdict, Verdict
+from harness.policy.rules import Decision, Layer
 from harness.programs.variables import PASSED, SET
 from harness.record import Record
-from harness.rules import Decision, Layer
-from harness.visible import one_line, suspicious, visible_line
+from harness.text.visible import one_line, suspicious, visible_line
 
 PLAN_TOOL = "plan"
 """What asks whether plan mode is left; no tool of the model."""

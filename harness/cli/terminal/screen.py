@@ -9,18 +9,14 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import count
 
-from harness.cli.console import COUNTDOWN, LIVE_SECONDS, Console, passing_seconds
-from harness.cli.look import Look
-from harness.cli.terminal.activity import Activity
-from harness.cli.terminal.cells import cells, fitted
+from harness.cli.console import COUNTDOWN, LIVE_SECONDS, Console, Look, passing_seconds
+from harness.cli.terminal.activity import TURNS_A_SECOND, Activity, Ticker, composed, elapsed, spinner
 from harness.cli.terminal.outlet import DEFAULT_SIZE, Notices, encodable_for, size_of
 from harness.cli.terminal.output import BAR, shown_line
-from harness.cli.terminal.ticker import Ticker
-from harness.cli.terminal.toned_rows import diff_tone, narrowed, toned, toned_rows
-from harness.cli.terminal.transient import TURNS_A_SECOND, composed, elapsed, spinner
+from harness.cli.terminal.row_text import cells, diff_tone, fitted, narrowed, toned, toned_rows
 from harness.cli.trace import Tone
-from harness.log_order import LogRecord
-from harness.visible import visible, visible_line
+from harness.log.order import LogRecord
+from harness.text.visible import visible, visible_line
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from harness.cli.terminal.cells import cells, fitted
+from harness.cli.terminal.row_text import cells, fitted
+from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
-from harness.cli.words import counted
 from harness.record import Record
-from harness.visible import visible_line
+from harness.text.visible import visible_line
 
 Part = tuple[str, Tone]
 

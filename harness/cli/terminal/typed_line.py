@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from harness.cli.terminal.cells import cells, ending
 from harness.cli.terminal.keys import Event, Key, Pasted
 from harness.cli.terminal.pages import QuestionScreen, size_of
-from harness.visible import visible_line
+from harness.cli.terminal.row_text import cells, ending
+from harness.text.visible import visible_line
 
 MOST_CHARACTERS = 2_000
 """Of a line, which goes to the model and into the log whole; what is typed beyond is dropped."""

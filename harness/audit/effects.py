@@ -1,0 +1,200 @@
+"""What calls were let do to the world, as their verdicts said: paths that they read and write, the network; pure.
+
+What a command really did is not recorded: these are the known targets of its verdict, and what it might have done besides.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from harness.actions import Enforcement, JsonValue
+from harness.audit.call_fields import about_call, about_decision
+from harness.audit.calls import Fate, LoggedCall, text
+from harness.log.order import FILE_TOOLS, LogRecord
+from harness.paths import is_within
+from harness.record import Record, replace
+from harness.text.visible import visible_line
+
+
+class Reach(Record):
+    """What one call was let do. Paths are absolute, links followed, but for `may_write`."""
+
+    call: LoggedCall
+    reads: tuple[str, ...]
+    """As far as it is known."""
+    reads_known: bool
+    """Whether it reads nothing else."""
+    writes: tuple[str, ...]
+    """As far as it is known."""
+    writes_known: bool
+    """Whether it writes nothing else, but for `may_write`."""
+    may_write: tuple[str, ...]
+    """What it might write besides, with everything below, as a policy names it: `.` is the workspace."""
+    network: bool
+    left_out: int
+    """Paths that the log does not name: it keeps the first 20."""
+    is_unheld: bool
+    """Whether nothing held it to all that: it might have done whatever its user may do."""
+
+    @property
+    def is_writer(self) -> bool:
+        """Whether it could write anything."""
+        return bool(self.writes or self.may_write or not self.writes_known or self.is_unheld)
+
+    @property
+    def outside(self) -> Reach | None:
+        """Return what of it lies outside the workspace, or reaches the network; None where nothing does."""
+        workspace = text(self.call.started, "workspace")
+        reads, writes = (
+            tuple(path for path in paths if not workspace or not is_within(path, workspace))
+            for paths in (self.reads, self.writes)
+        )
+        may_write = tuple(place for place in self.may_write if _is_outside(place, workspace))
+        if not (reads or writes or may_write or self.network or self.is_unheld):
+            return None
+        return replace(self, reads=reads, writes=writes, may_write=may_write)
+
+    @property
+    def targets(self) -> dict[str, JsonValue]:
+        """What is written of it as JSON, beside the call."""
+        return {
+            "reads": list[JsonValue](self.reads),
+            "reads_known": self.reads_known,
+            "writes": list[JsonValue](self.writes),
+            "writes_known": self.writes_known,
+            "may_write": list[JsonValue](self.may_write),
+            "network": self.network,
+            "left_out": self.left_out,
+            "unheld": self.is_unheld,
+        }
+
+    def fields(self, row: str) -> dict[str, JsonValue]:
+        """Return what is written of it as JSON."""
+        return {"row": row, **self.about, **self.targets}
+
+    @property
+    def about(self) -> dict[str, JsonValue]:
+        """Which call it is, what decided it, and what it came to."""
+        status = text(self.call.outcome, "status") or None
+        return {**about_call(self.call), **about_decision(self.call), "status": status}
+
+
+MOST_PATHS = 5
+"""Of more paths of one kind the number of the others is told; the JSON form has them."""
+
+
+def reach_words(reach: Reach, *, outside: bool = False) -> str:
+    """Return in words where a call could write and what it could reach; with `outside` also what it read."""
+    told = [f"read {_listed(reach.reads)}"] if outside and reach.reads else []
+    places = [*reach.writes, *("the workspace" if place == "." else place for place in reach.may_write)]
+    if places:
+        told.append(f"could write {_listed(places)}")
+    elif not outside and not reach.writes_known and not reach.is_unheld:
+        told.append("could write what its walls let it")
+    if reach.network:
+        told.append("could reach the network")
+    if reach.is_unheld:
+        told.append("nothing held it: it could do whatever its user may")
+    return "; ".join(told)
+
+
+def _listed(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - MOST_PATHS} more" if len(paths) > MOST_PATHS else ""
+    return f"{', '.join(visible_line(path, 300) for path in paths[:MOST_PATHS])}{more}"
+
+
+class FileRead(Record):
+    """A file or folder with the calls that read it, in their order."""
+
+    path: str
+    reads: tuple[Reach, ...]
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it lies outside the workspace of a session that read it."""
+        return any(
+            outside is not None and self.path in outside.reads for outside in (one.outside for one in self.reads)
+        )
+
+    def rows(self) -> Iterator[dict[str, JsonValue]]:
+        """Yield what is written of it as JSON: each call that read it."""
+        for one in self.reads:
+            yield {"row": "read", "path": self.path, "outside": self.is_outside, **one.about}
+
+
+class Reads(Record):
+    """What some calls read."""
+
+    files: tuple[FileRead, ...]
+    """By path, in the order of their names."""
+    unknown: tuple[Reach, ...]
+    """The calls of which that is not known, or not all."""
+
+
+def reach_of(call: LoggedCall) -> Reach | None:
+    """Return what a call that was begun was let do; None for one that did not run."""
+    if call.fate not in (Fate.RAN, Fate.UNKNOWN) or not call.intent:
+        return None
+    effects = call.intent.get("effects")
+    effects = effects if isinstance(effects, dict) else {}
+    read, write = (_paths(effects, name) for name in ("read", "write"))
+    is_off = effects.get("enforcement") == Enforcement.OFF.value
+    is_loose = write is None and call.tool not in FILE_TOOLS and text(call.intent, "confinement").startswith("none")
+    return Reach(
+        call=_light(call),
+        reads=read or (),
+        reads_known=read is not None and not _left_out(effects, "read"),
+        writes=(_paths(effects, "named") or ()) if write is None else write,
+        writes_known=write is not None and not _left_out(effects, "write"),
+        may_write=_paths(effects, "granted") or (),
+        network=effects.get("network") is True,
+        left_out=_left_out(effects, "read") + _left_out(effects, "write"),
+        is_unheld=is_off or is_loose,
+    )
+
+
+def _light(call: LoggedCall) -> LoggedCall:
+    """Return a call without what is long in its records: lists of reaches are kept while a log is read."""
+    decision = {name: value for name, value in call.decision.items() if name not in ("facets", "effects")}
+    proposed, intent, outcome = (
+        {name: record[name] for name in ("call", "time", "tool", "status") if name in record}
+        for record in (call.proposed, call.intent, call.outcome)
+    )
+    return replace(call, proposed=proposed, decision=decision, intent=intent, outcome=outcome)
+
+
+def reaches(calls: Iterable[LoggedCall]) -> Iterator[Reach]:
+    """Yield what each of these calls that was begun was let do."""
+    return (reach for call in calls if (reach := reach_of(call)) is not None)
+
+
+def reads_of(calls: Iterable[LoggedCall]) -> Reads:
+    """Return what these calls read, file by file; keeps an entry a call and path."""
+    files: dict[str, list[Reach]] = {}
+    unknown = []
+    for reach in reaches(calls):
+        for path in reach.reads:
+            files.setdefault(path, []).append(reach)
+        if not reach.reads_known:
+            unknown.append(reach)
+    found = tuple(FileRead(path=path, reads=tuple(files[path])) for path in sorted(files))
+    return Reads(files=found, unknown=tuple(unknown))
+
+
+def _paths(effects: LogRecord, name: str) -> tuple[str, ...] | None:
+    paths = effects.get(name)
+    return tuple(path for path in paths if isinstance(path, str)) if isinstance(paths, list) else None
+
+
+def _left_out(effects: Mapping[str, JsonValue], name: str) -> int:
+    count, paths = effects.get(f"{name}_count"), effects.get(name)
+    known = len(paths) if isinstance(paths, list) else 0
+    return max(0, count - known) if type(count) is int else 0
+
+
+def _is_outside(place: str, workspace: str) -> bool:
+    """Say whether a place that a policy names lies outside: relative ones are of the workspace."""
+    if place.startswith("~"):
+        return True
+    return place.startswith("/") and not (workspace and is_within(posixpath.normpath(place), workspace))

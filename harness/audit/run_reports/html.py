@@ -1,0 +1,79 @@
+"""The report as a page of HTML: that of `harness audit report`, on the logs of these runs; it reads logs, and writes nothing.
+
+What the model wrote beside its calls is left out of the page unless it is asked for; the page then says so in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from harness.audit.calls import CALL_KINDS, LoggedCall, logged_calls
+from harness.audit.report import report as page
+from harness.audit.run_reports import Reported
+from harness.audit.run_reports.unquoted import record_of
+from harness.audit.run_reports.wording import text_of
+from harness.log.findings import judged
+from harness.log.heads import HeadsFile
+from harness.log.order import LogRecord
+from harness.log.reader import records
+
+
+def report(runs: Sequence[Reported], *, with_answer: bool) -> Iterator[str]:
+    """Yield the page. Raises LogError if a log cannot be read."""
+    logs = {path: run for run in runs if (path := text_of(run, "log"))}
+    heads = HeadsFile(next((run.heads for run in runs if run.heads), ""))
+    source = _Logs({path: run.facts.session for path, run in logs.items()}, with_answer=with_answer)
+    found = tuple(judged(path, heads) for path in source.paths)
+    unread: dict[str, int] = {}
+    for path, one in zip(source.paths, found, strict=True):
+        if one.found.broken_line is not None and (line := source.stop_of(path)) is not None:
+            unread[path] = line
+    only = runs[0].facts.session if len(runs) == 1 and source.has_others() else ""
+    yield from page(source, found, unread=unread, title=_title(runs), only=only)
+
+
+def _title(runs: Sequence[Reported]) -> str:
+    return f"What the harness did: {runs[0].name}" if len(runs) == 1 and runs[0].name not in ("", "run") else ""
+
+
+class _Logs:
+    """The sessions of the runs in their logs, read again for each pass."""
+
+    def __init__(self, sessions: dict[str, str], *, with_answer: bool) -> None:
+        self._sessions = sessions
+        self._with_answer = with_answer
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(self._sessions)
+
+    def records(self, kinds: Iterable[str] | None = None) -> Iterator[tuple[str, LogRecord]]:
+        wanted = None if kinds is None else frozenset(kinds)
+        for path in self.paths:
+            for record in self._of(path, wanted):
+                yield path, record
+
+    def calls(self) -> Iterator[LoggedCall]:
+        for path in self.paths:
+            yield from logged_calls(path, self._of(path, CALL_KINDS))
+
+    def has_others(self) -> bool:
+        """Say whether a log holds a session that is not of these runs."""
+        return any(
+            record["session"] != session
+            for path, session in self._sessions.items()
+            for record in records(path, ("session_started",))
+        )
+
+    def stop_of(self, path: str) -> int | None:
+        """Return the first line of a log that is no record at all, or None."""
+        lines: list[int] = []
+        for _ in records(path, stopped=lines.append):
+            pass
+        return lines[0] if lines else None
+
+    def _of(self, path: str, kinds: frozenset[str] | None) -> Iterator[LogRecord]:
+        session = self._sessions[path]
+        for record in records(path, kinds):
+            if not session or record["session"] == session:
+                yield record if self._with_answer else record_of(record)

@@ -1,0 +1,92 @@
+"""What happened, in the harness's own words: where a text of the log quotes what the model wrote, without the quote; pure.
+
+For reports, in which the model's words stand only where they are asked for. The log and the result object have all of them.
+A text of a form that is not known here is taken for a quote, but for what a provider says of itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from harness.actions import JsonValue
+from harness.audit.calls import text
+from harness.text.visible import visible_line
+
+LEFT_OUT = "(what the model wrote is left out of this report)"
+NOT_JSON = "It is not one JSON value and nothing else"
+UNFIT = "It does not fit the schema"
+UNCHECKED = "It cannot be held against the schema"
+TOO_DEEP = "It is nested too deeply to be held against the schema."
+TOO_SLOW = "Holding it against the schema took more than {:g} seconds: a pattern in it finds no end."
+_MOST_PLACES = 10
+_STILL = "the answer is still not what was asked for"
+_TOO_SLOW = re.compile(re.escape(TOO_SLOW).replace(re.escape("{:g}"), "[0-9.e+-]{1,20}"))
+_PLACE = re.compile(r" \[schema: (/[^\]]*)\]\Z")
+# What is behind these words is quoted from a reply that could not be read (harness.models.reply_body).
+_QUOTED = re.compile(
+    r"(The provider sent (?:an event that is not valid JSON|an event that is no JSON object|JSON in which)"
+    r"|The answer is (?:neither an event stream nor valid JSON|JSON, but no reply|no event stream))"
+    r".*",
+    re.DOTALL,
+)
+
+
+def with_place(told: str, keyword: str) -> str:
+    """Return what does not fit, one line, with the place in the schema that it does not fit: of that alone reports tell."""
+    place = visible_line(keyword, 200).replace("]", ")")
+    return f"{told} [schema: {place or '/'}]"
+
+
+def problem_of(problem: str) -> str:
+    """Return why an answer is not what was asked for: places in the schema, which the person wrote; one line."""
+    first, *lines = problem.split("\n")
+    if first.startswith(NOT_JSON):
+        return "it is not one JSON value and nothing else"
+    if first == TOO_DEEP or _TOO_SLOW.fullmatch(first):
+        return first
+    if first.startswith(UNCHECKED):
+        return "it cannot be held against the schema"
+    places = [found[1] for line in lines if (found := _PLACE.search(line))]
+    if first.startswith(UNFIT) and places:
+        shown = ", ".join(dict.fromkeys(places[:_MOST_PLACES]))
+        return f"it does not fit the schema: {visible_line(shown, 400)}"
+    return "it is not what was asked for"
+
+
+def message_of(message: str) -> str:
+    """Return what is told of an error: a text that quotes a reply ends before the quote."""
+    return _QUOTED.sub(r"\1 (what came stands in the log)", message)
+
+
+def unquoted_detail(stop: str, detail: str) -> str:
+    """Return what is told of the end of a run that stopped so."""
+    return _STILL if stop == "unfit" else message_of(detail)
+
+
+def divergence_of(one: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    """Return what is told of a divergence: not what was said, unless by a tool, or as the run's own prompt."""
+    if one.get("role") in ("tool", "tools", "system") or (one.get("role") == "user" and one.get("request") == 1):
+        return one
+    return {name: value for name, value in one.items() if name not in ("recorded", "now")}
+
+
+def record_of(record: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    """Return a record of a log without what the model wrote beside its calls. Total: its fields may hold anything."""
+    match record.get("kind"):
+        case "model_response":
+            return {**record, **{name: LEFT_OUT for name in ("text", "echo") if record.get(name)}}
+        case "history_changed" if record.get("messages"):
+            return {**record, "messages": []}
+        case "user_message" if record.get("by") == "harness":
+            return {**record, "text": LEFT_OUT}
+        case "answer_checked" if record.get("problem"):
+            return {**record, "problem": problem_of(text(record, "problem"))}
+        case "error" if record.get("message"):
+            return {**record, "message": message_of(text(record, "message"))}
+        case "session_ended" if record.get("detail"):
+            return {**record, "detail": unquoted_detail(text(record, "stop"), text(record, "detail"))}
+        case "diverged":
+            return divergence_of(record)
+        case _:
+            return record

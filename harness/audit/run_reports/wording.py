@@ -1,0 +1,155 @@
+"""Words that every form of report says alike: how a run ended, in numbers and in a sentence; pure, and not yet escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from harness.actions import JsonValue
+from harness.audit.run_reports import Reported
+from harness.audit.run_reports.facts import Facts
+from harness.audit.run_reports.unquoted import divergence_of, unquoted_detail
+
+MOST_ANSWER = 60_000
+"""Characters of an answer."""
+DIVERGED = "the replay diverged"
+"""A kind of trouble that is none of the run's."""
+_GOOD = (0, 7)
+"""Exit codes of runs that came to their end."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", re.ASCII)
+_UNTOLD = "the log does not say how it ended"
+_ENDS = {
+    "completed": "completed",
+    "blocked": "halted by a hard block",
+    "limit": "stopped at a limit",
+    "length": "no usable answer: it was too long",
+    "content_filter": "no usable answer: the provider's content filter",
+    "cut": "no usable answer: the reply was cut off",
+    "no_answer": "no usable answer: neither text nor a call",
+    "unfit": "no usable answer: it does not fit the schema",
+    "model_error": "the model provider failed",
+    "log_error": "the action log could not be written",
+    "gate_error": "the gate failed",
+    "workspace_lost": "the workspace disappeared",
+    "internal_error": "an internal error",
+    "interrupted": "interrupted",
+}
+
+
+def code_of(run: Reported) -> int | None:
+    """Return the exit code of a run; None where nobody knows it."""
+    code = run.result.get("exit_code")
+    return code if type(code) is int else run.facts.exit_code
+
+
+def is_done(run: Reported) -> bool:
+    """Say whether a run came to its end, calls refused or not."""
+    return code_of(run) in _GOOD
+
+
+def end_words(run: Reported) -> str:
+    """Return how a run ended, in a few words of the harness."""
+    end = text_of(run, "end") or run.facts.stop
+    if not end:
+        return _UNTOLD
+    return _ENDS.get(end, f"ended: {end[:40]}")
+
+
+def are_own(words: str) -> bool:
+    """Say whether these words of `end_words` are the harness's own, and nothing of a log is in them."""
+    return words == _UNTOLD or words in _ENDS.values()
+
+
+def detail_of(run: Reported, *, with_answer: bool) -> str:
+    """Return what ended a run, in a sentence; empty where nothing more is to be said.
+
+    It may quote anything, but what the model wrote only `with_answer`.
+    """
+    detail = text_of(run, "detail") or run.facts.detail
+    return detail if with_answer or not detail else unquoted_detail(text_of(run, "end") or run.facts.stop, detail)
+
+
+def trouble_words(facts: Facts, *, with_answer: bool) -> Iterator[tuple[str, str]]:
+    """Yield what went wrong besides calls, each with what kind of thing it is; `with_answer` as in detail_of."""
+    for limit in facts.limits:
+        yield "limit", limit
+    for one in facts.errors:
+        yield "error", f"{one.where}: {one.quoted if with_answer else one.message}"
+    if facts.answer_problem:
+        told = facts.quoted_problem if with_answer else facts.answer_problem
+        yield "the answer does not fit its schema", told
+    for divergence in facts.diverged:
+        shown = divergence if with_answer else divergence_of(divergence)
+        told = ", ".join(f"{name} {value}" for name, value in shown.items() if value != "")
+        yield DIVERGED, told
+
+
+def text_of(run: Reported, name: str) -> str:
+    """Return a text of the result object."""
+    value: JsonValue = run.result.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def answer_of(run: Reported, *, with_answer: bool) -> str:
+    """Return the model's answer, of a long one the beginning, and it says so; empty unless `with_answer`."""
+    answer = text_of(run, "answer") if with_answer else ""
+    more = cut_words(answer, MOST_ANSWER)
+    return f"{answer[:MOST_ANSWER]}\n({more})" if more else answer
+
+
+def cut_words(text: str, most: int) -> str:
+    """Return what is said of a text of which only so many characters are shown; empty where that is all of it."""
+    return f"{len(text) - most:,} more characters are left out" if len(text) > most else ""
+
+
+def began(facts: Facts) -> str:
+    """Return when a run began (RFC 3339, UTC); empty where the log has no such time."""
+    return facts.started.time if _TIME.fullmatch(facts.started.time) else ""
+
+
+def cost_words(run: Reported) -> str:
+    """Return the cost in dollars, or that it is not known."""
+    cost = run.result.get("cost")
+    if isinstance(cost, bool) or not isinstance(cost, int | float):
+        return "not known"
+    return f"${cost:.4f}"
+
+
+def place(file: str, at: int | None) -> str:
+    """Return `ci.toml:31`: the last part of a file's path, and the line."""
+    name = file.rpartition("/")[2]
+    return f"{name}:{at}" if name and at is not None else name
+
+
+def changes_words(facts: Facts) -> str:
+    """Return what the list of changed files cannot say; empty where it is complete."""
+    if not facts.ran_unrecorded:
+        return ""
+    return f"Commands begun: {facts.ran_unrecorded:,}. What commands changed is not recorded file by file."
+
+
+def left_out_words(facts: Facts) -> list[str]:
+    """Return what the report does not tell of, a sentence each."""
+    told = []
+    for count, what in (
+        (facts.calls_left_out, "calls"),
+        (facts.refused_left_out, "refusals"),
+        (facts.changed_left_out, "changes of files"),
+        (facts.notes_left_out, "limits, errors or divergences"),
+    ):
+        if count:
+            told.append(f"{count:,} more {what} are not listed here; the log has them.")
+    if facts.odd:
+        told.append(f"{facts.odd:,} records of the log could not be understood, and are left out.")
+    if facts.session and not facts.ended:
+        told.append("The log has no end of this session: it may have been cut short, and calls may be missing here.")
+    elif not facts.session:
+        told.append("There is no session in the log: nothing is known of what was done.")
+    return told
+
+
+def answered_words(answered_by: str, decision: str) -> str:
+    """Return why a call that a person could have allowed was not; empty where a rule refused it."""
+    if decision != "confirm":
+        return ""
+    return "nobody was there to say yes" if answered_by in ("nobody", "") else f"{answered_by} did not say yes"

@@ -1,0 +1,357 @@
+"""The lines of `harness audit approvals`: a question with its answer, and the counts; writes nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import assert_never
+
+from harness.actions import JsonValue
+from harness.audit.approvals import Question
+from harness.audit.call_fields import edited_from, edited_to
+from harness.audit.calls import Fate, text, word
+from harness.audit.changes import Change, ChangedFile, Command, OnDisk, look, undone_calls
+from harness.audit.counts import Waits
+from harness.audit.effects import FileRead, Reach, reach_words
+from harness.audit.refusals import Ends, Refusal, Refuser
+from harness.audit.unended import OpenSession, UnknownCall
+from harness.cli.audit.logs import ChosenLogs
+from harness.cli.audit.wording import count, moment, name, quoted, seconds, short_digest, what, who, why
+from harness.cli.state import State
+from harness.cli.trace import Tone
+from harness.files.before_images import BeforeImages
+from harness.log.order import ANSWERS
+from harness.log.reader import is_in_use, is_whole, records
+from harness.paths import short_place
+from harness.text.visible import visible_line
+
+_TONES = {
+    "yes": Tone.GOOD,
+    "no": Tone.BAD,
+    "stop": Tone.BAD,
+    "halt": Tone.BAD,
+    "nobody": Tone.WARNING,
+    "edit": Tone.WARNING,
+}
+
+
+def question_line(question: Question) -> tuple[str, Tone]:
+    """Return the line for a question."""
+    call = question.call
+    parts = [moment(call.asked or call.answered), name(call), what(call), f"[{why(call)}]", _answer(question)]
+    if question.is_quick:
+        parts.append("under 1 s")
+    if question.in_burst:
+        parts.append("burst")
+    if (origin := edited_from(call)) is not None:
+        parts.append(visible_line(f"made of call {origin}", 60))
+    tone = _TONES.get(question.answer, Tone.WARNING)
+    return "  ".join(parts), Tone.WARNING if question.is_quick or question.in_burst else tone
+
+
+def _answer(question: Question) -> str:
+    call = question.call
+    match question.answer:
+        case "" if call.fate is Fate.OPEN:
+            return "asked, no answer recorded: the log ends there"
+        case "":
+            return f"asked, no answer recorded: {visible_line(text(call.outcome, 'content'), 200)}"
+        case "nobody":
+            return "nobody was there to answer"
+        case "edit":
+            into = visible_line(f"edit, into call {edited_to(call)}", 60)
+            return f"{into}, by {who(call)}, {seconds(call)}"
+        case answer:
+            said = [visible_line(answer, 20), f"by {who(call)},", seconds(call), quoted(text(call.answered, "words"))]
+            return " ".join(word for word in said if word)
+
+
+class Tally:
+    """Counts over questions."""
+
+    def __init__(self) -> None:
+        self.asked = self.quick = self.quick_yes = self.in_bursts = 0
+        self._answers: dict[str, int] = {}
+        self._waits = Waits()
+
+    def take(self, question: Question) -> None:
+        """Count one question."""
+        answer = question.answer if question.answer in ANSWERS or not question.answer else "other"
+        self.asked += 1
+        self._answers[answer] = self._answers.get(answer, 0) + 1
+        self.quick += question.is_quick
+        self.quick_yes += question.is_quick and question.answer == "yes"
+        self.in_bursts += question.in_burst
+        if question.by_person and question.seconds is not None:
+            self._waits.add(question.seconds)
+
+    @property
+    def median(self) -> float | None:
+        """The median of the seconds that people took (nearest rank, as `stats` has it); None where nobody answered."""
+        return self._waits.quantile(0.5)
+
+    def fields(self) -> dict[str, JsonValue]:
+        """Return the counts as JSON."""
+        counts: dict[str, JsonValue] = {answer: self._answers.get(answer, 0) for answer in (*ANSWERS, "other")}
+        more: dict[str, JsonValue] = {"quick": self.quick, "quick_yes": self.quick_yes, "in_bursts": self.in_bursts}
+        more["wait_median"] = self.median
+        return {"asked": self.asked, **counts, "unanswered": self._answers.get("", 0), **more}
+
+    def line(self) -> str:
+        """Return the counts in words."""
+        words = [f"{self.asked} asked: {self._answers.get('yes', 0)} yes", f"{self._answers.get('no', 0)} no"]
+        words += [f"{self._answers[one]} {one}" for one in ("stop", "halt", "edit", "other") if one in self._answers]
+        words.append(f"{self._answers.get('nobody', 0)} nobody")
+        if "" in self._answers:
+            words.append(f"{self._answers['']} without an answer")
+        median = "" if self.median is None else f"; median wait {self.median:g} s"
+        bursts = f", {self.in_bursts} in bursts" if self.in_bursts else ""
+        return f"{', '.join(words)}{median}; {self.quick} under 1 s ({self.quick_yes} of them yes){bursts}"
+
+
+_BY = {
+    Refuser.POLICY: "by the policy",
+    Refuser.PERSON: "by a person",
+    Refuser.SCRIPT: "by a script",
+    Refuser.NOBODY: "for nobody was there",
+    Refuser.EDIT: "for another call in their place",
+    Refuser.UNSAID: "by whom the log does not say",
+}
+
+
+def refusal_lines(refusal: Refusal) -> Iterator[tuple[str, Tone]]:
+    """Yield the line for a refused call: when, which, how, what, by whom, why, hint."""
+    call = refusal.call
+    status = visible_line(text(call.outcome, "status"), 20)
+    parts = [moment(call.outcome), name(call), status, what(call), _by(refusal)]
+    if refusal.reason:
+        parts.append(f"why: {visible_line(refusal.reason, 500)}")
+    if refusal.hint:
+        parts.append(f"hint: {visible_line(refusal.hint, 300)}")
+    yield "  ".join(parts), Tone.WARNING if refusal.refuser in (Refuser.EDIT, Refuser.TOOL) else Tone.BAD
+
+
+def _by(refusal: Refusal) -> str:
+    call = refusal.call
+    match refusal.refuser:
+        case Refuser.POLICY:
+            return f"[{why(call)}]"
+        case Refuser.PERSON | Refuser.SCRIPT:
+            words = quoted(refusal.words) or "without a word"
+            return f"[{who(call)}, {seconds(call)}: {words}; asked by {why(call)}]"
+        case Refuser.NOBODY:
+            return f"[nobody was there to ask; needed by {why(call)}]"
+        case Refuser.EDIT:
+            return f"[{who(call)} put {visible_line(f'call {edited_to(call)}', 60)} in its place]"
+        case Refuser.TOOL:
+            return "[no valid call]"
+        case Refuser.UNSAID:
+            return "[by whom the log does not say]"
+        case _:
+            assert_never(refusal.refuser)
+
+
+def ends_line(ends: Ends, sessions: int, *, listed: bool) -> str:
+    """Return the counts in words."""
+    total = sum(ends.refused.values())
+    by = ", ".join(f"{ends.refused[one]} {_BY[one]}" for one in _BY if one in ends.refused)
+    line = f"{count(total, 'call')} refused: {by}" if total else f"no call was refused in {count(sessions, 'session')}"
+    if ends.invalid:
+        line += f"; {ends.invalid} invalid{'' if listed else ' (--invalid lists them)'}"
+    if ends.never_came:
+        line += f"; {ends.never_came} not run, for something else ended the run"
+    return line
+
+
+def read_lines(file: FileRead) -> Iterator[tuple[str, Tone]]:
+    """Yield the line for a file or folder that was read, and one for each call."""
+    outside = "  [outside the workspace]" if file.is_outside else ""
+    yield f"{visible_line(file.path, 5_000)}{outside}", Tone.WARNING if outside else Tone.PLAIN
+    for one in file.reads:
+        yield f"  {_call(one)}", Tone.PLAIN
+
+
+def unknown_line(reach: Reach) -> tuple[str, Tone]:
+    """Return the line for a call of which it is not known what it read."""
+    return f"  {_call(reach)}", Tone.WARNING
+
+
+def outside_line(outside: Reach) -> tuple[str, Tone]:
+    """Return the line for a call that went outside the workspace, or could reach the network."""
+    return f"{_call(outside)}  {reach_words(outside, outside=True)}", Tone.WARNING
+
+
+def _call(reach: Reach) -> str:
+    call = reach.call
+    status = visible_line(text(call.outcome, "status"), 20) or "end unknown"
+    return "  ".join((moment(call.intent), name(call), what(call), status, f"[{why(call)}]"))
+
+
+def reads_line(files: int, sessions: int) -> str:
+    """Return the counts of files that were read, in words."""
+    return f"{count(files, 'file or folder', 'files and folders')} read in {count(sessions, 'session')}"
+
+
+class Kept:
+    """Whether the content with a digest is kept; each is read once."""
+
+    def __init__(self, folder: str) -> None:
+        self._images = BeforeImages(folder)
+        self._known: dict[str, bool] = {}
+
+    def __call__(self, sha256: str) -> bool:
+        """Say whether it is kept, and still has that digest."""
+        if sha256 not in self._known:
+            self._known[sha256] = self._images.get(sha256) is not None
+        return self._known[sha256]
+
+
+def undone_in(logs: ChosenLogs, state: State) -> Iterator[tuple[str, str]]:
+    """Yield session and call of what was undone, as these logs and all in the state folder tell. Raises LogError."""
+    for path in dict.fromkeys((*logs.paths, *state.log_paths())):
+        yield from undone_calls(records(path, ("restored",)))
+
+
+def file_lines(file: ChangedFile, host: str) -> Iterator[tuple[str, Tone]]:
+    """Yield the line for a file, and one for each change; `host` is where it was looked at."""
+    on_disk = f"{file.on_disk.value}: {file.problem}" if file.problem else file.on_disk.value
+    if elsewhere := [one for one in file.hosts if one != host]:
+        on_disk += f", here on {host}; changed on {', '.join(elsewhere)}"
+    tone = Tone.WARNING if file.on_disk in (OnDisk.CHANGED, OnDisk.GONE) else Tone.PLAIN
+    yield f"{visible_line(file.path, 5_000)}  [{visible_line(on_disk, 200)}]", tone
+    for change in file.changes:
+        yield f"  {_change(change)}", Tone.PLAIN if change.sure else Tone.BAD
+
+
+def command_line(command: Command) -> tuple[str, Tone]:
+    """Return the line for a command that could write."""
+    fields = command.fields
+    place = _place(fields, word(fields["session"]), word(fields["call"]))
+    time = visible_line(word(fields["time"])[:19].replace("T", " "), 19)
+    what = f"{visible_line(word(fields['tool']), 60)}  {visible_line(command.what, 200)}"
+    return f"  {time}Z  {place}  {what}  [{reach_words(command.reach)}]", Tone.WARNING
+
+
+def _change(change: Change) -> str:
+    session, call = change.place
+    time = visible_line(change.time[:19].replace("T", " "), 19)
+    did = {True: "created", False: "changed", None: "changed"}[change.created] if change.sure else "MAY HAVE CHANGED"
+    if change.sure and change.before_sha256 is not None and change.before_sha256 == change.after_sha256:
+        did = "written, the same"
+    decided = visible_line(short_place(word(change.fields["decided_by"])), 200)
+    by = decided if change.permitted_by == "policy" else f"yes by {_who(change)}; asked by {decided}"
+    parts = [f"{time}Z", _place(change.fields, session, call), visible_line(word(change.fields["tool"]), 60), did]
+    parts += [
+        f"{short_digest(change.before_sha256)} -> {short_digest(change.after_sha256)}",
+        f"[{by}]",
+        _undoing(change),
+    ]
+    return "  ".join(parts)
+
+
+def _place(fields: Mapping[str, JsonValue], session: str, call: str) -> str:
+    """Return `session#call`, of a batch with the task in front."""
+    return visible_line(f"{word(fields['task'])} {session}#{call}".strip(), 130)
+
+
+def _who(change: Change) -> str:
+    user = word(change.fields["user"])
+    account = f" ({user})" if user and change.by_person else ""
+    return visible_line(f"{change.permitted_by}{account}", 100)
+
+
+def _undoing(change: Change) -> str:
+    if change.undone:
+        return "was undone"
+    return f"cannot be undone: {visible_line(change.why_not, 200)}" if change.why_not else "can be undone"
+
+
+class EndsOf:
+    """What is said of the open ends of one log, with what the disk says of them now."""
+
+    def __init__(self, path: str) -> None:
+        """Look at the log at `path`. Raises LogError if it cannot be read."""
+        self._path = path
+        self._in_use = is_in_use(path)
+        self.torn = not is_whole(path)
+
+    def torn_fields(self) -> dict[str, JsonValue]:
+        """Return what is written as JSON of a last line that has no end."""
+        return {"row": "torn_line", "log": self._path, "in_use": self._in_use}
+
+    def torn_line(self) -> tuple[str, Tone]:
+        """Return the line for people about a last line that has no end."""
+        may = "in use: it may be being written" if self._in_use else "it may have begun a call, or ended one"
+        return f"{visible_line(self._path, 5_000)}: the last line is torn; {may}", Tone.WARNING
+
+    def fields(self, one: UnknownCall | OpenSession) -> dict[str, JsonValue]:
+        """Return what is written as JSON."""
+        if isinstance(one, OpenSession):
+            return one.fields(in_use=self._in_use, torn=self.torn)
+        return one.fields(in_use=self._in_use, file_now=_file_now(one))
+
+    def line(self, one: UnknownCall | OpenSession) -> tuple[str, Tone]:
+        """Return the line for people."""
+        if isinstance(one, OpenSession):
+            return self._session_line(one), Tone.WARNING
+        return self._call_line(one), Tone.WARNING if self._in_use else Tone.BAD
+
+    def _call_line(self, one: UnknownCall) -> str:
+        call = one.call
+        allowed = f"yes by {who(call)}" if call.answered else "auto"
+        parts = [moment(call.intent), name(call), what(call), f"[{allowed}: {why(call)}]"]
+        if one.path:
+            digests = f"{short_digest(one.before_sha256)} -> {short_digest(one.after_sha256)}"
+            parts.append(f"to change {visible_line(one.path, 1_000)} {digests}: {_NOW[_file_now(one)]}")
+        else:
+            parts.append(_could_write(one.could_write))
+        running = "in use: it may simply be running" if self._in_use else "it may have run, wholly or in part"
+        return "  ".join((*parts, f"end unknown; {running}"))
+
+    def _session_line(self, one: OpenSession) -> str:
+        session = visible_line(text(one.started, "session"), 40)
+        where = visible_line(text(one.started, "workspace") or "-", 300)
+        parts = [moment(one.started), f"session {session} in {where} never said that it ended"]
+        if one.not_begun:
+            parts.append(f"{count(len(one.not_begun), 'call')} without an end and not begun")
+        if self._in_use:
+            parts.append("its log is in use: it may simply be running")
+        elif self.torn:
+            parts.append("its log's last line is torn")
+        return "  ".join((*parts, visible_line(one.log, 5_000)))
+
+
+def nothing_open(sessions: int) -> str:
+    """Return the line for logs in which everything has an end."""
+    if not sessions:
+        return "there is no session, and so no call"
+    return f"every call that was begun in {count(sessions, 'session')} has an end, and every session"
+
+
+def _could_write(paths: list[str] | None) -> str:
+    if paths is None:
+        return "it could write; which paths is not known"
+    if not paths:
+        return "it was to read only"
+    more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
+    return f"it could write {', '.join(visible_line(path, 200) for path in paths[:5])}{more}"
+
+
+_NOW = {
+    "as_intended": "the file is what it was to become",
+    "as_before": "the file is as it was before",
+    "otherwise": "the file is neither what it was nor what it was to become",
+    "not_looked_at": "the file was not looked at",
+    "": "",
+}
+
+
+def _file_now(one: UnknownCall) -> str:
+    """Return how the file that a call was to change stands to that now."""
+    if not one.path:
+        return ""
+    found = look(one.path)
+    if found.problem or one.after_sha256 is None:
+        return "not_looked_at"
+    if found.sha256 == one.after_sha256:
+        return "as_intended"
+    return "as_before" if found.sha256 == one.before_sha256 else "otherwise"

@@ -1,0 +1,125 @@
+"""`harness audit export`: calls in another form, to a file or to stdout; sends nothing, and the log stays the record."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+
+from harness.audit.export import FORMS
+from harness.audit.export.row import Export
+from harness.audit.report import report
+from harness.cli.audit.logs import chosen_logs
+from harness.cli.console import complain
+from harness.cli.own_folders import place_of
+from harness.cli.redacting import installation_key
+from harness.cli.run.report_files import why_not
+from harness.cli.state import State, here
+from harness.errors import UsageError
+from harness.files.opening import open_to_list
+from harness.log.reader import records
+from harness.paths import is_within
+from harness.safe_files import put, sync_names
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+
+STDOUT = "-"
+
+
+def write_view(
+    pieces: Iterable[str], output: str, *, logs: Sequence[str], state: State, cwd: str | None = None
+) -> None:
+    """Write text to the file `output` (mode 0600, UTF-8), or to stdout; `logs` are those that it is about.
+
+    No link in the workspace (`cwd`, else the current folder) is followed. The file appears under its name when all of it is
+    on the disk; what stood there before stays until then. Lone surrogates become escapes.
+
+    Raises UsageError if it must not or cannot be written, OSError if stdout cannot.
+    """
+    if output == STDOUT:
+        # Through the stream, not to the bytes below it: in a CI job a guard stands before them.
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+        sys.stdout.writelines(pieces)
+        sys.stdout.flush()
+        return
+    target = place_of(output, (here(cwd),))
+    _check_harmless(target, logs, state)
+    try:
+        folder = open_to_list(os.path.dirname(target))
+        try:
+            put(os.path.basename(target), (piece.encode("utf-8", "backslashreplace") for piece in pieces), folder)
+            sync_names(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written: {error.strerror}") from None
+
+
+def _check_harmless(target: str, logs: Sequence[str], state: State) -> None:
+    """Raise UsageError where writing there would destroy a log, or something else that the harness relies on."""
+    if any(is_within(target, folder) for folder in state.guarded):
+        raise UsageError(f"{target} lies among the harness's own files; choose another place")
+    why = why_not(target, logs)
+    if why:
+        raise UsageError(f"{target}: {why}; {STDOUT} writes to stdout")
+
+
+def export_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Write the export and return the exit code: 1 if a log is broken. Raises HarnessError."""
+    state = State.of(environment)
+    chosen = chosen_logs(arguments, environment)
+    chosen.tell_standing()
+    key = installation_key(state)
+    if not key:
+        complain("there is no redaction key in the state folder: digests of arguments are left out")
+    export = Export(chosen, key=key, content=arguments.content)
+    write_view(FORMS[arguments.to]()(export), arguments.output, logs=chosen.paths, state=state, cwd=arguments.cwd)
+    for trouble, count in export.troubles.most_common():
+        complain(f"{count} times: {trouble}; exported as far as it goes")
+    if arguments.output != STDOUT:
+        complain(f"wrote {arguments.output}")
+    return chosen.code
+
+
+def report_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Write the page and return the exit code: 1 if a log is broken, which the page says first. Raises HarnessError."""
+    state = State.of(environment)
+    chosen = chosen_logs(arguments, environment)
+    sizes = {path: _size(path) for path in chosen.paths}
+    chosen.verify_all()
+    broken = [one.path for one in chosen.findings if one.found.broken_line is not None]
+    unread = {path: line for path in broken if (line := _unread_from(path)) is not None}
+    pieces = report(
+        chosen,
+        chosen.findings,
+        unread=unread,
+        gone=[known.file for known in chosen.gone],
+        title=arguments.title,
+        only=chosen.session,
+        full=arguments.full,
+        grown=lambda: [path for path, size in sizes.items() if _size(path) != size],
+    )
+    write_view(pieces, arguments.output, logs=chosen.paths, state=state, cwd=arguments.cwd)
+    if arguments.output != STDOUT:
+        complain(f"wrote {arguments.output}")
+    return chosen.code
+
+
+def _unread_from(path: str) -> int | None:
+    """Return the first line of a log that is no record at all, or None."""
+    lines: list[int] = []
+    for _ in records(path, stopped=lines.append):
+        pass
+    return lines[0] if lines else None
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return -1

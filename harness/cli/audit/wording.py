@@ -1,0 +1,99 @@
+"""How an answer about logs is written: lines for people, made safe to show, or one JSON object a line; decides nothing."""
+
+from __future__ import annotations
+
+import errno
+import json
+import sys
+from collections.abc import Mapping
+
+from harness.actions import JsonValue
+from harness.audit.calls import LoggedCall, Who, text, word
+from harness.cli.console import Console, wants_colour
+from harness.cli.trace import Tone
+from harness.log.order import LogRecord
+from harness.paths import short_place
+from harness.text.visible import visible_line
+
+
+class Output:
+    """Stdout, as text or as JSON; of two forms of the same thing, the one that was asked for is written."""
+
+    def __init__(self, environment: Mapping[str, str], *, as_json: bool) -> None:
+        self.as_json = as_json
+        self._console = Console(sys.stdout, colour=wants_colour(sys.stdout, environment))
+
+    def row(self, fields: Mapping[str, JsonValue]) -> None:
+        """Write one object, where JSON was asked for. Raises BrokenPipeError where nobody reads any more."""
+        if self.as_json:
+            sys.stdout.write(json_text(fields) + "\n")
+
+    def line(self, text: str, tone: Tone = Tone.PLAIN, *, width: int = 2_000) -> None:
+        """Write one line of at most `width` characters, where text was asked for.
+
+        Raises BrokenPipeError where nobody reads any more, OSError where it cannot be written.
+        """
+        if self.as_json:
+            return
+        self._console.line(visible_line(text, width), tone)
+        if self._console.broken:
+            sys.stdout.flush()  # it raises once more what was in the way: a full disk is no broken pipe
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+
+def json_text(value: Mapping[str, JsonValue]) -> str:
+    """Return an object as one line of JSON in ASCII, keys sorted. Of one that is too deep to be written, it says so."""
+    try:
+        return json.dumps(value, sort_keys=True, allow_nan=False)
+    except RecursionError:
+        plain = {name: one for name, one in value.items() if one is None or isinstance(one, str | int | float)}
+        return json.dumps({**plain, "left_out": "values that are nested too deep"}, sort_keys=True, allow_nan=False)
+
+
+def short_digest(digest: str | None) -> str:
+    """Return the beginning of a digest, or `none`: the JSON form has the whole."""
+    return visible_line(digest[:12], 12) if digest else "none"
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun: `1 call`, `2 calls`."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def moment(record: LogRecord) -> str:
+    """Return when a record was written: `2026-01-31 10:00:00Z`."""
+    return visible_line(f"{text(record, 'time')[:19].replace('T', ' '):19}Z", 20)
+
+
+def name(call: LoggedCall) -> str:
+    """Return `session#call`, of a batch with the task in front."""
+    task = f"{visible_line(call.task, 64)} " if call.task else ""
+    return f"{task}{visible_line(call.session, 40)}#{visible_line(call.number, 20)}"
+
+
+def what(call: LoggedCall, width: int = 100) -> str:
+    """Return the tool and what it was to do."""
+    return f"{visible_line(call.tool, 60)}  {visible_line(call.summary, width)}"
+
+
+def why(call: LoggedCall) -> str:
+    """Return what decided a call, with the place where that is written."""
+    return visible_line(short_place(call.by), 300) or "the log does not say"
+
+
+def who(call: LoggedCall) -> str:
+    """Return who answered the question before a call, a person with the account of the operating system."""
+    by = text(call.answered, "by")
+    account = f" ({call.user})" if call.user and call.answered_by is Who.PERSON else ""
+    return visible_line(f"{by or 'who is not said'}{account}", 100)
+
+
+def seconds(call: LoggedCall) -> str:
+    """Return how long the answer took."""
+    value = call.answered.get("seconds")
+    return f"{visible_line(word(value), 20)} s" if value is not None else "in a time that is not said"
+
+
+def quoted(words: str, width: int = 300) -> str:
+    """Return what somebody said, in quotation marks; empty where they said nothing."""
+    return f'"{visible_line(words, width)}"' if words else ""

@@ -1,0 +1,1 @@
+"""The settings of a person: flags, environment and their file."""

@@ -1,0 +1,110 @@
+"""`harness config`: which settings hold and who said them, as TOML fit to be the file; sends nothing, shows no key."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+
+from harness.actions import JsonValue
+from harness.cli.config.config_file import Setting
+from harness.cli.config.settings import Settings, TerminalSettings, config_path, settings_from
+from harness.cli.exits import Exit
+from harness.cli.state import here
+from harness.model import Prices
+from harness.models.endpoint import shown_address
+from harness.models.presets import Api
+from harness.record import field_names
+from harness.text.visible import visible, visible_line
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+_PLAIN = ("provider", "model", "base_url", "api", "azure_api_version", "key_variable", "attempts", "retry_seconds",
+          "context_tokens", "system", "instructions", "sign_key")  # fmt: skip
+
+
+def config_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Do what `harness config ACTION` asks and return the exit code. Raises UsageError for a file that is not understood."""
+    if arguments.action == "path":
+        sys.stdout.write(visible(config_path(environment)) + "\n")
+        return Exit.DONE
+    settings = settings_from(arguments, environment, here(arguments.cwd))
+    if arguments.json:
+        sys.stdout.write(json.dumps(_fields(settings), indent=2) + "\n")
+    else:
+        sys.stdout.writelines(
+            f"{visible_line(line, 10_000)}\n" for line in _lines(settings, with_origin=arguments.origin)
+        )
+    return Exit.DONE
+
+
+def _listed(settings: Settings) -> Iterator[tuple[str, str, Setting[JsonValue]]]:
+    """Yield table, key and setting, in the order of the file; what nobody said is None."""
+    for name in _PLAIN:
+        setting: Setting[object] = getattr(settings, name)
+        yield "", name, Setting(value=_shown(name, setting.value), origin=setting.origin)
+    for name in field_names(TerminalSettings):
+        of_terminal: Setting[JsonValue] = getattr(settings.terminal, name)
+        yield "terminal", name, of_terminal
+    for name, number in settings.deadlines.items():
+        yield "deadlines", name, number
+    for name, whole in settings.bounds.items():
+        yield "bounds", name, whole
+    for model, prices in settings.file.prices.items():
+        for name in field_names(Prices):
+            yield f"prices.{_quoted(model)}", name, Setting(value=getattr(prices.value, name), origin=prices.origin)
+
+
+def _shown(name: str, value: object) -> JsonValue:
+    """Return a value as it may be shown: no user, password or query of an address."""
+    if isinstance(value, Api):
+        return value.value
+    if name == "base_url" and isinstance(value, str):
+        return shown_address(value) or None
+    return value if isinstance(value, int | float | str) and value != "" else None
+
+
+def _lines(settings: Settings, *, with_origin: bool) -> Iterator[str]:
+    file = settings.file
+    yield f"# {file.path}{'' if file.found else ' is not there'}"
+    variable = settings.key_variable.value
+    yield f"# key: {_key_told(settings)}" if variable else "# key: none is wanted"
+    at = ""
+    for table, name, setting in _listed(settings):
+        if table != at:
+            at = table
+            yield ""
+            yield f"[{table}]"
+        origin = f"  # {setting.origin}" if with_origin else ""
+        # TOML has no word for nothing.
+        yield f"# {name} is not set{origin}" if setting.value is None else f"{name} = {_toml(setting.value)}{origin}"
+
+
+def _key_told(settings: Settings) -> str:
+    return f"{settings.key_variable.value} is {'set' if settings.key_set else 'NOT set'}"
+
+
+def _toml(value: JsonValue) -> str:
+    return _quoted(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a TOML string: JSON's, in which DEL and what is no character would have to be escaped too."""
+    return re.sub(r"[\x7f\ud800-\udfff]", "?", json.dumps(text, ensure_ascii=False))
+
+
+def _fields(settings: Settings) -> dict[str, JsonValue]:
+    """Return all settings as one object."""
+    listed: dict[str, JsonValue] = {
+        f"{table}.{name}" if table else name: {"value": setting.value, "origin": setting.origin}
+        for table, name, setting in _listed(settings)
+    }
+    return {
+        "file": settings.file.path,
+        "found": settings.file.found,
+        "key": {"variable": settings.key_variable.value or None, "set": settings.key_set},
+        "settings": listed,
+    }

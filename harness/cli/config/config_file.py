@@ -1,0 +1,360 @@
+"""The user's configuration file, checked key by key: what is not understood refuses to start, and API keys are refused."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Generic, NoReturn, TypeAlias, TypeVar
+
+from harness.errors import UsageError
+from harness.model import Prices
+from harness.models.endpoint import Deadlines, ReplyBounds
+from harness.models.presets import PRESETS, Api
+from harness.paths import is_within
+from harness.policy.loader import nearest
+from harness.record import Record, field_names
+from harness.safe_files import why_not_private
+from harness.text.toml_places import key_lines, read_toml
+
+Value: TypeAlias = str | int | float | bool
+Check: TypeAlias = Callable[[object], str]
+"""Returns what is wrong with a value, or nothing."""
+ValueT_co = TypeVar("ValueT_co", covariant=True)
+
+
+class Setting(Record, Generic[ValueT_co]):
+    """A value, and who said it."""
+
+    value: ValueT_co
+    origin: str
+    """`flag --model`, `environment HARNESS_MODEL`, FILE:LINE, `preset groq` or `default`."""
+
+
+def address_problem(url: str) -> str:
+    """Return what is wrong with a base URL, or nothing."""
+    if not re.match(r"https?://", url):
+        return f"must begin with http:// or https://, not {url[:200]!r}"
+    if not _HOST.match(url):
+        return "names no host that could be told apart from others: letters, digits, dots and hyphens"
+    if not url.isascii() or not url.isprintable() or " " in url:
+        return "holds a blank or a special character"
+    return "" if _has_port_in_range(url) else "names a port above 65535"
+
+
+def _has_port_in_range(url: str) -> bool:
+    from urllib.parse import urlsplit
+
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:
+        return False
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        return f"must be a string, not {_kind(value)}"
+    return "" if value.strip() and value.isprintable() else "must not be empty, and on one line"
+
+
+def _switch(value: object) -> str:
+    return "" if isinstance(value, bool) else f"must be true or false, not {_kind(value)}"
+
+
+def _whole(least: int, most: int) -> Check:
+    def check(value: object) -> str:
+        fits = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+        return "" if fits else f"must be a whole number from {least} to {most}"
+
+    return check
+
+
+def _number(most: float, *, or_zero: bool = False) -> Check:
+    def check(value: object) -> str:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if is_number and (0 < value <= most or (or_zero and value == 0)):  # type: ignore[operator]  # a number, by the line above
+            return ""
+        return f"must be a number {'of at least 0' if or_zero else 'above 0'}, at most {most:g}"
+
+    return check
+
+
+def _one_of(known: Iterable[str]) -> Check:
+    words = tuple(known)
+
+    def check(value: object) -> str:
+        return _text(value) or ("" if value in words else f"unknown: {value!r}{nearest(str(value), words)}")
+
+    return check
+
+
+def _address(value: object) -> str:
+    problem = _text(value) or address_problem(str(value))
+    if not problem and re.match(r"[^/]*//[^/?#]*@|[^?]*\?", str(value)):
+        return "must hold no user, password or query: " + _NO_KEYS
+    return problem
+
+
+def _variable(value: object) -> str:
+    # What does not fit is not shown: it may be the key itself.
+    fits = isinstance(value, str) and re.fullmatch(r"[A-Z][A-Z0-9_]{0,63}", value)
+    return (
+        "" if fits else "must be the NAME of an environment variable, such as OPENAI_API_KEY, not the key: " + _NO_KEYS
+    )
+
+
+def _kind(value: object) -> str:
+    return {
+        bool: "true or false",
+        int: "a number",
+        float: "a number",
+        str: "a string",
+        list: "a list",
+        dict: "a table",
+    }.get(
+        type(value),
+        "a date",
+    )
+
+
+# Narrower than RFC 3986: what two programs could read as two hosts is no host.
+_HOST = re.compile(
+    r"https?://([^/?#@\\]*@)?([a-z0-9._-]*[a-z0-9][a-z0-9._-]*|\[[0-9a-f:.]+\])(:\d{1,5})?([/?]|$)", re.IGNORECASE
+)
+_NO_KEYS = (
+    "keys are never read from files, which end up in backups, repositories and screenshots; export the key in an environment "
+    "variable, and give that variable's name as key_variable"
+)
+_KEY_LIKE = re.compile(r"(^|[_-])(api_?)?(keys?|token|secrets?|passwords?|credentials?)$", re.IGNORECASE)
+
+TOP_CHECKS: Mapping[str, Check] = {
+    "provider": _one_of(PRESETS),
+    "model": _text,
+    "base_url": _address,
+    "api": _one_of(api.value for api in Api),
+    "azure_api_version": _text,
+    "key_variable": _variable,
+    "attempts": _whole(1, 100),
+    "retry_seconds": _number(1e6),
+    "context_tokens": _whole(1_000, 10**9),
+    "system": _text,
+    "instructions": _switch,
+    "sign_key": _text,
+}
+NOTICES = ("bell", "osc9", "off")
+"""How a person is told that a question waits: BEL, a notification of the terminal's (OSC 9), or not at all."""
+LEAST_DEAD_SECONDS, MOST_DEAD_SECONDS = 0.15, 10.0
+"""Of the time in which keys do nothing after a question appeared: what is typed out of habit comes within it."""
+
+
+def _dead_seconds(value: object) -> str:
+    problem = _number(MOST_DEAD_SECONDS)(value)
+    if problem or float(value) < LEAST_DEAD_SECONDS:  # type: ignore[arg-type]  # a number, by the line above
+        return f"must be a number from {LEAST_DEAD_SECONDS:g} to {MOST_DEAD_SECONDS:g}"
+    return ""
+
+
+TABLE_CHECKS: Mapping[str, Mapping[str, Check]] = {
+    "terminal": {
+        "dead_seconds": _dead_seconds,
+        "vi": _switch,
+        "notify": _one_of(NOTICES),
+        "ascii": _switch,
+        "screen_reader": _switch,
+    },
+    "deadlines": dict.fromkeys(field_names(Deadlines), _number(1e6)),
+    "bounds": dict.fromkeys(field_names(ReplyBounds), _whole(1, 10**12)),
+}
+PRICE_CHECKS: Mapping[str, Check] = dict.fromkeys(field_names(Prices), _number(1e6, or_zero=True))
+PRICES = "prices"
+
+
+def unknown_key(key: str, known: Iterable[str]) -> str:
+    """Return what to say of a key that is none: what was probably meant, or why no secret is read from here."""
+    words = tuple(known)
+    if _KEY_LIKE.search(key) and not any(word.startswith(key) for word in words):  # context_token is a slip
+        return _NO_KEYS
+    return f"unknown key{nearest(key, words)}"
+
+
+MAX_CONFIG_BYTES = 100_000
+MAX_LINKS = 40
+"""How many symbolic links on the way to the file are followed: as many as Linux follows (path_resolution(7))."""
+
+
+class ConfigFile(Record):
+    """What the file says, every value checked by itself."""
+
+    path: str
+    found: bool = False
+    values: Mapping[str, Setting[Value]] = {}
+    """By key; in a table, by `table.key`."""
+    prices: Mapping[str, Setting[Prices]] = {}
+    """By model."""
+
+
+def load_config(path: str, workspace: str) -> ConfigFile:
+    """Return what the file at `path` says; one that is not there says nothing.
+
+    `workspace` is the folder in which calls work, absolute and with links followed.
+
+    Raises UsageError, whose text names file, line and key, if anything in the file is not understood, if it cannot be read,
+    if it belongs to somebody else or others may write it, or if it, or a link on the way to it, lies in the workspace.
+    """
+    if not os.path.lexists(path):
+        return ConfigFile(path=path)
+    return parse_config(read_own(path, workspace), path)
+
+
+def read_own(path: str, workspace: str) -> bytes:
+    """Return the content of a file that decides where keys and conversations go, or what a model is told.
+
+    Raises UsageError if it cannot be read, if it belongs to somebody else or others may write it, or if it, or a link on the
+    way to it, lies in `workspace`.
+    """
+    for place in _way(path):
+        if is_within(place, workspace):
+            raise UsageError(
+                f"{path}: lies inside the workspace ({place}), where calls could change it: work in another folder, or set "
+                "XDG_CONFIG_HOME to one outside"
+            )
+        if os.path.isdir(place) and _is_open_to_all(os.stat(place)):
+            raise UsageError(f"{path}: anybody may put another file in its place: chmod o-w {place}")
+    return _read(path)
+
+
+def _is_open_to_all(folder: os.stat_result) -> bool:
+    return bool(folder.st_mode & stat.S_IWOTH) and not folder.st_mode & stat.S_ISVTX
+
+
+def parse_config(data: bytes, file: str) -> ConfigFile:
+    """Return what `data`, TOML in UTF-8, says; `file` is what messages call it. Looks at no disk.
+
+    Raises UsageError as `load_config` does.
+    """
+    try:
+        text, table = read_toml(data)
+    except ValueError as error:
+        raise UsageError(f"{file}: {error}") from None
+    return _Loader(file, text).config(table)
+
+
+def _way(path: str) -> Iterator[str]:
+    """Yield every place on the way to `path`: each folder and link, and where the links lead. Raises UsageError."""
+    parts = os.path.abspath(path).split("/")[::-1]
+    at, links = "/", 0
+    while parts:
+        part = parts.pop()
+        if part in ("", "."):
+            continue
+        at = os.path.dirname(at) if part == ".." else os.path.join(at, part)
+        yield at
+        if part != ".." and os.path.islink(at):
+            links += 1
+            if links > MAX_LINKS:
+                raise UsageError(f"{path}: cannot be read: too many links")
+            target = os.readlink(at)
+            parts += target.split("/")[::-1]
+            at = "/" if target.startswith("/") else os.path.dirname(at)
+
+
+def _read(path: str) -> bytes:
+    """Return the content of a file that its user alone may write. Raises UsageError."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not make it wait
+        try:
+            problem = _owner_problem(os.fstat(descriptor), os.stat(os.path.dirname(os.path.realpath(path))))
+            if problem:
+                raise UsageError(f"{path}: {problem}")
+            with open(descriptor, "rb", closefd=False) as file:
+                data = file.read(MAX_CONFIG_BYTES + 1)
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror if isinstance(error, OSError) else error}") from None
+    if len(data) > MAX_CONFIG_BYTES:
+        raise UsageError(f"{path}: is larger than {MAX_CONFIG_BYTES} bytes")
+    return data
+
+
+def _owner_problem(status: os.stat_result, folder: os.stat_result) -> str:
+    """Return why somebody else than the user could have written the file, or nothing. What root owns is as good."""
+    if problem := why_not_private(status, owners=(os.geteuid(), 0)):
+        return problem
+    if status.st_nlink > 1:
+        return "has further hard links, and may be written by another name"
+    if _is_open_to_all(folder):
+        return "anybody may put another file in its place: chmod o-w its folder"
+    return ""
+
+
+class _Loader:
+    """One file being read; holds what messages need."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self.lines = {(_names(table), key): line for (table, _, key), line in reversed(key_lines(text).items())}
+
+    def config(self, table: Mapping[str, object]) -> ConfigFile:
+        values = self.checked(
+            (),
+            {k: v for k, v in table.items() if k not in (*TABLE_CHECKS, PRICES)},
+            TOP_CHECKS,
+            (*TABLE_CHECKS, PRICES),
+        )
+        for name, checks in TABLE_CHECKS.items():
+            found = self.checked((name,), self.table((), table, name), checks)
+            values |= {f"{name}.{key}": setting for key, setting in found.items()}
+        listed = self.table((), table, PRICES)
+        return ConfigFile(
+            path=self.file, found=True, values=values, prices={model: self.prices(listed, model) for model in listed}
+        )
+
+    def checked(
+        self,
+        place: tuple[str, ...],
+        table: Mapping[str, object],
+        checks: Mapping[str, Check],
+        tables: tuple[str, ...] = (),
+    ) -> dict[str, Setting[Value]]:
+        """Return the values of one table, each with its line."""
+        found: dict[str, Setting[Value]] = {}
+        for key, value in table.items():
+            if key not in checks:
+                self.fail(place, key, unknown_key(key, (*checks, *tables)))
+            problem = checks[key](value)
+            if problem or not isinstance(value, str | int | float):
+                self.fail(place, key, problem)
+            found[key] = Setting(value=value, origin=self.origin(place, key))
+        return found
+
+    def table(self, place: tuple[str, ...], parent: Mapping[str, object], key: str) -> Mapping[str, object]:
+        value = parent.get(key, {})
+        if not isinstance(value, dict):
+            self.fail(place, key, f"must be a table: [{'.'.join((*place, key))}]")
+        return value
+
+    def prices(self, listed: Mapping[str, object], model: str) -> Setting[Prices]:
+        place = (PRICES, model)
+        found = self.checked(place, self.table((PRICES,), listed, model), PRICE_CHECKS)
+        for required in ("input", "output"):
+            if required not in found:
+                self.fail(place, "", f"has no {required}: dollars per million tokens")
+        prices = Prices(**{key: float(setting.value) for key, setting in found.items()})
+        return Setting(value=prices, origin=self.origin(place, ""))
+
+    def origin(self, place: tuple[str, ...], key: str) -> str:
+        """Return FILE:LINE of a key; else of where its table begins, or is written as a value."""
+        looked = ((place, key), (place, ""), (place[:-1], place[-1] if place else ""), (place[:-2], "".join(place[:1])))
+        return f"{self.file}:{next((self.lines[at] for at in looked if at in self.lines), 1)}"
+
+    def fail(self, place: tuple[str, ...], key: str, problem: str) -> NoReturn:
+        quoted = [name if name.isalnum() else f'"{name}"' for name in place]
+        header = f"[{'.'.join(quoted)}]" if place else ""
+        raise UsageError(f"{self.origin(place, key)}: {' '.join(part for part in (header, key) if part)}: {problem}")
+
+
+def _names(table: str) -> tuple[str, ...]:
+    """Return the names in a table's header, as `key_lines` tells it: `prices."gpt-5` and the like."""
+    return tuple("".join(found) for found in re.findall(r"\"([^\"]*)\"?|'([^']*)'?|([A-Za-z0-9_-]+)", table))

@@ -1,0 +1,199 @@
+"""Which model answers: settings in, an adapter out; a key is sent to the provider that it is for, and to nobody else."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import assert_never
+
+from harness.cli.config.settings import DEFAULT, OPENAI, Settings
+from harness.errors import UsageError
+from harness.models.endpoint import Deadlines, Endpoint, Quirks, ReplyBounds, is_local, shown_address
+from harness.models.presets import PRESETS, Api, Preset, preset_of
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from harness.models.openai_chat import OpenAIChat
+    from harness.models.openai_responses import OpenAIResponses
+
+NO_PROVIDER = """\
+no model to talk to. Three ways out:
+  export OPENAI_API_KEY=...       the OpenAI API; --provider NAME is another
+  --provider ollama --model NAME  a server on this machine, or --base-url URL
+  harness demo                    a scripted model, without key or network"""
+
+NO_KEY = "none"
+"""What is sent to a server that wants no key: the SDK wants one, and any text will do."""
+
+OPENAI_ONLY = ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS")
+"""Variables that the SDK reads by itself and sends as headers wherever it sends anything (its `_client.py`)."""
+
+_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASS", "PWD", "CREDENTIAL", "AUTH", "PRIVATE", "COOKIE", "WEBHOOK")
+_PLACES = (
+    "_FILE",
+    "_PATH",
+    "_DIR",
+    "_HOME",
+    "_SOCK",
+    "_URL",
+    "_URI",
+    "_ENDPOINT",
+    "_HOST",
+    "_DOMAIN",
+    "_TYPE",
+    "_PARALLELISM",
+)
+"""How a name ends that says where a secret lies or is asked for, not what it is."""
+_WORKING_FOLDERS = ("PWD", "OLDPWD", "INIT_CWD")
+
+
+def model_from(
+    settings: Settings, environment: Mapping[str, str], *, sleep: Callable[[float], None] = time.sleep
+) -> OpenAIChat | OpenAIResponses:
+    """Return the adapter for the model that `settings` name; `sleep` waits before a request is sent again.
+
+    Nothing is sent. Raises UsageError if an address, a key or a model is missing, or if they do not belong together.
+    """
+    endpoint = endpoint_of(settings, environment)
+    match settings.api.value:
+        case Api.CHAT:
+            from harness.models.openai_chat import OpenAIChat
+
+            return OpenAIChat(settings.model.value, endpoint, sleep=sleep)
+        case Api.RESPONSES:
+            from harness.models.openai_responses import OpenAIResponses
+
+            return OpenAIResponses(settings.model.value, endpoint, sleep=sleep)
+        case _:
+            assert_never(settings.api.value)
+
+
+def endpoint_of(settings: Settings, environment: Mapping[str, str]) -> Endpoint:
+    """Return where and how the model is reached, the key included. Raises UsageError as `model_from` does."""
+    problem = _missing(settings) or _azure_problem(settings) or _foreign_key(settings)
+    if problem:
+        raise UsageError(problem)
+    key = environment.get(settings.key_variable.value, "").strip() if settings.key_variable.value else ""
+    if not key.isascii() or not key.isprintable():
+        raise UsageError(
+            f"the key in {settings.key_variable.value} holds a line end or a character that cannot be sent"
+        )
+    return Endpoint(
+        base_url=settings.base_url.value,
+        api_key=key or NO_KEY,
+        key_variable=settings.key_variable.value,
+        azure_api_version=settings.azure_api_version.value,
+        attempts=settings.attempts.value,
+        retry_seconds=settings.retry_seconds.value,
+        deadlines=Deadlines(**{name: setting.value for name, setting in settings.deadlines.items()}),
+        bounds=ReplyBounds(**{name: setting.value for name, setting in settings.bounds.items()}),
+        quirks=settings.preset.quirks if settings.preset else Quirks(),
+    )
+
+
+def not_for(settings: Settings) -> tuple[str, ...]:
+    """Return the variables whose values must not go to the server that `settings` name.
+
+    OpenAI's go to OpenAI, and to an address that nobody knows and that gets OpenAI's key: a proxy of one's own.
+    """
+    server = _server_of(settings)
+    own = settings.key_variable.value == PRESETS[OPENAI].key_variable if server is None else server.name == OPENAI
+    return () if own else OPENAI_ONLY
+
+
+def withhold(names: Iterable[str]) -> None:
+    """Take variables out of this process's environment, where the SDK would find them."""
+    for name in names:
+        os.environ.pop(name, None)
+
+
+def secrets_of(environment: Mapping[str, str], key_variable: str = "", address: str = "") -> list[str]:
+    """Return what is masked: the values of variables that look secret by their name, of that which holds the key, and what
+    an address may hold of secrets: a password, the values of its query.
+
+    What looks secret by its value alone, harness/cli/redacting.py finds: a password in DATABASE_URL.
+    """
+    from urllib.parse import parse_qsl, unquote, urlsplit
+
+    found = [value for name, value in environment.items() if _sounds_secret(name)]
+    try:
+        parts = urlsplit(address)
+        found += [parts.password or "", unquote(parts.password or ""), *(value for _, value in parse_qsl(parts.query))]
+    except ValueError:
+        pass  # what is no address is refused elsewhere
+    found.append(environment.get(key_variable, ""))
+    return list(dict.fromkeys(value for value in found if value))
+
+
+def _sounds_secret(name: str) -> bool:
+    upper = name.upper().replace("AUTHOR", "")  # GIT_AUTHOR_NAME
+    if upper in _WORKING_FOLDERS or upper.endswith(_PLACES):
+        return False
+    return any(word in upper for word in _SECRET_WORDS)
+
+
+def _server_of(settings: Settings) -> Preset | None:
+    """Return which server is at the address, else which was named. On this machine, anybody's proxy may answer."""
+    address = settings.base_url.value
+    return (None if is_local(address) else preset_of(address)) or settings.named
+
+
+def _missing(settings: Settings) -> str:
+    """Return what is still needed, or nothing."""
+    preset, variable = settings.named, settings.key_variable.value
+    if preset is not None and not settings.base_url.value:
+        ways = [f"set {preset.base_url_variable}"] if preset.base_url_variable else []
+        return f"{preset.title} has no address that all share: {' or '.join([*ways, 'give --base-url'])}"
+    if not settings.key_set and variable and _wants_key(settings):
+        if preset is None and settings.key_variable.origin == DEFAULT:
+            return NO_PROVIDER
+        whose = preset.title if preset else shown_address(settings.base_url.value)
+        return (
+            f"{whose} wants a key: export {variable}=... ({settings.key_variable.origin}); a key in another variable is for "
+            "another provider, and is not sent there"
+        )
+    if not settings.model.value:
+        return f"which model of {preset.title if preset else 'the provider'}? Name it with --model or HARNESS_MODEL"
+    return ""
+
+
+def _wants_key(settings: Settings) -> bool:
+    """Say whether a missing key is an error: local servers want none, and of an address alone nobody knows."""
+    if settings.named is not None:
+        return not is_local(settings.named.base_url or settings.base_url.value)
+    return settings.base_url.origin == DEFAULT or settings.key_variable.origin != DEFAULT
+
+
+def _azure_problem(settings: Settings) -> str:
+    """Return what is wrong between the provider and Azure's two ways of being reached, or nothing."""
+    version = settings.azure_api_version
+    is_azure = settings.named is not None and bool(settings.named.api_version_variable)
+    if version.value and not is_azure:
+        return f'{version.origin}: azure_api_version is only for provider = "azure"'
+    if is_azure and not version.value and not re.search(r"/openai/v1/?$", settings.base_url.value):
+        return (
+            "Azure is reached by an API version (azure_api_version in the configuration, or OPENAI_API_VERSION) or by an "
+            f"address that ends in /openai/v1; {shown_address(settings.base_url.value)} is neither"
+        )
+    return ""
+
+
+def _foreign_key(settings: Settings) -> str:
+    """Return why the key must not be sent to the address, or nothing.
+
+    OPENAI_API_KEY may go to any address that a person names without a provider: that is how the SDK's own variables are used.
+    """
+    variable = settings.key_variable.value
+    if settings.named is None and variable == PRESETS[OPENAI].key_variable:
+        return ""
+    address = settings.base_url.value
+    there = _server_of(settings)
+    owners = [preset for preset in PRESETS.values() if preset.key_variable == variable]
+    if not settings.key_set or there is None or not owners or there in owners:
+        return ""
+    return (
+        f"the key in {variable} is for {owners[0].title}, and {shown_address(address)} is {there.title} "
+        f"({settings.base_url.origin}): it is not sent there. Name --provider {there.name}"
+    )

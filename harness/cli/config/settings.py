@@ -1,0 +1,329 @@
+"""What holds of a person's settings: flags over environment over the user's file over presets and defaults; sends nothing.
+
+No file in the workspace has a say, and no key is in here: only the name of the variable that holds it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from typing import TypeVar
+
+from harness.cli.config.config_file import ConfigFile, Setting, Value, address_problem, load_config
+from harness.cli.state import State
+from harness.errors import UsageError
+from harness.model import Prices
+from harness.models.endpoint import Deadlines, Endpoint, ReplyBounds
+from harness.models.presets import PRESETS, Api, Preset, preset_of
+from harness.policy.loader import nearest
+from harness.record import Record, field_names
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+ValueT = TypeVar("ValueT")
+
+DEFAULT_MODEL = "gpt-5"
+"""Asked for where nobody names a model, nor a provider whose models have other names."""
+OPENAI = "openai"
+OPENAI_URL = "https://api.openai.com/v1"
+"""Always given to the SDK: it would take OPENAI_BASE_URL where it is told nothing."""
+
+VARIABLES = {
+    "provider": "HARNESS_PROVIDER",
+    "model": "HARNESS_MODEL",
+    "base_url": "HARNESS_BASE_URL",
+    "api": "HARNESS_API",
+}
+"""The environment variables of settings, by the setting's name."""
+NO_INSTRUCTIONS = "no_instructions"
+"""The flag that switches the setting `instructions` off."""
+ASCII, SCREEN_READER = "ascii", "screen_reader"
+"""Flags that switch settings of the terminal on."""
+DEFAULT = "default"
+
+
+class TerminalSettings(Record):
+    """How the prompt looks and asks."""
+
+    dead_seconds: Setting[float]
+    """For how long keys do nothing after a question appeared."""
+    vi: Setting[bool]
+    """Whether lines are edited with the keys of vi."""
+    notify: Setting[str]
+    """How a person is told that a question waits: bell, osc9 or off."""
+    ascii: Setting[bool]
+    screen_reader: Setting[bool]
+    """Whether nothing that was written is written over."""
+
+
+class Settings(Record):
+    """Every setting that holds, and who said it."""
+
+    file: ConfigFile
+    provider: Setting[str]
+    """A preset's name; empty where none is named."""
+    base_url: Setting[str]
+    """Empty where the provider has none that all its users share."""
+    api: Setting[Api]
+    azure_api_version: Setting[str]
+    key_variable: Setting[str]
+    """The environment variable that holds the key; empty where none is wanted."""
+    key_set: bool
+    model: Setting[str]
+    """Empty where none is named, and the provider's models have names of its own."""
+    attempts: Setting[int]
+    retry_seconds: Setting[float]
+    deadlines: Mapping[str, Setting[float]]
+    """By the fields of Deadlines, in seconds."""
+    bounds: Mapping[str, Setting[int]]
+    """By the fields of ReplyBounds."""
+    context_tokens: Setting[int | None]
+    """How many tokens the model takes; None where nobody said."""
+    prices: Setting[Prices | None]
+    """Of the model; None where nobody said."""
+    system: Setting[str]
+    """The path of a system prompt's template; empty where none is named."""
+    instructions: Setting[bool]
+    """Whether AGENTS.md is read."""
+    terminal: TerminalSettings
+    sign_key: Setting[str]
+    """The path of the SSH key with which the heads of logs are signed; empty where they are not."""
+
+    @property
+    def named(self) -> Preset | None:
+        """The preset of the provider that was named."""
+        return PRESETS.get(self.provider.value)
+
+    @property
+    def preset(self) -> Preset | None:
+        """The preset that was named, or else the one whose address this is: for quirks and a title, never for a key."""
+        return self.named or preset_of(self.base_url.value)
+
+
+class _Rank(IntEnum):
+    """Whose word counts for more."""
+
+    NOBODY = 0
+    FILE = 1
+    ENVIRONMENT = 2
+    FLAG = 3
+
+
+class _Said(Record):
+    """One layer's word on one setting."""
+
+    rank: _Rank
+    value: Value
+    origin: str
+
+
+def settings_from(arguments: Namespace, environment: Mapping[str, str], workspace: str) -> Settings:
+    """Return the settings that hold in `workspace` (absolute, links followed). Raises UsageError."""
+    names = (*VARIABLES, "system", NO_INSTRUCTIONS, ASCII, SCREEN_READER)
+    flags = {name: str(value) for name in names if (value := getattr(arguments, name, None))}
+    return resolve(flags, environment, load_config(config_path(environment), workspace))
+
+
+def config_path(environment: Mapping[str, str]) -> str:
+    """Return where the user's configuration is, or would be: $XDG_CONFIG_HOME/harness/config.toml."""
+    return State.of(environment).config_file
+
+
+def resolve(flags: Mapping[str, str], environment: Mapping[str, str], file: ConfigFile) -> Settings:
+    """Return what holds. `flags` has those that were given, by the setting's name. Looks at no disk.
+
+    INVARIANT: provider, address and key belong together. The highest layer that names a provider or an address chooses the
+    server; what lower ones say of the server (provider, base_url, key_variable; api and azure_api_version if they name a
+    server themselves) does not count. Otherwise one flag would send one provider's key to another's address.
+
+    Raises UsageError for a value that makes no sense; not for what is missing, which is only needed to send something.
+    """
+    return _Layers(flags, environment, file).settings()
+
+
+class _Layers:
+    """All layers, while settings are made out of them."""
+
+    def __init__(self, flags: Mapping[str, str], environment: Mapping[str, str], file: ConfigFile) -> None:
+        self.flags, self.environment, self.file = flags, environment, file
+        self.provider = self.first("provider", _provider_problem)
+        self.base_url = self.first("base_url", address_problem)
+        if self.provider and self.base_url and self.base_url.rank > self.provider.rank:
+            self.provider = None
+        if self.provider and self.base_url and self.base_url.rank < self.provider.rank:
+            self.base_url = None
+        self.preset = PRESETS[str(self.provider.value)] if self.provider else None
+        own = self.own_address()
+        if own and (self.base_url is None or self.base_url.rank < own.rank):
+            self.base_url = own
+        chosen = self.provider or self.base_url
+        self.chosen = chosen.rank if chosen else _Rank.NOBODY
+
+    def said(self, name: str) -> list[_Said]:
+        """Return what the layers say of a setting, the one that counts first."""
+        said = []
+        if flag := self.flags.get(name):
+            said.append(_Said(rank=_Rank.FLAG, value=flag, origin=f"flag --{name.replace('_', '-')}"))
+        if variable := self.variable(VARIABLES.get(name, "")):
+            said.append(variable)
+        if written := self.file.values.get(name):
+            said.append(_Said(rank=_Rank.FILE, value=written.value, origin=written.origin))
+        return said
+
+    def variable(self, name: str) -> _Said | None:
+        value = self.environment.get(name, "").strip() if name else ""
+        return _Said(rank=_Rank.ENVIRONMENT, value=value, origin=f"environment {name}") if value else None
+
+    def first(self, name: str, problem: Callable[[str], str]) -> _Said | None:
+        """Return the word on a setting that counts. Raises UsageError if it makes no sense."""
+        said = next(iter(self.said(name)), None)
+        if said and (text := problem(str(said.value))):
+            raise UsageError(f"{said.origin}: {text}")
+        return said
+
+    def own_address(self) -> _Said | None:
+        """Return what the variable says that belongs to the provider; OPENAI_BASE_URL is that of OpenAI, and of nobody."""
+        preset = self.preset or PRESETS[OPENAI]
+        said = self.variable("OPENAI_BASE_URL" if preset.name == OPENAI else preset.base_url_variable)
+        if said and (text := address_problem(str(said.value))):
+            raise UsageError(f"{said.origin}: {text}")
+        return said
+
+    def of_server(self, name: str) -> _Said | None:
+        """Return the word on a setting that belongs to a server, of those layers that do not speak of another one."""
+        for said in self.said(name):
+            elsewhere = any(other.rank is said.rank for key in ("provider", "base_url") for other in self.said(key))
+            if said.rank >= self.chosen or not elsewhere:
+                return said
+        return None
+
+    def settings(self) -> Settings:
+        model = self.model()
+        key = self.key_variable()
+        return Settings(
+            file=self.file,
+            provider=_setting(self.provider, ""),
+            base_url=self.address(),
+            api=self.api(),
+            azure_api_version=self.azure_api_version(),
+            key_variable=key,
+            key_set=bool(key.value and self.environment.get(key.value, "").strip()),
+            model=model,
+            attempts=self.whole("attempts", Endpoint().attempts),
+            retry_seconds=self.number("retry_seconds", Endpoint().retry_seconds),
+            deadlines={
+                name: self.number(f"deadlines.{name}", getattr(Deadlines(), name)) for name in field_names(Deadlines)
+            },
+            bounds={
+                name: self.whole(f"bounds.{name}", getattr(ReplyBounds(), name)) for name in field_names(ReplyBounds)
+            },
+            context_tokens=self.context_tokens(),
+            prices=self.file.prices.get(model.value) or Setting[Prices | None](value=None, origin=DEFAULT),
+            system=self.system(),
+            instructions=self.instructions(),
+            terminal=self.terminal(),
+            sign_key=self.sign_key(),
+        )
+
+    def address(self) -> Setting[str]:
+        if self.base_url:
+            return _setting(self.base_url, "")
+        if self.preset is not None and self.preset.base_url:
+            return Setting(value=self.preset.base_url, origin=f"preset {self.preset.name}")
+        if self.preset is None:
+            return Setting(value=OPENAI_URL, origin=DEFAULT)
+        return Setting(value=OPENAI_URL if self.preset.name == OPENAI else "", origin=f"preset {self.preset.name}")
+
+    def api(self) -> Setting[Api]:
+        said = self.of_server("api")
+        if said is None:
+            if self.preset is None:
+                return Setting(value=Api.CHAT, origin=DEFAULT)
+            return Setting(value=self.preset.api, origin=f"preset {self.preset.name}")
+        words = [api.value for api in Api]
+        if said.value not in words:
+            raise UsageError(f"{said.origin}: there is no API {said.value!r}{nearest(str(said.value), words)}")
+        return Setting(value=Api(said.value), origin=said.origin)
+
+    def azure_api_version(self) -> Setting[str]:
+        own = self.variable(self.preset.api_version_variable) if self.preset else None
+        return _setting(own or self.of_server("azure_api_version"), "")
+
+    def key_variable(self) -> Setting[str]:
+        """Return which variable holds the key; the file may say so only of the server that the file itself chose."""
+        written = self.file.values.get("key_variable")
+        above = self.base_url is not None and self.base_url.rank > _Rank.FILE
+        # Azure's own variable says where the resource is that the file speaks of; OPENAI_BASE_URL names another server.
+        another = self.preset is None or self.preset.name == OPENAI or "base_url" in self.file.values
+        if written and self.chosen <= _Rank.FILE and not (above and another):
+            return Setting(value=str(written.value), origin=written.origin)
+        if self.preset is None:
+            return Setting(value="OPENAI_API_KEY", origin=DEFAULT)
+        return Setting(value=self.preset.key_variable, origin=f"preset {self.preset.name}")
+
+    def model(self) -> Setting[str]:
+        said = next(iter(self.said("model")), None)
+        return _setting(said, DEFAULT_MODEL if self.preset is None or self.preset.name == OPENAI else "")
+
+    def system(self) -> Setting[str]:
+        said = next(iter(self.said("system")), None)
+        if said is None:
+            return Setting(value="", origin=DEFAULT)
+        folder = os.path.dirname(self.file.path) if said.rank is _Rank.FILE else ""
+        return Setting(value=os.path.join(folder, str(said.value)), origin=said.origin)
+
+    def instructions(self) -> Setting[bool]:
+        if self.flags.get(NO_INSTRUCTIONS):
+            return Setting(value=False, origin="flag --no-instructions")
+        return self.written("instructions", bool, default=True)
+
+    def terminal(self) -> TerminalSettings:
+        return TerminalSettings(
+            dead_seconds=self.number("terminal.dead_seconds", 0.4),
+            vi=self.written("terminal.vi", bool, default=False),
+            notify=self.written("terminal.notify", str, default="bell"),
+            ascii=self.switched_on(ASCII),
+            screen_reader=self.switched_on(SCREEN_READER),
+        )
+
+    def switched_on(self, name: str) -> Setting[bool]:
+        """Return a switch of the terminal that a flag can turn on."""
+        if self.flags.get(name):
+            return Setting(value=True, origin=f"flag --{name.replace('_', '-')}")
+        return self.written(f"terminal.{name}", bool, default=False)
+
+    def sign_key(self) -> Setting[str]:
+        """Return the path of the key; `~/` is the home folder, and what is relative lies beside the file."""
+        written = self.written("sign_key", str, default="")
+        path, home = written.value, self.environment.get("HOME", "")
+        if not path or (path.startswith("~/") and not home):
+            return written
+        path = os.path.join(home, path[2:]) if path.startswith("~/") else path
+        return Setting(value=os.path.join(os.path.dirname(self.file.path), path), origin=written.origin)
+
+    def context_tokens(self) -> Setting[int | None]:
+        return self.written("context_tokens", int, default=None)
+
+    def whole(self, name: str, default: int) -> Setting[int]:
+        return self.written(name, int, default)
+
+    def number(self, name: str, default: float) -> Setting[float]:
+        return self.written(name, float, default)
+
+    def written(self, name: str, convert: Callable[[Value], ValueT], default: ValueT) -> Setting[ValueT]:
+        """Return what the file alone can say, or the default."""
+        found = self.file.values.get(name)
+        if found is None:
+            return Setting(value=default, origin=DEFAULT)
+        return Setting(value=convert(found.value), origin=found.origin)
+
+
+def _setting(said: _Said | None, default: str) -> Setting[str]:
+    return Setting(value=str(said.value), origin=said.origin) if said else Setting(value=default, origin=DEFAULT)
+
+
+def _provider_problem(name: str) -> str:
+    return "" if name in PRESETS else f"there is no provider {name!r}{nearest(name, PRESETS)}"

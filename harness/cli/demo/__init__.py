@@ -1,0 +1,1 @@
+"""`harness demo` and the first run."""

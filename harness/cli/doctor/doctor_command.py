@@ -1,0 +1,268 @@
+"""`harness doctor`: what this machine can enforce, found by trying it; needs no model, no key and no network."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+
+from harness.actions import JsonValue
+from harness.cli.console import Console, wants_colour
+from harness.cli.doctor.attempts import ATTEMPTS, ENVIRON, REQUIRED, Attempt, Behind, Ground
+from harness.cli.doctor.trials import NO_WALLS, REFUSED, Outcome, Scene, Trial, make
+from harness.cli.exits import Exit
+from harness.cli.state import State
+from harness.cli.text_lines import paragraph, row
+from harness.cli.trace import Line, Tone
+from harness.errors import UsageError
+from harness.process.hardening import undumpable
+from harness.record import Record, replace
+from harness.sandbox import Machine, Walls, bubblewrap, describe, enforces, missing, probe
+from harness.tools.bash import find_bash
+from harness.tools.walls import CONTAINER_HINT
+from harness.version import __version__
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+_TONES = {
+    Outcome.STOPPED: Tone.GOOD,
+    Outcome.WORKS: Tone.GOOD,
+    Outcome.ALLOWED: Tone.WARNING,
+    Outcome.CLOSED: Tone.QUIET,
+    Outcome.SKIPPED: Tone.QUIET,
+    Outcome.NOT_STOPPED: Tone.BAD,
+    Outcome.FAILS: Tone.BAD,
+    Outcome.UNCLEAR: Tone.BAD,
+}
+
+WallsOf = Callable[[Scene], Mapping[Behind, Walls]]
+
+
+class Findings(Record):
+    """What is known of the machine and of who runs the program, before anything is tried."""
+
+    system: str
+    machine: Machine
+    bash: str
+    """Where it is; empty where it is not."""
+    state: str
+    state_writable: bool
+    root: bool
+
+
+class Report(Record):
+    """Everything that was found."""
+
+    findings: Findings
+    trials: tuple[Trial, ...]
+    environment_closed: bool
+    """Whether a command without walls cannot read the environment that the harness was started with."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether all that a policy with `required = true` relies on holds here."""
+        return enforces(self.findings.machine) and not self.failures
+
+    @property
+    def failures(self) -> int:
+        """How many attempts show that it does not."""
+        return sum(trial.outcome.bad and self.relies_on(trial.attempt) for trial in self.trials)
+
+    def relies_on(self, attempt: Attempt) -> bool:
+        """Tell whether such a policy relies on what was attempted."""
+        by_bubblewrap = attempt.behind is Behind.MASKED
+        return attempt.ground in REQUIRED and (not by_bubblewrap or bool(self.findings.machine.bubblewrap))
+
+
+def doctor_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Examine this machine, say what was found, and return the exit code: 2 where commands cannot be confined.
+
+    With --model it is the model that is examined.
+
+    Raises UsageError where there is no room for temporary files, or for processes and threads.
+    """
+    if arguments.model is not None:
+        from harness.cli.doctor.doctor_model import doctor_model
+
+        return doctor_model(arguments, environment)
+    for flag in ("provider", "base_url", "api", "cwd"):
+        if getattr(arguments, flag):
+            raise UsageError(f"--{flag.replace('_', '-')} is about the model: say `harness doctor --model` too")
+    import signal
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may have left it ignored; then no end could be learned
+    try:
+        report = examine(probe(), environment)
+    except (OSError, RuntimeError) as error:  # the latter is what Python says of a thread that cannot be started
+        raise UsageError(f"nothing could be tried: {error}") from None
+    return tell(report, as_json=arguments.json, environment=environment)
+
+
+def examine(machine: Machine, environment: Mapping[str, str], walls: WallsOf = Scene.walls) -> Report:
+    """Try on `machine` (from `probe`) what `walls` stop, and return what was found. Takes less than a second.
+
+    Closes /proc/PID/environ of this process for good, as a session does. Raises OSError where there is no room for
+    temporary files.
+    """
+    if machine.bubblewrap is None:
+        machine = replace(machine, bubblewrap=bubblewrap.find())
+    findings = _findings(machine, environment)
+    with Scene(findings.bash, environment) as scene:
+        # Elsewhere nothing could be stopped, and half of what is tried does not exist.
+        attempts = ATTEMPTS if findings.system.startswith("Linux ") else ()
+        trials = make(attempts, scene, machine, walls(scene))
+        undumpable()  # after the trials: an attempt that fails without walls would prove nothing of them
+        closed = scene.say(ENVIRON, None).startswith(REFUSED)
+    return Report(findings=findings, trials=trials, environment_closed=closed)
+
+
+def tell(report: Report, *, as_json: bool, environment: Mapping[str, str]) -> int:
+    """Write the report to stdout and return the exit code."""
+    if as_json:
+        import json
+
+        sys.stdout.write(json.dumps(_fields(report), indent=2) + "\n")
+        return Exit.DONE if report.holds else Exit.USAGE
+    console = Console(sys.stdout, colour=wants_colour(sys.stdout, environment))
+    for line in (*_found_lines(report), *_trial_lines(report), *_verdict_lines(report)):
+        console.line(line.text, line.tone)
+    if console.broken:
+        return Exit.BROKEN_PIPE
+    return Exit.DONE if report.holds else Exit.USAGE
+
+
+def _leave(number: int, frame: object) -> None:  # noqa: ARG001 - what signal.signal calls
+    """End the program in order, so that its temporary folder goes."""
+    sys.exit(128 + number)
+
+
+def _findings(machine: Machine, environment: Mapping[str, str]) -> Findings:
+    system = os.uname()
+    state = State.of(environment).state
+    return Findings(
+        system=f"{system.sysname} {system.release} {system.machine}",
+        machine=machine,
+        bash=find_bash(os.get_exec_path(environment)),
+        state=state,
+        state_writable=_writable(state),
+        root=os.geteuid() == 0,
+    )
+
+
+def _writable(folder: str) -> bool:
+    """Tell whether files can be made in a folder, or the folder itself. Makes none."""
+    folder = os.path.abspath(folder)
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
+
+
+def _found_lines(report: Report) -> Iterator[Line]:
+    found = report.findings
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    yield from row("harness", f"{__version__}, Python {python}, {found.system}")
+    yield from row("walls", describe(found.machine), Tone.PLAIN if enforces(found.machine) else Tone.BAD)
+    for text in missing(found.machine):
+        yield from row("missing", text, Tone.WARNING)
+    if found.machine.bubblewrap:
+        yield from row("bubblewrap", found.machine.bubblewrap)
+    yield from row("bash", found.bash or "none: commands cannot run", Tone.PLAIN if found.bash else Tone.BAD)
+    can = "can be written" if found.state_writable else "CANNOT be written: there will be no log, and no session"
+    yield from row("state folder", f"{found.state} ({can})", Tone.PLAIN if found.state_writable else Tone.BAD)
+    if found.root:
+        text = "root: limits and file modes do not bind root, and what gets past a wall owns the machine; "
+        text += "run the harness as an ordinary user"
+        yield from row("user", text, Tone.WARNING)
+    if report.environment_closed:
+        yield from row("environment", "what the harness was started with (keys) is closed to commands")
+    else:
+        why = "root may look into every process" if found.root else "the kernel let it be read"
+        text = f"what the harness was started with (keys) is open to commands without walls: {why}"
+        yield from row("environment", text, Tone.WARNING)
+
+
+def _trial_lines(report: Report) -> Iterator[Line]:
+    ground: Ground | None = None
+    for trial in report.trials:
+        if trial.attempt.ground is not ground:
+            ground = trial.attempt.ground
+            yield Line(tone=Tone.PLAIN, text=f"\n{ground.value}")
+        detail = _detail(trial, has_walls=enforces(report.findings.machine))
+        text = f"{trial.attempt.what}: {detail}" if detail else trial.attempt.what
+        yield from row(f"  {trial.outcome.value}", text, _TONES[trial.outcome])
+
+
+def _detail(trial: Trial, *, has_walls: bool) -> str:
+    """Return what is to be said beside the outcome, or nothing; why a machine has no walls is said once for all."""
+    if trial.behind.startswith(NO_WALLS):
+        return trial.behind if has_walls else ""
+    match trial.outcome:
+        case Outcome.STOPPED | Outcome.WORKS:
+            return ""
+        case Outcome.ALLOWED | Outcome.NOT_STOPPED:
+            return trial.attempt.why
+        case Outcome.CLOSED:
+            return f"{trial.without} without walls too"
+        case Outcome.SKIPPED:
+            return trial.without
+        case Outcome.FAILS | Outcome.UNCLEAR:
+            return trial.behind
+
+
+def _verdict_lines(report: Report) -> Iterator[Line]:
+    yield Line(tone=Tone.PLAIN, text="")
+    if report.holds:
+        yield from paragraph("Commands can be confined here, so policies that say required = true (ci) run.", Tone.GOOD)
+    elif enforces(report.findings.machine):
+        text = f"The walls do not hold here: {report.failures} of the attempts above ended as they must not. Policies that say "
+        yield from paragraph(f"{text}required = true (ci) must not be relied on; please report this.", Tone.BAD)
+    else:
+        text = "Commands cannot be confined here: policies that say required = true (ci) do not run here."
+        yield from paragraph(text, Tone.BAD)
+        yield from paragraph(f"What to do: {_remedy(report.findings)}.")
+
+
+def _remedy(found: Findings) -> str:
+    if not found.system.startswith("Linux "):
+        return "run the harness on Linux, in a container or a virtual machine; there are no walls for this system yet"
+    return CONTAINER_HINT
+
+
+def _fields(report: Report) -> dict[str, JsonValue]:
+    """Return the report as one object."""
+    found = report.findings
+    return {
+        "harness": __version__,
+        "python": sys.version.split()[0],
+        "system": found.system,
+        "level": describe(found.machine),
+        "landlock": found.machine.landlock,
+        "seccomp": found.machine.seccomp or None,
+        "bubblewrap": found.machine.bubblewrap or None,
+        "missing": list(missing(found.machine)),
+        "bash": found.bash or None,
+        "state_folder": found.state,
+        "state_writable": found.state_writable,
+        "root": found.root,
+        "environment_closed": report.environment_closed,
+        "attempts": [_trial_fields(trial) for trial in report.trials],
+        "confines": report.holds,
+        "exit_code": int(Exit.DONE if report.holds else Exit.USAGE),
+    }
+
+
+def _trial_fields(trial: Trial) -> dict[str, JsonValue]:
+    attempt = trial.attempt
+    return {
+        "about": attempt.ground.value,
+        "what": attempt.what,
+        "walls": attempt.behind.value,
+        "expected": attempt.expected.value,
+        "outcome": trial.outcome.value,
+        "without_walls": trial.without,
+        "behind_walls": trial.behind,
+    }

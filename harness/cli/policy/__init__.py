@@ -1,0 +1,1 @@
+"""`harness policy`: check, explain, test, replay, suggest, trust."""

@@ -1,0 +1,145 @@
+"""Calls that nobody makes: a person's words, a case or a log's record to the action that would be judged; runs nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from harness.actions import Access, Action, Facet, JsonValue, Place
+from harness.cli.policy.policies import assemble, load_named
+from harness.cli.state import State
+from harness.errors import ToolError, UsageError
+from harness.files.workspace import Workspace
+from harness.limits import Limits
+from harness.messages import ToolCall
+from harness.policy.loader import TOOL_NAMES, nearest
+from harness.policy.policy import Policy
+from harness.record import replace
+from harness.shell.facets import read_call
+from harness.text.visible import visible_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from harness.gate.registry import ToolSpec
+
+_ACCESSES = {"read_file": (Access.READ,)}
+"""What a tool does to its file, where that is not reading and writing it."""
+_ANY_SECONDS = 1e9
+"""How long a command may run is no matter of rules: what was a valid call under other limits is one here."""
+
+
+def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", changes: bool = True) -> Action:
+    """Return the action that would be judged if the model called `tool` with this command or path.
+
+    `cwd` is the folder that a command starts in, inside the workspace. A call that would change nothing (`changes` false)
+    is judged as a read where the file lies in the workspace, as the tools do it.
+
+    Raises UsageError for an unknown tool, ToolError for a path that cannot name a file or a folder outside.
+    """
+    call = ToolCall(id="explain", name=tool, arguments="{}")
+    default_of = reads_as = raw = ""
+    if tool == "bash":
+        facets, raw = _commands(text, workspace, cwd), text
+    elif tool in TOOL_NAMES:
+        paths = [workspace.resolve(text, access) for access in _ACCESSES.get(tool, (Access.WRITE, Access.READ))]
+        if tool == "write_file" and not os.path.lexists(paths[0].real):
+            paths[1] = replace(paths[1], new=True)
+        facets, reads_as = tuple(paths), "" if tool == "read_file" else "read_file"
+        if not changes and paths[0].place is Place.INSIDE:
+            default_of = reads_as
+    else:
+        raise UsageError(f"there is no tool named {tool!r}{nearest(tool, TOOL_NAMES)}")
+    return Action(
+        call=call,
+        tool=tool,
+        arguments={},
+        facets=facets,
+        summary=visible_line(text),
+        preview=text,
+        request=None,
+        default_of=default_of,
+        reads_as=reads_as,
+        text=raw,
+    )
+
+
+def _commands(text: str, workspace: Workspace, cwd: str) -> tuple[Facet, ...]:
+    """Return what the tool would judge: the line, and the folder that it starts in. Raises ToolError for one outside."""
+    start = workspace.resolve(cwd or ".", Access.READ)
+    if start.place not in (Place.INSIDE, Place.ROOT):
+        raise ToolError(f"cwd is outside the workspace: {visible_line(cwd)}")
+    return read_call(text, workspace, start)
+
+
+def tool_use(tool: str) -> Action:
+    """Return the action of a tool that has nothing finer to judge than its name."""
+    call = ToolCall(id="explain", name=tool, arguments="{}")
+    return Action(call=call, tool=tool, arguments={}, facets=(), summary=tool, preview=tool, request=None)
+
+
+class CallReader:
+    """Turns raw arguments, as a model sends them, into actions, by the schemas of the real tools.
+
+    Only what is judged must be there: the command or the path. A case needs no content to be about writing a file.
+    """
+
+    def __init__(self) -> None:
+        from harness.tools import builtin_tools
+
+        limits = Limits(command_seconds=_ANY_SECONDS)
+        tools = builtin_tools(Workspace("/", "/"), limits=limits, environment={})
+        self._specs = {tool.spec.name: _relaxed(tool.spec) for tool in tools}
+
+    def action(self, tool: str, arguments: str, workspace: Workspace, *, changes: bool = True) -> Action:
+        """Return the action that would be judged. Raises ToolError for an unknown tool and for arguments that do not fit."""
+        from harness.gate.registry import parse_arguments
+
+        if tool not in self._specs:
+            raise ToolError(f"there is no tool named {tool!r}{nearest(tool, TOOL_NAMES)}")
+        parsed = parse_arguments(arguments, self._specs[tool])
+        text = parsed["command" if tool == "bash" else "path"]
+        return action_for(tool, str(text), workspace, cwd=str(parsed.get("cwd", "")), changes=changes)
+
+
+def _relaxed(spec: ToolSpec) -> ToolSpec:
+    required: list[JsonValue] = ["command" if spec.name == "bash" else "path"]
+    return replace(spec, parameters={**spec.parameters, "required": required})
+
+
+def workspace_at(folder: str, home: str | None) -> Workspace:
+    """Return the workspace in `folder`; where there is no such folder, paths are resolved as if it were there, and empty.
+
+    Raises UsageError for what cannot name a folder.
+    """
+    try:
+        root = os.path.realpath(folder)
+    except ValueError as error:  # NUL, or a lone surrogate
+        raise UsageError(f"the workspace cannot be a folder: {visible_line(folder)}: {error}") from None
+    if os.path.isdir(root):
+        return Workspace(root, home)
+    workspace = Workspace("/", home)
+    workspace.root = root
+    return workspace
+
+
+class PolicyInForce:
+    """What `--policy FILE` means in each workspace: with the managed policy, and the project's where there is one."""
+
+    def __init__(self, named: str, environment: Mapping[str, str], *guarded: str) -> None:
+        """Take the policy's file or shipped name, and further files that no call may write.
+
+        Raises PolicyError for a policy that does not load, also where no call is judged in the end.
+        """
+        load_named(named)
+        self._named = named
+        self._state = State.of(environment)
+        self._guarded = guarded
+        self._known: dict[str, Policy] = {}
+
+    def at(self, workspace: Workspace) -> Policy:
+        """Return the policy that holds in `workspace`. Raises PolicyError."""
+        policy = self._known.get(workspace.root)
+        if policy is None:
+            policy = assemble(self._state, workspace.root, named=self._named, fallback="default")
+            self._known[workspace.root] = policy = policy.guarding(*self._guarded)
+        return policy

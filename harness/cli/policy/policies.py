@@ -1,0 +1,131 @@
+"""Which policies hold: the layers of this machine, user and project put together; reads files, decides nothing."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from harness.cli.state import MANAGED_POLICY, PROJECT_POLICY, State
+from harness.errors import PolicyError, UsageError
+from harness.policy.loader import combine, load_policy, nearest, tightening_only
+from harness.policy.policy import Policy, PolicySource
+from harness.policy.rules import Layer
+from harness.text.visible import visible_line
+
+SHIPPED = ("default", "ci", "readonly", "demo")
+_BASES = (Layer.FILE, Layer.USER, Layer.SHIPPED)
+"""The layers of which one holds at a time, between the machine's and the project's."""
+
+
+def shipped_policy_path(name: str) -> str:
+    """Return the path of a policy that comes with the program.
+
+    In the wheel the policies lie inside the package, in the repository beside it.
+    """
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    inside = os.path.join(package, "policies", f"{name}.toml")
+    return inside if os.path.exists(inside) else os.path.join(os.path.dirname(package), "policies", f"{name}.toml")
+
+
+def load_named(name: str) -> Policy:
+    """Return the shipped policy of that name, or the one in the file of that path.
+
+    A shipped name always means the shipped policy: no file in the current folder can take its place.
+    Raises PolicyError.
+    """
+    if name in SHIPPED:
+        return load_policy(shipped_policy_path(name), layer=Layer.FILE)
+    if "/" not in name and not name.endswith(".toml") and not os.path.lexists(name):
+        raise PolicyError(f"there is no file and no shipped policy named {name!r}{nearest(name, SHIPPED)}")
+    return load_policy(name, layer=Layer.FILE)
+
+
+def assemble(state: State, workspace: str, *, named: str | None, fallback: str, pinned: str | None = None) -> Policy:
+    """Return the policy that holds in `workspace`: managed, then `named` or the user's or the shipped `fallback`,
+    then the project's, which only tightens until the user trusts exactly its content.
+
+    `pinned` is the SHA-256 that the file of the policy `named` must have. Raises UsageError if nothing is named to have it,
+    and PolicyError for another digest, and for anything that cannot be read and understood: a layer is never left out
+    because it is broken.
+    """
+    layers = []
+    if os.path.lexists(MANAGED_POLICY):
+        _check_managed(MANAGED_POLICY)
+        layers.append(load_policy(MANAGED_POLICY, layer=Layer.MANAGED))
+    if named is not None:
+        layers.append(_pinned(load_named(named), pinned))
+    elif pinned is not None:
+        raise UsageError("--policy-sha256 is the digest of the file of --policy, and none is named")
+    elif fallback == "default" and os.path.lexists(state.user_policy):
+        layers.append(load_policy(state.user_policy, layer=Layer.USER))
+    else:
+        layers.append(load_policy(shipped_policy_path(fallback), layer=Layer.SHIPPED))
+    project = os.path.join(workspace, PROJECT_POLICY)
+    if os.path.lexists(project):
+        layers.append(_project_policy(state, project))
+    # No call may write the policies, the trust file or the logs.
+    return combine(layers).guarding(*state.guarded)
+
+
+def _pinned(policy: Policy, sha256: str | None) -> Policy:
+    """Return the policy of one file, which has that digest, where there is one. Raises PolicyError."""
+    (source,) = policy.sources
+    if sha256 not in (None, source.sha256):
+        raise PolicyError(f"{source.path}: its SHA-256 is {source.sha256}, and --policy-sha256 says {sha256}")
+    return policy
+
+
+def _project_policy(state: State, path: str) -> Policy:
+    policy = load_policy(path, layer=Layer.PROJECT)
+    return policy if state.is_trusted(policy.sha256) else tightening_only(policy)
+
+
+def _check_managed(path: str) -> None:
+    """Refuse a managed policy that others than root could have written."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise PolicyError(f"{path}: cannot be read: {error.strerror}") from None
+    if status.st_uid != 0 or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PolicyError(f"{path}: the managed policy must belong to root and be writable by root alone")
+
+
+def describe(policy: Policy) -> str:
+    """Return the policy in a few words: its layers and where they come from."""
+    parts = []
+    for source in policy.sources:
+        note = "" if source.trusted else ", not trusted: only what tightens counts"
+        parts.append(f"{source_name(source)} ({source.sha256[:12]}{note})")
+    return "; ".join(parts)
+
+
+def source_name(source: PolicySource) -> str:
+    """Return what a policy's file is called: `shipped default` for one that comes with the program, else layer and path."""
+    name = shipped_name(source.path)
+    return f"shipped {name}" if name else f"{source.layer.value} {visible_line(source.path, 1_000)}"
+
+
+def shipped_name(path: str) -> str:
+    """Return the name of the shipped policy whose file is at `path`; empty for any other file."""
+    folder, name = os.path.split(path)
+    return name.removesuffix(".toml") if folder == _shipped_folder() else ""
+
+
+def without_shipped_folder(text: str) -> str:
+    """Return a text without the folder of the shipped policies, which is the program's own and no place to edit."""
+    return text.replace(f"{_shipped_folder()}/", "")
+
+
+def _shipped_folder() -> str:
+    return os.path.dirname(shipped_policy_path(SHIPPED[0]))
+
+
+def home_of_rules(policy: Policy, state: State) -> str:
+    """Return where a person's own rules belong while `policy` holds, in words: not into a file of the program."""
+    held = next((one.path for one in policy.sources if one.layer in _BASES), shipped_policy_path("default"))
+    if not shipped_name(held):
+        return visible_line(held, 1_000)
+    named = any(one.layer is Layer.FILE for one in policy.sources)
+    own = "a file of yours for --policy" if named else visible_line(state.user_policy, 1_000)
+    begin = f"begin with a copy of {visible_line(held, 1_000)}"
+    return f"{own}, which takes the place of the shipped {shipped_name(held)} ({begin})"

@@ -1,0 +1,215 @@
+"""`harness policy test`: a file of cases held against a policy, one JSON object a line; nothing here runs a call."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from harness.actions import JsonValue
+from harness.cli.exits import Exit
+from harness.cli.policy.calls import CallReader, PolicyInForce, workspace_at
+from harness.cli.state import current_folder
+from harness.errors import ToolError, UsageError
+from harness.paths import short_place
+from harness.policy.loader import DECISION_WORDS, nearest
+from harness.policy.policy import Verdict, evaluate
+from harness.policy.rules import Decision
+from harness.record import Record
+from harness.text.strict_json import NotJsonError, read_line
+from harness.text.visible import visible_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+CASE_KEYS = ("id", "tool", "args", "cwd", "expect", "at_least")
+FAILED = 1
+"""Exit code where an expectation fails, or a call is none that could be judged; 2 where the file is not understood."""
+MAX_CASES_BYTES = 100_000_000
+
+
+class Case(Record):
+    """One line of a file of cases."""
+
+    line: int
+    id: str
+    tool: str
+    args: JsonValue
+    """As the model would send them."""
+    cwd: str | None = None
+    """The workspace, as the flag `--cwd`."""
+    expect: Decision | None = None
+    at_least: Decision | None = None
+
+
+class Judged(Record):
+    """What came of a case."""
+
+    case: Case
+    verdict: Verdict | None
+    """None for a call that could not be judged."""
+    problem: str = ""
+
+    @property
+    def ok(self) -> bool | None:
+        """Whether the expectation holds; None where there is none. A call that could not be judged fails."""
+        if self.verdict is None:
+            return False
+        if self.case.expect is None and self.case.at_least is None:
+            return None
+        decision = self.verdict.decision
+        return self.case.expect in (None, decision) and decision >= (self.case.at_least or Decision.AUTO)
+
+
+def test_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Judge every case, say how each came out, and return the exit code. Raises UsageError or PolicyError."""
+    cases = read_cases(arguments.cases)
+    reader = CallReader()
+    policies = PolicyInForce(arguments.policy, environment)
+    folder = arguments.cwd or current_folder()
+    if not os.path.isdir(folder):
+        raise UsageError(f"the workspace is not an existing folder: {folder}")
+    judged = [_judge(case, reader, policies, folder, environment) for case in cases]
+    lines = _json_lines(judged) if arguments.json else _lines(judged)
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return FAILED if any(each.ok is False for each in judged) else Exit.DONE
+
+
+def read_cases(path: str) -> tuple[Case, ...]:
+    """Return the cases in a file of JSON lines; blank lines are skipped.
+
+    Raises UsageError, which names the line, for a file that cannot be read, holds no case, or has a line that is not
+    understood to the last key.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_CASES_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from None
+    if len(data) > MAX_CASES_BYTES:
+        raise UsageError(f"{path}: is larger than {MAX_CASES_BYTES} bytes")
+    cases: dict[str, Case] = {}
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            case = _case(line, number)
+        except ValueError as error:
+            raise UsageError(f"{path}:{number}: {error}") from None
+        if case.id in cases:
+            raise UsageError(f"{path}:{number}: the id {case.id!r} is taken by line {cases[case.id].line}")
+        cases[case.id] = case
+    if not cases:
+        raise UsageError(f"{path}: holds no case")
+    return tuple(cases.values())
+
+
+def _case(line: bytes, number: int) -> Case:
+    """Return the case in one line. Raises ValueError, whose text says what is wrong with it."""
+    try:
+        table = read_line(line)
+    except NotJsonError as error:
+        raise ValueError(f"is not JSON: {error}") from None
+    if not isinstance(table, dict):
+        raise ValueError('is not an object, such as {"id": "1", "tool": "bash", "args": {"command": "ls"}}')  # noqa: TRY004
+    for key in table:
+        if key not in CASE_KEYS:
+            raise ValueError(f"unknown key {key!r}{nearest(key, CASE_KEYS)}")
+    missing = [key for key in ("id", "tool", "args") if key not in table]
+    if missing:
+        raise ValueError(f"{missing[0]} is missing")
+    words = {key: _word(table, key) for key in ("id", "tool", "cwd") if key in table}
+    return Case(
+        line=number,
+        args=table["args"],
+        expect=_decision(table, "expect"),
+        at_least=_decision(table, "at_least"),
+        **words,
+    )
+
+
+def _word(table: Mapping[str, JsonValue], key: str) -> str:
+    value = table[key]
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{key} must be a string that is not empty")
+    return value
+
+
+def _decision(table: Mapping[str, JsonValue], key: str) -> Decision | None:
+    if key not in table:
+        return None
+    word = _word(table, key)
+    if word not in DECISION_WORDS:
+        raise ValueError(f"{key}: unknown decision {word!r}{nearest(word, DECISION_WORDS)}")
+    return DECISION_WORDS[word]
+
+
+def _judge(
+    case: Case, reader: CallReader, policies: PolicyInForce, folder: str, environment: Mapping[str, str]
+) -> Judged:
+    try:
+        if not isinstance(case.args, dict):
+            raise ToolError("args must be an object")  # noqa: TRY301 - one of several ways not to be a call
+        workspace = workspace_at(os.path.join(folder, case.cwd or ""), environment.get("HOME"))
+        action = reader.action(case.tool, json.dumps(case.args), workspace)
+    except (ToolError, UsageError) as error:
+        return Judged(case=case, verdict=None, problem=str(error))
+    return Judged(case=case, verdict=evaluate(policies.at(workspace), action))
+
+
+def _expected(case: Case) -> str:
+    said = [] if case.expect is None else [case.expect.word]
+    return " and ".join(said if case.at_least is None else [*said, f"at least {case.at_least.word}"])
+
+
+def _lines(judged: Sequence[Judged]) -> list[str]:
+    """Return a line for each case, in columns, and the summary."""
+    rows = [(visible_line(each.case.id, 60), *_cells(each)) for each in judged]
+    ids, by = (max(len(row[column]) for row in rows) for column in (0, 2))
+    lines = [f"{row[0]:{ids}}  {row[1]:7}  {row[2]:{min(by, 50)}}  {row[3]}" for row in rows]
+    count = _count(judged)
+    told = f"{count['cases']} cases: {count['ok']} ok, {count['failed']} failed"
+    return [*lines, f"{told}, {count['unchecked']} without an expectation" if count["unchecked"] else told]
+
+
+def _cells(judged: Judged) -> tuple[str, str, str]:
+    """Return decision, what decided, and how it came out."""
+    if judged.verdict is None:
+        return "-", "-", visible_line(f"FAILED line {judged.case.line}: {judged.problem}", 1000)
+    by = visible_line(short_place(judged.verdict.deciding.by), 200)
+    word = judged.verdict.decision.word
+    if judged.ok is None:
+        return word, by, "-"
+    return word, by, "ok" if judged.ok else f"FAILED line {judged.case.line}: expected {_expected(judged.case)}"
+
+
+def _count(judged: Sequence[Judged]) -> dict[str, int]:
+    results = [each.ok for each in judged]
+    return {
+        "cases": len(results),
+        "ok": results.count(True),
+        "failed": results.count(False),
+        "unchecked": results.count(None),
+    }
+
+
+def _json_lines(judged: Sequence[Judged]) -> list[str]:
+    return [*(json.dumps(_told(each)) for each in judged), json.dumps({"summary": _count(judged)})]
+
+
+def _told(judged: Judged) -> dict[str, JsonValue]:
+    case, verdict = judged.case, judged.verdict
+    return {
+        "id": case.id,
+        "line": case.line,
+        "tool": case.tool,
+        "decision": None if verdict is None else verdict.decision.word,
+        "by": None if verdict is None else verdict.deciding.by,
+        "reason": None if verdict is None else verdict.deciding.reason,
+        "expect": None if case.expect is None else case.expect.word,
+        "at_least": None if case.at_least is None else case.at_least.word,
+        "ok": judged.ok,
+        "error": judged.problem or None,
+    }

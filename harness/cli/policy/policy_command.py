@@ -1,0 +1,96 @@
+"""`harness policy`: check a file, explain a decision, test, replay, suggest, trust a project's policy; none runs a call."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+
+from harness.cli.console import complain
+from harness.cli.exits import Exit
+from harness.cli.policy.policies import assemble, load_named
+from harness.cli.state import PROJECT_POLICY, State, current_folder
+from harness.errors import PolicyError, ToolError, UsageError
+from harness.files.workspace import Workspace
+from harness.policy.loader import load_policy
+from harness.policy.policy import evaluate
+from harness.policy.rules import Layer
+from harness.text.visible import visible_line
+
+WARNED = 1
+"""Exit code of `policy check --strict` where there are warnings and no errors."""
+
+
+def policy_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Do what `harness policy ACTION` asks and return the exit code. Raises HarnessError."""
+    match arguments.action:
+        case "check":
+            return _check(arguments.files, strict=arguments.strict)
+        case "test":
+            from harness.cli.policy.policy_cases import test_command
+
+            return test_command(arguments, environment)
+        case "replay":
+            from harness.cli.policy.replay import replay_command
+
+            return replay_command(arguments, environment)
+        case "suggest":
+            from harness.cli.policy.suggest import suggest_command
+
+            return suggest_command(arguments, environment)
+        case "trust":
+            return _trust(arguments.file, State.of(environment))
+        case _:
+            return _explain(arguments, environment)
+
+
+def _check(files: Sequence[str], *, strict: bool) -> int:
+    from harness.policy.lint import warnings
+
+    failed = warned = False
+    for file in files:
+        try:
+            policy = load_named(file)
+        except PolicyError as error:
+            failed = True
+            complain(str(error))
+            continue
+        rules, defaults = len(policy.rules), len(policy.defaults)
+        lines = [f"{file}: good: {rules} rules, {defaults} defaults, sha256 {policy.sha256}"]
+        lines += map(str, warnings(policy))
+        warned = warned or len(lines) > 1
+        sys.stdout.write("".join(f"{visible_line(line, 5_000)}\n" for line in lines))
+    if failed:
+        return Exit.USAGE
+    return WARNED if warned and strict else Exit.DONE
+
+
+def _trust(file: str | None, state: State) -> int:
+    path = file or os.path.join(current_folder(), PROJECT_POLICY)
+    policy = load_policy(path, layer=Layer.PROJECT)
+    state.trust_policy(policy.sha256, os.path.realpath(path))
+    path = visible_line(path, 5_000)
+    sys.stdout.write(f"trusted: {path} with sha256 {policy.sha256}; any change of the file ends the trust\n")
+    return Exit.DONE
+
+
+def _explain(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    from harness.cli.policy.calls import action_for
+    from harness.cli.policy.explain import EXIT_CODES, as_json, explanation, terminal_width
+
+    workspace = Workspace(arguments.cwd or current_folder(), environment.get("HOME"))
+    policy = assemble(State.of(environment), workspace.root, named=arguments.policy, fallback="default")
+    tool, words = arguments.tool, arguments.what
+    text = words[0] if len(words) == 1 else shlex.join(words)
+    try:
+        verdict = evaluate(policy, action_for(tool, text, workspace))
+    except ToolError as error:
+        raise UsageError(str(error)) from None
+    if arguments.json:
+        sys.stdout.write(f"{as_json(tool, text, verdict, policy)}\n")
+    else:
+        width = terminal_width(sys.stdout.fileno())
+        sys.stdout.write("\n".join(explanation(tool, text, verdict, policy, width)) + "\n")
+    return EXIT_CODES[verdict.decision]

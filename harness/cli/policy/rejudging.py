@@ -1,0 +1,378 @@
+"""The calls of old logs as actions again, and their verdicts under another policy, in the order of the logs; runs nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from itertools import islice
+from typing import TypeAlias
+
+from harness.actions import Action, JsonValue, written_paths
+from harness.cli.policy.calls import CallReader, tool_use, workspace_at
+from harness.cli.state import State
+from harness.errors import PolicyError, ToolError
+from harness.exhaustive import assert_never
+from harness.files.workspace import Workspace
+from harness.log.action_log import read_log
+from harness.log.findings import Findings, Soundness
+from harness.log.findings import judged as log_judged
+from harness.log.heads import HeadsFile
+from harness.log.order import CUT_SHORT, LogRecord
+from harness.policy.built_in import is_entry_point
+from harness.policy.loader import TOOL_NAMES, combine, parse_policy, tightening_only
+from harness.policy.policy import Policy, Verdict, evaluate
+from harness.policy.rules import Layer, Origin
+from harness.policy.session_grants import Grant, GrantScope, pattern_from, with_grants
+from harness.record import Record, replace
+from harness.redaction.marks import is_redacted
+from harness.text.visible import visible_line
+
+_OF_POLICY = ("policy", "policy_sha256", "policy_files")
+"""What a record says of a policy that holds from there on."""
+
+
+class OfBroken(Enum):
+    """What is taken of a log that is not what was written."""
+
+    NOTHING = "nothing"
+    BEFORE_THE_BREAK = "what stands before the break"
+    """The last of that may be what was altered: a record is held by the one behind it."""
+
+
+class JudgedAgain(Record):
+    """A decided call of a log, as the action that it was, and what would be decided now."""
+
+    log: str
+    session: str
+    call: str
+    """Its number."""
+    decision: LogRecord
+    """The log's record of it."""
+    action: Action | None = None
+    policy: Policy | None = None
+    """The one that it was judged by again."""
+    unseen: tuple[str, ...] = ()
+    """Changes of entry points that no person had seen then."""
+    verdict: Verdict | None = None
+    problem: str = ""
+    """Why it could not be judged again."""
+
+
+class LoggedSetting:
+    """What must be known of a session to judge its calls as they were judged then."""
+
+    def __init__(self, name: str, started: LogRecord, workspace: Workspace) -> None:
+        self.name = name
+        self.started = started
+        self.workspace = workspace
+        self.proposed: dict[str, LogRecord] = {}
+        self.decided: dict[str, LogRecord] = {}
+        self.actions: dict[str, Action] = {}
+        self.unseen: dict[str, None] = {}
+        """Changes of entry points that no person had seen, as the gate keeps them."""
+        self.grants: dict[str, Grant] = {}
+        """What was granted at the time, by id."""
+
+    def take_grant(self, record: LogRecord) -> None:
+        """Take in what was granted or revoked; what is no grant that the harness writes counts for nothing."""
+        name = str(record.get("grant"))
+        self.grants.pop(name, None)
+        if record.get("change") == "revoked":
+            return
+        try:
+            pattern, scope = pattern_from(record), GrantScope(str(record.get("scope")))
+        except ValueError:
+            return
+        line = record.get("line")
+        origin = Origin(file=str(record.get("file")), line=line if isinstance(line, int) else 0)
+        self.grants[name] = Grant(id=name, scope=scope, pattern=pattern, origin=origin)
+
+
+PolicyOf: TypeAlias = Callable[[str, LoggedSetting], Policy | str]
+"""Gives the policy to judge a session of the log at a path by, or says why there is none."""
+
+
+class Rejudging:
+    """Goes through the records of logs, in order, and judges each decided call again."""
+
+    def __init__(
+        self,
+        policy_of: PolicyOf,
+        environment: Mapping[str, str],
+        *,
+        of_broken: OfBroken = OfBroken.BEFORE_THE_BREAK,
+        findings: Iterable[Findings] = (),
+    ) -> None:
+        """Take `findings` of logs that were judged already, and of which that was said."""
+        self.undecided = 0
+        """Calls that had no decision: invalid ones, and those whose turn never came."""
+        self.notes: list[str] = []
+        """What a person should know of the logs: a broken chain, a folder that is gone."""
+        self.broken: list[str] = []
+        """The logs that are not what was written: a broken chain, or a head that was noted and is not theirs."""
+        self.without_head: list[str] = []
+        """The logs of which nothing shows that their end is there: no head was noted, or they went on after it."""
+        self._of_broken = of_broken
+        self._findings = {one.path: one for one in findings}
+        self._heads = HeadsFile(State.of(environment).heads)
+        self._policy_of = policy_of
+        self._environment = environment
+        self._reader = CallReader()
+
+    def calls(
+        self, log: str, only: str = "", *, later: Callable[[str, LogRecord], None] | None = None
+    ) -> Iterator[JudgedAgain]:
+        """Yield every decided call of a log, judged again; of a broken log what `of_broken` says.
+
+        `only` is the name of the session that is meant, where it is not all of them. `later` is told of every answer and
+        every intent: the session's name, and the record.
+
+        Raises LogError if the log cannot be read, UsageError if the heads file cannot, PolicyError if the policy cannot.
+        """
+        sessions: dict[str, LoggedSetting] = {}
+        for record in islice(read_log(log), self._good_records(log)):
+            name = str(record["session"])
+            if only and name != only:
+                continue
+            if record["kind"] == "session_started":
+                sessions[name] = self._begin(record)
+                continue
+            found = self._enter(log, sessions[name], record)
+            if found is not None:
+                yield found
+            if later is not None and record["kind"] in ("approval_answered", "intent"):
+                later(name, record)
+
+    def _good_records(self, log: str) -> int:
+        """Return how many records are gone through, and note where that is not all, or may not be. Raises LogError."""
+        known = self._findings.get(log)
+        standing = known or log_judged(log, self._heads)
+        records = standing.found.records
+        if standing.found.torn and known is None:
+            self.notes.append(f"{log}: the last line is torn; judged again up to there")
+        left_out = self._of_broken is OfBroken.NOTHING and standing.unfit
+        if standing.soundness is not Soundness.BROKEN and not left_out:
+            if not standing.evidence.is_end(standing.found.head):
+                self.without_head.append(log)
+            return records
+        self.broken.append(log)
+        match self._of_broken:
+            case OfBroken.NOTHING:
+                counts, records = "nothing in it counts", 0
+            case OfBroken.BEFORE_THE_BREAK if standing.found.broken_line is None:
+                counts = "what is left of it was judged again"
+            case OfBroken.BEFORE_THE_BREAK:
+                counts = "judged again up to there, and the last record before it may be what was altered"
+            case _:
+                assert_never(self._of_broken)
+        self.notes.append(f"{log}: {_why_broken(standing)}; {counts}")
+        return records
+
+    def _begin(self, record: LogRecord) -> LoggedSetting:
+        folder, name = record.get("workspace"), str(record["session"])
+        if not isinstance(folder, str) or is_redacted(folder) or folder[:1] != "/" or not is_path(folder):
+            folder = os.getcwd()
+            self.notes.append(f"session {name} names no workspace; its paths are taken from {folder}")
+        elif not os.path.isdir(folder):
+            shown = visible_line(folder, 1_000)
+            self.notes.append(f"session {name}: the workspace {shown} is gone; judged as if it were there, and empty")
+        return LoggedSetting(name, record, workspace_at(folder, self._environment.get("HOME")))
+
+    def _enter(self, log: str, session: LoggedSetting, record: LogRecord) -> JudgedAgain | None:
+        """Take in one record; return the call that it decides, judged again."""
+        call = str(record.get("call"))
+        match record["kind"]:
+            case "call_proposed":
+                session.proposed[call] = record
+            case "policy_changed":
+                session.started = {**session.started, **{name: record.get(name) for name in _OF_POLICY}}
+            case "grant":
+                session.take_grant(record)
+            case "decision" if record.get("decision") == "none":
+                self.undecided += 1
+            case "decision":
+                session.decided[call] = record
+                return self._judge(log, session, record)
+            case "approval_answered" if record.get("answer") == "yes" and _suspended(session.decided[call]):
+                if session.proposed[call].get("by") != "person":  # else nothing was shown
+                    session.unseen.clear()  # the change was part of the question
+            case "outcome" if call in session.decided and session.decided[call].get("decision") == "auto":
+                if any(is_entry_point(path) for path in _changed(record, session.actions.get(call))):
+                    session.unseen[str(session.decided[call].get("summary"))] = None
+        return None
+
+    def _judge(self, log: str, session: LoggedSetting, record: LogRecord) -> JudgedAgain:
+        judged = JudgedAgain(
+            log=log,
+            session=session.name,
+            call=str(record.get("call")),
+            decision=record,
+            unseen=tuple(session.unseen),
+        )
+        try:
+            action = self._action(session, record)
+        except ToolError as error:
+            return replace(judged, problem=str(error))
+        session.actions[judged.call] = action
+        policy = self._policy_of(log, session)
+        if isinstance(policy, str):
+            return replace(judged, action=action, problem=policy)
+        policy = with_grants(policy, tuple(session.grants.values()))
+        verdict = evaluate(policy, action, judged.unseen)
+        return replace(judged, action=action, policy=policy, verdict=verdict)
+
+    def _action(self, session: LoggedSetting, decision: LogRecord) -> Action:
+        """Return the action that was judged. Raises ToolError where the log does not hold all of it."""
+        facets, tool = _facets(decision), str(decision.get("tool"))
+        if tool not in TOOL_NAMES:
+            if [facet.get("kind") for facet in facets] == ["ToolUse"]:
+                return tool_use(tool)
+            raise ToolError(f"{tool} is a tool of another program")
+        proposed = session.proposed[str(decision.get("call"))]
+        arguments = proposed.get("arguments")
+        if "arguments_characters" in proposed or not isinstance(arguments, str):
+            raise ToolError("the log holds its arguments only in part")
+        if is_redacted(arguments):
+            raise ToolError("a secret was masked in its arguments")
+        # A call that would change nothing was judged as a read; older logs show that of an edit by its facets.
+        old_edit = tool == "edit_file" and not any(str(f.get("facet")).startswith("write ") for f in facets)
+        changes = not (decision.get("default_of") or old_edit)
+        return self._reader.action(tool, arguments, session.workspace, changes=changes)
+
+
+def is_path(text: str) -> bool:
+    """Say whether a text of a log can be a path here: no NUL byte, nothing that has no bytes."""
+    try:
+        return bool(text) and b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
+def _why_broken(standing: Findings) -> str:
+    found = standing.found
+    return standing.why if found.broken_line is None else f"broken at line {found.broken_line}: it {found.problem}"
+
+
+def _facets(decision: LogRecord) -> list[dict[str, JsonValue]]:
+    facets = decision.get("facets")
+    return [facet for facet in facets if isinstance(facet, dict)] if isinstance(facets, list) else []
+
+
+def _suspended(decision: LogRecord) -> bool:
+    """Say whether a change of an entry point was shown with the question."""
+    return any(str(facet.get("by")).endswith(", suspended") for facet in _facets(decision))
+
+
+def _changed(outcome: LogRecord, action: Action | None) -> Sequence[str]:
+    """Return the files that a call changed, or may have changed: as the gate takes it."""
+    path = outcome.get("changed_path")
+    if isinstance(path, str):
+        return (path,)
+    if action is None or not (action.text or outcome.get("status") in CUT_SHORT):
+        return ()
+    return written_paths(action)
+
+
+MAX_TOLD = 20
+"""Of many calls with another outcome, so many are named, and the others counted."""
+
+
+class Redecided(Record):
+    """What judging the calls of one log again came to."""
+
+    same: int
+    otherwise: int
+    unjudged: int
+    """Calls that could not be judged again: arguments or policies that the log does not hold."""
+    lines: tuple[str, ...]
+    """The first of the calls with another outcome, and why others could not be judged."""
+
+    def told(self, path: str, *, as_json: bool) -> str:
+        """Return this as text, or as one object on a line."""
+        if as_json:
+            counts: dict[str, JsonValue] = {"same": self.same, "otherwise": self.otherwise, "unjudged": self.unjudged}
+            return json.dumps({"file": path, "redecided": counts, "findings": list(self.lines)}, sort_keys=True) + "\n"
+        summary = (
+            f"Judged again, by the policies in the log: {self.same} calls come out the same, {self.otherwise} otherwise"
+        )
+        told = "".join(f"{visible_line(line, 500)}\n" for line in self.lines)
+        return f"{told}{summary}, {self.unjudged} cannot be judged.\n"
+
+
+def redecided(path: str, state: State, environment: Mapping[str, str]) -> Redecided:
+    """Judge every decided call of a log again. Raises LogError if it cannot be read, UsageError if the heads file cannot."""
+    policies: dict[tuple[str, str], Policy | str] = {}
+
+    def policy_of(_log: str, session: LoggedSetting) -> Policy | str:
+        key = (session.name, str(session.started.get("policy_sha256")))  # which may change within a session
+        if key not in policies:
+            policies[key] = recorded_policy(session.started, state)
+        return policies[key]
+
+    same = otherwise = unjudged = 0
+    lines: list[str] = []
+    problems: dict[str, None] = {}
+    rejudging = Rejudging(policy_of, environment)
+    for judged in rejudging.calls(path):
+        if judged.verdict is None:
+            unjudged += 1
+            if len(problems) < MAX_TOLD:
+                problems[f"NOT JUDGED: {judged.problem}"] = None
+        elif judged.verdict.decision.word == judged.decision.get("decision"):
+            same += 1
+        else:
+            otherwise += 1
+            if otherwise <= MAX_TOLD:
+                lines.append(_line(judged, judged.verdict.decision.word))
+    left = [f"OTHERWISE: and {otherwise - MAX_TOLD} more like it"] if otherwise > MAX_TOLD else []
+    return Redecided(
+        same=same, otherwise=otherwise, unjudged=unjudged, lines=(*lines, *left, *problems, *rejudging.notes)
+    )
+
+
+def _line(judged: JudgedAgain, word: str) -> str:
+    was, summary = judged.decision.get("decision"), visible_line(str(judged.decision.get("summary")), 100)
+    return f"OTHERWISE: call {judged.call} of session {judged.session} was {was}, and would be {word}: {summary}"
+
+
+def recorded_policy(started: LogRecord, state: State) -> Policy | str:
+    """Return the policy of a session, made of the texts in its first record; or why it cannot be made."""
+    files, tools = started.get("policy_files"), started.get("tools")
+    extra = (
+        [tool for tool in tools if isinstance(tool, str) and tool not in TOOL_NAMES] if isinstance(tools, list) else []
+    )
+    layers = []
+    for file in files if isinstance(files, list) else ():
+        layer = _layer(file, extra) if isinstance(file, dict) else "a policy file is no object"
+        if isinstance(layer, str):
+            return layer
+        layers.append(layer)
+    try:
+        policy = combine(layers)
+    except PolicyError as error:
+        return f"the log holds no policy that could be used: {error}"
+    # Its own files, and those of the harness, were out of reach; the harness's are taken to be where they are now.
+    own = (os.path.realpath(source.path) for source in policy.sources if is_path(source.path))
+    return policy.guarding(*own, *state.guarded)
+
+
+def _layer(file: Mapping[str, JsonValue], extra_tools: list[str]) -> Policy | str:
+    """Return one layer of a policy, or why it cannot be made."""
+    path, text, word = str(file.get("path")), file.get("text"), file.get("layer")
+    if not isinstance(text, str):
+        return f"the log does not hold the text of the policy {path}"
+    data = text.encode("utf-8", "surrogatepass")
+    if hashlib.sha256(data).hexdigest() != file.get("sha256"):
+        masked = "a secret in it was masked" if is_redacted(text) else "it has another digest"
+        return f"the text of the policy {path} is not what it was: {masked}"
+    layers = {layer.value: layer for layer in Layer}
+    if not isinstance(word, str) or word not in layers:
+        return f"the policy {path} is of no known layer"
+    try:
+        policy = parse_policy(data, path, layer=layers[word], extra_tools=extra_tools)
+    except PolicyError as error:
+        return f"the policy of the log does not load here: {error}"
+    return policy if file.get("trusted") is True else tightening_only(policy)

@@ -1,0 +1,1 @@
+"""The prompt: a person, a model, and the turns of their conversation."""

@@ -1,0 +1,332 @@
+"""The prompt: a person, a model, and every call in between asked about or traced; never used without a terminal."""
+
+from __future__ import annotations
+
+import threading
+import time
+from argparse import Namespace
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.actions import JsonValue
+from harness.cli.commands import Ask, Do, Effect, Meaning, Run, Wrong, function_of, meaning_of
+from harness.cli.commands.conversation import Conversation
+from harness.cli.commands.standing import is_unbound, status_of
+from harness.cli.console import terminal_is_there
+from harness.cli.exits import Exit
+from harness.cli.kept_grants import KeptGrants
+from harness.cli.own_folders import set_right
+from harness.cli.policy.policies import describe
+from harness.cli.repl.repl_start import carried_over, parts_of
+from harness.cli.repl.repl_terminal import Terminal, Twice
+from harness.cli.repl.told import is_unanswered
+from harness.cli.repl.turns import Turns
+from harness.cli.resuming import Carried, told
+from harness.cli.setup import Parts, about_of, agent_of, close_log, pinned
+from harness.cli.state import State
+from harness.cli.terminal.question import Usual
+from harness.cli.terminal.status import status_parts
+from harness.cli.text_lines import counted
+from harness.cli.trace import Line, Tone
+from harness.errors import GateError, HarnessError, LogError, UsageError, WorkspaceError
+from harness.exhaustive import assert_never
+from harness.gate.registry import ToolRegistry
+from harness.messages import RunResult, StopReason
+from harness.text.visible import visible_line
+
+
+def tell_end(conversation: Conversation, result: RunResult) -> None:
+    """Say how the turn of `result` ended."""
+    from harness.cli.commands.cost import told
+    from harness.cli.commands.standing import status_of
+    from harness.cli.terminal.status import status_text
+
+    screen = conversation.screen
+    if ended := how_it_ended(result, conversation.error):
+        conversation.say_line(ended, Tone.WARNING)
+    if is_unanswered(conversation.session.messages):
+        screen.line("what you said has no answer: it is sent again with what you say next; /undo drops it", Tone.QUIET)
+    taken = told(result.usage, conversation.cost_of(result.usage), unknown="")
+    screen.line(f"({counted(result.turns, 'request')}, {taken})", Tone.QUIET)
+    if not screen.look.repaints:
+        screen.line(status_text(status_of(conversation), screen.width), Tone.QUIET)
+
+
+def how_it_ended(result: RunResult, error: str) -> str:
+    """Return what is to be said of the end of a turn: nothing where it is done.
+
+    `error` is what was recorded, and shown, of an error that may have ended it: that is not said again.
+    """
+    if result.stop is StopReason.COMPLETED:
+        return ""
+    word, detail = result.stop.value.replace("_", " "), result.detail
+    if error and detail.startswith(error):
+        detail = detail.removeprefix(error).strip()
+        return f"{word}: {detail}" if detail else ""
+    return detail if detail.startswith(word) else f"{word}: {detail}"
+
+
+_FATAL = (StopReason.GATE_ERROR, StopReason.WORKSPACE_LOST)
+"""Ends of a turn after which nothing can run any more."""
+
+
+def repl_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Talk until the person leaves; return the exit code. Raises HarnessError for what fails before the prompt."""
+    if not terminal_is_there():
+        raise UsageError("the prompt needs a terminal; in scripts and pipes use `harness run`")
+    set_right(State.of(environment))
+    carried = carried_over(arguments, environment)
+    parts = parts_of(arguments, environment)
+    return parts if isinstance(parts, int) else Repl(parts, arguments, carried=carried).talk()
+
+
+class Repl:
+    """One conversation at the terminal."""
+
+    def __init__(self, parts: Parts, arguments: Namespace, *, carried: Carried | None = None) -> None:
+        self._parts = parts
+        self._first: str | None = arguments.prompt
+        self._terminal = Terminal(
+            parts.settings.terminal,
+            parts.environment,
+            interrupt=parts.interrupt,
+            redactor=parts.redactor,
+            registry=ToolRegistry(parts.tools),
+            usual=Usual(folder=parts.workspace.root, confinement="" if is_unbound(parts.level) else parts.level),
+            offer=lambda action, verdict: self._conversation.offer(action, verdict),  # noqa: PLW0108 - it is made later
+            advise=lambda action, verdict: self._conversation.advice(action, verdict),  # noqa: PLW0108
+        )
+        self._screen, self._ahead = self._terminal.screen, self._terminal.ahead
+        parts.log.observers.append(self._screen.record)
+        parts.on_output, parts.on_wait = self._screen.live, self._screen.countdown
+        state, root = parts.state, parts.workspace.root
+        kept = KeptGrants(state.grants, state.name_of(root), root)
+        about = about_of(parts, "repl")
+        self._agent = agent_of(
+            parts, approver=self._terminal.approver, about=about, on_text=self._screen.text, kept=kept
+        )
+        self._notes = [Line(tone=Tone.QUIET, text=note) for note in parts.system.notes]
+        if problem := kept.read().problem:
+            self._notes.append(Line(tone=Tone.WARNING, text=visible_line(problem, 2_000)))
+        self._conversation = self._begun(about, kept, arguments.policy, carried)
+        parts.log.observers.append(self._conversation.record)
+        self._lines = self._terminal.input_line(state.history, root, parts.redactor, self._toolbar)
+        self._interrupts = Twice()
+        self._left: deque[str] = deque()
+        """Lines that were typed ahead and do not run by themselves: each is put into the line, for the person to send or
+        not. INVARIANT: one at a time; joined, `!` and commands would take what follows them for their own."""
+        self._history_told = False
+        self._last: RunResult | None = None
+        self._went_well = True
+        """Whether what was typed ahead may run: the line before it was neither stopped nor refused."""
+        self._code = Exit.DONE
+
+    def _begun(
+        self, about: Mapping[str, JsonValue], kept: KeptGrants, policy: str | None, carried: Carried | None
+    ) -> Conversation:
+        """Begin the session, with the conversation that it goes on with. Raises LogError."""
+        if carried is None:
+            session = self._agent.start()
+        else:
+            self._notes += told(carried, about)
+            self._parts.redactor.note(" ".join(carried.rebuilt.marks))
+            session = self._agent.start(carried=carried.messages(about), origin=carried.origin)
+        return Conversation(
+            parts=self._parts,
+            screen=self._screen,
+            approver=self._terminal.approver,
+            agent=self._agent,
+            session=session,
+            turns=Turns(carried.found.session if carried else ""),
+            about=about,
+            kept=kept,
+            policy_named=policy,
+        )
+
+    def talk(self) -> int:
+        """Read, run, repeat. Returns the exit code."""
+        parts, screen, conversation = self._parts, self._screen, self._conversation
+        parts.signals.install()
+        screen.line(visible_line(f"harness: model {parts.model.name}, workspace {parts.workspace.root}", 1_000))
+        screen.line(f"policy: {describe(parts.policy)}; confinement: {parts.level}", Tone.QUIET)
+        for note in self._notes:
+            screen.line(note.text, note.tone)
+        screen.line("/help for help", Tone.QUIET)
+        while self._code is Exit.DONE and not conversation.leaving and (meaning := self._next()) is not None:
+            self._take(meaning)
+        if self._code is not Exit.LOG:
+            self._agent.end(conversation.session, self._ending())
+            close_log(parts.state, parts.log, sign_key=parts.settings.sign_key.value)
+        screen.settle()
+        screen.unbroken(pinned(parts.log), Tone.QUIET)
+        return Exit.TERMINATED if parts.signals.terminated else self._code
+
+    def _toolbar(self) -> Sequence[tuple[str, Tone]]:
+        return status_parts(status_of(self._conversation), self._screen.width)
+
+    def _ending(self) -> RunResult:
+        """Return how the session ends: as its last turn did, unless the person simply left."""
+        if self._parts.signals.terminated:
+            return RunResult(stop=StopReason.INTERRUPTED, text="", detail="the program was told to end")
+        if self._last is not None and self._last.stop in _FATAL:
+            return self._last
+        return RunResult(stop=StopReason.COMPLETED, text="")
+
+    # Reading
+
+    def _next(self) -> Meaning | None:
+        """Return what is to be done next, or None when the person leaves."""
+        if words := self._conversation.prompt:  # words for the model, whatever they begin with
+            self._conversation.prompt = ""
+            self._echo(words)
+            return Ask(text=words)
+        while (line := self._next_line()) is not None:
+            if line:
+                return meaning_of(line)
+        return None
+
+    def _next_line(self) -> str | None:
+        """Return the next line, which may be empty, or None when the person leaves."""
+        if self._parts.signals.terminated:
+            return None
+        if self._first is not None:
+            line, self._first = self._first.strip(), None
+            self._echo(line)
+            return line
+        if self._went_well and not self._left and (queued := self._ahead.take()) is not None:
+            self._echo(f"{queued}  (queued)")
+            self._terminal.remember(queued)
+            return queued.strip()
+        self._left.extend(self._left_over())
+        default = self._left.popleft() if self._left else ""
+        if self._left:
+            self._screen.line(f"{counted(len(self._left), 'further line')} that you typed ahead after this", Tone.QUIET)
+        return self._typed(default)
+
+    def _echo(self, line: str) -> None:
+        """Show a line that is not typed now as the prompt shows one: further lines of it cannot be taken for the harness's."""
+        self._screen.line("> " + line.replace("\n", "\n. "))
+
+    def _left_over(self) -> Iterator[str]:
+        """Yield what was typed ahead and is still there, a line that was not finished last."""
+        while (line := self._ahead.take()) is not None:
+            yield line
+        if draft := self._ahead.take_draft():
+            yield draft
+
+    def _typed(self, default: str) -> str | None:
+        """Return what the person types now, or None when they leave."""
+        interrupt = self._parts.interrupt
+        while not self._parts.signals.terminated:
+            interrupt.clear()
+            self._screen.settle()
+            try:
+                with interrupt:
+                    mark = "plan> " if self._conversation.plans else "> "
+                    line = self._lines.read(default=default, pre_run=self._warm_up, prompt=mark).strip()
+            except EOFError:
+                return None
+            except KeyboardInterrupt:
+                if self._interrupts.again(time.monotonic()):
+                    return None
+                default = ""
+                self._screen.line("Ctrl-C again leaves", Tone.QUIET)
+            else:
+                self._tell_history()
+                return line
+        return None
+
+    def _tell_history(self) -> None:
+        """Say once why lines are not kept: the history is read behind the first prompt."""
+        problem = self._terminal.history_problem
+        if problem and not self._history_told:
+            self._history_told = True
+            self._conversation.say_line(f"what you type is not kept beyond this program: {problem}", Tone.WARNING)
+
+    def _warm_up(self) -> None:
+        """Import openai while the person types: it takes longer than everything else together."""
+        threading.Thread(target=self._parts.warm_up, daemon=True).start()
+
+    # Doing
+
+    def _take(self, meaning: Meaning) -> None:
+        """Do what is meant; afterwards the code says whether the program can go on."""
+        self._parts.interrupt.clear()
+        if self._parts.signals.terminated:  # it came just now, and must not be forgotten with a Ctrl-C
+            return
+        self._terminal.approver.turn_begins()
+        try:
+            self._parts.workspace.check()
+            with self._ahead:
+                self._went_well = self._done(meaning)
+                self._screen.settle()
+        except LogError as error:
+            self._conversation.say_line(str(error), Tone.BAD)
+            self._code = Exit.LOG
+        except GateError as error:
+            self._conversation.say_line(str(error), Tone.BAD)
+            self._code = Exit.INTERNAL
+        except WorkspaceError as error:
+            self._conversation.say_line(str(error), Tone.BAD)
+            self._last = RunResult(stop=StopReason.WORKSPACE_LOST, text="", detail=str(error))
+            self._code = Exit.INTERNAL
+
+    def _done(self, meaning: Meaning) -> bool:
+        """Do what is meant, and return whether it went well. Raises LogError and GateError."""
+        match meaning:
+            case Ask():
+                return self._turn(meaning.text)
+            case Do():
+                return self._do(meaning)
+            case Run():
+                from harness.cli.commands.shell import run_as_person
+
+                return run_as_person(self._conversation, meaning.text, told=meaning.told)
+            case Wrong():
+                self._conversation.say_line(meaning.problem, Tone.WARNING, most=1_000)
+                return False
+            case _:
+                assert_never(meaning)
+
+    def _do(self, meaning: Do) -> bool:
+        """Do a command; what goes wrong in it is one line. Raises LogError and GateError."""
+        name = meaning.command.name
+        try:
+            if meaning.command.effect is Effect.SHOWS:
+                with self._parts.interrupt:
+                    function_of(meaning.command)(self._conversation, meaning.rest)
+            else:
+                function_of(meaning.command)(self._conversation, meaning.rest)
+        except (LogError, GateError, WorkspaceError):
+            raise
+        except KeyboardInterrupt:
+            self._screen.line("stopped", Tone.WARNING)
+        except HarnessError as error:
+            self._conversation.say_line(str(error), Tone.WARNING)
+        except Exception as error:  # a bug in a command must not take the conversation with it
+            if self._parts.environment.get("HARNESS_DEBUG"):
+                raise
+            problem = visible_line(f"{type(error).__name__}: {error}", 1_000)
+            self._conversation.say_line(f"internal error in {name}: {problem} (HARNESS_DEBUG=1 shows where)", Tone.BAD)
+        else:
+            return True
+        return False
+
+    def _turn(self, line: str) -> bool:
+        conversation = self._conversation
+        session = conversation.session
+        conversation.turns.begin(session)
+        conversation.error = ""
+        result = self._last = self._agent.run(conversation.message(line), session)
+        self._screen.end_text()
+        conversation.count(result)
+        tell_end(conversation, result)
+        if result.stop is StopReason.LOG_ERROR:
+            self._code = Exit.LOG
+        elif result.stop in _FATAL:
+            self._code = Exit.INTERNAL
+        elif conversation.plans:
+            from harness.cli.commands.plan import offer_to_carry_out
+
+            return offer_to_carry_out(conversation, result)
+        return result.stop is StopReason.COMPLETED

@@ -1,0 +1,136 @@
+"""The terminal of the prompt: screen, questions, input line and what is typed ahead, put together; it talks to no model."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from harness.actions import Action, Effects
+from harness.cli.commands import COMMANDS
+from harness.cli.config.settings import TerminalSettings
+from harness.cli.repl.repl_start import look_from
+from harness.cli.terminal.approver import TerminalApprover, terminal_approver
+from harness.cli.terminal.question import Usual
+from harness.cli.terminal.screen import Notices, Screen
+from harness.cli.terminal.typed_ahead import TypedAhead
+from harness.cli.trace import Tone
+from harness.gate.registry import IN_PROCESS, ToolRegistry
+from harness.interrupt import Interrupt
+from harness.policy.policy import Verdict
+from harness.policy.session_grants import Offer
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from harness.cli.terminal.history import KeptHistory
+    from harness.cli.terminal.input_line import InputLine
+    from harness.redaction.redactor import Redactor
+
+TWICE_SECONDS = 2.0
+"""Two Ctrl-C at an empty prompt within this time leave."""
+
+
+class Terminal:
+    """What a person sees and types at."""
+
+    def __init__(
+        self,
+        settings: TerminalSettings,
+        environment: Mapping[str, str],
+        *,
+        interrupt: Interrupt,
+        redactor: Redactor | None,
+        registry: ToolRegistry | None,
+        usual: Usual,
+        offer: Callable[[Action, Verdict], Offer | str],
+        advise: Callable[[Action, Verdict], str],
+    ) -> None:
+        """Take how it is to be, what stops a question, what masks secrets, what confines calls, what commands
+        usually have, what can be granted, and what rule does it where nothing can."""
+        look = look_from(settings, environment)
+        self._settings = settings
+        self._environment = environment
+        self._history: KeptHistory | None = None
+        self.screen = Screen(
+            sys.stdout,
+            look,
+            redactor=redactor,
+            notices=Notices(settings.notify.value),
+            way_to_output="/output shows all",
+        )
+        self.ahead = TypedAhead(sys.stdin.fileno(), tell=self.screen.queued, stop=_stop_turn, escapes=look.repaints)
+        self.approver: TerminalApprover = terminal_approver(
+            self.screen,
+            interrupt,
+            _confinement(registry),
+            environment=environment,
+            offer=offer,
+            advise=advise,
+            paused=self.ahead.paused,
+            usual=usual,
+            dead_seconds=settings.dead_seconds.value,
+        )
+
+    def input_line(
+        self,
+        history: str,
+        root: str,
+        redactor: Redactor,
+        toolbar: Callable[[], Sequence[tuple[str, Tone]]],
+    ) -> InputLine:
+        """Return the line at which the person types; `history` is the path of earlier ones, `root` where files are named."""
+        from harness.cli.terminal.file_names import FileIndex
+        from harness.cli.terminal.history import KeptHistory
+        from harness.cli.terminal.input_line import InputLine
+
+        self._history = KeptHistory(history, redactor)
+        return InputLine(
+            history=self._history,
+            commands=[(command.name, command.summary) for command in COMMANDS],
+            files=FileIndex(root, self._environment).matches,
+            vi=self._settings.vi.value,
+            look=self.screen.look,
+            toolbar=toolbar,
+            environment=self._environment,
+            tell=self.screen.line,
+        )
+
+    @property
+    def history_problem(self) -> str:
+        """Why lines are not kept beyond this program; empty where they are, or where it is not known yet."""
+        return self._history.problem if self._history is not None else ""
+
+    def remember(self, line: str) -> None:
+        """Keep a line that was typed ahead with the others that the person typed, unless it holds a secret."""
+        if self._history is not None:
+            self._history.append_string(line)
+
+
+class Twice:
+    """Whether a second Ctrl-C follows another soon enough to mean that the person leaves."""
+
+    def __init__(self) -> None:
+        self._last = -TWICE_SECONDS
+
+    def again(self, now: float) -> bool:
+        """Note one at `now` (seconds of a clock that never goes back); return whether the last is TWICE_SECONDS near."""
+        last, self._last = self._last, now
+        return now - last < TWICE_SECONDS
+
+
+def _stop_turn() -> None:
+    """Do what Ctrl-C does, from another thread: the main one takes it when it is safe."""
+    main = threading.main_thread().ident
+    if main is not None:
+        signal.pthread_kill(main, signal.SIGINT)
+
+
+def _confinement(registry: ToolRegistry | None) -> Callable[[str, Effects], str]:
+    """Return what says what holds a call to its effects; also of what is asked about and is no tool of the model."""
+    names = {spec.name for spec in registry.specs} if registry else frozenset()
+
+    def confinement(tool: str, effects: Effects) -> str:
+        return registry.confinement(tool, effects) if registry and tool in names else IN_PROCESS
+
+    return confinement

@@ -1,0 +1,1 @@
+"""`harness run`: one prompt, nobody to ask."""

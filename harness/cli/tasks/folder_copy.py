@@ -1,0 +1,236 @@
+"""A copy of a folder that is no repository, with one beside it that keeps what it held at first; it follows no link."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from harness.audit.calls import ATTEMPTS, TASK
+from harness.cli.tasks.fresh_folder import GIT, INDEX, TREE, Fresh, identity_of, note_place
+from harness.cli.tasks.git import Git, GitFailure
+from harness.errors import UsageError
+from harness.record import Record
+from harness.safe_files import read_small
+
+MAX_NAMED = 20
+MAX_PATH_BYTES = 4_000
+"""Of a path from the root of the disk: no file can be opened by a longer one (PATH_MAX)."""
+_READ_BY_GIT = (b".gitignore", b".gitattributes", b".gitmodules")
+
+
+class Tree(Record):
+    """What was found in the folder."""
+
+    sizes: Mapping[bytes, int]
+    """Of each file and link, by its path from the root."""
+    touched: frozenset[bytes]
+    """Which of these were made or changed since the moment that was asked about, whatever time they show."""
+    odd: tuple[str, ...]
+    """What a patch cannot hold."""
+
+
+def walk(root: str, goes_into: Callable[[bytes], bool]) -> Iterator[tuple[bytes, os.stat_result]]:
+    """Yield all that lies below `root`, as paths from there, with their status; folders before what is in them.
+
+    `goes_into` says of the path of a folder whether it is looked into. What vanishes meanwhile is passed over; raises
+    OSError for what cannot be read.
+    """
+    start, waiting = os.fsencode(root), [b""]
+    while waiting:
+        below = waiting.pop()
+        with os.scandir(os.path.join(start, below)) as entries:
+            for entry in entries:
+                path = os.path.join(below, entry.name)
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                yield path, status
+                if stat.S_ISDIR(status.st_mode) and goes_into(path):
+                    waiting.append(path)
+
+
+def fingerprint(root: str, path: bytes) -> str:
+    """Return a digest of what lies at a path below a root: names, modes, sizes and times, contents not. Raises OSError."""
+    import hashlib
+
+    place = os.path.join(os.fsencode(root), path)
+    found = [(b"", os.lstat(place))]
+    if stat.S_ISDIR(found[0][1].st_mode):
+        found += walk(os.fsdecode(place), lambda _: True)
+    lines = sorted((name, one.st_mode, one.st_size, one.st_mtime_ns) for name, one in found)
+    return hashlib.sha256(repr(lines).encode()).hexdigest()
+
+
+def found(fresh: Fresh, since: int) -> Tree:
+    """Return every file and link of the folder, but for what git keeps to itself. Raises GitFailure and OSError.
+
+    `since` is a moment in nanoseconds. It is compared with the change time, which no program can set (inode(7)).
+    """
+    sizes: dict[bytes, int] = {}
+    touched: set[bytes] = set()
+    odd: list[str] = []
+    longest = MAX_PATH_BYTES - len(os.fsencode(fresh.root))
+
+    def goes_into(path: bytes) -> bool:
+        return os.path.basename(path) != b".git" and len(path) < longest
+
+    for path, status in walk(fresh.root, goes_into):
+        name, shown = os.path.basename(path), os.fsdecode(path)
+        is_kept = stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)
+        if name == b".git":
+            if not _is_as_made(fresh, path):
+                odd.append(f"the data of the repository in {os.path.dirname(shown) or 'its top folder'}")
+        elif stat.S_ISDIR(status.st_mode):
+            if not goes_into(path):
+                odd.append(f"{shown[:100]}..., which is too deep")
+        elif is_kept:
+            sizes[path] = status.st_size
+            if status.st_ctime_ns >= since:
+                touched.add(path)
+        elif name in _READ_BY_GIT:
+            raise GitFailure(f"{shown} is neither file nor folder, and git would wait for it")
+        else:
+            odd.append(f"{shown}, which is neither file, folder nor link")
+    return Tree(sizes=sizes, touched=frozenset(touched), odd=tuple(_some(odd)))
+
+
+def _some(odd: Collection[str]) -> Iterator[str]:
+    yield from [*odd][:MAX_NAMED]
+    if len(odd) > MAX_NAMED:
+        yield f"and {len(odd) - MAX_NAMED} more"
+
+
+def _is_as_made(fresh: Fresh, path: bytes) -> bool:
+    """Say whether what is called `.git` holds nothing that the run made."""
+    if path == b".git" and fresh.kind == "worktree":
+        # The file that leads to the worktree's data; it is never followed.
+        return read_small(os.path.join(fresh.root, ".git"), 10_000) == b"gitdir: %b\n" % os.fsencode(fresh.git_dir)
+    return path in fresh.inner and fresh.inner[path] == fingerprint(fresh.root, path)
+
+
+MAX_COPY_BYTES = 512 << 20
+MAX_COPY_FILES = 100_000
+"""Of a folder that is copied for each task. What is larger should be a repository: worktrees share what they hold."""
+# In the place of every .gitattributes (gitattributes(5)): a patch is of the bytes that are there.
+_ATTRIBUTES = b"* -text -ident -working-tree-encoding -filter !eol !diff !merge\n"
+
+
+class _Copy(Record):
+    """What a copy holds."""
+
+    files: Collection[bytes]
+    """Files and links, from the root; none of the data of repositories in it."""
+    repositories: Collection[bytes]
+    """What is called `.git` in it."""
+    passed: tuple[str, ...]
+    """What was left out, as neither file, folder nor link."""
+
+
+def copied(attempt: str, source: str, out: str, environment: Mapping[str, str]) -> Fresh:
+    """Copy `source` into the folder of an attempt, and return the copy.
+
+    What is neither file, folder nor link is left out, and so are folders of tasks, and the folder `out` (links followed).
+    Raises UsageError for a folder that is too large, that cannot be read, or that is a task's own.
+    """
+    if _is_of_a_task(source):
+        raise UsageError(f"{source} is the folder of a task: it cannot be what the task works on")
+    root = os.path.join(attempt, TREE)
+    note_place(attempt, "")
+    try:
+        copy = _copied(source, root, out)
+        inner = {path: fingerprint(root, path) for path in copy.repositories}
+    except OSError as error:
+        raise UsageError(f"the folder cannot be copied: {error}") from None
+    git_dir = os.path.join(attempt, GIT)
+    git = Git(environment, folder=root)
+    git.run(["init", "--quiet", "--bare", "--template=", git_dir])
+    _write_attributes(git_dir)
+    variables = {"GIT_INDEX_FILE": os.path.join(attempt, INDEX)}
+    here = [f"--git-dir={git_dir}", f"--work-tree={root}"]
+    git.run(
+        [*here, "update-index", "-z", "--add", "--stdin"], given=b"\0".join(sorted(copy.files)), variables=variables
+    )
+    base = git.run([*here, "write-tree"], variables=variables).decode().strip()
+    notes = [f"it is a copy: {source} lies in no repository"]
+    if copy.passed:
+        notes.append(f"left out of the copy, as neither file, folder nor link: {', '.join(copy.passed[:5])}")
+    return Fresh(
+        root=root,
+        identity=identity_of(root),
+        workspace=root,
+        git_dir=git_dir,
+        objects=os.path.join(git_dir, "objects"),
+        base=base,
+        repository="",
+        source=source,
+        inner=inner,
+        notes=tuple(notes),
+    )
+
+
+def _copied(source: str, root: str, out: str) -> _Copy:
+    """Copy a tree. Raises OSError, and UsageError where it is too large."""
+    start, target = os.fsencode(source), os.fsencode(root)
+    left_out = os.fsencode(os.path.relpath(out, source))
+    files: list[bytes] = []
+    repositories: list[bytes] = []
+    passed: list[str] = []
+    size = count = 0
+
+    def goes_into(path: bytes) -> bool:
+        return path != left_out and not _is_of_a_task(os.path.join(start, path))
+
+    os.mkdir(root)
+    for path, status in walk(source, goes_into):
+        there, to = os.path.join(start, path), os.path.join(target, path)
+        parts = path.split(b"/")
+        if parts[-1] == b".git":
+            repositories.append(path)
+        if stat.S_ISDIR(status.st_mode):
+            if goes_into(path):
+                os.mkdir(to)
+            continue
+        count += 1
+        size += status.st_size if stat.S_ISREG(status.st_mode) else 0
+        if size > MAX_COPY_BYTES or count > MAX_COPY_FILES:
+            raise UsageError(
+                f"{source} is too large to be copied for a task (more than {MAX_COPY_BYTES >> 20} MiB or "
+                f"{MAX_COPY_FILES} files): make it a repository, and each task gets a worktree"
+            )
+        if not _is_copied(there, to, status):
+            passed.append(os.fsdecode(path))
+        elif b".git" not in parts:
+            files.append(path)
+    return _Copy(files=files, repositories=repositories, passed=tuple(passed))
+
+
+def _is_copied(path: bytes, to: bytes, status: os.stat_result) -> bool:
+    """Copy a file or a link; say whether it is one, and still there."""
+    try:
+        if stat.S_ISLNK(status.st_mode):
+            os.symlink(os.readlink(path), to)
+        elif stat.S_ISREG(status.st_mode):
+            shutil.copy2(path, to, follow_symlinks=False)
+        else:
+            return False
+    except FileNotFoundError:
+        return False  # it went meanwhile
+    return True
+
+
+def _write_attributes(git_dir: str) -> None:
+    from harness.safe_files import write_new
+
+    try:
+        os.makedirs(os.path.join(git_dir, "info"), mode=0o700, exist_ok=True)
+        write_new(os.path.join(git_dir, "info", "attributes"), _ATTRIBUTES)
+    except OSError as error:
+        raise UsageError(f"{git_dir} cannot be written: {error.strerror}") from None
+
+
+def _is_of_a_task(folder: str | bytes) -> bool:
+    """Say whether a folder holds what comes of a task: a copy of it would hold itself."""
+    return all(os.path.lexists(os.path.join(os.fsencode(folder), name.encode())) for name in (TASK, ATTEMPTS))

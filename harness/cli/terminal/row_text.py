@@ -1,0 +1,272 @@
+"""Rows of a terminal: text made safe to show and wrapped to a width, so that none can pass for another; pure.
+
+INVARIANT: every row begins with its gutter, which is ours. What comes out of a call stands behind it, also where it was
+wrapped: no text can begin a row of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+
+from harness.cli.trace import Tone
+from harness.record import Record
+from harness.text.visible import one_line, visible
+
+BOLD, NOT_BOLD = "\x0e", "\x0f"
+ITALIC, NOT_ITALIC = "\x10", "\x11"
+CODE, NOT_CODE = "\x12", "\x13"
+STRUCK, NOT_STRUCK = "\x14", "\x15"
+LINK, NOT_LINK = "\x16", "\x17"
+MARKS = "\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17"
+ANY_MARK = re.compile(f"[{MARKS}]")
+
+
+_EMOJI_STYLE = "\ufe0f"
+_BECAME_WIDE = (
+    (0x2630, 0x2637), (0x268A, 0x268F), (0x4DC0, 0x4DFF), (0x1D300, 0x1D356), (0x1D360, 0x1D376), (0x1F1E6, 0x1F1FF),
+)  # fmt: skip
+"""First and last of what terminals take two cells for and older Unicode data says N of: EastAsianWidth.txt of Unicode 16, and
+the regional indicators (flags), which are drawn as emoji are. Counted wide everywhere: too many leaves blanks, too few would
+let a row run over its end, into column 1 of the next."""
+
+
+class _Widths(dict[str, int]):
+    """Cells of each character that was asked about; the tables are loaded with the first one that is not of ASCII."""
+
+    def __missing__(self, character: str) -> int:
+        import unicodedata  # UAX #11; not wcwidth, whose tables take 30 ms to load
+
+        if character == _EMOJI_STYLE:
+            cells = 1  # it makes some terminals take a second cell for what is before it: never count too few
+        elif character in MARKS or unicodedata.category(character) in ("Mn", "Me"):
+            cells = 0
+        else:
+            wide = unicodedata.east_asian_width(character) in "WF"
+            cells = 2 if wide or any(first <= ord(character) <= last for first, last in _BECAME_WIDE) else 1
+        self[character] = cells
+        return cells
+
+
+_widths = _Widths((chr(code), 1) for code in range(0x20, 0x7F))
+
+
+def cells(text: str) -> int:
+    """Return how many cells one line takes: wide characters two, combining ones and style marks none.
+
+    `text` holds no control characters but the marks.
+    """
+    if text.isascii():
+        return len(text) if text.isprintable() else sum(map(len, ANY_MARK.split(text)))
+    return sum(map(_widths.__getitem__, text))
+
+
+def cut(text: str, room: int) -> tuple[str, str]:
+    """Return the beginning of `text` that fits into `room` cells (at least one character of it), and the rest."""
+    if text.isascii() and text.isprintable():
+        at = max(room, 1)
+        return text[:at], text[at:]
+    used = 0
+    for place, character in enumerate(text):
+        used += _widths[character]
+        if used > room and place:
+            return text[:place], text[place:]
+    return text, ""
+
+
+def pieces(text: str, room: int) -> Iterator[str]:
+    """Yield `text` in pieces that each fit into `room` cells, broken wherever a line is full; an empty text once."""
+    if text.isascii() and text.isprintable():
+        for at in range(0, len(text) or 1, max(room, 1)):
+            yield text[at : at + room]
+        return
+    piece: list[str] = []
+    used = 0
+    for character in text:
+        width = _widths[character]
+        if used + width > room and used:
+            yield "".join(piece)
+            piece, used = [], 0
+        piece.append(character)
+        used += width
+    yield "".join(piece)
+
+
+def fitted(text: str, room: int, more: str = "...") -> str:
+    """Return one line of at most `room` cells: `text`, or its beginning and the mark that there is more."""
+    if cells(text) <= room:
+        return text
+    return cut(text, room - len(more))[0] + more if room > len(more) else cut(text, room)[0][: max(room, 0)]
+
+
+def ending(text: str, room: int, more: str = "...") -> str:
+    """Return one line of at most `room` cells: `text`, or the mark that there is more and its end."""
+    text = text if len(text) <= 2 * room + 8 else f"{more}{text[-2 * room - 8 :]}"
+    if cells(text) <= room:
+        return text
+    room -= len(more)
+    if room <= 0:
+        return ""
+    used = 0
+    for place in range(len(text) - 1, -1, -1):
+        used += _widths[text[place]]
+        if used > room:
+            return more + text[place + 1 :]
+    return text
+
+
+def wrapped(text: str, room: int, later: int | None = None) -> list[str]:
+    """Return one line broken into lines of at most `room` cells (those after the first: `later`), between words.
+
+    A word that is longer than a line is broken wherever the line is full.
+    """
+    later = room if later is None else later
+    plain = text if text.isprintable() else "".join(ANY_MARK.split(text))
+    if plain.isascii() or all(_widths[character] == 1 for character in set(plain)):
+        if len(plain) <= room:
+            return [text]
+        breaks = _breaks(plain, room, later)
+        return [plain[at:end] for at, end in breaks] if plain is text else _marked(text, breaks)
+    if sum(map(_widths.__getitem__, plain)) <= room:
+        return [text]
+    return _wrapped_words(text, room, later)
+
+
+def _breaks(text: str, room: int, later: int) -> list[tuple[int, int]]:
+    """Return where lines begin and end in a text whose characters take one cell each."""
+    breaks, at, end = [], 0, len(text)
+    while end - at > room:
+        blank = text.rfind(" ", at, at + room + 1)
+        if blank > at and not text[at:blank].isspace():
+            breaks.append((at, at + len(text[at:blank].rstrip(" "))))
+            at = blank + 1
+            while at < end and text[at] == " ":
+                at += 1
+        else:
+            breaks.append((at, at + room))
+            at += room
+        room = later
+    if at < end:
+        breaks.append((at, end))
+    return breaks
+
+
+def _marked(text: str, breaks: list[tuple[int, int]]) -> list[str]:
+    """Return the lines between `breaks`, which are places in the text without its marks, with them."""
+    places = [found.start() - number for number, found in enumerate(ANY_MARK.finditer(text))]
+    lines, before, taken = [], 0, 0
+    for at, end in breaks:
+        until = end + bisect_right(places, end)
+        lines.append(text[taken:until].replace(" ", "", at - before))  # the blanks at which the line was broken
+        before, taken = end, until
+    lines[-1] += "".join(ANY_MARK.findall(text[taken:]))  # those behind the blanks that it ended with
+    return lines
+
+
+def _wrapped_words(text: str, room: int, later: int) -> list[str]:
+    lines: list[str] = []
+    line: list[str] = []
+    used, filled = 0, False
+    for entire in text.split(" "):
+        word, width = entire, cells(entire)
+        if used + 1 + width > room and filled:
+            lines.append(" ".join(line))
+            line, used, room, filled = [], 0, later, False
+        if line and not filled and used + 1 + width > room:  # after nothing but blanks: they stay with it
+            word = " " * len(line) + word
+            line, used, width = [], 0, cells(word)
+        if width > room:
+            *whole, word = _uneven(word, room, later)
+            lines.extend(whole)
+            width, room = cells(word), later
+        used += width + (1 if line else 0)
+        line.append(word)
+        filled = filled or bool(word)
+    lines.append(" ".join(line))
+    return lines
+
+
+def _uneven(word: str, room: int, later: int) -> list[str]:
+    first, rest = cut(word, room)
+    return [first, *pieces(rest, later)] if rest else [first]
+
+
+WRAPPED = "~ "
+"""What stands before the rest of a line that was too long; the last two characters of the gutter."""
+TAB = 8
+LEAST = 4
+"""Columns that are left for the text, however narrow the terminal is."""
+
+
+class Row(Record):
+    """One row, no wider than it was made for."""
+
+    text: str
+    tone: Tone = Tone.PLAIN
+
+
+def rows_of(text: str, width: int, *, gutter: str = "  ", tone: Tone = Tone.PLAIN, further: str = "") -> Iterator[Row]:
+    """Yield the rows of `text` (hostile, of any number of lines) at a terminal of `width` columns (at least 10).
+
+    The first line begins with `gutter`, each further one with `further` (else the same), what is wrapped with WRAPPED.
+    Nothing is cut. Only LF ends a line here, as in the shell and in files: other line ends are shown as escapes.
+    """
+    for number, line in enumerate(text.split("\n")):
+        start = gutter if number == 0 else further or gutter
+        room = max(width - len(hanging(start)), LEAST)
+        for index, piece in enumerate(pieces(visible(line).expandtabs(TAB), room)):
+            yield Row(text=(hanging(start) if index else start) + piece, tone=tone)
+
+
+def hanging(gutter: str) -> str:
+    """Return what stands before the rest of a line that began with `gutter`: never anything in the first two columns."""
+    return " " * max(len(gutter) - len(WRAPPED), 2) + WRAPPED
+
+
+def prose(text: str, width: int, *, tone: Tone = Tone.PLAIN, gutter: str = "  ") -> Iterator[Row]:
+    """Yield the rows of a sentence, on lines of its own and wrapped between words where that is possible."""
+    room = max(width - len(hanging(gutter)), LEAST)
+    for index, line in enumerate(wrapped(one_line(text), room)):
+        yield Row(text=(hanging(gutter) if index else gutter) + line, tone=tone)
+
+
+def joined(groups: Iterable[Iterable[Row]]) -> tuple[Row, ...]:
+    """Return the rows of all groups, in order."""
+    return tuple(row for group in groups for row in group)
+
+
+HANGING = "    "
+"""Before what did not fit on the row before: text from elsewhere must not reach column 1 by being long."""
+
+_SGR = {Tone.PLAIN: "", Tone.QUIET: "\x1b[2m", Tone.GOOD: "\x1b[32m", Tone.WARNING: "\x1b[33m", Tone.BAD: "\x1b[1;31m"}
+_ENDS_SGR = "\x1b[0m"
+_SGRS = re.compile(r"\x1b\[[0-9;]*+m")
+_NARROW = "   "
+"""Likewise, where there is hardly room."""
+
+
+def toned(text: str, tone: Tone, *, colour: bool) -> str:
+    """Return text in the colour of its tone (SGR, ECMA-48 8.3.117), or as it is."""
+    code = _SGR[tone] if colour and text else ""
+    return f"{code}{text}{_ENDS_SGR}" if code else text
+
+
+def diff_tone(line: str) -> Tone:
+    """Return the tone of a line of a diff."""
+    return Tone.GOOD if line.startswith("+") else Tone.BAD if line.startswith("-") else Tone.PLAIN
+
+
+def toned_rows(line: str, tone: Tone, width: int, *, colour: bool) -> list[str]:
+    """Return one line, which is safe to show and holds no line end, in rows of at most `width` cells."""
+    first, *rest = wrapped(line.expandtabs(8), width, width - len(HANGING))
+    return [toned(first, tone, colour=colour), *(f"{HANGING}{toned(row, tone, colour=colour)}" for row in rest)]
+
+
+def narrowed(rows: Sequence[str], width: int) -> Iterator[str]:
+    """Yield rows that were made for a wider terminal in rows that fit, without their colours; none of them begins like the
+    output of a command."""
+    for row in rows:
+        first, *rest = wrapped(_SGRS.sub("", row), width, width - len(_NARROW))
+        yield first
+        yield from (f"{_NARROW}{part}" for part in rest)

@@ -1,0 +1,1 @@
+"""Files of the workspace: found, opened and replaced safely, kept before they change, and put back."""

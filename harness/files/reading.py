@@ -1,0 +1,285 @@
+"""Read judged files and say in the model's words what stands in the way; writes nothing.
+
+INVARIANT: what is opened is the resolved path of the `PathAccess`, every folder on the way opened without following
+links, so that a link swapped in after the judgement is an error and never another file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections import deque
+from collections.abc import Iterator
+
+from harness.actions import PathAccess
+from harness.errors import ErrorCode, ToolError
+from harness.files.encoding import BINARY_PROBE_BYTES
+from harness.files.opening import names_in, open_folder
+from harness.files.workspace import Workspace
+from harness.policy.matchers import PathPatterns, check_pattern
+from harness.record import Record
+from harness.safe_files import read_small
+from harness.text.visible import one_line, visible_line
+
+MAX_FILE_BYTES = 10 * 1024 * 1024
+"""Of a file that is written or edited: its bytes are held in memory and shown as a diff."""
+
+_OPEN_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+_KINDS = (
+    (stat.S_ISFIFO, "FIFO"),
+    (stat.S_ISSOCK, "socket"),
+    (stat.S_ISCHR, "device"),
+    (stat.S_ISBLK, "device"),
+)
+_FORMATS = (
+    (b"\x89PNG", "PNG image"), (b"\xff\xd8\xff", "JPEG image"), (b"GIF8", "GIF image"), (b"%PDF", "PDF"),
+    (b"PK\x03\x04", "ZIP archive"), (b"\x1f\x8b", "gzip data"), (b"\x7fELF", "ELF program"), (b"SQLite format 3", "SQLite"),
+    (b"\xff\xfe\0\0", "UTF-32 text"), (b"\0\0\xfe\xff", "UTF-32 text"), (b"\xff\xfe", "broken UTF-16 text"),
+    (b"\xfe\xff", "broken UTF-16 text"),
+)  # fmt: skip
+
+
+class Present(Record):
+    """A file as it is on disk."""
+
+    data: bytes
+    mode: int
+    """Its permission bits."""
+
+
+def shown(path: PathAccess) -> str:
+    """Return the path as the model wrote it, safe to show; uncut, since half a secret would not be masked.
+
+    It is no longer than a path can be (Workspace.resolve).
+    """
+    return one_line(path.written)
+
+
+def where(path: PathAccess) -> str:
+    """Return where the path lies, for a person: with what it leads to, where a link is on the way."""
+    return visible_line(" -> ".join(path.names), 1000)
+
+
+def check_unmoved(workspace: Workspace, path: PathAccess) -> None:
+    """Raise ToolError if the path as written leads elsewhere than when it was judged."""
+    if workspace.resolve(path.written, path.access) != path:
+        raise moved(path)
+
+
+def moved(path: PathAccess) -> ToolError:
+    """Return the error for a path that leads elsewhere than when it was judged."""
+    text = f"{shown(path)} leads elsewhere than when it was judged; nothing was done. Send the call again."
+    return ToolError(text, code=ErrorCode.RACE)
+
+
+def check_regular(status: os.stat_result, path: PathAccess) -> None:
+    """Raise ToolError unless `status` is that of a regular file; the text says what it is."""
+    mode = status.st_mode
+    if stat.S_ISREG(mode):
+        return
+    if stat.S_ISDIR(mode):
+        raise ToolError(f"Path is a directory: {shown(path)}.", code=ErrorCode.IS_FOLDER)
+    if stat.S_ISLNK(mode):
+        raise _link_on_the_way(path)
+    kind = next((word for is_kind, word in _KINDS if is_kind(mode)), "of an unknown kind")
+    raise ToolError(f"Not a regular file ({kind}): {shown(path)}.", code=ErrorCode.NOT_REGULAR)
+
+
+def _link_on_the_way(path: PathAccess) -> ToolError:
+    """Return the error for a link in a resolved path: following it never ends, or it was put there just now."""
+    try:
+        os.stat(path.real)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return ToolError(f"Too many levels of symbolic links: {shown(path)}.", code=ErrorCode.LOOP)
+    return moved(path)
+
+
+def open_file(path: PathAccess) -> int | None:
+    """Return a descriptor of a regular file, for reading, or None if there is nothing; the caller closes it.
+
+    Raises ToolError (written for the model) if it is not regular or not readable.
+    """
+    folder_path, name = os.path.split(path.real)
+    try:
+        folder = open_folder(folder_path)
+        try:
+            descriptor = _open_in(folder, name or ".", path)
+        finally:
+            os.close(folder)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise failure(error, path, "read") from None
+    if names_folder(path):
+        os.close(descriptor)
+        raise ToolError(f"Not a directory: {shown(path)} is a file.", code=ErrorCode.NOT_FOLDER)
+    return descriptor
+
+
+def names_folder(path: PathAccess) -> bool:
+    """Say whether a path as written can be that of a folder only: the kernel takes no other for `x/` and `x/.`."""
+    return path.written.endswith(("/", "/."))
+
+
+def _open_in(folder: int, name: str, path: PathAccess) -> int:
+    # Looked at before it is opened, since opening a device can do something; and again after, since it may have changed.
+    check_regular(os.stat(name, dir_fd=folder, follow_symlinks=False), path)
+    descriptor = os.open(name, _OPEN_FILE, dir_fd=folder)
+    try:
+        check_regular(os.fstat(descriptor), path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def read_whole(path: PathAccess) -> Present | None:
+    """Return a regular file of at most 10 MiB, or None if there is nothing.
+
+    Raises ToolError if it is larger, not regular or not readable.
+    """
+    descriptor = open_file(path)
+    if descriptor is None:
+        return None
+    try:
+        return _present(descriptor, path)
+    except OSError as error:
+        raise failure(error, path, "read") from None
+
+
+def read_in(folder: int, name: str, path: PathAccess) -> bytes:
+    """Return the bytes of `name` in the open `folder`, as `read_whole` does. Raises OSError or ToolError."""
+    return _present(_open_in(folder, name, path), path).data
+
+
+def _present(descriptor: int, path: PathAccess) -> Present:
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        data = b"" if status.st_size > MAX_FILE_BYTES else file.read(MAX_FILE_BYTES + 1)
+    size = max(status.st_size, len(data))
+    if size > MAX_FILE_BYTES:
+        text = f"File too large: {shown(path)} has {size:,} bytes; at most {MAX_FILE_BYTES:,} are taken."
+        raise ToolError(text, code=ErrorCode.TOO_LARGE)
+    return Present(data=data, mode=stat.S_IMODE(status.st_mode))
+
+
+def binary(path: PathAccess, start: bytes, size: int) -> ToolError:
+    """Return the error for a file that is no text; `start` are its first bytes."""
+    kind = next((f", {name}" for magic, name in _FORMATS if start[:BINARY_PROBE_BYTES].startswith(magic)), "")
+    return ToolError(f"Binary file ({size:,} bytes{kind}): {shown(path)}.", code=ErrorCode.BINARY)
+
+
+def failure(error: OSError, path: PathAccess, verb: str) -> ToolError:
+    """Return what an OSError means for the model; `verb` says what was tried: `read` or `write`."""
+    name = shown(path)
+    match error.errno:
+        case errno.EACCES | errno.EPERM:
+            return ToolError(f"Permission denied: {name}.", code=ErrorCode.ACCESS)
+        case errno.EISDIR:
+            return ToolError(f"Path is a directory: {name}.", code=ErrorCode.IS_FOLDER)
+        case errno.ENOTDIR:
+            return ToolError(f"Not a directory: a part of {name} is a file.", code=ErrorCode.NOT_FOLDER)
+        case errno.ELOOP:
+            return _link_on_the_way(path)
+        case errno.ENAMETOOLONG:
+            return ToolError(f"File name too long: {name}.", code=ErrorCode.NAME)
+        case errno.ENOSPC | errno.EDQUOT:
+            return ToolError(f"No space left on device; {name} is unchanged.", code=ErrorCode.NO_SPACE)
+        case errno.EROFS:
+            return ToolError(f"Read-only file system: {name}.", code=ErrorCode.ACCESS)
+        case errno.EFBIG:
+            text = f"File too large for the process limit; {name} is unchanged."
+            return ToolError(text, code=ErrorCode.TOO_LARGE)
+        case errno.ENXIO:  # a socket, put there just now: it cannot be opened
+            return ToolError(f"Not a regular file (socket): {name}.", code=ErrorCode.NOT_REGULAR)
+        case _:
+            return ToolError(f"Cannot {verb} {name}: {error.strerror or error}.", code=ErrorCode.IO)
+
+
+MAX_SEARCHED_NAMES = 5_000
+"""Of one folder, and of the whole workspace."""
+MAX_NAMED = 3
+
+_NEVER_ENTERED = frozenset(("node_modules", "__pycache__"))
+"""Besides hidden folders."""
+_IGNORE_FILE = ".gitignore"
+_MAX_IGNORE_BYTES = 100_000
+
+
+def not_found(path: PathAccess, workspace: Workspace) -> ToolError:
+    """Return the error for a missing file, with names that are like it."""
+    from difflib import get_close_matches
+
+    folder, name = os.path.split(path.real)
+    names = names_in(folder, MAX_SEARCHED_NAMES)
+    missing = "" if names is not None else " Its folder does not exist."
+    before = path.written.rpartition("/")[0]
+    likely = [f"{before}/{other}" if before else other for other in get_close_matches(name, names or (), MAX_NAMED)]
+    if len(likely) < MAX_NAMED:
+        present = [
+            os.path.join(os.path.relpath(folder, workspace.root), other) for other in names or () if other == name
+        ]
+        likely += [other for other in _of_this_name(name, workspace.root) if other not in present]
+    likely = list(dict.fromkeys(likely))[:MAX_NAMED]
+    question = f" Did you mean: {visible_line(', '.join(likely), 1000)}?" if likely else ""
+    return ToolError(f"File not found: {shown(path)}.{missing}{question}", code=ErrorCode.NOT_FOUND)
+
+
+class _Ignored:
+    """The patterns of an ignore file, for names relative to its folder. Lines with `!` are left out: this is a hint."""
+
+    def __init__(self, folder: str, patterns: PathPatterns) -> None:
+        self._start = f"{folder}/" if folder else ""
+        self._patterns = patterns
+
+    def hits(self, name: str, *, is_folder: bool) -> bool:
+        """Say whether a name (relative to the workspace) is to be left out."""
+        own = name.removeprefix(self._start)
+        return self._patterns.hits((f"{own}/" if is_folder else own,))
+
+
+def _of_this_name(name: str, root: str) -> Iterator[str]:
+    """Yield files of the workspace with this very name, those near its root first; none in a hidden folder, which may
+    be one that must not be read."""
+    left = MAX_SEARCHED_NAMES
+    waiting: deque[tuple[str, tuple[_Ignored, ...]]] = deque([("", ())])
+    while waiting and left > 0:
+        folder, ignored = waiting.popleft()
+        absolute = os.path.join(root, folder)
+        own = _patterns_in(absolute)
+        if own is not None:
+            ignored = (*ignored, _Ignored(folder, own))
+        for entry in _entries(absolute):
+            left -= 1
+            if left < 0:
+                return
+            relative = f"{folder}/{entry.name}" if folder else entry.name
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if not is_folder and entry.name != name:
+                continue
+            if is_folder and (entry.name.startswith(".") or entry.name in _NEVER_ENTERED):
+                continue
+            if any(each.hits(relative, is_folder=is_folder) for each in ignored):
+                continue
+            if is_folder:
+                waiting.append((relative, ignored))
+            elif entry.is_file(follow_symlinks=False):
+                yield relative
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            listed = [entry for entry, _ in zip(entries, range(MAX_SEARCHED_NAMES), strict=False)]
+    except OSError:
+        return []
+    return sorted(listed, key=lambda entry: entry.name)
+
+
+def _patterns_in(folder: str) -> PathPatterns | None:
+    data = read_small(os.path.join(folder, _IGNORE_FILE), _MAX_IGNORE_BYTES)
+    lines = (data or b"").decode("utf-8", "replace").splitlines()
+    patterns = tuple(line.rstrip() for line in lines if line.strip() and check_pattern(line.rstrip()) is None)
+    return PathPatterns(patterns=patterns) if patterns else None

@@ -1,0 +1,320 @@
+"""Put judged bytes in the place of a file: wholly or not at all, and only if the file is still what was judged.
+
+It decides nothing: what is written was made and shown before, and here it is only checked that nothing moved since.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import time
+
+from harness.actions import Access, FileChange, PathAccess
+from harness.errors import ErrorCode, ToolError
+from harness.files import atomic
+from harness.files.baselines import Baseline
+from harness.files.before_images import BeforeImages
+from harness.files.diffs import Diff, compare
+from harness.files.encoding import readable
+from harness.files.opening import open_folder
+from harness.files.reading import Present, check_regular, check_unmoved, failure, read_in, shown
+from harness.files.workspace import Workspace
+from harness.record import Record, replace
+
+MAX_LOCK_SECONDS = 2.0
+"""How long another program may hold the lock of a folder before a write in it is given up."""
+MAX_STALE_LINES = 40
+"""Of the difference that is shown where a file changed since it was read."""
+MAX_STALE_CHARACTERS = 2_500
+
+_RENAME_CANNOT = frozenset((errno.EBUSY, errno.EXDEV))
+"""What rename(2) says of a file that is a mount point."""
+
+
+class Change(Record):
+    """A file as it was judged, and what is to be in its place."""
+
+    path: PathAccess
+    before_sha256: str | None
+    """None: there was no file."""
+    before_mode: int | None
+    content: bytes
+    after_sha256: str
+    diff: Diff
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is anything to write."""
+        return self.before_sha256 != self.after_sha256
+
+    @property
+    def by_digest(self) -> FileChange:
+        """What is logged of it."""
+        return FileChange(
+            path=self.path.real,
+            before_sha256=self.before_sha256,
+            after_sha256=self.after_sha256,
+            before_mode=self.before_mode,
+        )
+
+
+class Unable(Record):
+    """Why there is no change to make. It is told to the model only once the call was judged, like a change is made:
+    it may say what the file holds."""
+
+    reason: str
+    code: ErrorCode | None
+    shows: bytes | None = None
+    """What the file holds, where `reason` shows all that the model had not seen of it."""
+
+
+def unable(error: ToolError) -> Unable:
+    """Return what stands in the way as what is told later."""
+    return Unable(reason=str(error), code=error.code)
+
+
+def write_and_read(path: PathAccess, *, new: bool = False) -> tuple[PathAccess, PathAccess]:
+    """Return the facets of every call that may write a file; `new` of one that makes it.
+
+    INVARIANT: they are the same whatever the file holds: what such a call comes to (a difference, a diagnosis, that
+    nothing changes) says what is in the file, and of a file that must not be read a refusal must not.
+    """
+    return (path, replace(path, access=Access.READ, shared=False, new=new))
+
+
+def sha256(data: bytes) -> str:
+    """Return the digest in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def change_to(path: PathAccess, old: Present | None, content: bytes, *, before: bytes, after: bytes) -> Change:
+    """Return the change of the file at `path`, which is `old` (None: there is none), to `content`.
+
+    `before` and `after` are the two as text (UTF-8, or bytes that are shown as escapes), which are compared.
+
+    INVARIANT: `after` is what `content` was made of. Were it read out of `content` again, an edit could make the file
+    look like something else (a NUL or a byte-order mark that moves to its start), and what it adds would not be shown.
+    """
+    return Change(
+        path=path,
+        before_sha256=None if old is None else sha256(old.data),
+        before_mode=None if old is None else old.mode,
+        content=content,
+        after_sha256=sha256(content),
+        diff=compare(before, after),
+    )
+
+
+def stale(path: PathAccess, baseline: Baseline, data: bytes) -> Unable | None:
+    """Return why the model must look again before it changes a file that holds `data`; None if it knows that."""
+    if sha256(data) == baseline.sha256:
+        return None
+    said = f"The file changed on disk after it was read: {shown(path)}."
+    if baseline.content is not None:
+        diff = compare(readable(baseline.content), readable(data))
+        lines = diff.text(MAX_STALE_LINES)
+        if diff.lines and diff.whole and len(diff.lines) <= MAX_STALE_LINES and len(lines) <= MAX_STALE_CHARACTERS:
+            reason = (
+                f"{said} Nothing was written. What changed, whole; if the call is still right, send it again:\n{lines}"
+            )
+            return Unable(reason=reason, code=ErrorCode.STALE, shows=data)
+        said = f"{said} Nothing was written. Read it again. What changed begins:\n{lines[:MAX_STALE_CHARACTERS]}"
+        return Unable(reason=said, code=ErrorCode.STALE)
+    return Unable(reason=f"{said} Nothing was written. Read it again.", code=ErrorCode.STALE)
+
+
+def apply(change: Change, workspace: Workspace, images: BeforeImages | None) -> str:
+    """Make the change durable and return what else there is to say about it, mostly nothing.
+
+    The old bytes are kept in `images` first, where there are any; if that fails nothing is changed. The new ones go to a
+    temporary file in the same folder, which then takes the place of the old one: at any moment there is the whole old
+    file or the whole new one. Owner, access rights and permission bits are kept (set-id bits are not), extended
+    attributes where possible; a new file gets 0666 less the umask, and the folders it needs. A file that cannot be
+    replaced (its folder is not writable, its owner or its group is another's) is written in place, if its old bytes are
+    kept.
+
+    Raises ToolError if the path leads elsewhere or the file is no longer what was judged, and if it cannot be written;
+    then nothing was changed. Raises TornError where writing in place failed and the old bytes could not be put back.
+    """
+    check_unmoved(workspace, change.path)
+    return put(change, images)
+
+
+def put(change: Change, images: BeforeImages | None) -> str:
+    """Do the same for a path that is known to be resolved: no link is followed on the way."""
+    path = change.path
+    folder_path, name = os.path.split(path.real)
+    made: list[str] = []
+    try:
+        folder = open_folder(folder_path, made if change.before_sha256 is None else None)
+        lock = -1
+        try:
+            lock = _lock_of(folder, path)
+            return _replace(folder, name or ".", change, images)
+        finally:
+            os.close(folder)
+            if lock >= 0:
+                os.close(lock)
+    except FileNotFoundError:
+        _remove_folders(made)
+        raise _changed(path) from None
+    except OSError as error:
+        _remove_folders(made)
+        raise failure(error, path, "write") from None
+    except BaseException:
+        _remove_folders(made)
+        raise
+
+
+def check_unchanged(change: Change) -> None:
+    """Raise ToolError if the file is no longer what was judged. For a change that would write what is there already."""
+    folder_path, name = os.path.split(change.path.real)
+    try:
+        folder = open_folder(folder_path)
+        try:
+            _judged_content(folder, name or ".", change)
+        finally:
+            os.close(folder)
+    except FileNotFoundError:
+        raise _changed(change.path) from None
+    except OSError as error:
+        raise failure(error, change.path, "read") from None
+
+
+def _replace(folder: int, name: str, change: Change, images: BeforeImages | None) -> str:
+    """Do it in an open folder; return a note, mostly nothing."""
+    present = atomic.status_of(folder, name)
+    if present is None:
+        _judged_content(folder, name, change)
+        try:
+            atomic.replace(folder, name, change.content, present=None)
+        except FileExistsError:
+            raise _changed(change.path) from None
+        return ""
+    check_regular(present, change.path)
+    _check_writable(folder, name, present, change.path)
+    old = _judged_content(folder, name, change)
+    kept = _keep(old, change.path, images)
+    if not _may_replace(folder, present):
+        return _in_place(folder, name, old, change, kept=kept)
+
+    def still_the_same() -> None:
+        try:
+            same = read_in(folder, name, change.path) == old
+        except FileNotFoundError:
+            same = False
+        if not same:
+            raise _changed(change.path)
+
+    try:
+        atomic.replace(folder, name, change.content, present=present, check=still_the_same)
+    except atomic.NotKeptError:
+        return _in_place(folder, name, old, change, kept=kept)
+    except OSError as error:
+        if error.errno not in _RENAME_CANNOT:
+            raise
+        return _in_place(folder, name, old, change, kept=kept)
+    links = present.st_nlink
+    return f"[note: the file had {links} hard links; only this path was changed]" if links > 1 else ""
+
+
+def _check_writable(folder: int, name: str, present: os.stat_result, path: PathAccess) -> None:
+    """Refuse what writing in place would refuse: a rename needs leave of the folder only, and root needs none."""
+    mode = present.st_mode & 0o7777
+    if not mode & 0o222 or not os.access(name, os.W_OK, dir_fd=folder, effective_ids=True):
+        text = f"Permission denied: {shown(path)} is read-only (mode {mode:04o}); nothing was written."
+        raise ToolError(text, code=ErrorCode.ACCESS)
+
+
+def _judged_content(folder: int, name: str, change: Change) -> bytes:
+    """Return what the file holds now (nothing where there is none). Raises ToolError if that is not what was judged."""
+    try:
+        data = read_in(folder, name, change.path)
+    except FileNotFoundError:
+        data = None
+    if (None if data is None else sha256(data)) != change.before_sha256:
+        raise _changed(change.path)
+    return data or b""
+
+
+def _changed(path: PathAccess) -> ToolError:
+    text = f"{shown(path)} changed on disk since it was judged; nothing was written. Read it again."
+    return ToolError(text, code=ErrorCode.STALE)
+
+
+def _keep(old: bytes, path: PathAccess, images: BeforeImages | None) -> bool:
+    """Keep the old bytes; say whether there is anywhere to keep them. Raises ToolError if that fails."""
+    if images is None:
+        return False
+    try:
+        images.keep(old)
+    except OSError as error:
+        text = f"The old content of {shown(path)} could not be kept for undo ({error.strerror or error}); nothing was written."
+        raise ToolError(text, code=ErrorCode.IO) from None
+    return True
+
+
+def _may_replace(folder: int, present: os.stat_result) -> bool:
+    """Say whether another file may take the place of this one and be what it was: in this folder, with this owner."""
+    user = os.geteuid()
+    if user not in (0, present.st_uid):
+        return False
+    return os.access(".", os.W_OK | os.X_OK, dir_fd=folder, effective_ids=True)
+
+
+def _in_place(folder: int, name: str, old: bytes, change: Change, *, kept: bool) -> str:
+    if not kept:
+        text = f"Permission denied: {shown(change.path)} can only be written in place, and its old content is not kept."
+        raise ToolError(text, code=ErrorCode.ACCESS)
+    _judged_content(folder, name, change)
+    try:
+        atomic.overwrite(folder, name, old, change.content)
+    except atomic.TornError as error:
+        # No ToolError: that would say that nothing was changed.
+        told = f"{shown(change.path)} was written in part, and what it held could not be put back ({error})"
+        raise atomic.TornError(f"{told}. That is kept: `harness undo` names the file in which.") from None
+    return "[note: the file could not be replaced and was written in place]"
+
+
+def _lock_of(folder: int, path: PathAccess) -> int:
+    """Return a descriptor that holds the folder's lock (flock(2), advisory) until it is closed; -1 where there is none.
+
+    Two sessions that write one file do it one after the other. A folder that may not be read, and a file system without
+    locks, have none. Raises ToolError if it is never free.
+    """
+    try:
+        descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return -1
+    try:
+        _lock(descriptor, path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _lock(descriptor: int, path: PathAccess) -> None:
+    last = time.monotonic() + MAX_LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > last:
+                text = f"Another program holds the lock of the folder of {shown(path)}; nothing was written. Try again."
+                raise ToolError(text, code=ErrorCode.IO) from None
+            time.sleep(0.005)
+        except OSError:
+            return
+        else:
+            return
+
+
+def _remove_folders(made: list[str]) -> None:
+    for folder in reversed(made):
+        try:
+            os.rmdir(folder)
+        except OSError:
+            pass

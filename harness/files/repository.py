@@ -1,0 +1,254 @@
+"""What git would obey in a folder: finds the repository's configuration as git does, and asks what programs it names.
+
+Reads a few small files, runs nothing. The whitelist of harmless keys is programs/git_config.py.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from harness.programs.git_config import programs_named
+from harness.safe_files import read_small
+
+_MODES = frozenset(mode.to_bytes(4, "big") for mode in (0o100644, 0o100755, 0o100664, 0o120000, 0o160000))
+"""Of a file, a program, a file of old versions of git, a link and a submodule. A folder stands in sparse indexes alone."""
+_BEFORE_ID = 40
+"""Bytes of an entry in front of the object id."""
+
+
+def read_index(data: bytes) -> tuple[tuple[str, bytes], ...] | None:
+    """Return name and object id of all that git tracks; names begin at the top of the repository.
+
+    None for an index that names less than git tracks, or that is not understood. Ids have 20 bytes or 32, which the file
+    does not say: of a wrong guess nothing fits.
+    """
+    for size in (20, 32):
+        try:
+            return tuple(_entries(data, size))
+        except (ValueError, IndexError):
+            continue
+    return None
+
+
+def _entries(data: bytes, size: int) -> Iterator[tuple[str, bytes]]:
+    version = int.from_bytes(data[4:8], "big")
+    if data[:4] != b"DIRC" or version not in (2, 3, 4):
+        raise ValueError("no index")
+    place, name, flags = 12, b"", _BEFORE_ID + size
+    for _ in range(int.from_bytes(data[8:12], "big")):
+        start = place
+        if data[start + 24 : start + 28] not in _MODES:
+            raise ValueError("an entry of a kind that is not known")
+        place = start + flags + (4 if data[start + flags] & 0x40 else 2)
+        kept = b""
+        if version == 4:
+            dropped, place = _number(data, place)
+            kept = name[: len(name) - dropped]
+        end = data.index(b"\0", place)
+        name = kept + data[place:end]
+        place = end + 1 if version == 4 else start + (end - start + 8) // 8 * 8
+        yield name.decode("utf-8", "surrogateescape"), data[start + _BEFORE_ID : start + flags]
+    _check_rest(data, place, size)
+
+
+def _number(data: bytes, place: int) -> tuple[int, int]:
+    """Read a number as git packs it (varint.c), and where it ends."""
+    value = data[place] & 127
+    while data[place] & 128:
+        place += 1
+        value = (value + 1 << 7) + (data[place] & 127)
+    return value, place + 1
+
+
+def _check_rest(data: bytes, place: int, size: int) -> None:
+    """Raise ValueError unless extensions follow up to the checksum, and none that says that names stand elsewhere."""
+    while place < len(data) - size:
+        if not data[place : place + 1].isupper():  # `link` of a split index, `sdir` of a sparse one, or none at all
+            raise ValueError("an extension that changes what the entries mean")
+        place += 8 + int.from_bytes(data[place + 4 : place + 8], "big")
+    if place != len(data) - size:
+        raise ValueError("entries that do not end where they should")
+
+
+MAX_CONFIG_BYTES = 200_000
+MAX_INDEX_BYTES = 64_000_000
+_FOLDERS_OF_LINES = ("", "info", "objects/info", "rebase-merge", "rebase-apply", "sequencer")
+_SUBMODULE = b"\x00\x00\xe0\x00"
+"""The mode 160000 of an index entry, as it is stored (gitformat-index(5))."""
+
+
+def git_problem(folder: str) -> str | None:
+    """Return why a git command that only looks may run a program or show a file in `folder` (absolute), or None.
+
+    Every repository on the way up is looked at: git passes over a `.git` that is none, and takes the next.
+    """
+    if ".git" in folder.split("/"):
+        return "it is run inside a .git folder"
+    here = folder
+    while True:
+        problem = _problem_at(here)
+        if problem is not None:
+            return problem
+        if here in ("/", ""):
+            return None
+        here = os.path.dirname(here)
+
+
+def git_top(folder: str) -> str:
+    """Return the nearest folder on the way up that holds a `.git`; `folder` (absolute) itself where none does."""
+    here = folder
+    while not os.path.lexists(os.path.join(here, ".git")):
+        if here in ("/", ""):
+            return folder
+        here = os.path.dirname(here)
+    return here
+
+
+Tracked: TypeAlias = "tuple[str, tuple[tuple[str, bytes], ...]]"
+"""The top of a repository, or nothing outside of one; name and object id of each file that git tracks."""
+
+
+def tracked_from(folder: str) -> Tracked | None:
+    """Return what git tracks in the repository that `folder` (absolute) lies in; None where that is not plain.
+
+    A `.git` that git might pass over, for one further up, is passed over where it has no index, and else not plain.
+    """
+    top = git_top(folder)
+    found = _data_of(top)
+    if not isinstance(found, tuple):
+        return None if found else ("", ())
+    index = os.path.join(found[0], "index")
+    sure = _is_surely_one(*found)
+    if not os.path.lexists(index):
+        return (top, ()) if sure or top == "/" else tracked_from(os.path.dirname(top))
+    if not sure:
+        return None
+    tracked = read_index(read_small(index, MAX_INDEX_BYTES) or b"")
+    return None if tracked is None else (top, tracked)
+
+
+def _is_surely_one(git: str, common: str) -> bool:
+    """Say whether git takes this for the data of a repository (setup.c, is_git_directory)."""
+    head = os.path.join(git, "HEAD")
+    if os.path.islink(head) or not re.fullmatch(r"ref: refs/\S+|[0-9a-f]{40}(?:[0-9a-f]{24})?", _line_of(head)):
+        return False
+    return all(os.path.isdir(os.path.join(common, name)) for name in ("objects", "refs"))
+
+
+def _problem_at(folder: str) -> str | None:
+    found = _data_of(folder)
+    if not isinstance(found, tuple):
+        return found
+    git, common = found
+    own = _configured(git, "config.worktree")  # obeyed where extensions.worktreeConfig is set
+    problems = (_laid_out(each) for each in dict.fromkeys(found))
+    return own or _configured(common) or next(filter(None, problems), None)
+
+
+def _data_of(folder: str) -> tuple[str, str] | str | None:
+    """Return the folders of a repository's data, its own and that of all its worktrees; why they are not plain; or None."""
+    git = os.path.join(folder, ".git")
+    if not os.path.isdir(git):
+        bare = [os.path.lexists(os.path.join(folder, name)) for name in ("HEAD", "objects", "refs", "commondir")]
+        if bare[0] and (all(bare[1:3]) or bare[3]):
+            return f"{folder} looks like a repository without a work tree"
+        if not os.path.lexists(git):
+            return None
+        target = _line_of(git)
+        if not target.startswith("gitdir: ") or not _is_plain(target[8:]):
+            return f"{git} does not say plainly where the repository lies"
+        git = os.path.join(folder, target[8:])
+    common = os.path.join(git, "commondir")
+    if not os.path.lexists(common):
+        return git, git
+    target = _line_of(common)
+    if not _is_plain(target):
+        return f"{common} does not say plainly where the repository lies"
+    return git, os.path.join(git, target)
+
+
+def _is_plain(target: str) -> bool:
+    """Say whether a path in a file of git's can be read in one way only."""
+    return bool(target) and target == target.strip() and target.isprintable()
+
+
+def _configured(git: str, name: str = "config") -> str | None:
+    path = os.path.join(git, name)
+    config = read_small(path, MAX_CONFIG_BYTES)
+    if config is None and os.path.lexists(path):
+        return "the repository's configuration cannot be read"
+    return programs_named((config or b"").decode("utf-8", "replace"))
+
+
+def _laid_out(git: str) -> str | None:
+    """Return what is unusual in the folder of a repository: git shows the lines of files that links lead it to.
+
+    A submodule has a configuration of its own, whose filters the harness cannot switch off.
+    """
+    for below in _FOLDERS_OF_LINES:
+        try:
+            entries = list(os.scandir(os.path.join(git, below)))
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.is_symlink() and entry.name != "hooks":
+                return f"{os.path.join('.git', below, entry.name)} is a link"
+            if entry.name.startswith("sharedindex."):
+                return "the repository has a split index, which may hold submodules"
+    for name in ("objects/info/alternates", "info/grafts"):
+        if os.path.lexists(os.path.join(git, name)):
+            return f"the repository has {name}, which leads elsewhere"
+    if os.path.lexists(os.path.join(git, "index")):
+        index = read_small(os.path.join(git, "index"), MAX_INDEX_BYTES)
+        if index is None or _SUBMODULE in index:
+            return "the repository may have submodules, which have a configuration of their own"
+    return None
+
+
+def _line_of(path: str) -> str:
+    """Return the content of a file as git takes it, without line ends behind it; nothing if it cannot be read."""
+    return (read_small(path, 4096) or b"").decode("utf-8", "surrogateescape").rstrip("\r\n")
+
+
+_OBJECT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_REFERENCE = re.compile(r"refs/[^\0-\x20]{1,500}")
+_MAX_PACKED_BYTES = 16_000_000
+
+
+def checked_out(folder: str) -> str | None:
+    """Return the id of the commit that HEAD names in the repository around `folder`, or None where that is not plain.
+
+    HEAD, a loose ref, packed-refs, and the two files of a linked worktree are read as gitrepository-layout(5) has them.
+    """
+    git = os.path.join(git_top(folder), ".git")
+    if os.path.isfile(git):
+        git = os.path.join(os.path.dirname(git), _line(git).removeprefix("gitdir: "))
+    head = _line(os.path.join(git, "HEAD"))
+    if _OBJECT.fullmatch(head):
+        return head
+    name = head.removeprefix("ref: ")
+    if not _REFERENCE.fullmatch(name) or ".." in name:
+        return None
+    common = _line(os.path.join(git, "commondir"))
+    folders = (git, os.path.join(git, common)) if common else (git,)
+    for place in folders:
+        found = _line(os.path.join(place, name))
+        if _OBJECT.fullmatch(found):
+            return found
+    return _packed(folders[-1], name)
+
+
+def _packed(folder: str, name: str) -> str | None:
+    lines = (read_small(os.path.join(folder, "packed-refs"), _MAX_PACKED_BYTES) or b"").decode("utf-8", "replace")
+    for line in lines.splitlines():
+        found, _, of = line.partition(" ")
+        if of == name and _OBJECT.fullmatch(found):
+            return found
+    return None
+
+
+def _line(path: str) -> str:
+    return (read_small(path, 4096) or b"").decode("utf-8", "replace").rstrip("\r\n")

@@ -1,0 +1,397 @@
+"""What of a session's changes of files can be undone, read out of the records of its log; pure, and decides nothing else."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from enum import Enum
+from typing import TypeAlias, assert_never
+
+from harness.actions import Access, Enforcement, JsonValue, PathAccess, Place
+from harness.errors import ErrorCode, ToolError
+from harness.files.atomic import TornError
+from harness.files.before_images import BeforeImages
+from harness.files.opening import open_folder
+from harness.files.reading import Present, read_in, read_whole
+from harness.files.replacing import change_to, put, sha256
+from harness.files.workspace import Workspace
+from harness.log.order import CUT_SHORT, FILE_TOOLS, LogRecord
+from harness.record import Record
+from harness.redaction.marks import is_redacted
+from harness.text.visible import visible_line
+
+
+class Ending(Enum):
+    """What the log knows of a call's end."""
+
+    DONE = "done"
+    UNKNOWN = "unknown"
+    """Something cut the call short: whether the file was written is told by its content alone."""
+
+
+class Undoable(Record):
+    """A change of one file by one call."""
+
+    call: int
+    tool: str
+    path: str
+    """Absolute and resolved, as it was when the call was judged; not yet held against the disk."""
+    before_sha256: str | None
+    """None: there was no file."""
+    after_sha256: str
+    before_mode: int | None
+    """Permission bits, without set-id bits, which the call kept; None where there was no file."""
+    ending: Ending
+    earlier: frozenset[str | None]
+    """What the file was before this call, and before each call of the session that changed it earlier."""
+
+
+class Unrestorable(Record):
+    """A call that may have changed something which cannot be brought back."""
+
+    call: int
+    tool: str
+    what: str
+    """The command or the path, as the log has it: hostile text."""
+    why: str
+    is_command: bool
+    """Whether it is a command, of which nothing but this can be told, and not a file that should have been restored."""
+
+
+Step: TypeAlias = Undoable | Unrestorable
+
+
+class Standing(Enum):
+    """How a file stands to a change that is to be undone."""
+
+    AS_LEFT = "as left"
+    """It is what the call left."""
+    UNDONE = "undone"
+    """It is what it was before the call, or before an earlier one."""
+    CHANGED = "changed"
+    """It is something else: someone changed it since."""
+
+
+def standing(step: Undoable, sha256: str | None) -> Standing:
+    """Return how a file with this digest (None: there is no file) stands to the change."""
+    if sha256 == step.after_sha256:
+        return Standing.AS_LEFT
+    return Standing.UNDONE if sha256 in step.earlier else Standing.CHANGED
+
+
+def plan(records: Iterable[LogRecord], session: str, undone: Collection[int] = ()) -> tuple[Step, ...]:
+    """Return the changes of a session, newest first, and the calls of which the log cannot tell what they changed.
+
+    `records` are those of a verified log; records of other sessions are passed over, and so are the calls in `undone`.
+    A record that does not make sense becomes an Unrestorable; nothing is raised.
+    """
+    decisions: dict[int, LogRecord] = {}
+    intents: dict[int, LogRecord] = {}
+    outcomes: dict[int, LogRecord] = {}
+    kinds = {"decision": decisions, "intent": intents, "outcome": outcomes}
+    for record in records:
+        call = record.get("call")
+        if record["session"] == session and record["kind"] in kinds and isinstance(call, int):
+            kinds[str(record["kind"])][call] = record
+    steps: list[Step] = []
+    earlier: dict[str, frozenset[str | None]] = {}
+    for call, intent in intents.items():
+        step = _step(call, intent, outcomes.get(call), decisions.get(call, {}), earlier)
+        if isinstance(step, Undoable):
+            earlier[step.path] = step.earlier
+        if step is not None and call not in undone:
+            steps.append(step)
+    return tuple(reversed(steps))
+
+
+def _step(
+    call: int,
+    intent: LogRecord,
+    outcome: LogRecord | None,
+    decision: LogRecord,
+    earlier: Mapping[str, frozenset[str | None]],
+) -> Step | None:
+    tool, change = str(intent.get("tool")), intent.get("change")
+    changed = None if outcome is None else outcome.get("changed_path")
+    if change is None:
+        if changed is not None:
+            return _file(call, tool, changed, "the log does not say what the file was before")
+        return None if tool in FILE_TOOLS else _command(call, tool, intent, decision)
+    ending = _ending(outcome)
+    if ending is None:
+        return None
+    if not isinstance(change, dict):
+        return _file(call, tool, changed, "the log's record of the change makes no sense")
+    return _change(call, tool, change, outcome, ending, earlier)
+
+
+def _ending(outcome: LogRecord | None) -> Ending | None:
+    """Return what is known of the end of a call that was to change a file; None if it did not change it."""
+    if outcome is None:
+        return Ending.UNKNOWN
+    if outcome.get("changed_path") is not None:
+        return Ending.DONE
+    return Ending.UNKNOWN if outcome.get("status") in CUT_SHORT else None
+
+
+def _change(
+    call: int,
+    tool: str,
+    change: Mapping[str, JsonValue],
+    outcome: LogRecord | None,
+    ending: Ending,
+    earlier: Mapping[str, frozenset[str | None]],
+) -> Step:
+    path, mode = change.get("path"), change.get("before_mode")
+    before, after = change.get("before_sha256"), change.get("after_sha256")
+    if not isinstance(path, str) or not _is_plain(path):
+        return _file(call, tool, path, "the log does not hold a plain absolute path")
+    if is_redacted(path):
+        return _file(call, tool, path, "a secret in its path was masked in the log")
+    if not isinstance(after, str) or not _is_digest(after) or not (before is None or _is_digest(before)):
+        return _file(call, tool, path, "the log does not hold the digests of the file")
+    if (mode is None) != (before is None) or not (mode is None or _is_mode(mode)):
+        return _file(call, tool, path, "the log does not hold the permissions of the file")
+    told = () if outcome is None or ending is Ending.UNKNOWN else tuple(outcome.get(name) for name in _TOLD)
+    if told and told != (path, before, after):
+        return _file(call, tool, path, "what the log says of the change before and after the call differs")
+    return Undoable(
+        call=call,
+        tool=tool,
+        path=path,
+        before_sha256=None if before is None else str(before),
+        after_sha256=after,
+        before_mode=mode & 0o777 if isinstance(mode, int) else None,
+        ending=ending,
+        earlier=earlier.get(path, frozenset()) | {None if before is None else str(before)},
+    )
+
+
+_TOLD = ("changed_path", "before_sha256", "after_sha256")
+
+
+def _file(call: int, tool: str, path: JsonValue, why: str) -> Unrestorable:
+    return Unrestorable(call=call, tool=tool, what=str(path), why=why, is_command=False)
+
+
+def _command(call: int, tool: str, intent: LogRecord, decision: LogRecord) -> Unrestorable | None:
+    """Return the note for a call that was permitted to write something, or None for one that only read."""
+    effects = intent.get("effects", decision.get("effects"))
+    reads_only = isinstance(effects, dict) and effects.get("write") == [] and not effects.get("granted")
+    # Of one that a person let run unconfined, the effects are what is known of it, no more.
+    if reads_only and isinstance(effects, dict) and effects.get("enforcement") != Enforcement.OFF.value:
+        return None
+    what = str(decision.get("summary"))
+    return Unrestorable(call=call, tool=tool, what=what, why="what a command changed is not recorded", is_command=True)
+
+
+def _is_plain(path: str) -> bool:
+    """Say whether a path is absolute and resolved in itself: no empty part, no `.`, no `..`, no NUL."""
+    parts = path.split("/")
+    return len(parts) > 1 and parts[0] == "" and "\0" not in path and not {"", ".", ".."} & set(parts[1:])
+
+
+def _is_digest(value: JsonValue) -> bool:
+    return isinstance(value, str) and len(value) == 64 and not set(value) - set("0123456789abcdef")
+
+
+def _is_mode(value: JsonValue) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 0o7777
+
+
+_NOTHING: Mapping[str, str | None] = {}
+_JUST_NOW = "it was changed just now; not touched"
+
+
+class Result(Enum):
+    """What became of a change that was to be undone."""
+
+    RESTORED = "restored"
+    REMOVED = "removed"
+    """The call had made the file."""
+    ALREADY = "already undone"
+    REFUSED = "refused"
+
+
+class Outcome(Record):
+    """A change that was to be undone, and what became of it."""
+
+    step: Undoable
+    result: Result
+    detail: str = ""
+    """Why it was refused, or what else there is to say; safe to show."""
+
+
+class Ready(Record):
+    """A file that is what the call left, with what it is to be."""
+
+    step: Undoable
+    path: PathAccess
+    present: Present
+    before: bytes | None
+    """What is to be there; None: no file."""
+
+
+def restore(step: Undoable, workspace: Workspace, images: BeforeImages) -> Outcome:
+    """Undo one change, and say what became of it.
+
+    `workspace` is the folder that the session worked in. The bytes come back, a file that the call had made is removed,
+    its folders stay. Permission bits stay as they are: the call kept them, so that others are someone else's doing. What
+    is there now is kept among the images before.
+    """
+    ready = examine(step, workspace, images)
+    return ready if isinstance(ready, Outcome) else carry_out(ready, images)
+
+
+class Rehearsal:
+    """Says what `restore` would come to for several steps after one another, and changes nothing."""
+
+    def __init__(self, workspace: Workspace, images: BeforeImages) -> None:
+        self._workspace = workspace
+        self._images = images
+        self._pretended: dict[str, str | None] = {}
+
+    def __call__(self, step: Undoable) -> Outcome:
+        """Return the outcome that undoing `step` now would have."""
+        ready = examine(step, self._workspace, self._images, self._pretended)
+        if isinstance(ready, Outcome):
+            return ready
+        self._pretended[step.path] = step.before_sha256
+        return Outcome(step=step, result=Result.REMOVED if ready.before is None else Result.RESTORED)
+
+
+def unwind(
+    steps: Iterable[Step], undo_one: Callable[[Undoable], Outcome], *, all_of_them: bool
+) -> Iterator[Outcome | Unrestorable]:
+    """Undo one step after another, the newest first, and yield what became of each.
+
+    INVARIANT: where a change of a file cannot be undone, earlier changes of that file are not touched either.
+    Without `all_of_them` the first change that is not undone already is the last.
+    """
+    stuck: dict[str, int] = {}
+    for step in steps:
+        if isinstance(step, Unrestorable):
+            yield step
+            if step.is_command:
+                continue
+            stuck.setdefault(step.what, step.call)
+        else:
+            outcome = undo_one(step) if step.path not in stuck else _kept(step, stuck[step.path])
+            yield outcome
+            if outcome.result is Result.ALREADY:
+                continue
+            if outcome.result is Result.REFUSED:
+                stuck.setdefault(step.path, step.call)
+        if not all_of_them:
+            return
+
+
+def _kept(step: Undoable, call: int) -> Outcome:
+    return _refused(step, f"not touched, since call {call} could not be undone")
+
+
+def examine(
+    step: Undoable, workspace: Workspace, images: BeforeImages, pretended: Mapping[str, str | None] = _NOTHING
+) -> Ready | Outcome:
+    """Return what would have to be done, or the outcome where that is nothing; changes nothing.
+
+    `pretended` are the digests that files would have by now, by path: for a rehearsal of several steps.
+    """
+    try:
+        path = _located(step, workspace)
+        present = read_whole(path)
+        before = None if step.before_sha256 is None else images.get(step.before_sha256)
+    except ToolError as error:
+        return _refused(step, str(error))
+    except OSError as error:
+        return _refused(step, f"what it was before cannot be read: {error.strerror or error}")
+    digest = pretended.get(step.path, None if present is None else sha256(present.data))
+    match standing(step, digest):
+        case Standing.UNDONE:
+            return Outcome(step=step, result=Result.ALREADY)
+        case Standing.CHANGED:
+            return _refused(step, _what_else(step, digest, images))
+        case Standing.AS_LEFT:
+            if before is None and step.before_sha256 is not None:
+                return _refused(step, "what it was before is not kept any more; not touched")
+            if present is None:
+                return _refused(step, _JUST_NOW)
+            if not present.mode & 0o222:
+                return _refused(step, "it is read-only now; not touched")
+            if step.before_sha256 is None and step.ending is Ending.UNKNOWN:
+                return _refused(
+                    step, "the call that was to make it was cut short: it may be someone else's; not removed"
+                )
+            return Ready(step=step, path=path, present=present, before=before)
+        case other:
+            assert_never(other)
+
+
+def carry_out(ready: Ready, images: BeforeImages) -> Outcome:
+    """Do it, and say what became of it. The file is looked at again right before it is replaced or removed."""
+    step = ready.step
+    try:
+        if ready.before is None:
+            images.keep(ready.present.data)
+            return _remove(ready)
+        change = change_to(ready.path, ready.present, ready.before, before=b"", after=b"")  # nobody is shown it
+        note = put(change, images).strip("[]")
+    except ToolError as error:
+        return _refused(step, _JUST_NOW if error.code is ErrorCode.STALE else str(error))
+    except TornError as error:
+        return _refused(step, f"{error} It was: {images.path_of(sha256(ready.present.data))}")
+    except OSError as error:
+        return _refused(step, f"{error.strerror or error}; not touched")
+    now, then = ready.present.mode & 0o777, step.before_mode
+    mode = f"its permissions are {now:04o} since, and stay so" if then is not None and now != then else ""
+    return Outcome(step=step, result=Result.RESTORED, detail="; ".join(text for text in (note, mode) if text))
+
+
+def _remove(ready: Ready) -> Outcome:
+    """Remove a file that the call had made. Raises OSError or ToolError; then it is still there."""
+    folder_path, name = os.path.split(ready.path.real)
+    folder = open_folder(folder_path)
+    try:
+        readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            fcntl.flock(readable, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the tools hold it while they write
+            if read_in(folder, name, ready.path) != ready.present.data:
+                return _refused(ready.step, _JUST_NOW)
+            os.unlink(name, dir_fd=folder)
+            os.fsync(readable)
+        except BlockingIOError:
+            return _refused(ready.step, "another program is writing in its folder; not touched")
+        finally:
+            os.close(readable)
+    finally:
+        os.close(folder)
+    return Outcome(step=ready.step, result=Result.REMOVED)
+
+
+def _located(step: Undoable, workspace: Workspace) -> PathAccess:
+    """Return the path of the log, which was resolved. Raises ToolError if it leads elsewhere by now.
+
+    INVARIANT: what is opened is that path with no link followed; that it is looked at here makes a better message.
+    """
+    real = os.path.realpath(step.path)
+    if real != step.path:
+        raise ToolError(f"a link is in the way now, which leads to {visible_line(real, 300)}; not touched")
+    below = step.path.removeprefix(workspace.root.rstrip("/") + "/")
+    return PathAccess(written=below, real=step.path, names=(below,), access=Access.WRITE, place=Place.OUTSIDE)
+
+
+def _what_else(step: Undoable, digest: str | None, images: BeforeImages) -> str:
+    if digest is None:
+        return "it is gone; not made again"
+    if step.ending is Ending.UNKNOWN:
+        told = "it is neither what it was before the call, which was cut short, nor what the call was to leave; not touched"
+        kept = step.before_sha256
+        return (
+            f"{told}; what it was is kept in {images.path_of(kept)}" if kept is not None and images.get(kept) else told
+        )
+    return "it was changed since; not touched"
+
+
+def _refused(step: Undoable, why: str) -> Outcome:
+    return Outcome(step=step, result=Result.REFUSED, detail=visible_line(why, 500))

@@ -1,0 +1,338 @@
+"""Workspace: the folder under work and the one place that follows links to say where a path really lies."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from harness.actions import Access, PathAccess, Place
+from harness.errors import ToolError, UsageError, WorkspaceError
+from harness.paths import TreeNames, is_within
+from harness.record import Record, replace
+
+if TYPE_CHECKING:
+    from harness.programs.git_pathspecs import Shown
+
+MAX_PATH_CHARACTERS = 4096
+"""PATH_MAX of Linux (limits.h), the terminating NUL included; a longer path cannot name a file."""
+
+MAX_NAME_BYTES = 255
+"""NAME_MAX of Linux (limits.h)."""
+MAX_LINKS = 40
+"""As many as Linux follows on the way to one file (path_resolution(7))."""
+
+
+_LOOKED_INTO = (Place.INSIDE, Place.ROOT, Place.ADDED)
+"""Where the names of files may be told."""
+
+
+class Workspace:
+    """The root of what the model works on, fixed for the session."""
+
+    def __init__(
+        self, folder: str, home: str | None = None, *, outputs: str | None = None, added: Sequence[str] = ()
+    ) -> None:
+        """Take the workspace folder, the person's home folder (that of the account where it is None), the folder, if any,
+        in which the full output of this session's commands is kept, and folders that may be read like the workspace.
+
+        Raises UsageError if `folder`, or one that is added, is not an existing folder, or if an added one holds the
+        workspace or the home folder: everything could be read then.
+        """
+        self.root = os.path.realpath(folder)
+        """Absolute, links followed."""
+        self.home = os.path.realpath(home or os.path.expanduser("~"))
+        """Removing it or a parent of it is never permitted."""
+        self.outputs = None if outputs is None else os.path.realpath(outputs)
+        """Reading there is like reading in the workspace; it need not exist yet."""
+        if not os.path.isdir(self.root):
+            raise UsageError(f"the workspace is not an existing folder: {folder}")
+        self.added = tuple(dict.fromkeys(self._addable(one) for one in added))
+        """Absolute, links followed; none of them lies in the workspace."""
+
+    def check(self) -> None:
+        """Raise WorkspaceError if the folder is gone."""
+        if os.path.islink(self.root) or not os.path.isdir(self.root):
+            raise WorkspaceError(f"the workspace is gone: {self.root}")
+
+    def resolve(self, path: str, access: Access, cwd: str | None = None, *, entry: bool = False) -> PathAccess:
+        """Return where `path` really lies, seen from `cwd` (an absolute folder; the root where it is None).
+
+        Links are followed part by part and `..` is taken after them, as the kernel does; parts that do not exist are
+        appended. A leading `~` is the home folder. With `entry` a link in the last place is not followed: the name is meant.
+
+        Raises ToolError for a path that cannot name a file: empty, too long, with NUL or a lone surrogate.
+        """
+        _check(path)
+        expanded = self.home + path[1:] if path == "~" or path.startswith("~/") else path
+        joined = os.path.join(cwd or self.root, expanded)
+        way = self._walked(joined, entry=entry)
+        real = way.real
+        lexical = os.path.normpath(joined)
+        names = tuple(dict.fromkeys((self._name(lexical), self._name(real))))
+        place = self._place(real) if way.sure else Place.OUTSIDE
+        shared = access is not Access.READ and _has_further_names(real)
+        return PathAccess(
+            written=path,
+            real=real,
+            names=names,
+            access=access,
+            place=place,
+            closed=way.closed,
+            entry=entry,
+            shared=shared,
+        )
+
+    def resolve_word(
+        self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False
+    ) -> PathAccess | None:
+        """Return where a word of a command leads if it is taken as a path, as `resolve` does; None for an empty word.
+
+        What cannot be followed to its end is no reason to trust it: it counts as lying outside.
+        """
+        try:
+            found = self.resolve(word, access, cwd, entry=entry)
+        except ToolError:
+            name = os.path.normpath(word)
+            return (
+                PathAccess(written=word, real=name, names=(name,), access=access, place=Place.OUTSIDE) if word else None
+            )
+
+        # Behind a closed folder may lie a link, and a command follows it once the folder is open.
+        return replace(found, place=Place.OUTSIDE) if found.closed else found
+
+    def look_below(
+        self,
+        path: PathAccess,
+        *,
+        follows: bool,
+        only: Sequence[str] = (),
+        skips: Sequence[str] = (),
+        hidden: bool = True,
+    ) -> PathAccess:
+        """Return a path that is meant with everything below it, and the names of the files there.
+
+        `only` and `skips` are names, with `*`, of files that alone are meant, and of folders that are not; without
+        `hidden`, hidden files are not, unless an ignore file brings them back.
+
+        With `follows` the command follows the links that it meets below; one that leads out of the workspace makes the
+        names incomplete, as does a tree that is too large, and a folder that cannot be read.
+        """
+        if path.place not in _LOOKED_INTO:
+            return replace(path, tree=True)
+        from harness.files.trees import Narrowing, names_below
+
+        narrowing = Narrowing(only=only, skips=skips, hidden=hidden)
+        root = self._added_root(path.real) or self.root
+        names, whole = names_below(path.real, root, narrowing, home=self.home, follows=follows)
+        return replace(path, tree=True, below=self._names_in(root, names), whole=whole)
+
+    def look_tracked(self, path: PathAccess, what: Shown, *, sure: bool, follows: bool = False) -> PathAccess:
+        """Return the folder that git runs in with the names of the tracked files that a command shows, as `what` says.
+
+        Where it is not plain what git tracks, the names are incomplete. Unless it is `sure` what lies on the disk, only
+        what stands behind `--` narrows. With `follows` what links lead to is named too, as `look_below` does it; a folder in
+        the place of a file makes the names incomplete.
+        """
+        if path.place not in _LOOKED_INTO:
+            return replace(path, tree=True)
+        found = self._tracked(path.real, what, sure=sure)
+        if found is None:
+            return replace(path, tree=True, whole=False)
+        top, names = found
+        if not follows:
+            return replace(path, tree=True, below=self._names_in(top, names))
+        from harness.files.trees import followed
+
+        ends, whole = followed(top, names, self._added_root(path.real) or self.root)
+        return replace(path, tree=True, below=self._names_in(top, (*names, *ends)), whole=whole)
+
+    def plain_tracked(self, folder: str, what: Shown, *, split: str, nul: bool) -> bool:
+        """Say whether the names that git lists in an absolute folder, seen from there, can stand in a list of names.
+
+        See `trees.plain_in_list`.
+        """
+        from harness.files.trees import plain_in_list
+
+        found = self._tracked(folder, what, sure=True)
+        if found is None:
+            return False
+        top, names = found
+        here = os.path.join(folder, "").removeprefix(os.path.join(top, ""))
+        return all(plain_in_list(name, here, split=split, nul=nul) for name in names)
+
+    def _tracked(self, folder: str, what: Shown, *, sure: bool) -> tuple[str, Sequence[str]] | None:
+        """Return the top of a repository, and the names that a command shows of what is tracked there; None where that is
+        not plain."""
+        from harness.files.repository import tracked_from
+        from harness.programs.git_pathspecs import shown
+
+        found = tracked_from(folder)
+        if found is None:
+            return None
+        top, tracked = found
+        here = os.path.join(folder, "").removeprefix(os.path.join(top, ""))
+        exists = (lambda word: self.exists(os.path.join(folder, word))) if sure else None
+        return top, shown(tracked, what, here, exists)
+
+    def _names_in(self, folder: str, names: Sequence[str]) -> TreeNames:
+        """Return names below a folder as patterns are matched against them: from the root on, or absolute outside of it."""
+        if folder == self.root:
+            return TreeNames(names)
+        begin, root = os.path.join(folder, ""), os.path.join(self.root, "")
+        return TreeNames([os.path.join(begin, name).removeprefix(root) for name in names])
+
+    def exists(self, path: str) -> bool:
+        """Say whether something lies at an absolute path."""
+        return os.path.lexists(path)
+
+    def plain_below(self, folder: str, *, only: Sequence[str], skips: Sequence[str], split: str, bare: bool) -> bool:
+        """Say whether the names below an absolute folder can stand in a list of names; see `trees.plain_below`.
+
+        Hidden ones count too.
+        """
+        from harness.files.trees import Narrowing, plain_below
+
+        return plain_below(folder, Narrowing(only=only, skips=skips), split=split, bare=bare)
+
+    def is_folder(self, path: str) -> bool:
+        """Say whether an absolute path is a folder that one can go to."""
+        return os.path.isdir(path) and os.access(path, os.X_OK)
+
+    def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
+        """Return the words that bash makes of a file name pattern in `cwd`, or None where that is not sure.
+
+        In `pattern` a backslash stands before every character that is not meant as a part of a pattern. A pattern that
+        matches nothing gives no word here (bash then keeps it as it was written).
+        """
+        from harness.files.trees import expand
+
+        return expand(pattern, cwd)
+
+    def git_problem(self, folder: str, cwd: str) -> str | None:
+        """Return why git, run in `folder` (seen from `cwd`), may run programs that its configuration names; else None."""
+        from harness.files.repository import git_problem
+
+        return git_problem(_walk(os.path.join(cwd, folder)).real)
+
+    def git_top(self, folder: str, cwd: str) -> str:
+        """Return the top of the git repository that `folder` (seen from `cwd`) lies in, or the folder itself."""
+        from harness.files.repository import git_top
+
+        return git_top(_walk(os.path.join(cwd, folder)).real)
+
+    def _walked(self, path: str, *, entry: bool) -> _Way:
+        """Return where an absolute path leads; the way to the root was walked when the session began."""
+        folder, _, name = path.rpartition("/")
+        if entry and name not in ("", ".", ".."):
+            way = self._walked(f"{folder}/", entry=False)
+            return replace(way, real=os.path.join(way.real, name))
+        prefix = self.root if self.root == "/" else self.root + "/"
+        return _walk(path.removeprefix(prefix), self.root) if path.startswith(prefix) else _walk(path)
+
+    def _name(self, absolute: str) -> str:
+        if absolute == self.root:
+            return "."
+        prefix = self.root if self.root.endswith("/") else self.root + "/"
+        return absolute.removeprefix(prefix)
+
+    def _place(self, real: str) -> Place:
+        if real == self.root:
+            return Place.ROOT
+        if is_within(self.root, real) or is_within(self.home, real):
+            return Place.ABOVE
+        if self.outputs is not None and real != self.outputs and is_within(real, self.outputs):
+            return Place.OUTPUT
+        if is_within(real, self.root):
+            return Place.INSIDE
+        return Place.ADDED if self._added_root(real) else Place.OUTSIDE
+
+    def _added_root(self, real: str) -> str:
+        """Return the added folder that a path outside the workspace lies in, or nothing."""
+        if is_within(real, self.root):
+            return ""
+        return next((folder for folder in self.added if is_within(real, folder)), "")
+
+    def _addable(self, folder: str) -> str:
+        real = os.path.realpath(folder)
+        if not os.path.isdir(real):
+            raise UsageError(f"the folder to add is not an existing folder: {folder}")
+        if is_within(self.root, real) or is_within(self.home, real):
+            raise UsageError(
+                f"{folder} holds the workspace or the home folder, and cannot be added: name a folder below it"
+            )
+        return real
+
+
+def _has_further_names(real: str) -> bool:
+    try:
+        status = os.lstat(real)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_nlink > 1
+
+
+def _check(path: str) -> None:
+    if not path:
+        raise ToolError("The path is empty.")
+    if "\0" in path:
+        raise ToolError("The path contains a NUL character.")
+    if len(path) >= MAX_PATH_CHARACTERS:
+        raise ToolError(
+            f"The path is too long: {len(path)} characters, at most {MAX_PATH_CHARACTERS - 1} are possible."
+        )
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise ToolError("The path contains a lone surrogate, which no file name can hold.") from None
+
+
+class _Way(Record):
+    """Where a path leads."""
+
+    real: str
+    sure: bool
+    closed: bool
+    """Whether a folder may not be searched: the names from there on are taken for plain ones."""
+
+
+def _walk(path: str, start: str = "") -> _Way:
+    """Return where `path` leads from `start`, part by part as the kernel goes, and whether that is sure.
+
+    `start` is the root of the disk, or a folder whose own path holds no link.
+    It is not sure where the way leads through /proc, whose links depend on who follows them (`/proc/self/cwd`,
+    `/dev/stdin`), where a link cannot be read, and where there are more links than the kernel follows.
+    """
+    waiting = path.split("/")[::-1]
+    real, links, sure, closed = start.rstrip("/"), 0, True, False
+    while waiting:
+        part = waiting.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            real = real.rpartition("/")[0]
+            continue
+        here = f"{real}/{part}"
+        sure = sure and here != "/proc"
+        try:
+            target = os.readlink(here)
+        except OSError as error:
+            # No link, nothing there, or a name that no disk can hold: plain names all. What else cannot be read may be
+            # a link nevertheless, to whoever comes by a shorter way.
+            closed = closed or error.errno == errno.EACCES
+            plain = (
+                error.errno in (errno.EINVAL, errno.ENOENT, errno.ENOTDIR, errno.EACCES)
+                or len(os.fsencode(part)) > MAX_NAME_BYTES
+            )
+            sure = sure and plain
+            real = here
+            continue
+        links += 1
+        if links > MAX_LINKS:
+            return _Way(real=os.path.normpath(f"{start}/{path}"), sure=False, closed=closed)
+        if target.startswith("/"):
+            real = ""
+        waiting.extend(target.split("/")[::-1])
+    return _Way(real=real or "/", sure=sure, closed=closed)

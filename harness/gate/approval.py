@@ -1,0 +1,100 @@
+"""Approver: who is asked when a policy says confirm; this module asks nobody itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Protocol
+
+from harness.actions import Action
+from harness.policy.policy import Verdict
+from harness.policy.session_grants import GrantScope, Pattern
+from harness.record import Record
+
+
+class Answer(Enum):
+    """What came back."""
+
+    YES = "yes"
+    NO = "no"
+    STOP = "stop"
+    """No, and the turn ends here: Ctrl-C at the question."""
+    HALT = "halt"
+    """No, and the run is halted, as by a hard block."""
+    EDIT = "edit"
+    """Not this call, but another in its place, with `arguments`: it is judged like every call."""
+    NOBODY = "nobody"
+    """There is nobody to ask; the policy's `[unattended]` says what that means."""
+
+
+class Approval(Record):
+    """An answer, whose it is, and their words."""
+
+    answer: Answer
+    by: str
+    """`person`, `script` or `nobody`; a refusal never claims a person where there was none."""
+    words: str = ""
+    """Why not, in the person's words; they reach the model."""
+    arguments: str = ""
+    """With EDIT: the arguments of the call as it is wanted, as JSON text."""
+    scope: GrantScope | None = None
+    """With YES: for how long `patterns` are granted besides; None: this once."""
+    patterns: tuple[Pattern, ...] = ()
+    """What is granted: all of what `Gate.offer` offers for the question, or all of what it offers as wider."""
+
+
+class Approver(Protocol):
+    """Asks about one action.
+
+    Only `deny_all` itself says beforehand that nobody is there: under `[unattended] confirm = "block"` the gate then
+    halts before any call of the reply runs. Another approver that answers NOBODY is known when it is asked.
+
+    May take as long as it likes. Whatever it raises (but for KeyboardInterrupt, which is STOP) stops the run.
+    """
+
+    def __call__(self, action: Action, verdict: Verdict) -> Approval:
+        """Return the answer for `action`, whose verdict is CONFIRM."""
+        ...
+
+
+def deny_all(action: Action, verdict: Verdict) -> Approval:  # noqa: ARG001 - the signature of an Approver
+    """Answer that there is nobody to ask: the approver of unattended runs."""
+    return Approval(answer=Answer.NOBODY, by="nobody")
+
+
+class ScriptedAnswers:
+    """An approver that gives prepared answers in order, and says no when they are used up: for demos and tests."""
+
+    def __init__(self, answers: Iterable[str]) -> None:
+        """Take answers: `y`, `n`, `n: words for the model`, `h` (halt), or `e: arguments`, as JSON, of the call that is wanted
+        instead.
+
+        Raises ValueError for anything else.
+        """
+        self._answers = [_parse_answer(answer) for answer in answers]
+        self.asked: list[tuple[Action, Verdict]] = []
+
+    def __call__(self, action: Action, verdict: Verdict) -> Approval:
+        """Return the next answer."""
+        self.asked.append((action, verdict))
+        if len(self.asked) > len(self._answers):
+            return Approval(answer=Answer.NO, by="script", words="no answer was prepared for this question")
+        return self._answers[len(self.asked) - 1]
+
+    @property
+    def unused(self) -> int:
+        """How many answers were never asked for."""
+        return max(0, len(self._answers) - len(self.asked))
+
+
+def _parse_answer(text: str) -> Approval:
+    word, _, words = text.strip().partition(":")
+    if word.strip().lower() in ("y", "yes") and not words.strip():
+        return Approval(answer=Answer.YES, by="script")
+    if word.strip().lower() in ("n", "no"):
+        return Approval(answer=Answer.NO, by="script", words=words.strip())
+    if word.strip().lower() in ("h", "halt"):
+        return Approval(answer=Answer.HALT, by="script", words=words.strip())
+    if word.strip().lower() == "e" and words.strip():
+        return Approval(answer=Answer.EDIT, by="script", arguments=words.strip())
+    raise ValueError(f"an answer is y, n, n: and words for the model, h, or e: and arguments; not {text!r}")

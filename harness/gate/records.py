@@ -1,0 +1,253 @@
+"""How the gate writes a call into the log, a method a kind of record; decides nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from harness.actions import Action, Effects, Facet, JsonValue, describe_facet
+from harness.gate.approval import Answer, Approval
+from harness.log.action_log import ActionLog
+from harness.log.order import MOST_FACETS
+from harness.messages import ToolCall, ToolResult
+from harness.policy.policy import FacetVerdict, Verdict
+from harness.policy.session_grants import Grant, pattern_fields
+from harness.record import Record, field_names
+from harness.text.visible import visible_line
+
+
+class Advice(Record):
+    """What would let a refused call run; for whoever writes the policy, never for the model."""
+
+    toml: str = ""
+    """Rules to add, as a policy file has them; empty where no further rule lets it run."""
+    why: str = ""
+    """Why there is none."""
+
+
+MAX_LOGGED_ARGUMENTS = 64_000
+"""Characters of raw arguments kept in a record; of longer ones the digest, the length and the beginning are kept."""
+MAX_CUT_ARGUMENTS = 1000
+"""How much of the beginning of those is kept."""
+MAX_LOGGED_PATHS = 20
+
+
+class Proposal(Record):
+    """A call that the model asked for, with the number under which the log knows it."""
+
+    number: int
+    call: ToolCall
+    arguments_sha256: str = ""
+    """Of the whole arguments as they came: decision and intent name it, so that none can be about another call."""
+
+
+class CallRecords:
+    """Writes the records about calls. Every method raises LogError where the log cannot be written."""
+
+    def __init__(self, log: ActionLog) -> None:
+        """Take the log that they go to."""
+        self._log = log
+
+    def redact(self, text: str) -> str:
+        """Return `text` with secrets masked. INVARIANT: before anything is cut: half a secret is not found."""
+        return self._log.redactor.redact(text)
+
+    def brief(self, action: Action) -> str:
+        """Return the summary of an action in one short line."""
+        return visible_line(self.redact(action.summary))
+
+    def describe(self, facet: Facet) -> str:
+        """Return in a few words what part of a call a facet is."""
+        return describe_facet(facet, self.redact)
+
+    def proposed(
+        self, proposal: Proposal, *, turn: int, step: int, edited_from: Proposal | None, by_person: bool
+    ) -> None:
+        """Record that a call was asked for, as the `step`th (from 1) of this turn."""
+        whose: dict[str, JsonValue] = {} if edited_from is None else {"edited_from": edited_from.number}
+        if by_person:
+            whose["by"] = "person"
+        self._log.append(
+            "call_proposed",
+            {
+                "call": proposal.number,
+                "turn": turn,
+                "step": step,
+                "id": proposal.call.id,
+                "tool": proposal.call.name,
+                "arguments_sha256": proposal.arguments_sha256,
+                **self._arguments(proposal.call.arguments),
+                **whose,
+            },
+        )
+
+    def decided(self, proposal: Proposal, action: Action, verdict: Verdict, policy_sha256: str) -> None:
+        """Record the verdict on a call."""
+        deciding = verdict.deciding
+        read_only = {"default_of": action.default_of} if action.default_of else {}
+        facets: list[JsonValue] = [self._facet(facet) for facet in verdict.shown[:MOST_FACETS]]
+        self._log.append(
+            "decision",
+            {
+                "call": proposal.number,
+                "tool": action.tool,
+                "arguments_sha256": proposal.arguments_sha256,
+                "summary": self.brief(action),
+                "decision": verdict.decision.word,
+                "source": deciding.source.value,
+                "by": deciding.by,
+                "rule": deciding.rule,
+                "file": None if deciding.origin is None else deciding.origin.file,
+                "line": None if deciding.origin is None else deciding.origin.line,
+                "layer": deciding.layer.value,
+                "reason": deciding.reason,
+                "facets": facets,
+                "facet_count": len(verdict.facets),
+                "effects": _effects(verdict.effects),
+                "policy_sha256": policy_sha256,
+                **read_only,
+            },
+        )
+
+    def undecided(self, proposal: Proposal, reason: str) -> None:
+        """Record that a call was not judged."""
+        self._log.append(
+            "decision",
+            {
+                "call": proposal.number,
+                "tool": proposal.call.name,
+                "arguments_sha256": proposal.arguments_sha256,
+                "decision": "none",
+                "by": "",
+                "reason": reason,
+            },
+        )
+
+    def asked(self, proposal: Proposal, action: Action, verdict: Verdict) -> None:
+        """Record that somebody is about to be asked, and a digest of what is shown."""
+        shown = sha256_of("\n".join((action.preview, *verdict.notes)))
+        self._log.append("approval_asked", {"call": proposal.number, "shown_sha256": shown})
+
+    def answered(self, proposal: Proposal, approval: Approval, seconds: float, following: int) -> None:
+        """Record an answer; `following` is the number of the next call, which an edit makes."""
+        besides: dict[str, JsonValue] = {"edited_to": following} if approval.answer is Answer.EDIT else {}
+        if approval.scope is not None:
+            besides["scope"] = approval.scope.value
+        self._log.append(
+            "approval_answered",
+            {
+                "call": proposal.number,
+                "answer": approval.answer.value,
+                "by": approval.by,
+                "words": approval.words,
+                "seconds": round(seconds, 3),
+                **besides,
+            },
+        )
+
+    def grant(self, grant: Grant, change: str, call: int | None = None, not_kept: str = "") -> None:
+        """Record that a grant was added, kept or revoked; `not_kept` says why it is not kept in the workspace."""
+        fields: dict[str, JsonValue] = {
+            "grant": grant.id,
+            "change": change,
+            "scope": grant.scope.value,
+            "text": grant.pattern.text,
+            **pattern_fields(grant.pattern),
+            "file": grant.origin.file,
+            "line": grant.origin.line,
+        }
+        if call is not None:
+            fields["call"] = call
+        if not_kept:
+            fields["not_kept"] = not_kept
+        self._log.append("grant", fields)
+
+    def intended(
+        self, proposal: Proposal, action: Action, verdict: Verdict, *, policy_sha256: str, confinement: str
+    ) -> None:
+        """Record what is about to be done and what holds it to that; on disk when this returns."""
+        fields: dict[str, JsonValue] = {
+            "call": proposal.number,
+            "tool": action.tool,
+            "arguments_sha256": proposal.arguments_sha256,
+            "policy_sha256": policy_sha256,
+            "preview_sha256": sha256_of(action.preview),
+            "effects": _effects(verdict.effects),
+            "confinement": confinement,
+        }
+        if action.cwd:
+            fields["cwd"] = action.cwd
+        if action.seconds is not None:
+            fields["timeout_seconds"] = action.seconds
+        if action.change is not None:
+            change = action.change
+            fields["change"] = {name: getattr(change, name) for name in field_names(type(change))}
+        self._log.append("intent", fields, sync=True)
+
+    def advised(self, proposal: Proposal, advice: Advice) -> None:
+        """Record what would let a refused call run; nothing that holds a secret."""
+        arguments = proposal.call.arguments
+        if self.redact(arguments) != arguments or self.redact(advice.toml) != advice.toml:
+            advice = Advice(why="the call holds a secret, and no rule that holds it is written down")
+        told = {"toml": advice.toml} if advice.toml else {"why": advice.why}
+        self._log.append("advice", {"call": proposal.number, **told})
+
+    def ended(self, proposal: Proposal, result: ToolResult, *, ran: bool) -> None:
+        """Record what a call came to; of one that ran, on disk when this returns."""
+        fields: dict[str, JsonValue] = {
+            "call": proposal.number,
+            "tool": proposal.call.name,
+            "status": result.status.value,
+            "content": result.content,
+        }
+        if result.error_code:
+            fields["error_code"] = result.error_code
+        if ran:
+            fields |= {
+                "duration_ms": result.duration_ms,
+                "output_bytes": result.output_bytes,
+                "truncated": result.truncated,
+                "exit_code": result.exit_code,
+            }
+        if result.changed_path is not None:
+            fields |= {
+                "changed_path": result.changed_path,
+                "before_sha256": result.before_sha256,
+                "after_sha256": result.after_sha256,
+            }
+        self._log.append("outcome", fields, sync=ran)
+
+    def _arguments(self, arguments: str) -> Mapping[str, JsonValue]:
+        if len(arguments) <= MAX_LOGGED_ARGUMENTS:
+            return {"arguments": arguments}
+        return {"arguments": self.redact(arguments)[:MAX_CUT_ARGUMENTS], "arguments_characters": len(arguments)}
+
+    def _facet(self, verdict: FacetVerdict) -> JsonValue:
+        return {
+            "facet": self.describe(verdict.facet),
+            "kind": type(verdict.facet).__name__,
+            "decision": verdict.decision.word,
+            "by": verdict.by,
+        }
+
+
+def sha256_of(text: str) -> str:
+    """Return the digest of a text as the log notes it."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _effects(effects: Effects) -> JsonValue:
+    """Return what a run may do; of many paths the first, and how many there are."""
+    logged: dict[str, JsonValue] = {
+        "network": effects.network,
+        "unasked": effects.unasked,
+        "granted": list(effects.granted),
+        "enforcement": effects.enforcement.value,
+    }
+    for name, paths in (("read", effects.read), ("write", effects.write)):
+        logged[name] = None if paths is None else list(paths[:MAX_LOGGED_PATHS])
+        if paths is not None and len(paths) > MAX_LOGGED_PATHS:
+            logged[f"{name}_count"] = len(paths)
+    if effects.write is None and effects.named:
+        logged["named"] = list(effects.named[:MAX_LOGGED_PATHS])
+    return logged

@@ -1,0 +1,1 @@
+"""The action log: written, read, verified, and the conversation rebuilt from it."""

@@ -1,0 +1,297 @@
+"""The action log: one JSON object a line, each holding the hash of the line before; append and read.
+
+INVARIANT: `append(..., sync=True)` returns only when the record is on disk. After the first failure nothing can be
+appended any more, so that nothing runs unrecorded.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from harness.actions import JsonValue
+from harness.errors import LogError
+from harness.log.order import Ledger, LogRecord
+from harness.log.reader import last_line, log_lines
+from harness.log.schema import MAX_RECORD_BYTES, RECORDS, VERSION
+from harness.safe_files import sync_names
+from harness.text.strict_json import no_number, once
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from harness.redaction.redactor import Redactor
+
+NO_PREVIOUS = "0" * 64
+"""`prev` of the first record."""
+KINDS = tuple(RECORDS)
+
+_COMMON_FIELDS = frozenset(("v", "seq", "time", "mono_ns", "session", "kind", "prev"))
+_encode = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
+class ActionLog:
+    """The open end of one log file. One writer per file, held by a lock for as long as it is open."""
+
+    def __init__(  # noqa: PLR0913 - one caller
+        self,
+        *,
+        path: str,
+        descriptor: int,
+        seq: int,
+        previous: str,
+        size: int,
+        redactor: Redactor,
+        clock: Callable[[], float],
+        monotonic_ns: Callable[[], int],
+        write: Callable[[int, bytes], int],
+        sync: Callable[[int], None],
+    ) -> None:
+        """Use `ActionLog.open`."""
+        import hashlib  # OpenSSL, 3 ms, which whoever only reads does without
+
+        self.path = path
+        self.session = os.urandom(6).hex()
+        self.observers: list[Callable[[LogRecord], None]] = []
+        self.redactor = redactor
+        self._descriptor = descriptor
+        self._seq = seq
+        self._previous = previous
+        self._size = size
+        self._clock = clock
+        self._monotonic_ns = monotonic_ns
+        self._write_some = write
+        self._sync = sync
+        self._whole = True
+        self._ledger = Ledger()
+        self._sha256 = hashlib.sha256
+
+    @classmethod
+    def open(
+        cls,
+        path: str,
+        *,
+        secrets: Iterable[str] = (),
+        redactor: Redactor | None = None,
+        clock: Callable[[], float] = time.time,
+        monotonic_ns: Callable[[], int] = time.monotonic_ns,
+        write: Callable[[int, bytes], int] = os.write,
+        sync: Callable[[int], None] = os.fdatasync,
+    ) -> ActionLog:
+        """Open the log at `path`, made with mode 0600 if it is not there; an existing whole log is continued.
+
+        Every text of a record goes through `redactor` before it is written; None: one that knows the values `secrets`
+        and the usual shapes. `write` and `sync` are as in write(2) and fdatasync(2).
+
+        Raises LogError if it cannot be opened, is no regular file, is in use, or does not end in a whole record.
+        """
+        path = os.path.abspath(path)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            descriptor = os.open(path, flags, 0o600)
+        except OSError as error:
+            raise LogError(f"the action log cannot be opened: {path}: {error.strerror}") from None
+        try:
+            seq, previous = _continue_from(descriptor, path)
+            sync_names(os.path.dirname(path))
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if redactor is None:
+            # When first needed: whoever only reads logs has no use for it.
+            from harness.redaction.redactor import Redactor
+
+            redactor = Redactor(secrets)
+        return cls(
+            path=path,
+            descriptor=descriptor,
+            seq=seq,
+            previous=previous,
+            size=os.fstat(descriptor).st_size,
+            redactor=redactor,
+            clock=clock,
+            monotonic_ns=monotonic_ns,
+            write=write,
+            sync=sync,
+        )
+
+    @property
+    def head(self) -> str:
+        """The hash of the last line: together with `count` it pins the whole file."""
+        return self._previous
+
+    @property
+    def count(self) -> int:
+        """How many records the file holds."""
+        return self._seq
+
+    @property
+    def size(self) -> int:
+        """How many bytes the file holds."""
+        return self._size
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What the calls of the session that is written now were so far: how many had which decision, answer and status."""
+        return self._ledger.counts(self.session)
+
+    def begin_session(self) -> str:
+        """Give the records that follow a session of their own, and return its name."""
+        self.session = os.urandom(6).hex()
+        return self.session
+
+    def last_step(self, call: int) -> str | None:
+        """Return the kind of the last record about a call, without an end, of the session that is written now, or None."""
+        return self._ledger.last_step(self.session, call)
+
+    def append(self, kind: str, fields: Mapping[str, JsonValue], *, sync: bool = False) -> LogRecord:
+        """Append one record and show it to the observers; return it as it was written.
+
+        With `sync` it is on disk when this returns.
+
+        Raises LogError if it could not be written wholly, and ever after.
+        """
+        if not self._whole:
+            raise LogError(f"the action log is closed after an error: {self.path}")
+        # INVARIANT: from here until the state is updated the log counts as broken, so that an exception of any kind
+        # (a signal's included) can leave a closed log behind but never one whose chain goes on wrongly.
+        self._whole = False
+        record = self._record(kind, fields)
+        problem = self._ledger.enter(record)
+        if problem and kind == "intent":
+            raise LogError(f"the action log refuses a record that {problem}: {self.path}")
+        self._check_untouched()
+        try:
+            line = _encode(record).encode("ascii")
+        except (TypeError, ValueError, RecursionError) as error:
+            raise LogError(f"the action log cannot be written: {self.path}: a {kind} is no JSON: {error}") from error
+        if len(line) > MAX_RECORD_BYTES:
+            raise LogError(f"the action log takes no record of {len(line)} bytes ({kind}): {self.path}")
+        self._write(line + b"\n", sync=sync)
+        self._previous = self._sha256(line).hexdigest()
+        self._seq += 1
+        self._size += len(line) + 1
+        self._whole = True
+        for observer in self.observers:
+            try:
+                observer(record)
+            except (Exception, SystemExit):  # noqa: BLE001, S110 - an observer that fails harms nothing (design: the loop)
+                pass
+        return record
+
+    def _record(self, kind: str, fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        record, masked = self.redactor.fields(fields)
+        record |= {
+            "v": VERSION,
+            "seq": self._seq,
+            "time": _timestamp(self._clock()),
+            "mono_ns": self._monotonic_ns(),
+            "session": self.session,
+            "kind": kind,
+            "prev": self._previous,
+        }
+        if masked:
+            record["masked"] = dict(masked)
+        return record
+
+    def _check_untouched(self) -> None:
+        """Raise LogError if the file is not as long as what was written to it, or has lost its name.
+
+        A command that may write the folder of the log could have done that; what it did to the records before, the chain
+        and the head show.
+        """
+        status = os.fstat(self._descriptor)
+        if status.st_size != self._size or status.st_nlink == 0:
+            raise LogError(f"the action log was changed by another program: {self.path}")
+
+    def close(self) -> None:
+        """Close the file; nothing can be appended afterwards. May be called again."""
+        self._whole = False
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _write(self, data: bytes, *, sync: bool) -> None:
+        try:
+            self._write_whole(data)
+            if sync:
+                self._sync(self._descriptor)
+        except BaseException as error:
+            self._take_back()
+            if isinstance(error, OSError):
+                raise LogError(f"the action log cannot be written: {self.path}: {error.strerror}") from error
+            raise
+
+    def _write_whole(self, data: bytes) -> None:
+        """Raise OSError unless all of `data` was taken: a disk that fills up takes a part first (write(2))."""
+        while data:
+            count = self._write_some(self._descriptor, data)
+            if count <= 0:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            data = data[count:]
+
+    def _take_back(self) -> None:
+        """Cut a record that was written in part, so that the file ends in a whole one."""
+        try:
+            os.ftruncate(self._descriptor, self._size)
+        except OSError:
+            pass  # verify reports the torn tail
+
+
+def _timestamp(seconds: float) -> str:
+    """Return RFC 3339 in UTC with microseconds."""
+    whole, fraction = divmod(round(seconds * 1_000_000), 1_000_000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{fraction:06d}Z"
+
+
+def _continue_from(descriptor: int, path: str) -> tuple[int, str]:
+    """Lock the file and return the sequence number and hash that the next record continues from."""
+    import stat
+
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise LogError(f"the action log is not a regular file: {path}")
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise LogError(f"the action log is in use by another process: {path}") from None
+    size = os.fstat(descriptor).st_size
+    if size == 0:
+        return 0, NO_PREVIOUS
+    line = last_line(descriptor, size)
+    record = parse_line(line) if line is not None else None
+    seq = record["seq"] if record is not None and is_number(record["v"], VERSION) else None
+    if line is None or not isinstance(seq, int) or isinstance(seq, bool):
+        raise LogError(f"the action log does not end in a whole record; start another file: {path}")
+    import hashlib
+
+    return seq + 1, hashlib.sha256(line).hexdigest()
+
+
+def parse_line(line: bytes) -> LogRecord | None:
+    """Return the record in one raw line, or None if it is not one: strict JSON in ASCII, an object, no key twice."""
+    try:
+        # Decoded here: json.loads guesses at the encoding of bytes.
+        record = json.loads(line.decode("ascii"), object_pairs_hook=once, parse_constant=no_number)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) and record.keys() >= _COMMON_FIELDS else None
+
+
+def read_log(path: str) -> Iterator[LogRecord]:
+    """Yield the whole records of a log in order; stops at the first line that is not one.
+
+    Raises LogError if the file cannot be read.
+    """
+    for line, whole in log_lines(path):
+        record = parse_line(line) if whole else None
+        if record is None:
+            return
+        yield record
+
+
+def is_number(value: JsonValue, wanted: int) -> bool:
+    """Say whether `value` is `wanted` to the letter: in Python `true` and `1.0` equal 1 as well."""
+    return type(value) is int and value == wanted

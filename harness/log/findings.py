@@ -1,0 +1,364 @@
+"""What reading one log showed, against what was kept of it, in words: the one judge of logs; it reads, and writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+
+from harness.log.heads import HeadNote, HeadsFile, KnownHead, Signature
+from harness.log.verify import Verification, first_session, verify
+from harness.record import Record
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+MAX_TOLD = 20
+"""Of many open calls or sessions, so many are named, and the others counted."""
+CONSISTENT = (
+    "each record is as the harness writes it and follows from the one before; every run was permitted beforehand, with the "
+    "same arguments, under the policy of its session"
+)
+NEVER_PROVED = (
+    "that the harness was honest and unmodified; what commands did beyond their output; who sat at the keyboard; that the "
+    "clock was right"
+)
+NO_HEAD = (
+    "No {kind}head to compare with: a tail that was cut off, a rewritten end, a wholly rewritten log, or another log in this "
+    "one's place could not be seen"
+)
+WENT_ON = "The log went on after the head that was kept: a tail that was cut off or rewritten since could not be seen"
+
+
+class Soundness(Enum):
+    """What reading a log came to; the values are the exit codes."""
+
+    WHOLE = 0
+    BROKEN = 1
+    OPEN = 3
+    """Intact, and something in it has no end."""
+    NO_HEAD = 4
+    """Intact, and no head to compare the end with."""
+    UNREADABLE = 8
+
+
+class Given(Record):
+    """A hash that a person kept."""
+
+    head: str
+
+    source = "--head"
+
+    @property
+    def end(self) -> str:
+        """The head that the log must end in."""
+        return self.head
+
+    @property
+    def noted(self) -> Mapping[int, frozenset[str]]:
+        """The heads that the log must have had, by its number of records: of this one, that is not known."""
+        return {}
+
+    def words(self) -> str:
+        """Return whose head it is."""
+        return "the one that you gave"
+
+
+class Signed(Record):
+    """The signed note beside a log."""
+
+    note: HeadNote
+    signer: str
+
+    source = "signature"
+
+    @property
+    def end(self) -> str:
+        """The head that the log must end in."""
+        return self.note.head
+
+    @property
+    def noted(self) -> Mapping[int, frozenset[str]]:
+        """The heads that the log must have had, by its number of records."""
+        return {self.note.records: frozenset((self.note.head,))}
+
+    def words(self) -> str:
+        """Return whose head it is."""
+        return f"the one that {self.signer} signed"
+
+
+class Noted(Record):
+    """What the heads file says of a log."""
+
+    known: KnownHead
+    elsewhere: bool = False
+    """Whether that was found by the log's first session, and not by its path."""
+
+    @property
+    def source(self) -> str:
+        """Where it comes from."""
+        return "heads file, under another path" if self.elsewhere else "heads file"
+
+    @property
+    def end(self) -> str:
+        """The head that the log must end in; empty where none was noted when it was closed."""
+        return self.known.head if self.known.closed else ""
+
+    @property
+    def noted(self) -> Mapping[int, frozenset[str]]:
+        """The heads that the log must have had, by its number of records."""
+        return self.known.noted
+
+    def words(self) -> str:
+        """Return whose head it is."""
+        return f"the one that was noted{f' as {self.known.file}' if self.elsewhere else ''} when the log was closed"
+
+
+Kept: TypeAlias = Given | Signed | Noted
+"""Something that was kept of a log, outside it."""
+
+
+class Evidence(Record):
+    """What a log is compared with."""
+
+    kept: tuple[Kept, ...] = ()
+    """What its end is compared with: what was asked for, and the heads file where nothing was. All of it must hold."""
+    noted: Noted | None = None
+    """What the heads file says, asked for or not: the log must have had every head in it."""
+    signature: Signature | None = None
+    """What checking the signature showed, where that was asked for."""
+
+    @property
+    def known(self) -> KnownHead | None:
+        """What was noted of the log."""
+        return self.noted.known if self.noted is not None else None
+
+    @property
+    def given(self) -> str | None:
+        """The hash that a person kept."""
+        return next((one.head for one in self.kept if isinstance(one, Given)), None)
+
+    @property
+    def is_unsigned(self) -> bool:
+        """Whether a signature was asked for, and there is none that counts."""
+        return self.signature is not None and self.signature.note is None
+
+    @property
+    def source(self) -> str:
+        """What the end is compared with, as `--json` says it."""
+        return ", ".join(one.source for one in self.kept) or "none"
+
+    @property
+    def heads(self) -> dict[int, frozenset[str]]:
+        """Every head that the log must have had, by its number of records."""
+        heads: dict[int, frozenset[str]] = {}
+        for one in (*self.kept, *((self.noted,) if self.noted is not None else ())):
+            for count, noted in one.noted.items():
+                heads[count] = heads.get(count, frozenset()) | noted
+        return heads
+
+    def is_end(self, head: str) -> bool:
+        """Say whether `head` is the one that the log had when it was closed, by all that was asked for."""
+        return bool(self.kept) and not self.is_unsigned and all(one.end == head for one in self.kept)
+
+
+def evidence_of(noted: Noted | None, given: str | None, signature: Signature | None) -> Evidence:
+    """Return what a log is compared with: a hash and a signature where they were asked for, else the heads file."""
+    kept: list[Kept] = [Given(head=given)] if given else []
+    if signature is not None and signature.note is not None:
+        kept.append(Signed(note=signature.note, signer=signature.signer))
+    if noted is not None and not given and signature is None:
+        kept.append(noted)
+    return Evidence(kept=tuple(kept), noted=noted, signature=signature)
+
+
+class Findings(Record):
+    """What is said of one log."""
+
+    path: str
+    soundness: Soundness
+    lines: tuple[str, ...]
+    """What is wrong with it, open or odd."""
+    proved: str
+    not_proved: str
+    evidence: Evidence
+    found: Verification
+
+    @property
+    def why(self) -> str:
+        """What is wrong or open, in one line."""
+        return "; ".join(self.lines) or self.not_proved
+
+    @property
+    def added(self) -> int:
+        """How many records stand after the head that was noted when the log was closed; the next session is noted first."""
+        known = self.evidence.known
+        return max(0, self.found.records - known.records) if known is not None and known.closed else 0
+
+    @property
+    def unfit(self) -> str:
+        """Why nothing may be built on this log, neither a session nor a signature; empty where nothing speaks against it.
+
+        Whoever goes on with a log, or signs it, says of all its records that they are what the harness wrote.
+        """
+        return self.why if self.soundness is Soundness.BROKEN or self.added else ""
+
+
+def judged(path: str, heads: HeadsFile, *, given: str | None = None, signature: Signature | None = None) -> Findings:
+    """Read one log, compare it with what was kept of it, and say what that showed.
+
+    `given` is a hash that a person kept; `signature` what checking the signed note beside the log showed, where that was
+    asked for. Raises LogError if the log cannot be read, UsageError if the heads file cannot.
+    """
+    # INVARIANT: what was noted is read before the log, which may be growing.
+    known = heads.of_path(path)
+    session = first_session(path) if known is None else ""
+    elsewhere = heads.of_session(session) if session else None
+    known = known or elsewhere
+    noted = Noted(known=known, elsewhere=elsewhere is not None) if known is not None else None
+    evidence = evidence_of(noted, given, signature)
+    return findings_of(path, evidence, verify(path, given, evidence.heads))
+
+
+def findings_of(path: str, evidence: Evidence, found: Verification) -> Findings:
+    """Return what is to be said of a log that was read."""
+    broken = tuple(_breaks(evidence, found))
+    still_open = () if broken else tuple(_open_ends(found))
+    if broken:
+        soundness = Soundness.BROKEN
+    elif still_open:
+        soundness = Soundness.OPEN
+    else:
+        soundness = Soundness.WHOLE if evidence.is_end(found.head) else Soundness.NO_HEAD
+    return Findings(
+        path=path,
+        soundness=soundness,
+        lines=broken or (*_added(evidence, found), *still_open, *_jumps(found)),
+        proved=_proved(soundness, evidence, found),
+        not_proved=_not_proved(soundness, evidence, found),
+        evidence=evidence,
+        found=found,
+    )
+
+
+def _breaks(evidence: Evidence, found: Verification) -> Iterator[str]:
+    """Yield what shows that this is not what was written."""
+    if found.broken_line is not None:
+        yield f"BROKEN at line {found.broken_line} (byte {found.broken_offset}): it {found.problem}"
+        return
+    given = evidence.given
+    is_empty = not found.records and given == found.head
+    if given is not None and not found.passed_head and not is_empty:
+        yield f"BROKEN: this is not the log that was kept in mind: no record of it has the head {given}"
+    if evidence.signature is not None and evidence.signature.problem:
+        yield f"BROKEN: the signed head beside it does not count: {evidence.signature.problem}"
+    if found.missed is not None:
+        yield _missed(evidence, found)
+
+
+def _missed(evidence: Evidence, found: Verification) -> str:
+    """Return in which way a log does not pass through a head that was noted."""
+    noted, count = evidence.noted, found.missed or 0
+    where = "in its signed head" if noted is None or count not in noted.noted else "in the heads file"
+    if noted is not None and noted.elsewhere:
+        where += f" for {noted.known.file}"
+    heads = evidence.heads
+    if count > found.records:
+        return (
+            f"BROKEN: it was longer once: {max(heads)} records are noted {where}, and it has {found.records}; a tail is "
+            "missing"
+        )
+    return (
+        f"BROKEN: its first {count} records are not those that are noted {where}: no record of it has the head "
+        f"{' and '.join(sorted(heads.get(count, ())))}, so it was rewritten, or another log was put in its place"
+    )
+
+
+def _added(evidence: Evidence, found: Verification) -> Iterator[str]:
+    """Yield that records were added to a log that was closed: a session that goes on with one notes that first."""
+    known = evidence.known
+    if known is not None and known.closed and found.records > known.records:
+        yield (
+            f"ADDED: {found.records - known.records} records from line {known.records + 1} on stand after the head that was "
+            "noted when the log was closed, and no session that goes on with it was noted: anyone may have written them"
+        )
+
+
+def _open_ends(found: Verification) -> Iterator[str]:
+    if not found.records:
+        yield "OPEN: there is no whole record in this file: nothing was proved"
+    if found.torn:
+        yield (
+            f"OPEN: the last line is torn ({found.torn_bytes} bytes without an end); something stopped the harness while it "
+            "was written"
+        )
+    calls = [call.rpartition(":")[::2] for call in found.unknown_calls]
+    yield from _some(
+        f"OPEN: call {call} was begun and its end is not known; it may have run (session {session})"
+        for session, call in calls
+    )
+    yield from _some(f"OPEN: session {session} never said that it ended" for session in found.open_sessions)
+
+
+def _jumps(found: Verification) -> Iterator[str]:
+    for jump in found.jumps[:MAX_TOLD]:
+        yield f"CLOCK: before line {jump.line} {jump.words} (session {jump.session})"
+    if len(found.jumps) > MAX_TOLD:
+        yield "CLOCK: and more like it"
+
+
+def _some(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the first of many lines, and how many are left out."""
+    left = 0
+    for number, line in enumerate(lines):
+        if number < MAX_TOLD:
+            yield line
+        else:
+            left += 1
+    if left:
+        yield f"OPEN: and {left} more like it"
+
+
+def _proved(soundness: Soundness, evidence: Evidence, found: Verification) -> str:
+    if not found.records:
+        return "nothing"
+    if found.broken_line is not None:
+        return f"of the {found.records} records before that line, {CONSISTENT}"
+    if soundness is Soundness.BROKEN:
+        return f"only that the file is consistent in itself: {CONSISTENT}"
+    several = f"the texts of {found.policy_texts} policy files have the digests that they name"
+    one = "the text of its policy file has the digest that it names"
+    texts = f"; {one if found.policy_texts == 1 else several}" if found.policy_texts else ""
+    calls = "1 call have the digest" if found.held_arguments == 1 else f"{found.held_arguments} calls have the digests"
+    arguments = f"; the arguments of {calls} that the log gives for them" if found.held_arguments else ""
+    what = f"of {found.records} records, {CONSISTENT}{texts}{arguments}"
+    if not evidence.kept:
+        return what
+    if soundness is Soundness.WHOLE:
+        end = ", and ".join(one.words() for one in evidence.kept)
+        return f"{what}. The head is {end}: nothing was cut off or rewritten"
+    count = max(evidence.heads, default=0)
+    up_to = f"record {count}" if count else "the head that you gave"
+    return f"{what}. Up to {up_to} nothing was cut off or rewritten"
+
+
+def _not_proved(soundness: Soundness, evidence: Evidence, found: Verification) -> str:
+    parts = []
+    if found.broken_line is not None:
+        parts.append("Anything of what stands from that line on")
+    elif soundness is Soundness.BROKEN:
+        parts.append("That this is what the harness wrote")
+    elif evidence.is_unsigned:
+        parts.append(NO_HEAD.format(kind="signed "))
+    elif not evidence.kept:
+        parts.append(NO_HEAD.format(kind=""))
+    elif not evidence.is_end(found.head):
+        parts.append(WENT_ON)
+    if found.masked_policies:
+        parts.append(
+            f"that the text of {len(found.masked_policies)} policy files is theirs, since secrets in it were masked"
+        )
+    for count, why in ((found.masked_arguments, "masked in part"), (found.cut_arguments, "too long for the log")):
+        if count:
+            parts.append(f"that the arguments of {count} calls are those of their digests, since they are {why}")
+    return "; ".join((*parts, NEVER_PROVED))

@@ -1,0 +1,380 @@
+"""The heads file, read: the size and head of every log, noted outside the logs while they grow; it writes nothing.
+
+One line a note, {file, session, records, head, closed, time, size}, and one a tombstone, which says that a log was
+removed on purpose. `harness/log/heads.py` appends them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+import time
+from collections.abc import Iterable, Iterator, Mapping
+
+from harness.actions import JsonValue
+from harness.errors import LogError, UsageError
+from harness.record import Record
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from harness.log.action_log import ActionLog
+
+
+class Note(Record):
+    """One line of the heads file."""
+
+    file: str
+    """The log, as an absolute path."""
+    session: str
+    """The session that was being written; of a tombstone, the first of the log."""
+    records: int
+    head: str
+    closed: bool = False
+    time: str = ""
+    size: int | None = None
+    """In bytes; None in notes of older versions."""
+    tombstone: str = ""
+    """Why the log was removed; empty: it was not."""
+    by: str = ""
+    """Who removed it."""
+    lost: bool = False
+    """Whether that is all that is known of its end: it was gone when another log was begun under its name."""
+    torn_sha256: str = ""
+    """Of a torn end that `audit recover` is about to cut off: its digest."""
+
+
+class KnownHead(Record):
+    """What the notes of one log come to: its last size and head, and the ones before, which it must pass through."""
+
+    records: int
+    head: str
+    closed: bool = True
+    """Whether the last note was made when the log was closed."""
+    file: str = ""
+    """Under which path it was noted."""
+    time: str = ""
+    """When it was noted last."""
+    removed: str = ""
+    """Why it was removed, where a tombstone is the last that is known of it."""
+    lost: bool = False
+    """Whether it was gone when another log was begun under its name."""
+    noted: Mapping[int, frozenset[str]] = {}
+    """Every head that was noted, by the number of records."""
+    torn: frozenset[str] = frozenset()
+    """The digests of torn ends that were about to be cut off."""
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether a log with something in it should be there."""
+        return bool(self.records) and not self.removed
+
+    @property
+    def words(self) -> str:
+        """What it was, for people who are told that it is gone."""
+        when = "missed, when another log was begun under its name," if self.lost else "noted last"
+        return f"{self.records} records, head {self.head}, {when} {self.time or 'some time'}"
+
+
+def notes_in(heads: str, *, of: Iterable[str] = ()) -> Iterator[Note]:
+    """Yield the notes of the heads file, in order; with `of`, those of lines that hold one of these texts as JSON.
+
+    A line that is none of ours is passed over; what it should have said is missed where it matters. A file that is not
+    there holds no notes. Raises UsageError if it cannot be read.
+    """
+    marks = [json.dumps(text).encode() for text in of]
+    try:
+        with open(os.open(heads, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UsageError(f"{heads} cannot be read: not a regular file")
+            for line in file:
+                if not marks or any(mark in line for mark in marks):
+                    note = _note_of(line)
+                    if note is not None:
+                        yield note
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise UsageError(f"{heads} cannot be read: {error.strerror}") from None
+
+
+def _note_of(line: bytes) -> Note | None:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(entry, dict):
+        return None
+    file, records, head, size = (entry.get(name) for name in ("file", "records", "head", "size"))
+    if not isinstance(file, str) or type(records) is not int or not isinstance(head, str):
+        return None
+    is_tombstone = entry.get("tombstone") is True
+    return Note(
+        file=file,
+        session=str(entry.get("session") or ""),
+        records=records,
+        head=head,
+        closed=entry.get("closed") is True,
+        time=str(entry.get("time") or ""),
+        size=size if type(size) is int else None,
+        tombstone=str(entry.get("reason") or "removed") if is_tombstone else "",
+        by=str(entry.get("by") or "") if is_tombstone else "",
+        lost=entry.get("lost") is True,
+        torn_sha256=str(entry.get("torn_sha256") or ""),
+    )
+
+
+class NotedLogs:
+    """What a heads file says, log by log."""
+
+    def __init__(self, notes: Iterable[Note]) -> None:
+        """INVARIANT: a tombstone ends what was noted before it; a log that comes under that name later is another one."""
+        self._notes: dict[str, list[Note]] = {}
+        self._lost: list[list[Note]] = []
+        for note in notes:
+            if note.lost:
+                self._lost.append([*self._notes.pop(note.file, ()), note])
+            elif note.tombstone:
+                self._notes[note.file] = [note]
+            else:
+                of_file = self._notes.setdefault(note.file, [])
+                if of_file and of_file[-1].tombstone:
+                    of_file.clear()
+                of_file.append(note)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Every log that was noted."""
+        return tuple(dict.fromkeys((*self._notes, *(notes[0].file for notes in self._lost))))
+
+    @property
+    def lost(self) -> Iterator[KnownHead]:
+        """What is known of logs that were gone when others were begun under their names."""
+        return map(_known, self._lost)
+
+    def of_file(self, path: str) -> KnownHead | None:
+        """Return what is known of the log at `path` (absolute), or None."""
+        notes = self._notes.get(path)
+        return _known(notes) if notes else None
+
+    def of_session(self, session: str) -> KnownHead | None:
+        """Return what is known of the log that holds this session, whatever its path was, or None."""
+        found = [
+            notes for notes in (*self._lost, *self._notes.values()) if any(note.session == session for note in notes)
+        ]
+        return _known(found[-1]) if found else None
+
+
+def _known(notes: list[Note]) -> KnownHead:
+    last, noted = notes[-1], dict[int, frozenset[str]]()
+    for note in notes:
+        noted[note.records] = noted.get(note.records, frozenset()) | {note.head}
+    return KnownHead(
+        records=last.records,
+        head=last.head,
+        closed=last.closed or bool(last.tombstone and not last.lost),
+        file=last.file,
+        time=last.time,
+        removed="" if last.lost else last.tombstone,
+        lost=last.lost,
+        noted=noted,
+        torn=frozenset(note.torn_sha256 for note in notes if note.torn_sha256),
+    )
+
+
+class HeadsFile:
+    """The heads file, asked about one log after another: the first few are looked for, then the file is read as a whole."""
+
+    FEW = 3
+
+    def __init__(self, path: str) -> None:
+        """Take the file's path. Its methods raise UsageError if it cannot be read."""
+        self.path = path
+        self._asked = 0
+        self._all: NotedLogs | None = None
+
+    def of_path(self, path: str) -> KnownHead | None:
+        """Return what is known of the log at `path`, or None."""
+        names = names_of(path)
+        logs = self._holding(names)
+        return next((found for name in names if (found := logs.of_file(name)) is not None), None)
+
+    def of_session(self, session: str) -> KnownHead | None:
+        """Return what is known of the log that holds a session, or None: for a log that lies under another name now."""
+        files = self._holding((session,)).files
+        return self._holding(files).of_session(session) if files else None
+
+    def every(self) -> Iterator[KnownHead]:
+        """Yield what is known of every log that was noted, but for the lost ones."""
+        logs = self._whole()
+        return (known for file in logs.files if (known := logs.of_file(file)) is not None)
+
+    def lost(self) -> Iterator[KnownHead]:
+        """Yield what is known of logs that were gone when others were begun under their names."""
+        return self._whole().lost
+
+    def _whole(self) -> NotedLogs:
+        self._asked = self.FEW
+        return self._holding(())
+
+    def _holding(self, texts: Iterable[str]) -> NotedLogs:
+        """Return the logs in whose notes one of these texts stands, and perhaps others."""
+        self._asked += 1
+        if self._all is None and self._asked > self.FEW:
+            self._all = NotedLogs(notes_in(self.path))
+        return self._all if self._all is not None else NotedLogs(notes_in(self.path, of=texts))
+
+
+def names_of(path: str) -> tuple[str, ...]:
+    """Return the paths under which a log may have been noted."""
+    return tuple(dict.fromkeys((os.path.abspath(path), os.path.realpath(path))))
+
+
+LOCK_SECONDS = 5.0
+"""How long another writer of the heads file is waited for. Then the line is appended without the lock: one write with
+O_APPEND lands whole (write(2)), and a writer that was stopped must not stop all others."""
+
+
+def note_head(heads: str, log: ActionLog, *, closed: bool) -> None:
+    """Append the size and head of `log` to the heads file, on disk when this returns. Raises LogError."""
+    _sync_log(log.path)
+    entry: dict[str, JsonValue] = {
+        "file": log.path,
+        "session": log.session,
+        "records": log.count,
+        "head": log.head,
+        "closed": closed,
+        "time": timestamp(time.time()),
+        "size": log.size,
+    }
+    append_note(heads, entry)
+
+
+def note_loss(heads: str, known: KnownHead) -> None:
+    """Append that the log of which this is `known` is gone, and that another is begun under its name. Raises LogError."""
+    entry: dict[str, JsonValue] = {
+        "tombstone": True,
+        "lost": True,
+        "file": known.file,
+        "session": "",
+        "records": known.records,
+        "head": known.head,
+        "closed": known.closed,
+        "reason": "it was gone when another log was begun under its name",
+        "time": timestamp(time.time()),
+    }
+    append_note(heads, entry)
+
+
+def _sync_log(path: str) -> None:
+    """Bring what was written to a log to the disk. Raises LogError; not where the log has lost its name.
+
+    After a power cut, a note of records that were lost would look like a tail that somebody cut off. fdatasync(2) is
+    about the file, whichever descriptor it is given.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        os.fdatasync(descriptor)
+    except OSError as error:
+        raise LogError(f"the action log cannot be synced: {path}: {error.strerror}") from None
+    finally:
+        os.close(descriptor)
+
+
+def append_note(heads: str, entry: Mapping[str, JsonValue], *, lock_seconds: float = LOCK_SECONDS) -> None:
+    """Append one line to the heads file in one write, and sync it. Raises LogError if that fails.
+
+    Another writer of the file is waited for `lock_seconds`, and no longer.
+    """
+    line = json.dumps(entry, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+    try:
+        descriptor = opened_heads(heads)
+        try:
+            _lock(descriptor, lock_seconds)
+            _append(descriptor, line)
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise LogError(f"the heads file cannot be written: {heads}: {error.strerror}") from None
+
+
+def opened_heads(heads: str) -> int:
+    """Return a descriptor of the heads file, made where it is not there, to append to. Raises LogError."""
+    try:
+        descriptor = os.open(heads, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise LogError(f"the heads file cannot be written: {heads}: {error.strerror}") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise LogError(f"the heads file cannot be written: {heads}: not a regular file")
+    return descriptor
+
+
+def _lock(descriptor: int, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.005)
+        else:
+            return
+
+
+def _append(descriptor: int, line: bytes) -> None:
+    """Write a line that begins on a line of its own, also after one that a crash tore. Raises OSError."""
+    size = os.fstat(descriptor).st_size
+    if size and os.pread(descriptor, 1, size - 1) != b"\n":
+        line = b"\n" + line
+    while line:  # a disk that fills up takes a part first, and then says why (write(2))
+        line = line[os.write(descriptor, line) :]
+
+
+def timestamp(seconds: float) -> str:
+    """Return RFC 3339 in UTC, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+ORIGIN = "harness action log"
+_NOTE_LINES = 6
+
+
+class HeadNote(Record):
+    """What a signed note says of a log."""
+
+    records: int
+    head: str
+    size: int
+    """In bytes."""
+    session: str
+    time: str
+
+    def text(self) -> str:
+        """Return the bytes that are signed, as text."""
+        return f"{ORIGIN}\n{self.records}\n{self.head}\n{self.size}\n{self.session}\n{self.time}\n"
+
+
+class Signature(Record):
+    """What checking a signed note showed."""
+
+    note: HeadNote | None
+    """None: there is none, or it does not count."""
+    signer: str = ""
+    """Whose signature it is, as the file of allowed signers calls them."""
+    problem: str = ""
+    """Why the signature does not count; empty with no note: there is none."""
+
+
+def parse_note(data: bytes) -> HeadNote | None:
+    """Return what a note says, or None if it is none to the letter: other bytes were not written by the harness."""
+    try:
+        lines = data.decode("ascii").split("\n")
+        note = HeadNote(records=int(lines[1]), head=lines[2], size=int(lines[3]), session=lines[4], time=lines[5])
+    except (ValueError, IndexError):
+        return None
+    return note if len(lines) == _NOTE_LINES + 1 and note.text().encode() == data else None

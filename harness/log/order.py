@@ -1,0 +1,296 @@
+"""The order of an action log: which record may follow which, call by call and session by session; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.actions import JsonValue
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+
+DECISIONS = ("auto", "confirm", "deny", "block")
+"""From the mildest to the strictest."""
+ANSWERS = ("yes", "no", "stop", "halt", "edit", "nobody")
+RAN = ("ok", "failed", "timeout", "interrupted", "crashed")
+"""Statuses of calls that were begun."""
+CUT_SHORT = ("timeout", "interrupted", "crashed")
+"""Of these, those of calls that could not report what they had done; `failed` did."""
+DID_NOT_RUN = ("invalid", "denied", "blocked", "not_run")
+"""Statuses of calls that were not begun."""
+STATUSES = (*RAN, *DID_NOT_RUN)
+MOST_FACETS = 50
+"""How many parts of a call a decision lists, those first that decided."""
+FILE_TOOLS = ("read_file", "write_file", "edit_file")
+"""Tools whose intent names all that they change."""
+
+
+LogRecord: TypeAlias = Mapping[str, JsonValue]
+
+SUMMARY = "summary"
+"""The `purpose` of a model_request and a model_response that are no part of the conversation."""
+
+_BEFORE: Mapping[str, tuple[str, ...]] = {
+    "call_proposed": ("",),
+    "decision": ("call_proposed",),
+    "approval_asked": ("decision",),
+    "approval_answered": ("approval_asked",),
+    "intent": ("decision", "approval_answered"),
+    "outcome": ("decision", "approval_asked", "approval_answered", "intent"),
+}
+"""What may stand before a record about a call. An outcome follows a question where the question failed."""
+_WITH_A_TOOL = frozenset(("decision", "intent", "outcome"))
+
+
+class _Call:
+    """How far a call has come, and what the records so far say of it."""
+
+    __slots__ = (
+        "arguments", "by_person", "decision", "effects", "grants", "number", "parts", "permitted", "scope", "step", "tool",
+    )  # fmt: skip
+
+    def __init__(self, number: str) -> None:
+        self.number = number
+        self.step = ""
+        self.tool: JsonValue = None
+        self.arguments: JsonValue = None
+        self.decision: JsonValue = None
+        self.effects: JsonValue = None
+        self.permitted = False
+        self.scope: JsonValue = None
+        self.by_person = False
+        self.parts: JsonValue = None
+        self.grants = 0
+        """How many were given with its answer."""
+
+
+class _Session:
+    """An open session: its policy, its grants, its calls, and how many there were of what."""
+
+    __slots__ = ("begun", "calls", "counts", "dry_run", "ended", "grants", "halted", "policy", "wanted")
+
+    def __init__(self, policy: JsonValue, *, dry_run: bool) -> None:
+        self.policy = policy
+        self.dry_run = dry_run
+        self.grants: set[str] = set()
+        self.begun = False
+        """Whether anything but grants from earlier was recorded."""
+        self.halted = False
+        """Whether the person halted the run that goes on."""
+        self.calls: dict[str, _Call] = {}
+        self.ended: set[str] = set()
+        self.counts: dict[str, int] = {}
+        self.wanted: dict[str, JsonValue] = {}
+        """The calls that are to be put in the place of others, and of which."""
+
+    def count(self, what: str) -> None:
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+
+class Ledger:
+    """Which calls were proposed, decided, begun and ended: the order that the gate promises.
+
+    Of a call that has its end only the number is kept, and that until its session ends.
+    """
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, _Session | None] = {}
+        """None: the session has ended."""
+        self._unknown: list[str] = []
+        """Calls of ended sessions that have an intent and no outcome."""
+
+    def enter(self, record: LogRecord) -> str:
+        """Take in one record; return what is wrong with its place in the order, or nothing."""
+        name, kind = str(record["session"]), str(record["kind"])
+        if kind == "session_started":
+            if name in self._sessions:
+                return "starts a session that was started before"
+            self._sessions[name] = _Session(record.get("policy_sha256"), dry_run=record.get("dry_run") is True)
+            return ""
+        session = self._sessions.get(name)
+        if session is None:
+            return f"is a {kind} of a session that is not open"
+        if kind == "session_ended":
+            self._sessions[name] = None
+            return self._close(name, session, record)
+        if kind == "policy_changed":
+            session.policy = record.get("policy_sha256")
+        if kind == "grant":
+            return _enter_grant(session, record)
+        session.begun = True
+        if kind == "user_message":
+            session.halted = False
+        if kind not in _BEFORE:
+            return ""
+        return _enter_call(session, kind, str(record.get("call")), record)
+
+    def _close(self, name: str, session: _Session, record: LogRecord) -> str:
+        """Return what is wrong with the end of a session, or nothing.
+
+        A call whose intent was the last is no breach: it may have run, and `unknown_calls` says so.
+        """
+        for number, call in session.calls.items():
+            if call.step != "intent":
+                return f"ends a session in which call {number} has no end"
+            self._unknown.append(f"{name}:{number}")
+        counts = record.get("counts", session.counts)
+        return (
+            "" if counts == session.counts else f"counts {counts}, and the session's records are {session.counts}"[:500]
+        )
+
+    def last_step(self, session: str, call: int) -> str | None:
+        """Return the kind of the last record about a call that has no end yet; None for any other."""
+        found = self._sessions.get(session)
+        step = None if found is None else found.calls.get(str(call))
+        return None if step is None else step.step
+
+    def counts(self, session: str) -> dict[str, int]:
+        """Return what the calls of an open session were so far: `calls`, and how many had which decision, answer and status."""
+        found = self._sessions.get(session)
+        return {} if found is None else dict(found.counts)
+
+    @property
+    def unknown_calls(self) -> tuple[str, ...]:
+        """Calls with an intent and no outcome, as `session:call`."""
+        begun = (
+            f"{name}:{number}"
+            for name, session in self._sessions.items()
+            if session is not None
+            for number, call in session.calls.items()
+            if call.step == "intent"
+        )
+        return (*self._unknown, *begun)
+
+    @property
+    def open_sessions(self) -> tuple[str, ...]:
+        """Sessions that began and did not end."""
+        return tuple(name for name, session in self._sessions.items() if session is not None)
+
+
+def _enter_grant(session: _Session, record: LogRecord) -> str:
+    """Take in what was granted or revoked; return what is wrong with it, or nothing."""
+    name, change = str(record.get("grant")), record.get("change")
+    if change == "revoked":
+        if name not in session.grants:
+            return f"revokes {name}, which is not in force"
+        session.grants.discard(name)
+        return ""
+    if name in session.grants:
+        return f"grants {name}, which is in force already"
+    session.grants.add(name)
+    if change == "kept":
+        early = not session.begun and record.get("scope") == "workspace"
+        return "" if early else f"takes up {name}, which a session does as it begins, of what was kept"
+    return _wrong_grant(session, name, record)
+
+
+def _wrong_grant(session: _Session, name: str, record: LogRecord) -> str:
+    """Return what is wrong with a grant that is said to be part of an answer, or nothing."""
+    call = session.calls.get(str(record.get("call")))
+    if call is None or call.step != "approval_answered" or not call.permitted or call.scope is None or call.by_person:
+        return f"adds {name}, and no yes before it says so"
+    call.grants += 1
+    tools, scope = record.get("tools"), record.get("scope")
+    if scope not in (call.scope, "session") or not isinstance(tools, list) or call.tool not in tools:
+        return f"adds {name}, which is more than was answered to call {call.number}"
+    if isinstance(call.parts, int) and call.grants > call.parts:
+        return f"adds {name}, and call {call.number} has not so many parts"
+    return ""
+
+
+def _enter_call(session: _Session, kind: str, number: str, record: LogRecord) -> str:
+    call = session.calls.get(number) or _Call(number)
+    step = "outcome" if number in session.ended else call.step
+    if step not in _BEFORE[kind]:
+        return f"is a {kind} of call {number} after {step or 'nothing'}"
+    problem = _breach(session, kind, call, record)
+    session.calls[number] = call
+    call.step = kind
+    match kind:
+        case "call_proposed":
+            call.tool, call.arguments = record.get("tool"), record.get("arguments_sha256")
+            call.by_person = record.get("by") == "person"
+            session.count("calls")
+        case "decision":
+            call.decision, call.effects = record.get("decision"), record.get("effects")
+            call.permitted, call.parts = call.decision == "auto", record.get("facet_count")
+            session.count(f"decision_{call.decision}")
+        case "approval_answered":
+            answer = record.get("answer")
+            call.permitted, call.scope = answer == "yes", record.get("scope")
+            session.count(f"answer_{answer}")
+            session.halted = session.halted or answer == "halt"
+            if answer == "edit":
+                session.wanted[str(record.get("edited_to"))] = record.get("call")
+        case "outcome":
+            session.count(f"status_{record.get('status')}")
+            del session.calls[number]
+            session.ended.add(number)
+        case _:
+            pass
+    return problem
+
+
+def _breach(session: _Session, kind: str, call: _Call, record: LogRecord) -> str:
+    """Return what the gate would never do although the kinds are in order, or nothing."""
+    if kind in _WITH_A_TOOL and record.get("tool") != call.tool:
+        return f"is about another tool than call {call.number} was proposed for"
+    match kind:
+        case "call_proposed" if session.wanted.pop(call.number, None) != record.get("edited_from"):
+            return f"proposes call {call.number} in the place of a call in whose place nobody wanted it"
+        case "decision":
+            return _wrong_decision(session, call, record)
+        case "approval_asked" if call.decision != "confirm":
+            return f"asks about call {call.number}, whose decision was {call.decision}"
+        case "approval_answered" if record.get("answer") == "yes" and record.get("by") == "nobody":
+            return f"has nobody say yes to call {call.number}"
+        case "intent":
+            return _wrong_intent(session, call, record)
+        case "outcome":
+            return _wrong_end(call, record.get("status"))
+        case _:
+            return ""
+
+
+def _wrong_intent(session: _Session, call: _Call, record: LogRecord) -> str:
+    if session.halted and not call.by_person:
+        return f"lets call {call.number} run after the person halted the run"
+    if session.dry_run:
+        return f"lets call {call.number} run in a dry run"
+    if not call.permitted:
+        return f"is an intent of call {call.number}, which nothing before it permits"
+    if record.get("effects") != call.effects:
+        return f"lets call {call.number} do something else than was decided"
+    return _other_digest(session, call, record, judged=True)
+
+
+def _wrong_decision(session: _Session, call: _Call, record: LogRecord) -> str:
+    judged = record.get("decision") != "none"
+    if judged and not record.get("facet_count"):
+        return f"decides on call {call.number}, and on no part of it"
+    by_grant = record.get("layer") == "session" and record.get("decision") == "auto"
+    if by_grant and str(record.get("rule")) not in session.grants:
+        return f"lets call {call.number} run by {str(record.get('rule'))[:100]}, which nobody granted"
+    return _other_digest(session, call, record, judged=judged)
+
+
+def _other_digest(session: _Session, call: _Call, record: LogRecord, *, judged: bool) -> str:
+    """Return what is wrong where a record is about other arguments than were proposed, or of another policy, or nothing."""
+    if record.get("arguments_sha256") != call.arguments:
+        return f"is about other arguments than call {call.number} was proposed with"
+    if judged and record.get("policy_sha256") != session.policy:
+        return f"judges call {call.number} by another policy than its session began with"
+    return ""
+
+
+def _wrong_end(call: _Call, status: JsonValue) -> str:
+    begun = call.step == "intent"
+    if status not in (*RAN, *DID_NOT_RUN):
+        return f"says that call {call.number} ended in no known way ({status})"
+    if not begun and status in RAN:
+        return f"says that call {call.number} ran ({status}), and there is no intent"
+    if begun and status in DID_NOT_RUN:
+        return f"says that call {call.number} did not run ({status}) after its intent"
+    return ""

@@ -1,0 +1,171 @@
+"""Opens action logs for reading, the only place that does: no reader waits at a pipe, or holds more of a line than a record."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import math
+import os
+import re
+import stat
+from collections.abc import Callable, Collection, Iterator
+
+from harness.actions import JsonValue
+from harness.errors import LogError
+from harness.log.order import LogRecord
+from harness.log.schema import MAX_RECORD_BYTES
+
+TYPE_CHECKING = False  # as in harness/__init__.py
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+
+_BUFFER_BYTES = 1 << 20
+_STEP = 65_536
+
+
+def opened(path: str) -> BinaryIO:
+    """Open a log for reading. Raises LogError for what cannot be read, and for what is no regular file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise unreadable(path, error) from None
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return open(descriptor, "rb", buffering=_BUFFER_BYTES)
+    os.close(descriptor)
+    raise LogError(f"the action log cannot be read: {path}: not a regular file")
+
+
+def unreadable(path: str, error: OSError) -> LogError:
+    """Return what is raised where a log cannot be read."""
+    return LogError(f"the action log cannot be read: {path}: {error.strerror}")
+
+
+def raw_lines(path: str) -> Iterator[bytes]:
+    """Yield each line of a log with its newline; of one longer than any record, MAX_RECORD_BYTES + 1 bytes without one.
+
+    The last line has no newline where it is torn. Raises LogError if the log cannot be read.
+    """
+    try:
+        with opened(path) as file:
+            while line := file.readline(MAX_RECORD_BYTES + 1):
+                yield line
+                rest = line
+                while not rest.endswith(b"\n") and (rest := file.readline(_BUFFER_BYTES)):
+                    pass  # what is left of a line that is too long; of a torn one there is nothing
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def log_lines(path: str) -> Iterator[tuple[bytes, bool]]:
+    """Yield each line without its newline, and whether it was whole: it had one, and was not longer than any record.
+
+    Raises LogError if the log cannot be read.
+    """
+    for line in raw_lines(path):
+        yield line.removesuffix(b"\n"), line.endswith(b"\n")
+
+
+def first_line(path: str) -> bytes:
+    """Return the first line without its newline, or as much of it as a record may have. Raises LogError."""
+    return next(raw_lines(path), b"").removesuffix(b"\n")
+
+
+def last_line(descriptor: int, size: int) -> bytes | None:
+    """Return the last line of a file of `size` bytes without its newline, or None where it is torn, or no record's.
+
+    Raises OSError.
+    """
+    pieces: list[bytes] = []
+    position, ends = size, 0
+    while position > 0 and ends < 2 and size - position <= MAX_RECORD_BYTES + 1:
+        step = min(_STEP, position)
+        position -= step
+        pieces.append(os.pread(descriptor, step, position))
+        ends += pieces[-1].count(b"\n")
+        if not pieces[0].endswith(b"\n"):
+            return None
+    tail = b"".join(reversed(pieces))
+    line = tail[:-1].rpartition(b"\n")[2]
+    return line if tail.endswith(b"\n") and len(line) <= MAX_RECORD_BYTES else None
+
+
+def size_and_end(path: str) -> tuple[int, bool]:
+    """Return the size of a log in bytes, and whether it ends in a whole line or is empty. Raises LogError."""
+    with opened(path) as file:
+        try:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 1))
+            return size, file.read(1) in (b"\n", b"")
+        except OSError as error:
+            raise unreadable(path, error) from None
+
+
+def is_whole(path: str) -> bool:
+    """Say whether a log ends in a whole line, or is empty. Raises LogError if it cannot be read."""
+    return size_and_end(path)[1]
+
+
+def is_in_use(path: str) -> bool:
+    """Say whether a running program holds the lock of a log. Raises LogError if it cannot be read."""
+    with opened(path) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
+
+
+_KIND = re.compile(rb'"kind":"([a-z_]{1,40})","')
+
+
+def records(
+    path: str,
+    kinds: Collection[str] | None = None,
+    *,
+    stopped: Callable[[int], None] | None = None,
+    passed_over: Callable[[bytes], bool] | None = None,
+) -> Iterator[LogRecord]:
+    """Yield the records of a log that are of these kinds (None: all), in order; stops at the first line that is none.
+
+    `stopped` is told the number (from 1) of that line. A line of a wanted kind for which `passed_over` says so is not
+    parsed either.
+
+    Whether a line is of a wanted kind is told by its bytes, as the writer lays them out. Inside a text of a record a
+    quotation mark is escaped, so that no text can look like the kind; an object within a record could, and is sorted out
+    once it is parsed. What was read says nothing of the chain: verify the log first.
+
+    A number that JSON cannot hold again (NaN, Infinity, 1e999) is a text. Raises LogError if the file cannot be read.
+    """
+    wanted = None if kinds is None else frozenset(kind.encode() for kind in kinds)
+    for place, (line, whole) in enumerate(log_lines(path), start=1):
+        if whole and wanted is not None and wanted.isdisjoint(_KIND.findall(line)) and line[:1] == b"{":
+            continue
+        if whole and passed_over is not None and passed_over(line):
+            continue
+        record = record_in(line) if whole else None
+        if record is None:
+            if stopped is not None:
+                stopped(place)
+            return
+        if kinds is None or record["kind"] in kinds:
+            yield record
+
+
+def record_in(line: bytes) -> LogRecord | None:
+    """Return the record in a line, or None. Not strict: what is wrong with a line is for `verify` to say."""
+    try:
+        record: JsonValue = _decode(line.decode("ascii"))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict) or not all(isinstance(record.get(n), str) for n in ("kind", "session", "time")):
+        return None
+    return record
+
+
+def _finite(number: str) -> float | str:
+    value = float(number)
+    return value if math.isfinite(value) else number
+
+
+_decode = json.JSONDecoder(parse_float=_finite, parse_constant=str).decode

@@ -1,0 +1,245 @@
+"""The way back from the records of one session to its conversation, whatever ended it; pure, reads no file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from harness.actions import JsonValue
+from harness.history import History
+from harness.log.order import SUMMARY, LogRecord
+from harness.messages import FinishReason, Message, Role, ToolCall
+from harness.record import Record
+from harness.redaction.marks import is_redacted, marks_of
+
+
+def message_json(message: Message) -> JsonValue:
+    """Return a message as a record holds it: what is empty is left out."""
+    value: dict[str, JsonValue] = {"role": message.role.value, "content": message.content}
+    if message.tool_calls:
+        value["tool_calls"] = [
+            {"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        value["tool_call_id"] = message.tool_call_id
+    if message.echo:
+        value["echo"] = message.echo
+    return value
+
+
+def message_of(value: JsonValue) -> Message:
+    """Return the message that a record holds. Raises ValueError if it is none."""
+    if not isinstance(value, dict):
+        raise ValueError("a message is not an object")  # noqa: TRY004 - of what was read, not of an argument
+    calls = value.get("tool_calls", [])
+    if not isinstance(calls, list):
+        raise ValueError("the calls of a message are not a list")  # noqa: TRY004 - of what was read, not of an argument
+    return Message(
+        role=Role(text_of(value, "role")),
+        content=text_of(value, "content"),
+        tool_calls=tuple(_call_of(call) for call in calls),
+        tool_call_id=None if value.get("tool_call_id") is None else text_of(value, "tool_call_id"),
+        echo=echo_of(value.get("echo")),
+    )
+
+
+def _call_of(value: JsonValue) -> ToolCall:
+    if not isinstance(value, dict):
+        raise ValueError("a call is not an object")  # noqa: TRY004 - of what was read, not of an argument
+    return ToolCall(id=text_of(value, "id"), name=text_of(value, "name"), arguments=text_of(value, "arguments"))
+
+
+def text_of(value: LogRecord, name: str) -> str:
+    """Return a text out of a record. Raises ValueError if it is none."""
+    text = value.get(name)
+    if not isinstance(text, str):
+        raise ValueError(f"{name} is not a text")  # noqa: TRY004 - of what was read, not of an argument
+    return text
+
+
+def echo_of(value: JsonValue) -> str:
+    """Return what a provider wants back, or nothing where the log does not have it as it came."""
+    if not isinstance(value, str) or is_redacted(value):
+        return ""
+    try:
+        json.loads(value)
+    except (ValueError, RecursionError):
+        return ""
+    return value
+
+
+UNKNOWN = (
+    "Unknown: the harness was stopped while this call ran; it may have been done in part or wholly. Look before you "
+    "repeat it."
+)
+NOT_RUN = "Not run: the harness was stopped before this call's turn came."
+_EDITED = "[At the question this call was changed into: {}]\n{}"
+MAX_EDITED_CHARACTERS = 999
+"""Of arguments that a call was changed into, in what the model reads; the log has more (gate_records.MAX_CUT_ARGUMENTS)."""
+_OLD_STYLE = FinishReason.FUNCTION_CALL.value
+"""The finish reason of a reply that is no answer whatever its text says: it never entered the conversation."""
+_SHOWN_CHARACTERS = 200
+"""How much is kept of the beginning of arguments that the log has cut."""
+
+
+def edited_text(edits: Sequence[str], result: str) -> str:
+    """Return what the model reads of a call that was changed at the question, perhaps more than once: the arguments that it
+    was changed into, redacted, and what came of the last ones.
+    """
+    for arguments in reversed(edits):
+        cut = " ..." if len(arguments) > MAX_EDITED_CHARACTERS else ""
+        result = _EDITED.format(arguments[:MAX_EDITED_CHARACTERS] + cut, result)
+    return result
+
+
+class Rebuilt(Record):
+    """What the records of one session come to."""
+
+    messages: tuple[Message, ...] = ()
+    """The conversation without its system message; every call has its result."""
+    unknown_calls: tuple[ToolCall, ...] = ()
+    """Calls that ran when the harness was stopped; the conversation says that their end is unknown."""
+    cut_arguments: int = 0
+    """Calls of which the log has only the beginning of the arguments."""
+    marks: frozenset[str] = frozenset()
+    """Those that stand for secrets in it; whoever goes on with it gives them to `Redactor.note`."""
+
+
+def rebuilt(records: Iterable[LogRecord]) -> Rebuilt:
+    """Return what the records of one session, in their order, come to, however the session ended.
+
+    Texts that the log has masked stay masked. Raises ValueError for records that no agent writes.
+    """
+    rebuilding = _Rebuilding()
+    for record in records:
+        rebuilding.take(record)
+    return rebuilding.result()
+
+
+class _Reply:
+    """A reply of which the calls are still to come, or their results."""
+
+    def __init__(self, text: str, echo: str, expected: JsonValue) -> None:
+        self.text = text
+        self.echo = echo
+        self.expected = expected
+        self.calls: dict[int, ToolCall] = {}
+        self.begun: set[int] = set()
+        self.results: dict[int, str] = {}
+        self.edits: dict[int, list[str]] = {}
+        """What calls were changed into, by their first number."""
+        self.places: dict[int, int] = {}
+        """The first number of a call that was put in the place of another."""
+
+    def place(self, number: int) -> int:
+        """Return the number under which the model's own call was proposed."""
+        return self.places.get(number, number)
+
+    def edit(self, number: int, edited_from: int, arguments: str) -> None:
+        """Take note of a call that takes the place of another, which has its end."""
+        first = self.places[number] = self.place(edited_from)
+        self.edits.setdefault(first, []).append(arguments)
+        self.results.pop(first, None)
+
+
+class _Rebuilding:
+    """What the records so far came to."""
+
+    def __init__(self) -> None:
+        self._history = History("")
+        self._reply: _Reply | None = None
+        self._unknown: list[ToolCall] = []
+        self._cut: set[int] = set()
+        self._by_person: set[int] = set()
+        """Calls that are no part of the conversation."""
+        self._marks: set[str] = set()
+
+    def take(self, record: LogRecord) -> None:
+        self._marks |= marks_of(record)
+        match record["kind"]:
+            case "user_message":
+                self._finish_reply()
+                self._history.ask(text_of(record, "text"))
+            case "model_response":
+                if record.get("purpose") != SUMMARY:
+                    self._finish_reply()
+                if record.get("purpose") != SUMMARY and record.get("finish_reason") != _OLD_STYLE:
+                    self._reply = _Reply(text_of(record, "text"), echo_of(record.get("echo")), record.get("calls"))
+            case "call_proposed" | "intent" | "outcome":
+                self._take_call(record)
+            case "history_changed":
+                self._finish_reply()
+                self._change(record)
+            case _:
+                pass  # the beginning and the end, decisions, questions, errors: no part of the conversation
+
+    def result(self) -> Rebuilt:
+        self._finish_reply()
+        return Rebuilt(
+            messages=tuple(self._history.messages[1:]),
+            unknown_calls=tuple(self._unknown),
+            cut_arguments=len(self._cut),
+            marks=frozenset(self._marks),
+        )
+
+    def _take_call(self, record: LogRecord) -> None:
+        number, reply = record.get("call"), self._reply
+        if isinstance(number, int) and record.get("by") == "person":
+            self._by_person.add(number)
+        if number in self._by_person:
+            return
+        if not isinstance(number, int) or reply is None:
+            raise ValueError(f"record {record.get('seq')} is of a call that no reply made")
+        known = reply.calls.keys() | reply.places.keys()
+        edited_from = record.get("edited_from")
+        if record["kind"] == "call_proposed" and isinstance(edited_from, int) and edited_from in known:
+            if number in known:
+                raise ValueError(f"record {record.get('seq')} proposes call {number} once more")
+            reply.edit(number, edited_from, text_of(record, "arguments"))
+        elif record["kind"] == "call_proposed":
+            reply.calls[number] = self._call(record, number, {call.id for call in reply.calls.values()})
+        elif number not in known:
+            raise ValueError(f"record {record.get('seq')} is of call {number}, which the last reply did not make")
+        elif record["kind"] == "intent":
+            reply.begun.add(reply.place(number))
+        else:
+            reply.results[reply.place(number)] = text_of(record, "content")
+
+    def _call(self, record: LogRecord, number: int, taken: set[str]) -> ToolCall:
+        identity, arguments = text_of(record, "id"), text_of(record, "arguments")
+        if not identity or identity in taken:  # masked beyond recognition; no adapter lets it through
+            identity = f"call_{number}"
+        if "arguments_characters" in record:
+            self._cut.add(number)
+            note = (
+                f"These arguments, {record['arguments_characters']} characters, were too long for the log and are cut."
+            )
+            arguments = json.dumps({"harness_note": note, "beginning": arguments[:_SHOWN_CHARACTERS]})
+        return ToolCall(id=identity, name=text_of(record, "tool"), arguments=arguments)
+
+    def _finish_reply(self) -> None:
+        """Put the reply into the conversation, with a result for each of its calls.
+
+        What a provider wants back with a reply it wants with the whole of it, or not at all.
+        """
+        reply, self._reply = self._reply, None
+        if reply is None:
+            return
+        whole = len(reply.calls) == reply.expected and not self._cut & reply.calls.keys()
+        results = [self._result(reply, number) for number in reply.calls]
+        self._history.reply(reply.text, tuple(reply.calls.values()), results, reply.echo if whole else "")
+
+    def _result(self, reply: _Reply, number: int) -> str:
+        text = NOT_RUN
+        if number in reply.results:
+            text = reply.results[number]
+        elif number in reply.begun:
+            self._unknown.append(reply.calls[number])
+            text = UNKNOWN
+        return edited_text(reply.edits.get(number, ()), text)
+
+    def _change(self, record: LogRecord) -> None:
+        start, stop, messages = record.get("start"), record.get("stop"), record.get("messages", [])
+        if not (isinstance(start, int) and isinstance(stop, int) and isinstance(messages, list)):
+            raise ValueError(f"record {record.get('seq')} changes the conversation without sense")  # noqa: TRY004
+        self._history.splice(start, stop, [message_of(message) for message in messages])

@@ -1,0 +1,308 @@
+"""Verify an action log: reads a whole file and says what that proved; writes and repairs nothing.
+
+Memory stays flat: one line at a time, and of a line at most MAX_RECORD_BYTES.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from harness.actions import JsonValue
+from harness.log.action_log import NO_PREVIOUS, is_number, parse_line
+from harness.log.clocks import Clocks, Jump
+from harness.log.order import DECISIONS, Ledger, LogRecord
+from harness.log.reader import first_line, raw_lines
+from harness.log.schema import MAX_RECORD_BYTES, VERSION
+from harness.log.schema import problem as schema_problem
+from harness.record import Record
+from harness.redaction.marks import is_redacted, marks_in, marks_of
+
+_decode = json.JSONDecoder().raw_decode
+
+
+MOST_JUMPS = 100
+_STRICTNESS = {decision: rank for rank, decision in enumerate(DECISIONS)}
+
+
+class Verification(Record):
+    """What reading a whole log showed."""
+
+    records: int
+    head: str
+    """Hash of the last good line."""
+    bytes: int = 0
+    """How long the good lines are, newlines included."""
+    sessions: tuple[str, ...] = ()
+    """In the order in which they began."""
+    broken_line: int | None = None
+    """The first line (from 1) that does not follow from the one before."""
+    broken_offset: int = 0
+    """Where that line begins, in bytes from the start of the file."""
+    problem: str = ""
+    torn: bool = False
+    """The last line has no end: a crash while it was written."""
+    torn_bytes: int = 0
+    unknown_calls: tuple[str, ...] = ()
+    """Calls with an intent and no outcome: they may have run, wholly or in part."""
+    open_sessions: tuple[str, ...] = ()
+    """Sessions that never said that they ended."""
+    passed_head: bool = False
+    """Whether some line has the hash that was asked for: up to there the log is the one that had this head."""
+    missed: int | None = None
+    """The lowest count of records in `noted` at which the log has another head, or which it does not reach."""
+    policy_texts: int = 0
+    """Policy files whose text is in the log and has the digest that the log gives for it."""
+    masked_policies: tuple[str, ...] = ()
+    """Policy files whose text is in the log, but with secrets masked: their digests could not be checked."""
+    jumps: tuple[Jump, ...] = ()
+    """Where the wall clock jumped: the first MOST_JUMPS."""
+    held_arguments: int = 0
+    """Calls whose arguments have the digest that the log gives for them."""
+    masked_arguments: int = 0
+    """Calls in whose arguments secrets were masked: their digests could not be checked."""
+    cut_arguments: int = 0
+    """Calls of whose arguments the log has only the beginning."""
+
+
+def verify(path: str, head: str | None = None, noted: Mapping[int, frozenset[str]] | None = None) -> Verification:
+    """Check a log: every line a record as the harness writes it, with the fields of its kind; sequence without gaps;
+    every `prev` the hash of the line before; within a session a clock that never goes back; every run permitted
+    beforehand, every call ended; arguments and policies that have the digests they claim. Raises LogError if the file
+    cannot be read.
+
+    `head` is a hash that the log had once, kept elsewhere; the result says whether a line still has it. `noted` are the
+    heads that it had, by the number of its records then: it must have every one of them.
+
+    Proves that the file is consistent with its heads; not that these are the ones that were written (compare with those
+    kept elsewhere), nor that the harness was honest.
+    """
+    reading = _Reading(head, noted or {})
+    for line in raw_lines(path):
+        if not reading.take(line):
+            break
+    return reading.verification()
+
+
+def first_session(path: str) -> str:
+    """Return the session of the first record, or nothing where that is no record. Raises LogError if it cannot be read."""
+    record = parse_line(first_line(path))
+    session = record["session"] if record is not None else ""
+    return session if isinstance(session, str) else ""
+
+
+class _Reading:
+    """A log that is being read, line by line."""
+
+    def __init__(self, head: str | None, noted: Mapping[int, frozenset[str]]) -> None:
+        import hashlib  # OpenSSL, 3 ms: only where a log is read whole
+
+        self.head, self.noted = head, noted
+        self.previous, self.count, self.bytes = NO_PREVIOUS, 0, 0
+        self.torn_bytes = 0
+        self.problem = ""
+        self.passed = False
+        self.missed: int | None = None
+        self.ledger = Ledger()
+        self.clocks: dict[str, int] = {}
+        """When the last record of each session was written."""
+        self.wall_clocks = Clocks()
+        self.jumps: list[Jump] = []
+        self.policies = _Policies()
+        self.arguments = _Arguments()
+        self.encoded = _encoder()
+        self.sha256 = hashlib.sha256
+
+    def take(self, line: bytes) -> bool:
+        """Take in one line, its newline included; return whether it was a good one."""
+        if not line.endswith(b"\n"):
+            if len(line) > MAX_RECORD_BYTES:
+                self.problem = f"is longer than {MAX_RECORD_BYTES} bytes"
+            else:
+                self.torn_bytes = len(line)
+            return False
+        raw = line[:-1]
+        record, self.problem = _read_record(raw, self.encoded)
+        if record is not None:
+            try:
+                self.problem = self._problem(record)
+            except RecursionError:
+                self.problem = "is nested more deeply than any record"
+        if self.problem:
+            return False
+        self.previous, self.count = self.sha256(raw).hexdigest(), self.count + 1
+        self.bytes += len(line)
+        self.passed = self.passed or self.previous == self.head
+        if record is not None and (jump := self.wall_clocks.jump(record)) and len(self.jumps) < MOST_JUMPS:
+            self.jumps.append(jump)
+        if self.count in self.noted and self.missed is None and self.noted[self.count] != {self.previous}:
+            self.missed = self.count
+        return True
+
+    def _problem(self, record: LogRecord) -> str:
+        return (
+            _chain_problem(record, self.count, self.previous)
+            or schema_problem(record)
+            or self.ledger.enter(record)
+            or (self.arguments.problem(record) if record["kind"] == "call_proposed" else "")
+            or (_decision_problem(record) if record["kind"] == "decision" else "")
+            or (self.policies.problem(record) if record["kind"] in ("session_started", "policy_changed") else "")
+            or self._clock_problem(record)
+        )
+
+    def _clock_problem(self, record: LogRecord) -> str:
+        session, now = str(record["session"]), record["mono_ns"]
+        assert isinstance(now, int)  # noqa: S101 - the schema says so
+        if now < self.clocks.get(session, 0):
+            return "was written before the one before it, by the monotonic clock of its session"
+        self.clocks[session] = now
+        return ""
+
+    def verification(self) -> Verification:
+        beyond = [count for count in self.noted if count > self.count]
+        missed = self.missed if self.missed is not None else min(beyond, default=None)
+        return Verification(
+            records=self.count,
+            head=self.previous,
+            bytes=self.bytes,
+            sessions=tuple(self.clocks),
+            broken_line=self.count + 1 if self.problem else None,
+            broken_offset=self.bytes if self.problem else 0,
+            problem=self.problem,
+            torn=self.torn_bytes > 0,
+            torn_bytes=self.torn_bytes,
+            unknown_calls=self.ledger.unknown_calls,
+            open_sessions=self.ledger.open_sessions,
+            passed_head=self.passed,
+            missed=missed,
+            policy_texts=self.policies.good,
+            masked_policies=tuple(self.policies.masked),
+            jumps=tuple(self.jumps),
+            held_arguments=self.arguments.held,
+            masked_arguments=self.arguments.masked,
+            cut_arguments=self.arguments.cut,
+        )
+
+
+def _encoder() -> Callable[[JsonValue], str]:
+    """Return what writes a value as `ActionLog` does.
+
+    The encoder in C is made once where Python has one (CPython, also 3.14): `JSONEncoder.encode` makes one for each text.
+    """
+    from json import encoder
+
+    in_c = getattr(encoder, "c_make_encoder", None)
+    if in_c is None:
+        return json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+    pieces = in_c(None, None, encoder.encode_basestring_ascii, None, ":", ",", True, False, False)
+    return lambda value: "".join(pieces(value, 0))
+
+
+def _read_record(raw: bytes, encoded: Callable[[JsonValue], str]) -> tuple[LogRecord | None, str]:
+    """Return the record in one raw line, and what is wrong with it as JSON, or nothing.
+
+    What encodes to the very bytes again is strict JSON in the one form that the harness writes: no key twice, no NaN, no
+    blanks, sorted. Only where it does not, the line is read again, slowly, to say which of the two is missing.
+    """
+    try:
+        text = raw.decode("ascii")
+        record, _ = _decode(text)
+        if isinstance(record, dict) and encoded(record) == text:
+            return record, ""
+    except (ValueError, RecursionError):
+        pass
+    if parse_line(raw) is None:
+        return None, "is not a record"
+    return None, "is a record, but not in the form in which the harness writes them: another program wrote this line"
+
+
+def _chain_problem(record: LogRecord, count: int, previous: str) -> str:
+    version, seq = record.get("v"), record.get("seq")
+    if not is_number(version, VERSION):
+        return f"has version {version!r}, not {VERSION}"[:200]
+    if not is_number(seq, count):
+        return f"has sequence number {seq!r}, not {count}"[:200]
+    if record.get("prev") != previous:
+        return "does not hold the hash of the line before"
+    return ""
+
+
+def _decision_problem(record: LogRecord) -> str:
+    """Return where a decision is not the strictest of those on its parts, or nothing: that is how the gate decides."""
+    facets, decision = record.get("facets"), record.get("decision")
+    if not isinstance(facets, list) or not facets:
+        return ""
+    ranks = [_STRICTNESS.get(str(facet.get("decision")), -1) for facet in facets if isinstance(facet, dict)]
+    strictest, rank = max(ranks, default=-1), _STRICTNESS.get(str(decision), -1)
+    if min(ranks, default=-1) < 0:
+        return "holds a part of a call that was decided in no known way"
+    if strictest > rank or (strictest < rank and len(facets) == record.get("facet_count")):
+        return f"decides {decision} on call {record.get('call')}, and its parts come to another decision"
+    return ""
+
+
+class _Arguments:
+    """The arguments of calls: whether each has the digest by which decision and intent name it."""
+
+    def __init__(self) -> None:
+        self.held = 0
+        self.masked = 0
+        self.cut = 0
+
+    def problem(self, record: LogRecord) -> str:
+        """Return what is wrong with the arguments of a proposed call, or nothing."""
+        text, characters = str(record["arguments"]), record.get("arguments_characters")
+        if isinstance(characters, int) and characters > len(text):
+            self.cut += 1
+        elif _sha256_of(text) == record["arguments_sha256"]:
+            self.held += 1
+        elif marks_of(record).intersection(marks_in(text)):
+            self.masked += 1
+        else:
+            return f"holds other arguments of call {record['call']} than those of the digest that it gives"
+        return ""
+
+
+class _Policies:
+    """The policy files that sessions name: whether the text of each has the digest that is claimed."""
+
+    def __init__(self) -> None:
+        self.good = 0
+        self.masked: dict[str, None] = {}
+
+    def problem(self, record: LogRecord) -> str:
+        """Return what is wrong with the texts of policies in a record that says which hold, or nothing."""
+        files = record.get("policy_files")
+        for file in files if isinstance(files, list) else ():
+            text = file.get("text") if isinstance(file, dict) else None
+            if not isinstance(file, dict) or not isinstance(text, str):
+                continue
+            if _sha256_of(text) == file.get("sha256"):
+                self.good += 1
+            elif is_redacted(text):
+                self.masked[str(file.get("path"))] = None
+            else:
+                return f"holds a text of the policy {str(file.get('path'))!r} that has another digest than it says"[
+                    :400
+                ]
+        return _policy_problem(record)
+
+
+def _policy_problem(record: LogRecord) -> str:
+    """Return where a session's policy, by which its calls are judged, is not that of the files it names, or nothing."""
+    files, claimed = record.get("policy_files"), record.get("policy_sha256")
+    if not isinstance(files, list) or not files or claimed is None:
+        return ""
+    named = [file for file in files if isinstance(file, dict)]
+    if len(named) == 1:
+        digest = named[0].get("sha256")
+    else:  # as `Policy.sha256` says
+        lines = sorted(f"{file.get('layer')} {file.get('sha256')} {file.get('trusted')}" for file in named)
+        digest = _sha256_of("\n".join(lines))
+    return "" if digest == claimed else "names a policy that is not the one of the files it was made of"
+
+
+def _sha256_of(text: str) -> str:
+    import hashlib
+
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,474 @@
+"""The loop: ask the model, put every call through the gate, answer every call, until a reply holds no calls.
+
+INVARIANT: whatever ends a run, every call of the history has exactly one result, with its id, in call order.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from harness.actions import Action, Effects, JsonValue
+from harness.errors import CutReply, GateError, LogError, ModelError, ModelFault, WorkspaceError
+from harness.gate.approval import Approver
+from harness.gate.gate import Gate
+from harness.gate.records import Advice
+from harness.gate.registry import LimitedTool, Tool, ToolRegistry
+from harness.history import History
+from harness.interrupt import Interrupt
+from harness.limits import Limits, strictest
+from harness.log.action_log import ActionLog
+from harness.log.order import LogRecord
+from harness.loop.answers import ENDED_HERE, MOST_UNUSABLE, Answers, is_cut, no_answer, unusable
+from harness.loop.asking import Asking
+from harness.loop.compaction import due, summarize
+from harness.loop.observers import Observers
+from harness.loop.person_calls import run_by_person
+from harness.loop.run import Run, Session
+from harness.messages import Message, ModelResponse, RunResult, StopReason, ToolCall, ToolResult, Usage
+from harness.model import Model, Prices
+from harness.policy.policy import Policy, PolicySource, Verdict
+from harness.policy.rules import Origin
+from harness.policy.session_grants import Grant, Pattern
+from harness.record import replace
+from harness.version import __version__
+
+DEFAULT_SYSTEM = """\
+You are a careful software engineer working in the user's repository through tools. Look before you change: read the \
+files concerned, make the smallest change that does the job, and check it (run the tests) before you say it is done.
+Every call is decided by a policy before it runs. A refusal says who refused and why: do not repeat the call and do not \
+seek the same effect another way; choose another course, or say what you need and stop. Plain commands are understood \
+best and are asked about least: simple commands joined by && or |, no redirections or substitutions; change files with \
+edit_file and write_file, and set a command's folder with `cwd`.
+When you are done, answer in a few sentences, without a tool call."""
+
+
+class Agent:
+    """A model, tools, and the gate between them. Policy, approver and log have no defaults: nothing runs ungated."""
+
+    def __init__(  # noqa: PLR0913 - the parts of an agent, each named where it is passed
+        self,
+        *,
+        model: Model,
+        tools: Sequence[Tool],
+        policy: Policy,
+        approver: Approver,
+        log: ActionLog,
+        limits: Limits | None = None,
+        prices: Prices | None = None,
+        context_tokens: int | None = None,
+        system: str = DEFAULT_SYSTEM,
+        about: Mapping[str, JsonValue] | None = None,
+        on_text: Callable[[str], None] | None = None,
+        observers: Observers | None = None,
+        interrupt: Interrupt | None = None,
+        done_marker: str | None = None,
+        grants: Sequence[Grant] = (),
+        keep_grant: Callable[[Pattern], Origin | str] | None = None,
+        dry_run: bool = False,
+        advise: Callable[[Policy, Action, Verdict], Advice] | None = None,
+        check_answer: Callable[[str, float | None], str] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take the parts.
+
+        `limits` tighten those of the policy. `prices` are those of the model. `context_tokens` is how long a
+        conversation the model takes: near that, the older part is summarized; None: only when the provider refuses.
+        `about` is added to the log's first record. `on_text` hears the model's text at once and on the run's own time,
+        `observers` hear everything on theirs. `done_marker`: a command that succeeds and prints this
+        as its first line ends the run. `grants`, `keep_grant`, `dry_run` and `advise`: see Gate. `check_answer` takes
+        an answer and the seconds that the run has left (None: no limit), and returns what is wrong with it, for the model,
+        or nothing: it is told once, and an answer that is wrong again ends the run as unfit.
+
+        Raises ValueError if there are no tools, if two share a name, or if there is a limit on the cost and no price.
+        """
+        self.model = model
+        self.log = log
+        self._tools = tuple(tools)
+        if not self._tools:
+            raise ValueError("an agent has no tools: pass some, such as builtin_tools(workspace)")
+        self._own_limits = limits or Limits()
+        self._prices = prices
+        self._monotonic = monotonic
+        self.limits, self.registry = self._limited(policy)
+        self.gate = Gate(
+            policy=policy,
+            approver=approver,
+            log=log,
+            confinement_of=self._confinement,
+            grants=grants,
+            keep_grant=keep_grant,
+            dry_run=dry_run,
+            advise=advise,
+            monotonic=monotonic,
+        )
+        self._dry_run = dry_run
+        self._check_answer = check_answer
+        self._context_tokens = context_tokens
+        self._system = system
+        self._about = dict(about or {})
+        self._on_text = on_text
+        self._observers = observers or Observers()
+        self._interrupt = interrupt or Interrupt()
+        self._done_marker = done_marker
+        self._asking = Asking(model, log=log, interrupt=self._interrupt, on_text=self._tell_text, monotonic=monotonic)
+        self._sessions: set[str] = set()
+        log.observers.append(self._tell_record)
+
+    def _confinement(self, tool: str, effects: Effects) -> str:
+        return self.registry.confinement(tool, effects)  # of the registry as it is then: limits may have changed
+
+    def _limited(self, policy: Policy) -> tuple[Limits, ToolRegistry]:
+        """Return the limits of `policy` and of whoever made the agent, and the tools held to them. Raises ValueError."""
+        limits = strictest([policy.limits, self._own_limits]).filled()
+        _check_prices(limits, self._prices)
+        # Here, so that no program can forget to hand a policy's limits to the tools.
+        limited = [tool.under(limits) if isinstance(tool, LimitedTool) else tool for tool in self._tools]
+        return limits, ToolRegistry(limited, monotonic=self._monotonic)
+
+    def start(self, *, carried: Sequence[Message] = (), origin: Mapping[str, JsonValue] | None = None) -> Session:
+        """Begin a session and record it. Raises LogError, and ValueError, before anything is recorded, for no conversation.
+
+        `carried` is a conversation to go on with, without its system message and whole (see rebuilding.rebuilt); `origin`
+        says where it comes from: session, log, records, head, and `how`: resumed or forked.
+        """
+        if carried:
+            History(self._system).splice(0, 0, carried)
+        identity = self.log.begin_session()
+        self._sessions.add(identity)
+        begun_from: dict[str, JsonValue] = {} if origin is None else {"origin": dict(origin)}
+        self.log.append(
+            "session_started",
+            {
+                **self._about,
+                **begun_from,
+                "harness": __version__,
+                "python": platform.python_version(),
+                "model": self.model.name,
+                "tools": [spec.name for spec in self.registry.specs],
+                **_policy_fields(self.gate.policy),
+                **({"dry_run": True} if self._dry_run else {}),
+                "confinement": self.registry.level,
+                "system": self._system,
+            },
+            sync=True,
+        )
+        self.gate.record_kept()
+        session = Session(self._system, identity)
+        if carried:
+            session.change(self.log, str((origin or {}).get("how") or "resumed"), 0, 0, carried)
+        return session
+
+    def end(self, session: Session, result: RunResult | None = None, *, exit_code: int | None = None) -> None:
+        """Record that the session is over, and before it an end for every call that lacks one. Raises LogError.
+
+        `exit_code` is what the program that ends with it will exit with, where that is known.
+        """
+        session.ended = True
+        self.log.session = session.identity
+        self.gate.end_open_calls(ENDED_HERE)
+        self.log.append(
+            "session_ended",
+            {
+                "stop": result.stop.value if result else StopReason.COMPLETED.value,
+                "detail": result.detail if result else "",
+                "input_tokens": session.usage.input_tokens,
+                "output_tokens": session.usage.output_tokens,
+                "counts": dict(self.log.counts),
+                **({} if exit_code is None else {"exit_code": exit_code}),
+            },
+            sync=True,
+        )
+
+    def change_history(
+        self, session: Session, why: str, start: int, stop: int, messages: Sequence[Message] = ()
+    ) -> None:
+        """Put `messages` in the place of a range of the conversation, counted without the system message; recorded.
+
+        `why` is `cleared`, `undone` or another word for the log. Raises LogError, and ValueError for a range that would
+        part a call from its result.
+        """
+        self.log.session = session.identity
+        self.gate.end_open_calls(ENDED_HERE)  # of a run that a fault cut short: they are of the conversation as it was
+        session.change(self.log, why, start, stop, messages)
+
+    def change_policy(
+        self, session: Session, policy: Policy, why: str, *, asked: Mapping[str, JsonValue] | None = None
+    ) -> None:
+        """Judge by `policy` from now on; recorded with its files. Grants stay, and lift no refusal by default.
+
+        `why` is a word for the log; `asked` is the question that led to it, where there was one: question, answer, by,
+        words, seconds. Raises LogError, and ValueError for a limit on the cost where no price is known;
+        then nothing is changed.
+        """
+        self.log.session = session.identity
+        limits, registry = self._limited(policy)
+        told: dict[str, JsonValue] = {} if asked is None else {"asked": dict(asked)}
+        self.gate.end_open_calls(ENDED_HERE)
+        self.log.append("policy_changed", {"why": why, **_policy_fields(policy), **told}, sync=True)
+        self.limits, self.registry = limits, registry
+        self.gate.change_policy(policy, self.log)
+
+    def change_model(
+        self, session: Session, model: Model, about: Mapping[str, JsonValue], prices: Prices | None = None
+    ) -> None:
+        """Ask `model` from now on, which has these `prices`; recorded with what `about` says of it: api, server.
+
+        Raises LogError, and ValueError if there is a limit on the cost and no price; then nothing is changed.
+        """
+        _check_prices(self.limits, prices)
+        self.log.session = session.identity
+        self.log.append("model_changed", {"model": model.name, **about}, sync=True)
+        self.model = self._asking.model = model
+        self._prices = prices
+        session.last_usage = Usage()  # another model counts otherwise, and takes conversations of another length
+
+    def do(self, session: Session, tool: str, arguments: Mapping[str, JsonValue]) -> ToolResult:
+        """Run a call of the person's own, through the same gate and the same log; see person_calls.
+
+        Nothing of it enters the conversation. Raises GateError, LogError, WorkspaceError, and ValueError for a session that
+        was ended.
+        """
+        if session.ended:
+            raise ValueError("the session was ended; start another one")
+        self.log.session = session.identity
+        call = ToolCall(id="person", name=tool, arguments=json.dumps(dict(arguments), ensure_ascii=False))
+        return run_by_person(
+            call, gate=self.gate, registry=self.registry, interrupt=self._interrupt, redactor=self.log.redactor
+        )
+
+    def compact(self, session: Session) -> str:
+        """Let the model summarize the older part of the conversation, whatever its length; the log keeps all of it.
+
+        Returns an empty text, or what stood in the way. Raises LogError, and ValueError for a session that was ended.
+        """
+        if session.ended:
+            raise ValueError("the session was ended; start another one")
+        self.log.session = session.identity
+        try:
+            return self._summarize(self._new_run(session), keep_nothing=True)
+        except KeyboardInterrupt:
+            return "interrupted while the model was summarizing"
+        except ModelError as error:
+            return str(error)
+
+    def run(
+        self,
+        prompt: str,
+        session: Session | None = None,
+        *,
+        carried: Sequence[Message] = (),
+        origin: Mapping[str, JsonValue] | None = None,
+    ) -> RunResult:
+        """Work on `prompt` until the model is done or something ends it; the result says which.
+
+        Without `session` a new one is begun (with `carried` and `origin`, see `start`) and ended; with one, its
+        conversation goes on, and its owner ends it.
+        Raises nothing that is expected: provider, policy, log and interrupt are stop reasons. Whatever else passes
+        through (a bug; KeyboardInterrupt where Python's own handler raises it between two steps) leaves every call of
+        the history with its result. However it ends, the observers hear of exactly one end; only a session that was
+        ended already raises ValueError before anything begins.
+        """
+        if session is not None and session.ended:
+            raise ValueError("the session was ended; start another one")
+        result = RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail="an unexpected exception passed through")
+        try:
+            result = self._run(prompt, session, carried, origin)
+            redact = self.log.redactor.redact
+            result = replace(result, text=redact(result.text), detail=redact(result.detail))
+        finally:
+            self._observers.end(result)
+        return result
+
+    def _run(
+        self,
+        prompt: str,
+        session: Session | None,
+        carried: Sequence[Message],
+        origin: Mapping[str, JsonValue] | None,
+    ) -> RunResult:
+        try:
+            current = session if session is not None else self.start(carried=carried, origin=origin)
+        except LogError as error:
+            return RunResult(stop=StopReason.LOG_ERROR, text="", detail=str(error))
+        result = self._guarded(current, prompt)
+        if session is None and result.stop is not StopReason.LOG_ERROR:
+            try:
+                self.end(current, result)
+            except LogError as error:
+                return replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
+        return result
+
+    def _new_run(self, session: Session) -> Run:
+        return Run(session, self.limits, prices=self._prices, monotonic=self._monotonic)
+
+    def _guarded(self, session: Session, prompt: str) -> RunResult:
+        self.log.session = session.identity
+        run = self._new_run(session)
+        try:
+            self.gate.end_open_calls(ENDED_HERE)  # of a run of this session that a bug or an interrupt cut short
+            return self._loop(run, prompt)
+        except LogError as error:
+            return run.stopped(StopReason.LOG_ERROR, str(error))
+        except (GateError, WorkspaceError) as error:
+            gate = isinstance(error, GateError)
+            try:
+                self.log.append("error", {"where": "gate" if gate else "workspace", "message": str(error)})
+            except LogError:
+                pass  # this fault is the one to report; nothing runs either way
+            return run.stopped(StopReason.GATE_ERROR if gate else StopReason.WORKSPACE_LOST, str(error))
+
+    def _loop(self, run: Run, prompt: str) -> RunResult:
+        self.log.append("user_message", {"text": prompt})
+        run.session.history.ask(prompt)
+        stopped = self._turn(run)
+        while stopped is None:
+            stopped = self._turn(run)
+        return stopped
+
+    def _turn(self, run: Run) -> RunResult | None:
+        """Ask the model once, and answer the calls of its reply; return how the run ended, or None where it goes on."""
+        self.registry.check_place()
+        limit = run.limit_reached()
+        if limit:
+            return run.stopped_at_limit(limit, self.log)
+        doing = "answering"
+        try:
+            if self._is_long(run):
+                doing = "summarizing"
+                self._summarize(run)
+                return None  # the limits are looked at anew before the next request
+            response = self._asking.ask(run, self.registry.specs)
+        except KeyboardInterrupt:
+            return run.stopped(StopReason.INTERRUPTED, f"interrupted while the model was {doing}")
+        except ModelError as error:
+            return self._failed(run, error)
+        run.text = response.text
+        problem = no_answer(response)
+        run.unusable = run.unusable + 1 if problem or is_cut(response) else 0
+        if problem:
+            return self._without_answer(run, problem)
+        if response.tool_calls:
+            stopped = self._answers(run, response).give()
+            said_done = stopped is not None and stopped.stop is StopReason.COMPLETED
+            return self._answered(run) if said_done else stopped
+        run.session.history.reply(response.text, echo=response.echo)
+        if is_cut(response):
+            return run.stopped(*unusable(response))
+        return self._answered(run)
+
+    def _without_answer(self, run: Run, problem: str) -> RunResult | None:
+        """Record a reply that is no answer; None: the same is asked once more, and nothing of it enters the conversation."""
+        again = run.unusable < MOST_UNUSABLE
+        problem += " It is asked for once more." if again else " It is the second reply in a row that cannot be used."
+        self._asking.log_failure(run, ModelError(problem, fault=ModelFault.REPLY))
+        return None if again else run.stopped(StopReason.NO_ANSWER, problem)
+
+    def _answered(self, run: Run) -> RunResult | None:
+        """Return how a run ends on its answer; None where the model was told what is wrong with it, and tries again."""
+        self.registry.check_place()
+        if self._check_answer is None:
+            return run.stopped(StopReason.COMPLETED)
+        seconds = run.seconds_left
+        if seconds is not None and seconds <= 0:
+            return run.stopped_at_limit(run.time_limit, self.log)
+        try:
+            with self._interrupt:
+                problem = self._check_answer(run.text, seconds)
+        except KeyboardInterrupt:
+            return run.stopped(StopReason.INTERRUPTED, "interrupted while the answer was checked")
+        self.log.append("answer_checked", {"fits": not problem, "problem": problem})
+        if not problem:
+            return run.stopped(StopReason.COMPLETED)
+        if run.time_is_over:
+            return run.stopped_at_limit(run.time_limit, self.log)
+        if run.told_unfit:
+            return run.stopped(StopReason.UNFIT, f"the answer is still not what was asked for: {problem}")
+        run.told_unfit = True
+        text = f"Your answer is not what was asked for: {problem}\nAnswer again, with nothing but the corrected answer."
+        self.log.append("user_message", {"text": text, "by": "harness"})
+        run.session.history.ask(text)
+        return None
+
+    def _summarize(self, run: Run, *, too_long: bool = False, keep_nothing: bool = False) -> str:
+        return summarize(
+            self._asking,
+            self.log,
+            run,
+            context_tokens=self._context_tokens,
+            too_long=too_long,
+            keep_nothing=keep_nothing,
+        )
+
+    def _is_long(self, run: Run) -> bool:
+        """Say, once for each reply, whether the conversation nears what the model takes."""
+        near = due(run.session.last_usage, self._context_tokens)
+        run.session.last_usage = Usage()  # also where a summary cannot be had, which would be asked for again and again
+        return near
+
+    def _failed(self, run: Run, error: ModelError) -> RunResult | None:
+        """Record a request that failed for good, and return how the run ends; None where it can go on after all."""
+        if error.fault is ModelFault.TIME:
+            return run.stopped_at_limit(run.time_limit, self.log)
+        self._asking.log_failure(run, error)
+        if isinstance(error, CutReply):
+            return run.stopped(StopReason.CUT, str(error))
+        if error.fault is ModelFault.CONTEXT and not run.compacted:
+            run.compacted = True
+            limit = run.limit_reached()
+            if limit:
+                return run.stopped_at_limit(limit, self.log)
+            try:
+                problem = self._summarize(run, too_long=True)
+            except KeyboardInterrupt:
+                return run.stopped(StopReason.INTERRUPTED, "interrupted while the model was summarizing")
+            except ModelError:
+                return run.stopped_at_limit(run.time_limit, self.log)
+            return (
+                run.stopped(StopReason.MODEL_ERROR, f"{error} A summary could not help: {problem}") if problem else None
+            )
+        return run.stopped(StopReason.MODEL_ERROR, str(error))
+
+    def _answers(self, run: Run, response: ModelResponse) -> Answers:
+        return Answers(
+            run,
+            response,
+            gate=self.gate,
+            registry=self.registry,
+            interrupt=self._interrupt,
+            log=self.log,
+            done_marker=self._done_marker,
+        )
+
+    def _tell_text(self, text: str) -> None:
+        self._observers.text(text)
+        if self._on_text is not None:
+            self._on_text(text)
+
+    def _tell_record(self, record: LogRecord) -> None:
+        if record["session"] in self._sessions:  # another agent may write to the same log
+            self._observers.record(record)
+
+
+def _check_prices(limits: Limits, prices: Prices | None) -> None:
+    if limits.max_cost is not None and prices is None:
+        raise ValueError("a limit on the cost needs prices: what is not known cannot be kept below a limit")
+
+
+def _policy_fields(policy: Policy) -> dict[str, JsonValue]:
+    """Return what the log keeps of a policy that is in force from here on."""
+    sources: list[JsonValue] = [_source_fields(source) for source in policy.sources]
+    return {"policy": policy.name, "policy_sha256": policy.sha256, "policy_files": sources}
+
+
+def _source_fields(source: PolicySource) -> dict[str, JsonValue]:
+    """Return what the log keeps of a policy's file: all of it, so that a rule can be read when the file is gone."""
+    return {
+        "layer": source.layer.value,
+        "path": source.path,
+        "sha256": source.sha256,
+        "trusted": source.trusted,
+        "text": source.content.decode("utf-8", "replace"),
+    }

@@ -1,0 +1,174 @@
+"""Asking: requests to the model for a run, each recorded with what came of it and counted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from harness.actions import JsonValue
+from harness.errors import HarnessError, ModelError
+from harness.gate.registry import ToolSpec
+from harness.interrupt import Interrupt
+from harness.log.action_log import ActionLog
+from harness.log.order import SUMMARY
+from harness.loop.run import Run
+from harness.messages import Message, ModelResponse, Usage
+from harness.model import MAX_REPLY_CHARACTERS, Model, Retry
+
+
+def _ignore_text(text: str) -> None:
+    pass
+
+
+class Asking:
+    """The way to the model: what is asked and answered is in the log, and counted against the run's limits."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        log: ActionLog,
+        interrupt: Interrupt,
+        on_text: Callable[[str], None] = _ignore_text,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.model = model
+        """Who is asked; may be changed between requests."""
+        self._log = log
+        self._interrupt = interrupt
+        self._on_text = on_text
+        self._monotonic = monotonic
+
+    def ask(self, run: Run, tools: Sequence[ToolSpec]) -> ModelResponse:
+        """Return the reply to the session's conversation.
+
+        Raises ModelError, LogError, and KeyboardInterrupt where the person stopped it.
+        """
+        response = self._ask(run, run.session.messages, tools, {}, self._tell_text)
+        run.session.last_usage = response.usage
+        return response
+
+    def ask_for_summary(self, run: Run, request: Sequence[Message]) -> ModelResponse:
+        """Return the reply to `request`, which is no part of the conversation: nobody is told of its text. Raises as `ask`."""
+        return self._ask(run, request, (), {"purpose": SUMMARY}, _ignore_text)
+
+    def log_failure(self, run: Run, error: ModelError) -> None:
+        """Record a request that failed for good, and what it used. Raises LogError."""
+        used = _logged_usage(run, error.usage or Usage())
+        self._log.append("error", {"where": "model", "message": str(error), "fault": error.fault.value, **used})
+
+    def _ask(
+        self,
+        run: Run,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        about: dict[str, JsonValue],
+        on_text: Callable[[str], None],
+    ) -> ModelResponse:
+        run.turns += 1
+        self._log.append("model_request", {**about, "turn": run.turns, "messages": len(messages)})
+        started = self._monotonic()
+
+        def on_retry(retry: Retry) -> None:
+            run.retries += 1
+            _count(run, retry.usage)
+            self._log_retry(run, retry)
+
+        try:
+            with self._interrupt:
+                response = self.model.complete(
+                    messages, tools, on_text=on_text, on_retry=on_retry, seconds=run.seconds_left
+                )
+        except ModelError as error:
+            _count(run, error.usage or Usage())
+            raise
+        except HarnessError:
+            raise
+        except Exception as error:
+            raise ModelError(f"the model adapter failed: {type(error).__name__}: {error}") from error
+        _count(run, response.usage)
+        _check_size(response)
+        self._log.append(
+            "model_response",
+            {**about, **_logged(run, response), **self._client, "ms": round((self._monotonic() - started) * 1000)},
+        )
+        return response
+
+    @property
+    def _client(self) -> dict[str, JsonValue]:
+        """What asks for the model, with its version, where the model says so."""
+        client = getattr(self.model, "client", "")
+        return {"client": client} if isinstance(client, str) and client else {}
+
+    def _tell_text(self, text: str) -> None:
+        try:
+            self._on_text(text)
+        except (Exception, SystemExit):  # noqa: BLE001, S110 - an observer that fails harms nothing
+            pass
+
+    def _log_retry(self, run: Run, retry: Retry) -> None:
+        with self._interrupt.hold():
+            self._log.append(
+                "error",
+                {
+                    "where": "model",
+                    "message": retry.reason,
+                    "attempt": retry.attempt,
+                    "attempts": retry.attempts,
+                    "retry_seconds": round(retry.wait_seconds, 3),
+                    **_logged_usage(run, retry.usage),
+                },
+            )
+
+
+def _check_size(response: ModelResponse) -> None:
+    """Raise ModelError for a reply of which no record of the log could hold the text, or the names and ids of its calls."""
+    texts = [response.text, response.echo, *(text for call in response.tool_calls for text in (call.id, call.name))]
+    characters = sum(map(len, texts))
+    if characters > MAX_REPLY_CHARACTERS:
+        raise ModelError(
+            f"The reply has {characters:,} characters; at most {MAX_REPLY_CHARACTERS:,} are taken, and it was dropped.",
+            usage=response.usage,
+        )
+
+
+def _count(run: Run, usage: Usage) -> None:
+    """Count what a request, or one try of it, has used."""
+    run.usage += usage
+    run.session.usage += usage
+
+
+def _logged_usage(run: Run, usage: Usage) -> dict[str, JsonValue]:
+    """Return what a try that failed has used, for the log; nothing where no reply had begun."""
+    if usage == Usage():
+        return {}
+    fields: dict[str, JsonValue] = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    if usage.unreported:
+        fields["unreported"] = usage.unreported
+    return {**fields, **_logged_cost(run, usage)}
+
+
+def _logged_cost(run: Run, usage: Usage) -> dict[str, JsonValue]:
+    """Return what this much cost in dollars, for the log; nothing where that is not known."""
+    cost = run.cost_of(usage)
+    return {} if cost is None else {"cost": round(cost, 9)}
+
+
+def _logged(run: Run, response: ModelResponse) -> dict[str, JsonValue]:
+    usage = response.usage
+    fields: dict[str, JsonValue] = {
+        "turn": run.turns,
+        "text": response.text,
+        "calls": len(response.tool_calls),
+        "finish_reason": response.finish_reason.value,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "retries": response.retries,
+    }
+    if usage.cached_tokens:
+        fields["cached_tokens"] = usage.cached_tokens
+    if usage.unreported:
+        fields["unreported"] = usage.unreported
+    if response.echo:
+        fields["echo"] = response.echo
+    return {**fields, **_logged_cost(run, usage)}

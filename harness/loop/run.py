@@ -1,0 +1,171 @@
+"""Run: the counters of one prompt's work, and the limits that they are held against; asks and runs nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from harness.actions import JsonValue
+from harness.history import History
+from harness.limits import Limits
+from harness.log.action_log import ActionLog
+from harness.log.rebuilding import message_json
+from harness.messages import Message, RunResult, StopReason, ToolCall, Usage
+from harness.model import Prices
+
+
+class Session:
+    """One conversation, under the name by which the log knows it; `Agent.start` makes it."""
+
+    def __init__(self, system: str, identity: str) -> None:
+        self.identity = identity
+        self.history = History(system)
+        self.usage = Usage()
+        self.last_usage = Usage()
+        """Of the last reply: how long the conversation was, as the provider counts."""
+        self.ended = False
+
+    @property
+    def messages(self) -> list[Message]:
+        """The conversation, the system message first. Changed by History only."""
+        return self.history.messages
+
+    def change(self, log: ActionLog, why: str, start: int, stop: int, messages: Sequence[Message] = ()) -> None:
+        """Record that a range of the conversation (counted without the system message) is replaced, and replace it.
+
+        Raises LogError, and ValueError for a range that would part a call from its result; then nothing is changed.
+        """
+        changed: list[JsonValue] = [message_json(message) for message in messages]
+        fields: dict[str, JsonValue] = {"why": why, "start": start, "stop": stop, "messages": changed}
+        self.history.splice(start, stop, messages, before=lambda: log.append("history_changed", fields, sync=True))
+        self.last_usage = Usage()  # how long it is now, the next reply will tell
+
+
+EQUAL_REFUSALS = 3
+"""The same call, refused this often in a run, ends it."""
+
+
+class Run:
+    """What one prompt has come to so far."""
+
+    def __init__(
+        self,
+        session: Session,
+        limits: Limits,
+        *,
+        prices: Prices | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begin to count; `limits` are filled."""
+        self.session = session
+        self.limits = limits
+        self.turns = 0
+        self.retries = 0
+        self.refusals = 0
+        self.bad_calls = 0
+        self.unusable = 0
+        """Replies in a row that held no answer, or were cut."""
+        self.usage = Usage()
+        self.last_action = "none"
+        self.text = ""
+        self.compacted = False
+        """Whether the conversation was made shorter because the provider found it too long; done once in a run."""
+        self.told_unfit = False
+        """Whether the model was told that its answer is not what was asked for; done once in a run."""
+        self._prices = prices
+        self._refused: dict[tuple[str, str], int] = {}
+        self._monotonic = monotonic
+        self._started = monotonic()
+
+    def stopped(self, stop: StopReason, detail: str = "") -> RunResult:
+        """Return the result of a run that ends now."""
+        return RunResult(
+            stop=stop,
+            text=self.text,
+            detail=detail,
+            turns=self.turns,
+            refusals=self.refusals,
+            usage=self.usage,
+            cost=self.cost,
+        )
+
+    def stopped_at_limit(self, limit: str, log: ActionLog) -> RunResult:
+        """Record that a limit was reached and return the result. Raises LogError."""
+        log.append("limit", {"limit": limit, "last_action": self.last_action})
+        detail = (
+            f"a limit was reached: {limit}. Last action: {self.last_action}. "
+            "To go on, raise the limit in the policy's [limits] or by flag, or give a new prompt."
+        )
+        return self.stopped(StopReason.LIMIT, detail)
+
+    @property
+    def cost(self) -> float | None:
+        """What the run has cost in dollars; None where that is not known."""
+        return self.cost_of(self.usage)
+
+    def cost_of(self, usage: Usage) -> float | None:
+        """Return what a part of the run cost in dollars; None where that is not known."""
+        return self._prices.cost(usage) if self._prices is not None else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How much longer the run may last, at least 0; None where there is no limit."""
+        limit = self.limits.max_seconds
+        return None if limit is None else max(0.0, limit - self._seconds)
+
+    def limit_reached(self) -> str:
+        """Return which limit stands in the way of another request, or nothing."""
+        limits, tries = self.limits, self.turns + self.retries
+        if limits.max_turns is not None and tries >= limits.max_turns:
+            return f"{tries} requests were made (turns = {limits.max_turns})"
+        if self.time_is_over:
+            return self.time_limit
+        return self._tokens_reached(limits.max_tokens) or self._cost_reached(limits.max_cost)
+
+    @property
+    def time_is_over(self) -> bool:
+        """Whether the run has lasted as long as it may."""
+        return self.limits.max_seconds is not None and self._seconds >= self.limits.max_seconds
+
+    @property
+    def time_limit(self) -> str:
+        """The limit of time in words."""
+        return f"{self._seconds:.0f} seconds have passed (seconds = {self.limits.max_seconds or 0:g})"
+
+    def refused(self, call: ToolCall) -> str:
+        """Count a call that was refused; return the limit that this reaches, or nothing."""
+        self.refusals += 1
+        key = (call.name, call.arguments)
+        self._refused[key] = self._refused.get(key, 0) + 1
+        if self._refused[key] >= EQUAL_REFUSALS:
+            return f"the same call was refused {EQUAL_REFUSALS} times"
+        if self.limits.max_refusals is not None and self.refusals >= self.limits.max_refusals:
+            return f"{self.refusals} calls were refused (refusals = {self.limits.max_refusals})"
+        return ""
+
+    def misunderstood(self) -> str:
+        """Count a call that could not even be prepared; return the limit that this reaches, or nothing."""
+        self.bad_calls += 1
+        if self.limits.max_bad_calls is not None and self.bad_calls >= self.limits.max_bad_calls:
+            return f"{self.bad_calls} calls in a row could not be understood (bad_calls = {self.limits.max_bad_calls})"
+        return ""
+
+    @property
+    def _seconds(self) -> float:
+        return self._monotonic() - self._started
+
+    def _tokens_reached(self, most: int | None) -> str:
+        if most is None:
+            return ""
+        if self.usage.unreported:  # what is not known cannot be said to be below a limit
+            return f"the provider did not report how many tokens it used (tokens = {most})"
+        tokens = self.usage.input_tokens + self.usage.output_tokens
+        return f"{tokens} tokens were used (tokens = {most})" if tokens >= most else ""
+
+    def _cost_reached(self, most: float | None) -> str:
+        if most is None:
+            return ""
+        cost = self.cost
+        if cost is None:
+            return f"what the run has cost is not known (cost = {most:g})"
+        return f"{cost:.4f} dollars were spent (cost = {most:g})" if cost >= most else ""

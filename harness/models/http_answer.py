@@ -1,0 +1,306 @@
+"""What one server's answers and errors become that are no success: a try that failed, with its class and its words.
+
+It looks at an answer before the SDK reads it, and knows neither the SDK nor a client of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import time
+import zlib
+from collections.abc import Generator, Iterable, Iterator, KeysView
+from typing import Protocol, Self, TypeVar
+
+from harness.errors import ModelFault
+from harness.models.endpoint import Endpoint, is_local, shown_address
+from harness.models.exchange import Connections, Phase
+from harness.models.failures import FailedTry, excerpt, refusal_of, refused
+from harness.models.presets import preset_of
+from harness.models.retries import retry_after
+
+ACCEPTED_ENCODINGS = "gzip"
+"""What is asked for (`Accept-Encoding`); an answer in anything else is not read."""
+STEP_BYTES = 256 * 1024
+"""How much is unpacked in one step."""
+
+_GZIP = 16 + zlib.MAX_WBITS
+# From the body's stream inwards (httpx, httpcore and their second versions) to the connection that has parsed it: none of
+# them tells the bytes that are left over.
+_INWARDS = ("_stream", "_httpcore_stream", "_connection", "_h11_state")
+
+
+class DecodingError(Exception):
+    """A body that is not in the encoding that its head names."""
+
+
+class _ReadOnce(Protocol):
+    """What is used of the headers of httpx and httpx2."""
+
+    def multi_items(self) -> list[tuple[str, str]]: ...
+
+
+class _RawAnswer(Protocol):
+    """What is used of a response of httpx and httpx2, whose body is not yet read."""
+
+    @property
+    def headers(self) -> _ReadOnce: ...
+
+    @property
+    def stream(self) -> object: ...
+
+    def iter_raw(self) -> Iterator[bytes]: ...
+
+
+class AnswerBody:
+    """The body of one answer. Iterated once."""
+
+    def __init__(self, answer: _RawAnswer) -> None:
+        values = (value for name, value in answer.headers.multi_items() if name.lower() == "content-encoding")
+        named = [name.strip().lower() for value in values for name in value.split(",")]
+        self._encodings = [name for name in named if name not in ("", "identity")]
+        self._answer = answer
+
+    @property
+    def unknown_encoding(self) -> str:
+        """The encoding that was not asked for, as the server names it; empty where the body can be read."""
+        return "" if self._encodings in ([], ["gzip"], ["x-gzip"]) else ", ".join(self._encodings)
+
+    def __iter__(self) -> Generator[bytes, None, bool]:
+        """Yield the pieces of the body, empty ones too, so that whoever waits for one can stop in between.
+
+        Returns whether the connection is as it should be behind the body: nothing lies there that was not asked for. What
+        cannot be seen counts as there. Raises DecodingError, and what the HTTP client raises.
+        """
+        parser = _parser(self._answer.stream)
+        raw = self._answer.iter_raw()
+        yield from _unpacked(raw) if self._encodings else raw
+        return parser is not None and not parser.trailing_data[0]
+
+
+class _Parser(Protocol):
+    """What is used of h11's Connection."""
+
+    @property
+    def trailing_data(self) -> tuple[bytes, bool]: ...
+
+
+def _parser(stream: object) -> _Parser | None:
+    found: object = stream
+    for _ in range(8):
+        if hasattr(found, "trailing_data"):
+            return found
+        found = next((inner for name in _INWARDS if (inner := getattr(found, name, None)) is not None), None)
+    return None
+
+
+def _unpacked(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield what gzip holds. Behind its end nothing counts; a reply that lacks it is known by its own end."""
+    packed = zlib.decompressobj(_GZIP)
+    for piece in pieces:
+        try:
+            yield (unpacked := packed.decompress(piece, STEP_BYTES))
+            while not packed.eof and len(unpacked) == STEP_BYTES:
+                yield (unpacked := packed.decompress(packed.unconsumed_tail, STEP_BYTES))
+        except zlib.error as error:
+            raise DecodingError(str(error)) from None
+
+
+ERROR_BYTES = 64 * 1024
+"""How much of the body of an error status is read; in time, ERROR_SECONDS of deadline.py is the bound."""
+
+_NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN)
+
+_Cause = TypeVar("_Cause", bound=Exception)
+
+
+class _URL(Protocol):
+    """What is used of a URL of httpx and httpx2; `netloc` leaves out a port that the scheme implies."""
+
+    scheme: str
+    netloc: bytes
+
+    def join(self, url: str) -> Self: ...
+
+
+class _Headers(Protocol):
+    """What is used of the headers of httpx and httpx2: a mapping of names in lower case."""
+
+    def keys(self) -> KeysView[str]: ...
+
+    def __getitem__(self, name: str) -> str: ...
+
+    def multi_items(self) -> list[tuple[str, str]]: ...
+
+
+class Answer(Protocol):
+    """What is used of a response of httpx and httpx2, whose body is not yet read."""
+
+    status_code: int
+    has_redirect_location: bool
+    url: _URL
+
+    @property
+    def headers(self) -> _Headers:
+        """All of its head but the status."""
+        ...
+
+    @property
+    def stream(self) -> object:
+        """Where its body comes from."""
+        ...
+
+    def iter_raw(self) -> Iterator[bytes]:
+        """Yield its body as it was sent."""
+        ...
+
+
+class Moved(Exception):
+    """The server wants the request elsewhere at its own origin; caught where it was sent."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.url = url
+
+
+class AnswerCheck:
+    """What one server's errors and answers become that are no success. INVARIANT: holds neither a client nor its SDK's,
+    which holds this: the one that nobody holds any longer is closed.
+    """
+
+    def __init__(self, model: str, endpoint: Endpoint, connections: Connections) -> None:
+        self.address = ""
+        """Where the server is, fit to be shown; known once the SDK's client is there."""
+        self.refusal: FailedTry | None = None
+        """What an error status says without the words that go with it."""
+        self.secret = endpoint.api_key or ""
+        """The API key, as far as it is known."""
+        self._model = model
+        self._endpoint = endpoint
+        self._connections = connections
+
+    def check(self, answer: Answer) -> None:
+        """Stop at everything but success, before the SDK reads all of its body, or httpx follows it."""
+        body = AnswerBody(answer)
+        if 200 <= answer.status_code < 300:
+            if body.unknown_encoding:
+                raise self._unreadable(body.unknown_encoding)
+            return
+        if answer.has_redirect_location:
+            self._redirect(answer)
+        self.refusal = self._refused(answer, "")
+        self._connections.report(Phase.REFUSED)
+        raise self._refused(answer, "" if body.unknown_encoding else self._error_value(body))
+
+    def _refused(self, answer: Answer, value: object) -> FailedTry:
+        refusal = refusal_of(value, status=answer.status_code, secret=self.secret)
+        failure = refused(
+            refusal,
+            model=self._model,
+            address=self.address,
+            key_variable=self._endpoint.key_variable,
+            headers=dict(answer.headers),
+        )
+        failure.retry_after = retry_after(answer.headers.multi_items(), time.time())
+        return failure
+
+    def _error_value(self, body: AnswerBody) -> object:
+        """Return what the body of an error status says: the value of its error field, its JSON, or its text."""
+        data = bytearray()
+        pieces = iter(body)
+        try:
+            while len(data) < ERROR_BYTES:
+                data += next(pieces)
+        except StopIteration as end:
+            self._connections.reusable = self._connections.reusable and bool(end.value)
+        except Exception:  # noqa: BLE001, S110 - torn, or packed wrongly: the status holds
+            pass
+        return _error_value(bytes(data[:ERROR_BYTES]))
+
+    def _unreadable(self, encoding: str) -> FailedTry:
+        named = excerpt(encoding, self.secret)
+        return FailedTry(
+            f"{self.address} sent its answer in an encoding that was not asked for ({named}); it was not read.",
+            fault=ModelFault.REPLY,
+        )
+
+    def _redirect(self, answer: Answer) -> None:
+        """Raise Moved for a redirect within the origin; another one must not get the key, nor the conversation.
+
+        A 303 asks for a GET, which would drop the request.
+        """
+        target = answer.url.join(answer.headers["location"])
+        if (target.scheme, target.netloc) == (answer.url.scheme, answer.url.netloc) and answer.status_code != 303:
+            raise Moved(str(target))
+        to = excerpt(shown_address(str(target)), self.secret)
+        raise FailedTry(
+            f"{self.address} redirects the request to {to} (HTTP {answer.status_code}); nothing was sent there. If the "
+            "provider is there, name that address with --base-url.",
+            fault=ModelFault.REQUEST,
+        )
+
+    def of(self, error: Exception) -> FailedTry:
+        """Return `error` as one of ours, with a text that says what to do."""
+        if (known := cause_of(error, FailedTry)) is not None:
+            return known
+        causes = list(_causes(error))
+        names = {cls.__name__ for cause in causes for cls in type(cause).__mro__}
+        told = next((text for cause in reversed(causes) if (text := str(cause).strip())), "")
+        what = excerpt(f"{type(causes[-1]).__name__}: {told}", self.secret)
+        if "SSLCertVerificationError" in names or "CERTIFICATE_VERIFY_FAILED" in told:
+            text = f"The certificate of {self.address} cannot be verified: {what}"
+            return FailedTry(text, fault=ModelFault.CONNECTION)
+        if "ConnectTimeout" in names:
+            text = f"{self.address} did not take the connection within {self._endpoint.deadlines.connect:g} s."
+            return FailedTry(text, fault=ModelFault.TIMEOUT, passing=True)
+        # LocalProtocolError and UnsupportedProtocol are ours: they would fail in the same way again.
+        if names & {"TransportError", "OSError"} and not names & {"LocalProtocolError", "UnsupportedProtocol"}:
+            text = f"The connection to {self.address} failed: {what.removesuffix('.')}."
+            system = _of_the_system(causes)
+            nobody = isinstance(system, ConnectionRefusedError) and is_local(self.address)
+            hint = self._not_running() if nobody else _no_network(system)
+            return FailedTry(f"{text}{hint}", fault=ModelFault.CONNECTION, passing=True, nobody_there=nobody)
+        fault = ModelFault.REPLY if "DecodingError" in names else ModelFault.REQUEST
+        return FailedTry(f"The request to {self.address} failed: {what}", fault=fault)
+
+    def _not_running(self) -> str:
+        server = preset_of(self.address)
+        if server is None:
+            return " Nothing listens there: is the server running, and the port right?"
+        return f" Nothing listens there: is {server.title.partition(',')[0]} running (`{server.start}`)?"
+
+
+def _of_the_system(causes: Iterable[BaseException]) -> OSError | None:
+    """Return what the system said; httpcore has it as an argument of its own error."""
+    said = (one for cause in causes for one in (cause, *cause.args))
+    return next((one for one in said if isinstance(one, OSError)), None)
+
+
+def _no_network(system: OSError | None) -> str:
+    """Return what to look at where a name cannot be looked up (getaddrinfo(3)), or no way leads to an address (connect(2))."""
+    unreachable = system is not None and (type(system).__name__ == "gaierror" or system.errno in _NO_WAY)
+    return " Is there a network, and is the address right?" if unreachable else ""
+
+
+def _error_value(body: bytes) -> object:
+    text = body.decode(errors="replace").strip()
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value.get("error", value) if isinstance(value, dict) else value
+
+
+def cause_of(error: Exception, kind: type[_Cause]) -> _Cause | None:
+    """Return `error`, or what caused it, if that is of this kind."""
+    return next((cause for cause in _causes(error) if isinstance(cause, kind)), None)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield `error` and what caused it, the first cause last; a chain longer than ten is cut."""
+    cause: BaseException | None = error
+    for _ in range(10):
+        if cause is None:
+            return
+        yield cause
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)

@@ -1,0 +1,246 @@
+"""JSON as servers send it, in which a key that stands twice is not passed by in silence; pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from enum import Enum
+from typing import TypeAlias
+
+from harness.actions import JsonValue
+from harness.messages import ToolCall
+from harness.record import replace
+
+
+class Repeated(dict[str, JsonValue]):
+    """An object in which a key stands twice: in it the last value counts, but its text, written anew, repeats the key.
+
+    So arguments that came as an object are refused by whoever reads their text strictly.
+    """
+
+    def __init__(self, pairs: list[tuple[str, JsonValue]]) -> None:
+        super().__init__(pairs)
+        self.pairs = pairs
+
+    def items(self) -> list[tuple[str, JsonValue]]:  # type: ignore[override]
+        """Return every pair that came: this is what json writes."""
+        return self.pairs
+
+
+class AmbiguousKey(Exception):
+    """A key stands twice with different values, outside of a call's arguments."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+def read_json(data: bytes) -> JsonValue:
+    """Return the value of `data`, JSON in UTF-8.
+
+    A key that stands twice is left to its reader within `arguments`, which are text or as good as that; elsewhere it may
+    say the same twice.
+
+    Raises ValueError, RecursionError, AmbiguousKey.
+    """
+    found: list[Repeated] = []
+
+    def made(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+        value = dict(pairs)
+        if len(value) == len(pairs):
+            return value
+        found.append(Repeated(pairs))
+        return found[-1]
+
+    value: JsonValue = json.loads(data.decode(), object_pairs_hook=made)
+    if found and (key := _ambiguous(value)) is not None:
+        raise AmbiguousKey(key)
+    return value
+
+
+def ends_early(data: bytes) -> bool:
+    """Say whether `data`, which is no JSON, may be the beginning of some: nothing but its end is wrong with it."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data"
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        rest = text[error.pos :].strip()
+        if error.msg.startswith("Invalid \\uXXXX"):
+            return len(rest) < len("uXXXX") and '"' not in rest
+        return (
+            not rest
+            or error.msg.startswith("Unterminated string")
+            or any(word.startswith(rest) for word in ("true", "false", "null", "-", "e", "E", "e-", "e+", "."))
+        )
+    except (ValueError, RecursionError):
+        pass
+    return False
+
+
+def _ambiguous(value: JsonValue) -> str | None:
+    """Return a key that stands twice with different values; goes level by level, and not into arguments."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting += item
+        if not isinstance(item, dict):
+            continue
+        pairs = item.pairs if isinstance(item, Repeated) else ()
+        differing = [key for key, inner in pairs if item[key] != inner]
+        if differing:
+            return differing[0]
+        waiting += [inner for key, inner in item.items() if key != "arguments"]
+    return None
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+
+class IdForm(Enum):
+    """Which ids are taken back; the values are patterns of them."""
+
+    CHAT = r"(?s).{1,40}"
+    """OpenAI's chat completions (their error `string_above_max_length` for `tool_calls[].id` names the number)."""
+    RESPONSES = r"[a-zA-Z0-9_-]{1,64}"
+    """The Responses API."""
+    NINE = r"[a-zA-Z0-9]{9}"
+    """Mistral."""
+
+
+class WireIds:
+    """The ids of one conversation, as they are sent."""
+
+    def __init__(self, form: IdForm) -> None:
+        """Say which ids the server takes. A conversation may have begun with another one, whose ids have other rules."""
+        self._form = form
+        self._sent: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def of(self, call_id: str) -> str:
+        """Return what is sent for a call's id: the id itself where that will do."""
+        if call_id not in self._sent:
+            number = 0
+            while (sent := self._candidate(call_id, number)) in self._taken:
+                number += 1
+            self._sent[call_id] = sent
+            self._taken.add(sent)
+        return self._sent[call_id]
+
+    def _candidate(self, call_id: str, number: int) -> str:
+        if not number and re.fullmatch(self._form.value, call_id):
+            return call_id
+        digest = hashlib.sha256(f"{number} {call_id}".encode(errors="surrogatepass")).hexdigest()
+        if self._form is not IdForm.NINE:
+            return f"call_{digest[:32]}"
+        value, letters = int(digest, 16), []
+        for _ in range(9):
+            value, letter = divmod(value, len(_LETTERS))
+            letters.append(_LETTERS[letter])
+        return "".join(letters)
+
+
+def told_apart(calls: Sequence[ToolCall], taken: AbstractSet[str]) -> tuple[ToolCall, ...]:
+    """Return the calls of a reply, each with an id that is neither in `taken` nor another call's."""
+    used, told, number = set(taken), [], 0
+    for call in calls:
+        call_id = call.id
+        while not call_id or call_id in used:
+            number += 1
+            call_id = f"call_{number}"
+        used.add(call_id)
+        told.append(call if call_id == call.id else replace(call, id=call_id))
+    return tuple(told)
+
+
+BOM = b"\xef\xbb\xbf"
+"""The byte-order mark that may stand at the start of a body."""
+
+Event: TypeAlias = tuple[str, bytes]
+"""An event's name (empty where it has none) and its data, not yet decoded."""
+
+
+class EventDecoder:
+    """Server-sent events out of bytes in any slicing.
+
+    Line ends, comments, fields and the byte-order mark are those of the WHATWG HTML standard, section 9.2.6, except that
+    an event which the end of the stream leaves without its blank line is not dropped: `finish` returns it.
+    """
+
+    def __init__(self) -> None:
+        self.recognised = False
+        """Whether any line so far was one of an event stream."""
+        self.longest = 0
+        """The bytes of the longest line or event so far; of one that is still coming, those that are there."""
+        self._pieces: list[bytes] = []
+        self._pending = 0
+        """The bytes of a line whose end has not come in."""
+        self._after_cr = False
+        self._first_line = True
+        self._name = ""
+        self._data: list[bytes] = []
+        self._data_bytes = 0
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Return the events that `data` completes."""
+        if self._after_cr and data.startswith(b"\n"):
+            data = data[1:]
+            self._after_cr = False
+        if not data:
+            return []
+        self._after_cr = data.endswith(b"\r")
+        self._pieces.append(data)
+        self._pending += len(data)
+        if b"\n" not in data and b"\r" not in data:
+            self.longest = max(self.longest, self._pending)
+            return []  # joining only at line ends keeps one huge line linear in its length
+        lines = b"".join(self._pieces).splitlines(keepends=True)
+        self._pieces = [] if lines[-1].endswith((b"\n", b"\r")) else [lines.pop()]
+        self._pending = sum(map(len, self._pieces))
+        self.longest = max(self.longest, self._pending)
+        events: list[Event] = []
+        for line in lines:
+            self._take_line(line.rstrip(b"\r\n"), events)
+        return events
+
+    def finish(self) -> list[Event]:
+        """Return what is left at the end of the stream; the last event may be cut anywhere."""
+        events: list[Event] = []
+        if self._pieces:
+            self._take_line(b"".join(self._pieces), events)
+            self._pieces = []
+        self._take_line(b"", events)
+        return events
+
+    def _take_line(self, line: bytes, events: list[Event]) -> None:
+        self.longest = max(self.longest, len(line))
+        if self._first_line:
+            self._first_line = False
+            line = line.removeprefix(BOM)
+        if not line:
+            self._dispatch(events)
+            return
+        field, _, value = line.partition(b":")
+        if field == b"data":
+            self._data.append(value.removeprefix(b" "))
+            self._data_bytes += len(value)
+            self.longest = max(self.longest, self._data_bytes)
+        elif field == b"event":
+            self._name = value.removeprefix(b" ").decode(errors="replace")
+        elif field not in (b"", b"id", b"retry"):
+            return
+        self.recognised = True
+
+    def _dispatch(self, events: list[Event]) -> None:
+        data = b"\n".join(self._data)
+        if data.strip():
+            events.append((self._name, data))
+        self._name = ""
+        self._data.clear()
+        self._data_bytes = 0

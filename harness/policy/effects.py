@@ -1,0 +1,232 @@
+"""Grants: what policies let a command do, and the effects that follow from a judgement; pure, decides nothing."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import assert_never
+
+from harness.actions import (
+    Access,
+    Act,
+    Command,
+    Effects,
+    Enforcement,
+    Facet,
+    Opaque,
+    PathAccess,
+    ToolUse,
+    Unconfined,
+)
+from harness.policy.rules import Layer, Origin, Rule
+from harness.record import Record
+
+DEFAULT_WRITE = (".",)
+"""What a command that a person approved may write, where no policy says anything: the workspace."""
+DEFAULT_HIDE = (
+    "~/.ssh", "~/.aws", "~/.azure", "~/.gnupg", "~/.kube", "~/.docker", "~/.netrc", "~/.git-credentials", "~/.pypirc",
+    "~/.pgpass", "~/.password-store", "~/.config/gh", "~/.config/gcloud", "~/.config/op", "~/.local/share/keyrings",
+    "~/.cargo/credentials.toml", "~/.terraform.d", "~/.mozilla", "~/.config/google-chrome", "~/.config/chromium",
+    "~/.config/BraveSoftware", "~/.bash_history", "~/.zsh_history", "~/.python_history", "~/.psql_history",
+    "~/.mysql_history", "~/.node_repl_history", "~/.local/share/fish",
+)  # fmt: skip
+"""What no command can read, unless a policy shows it: keys, browsers' profiles, what was typed in shells."""
+
+_BOUNDED = (Act.LOOKS, Act.WRAPS, Act.WRITES)
+_GUESSED = (Act.RUNS, Act.UNKNOWN)
+"""What may do anything with its operands, or nothing."""
+
+
+class Sandbox(Record):
+    """What one file says under [sandbox]; None where it says nothing."""
+
+    origin: Origin
+    layer: Layer
+    required: bool = False
+    network: bool | None = None
+    write: tuple[str, ...] | None = None
+    hide: tuple[str, ...] = ()
+    show: tuple[str, ...] | None = None
+    """Entries of DEFAULT_HIDE that need not be hidden."""
+    trusted: bool = True
+    """Whether it may loosen: where not, its lists only take away, and add to what is hidden."""
+
+    def tightening(self) -> Sandbox:
+        """Return what of it counts in a project that nobody trusts yet."""
+        return Sandbox(
+            origin=self.origin,
+            layer=self.layer,
+            required=self.required,
+            network=False if self.network is False else None,
+            write=self.write,
+            hide=self.hide,
+            show=self.show,
+            trusted=False,
+        )
+
+
+class Grants(Record):
+    """What all files together grant to a command that no model bounds and a person approved."""
+
+    write: tuple[str, ...]
+    network: bool
+    hide: tuple[str, ...]
+    required: Origin | None
+    """Where it is said that a command which cannot be confined must not run; None where nobody says so."""
+
+
+@lru_cache(maxsize=64)
+def granted_by(sandboxes: tuple[Sandbox, ...]) -> Grants:
+    """Return what holds over all files: one no is enough, and only what every file lets be written is.
+
+    What any file hides is hidden, and DEFAULT_HIDE but for what every trusted file that speaks of it shows.
+    """
+    lists = [said.write for said in sandboxes if said.write is not None]
+    if not any(said.write is not None and said.trusted for said in sandboxes):
+        lists.append(DEFAULT_WRITE)
+    shown = [
+        {posixpath.normpath(place) for place in said.show}
+        for said in sandboxes
+        if said.show is not None and said.trusted
+    ]
+    hidden = [place for place in DEFAULT_HIDE if not shown or any(place not in places for places in shown)]
+    hidden += [place for said in sandboxes for place in said.hide]
+    return Grants(
+        write=_in_all(lists),
+        network=all(said.network is not False for said in sandboxes),
+        hide=tuple(dict.fromkeys(hidden)),
+        required=next((said.origin for said in sandboxes if said.required), None),
+    )
+
+
+def _in_all(lists: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the entries that lie within an entry of every list."""
+    entries = dict.fromkeys(posixpath.normpath(entry) for entries in lists for entry in entries)
+    return tuple(entry for entry in entries if _is_in_all(entry, lists))
+
+
+def _is_in_all(entry: str, lists: Sequence[Sequence[str]]) -> bool:
+    entry = posixpath.normpath(entry)
+    return all(any(_within(entry, place) for place in places) for places in lists)
+
+
+def _within(entry: str, folder: str) -> bool:
+    """Say whether an entry lies in a folder, both as written: what is not plain to see is not within."""
+    folder = posixpath.normpath(folder)
+    if folder == ".":
+        return not entry.startswith(("/", "~"))
+    return entry == folder or entry.startswith(f"{folder}/")
+
+
+def place_problem(place: str) -> str:
+    """Return why a place cannot be granted or hidden, or nothing: it is to be read in one way, and not too much."""
+    parts = place.removesuffix("/").split("/")
+    if not place or place != place.strip() or any(ord(char) < 32 or ord(char) == 127 for char in place):
+        return "is no path"
+    if set(place) & set("*?[\\"):
+        return "is no pattern: name a folder, and everything below it is meant"
+    if place.strip("/") in ("", "~"):
+        return "would mean everything that a person has: name folders below it"
+    if ".." in parts:
+        return "must not hold .."
+    if place not in (".", "./") and any(part in ("", ".") for part in parts[1 if place.startswith("/") else 0 :]):
+        return "is not in its shortest form"
+    if place.startswith("~") and parts[0] != "~":
+        return "is another person's home; only ~/ is known"
+    if parts[:2] in (["", "dev"], ["", "proc"], ["", "sys"]):
+        return "is no folder of the disk"
+    return ""
+
+
+def _granted_by_rule(rule: Rule, sandboxes: Sequence[Sandbox]) -> tuple[tuple[str, ...], bool]:
+    """Return what a rule grants to write, and whether the network: no more than every other file lets be granted at all.
+
+    Within its own file a rule is the exception that it was written as; over other files it has no say.
+    """
+    others = [said for said in sandboxes if said.origin.file != rule.origin.file]
+    lists = [said.write for said in others if said.write is not None]
+    write = tuple(entry for entry in rule.write if _is_in_all(entry, lists))
+    return write, rule.network and all(said.network is not False for said in others)
+
+
+def effects_of(
+    facets: Iterable[Facet],
+    *,
+    autos: Iterable[Rule],
+    asked: bool,
+    open_ended: bool,
+    sandboxes: tuple[Sandbox, ...],
+    keep: Sequence[str],
+) -> Effects:
+    """Return what an action with these facets (operands of commands among them) may do.
+
+    `autos` are the auto rules that let a part of it run; what they grant counts. `asked` says that a person is asked.
+    `open_ended` says that a part which no model bounds is let through by a person, or by a default, and not by rules:
+    such a command gets what the policy grants to all. What models tell wholly gets just that.
+    """
+    parts = list(facets)
+    paths = [part for part in parts if isinstance(part, PathAccess)]
+    bounded = all(_is_bounded(part) for part in parts)
+    written = _surely_written(parts)
+    grants = granted_by(sandboxes)
+    by_rules = [_granted_by_rule(rule, sandboxes) for rule in autos if rule.write or rule.network]
+    granted = [path for write, _ in by_rules for path in write]
+    network = any(reaches for _, reaches in by_rules)
+    if open_ended:
+        granted += grants.write
+    if open_ended or asked:
+        network = network or (grants.network and any(_may_reach_out(part) for part in parts))
+    unconfined = any(isinstance(part, Unconfined) for part in parts)
+    return Effects(
+        read=_places(paths, Access.WRITE) if bounded else None,
+        write=_places(paths, Access.READ) if bounded else None,
+        named=_places(written, Access.READ),
+        entries=_places([path for path in written if path.entry], Access.READ),
+        granted=tuple(dict.fromkeys(granted)),
+        network=network or unconfined,
+        hide=grants.hide,
+        keep=tuple(keep),
+        enforcement=_enforcement(grants, unconfined=unconfined),
+        unasked=not asked,
+    )
+
+
+def _surely_written(parts: Sequence[Facet]) -> list[PathAccess]:
+    """Return the paths that are written for sure: not the words of what runs code, or is not known, that may be files."""
+    guesses = (
+        part for part in parts if isinstance(part, Opaque) or (isinstance(part, Command) and part.act in _GUESSED)
+    )
+    guessed = {id(path) for part in guesses for path in part.paths if path.access is Access.EITHER}
+    return [part for part in parts if isinstance(part, PathAccess) and id(part) not in guessed]
+
+
+def _places(paths: Sequence[PathAccess], other: Access) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(path.real for path in paths if path.access is not other))
+
+
+def _enforcement(grants: Grants, *, unconfined: bool) -> Enforcement:
+    if unconfined:
+        return Enforcement.OFF
+    return Enforcement.POSSIBLE if grants.required is None else Enforcement.REQUIRED
+
+
+def is_open_ended(facet: Facet) -> bool:
+    """Say whether no model tells what a part does to the world."""
+    return not _is_bounded(facet)
+
+
+def _is_bounded(facet: Facet) -> bool:
+    match facet:
+        case PathAccess() | Unconfined():
+            return True
+        case Command():
+            return facet.act in _BOUNDED
+        case Opaque() | ToolUse():
+            return False
+        case _:
+            assert_never(facet)
+
+
+def _may_reach_out(facet: Facet) -> bool:
+    return not _is_bounded(facet) or (isinstance(facet, Command) and facet.network)

@@ -1,0 +1,313 @@
+"""Warnings about a policy that loads and yet does not say what its author thinks; pure, and decides nothing.
+
+Only what is surely so is told: a warning that is wrong once is not read the next time.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from harness.actions import Access, Act, PathAccess, Place
+from harness.policy.built_in import inspect_facet
+from harness.policy.loader import TOOL_NAMES
+from harness.policy.matchers import ArgvPattern, PathPatterns
+from harness.policy.policy import Policy
+from harness.policy.rule_examples import plain_command
+from harness.policy.rules import UNCOVERED, Decision, Origin, Rule
+from harness.record import Record, field_names
+
+MAX_COMBINATIONS = 1_000
+"""Of the alternatives of one rule's words; a rule with more of them is not compared with the others."""
+
+_SUBCOMMAND_PROGRAMS = frozenset(
+    "git hg svn jj gh glab npm pnpm yarn bun deno nerdctl kubectl helm terraform tofu pulumi vagrant ansible tox "
+    "cargo rustup go dotnet pip pip3 pipx uv poetry pdm hatch conda mamba composer bundle gem apt apt-get dnf yum brew snap "
+    "flatpak systemctl aws gcloud az nix".split()
+)
+"""Programs whose next word says what they do: some of those words install, publish or run things."""
+
+_READS_CODE = frozenset(
+    "deno ed julia lua m4 mysql node nodejs osascript perl php psql pypy python ruby sqlite3 tclsh ts-node tsx".split()
+)
+"""Interpreters that, without a script, run what comes on standard input; shells are never understood that far."""
+
+_RUNNERS = frozenset(
+    tuple(words.split())
+    for words in (
+        "pipx run", "uv run", "uv tool run", "poetry run", "pdm run", "hatch run", "conda run",
+        "npm run", "npm run-script", "pnpm run", "yarn run", "tox exec",
+        "npm exec", "npm x", "pnpm exec", "pnpm dlx", "yarn exec", "yarn dlx", "bun run", "bun x", "deno run", "deno eval",
+        "bundle exec", "go run", "nerdctl run", "nerdctl exec", "kubectl exec", "nix run",
+        "mise exec", "direnv exec", "git bisect run", "git submodule foreach",
+    )
+)  # fmt: skip
+"""Beginnings of commands behind which the name of a program or a script stands."""
+
+_BUILDS = frozenset("make gmake just task rake mvn mvnw gradle gradlew ninja ant sbt nox".split())
+"""Programs of which each further word is one more target, task or goal: some of those publish or install."""
+
+_FOLDERS_OF_A_MACHINE = {
+    "etc": frozenset("passwd shadow group gshadow sudoers sudoers.d hosts fstab crontab ssl".split()),
+    "dev": frozenset("null zero mem kmem sda shm tty stdin stdout stderr fd".split()),
+    "usr": frozenset("bin sbin lib lib32 lib64 libexec local share include".split()),
+    "proc": frozenset("self cpuinfo meminfo mounts sys net".split()),
+}
+_FOLDERS_OF_PEOPLE = frozenset(("home", "Users"))
+_ACCESS_OF_TOOLS = {"read_file": Access.READ, "write_file": Access.WRITE}
+"""The file tools that do one thing only; edit_file reads and writes."""
+
+_WORDS = frozenset(("id", "origin", "reason", "hint"))
+"""What a rule says to people; the rest of it is what it does."""
+
+
+class PolicyWarning(Record):
+    """One thing that a policy's author should look at."""
+
+    rule: str
+    """The rule's id; nothing where it is about [tools]."""
+    origin: Origin
+    problem: str
+
+    def __str__(self) -> str:
+        """Return one line: file, line, rule, and what is the matter with it."""
+        place = f"[[rule]] {self.rule}" if self.rule else "[tools]"
+        return f"{self.origin}: warning: {place}: {self.problem}"
+
+
+def warnings(policy: Policy) -> tuple[PolicyWarning, ...]:
+    """Return what is surely not meant in a policy that was loaded: of its [tools], then in the order of its rules.
+
+    Which examples a rule has is read in the policy's sources: those of a rule without its source are taken to be there.
+    """
+    unproved = _without_examples(policy)
+    found = [*_tools(policy)]
+    for place, rule in enumerate(policy.rules):
+        problems = [*_reach(policy, place), *_breadth(rule), *_patterns(rule), *_grants(rule)]
+        if (rule.origin.file, rule.id) in unproved:
+            problems.append("a strict rule without `match`: nothing shows that it catches what it should")
+        found += [PolicyWarning(rule=rule.id, origin=rule.origin, problem=problem) for problem in problems]
+    return tuple(found)
+
+
+def _tools(policy: Policy) -> Iterator[PolicyWarning]:
+    """Yield what the [tools] of each file leave open, or say for nothing; a file that opens no tool only tightens."""
+    for file in dict.fromkeys(default.origin.file for default in policy.defaults):
+        stated = {default.tool: default for default in policy.defaults if default.origin.file == file}
+        first = min((default.origin for default in stated.values()), key=lambda origin: origin.line)
+        named = {tool for rule in policy.rules if rule.origin.file == file for tool in rule.tools}
+        missing = [tool for tool in TOOL_NAMES if tool not in stated and tool not in named]
+        opens = any(default.decision is Decision.AUTO for default in stated.values())
+        if opens and missing and "default" not in stated:
+            problem = (
+                f"no line names {', '.join(missing)}, and there is no `default`: confirm, so refused with nobody to ask"
+            )
+            yield PolicyWarning(rule="", origin=first, problem=problem)
+        uncovered, bash = stated.get(UNCOVERED), stated.get("bash", stated.get("default"))
+        if uncovered is not None and bash is not None and bash.decision >= uncovered.decision:
+            problem = f"uncovered says nothing: {bash.what} is {bash.decision.word} by default"
+            yield PolicyWarning(rule="", origin=uncovered.origin, problem=problem)
+
+
+def _reach(policy: Policy, place: int) -> Iterator[str]:
+    """Yield why a rule can decide nothing: at most one reason, the plainest."""
+    rule = policy.rules[place]
+    twin = next((other for other in policy.rules[:place] if _same(rule, other)), None)
+    if twin is not None:
+        yield f"says the same as rule {twin.label}"
+    elif (stricter := _caught_by(rule, policy.rules)) is not None:
+        yield (
+            f"is never reached: all that it matches is {stricter.decision.word} by rule {stricter.label}, "
+            f"and {rule.decision.word} does not lift that"
+        )
+    elif rule.decision is Decision.AUTO and (default := _same_default(policy, rule)):
+        yield f"only repeats {default}"
+
+
+def _same(rule: Rule, other: Rule) -> bool:
+    """Say whether two rules say the same of the same, however it is ordered."""
+    return all(_unordered(rule, name) == _unordered(other, name) for name in field_names(Rule) if name not in _WORDS)
+
+
+def _unordered(rule: Rule, name: str) -> object:
+    value = getattr(rule, name)
+    match value:
+        case ArgvPattern():
+            rest = value.rest and rule.decision is Decision.AUTO  # in a strict rule it says nothing
+            return [frozenset(token) for token in value.tokens], rest, frozenset(value.flags or ())
+        case PathPatterns():
+            return frozenset(value.patterns)
+        case tuple():
+            return frozenset(value)
+        case _:
+            return value
+
+
+def _caught_by(rule: Rule, rules: Sequence[Rule]) -> Rule | None:
+    """Return a stricter rule that matches whatever `rule` matches; the strictest of them."""
+    stricter = sorted((other for other in rules if other.decision > rule.decision), key=lambda other: -other.decision)
+    return next((other for other in stricter if _catches(other, rule)), None)
+
+
+def _catches(strict: Rule, rule: Rule) -> bool:
+    """Say whether `strict`, of a stricter decision, matches all that `rule` matches; no where that is not sure."""
+    tools = rule.tools or (("bash",) if rule.argv is not None else ())
+    if strict.tools and not (tools and set(tools) <= set(strict.tools)):
+        return False
+    if strict.text and strict.text not in rule.text:
+        return False
+    if strict.env and not (rule.env and set(rule.env) <= set(strict.env) and rule.decision is not Decision.AUTO):
+        return False  # an auto rule covers commands without any variable too
+    if strict.argv is not None and not (rule.argv is not None and _argv_caught(strict.argv, rule.argv, rule.decision)):
+        return False
+    return strict.path is None or _paths_caught(strict, rule)
+
+
+def _argv_caught(strict: ArgvPattern, argv: ArgvPattern, decision: Decision) -> bool:
+    if decision is Decision.AUTO:
+        count = 1
+        for token in argv.tokens:
+            count *= len(token)
+        # Words behind a command that is hit do not change that, so the rule's own words are enough to try.
+        return count <= MAX_COMBINATIONS and all(strict.hits(words) for words in product(*argv.tokens))
+    same_words = len(strict.tokens) <= len(argv.tokens) and all(
+        set(token) <= set(wider) for wider, token in zip(strict.tokens, argv.tokens, strict=False)
+    )
+    same_flags = strict.flags is None or (argv.flags is not None and set(argv.flags) <= set(strict.flags))
+    return same_words and same_flags
+
+
+def _paths_caught(strict: Rule, rule: Rule) -> bool:
+    """Say whether every path that `rule` is about, is one that `strict` is about."""
+    if strict.argv is not None or strict.env or rule.argv is not None or rule.env:
+        return False  # a command may have no operand at all
+    if strict.path is None or rule.path is None:
+        return False
+    return (
+        set(rule.path.patterns) <= set(strict.path.patterns)
+        and set(rule.access) <= set(strict.access)
+        and _patterns_of(strict.exceptions) <= _patterns_of(rule.exceptions)
+    )
+
+
+def _patterns_of(patterns: PathPatterns | None) -> set[str]:
+    return set() if patterns is None else set(patterns.patterns)
+
+
+def _same_default(policy: Policy, rule: Rule) -> str:
+    """Return the default that makes an auto rule idle, in words, or nothing: every tool that it is about is auto."""
+    found = {default.tool: default for default in policy.defaults if default.layer is rule.layer}
+    if found.pop(UNCOVERED, None) and rule.argv is not None:
+        return ""  # what no model covers is no longer auto
+    tools = rule.tools or (("bash",) if rule.argv is not None else (*found, "default"))
+    wanted = [found.get(tool, found.get("default")) for tool in tools]
+    if any(default is None or default.decision is not Decision.AUTO for default in wanted):
+        return ""
+    places = dict.fromkeys(f"for {default.what} ({default.origin})" for default in wanted if default is not None)
+    return f"the default {', '.join(places)}: auto"
+
+
+def _breadth(rule: Rule) -> Iterator[str]:
+    """Yield what makes an auto rule for commands wider than anybody means."""
+    if rule.decision is not Decision.AUTO or rule.argv is None:
+        return
+    tokens, rest = rule.argv.tokens, rule.argv.rest
+    for program in tokens[0]:
+        name = _program(program)
+        if len(tokens) == 1 and not rest and name in _READS_CODE:
+            yield f"{program} without a script runs whatever is piped into it: name the script"
+        elif len(tokens) == 1 and rest and name in _SUBCOMMAND_PROGRAMS:
+            yield f'{program} with a bare "..." allows each of its subcommands: name those that are meant'
+        elif rest and name in _BUILDS:
+            yield f'"..." behind {program} allows each of its targets: name those that are meant'
+    if rest:
+        for words in _runners_in(tokens):
+            yield f'{words} runs whatever the words behind it name: "..." allows all of it'
+
+
+def _program(word: str) -> str:
+    """Return a program without its folder and version: `/usr/bin/python3.11` is python."""
+    name = word.rpartition("/")[2]
+    return name if name in _READS_CODE or name in _SUBCOMMAND_PROGRAMS else name.rstrip("0123456789.-")
+
+
+def _runners_in(tokens: Sequence[Sequence[str]]) -> Iterator[str]:
+    for words in sorted(_RUNNERS):
+        if len(words) == len(tokens) and all(word in token for word, token in zip(words, tokens, strict=True)):
+            yield " ".join(words)
+
+
+def _patterns(rule: Rule) -> Iterator[str]:
+    """Yield the patterns of a rule that can never match, or whose match changes nothing."""
+    if rule.path is None:
+        return
+    does = {_ACCESS_OF_TOOLS.get(tool) for tool in rule.tools}
+    if does and None not in does and does.isdisjoint(rule.access):
+        words = " and ".join(access.value for access in rule.access)
+        yield f"can never match: {' and '.join(rule.tools)} never do what `access` asks for ({words})"
+    for pattern in rule.path.patterns:
+        if pattern in _patterns_of(rule.exceptions):
+            yield f"the pattern {pattern!r} can never match: it stands in `except` too"
+        elif _looks_absolute(pattern):
+            yield (
+                f"the pattern {pattern!r} can never match outside the workspace: its first slash is the workspace folder "
+                "(a name without a slash matches anywhere)"
+            )
+        elif rule.decision is Decision.AUTO and Access.WRITE in rule.access and (name := _protected(pattern)):
+            yield f"the pattern {pattern!r} lets nothing be written unasked: writing {name} is asked about (built-in)"
+
+
+def _grants(rule: Rule) -> Iterator[str]:
+    """Yield what an auto rule lets run and does not let work: confined to no writing, or to no network."""
+    if rule.decision is not Decision.AUTO or rule.argv is None:
+        return
+    words = tuple(token[0] for token in rule.argv.tokens)
+    command = plain_command(words)
+    if command is None:
+        return
+    if command.act in (Act.CHANGES, Act.RUNS) and not rule.write:
+        does = "runs code" if command.act is Act.RUNS else "changes files"
+        yield f'{" ".join(words)} {does} and may write nothing here: say what, as in write = ["."]'
+    if command.act is Act.CHANGES and command.network and not rule.network:
+        yield f"{' '.join(words)} may not reach the network here: say network = true if it should"
+
+
+def _looks_absolute(pattern: str) -> bool:
+    """Say whether a pattern names a folder as every machine has it; `/etc/` alone may be a folder of the workspace."""
+    if not pattern.startswith("/"):
+        return False
+    first, _, rest = pattern[1:].partition("/")
+    second = rest.partition("/")[0]
+    if first in _FOLDERS_OF_PEOPLE:
+        return "/" in rest
+    return second in _FOLDERS_OF_A_MACHINE.get(first, ())
+
+
+def _protected(pattern: str) -> str:
+    """Return the part of a pattern that makes every write to its files a question (built-in `protected`), or nothing."""
+    for part in pattern.strip("/").split("/"):
+        path = PathAccess(
+            written=part, real=f"/workspace/{part}", names=(part,), access=Access.WRITE, place=Place.INSIDE
+        )
+        finding = inspect_facet(path, ())
+        if part and not set(part) & set("*?[\\") and finding is not None and finding.id == "protected":
+            return part
+    return ""
+
+
+def _without_examples(policy: Policy) -> set[tuple[str, str]]:
+    """Return file and id of the strict rules that show no example of what they catch."""
+    strict = {(rule.origin.file, rule.id) for rule in policy.rules if rule.decision is not Decision.AUTO}
+    # What is about a whole tool needs none.
+    whole = {
+        (rule.origin.file, rule.id)
+        for rule in policy.rules
+        if rule.argv is None and rule.path is None and not (rule.env or rule.text)
+    }
+    return {
+        (source.path, item["id"])
+        for source in policy.sources
+        for item in tomllib.loads(source.content.decode()).get("rule", ())
+        if "match" not in item
+    } & (strict - whole)

@@ -1,0 +1,424 @@
+"""TOML text to Policy: every key checked, every rule's examples run; `load_policy` is the only I/O.
+
+Whatever is not understood refuses to load: PolicyError names file, line, key and the nearest known word.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NoReturn, TypeAlias
+
+from harness.actions import Access
+from harness.errors import PolicyError
+from harness.limits import MAX_COMMAND_SECONDS, Limits, strictest
+from harness.policy.effects import DEFAULT_HIDE, Sandbox, place_problem
+from harness.policy.matchers import OPERAND_FLAGS, ArgvPattern, PathPatterns, check_pattern
+from harness.policy.policy import Policy, PolicySource
+from harness.policy.rule_examples import example_matches, rule_problem
+from harness.policy.rules import UNCOVERED, Decision, Layer, Origin, Readers, Rule, ToolDefault
+from harness.record import replace
+from harness.text.toml_places import key_lines, read_toml
+
+Table: TypeAlias = Mapping[str, object]
+
+TOOL_NAMES = ("bash", "read_file", "write_file", "edit_file")
+TOP_KEYS = ("version", "name", "tools", "unattended", "limits", "sandbox", "rule")
+RULE_KEYS = (
+    "id", "decision", "tool", "argv", "flags", "env", "access", "path", "except", "text", "write", "network", "reason",
+    "hint", "match", "not_match",
+)  # fmt: skip
+TOOLS_KEYS = ("default", UNCOVERED, "readers")
+"""Under [tools], besides the tools."""
+UNATTENDED_KEYS = ("confirm",)
+SANDBOX_KEYS = ("required", "network", "write", "hide", "show")
+LIMIT_KEYS = ("turns", "seconds", "tokens", "cost", "refusals", "bad_calls", "command_seconds", "result_characters")
+DECISION_WORDS = {decision.word: decision for decision in Decision}
+STRICT_WORDS = {word: decision for word, decision in DECISION_WORDS.items() if decision is not Decision.AUTO}
+
+MAX_POLICY_BYTES = 1_000_000
+
+
+def load_policy(path: str, *, layer: Layer = Layer.FILE, extra_tools: Sequence[str] = ()) -> Policy:
+    """Return the policy in the TOML file at `path`.
+
+    `extra_tools` names tools besides the four built in that the file may speak of.
+
+    Raises PolicyError, whose text names file, line and key, if anything in it is not understood.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not make it wait
+        try:
+            with open(descriptor, "rb", closefd=False) as file:  # raises for a folder
+                data = file.read(MAX_POLICY_BYTES + 1) if os.path.isfile(descriptor) else None
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError) as error:  # ValueError: a path with NUL or a lone surrogate
+        problem = error.strerror if isinstance(error, OSError) else error
+        raise PolicyError(f"{path}: cannot be read: {problem}") from None
+    if data is None:
+        raise PolicyError(f"{path}: is not a file")
+    if len(data) > MAX_POLICY_BYTES:
+        raise PolicyError(f"{path}: is larger than {MAX_POLICY_BYTES} bytes")
+    policy = parse_policy(data, path, layer=layer, extra_tools=extra_tools)
+    return policy.guarding(os.path.realpath(path))
+
+
+def parse_policy(data: bytes, file: str, *, layer: Layer = Layer.FILE, extra_tools: Sequence[str] = ()) -> Policy:
+    """Return the policy in `data`, TOML in UTF-8; `file` is what messages call it. Pure.
+
+    Raises PolicyError as `load_policy` does.
+    """
+    try:
+        text, table = read_toml(data)
+    except ValueError as error:
+        raise PolicyError(f"{file}: {error}") from None
+    source = PolicySource(layer=layer, path=file, content=data)
+    return _Loader(file, key_lines(text), layer, (*TOOL_NAMES, *extra_tools)).policy(table, source)
+
+
+def combine(policies: Sequence[Policy]) -> Policy:
+    """Return one policy out of several layers: all rules, all defaults, the strictest limits. Order means nothing.
+
+    Raises PolicyError if there is none, or if two rules of one layer share an id.
+    """
+    if not policies:
+        raise PolicyError("no policy was given")
+    if len(policies) == 1:
+        return policies[0]
+    seen: dict[tuple[Layer, str], Rule] = {}
+    for rule in (rule for policy in policies for rule in policy.rules):
+        other = seen.setdefault((rule.layer, rule.id), rule)
+        if other is not rule:
+            raise PolicyError(f"{rule.origin}: rule {rule.id}: the id is taken by the rule at {other.origin}")
+    return Policy(
+        name="+".join(policy.name for policy in policies),
+        rules=tuple(rule for policy in policies for rule in policy.rules),
+        defaults=tuple(default for policy in policies for default in policy.defaults),
+        limits=strictest(policy.limits for policy in policies),
+        unattended=max(policy.unattended for policy in policies),
+        sources=tuple(source for policy in policies for source in policy.sources),
+        guarded=tuple(dict.fromkeys(path for policy in policies for path in policy.guarded)),
+        readers=tuple(readers for policy in policies for readers in policy.readers),
+        sandboxes=tuple(sandbox for policy in policies for sandbox in policy.sandboxes),
+    )
+
+
+def tightening_only(policy: Policy) -> Policy:
+    """Return `policy` without what loosens: the part of a project's policy that counts before a person trusts it."""
+    return replace(
+        policy,
+        rules=tuple(rule for rule in policy.rules if rule.decision is not Decision.AUTO),
+        defaults=tuple(default for default in policy.defaults if default.decision is not Decision.AUTO),
+        readers=tuple(readers for readers in policy.readers if not readers.on),
+        sandboxes=tuple(sandbox.tightening() for sandbox in policy.sandboxes),
+        sources=tuple(replace(source, trusted=False) for source in policy.sources),
+    )
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return `; did you mean X?` for the known word that is nearest to `word`, or the list of known words."""
+    from difflib import get_close_matches
+
+    words = list(known)
+    close = get_close_matches(word, words, n=1)
+    return f"; did you mean {close[0]}?" if close else f"; known: {', '.join(words)}"
+
+
+class _Loader:
+    """One file being read; holds what messages need."""
+
+    def __init__(
+        self, file: str, lines: Mapping[tuple[str, int, str], int], layer: Layer, tools: Sequence[str]
+    ) -> None:
+        self.file = file
+        self.lines = lines
+        self.layer = layer
+        self.tools = tools
+
+    def policy(self, table: Table, source: PolicySource) -> Policy:
+        self.check_keys(table, TOP_KEYS, "", 0)
+        version = table.get("version")
+        if type(version) is not int or version != 1:
+            self.fail("", 0, "version", "must be 1" if "version" in table else "is missing: write `version = 1`")
+        name = (
+            self.string(table, "name", "", 0) if "name" in table else os.path.basename(self.file).removesuffix(".toml")
+        )
+        unattended = self.table(table, "unattended")
+        self.check_keys(unattended, UNATTENDED_KEYS, "unattended", 0)
+        rules = self.rules(table)
+        return Policy(
+            name=name,
+            rules=rules,
+            defaults=self.defaults(self.table(table, "tools")),
+            limits=self.limits(self.table(table, "limits")),
+            unattended=self.unattended(unattended),
+            sources=(source,),
+            readers=self.readers(self.table(table, "tools")),
+            sandboxes=self.sandboxes(table),
+        )
+
+    def line(self, table: str, index: int, key: str) -> int:
+        """Return where a key stands; else where its table begins; else where that is written as a value."""
+        places = ((table, index, key), (table, index, ""), ("", 0, table))
+        return next((self.lines[place] for place in places if place in self.lines), 1)
+
+    def fail(self, table: str, index: int, key: str, problem: str) -> NoReturn:
+        line = self.line(table, index, key)
+        place = f"[{table}] {key}" if table and key else key or f"[{table}]"
+        if table == "rule":
+            place = f"[[rule]] {key}" if key else "[[rule]]"
+        raise PolicyError(f"{self.file}:{line}: {place}: {problem}")
+
+    def check_keys(self, table: Table, known: Sequence[str], name: str, index: int) -> None:
+        for key in table:
+            if key not in known:
+                self.fail(name, index, key, f"unknown key{nearest(key, known)}")
+
+    def table(self, parent: Table, key: str) -> Table:
+        value = parent.get(key, {})
+        if not isinstance(value, dict):
+            self.fail("", 0, key, f"must be a table: [{key}]")
+        return value
+
+    def string(self, table: Table, key: str, name: str, index: int) -> str:
+        value = table.get(key, "")
+        if not isinstance(value, str):
+            self.fail(name, index, key, f"must be a string, not {_kind(value)}")
+        if key in table and not value.strip():
+            self.fail(name, index, key, "must not be empty")
+        return value
+
+    def strings(self, table: Table, key: str, index: int, name: str = "rule") -> tuple[str, ...]:
+        value = table.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            self.fail(name, index, key, 'must be a list of strings, such as ["a", "b"]')
+        if key in table and not value and key != "flags" and name == "rule":
+            self.fail(name, index, key, "must not be empty")
+        return tuple(value)
+
+    def boolean(self, table: Table, key: str, name: str, index: int) -> bool | None:
+        value = table.get(key)
+        if value is not None and not isinstance(value, bool):
+            self.fail(name, index, key, f"must be true or false, not {_kind(value)}")
+        return value
+
+    def places(self, table: Table, key: str, index: int, name: str) -> tuple[str, ...]:
+        """Return folders and files that commands may write, or cannot read."""
+        places = self.strings(table, key, index, name)
+        for place in places:
+            problem = place_problem(place)
+            if problem:
+                self.fail(name, index, key, f"{place!r} {problem}")
+        return places
+
+    def shown(self, table: Table) -> tuple[str, ...] | None:
+        """Return the places that are hidden where nobody says anything, and need not be here."""
+        if "show" not in table:
+            return None
+        places = self.places(table, "show", 0, "sandbox")
+        for place in places:
+            if place.rstrip("/") not in DEFAULT_HIDE:
+                self.fail("sandbox", 0, "show", f"{place!r} is not hidden by default{nearest(place, DEFAULT_HIDE)}")
+        return places
+
+    def sandboxes(self, parent: Table) -> tuple[Sandbox, ...]:
+        """Return what [sandbox] says; nothing where it is absent."""
+        if "sandbox" not in parent:
+            return ()
+        table = self.table(parent, "sandbox")
+        self.check_keys(table, SANDBOX_KEYS, "sandbox", 0)
+        return (
+            Sandbox(
+                origin=Origin(file=self.file, line=self.line("sandbox", 0, "required")),
+                layer=self.layer,
+                required=bool(self.boolean(table, "required", "sandbox", 0)),
+                network=self.boolean(table, "network", "sandbox", 0),
+                write=self.places(table, "write", 0, "sandbox") if "write" in table else None,
+                hide=self.places(table, "hide", 0, "sandbox"),
+                show=self.shown(table),
+            ),
+        )
+
+    def decision(self, value: object, table: str, index: int, key: str, known: Mapping[str, Decision]) -> Decision:
+        if not isinstance(value, str) or value not in known:
+            word = value if isinstance(value, str) else _kind(value)
+            self.fail(table, index, key, f"unknown decision {word!r}{nearest(word, known)}")
+        return known[value]
+
+    def readers(self, table: Table) -> tuple[Readers, ...]:
+        """Return what `readers` under [tools] says; nothing where it is absent."""
+        if "readers" not in table:
+            return ()
+        on = bool(self.boolean(table, "readers", "tools", 0))
+        origin = Origin(file=self.file, line=self.line("tools", 0, "readers"))
+        return (Readers(on=on, origin=origin, layer=self.layer),)
+
+    def defaults(self, table: Table) -> tuple[ToolDefault, ...]:
+        self.check_keys(table, (*self.tools, *TOOLS_KEYS), "tools", 0)
+        return tuple(
+            ToolDefault(
+                tool=tool,
+                decision=self.decision(value, "tools", 0, tool, STRICT_WORDS if tool == UNCOVERED else DECISION_WORDS),
+                origin=Origin(file=self.file, line=self.line("tools", 0, tool)),
+                layer=self.layer,
+            )
+            for tool, value in table.items()
+            if tool != "readers"
+        )
+
+    def unattended(self, table: Table) -> Decision:
+        strict = {word: DECISION_WORDS[word] for word in ("deny", "block")}
+        return self.decision(table.get("confirm", "deny"), "unattended", 0, "confirm", strict)
+
+    def limits(self, table: Table) -> Limits:
+        self.check_keys(table, LIMIT_KEYS, "limits", 0)
+        return Limits(
+            max_turns=self.whole(table, "turns"),
+            max_seconds=self.number(table, "seconds"),
+            max_tokens=self.whole(table, "tokens"),
+            max_cost=self.number(table, "cost"),
+            max_refusals=self.whole(table, "refusals"),
+            max_bad_calls=self.whole(table, "bad_calls"),
+            command_seconds=self.number(table, "command_seconds", most=MAX_COMMAND_SECONDS),
+            result_characters=self.whole(table, "result_characters", least=1_000),
+        )
+
+    def number(self, table: Table, key: str, most: float | None = None) -> float | None:
+        value = table.get(key)
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12
+        ):
+            self.fail("limits", 0, key, "must be a number above 0")
+        if value is not None and most is not None and value > most:
+            self.fail("limits", 0, key, f"must be at most {most:.0f}")
+        return None if value is None else float(value)
+
+    def whole(self, table: Table, key: str, least: int = 1) -> int | None:
+        value = table.get(key)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+            self.fail("limits", 0, key, f"must be a whole number, at least {least}")
+        return value
+
+    def rules(self, table: Table) -> tuple[Rule, ...]:
+        value = table.get("rule", [])
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            self.fail("", 0, "rule", "rules are written as [[rule]], with two brackets")
+        rules: dict[str, Rule] = {}
+        for index, item in enumerate(value):
+            rule = self.rule(item, index)
+            if rule.id in rules:
+                self.fail("rule", index, "id", f"{rule.id!r} is taken by the rule at line {rules[rule.id].origin.line}")
+            rules[rule.id] = rule
+        return tuple(rules.values())
+
+    def rule(self, table: Table, index: int) -> Rule:
+        self.check_keys(table, RULE_KEYS, "rule", index)
+        for required in ("id", "decision"):
+            if required not in table:
+                self.fail("rule", index, "", f"has no {required}")
+        decision = self.decision(table["decision"], "rule", index, "decision", DECISION_WORDS)
+        if decision in (Decision.DENY, Decision.BLOCK) and "reason" not in table:
+            self.fail("rule", index, "decision", f"a rule that says {decision.word} needs a reason")
+        rule = Rule(
+            id=self.string(table, "id", "rule", index),
+            decision=decision,
+            origin=Origin(file=self.file, line=self.line("rule", index, "")),
+            layer=self.layer,
+            tools=self.rule_tools(table, index),
+            argv=self.argv(table, index),
+            env=self.strings(table, "env", index),
+            access=self.access(table, index),
+            path=self.path(table, "path", index),
+            exceptions=self.path(table, "except", index),
+            text=self.string(table, "text", "rule", index),
+            reason=self.string(table, "reason", "rule", index),
+            hint=self.string(table, "hint", "rule", index),
+            write=self.places(table, "write", index, "rule"),
+            network=bool(self.boolean(table, "network", "rule", index)),
+        )
+        problem = rule_problem(rule)
+        if problem is not None:
+            self.fail("rule", index, *problem)
+        self.run_examples(rule, table, index)
+        return rule
+
+    def rule_tools(self, table: Table, index: int) -> tuple[str, ...]:
+        tools = self.strings(table, "tool", index)
+        for tool in tools:
+            if tool not in self.tools:
+                self.fail("rule", index, "tool", f"unknown tool {tool!r}{nearest(tool, self.tools)}")
+        return tools
+
+    def argv(self, table: Table, index: int) -> ArgvPattern | None:
+        if "argv" not in table:
+            if "flags" in table:
+                self.fail("rule", index, "flags", "needs argv")
+            return None
+        value = table["argv"]
+        problem = 'must be a list of words, such as ["git", ["status", "diff"], "..."]'
+        if not isinstance(value, list) or not value:
+            self.fail("rule", index, "argv", problem)
+        rest = value[-1] == "..."
+        tokens = []
+        for token in value[:-1] if rest else value:
+            alternatives = token if isinstance(token, list) else [token]
+            if not alternatives or not all(isinstance(word, str) and word for word in alternatives):
+                self.fail("rule", index, "argv", problem)
+            if "..." in alternatives:
+                self.fail("rule", index, "argv", '"..." stands only at the end')
+            tokens.append(tuple(alternatives))
+        self.check_programs(tokens, index)
+        return ArgvPattern(tokens=tuple(tokens), rest=rest, flags=self.flags(table, index))
+
+    def check_programs(self, tokens: Sequence[Sequence[str]], index: int) -> None:
+        if not tokens:
+            self.fail("rule", index, "argv", "names no program")
+        for program in tokens[0]:
+            if any(char.isspace() for char in program):
+                self.fail("rule", index, "argv", f"{program!r} is one word; write each word of the command by itself")
+
+    def flags(self, table: Table, index: int) -> tuple[str, ...] | None:
+        if "flags" not in table:
+            return None
+        flags = self.strings(table, "flags", index)
+        for flag in flags:
+            if flag not in OPERAND_FLAGS and (not flag.startswith("-") or flag == "-" or flag.lstrip("-")[:1] == "="):
+                self.fail("rule", index, "flags", f"{flag!r} is not an option such as -x or --long")
+        return flags
+
+    def access(self, table: Table, index: int) -> tuple[Access, ...]:
+        if "path" not in table:
+            for key in ("access", "except"):
+                if key in table:
+                    self.fail("rule", index, key, "needs path")
+            return ()
+        known = {access.value: access for access in (Access.READ, Access.WRITE)}
+        words = self.strings(table, "access", index) or tuple(known)
+        for word in words:
+            if word not in known:
+                self.fail("rule", index, "access", f"unknown access {word!r}{nearest(word, known)}")
+        return tuple(known[word] for word in words)
+
+    def path(self, table: Table, key: str, index: int) -> PathPatterns | None:
+        if key not in table:
+            return None
+        patterns = self.strings(table, key, index)
+        for pattern in patterns:
+            problem = check_pattern(pattern)
+            if problem:
+                self.fail("rule", index, key, f"the pattern {pattern!r} {problem}")
+        return PathPatterns(patterns=patterns)
+
+    def run_examples(self, rule: Rule, table: Table, index: int) -> None:
+        for example in self.strings(table, "match", index):
+            if not example_matches(rule, example):
+                self.fail("rule", index, "match", f"the rule does not match its example {example!r}")
+        for example in self.strings(table, "not_match", index):
+            if example_matches(rule, example):
+                self.fail("rule", index, "not_match", f"the rule matches its counter-example {example!r}")
+
+
+def _kind(value: object) -> str:
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list", dict: "a table"}
+    return names.get(type(value), "a date or time")

@@ -1,0 +1,401 @@
+"""How a rule's patterns meet the parts of an action: argv patterns and path patterns; pure, decides nothing.
+
+Matching is lopsided on purpose: what loosens (`covers`) must account for every word, what tightens (`hits`) needs one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from harness.paths import TreeNames, fold
+from harness.programs.joined_options import options_in
+from harness.record import Record
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+NUMBER_FLAG = "-NUM"
+"""In a list of flags: a dash and digits, as in `head -20`."""
+
+OPERAND_FLAGS = {"+WORD": "+", ":WORD": ":"}
+"""In the flags of a strict rule: an operand that begins so, as in `git push origin +main` and `git push origin :main`."""
+
+_GLOB_CHARACTERS = frozenset("*?[\\")
+
+
+_programs: dict[tuple[tuple[str, ...], ...], frozenset[str]] = {}
+"""What `ArgvPattern` looks for, worked out once: a policy asks again for every command."""
+
+
+class ArgvPattern(Record):
+    """Words of a command: each token a tuple of alternatives, then possibly `...` for any further words."""
+
+    tokens: tuple[tuple[str, ...], ...]
+    rest: bool
+    flags: tuple[str, ...] | None = None
+
+    def covers(self, argv: Sequence[str]) -> bool:
+        """Say whether this pattern accounts for every word of `argv`, as an auto rule must.
+
+        The program is compared as it was written: `/tmp/pytest` is not `pytest`. Options may stand anywhere after the
+        pattern's own words; one that is not listed is not covered. Letters in one word, or a value that is joined on, are
+        taken apart where the program is known to (joined.py).
+        """
+        if len(argv) < len(self.tokens):
+            return False
+        if not all(word in token for word, token in zip(argv, self.tokens, strict=False)):
+            return False
+        allowed = self.flags or ()
+        operands = [word for word in argv[len(self.tokens) :] if not _is_option(word)]
+        if any(len(word) > 1 and word[0] == "@" for word in operands):
+            return False  # many programs read further options out of `@file`
+        options = [word for word in argv[len(self.tokens) :] if _is_option(word)]
+        return (self.rest or not operands) and all(_is_listed(argv, option, allowed) for option in options)
+
+    def hits(self, argv: Sequence[str]) -> bool:
+        """Say whether `argv` begins with this pattern, as a strict rule asks.
+
+        The program is compared without its folder, and options between the words (with or without a value) are
+        skipped: `/usr/bin/git -C x push` begins with `git push`. If flags are given, one of them must follow.
+        """
+        return bool(argv) and _name(argv[0]) in self._programs() and self._hits_from(argv, {1})
+
+    def hits_anywhere(self, words: Sequence[str]) -> bool:
+        """Say whether the pattern is hit at any position of loosely split words; meant to err on the strict side."""
+        programs = self._programs()
+        return self._hits_from(words, {position + 1 for position, word in enumerate(words) if _name(word) in programs})
+
+    def _programs(self) -> frozenset[str]:
+        """The names to look for: `./deploy.sh` in a strict rule is `deploy.sh` wherever it lies."""
+        names = _programs.get(self.tokens)
+        if names is None:
+            names = frozenset(_name(word) for word in self.tokens[0]) if self.tokens else frozenset()
+            _programs[self.tokens] = names
+        return names
+
+    def _hits_from(self, argv: Sequence[str], starts: set[int]) -> bool:
+        """Say whether the other tokens, and a flag if any are given, follow behind a program that ends at a start."""
+        after = _after_prefix(argv, starts, self.tokens[1:])
+        if after is None:
+            return False
+        return self.flags is None or any(_flag_present(flag, argv[after:]) for flag in self.flags)
+
+
+def _name(word: str) -> str:
+    """Return a program without its folder."""
+    return word.rpartition("/")[2]
+
+
+def _is_option(word: str) -> bool:
+    return len(word) > 1 and word[0] == "-"
+
+
+def _is_listed(argv: Sequence[str], option: str, allowed: Sequence[str]) -> bool:
+    if option in allowed:
+        return True
+    if option.startswith("--") and "=" in option:
+        return option.partition("=")[0] in allowed
+    if NUMBER_FLAG in allowed and option[1:].isascii() and option[1:].isdigit():
+        return True
+    apart = options_in(argv, option)
+    return bool(apart) and all(each in allowed for each in apart)
+
+
+def _flag_present(flag: str, words: Sequence[str]) -> bool:
+    """Say whether `flag` is among `words`: also in a cluster, with a joined value, or as an abbreviation."""
+    return any(_is_flag(flag, word) for word in words)
+
+
+def _is_flag(flag: str, word: str) -> bool:
+    name = word.partition("=")[0]
+    if flag in OPERAND_FLAGS:
+        bare = word.lstrip("\"'")  # a word that expands stands as it was written
+        return len(bare) > 1 and bare.startswith(OPERAND_FLAGS[flag])
+    if flag in (word, name) or (flag == NUMBER_FLAG and word[:1] == "-" and word[1:].isdigit()):
+        return True
+    if flag.startswith("--"):  # `--m` is `--mirror`; a program that says `-force` for `--force` exists too
+        return (len(name) > 2 and flag.startswith(name)) or name == flag[1:]
+    if len(flag) > 2:
+        return name == f"-{flag}"
+    return len(word) > 2 and word[0] == "-" and word[1] != "-" and flag[1] in word
+
+
+def _after_prefix(argv: Sequence[str], starts: set[int], tokens: Sequence[tuple[str, ...]]) -> int | None:
+    """Return the first position after `tokens`, found in order from any of `starts` on, options and their values skipped."""
+    ends = starts
+    for token in tokens:
+        ends = {place + 1 for place in _past_options(argv, ends) if argv[place] in token}
+    return min(ends, default=None)
+
+
+def _past_options(argv: Sequence[str], starts: set[int]) -> set[int]:
+    """Return every position that can be reached by skipping options, each with or without one value."""
+    reached: set[int] = set()
+    waiting = list(starts)
+    while waiting:
+        place = waiting.pop()
+        if place < len(argv) and place not in reached:
+            reached.add(place)
+            if _is_option(argv[place]):
+                waiting += [place + 1, place + 2]
+    return reached
+
+
+class PathPatterns(Record):
+    """Gitignore patterns (https://git-scm.com/docs/gitignore, without `!`), relative to the workspace.
+
+    Where git takes `*.md` for a folder of that name with all that is in it as well, what tightens does too; to what loosens
+    it is the name of a file: only `docs/` and `docs/**` speak of what lies below.
+    """
+
+    patterns: tuple[str, ...]
+
+    def covers(self, names: Sequence[str]) -> bool:
+        """Say whether every one of `names`, taken for files, is matched exactly as written; absolute names never are."""
+        plan = _plan(self.patterns)
+        return all(not name.startswith("/") and _is_meant(plan, name) for name in names)
+
+    def hits(self, names: Sequence[str]) -> bool:
+        """Say whether any of `names`, or a folder on the way to it, is matched, as it is or folded (`fold`)."""
+        return any(self._matches(name) or self._matches_folded(name) for name in names)
+
+    def hit_among(self, names: TreeNames) -> Iterator[str]:
+        """Yield those of many names that `hits` is true of, some of them twice: quick where they are few.
+
+        INVARIANT: the expressions find all of them, and perhaps more; `hits` alone decides.
+        """
+        plan = _plan(self.patterns)
+        ways = [(plan.folded, names.folded)]
+        if plan.hard or not names.lines.isascii():  # else what is matched as it is, is matched folded too
+            ways.append((self.patterns, names.lines))
+        for patterns, text in ways:
+            for expression in _expressions(patterns):
+                yield from (name for name in names.found(expression, text) if self.hits((name,)))
+
+    def _matches_folded(self, name: str) -> bool:
+        folded = fold(name)
+        patterns = _plan(self.patterns).folded
+        if folded == name and patterns == self.patterns:
+            return False
+        return PathPatterns(patterns=patterns)._matches(folded)  # noqa: SLF001 - its own class
+
+    def _matches(self, name: str) -> bool:
+        plan = _plan(self.patterns)
+        parts = name.strip("/").split("/")
+        if not plan.names.isdisjoint(parts) or (plan.folders and not plan.folders.isdisjoint(parts)):
+            return True
+        if plan.endings:
+            for part in parts:
+                if part.endswith(plan.endings):
+                    return True
+        inside = name[:1] != "/"
+        if any(_simple_match(each, parts, inside=inside) for each in plan.simple):
+            return True
+        return bool(plan.hard) and _pathspec_match(plan.hard, name)
+
+
+def _is_meant(plan: _Plan, name: str) -> bool:
+    """Say whether a pattern means the file `name` itself, or a folder with all below it in which that lies."""
+    *folders, last = parts = name.strip("/").split("/")
+    if last in plan.names or last.endswith(plan.endings) or not plan.folders.isdisjoint(folders):
+        return True
+    return any(_leads_to(each, parts) for each in plan.ways)
+
+
+class _Plan(Record):
+    """Patterns sorted by what it takes to match them: most are a name or an ending, at any depth."""
+
+    names: frozenset[str]
+    folders: frozenset[str]
+    endings: tuple[str, ...]
+    simple: tuple[_SimplePattern, ...]
+    hard: tuple[str, ...]
+    """For pathspec."""
+    ways: tuple[_Way, ...]
+    """The simple ones and those for pathspec, as what loosens reads them."""
+    folded: tuple[str, ...]
+    """All of them case-folded."""
+
+
+class _SimplePattern(Record):
+    wanted: tuple[str, ...]
+    anchored: bool
+
+
+class _Way(Record):
+    """A pattern as parts of a path, `**` for any number of them."""
+
+    wanted: tuple[str, ...]
+    below: bool
+    """Whether it means what lies below a folder."""
+
+
+_plans: dict[tuple[str, ...], _Plan] = {}
+
+
+def _plan(patterns: tuple[str, ...]) -> _Plan:
+    """Return how to match `patterns`, worked out once: a policy asks again for every path."""
+    plan = _plans.get(patterns)
+    if plan is None:
+        plan = _plans[patterns] = _new_plan(patterns)
+    return plan
+
+
+def _new_plan(patterns: tuple[str, ...]) -> _Plan:
+    names, folders, endings, simple, hard, ways = [], [], [], [], [], []
+    for pattern in patterns:
+        if not is_simple(pattern):
+            hard.append(pattern)
+            ways.append(_way(pattern))
+        elif "/" not in pattern and "*" not in pattern:
+            names.append(pattern)
+        elif "/" not in pattern[:-1] and "*" not in pattern:
+            folders.append(pattern[:-1])
+        elif "/" not in pattern and pattern.startswith("*"):
+            endings.append(pattern[1:])
+        else:
+            wanted = tuple(pattern.removeprefix("**/").strip("/").split("/"))
+            anchored = not pattern.startswith("**/") and (pattern.startswith("/") or len(wanted) > 1)
+            simple.append(_SimplePattern(wanted=wanted, anchored=anchored))
+            ways.append(_way(pattern))
+    return _Plan(
+        names=frozenset(names),
+        folders=frozenset(folders),
+        endings=tuple(endings),
+        simple=tuple(simple),
+        hard=tuple(hard),
+        ways=tuple(ways),
+        folded=tuple(fold(pattern) for pattern in patterns),
+    )
+
+
+def _way(pattern: str) -> _Way:
+    anchored = "/" in pattern.rstrip("/")
+    wanted = ("" if anchored else "**/") + pattern.strip("/")
+    if pattern.endswith("/**"):
+        wanted += "/*"  # everything below, and not the folder itself
+    return _Way(wanted=tuple(wanted.split("/")), below=pattern.endswith("/"))
+
+
+def is_simple(pattern: str) -> bool:
+    """Say whether a pattern is plain names with at most one `*` each, behind `**/` too: matched here, without pathspec."""
+    if "//" in pattern:
+        return False
+    pattern = pattern.removeprefix("**/")
+    if not pattern.strip("/") or "**" in pattern:
+        return False
+    return not _GLOB_CHARACTERS.intersection(pattern) or (
+        not _GLOB_CHARACTERS.intersection(pattern.replace("*", ""))
+        and all(p.count("*") <= 1 for p in pattern.split("/"))
+    )
+
+
+def _simple_match(pattern: _SimplePattern, parts: Sequence[str], *, inside: bool) -> bool:
+    """Match a simple pattern with gitignore's meaning; a test holds it against pathspec."""
+    if pattern.anchored and not inside:
+        return False
+    last = len(parts) - len(pattern.wanted)
+    starts = range(min(last + 1, 1)) if pattern.anchored else range(last + 1)
+    return any(all(_part_match(w, parts[s + i]) for i, w in enumerate(pattern.wanted)) for s in starts)
+
+
+def _leads_to(way: _Way, parts: Sequence[str]) -> bool:
+    """Say whether a pattern, part by part from the workspace on, ends at the last of `parts`, or at a folder before it."""
+    ends = {0}
+    for wanted in way.wanted:
+        if wanted == "**":
+            ends = set(range(min(ends, default=len(parts) + 1), len(parts) + 1))
+        else:
+            ends = {end + 1 for end in ends if end < len(parts) and _part_means(wanted, parts[end])}
+    return not ends.isdisjoint(range(1, len(parts)) if way.below else (len(parts),))
+
+
+def _part_means(wanted: str, part: str) -> bool:
+    if is_simple(wanted):
+        return _part_match(wanted, part)
+    return bool(_spec((f"/{wanted}",), inside=True).match_file(part.replace("\n", "\ufffd")))
+
+
+def _part_match(wanted: str, part: str) -> bool:
+    if "*" not in wanted:
+        return wanted == part
+    before, _, after = wanted.partition("*")
+    return len(part) >= len(before) + len(after) and part.startswith(before) and part.endswith(after)
+
+
+def _pathspec_match(patterns: tuple[str, ...], name: str) -> bool:
+    spec = _spec(patterns, inside=name[:1] != "/")
+    plain = name.strip("/").replace("\n", "\ufffd")  # pathspec's `**` does not reach across a line end
+    return bool(spec.match_file(plain) or spec.match_file(plain + "/"))
+
+
+_specs: dict[tuple[tuple[str, ...], bool], GitIgnoreSpec] = {}
+
+
+def _spec(patterns: tuple[str, ...], *, inside: bool) -> GitIgnoreSpec:
+    """Return the compiled patterns; for a path outside the workspace only those that are not anchored to it."""
+    key = (patterns, inside)
+    if key not in _specs:
+        from pathspec import GitIgnoreSpec
+
+        lines = patterns if inside else tuple(p for p in patterns if "/" not in p.rstrip("/") or p.startswith("**/"))
+        _specs[key] = GitIgnoreSpec.from_lines(lines)
+    return _specs[key]
+
+
+@lru_cache(maxsize=256)
+def _expressions(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    """Return what finds every name that one of the patterns matches in a text of many (`TreeNames.lines`).
+
+    Each begins, or ends, with what all of its ways have in common: then a search is four times as quick.
+    """
+    plan = _plan(patterns)
+    inside = [re.escape(name) for name in (*plan.names, *plan.folders)]
+    anchored: list[str] = []
+    for each in plan.simple:
+        wanted = "/".join(re.escape(part).replace(r"\*", "[^/]*") for part in each.wanted)
+        (anchored if each.anchored else inside).append(wanted)
+    forms = {
+        "/(?:%s)/": inside,
+        "\n/(?:%s)/": anchored,
+        "(?:%s)/": list(map(re.escape, plan.endings)),
+        "%s": list(map(_on_lines, plan.hard)),
+    }
+    return tuple(re.compile(form % "|".join(ways), re.MULTILINE) for form, ways in forms.items() if ways)
+
+
+def _on_lines(pattern: str) -> str:
+    """Return pathspec's expression for one pattern, so that it matches on a line what it matches alone."""
+    (one,) = _spec((pattern,), inside=True).patterns
+    text = "(?!)" if one.regex is None else str(one.regex.pattern)
+    return re.sub(r"^\^", "^/+", re.sub(r"\(\?P<\w+>", "(?:", text))
+
+
+def check_pattern(pattern: str) -> str | None:
+    """Return what is wrong with a path pattern, or None.
+
+    Refused, because they do not mean what they seem to: negation, comments, blanks at the end, `..`, absolute folders.
+    """
+    if not pattern.strip("/"):
+        return "is empty"
+    if pattern[0] in "!#":
+        return f"begins with {pattern[0]!r}; exceptions are written in `except`"
+    if pattern != pattern.strip():
+        return "begins or ends with a blank, which gitignore patterns drop"
+    if not {"..", "."}.isdisjoint(pattern.split("/")) or "//" in pattern:
+        return "contains `..`, `.` or `//`; patterns are matched against resolved paths"
+    if pattern[0] == "~":
+        return "begins with `~`; patterns are relative to the workspace (a name without `/` matches anywhere)"
+    if not pattern.isprintable():
+        return "contains a character that cannot be shown"
+    if not is_simple(pattern):
+        from pathspec import GitIgnoreSpec
+
+        try:
+            GitIgnoreSpec.from_lines([pattern])
+        except ValueError as error:
+            return f"is not a gitignore pattern: {error}"
+    return None

@@ -1,0 +1,164 @@
+"""Whether a rule alone would decide an example of it (`match`, `not_match`): as in an empty workspace, no disk; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from posixpath import join, normpath
+from typing import TypeAlias
+
+from harness.actions import Access, Act, Action, Command, Facet, PathAccess, Place
+from harness.messages import ToolCall
+from harness.policy.matchers import OPERAND_FLAGS, ArgvPattern
+from harness.policy.rules import Decision, Rule
+from harness.programs.git_pathspecs import Shown
+from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS
+from harness.programs.variables import steers
+from harness.record import replace
+from harness.shell.builtins import SHELL_BUILTINS, STEERS_THE_SHELL
+from harness.shell.facets import read_commands
+
+
+def example_matches(rule: Rule, example: str) -> bool:
+    """Say whether the rule alone would decide the example: a command line, or a path for rules about files alone."""
+    if rule.argv is None and not rule.text and not rule.env and (rule.path is not None or "bash" not in rule.tools):
+        accesses = [EXAMPLE_DISK.resolve(example, access) for access in rule.access or (Access.READ, Access.WRITE)]
+        tool = rule.tools[0] if rule.tools else "read_file"
+        return any(_decides(rule, _action(tool, (path,), "")) for path in accesses)
+    return _decides(rule, _action("bash", read_commands(example, EXAMPLE_DISK), example))
+
+
+def plain_command(words: Sequence[str]) -> Command | None:
+    """Return these words as the one command that bash reads in them; None for one that runs another or steers the shell."""
+    name = words[0].rpartition("/")[2]
+    if name in WRAPPERS or name in SHELLS or name in SHELL_BUILTINS or name in STEERS_THE_SHELL:
+        return None
+    quoted = ("'" + word.replace("'", "'\\''") + "'" for word in words[1:])
+    (first, *others) = read_commands(" ".join((words[0], *quoted)), EXAMPLE_DISK)
+    return first if not others and isinstance(first, Command) and first.argv == tuple(words) else None
+
+
+def _action(tool: str, facets: tuple[Facet, ...], text: str) -> Action:
+    call = ToolCall(id="example", name=tool, arguments="{}")
+    return Action(
+        call=call, tool=tool, arguments={}, facets=facets, summary=text, preview=text, request=None, text=text
+    )
+
+
+def _decides(rule: Rule, action: Action) -> bool:
+    """Of an auto rule: every facet is covered by it, or only wraps what is; and at least one is covered by the rule itself."""
+    if rule.decision is not Decision.AUTO:
+        return any(rule.hits(action, facet) for facet in action.all_facets())
+    own = [facet for facet in action.facets if not (isinstance(facet, Command) and facet.act is Act.WRAPS)]
+    return bool(own) and all(rule.covers(action, facet) for facet in own)
+
+
+class _ExampleDisk:
+    """A disk on which every path is plain, and nothing lies: the workspace is /workspace, the home folder /home/user."""
+
+    root = "/workspace"
+    home = "/home/user"
+
+    def resolve(self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False) -> PathAccess:
+        real = normpath(join(cwd or self.root, word))
+        inside = real.startswith("/workspace/")
+        name = real[len("/workspace/") :] if inside else "." if real == "/workspace" else real
+        place = Place.INSIDE if inside else Place.ROOT if name == "." else Place.OUTSIDE
+        return PathAccess(written=word, real=real, names=(name,), access=access, place=place, entry=entry)
+
+    def resolve_word(
+        self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False
+    ) -> PathAccess | None:
+        return self.resolve(word, access, cwd, entry=entry) if word else None
+
+    def look_below(self, path: PathAccess, **_narrowing: object) -> PathAccess:
+        return replace(path, tree=True)
+
+    def look_tracked(self, path: PathAccess, what: Shown, **_how: object) -> PathAccess:  # noqa: ARG002 - nothing is tracked
+        return replace(path, tree=True)
+
+    def plain_tracked(self, folder: str, what: Shown, **_how: object) -> bool:  # noqa: ARG002 - likewise
+        return True
+
+    def exists(self, path: str) -> bool:  # noqa: ARG002 - nothing lies here, wherever
+        return False
+
+    def plain_below(self, folder: str, **_narrowing: object) -> bool:  # noqa: ARG002 - nothing lies here
+        return True
+
+    def is_folder(self, path: str) -> bool:  # noqa: ARG002 - nothing lies here, wherever
+        return False
+
+    def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:  # noqa: ARG002 - likewise
+        return ()
+
+    def git_problem(self, folder: str, cwd: str) -> str | None:  # noqa: ARG002 - likewise
+        return None
+
+    def git_top(self, folder: str, cwd: str) -> str:  # noqa: ARG002 - likewise
+        return self.root
+
+
+EXAMPLE_DISK = _ExampleDisk()
+
+
+Problem: TypeAlias = "tuple[str, str]"
+"""A key of the rule (nothing: the rule itself), and what is wrong with it."""
+
+
+def rule_problem(rule: Rule) -> Problem | None:
+    """Return why a rule cannot be: it could never match, or would let through what no rule can vouch for."""
+    if rule.argv is None and rule.path is None and not (rule.text or rule.env or rule.tools):
+        return "", "matches nothing: give argv, path, text, env or tool"
+    if rule.tools and "bash" not in rule.tools and (rule.argv or rule.text or rule.env):
+        return "tool", "argv, text and env are about bash, which is not among the tools"
+    for key, given in (("write", rule.write), ("network", rule.network)):
+        if given and (rule.decision is not Decision.AUTO or rule.argv is None):
+            return key, "is what an auto rule grants to the commands of its argv"
+    if rule.decision is Decision.AUTO:
+        return next(_auto_problems(rule), None)
+    if rule.argv is not None and rule.argv.flags == ():
+        return "flags", "an empty list is never met: name the options, or leave it out"
+    valued = next((flag for flag in (rule.argv and rule.argv.flags) or () if "=" in flag), None)
+    if valued is not None:
+        return "flags", f"{valued} holds a value: a stricter rule names the option, and means it with any value"
+    return None
+
+
+def _auto_problems(rule: Rule) -> Iterator[Problem]:
+    if rule.text:
+        yield "text", "an auto rule cannot be about a piece of text: use argv"
+    if rule.argv is None and rule.path is None:
+        yield "", "an auto rule needs argv or path; a whole tool is set under [tools]"
+    if rule.argv is not None:
+        yield from _argv_problems(rule.argv)
+    for name in rule.env:
+        if steers(name):
+            yield "env", f"{name} makes a program run something else; no auto rule may list it"
+
+
+def _argv_problems(argv: ArgvPattern) -> Iterator[Problem]:
+    """Yield programs that run whatever their operands say, unless the rule fixes the script or the module."""
+    for flag in OPERAND_FLAGS.keys() & set(argv.flags or ()):
+        yield "flags", f"{flag} is for stricter rules: an auto rule names its operands"
+    steering = next((word for word in argv.tokens[0] if _is_interpreter(word)), None)
+    if steering is not None and not _fixes_script(argv):
+        yield "argv", f"{steering} runs whatever its operands say; name the script, or -m and the module"
+    for program in argv.tokens[0]:
+        if plain_command((program, *(token[0] for token in argv.tokens[1:]))) is None:
+            yield "argv", f"{program} is never understood well enough for an auto rule"
+
+
+def _is_interpreter(word: str) -> bool:
+    """Say whether `word` names an interpreter, whatever its folder and its version: `/usr/bin/python3.11` does."""
+    name = word.rpartition("/")[2]
+    return name in INTERPRETERS or name.rstrip("0123456789.-") in INTERPRETERS
+
+
+def _fixes_script(argv: ArgvPattern) -> bool:
+    """Say whether every alternative after the program is a script's name, or -m with a module behind it."""
+    if len(argv.tokens) < 2:
+        return not argv.rest
+    first = argv.tokens[1]
+    if all(not word.startswith("-") for word in first):
+        return True
+    return first == ("-m",) and len(argv.tokens) > 2 and all(not word.startswith("-") for word in argv.tokens[2])

@@ -1,0 +1,204 @@
+"""Rules: what a policy file says, line by line, and when a rule covers or touches a part of an action; pure, decides nothing.
+
+An auto rule must cover a facet wholly, a stricter rule needs to touch it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, IntEnum
+
+from harness.actions import Access, Action, Command, Facet, Opaque, PathAccess, Place, ToolUse, Unconfined
+from harness.policy.matchers import ArgvPattern, PathPatterns
+from harness.programs.variables import is_more_than_a_name
+from harness.record import Record
+
+
+class Decision(IntEnum):
+    """What happens to a call. Ordered: the maximum over rules, layers and facets is the answer."""
+
+    AUTO = 0
+    CONFIRM = 1
+    DENY = 2
+    BLOCK = 3
+
+    @property
+    def word(self) -> str:
+        """The word that policies and logs use."""
+        return self.name.lower()
+
+
+class Layer(Enum):
+    """Where a rule or a default comes from."""
+
+    BUILT_IN = "built-in"
+    MANAGED = "managed"
+    FILE = "file"
+    """Given with --policy, or loaded by a program; stands in place of USER and SHIPPED."""
+    USER = "user"
+    SHIPPED = "shipped"
+    PROJECT = "project"
+    SESSION = "session"
+
+
+class Origin(Record):
+    """A place in a policy file."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        """Return `file:line`."""
+        return f"{self.file}:{self.line}"
+
+
+class Rule(Record):
+    """One `[[rule]]`. Every matcher that is given must match."""
+
+    id: str
+    decision: Decision
+    origin: Origin
+    layer: Layer
+    tools: tuple[str, ...] = ()
+    """Empty: every tool."""
+    argv: ArgvPattern | None = None
+    env: tuple[str, ...] = ()
+    access: tuple[Access, ...] = ()
+    path: PathPatterns | None = None
+    exceptions: PathPatterns | None = None
+    text: str = ""
+    reason: str = ""
+    hint: str = ""
+    write: tuple[str, ...] = ()
+    """Of an auto rule for commands: what a command that it covers may write, with everything below; named as in
+    `Effects.granted`."""
+    network: bool = False
+    """Of an auto rule for commands: whether they may reach the network."""
+    folder: str = ""
+    """Of a grant for a command: the folder that it runs in. INVARIANT: a grant covers no command that is fed."""
+    exact: bool = False
+    """Of a grant for one file: its pattern is that very name, and nothing below a folder of the name."""
+
+    @property
+    def label(self) -> str:
+        """The rule's id and place, as refusals and logs show it."""
+        return f"{self.id} ({self.origin})"
+
+    def covers(self, action: Action, facet: Facet) -> bool:
+        """Say whether this rule, taken as an auto rule, accounts for the whole facet."""
+        if self.tools and action.tool not in self.tools:
+            return False
+        match facet:
+            case Command():
+                return self._covers_command(facet)
+            case PathAccess():
+                return self.argv is None and self.path is not None and self._covers_path(facet)
+            case Opaque() | Unconfined() | ToolUse():
+                return False
+
+    def _covers_command(self, command: Command) -> bool:
+        if self.argv is None or not self.argv.covers(command.argv):
+            return False
+        if any(is_more_than_a_name(command.argv[0], word) for word in command.argv[len(self.argv.tokens) :]):
+            return False
+        if self.folder and (command.fed or command.folder != self.folder):
+            return False
+        if any(name not in self.env for name in command.variables):
+            return False
+        return self.path is None or all(self._covers_path(path) for path in command.paths)
+
+    def _covers_path(self, path: PathAccess) -> bool:
+        if self.path is None or path.place is not Place.INSIDE or not self._accounts_for(path.access):
+            return False
+        if self.exact and any(f"/{name}" not in self.path.patterns for name in path.names):
+            return False
+        if not path.whole or (self.exceptions is not None and _hits_any(self.exceptions, path)):
+            return False
+        return self.path.covers((*path.names, *path.below))  # of a tree, what lies below is meant as well
+
+    def _accounts_for(self, access: Access) -> bool:
+        """Say whether the rule is about this access; of an operand that may be read or written, about both."""
+        wanted = (Access.READ, Access.WRITE) if access is Access.EITHER else (access,)
+        return all(each in self.access for each in wanted)
+
+    def hits(self, action: Action, facet: Facet) -> bool:
+        """Say whether this rule, taken as a strict one, touches the facet."""
+        if self.tools and action.tool not in self.tools and action.default_of not in self.tools:
+            return False
+        if self.text and self.text not in action.text:
+            return False
+        match facet:
+            case Command():
+                return self._hits_command(facet)
+            case Opaque():
+                return self._hits_opaque(facet)
+            case PathAccess():
+                return self.argv is None and not self.env and (self.path is None or self._hits_path(facet))
+            case Unconfined() | ToolUse():
+                return self.argv is None and self.path is None and not self.env and not self.text
+
+    def _hits_command(self, command: Command) -> bool:
+        if self.argv is not None and not self.argv.hits(command.argv):
+            return False
+        if self.env and not any(name in self.env for name in command.variables):
+            return False
+        if self.path is not None:
+            # Without argv the operands are facets of their own, so that the verdict names the path.
+            return (self.argv is not None or bool(self.env)) and any(self._hits_path(path) for path in command.paths)
+        return True
+
+    def _hits_opaque(self, opaque: Opaque) -> bool:
+        if self.argv is not None and not any(self.argv.hits_anywhere(words) for words in opaque.commands):
+            return False
+        if self.env and not any(_sets_variable(self.env, words) for words in opaque.commands):
+            return False
+        if self.path is not None:
+            return (self.argv is not None or bool(self.env)) and any(self._hits_path(path) for path in opaque.paths)
+        return True
+
+    def _hits_path(self, path: PathAccess) -> bool:
+        if self.path is None or (path.access is not Access.EITHER and path.access not in self.access):
+            return False
+        if path.tree and self.meant_below(path):
+            return True  # whatever the folder itself is called: an exception is the name of a file
+        return self.path.hits(path.names) and (self.exceptions is None or not self.exceptions.covers(path.names))
+
+    def meant_below(self, path: PathAccess) -> str:
+        """Return a file below the path that the rule means, and does not except; nothing if there is none."""
+        meant = self.path.hit_among(path.below) if self.path is not None else ()
+        return next((n for n in meant if self.exceptions is None or not self.exceptions.covers((n,))), "")
+
+
+def _hits_any(patterns: PathPatterns, path: PathAccess) -> bool:
+    return patterns.hits(path.names) or next(patterns.hit_among(path.below), None) is not None
+
+
+def _sets_variable(names: Sequence[str], words: Sequence[str]) -> bool:
+    return any("=" in word and word.partition("=")[0].rstrip("+") in names for word in words)
+
+
+UNCOVERED = "uncovered"
+"""The key under [tools] for what no model covers."""
+
+
+class ToolDefault(Record):
+    """What a tool's calls get when no rule matches."""
+
+    tool: str
+    """A tool's name, `default` for those that are not named, or `uncovered` for commands that no model covers."""
+    decision: Decision
+    origin: Origin
+    layer: Layer
+
+    @property
+    def what(self) -> str:
+        """What it is the default for, in words."""
+        return {"default": "any other tool", UNCOVERED: "commands that no model covers"}.get(self.tool, self.tool)
+
+
+class Readers(Record):
+    """What one file says of commands that only look: `readers` under `[tools]`."""
+
+    on: bool
+    origin: Origin
+    layer: Layer

@@ -1,0 +1,1 @@
+"""What a command starts: started, followed, bounded and ended."""

@@ -1,0 +1,115 @@
+"""The environment of a command: a short list of names, so that no key is handed on by being forgotten; reads nothing itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+from harness.actions import Effects
+from harness.programs.variables import PASSED
+
+QUIET = (
+    ("core.fsmonitor", "false"),
+    ("safe.bareRepository", "explicit"),
+)
+"""Keys (git-config(1)) for every git: it starts no watcher, and takes no folder for a repository that only looks like one."""
+UNASKED = (
+    *QUIET,
+    ("core.hooksPath", "/dev/null"),
+    ("core.pager", "cat"),
+    ("core.attributesFile", "/dev/null"),
+)
+"""For a git that nobody was asked about: no hook, no pager, no driver of a file's kind from outside the repository."""
+OFFLINE = ("protocol.allow", "never")
+"""No transport, so that nothing is fetched to answer a question."""
+OFFLINE_VARIABLES = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+"""The same (git(1)); and an object that is not there stays so."""
+
+
+def as_variables(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the variables that set these keys for every git command (git-config(1), GIT_CONFIG_COUNT)."""
+    variables: dict[str, str] = {}
+    number = 0
+    for number, (key, value) in enumerate(settings, 1):
+        variables |= {f"GIT_CONFIG_KEY_{number - 1}": key, f"GIT_CONFIG_VALUE_{number - 1}": value}
+    return {"GIT_CONFIG_COUNT": str(number), **variables}
+
+
+# Nothing may ask a question, page, colour or start what a repository's configuration names.
+_SET_VARIABLES = {
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_EDITOR": "true",
+    "EDITOR": "true",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "DEBIAN_FRONTEND": "noninteractive",
+    # Python takes stale bytecode for good when a file was edited within the same second to the same length.
+    "PYTHONDONTWRITEBYTECODE": "1",
+    **as_variables(QUIET),
+}
+
+
+def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a command: a few variables by name, and what keeps programs from asking and paging.
+
+    Relative entries of PATH are dropped: with them, the folder at hand would say what `ls` is. TMPDIR is not passed on: a
+    command has a folder of its own, or none.
+    """
+    passed = {name: value for name, value in environment.items() if name in PASSED and name != "TMPDIR"}
+    folders = [folder for folder in environment.get("PATH", os.defpath).split(":") if folder.startswith("/")]
+    if not _reads_bytes_alike(passed):
+        passed["LC_ALL"] = "C.UTF-8"
+    if passed.get("LC_ALL"):
+        passed["LANG"] = passed["LC_ALL"]
+        passed = {name: value for name, value in passed.items() if not name.startswith("LC_")}
+    passed["LC_COLLATE"] = "C.UTF-8"  # the order of the words that a pattern stands for
+    return {**passed, "PATH": ":".join(folders) or os.defpath, **_SET_VARIABLES}
+
+
+def _reads_bytes_alike(variables: Mapping[str, str]) -> bool:
+    """Say whether bash will read a command line in the character set in which it was judged.
+
+    In others (GBK, Shift-JIS) a byte of one character may be a quote or a `|` to us, and a half of another to bash; in
+    that of C, `?` is a byte.
+    """
+    locale = variables.get("LC_ALL") or variables.get("LC_CTYPE") or variables.get("LANG") or ""
+    return locale.lower().replace("-", "").partition("@")[0].endswith(".utf8")
+
+
+_UNASKED_GIT = (
+    *UNASKED,
+    ("log.showSignature", "false"),
+    ("diff.ignoreSubmodules", "all"),
+)
+_READING_GIT = (("filter.lfs.process", ""), ("filter.lfs.clean", ""), ("filter.lfs.required", "false"))
+"""git-lfs keeps a copy of every changed file that git compares, and fails where it may write nothing, and git with it."""
+_WITHOUT_NETWORK = {
+    **OFFLINE_VARIABLES,
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "GOTOOLCHAIN": "local",
+    "npm_config_update_notifier": "false",
+}
+"""What keeps programs that only look from asking a server for updates and toolchains."""
+
+
+def unasked_variables(effects: Effects, path: str, root: str) -> dict[str, str]:
+    """Return what a command gets besides, when nobody was asked about it: no hooks, no pager, no signatures, no fsmonitor.
+
+    A command that is not to reach the network gets a git without transports, too. One that only reads gets a git without
+    git-lfs, and the folders of PATH that lie in the workspace `root` come last: no `ls` of the workspace is taken for the
+    system's.
+    """
+    reads = effects.write == ()
+    settings = (*_UNASKED_GIT, *(() if effects.network else (OFFLINE,)), *(_READING_GIT if reads else ()))
+    variables = as_variables(settings)
+    if not effects.network:
+        variables |= _WITHOUT_NETWORK
+    if reads:
+        folders = path.split(":")
+        below = root.rstrip("/") + "/"
+        inside = [folder for folder in folders if f"{os.path.realpath(folder)}/".startswith(below)]
+        variables["PATH"] = ":".join([*(folder for folder in folders if folder not in inside), *inside])
+    return variables

@@ -1,0 +1,244 @@
+"""What a command printed: kept in bounded memory while it comes, made readable afterwards; runs nothing."""
+
+from __future__ import annotations
+
+import re
+from _thread import allocate_lock
+from collections import deque
+from collections.abc import Callable
+
+from harness.limits import Limits
+from harness.process.spill import Spill
+from harness.record import Record
+from harness.text.visible import visible
+
+HEAD_SHARE = 0.4
+"""Of what is shown of a long output: the beginning says what was done, the end how it came out."""
+RESERVED_CHARACTERS = 300
+"""Left free of a result's limit for the line that marks the cut and for the lines about how the command ended."""
+SPILL_CHARACTERS = 100
+"""Left free besides, and besides its path, for what is said of the file that holds the full output."""
+BINARY_PROBE_BYTES = 8192
+COUNTED_BYTES = 8 << 20
+"""Of an output, whose lines are counted one by one."""
+SAMPLED_BLOCKS = 8
+"""Of the blocks after those, one in so many is counted."""
+
+# Bytes kept per character that may be shown: escape sequences are dropped, and a character takes up to four bytes.
+_HEAD_BYTES, _TAIL_BYTES = 2, 3
+
+_ESCAPE_SEQUENCE = re.compile(
+    r"\x1b(?:"
+    r"\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor (ECMA-48, 5.4)
+    r"|\][^\x07\x1b\n]*(?:\x07|\x1b\\)"  # OSC: titles, links (ECMA-48, 5.6; BEL as xterm ends it)
+    r"|[PX^_][^\x1b\n]*\x1b\\"  # other strings with an end
+    r"|[()][0-9A-Za-z]|[=>78M]"  # character sets and single functions, as `tput sgr0` prints them
+    r")"
+)
+
+
+def result_characters(limits: Limits) -> int:
+    """Return how many characters a tool's result may hold under `limits`, the standard ones filled in."""
+    characters = limits.filled().result_characters
+    if characters is None:
+        raise ValueError("the standard limits leave a result without a bound")
+    return characters
+
+
+class Readable(Record):
+    """Text for the model, and whether anything is missing from it."""
+
+    text: str
+    truncated: bool
+
+
+class _Lines:
+    """How many lines a stream has: counted while it is short; guessed from an eighth of what comes later.
+
+    Counting all takes longer than reading it from the pipe.
+    """
+
+    def __init__(self) -> None:
+        self.exact = True
+        self._bytes = 0
+        self._counted = 0
+        self._later_bytes = 0
+        self._blocks = 0
+        self._seen_bytes = 0
+        self._seen = 0
+
+    def add(self, block: bytes) -> None:
+        if self._bytes < COUNTED_BYTES:
+            self._bytes += len(block)
+            self._counted += block.count(b"\n")
+            return
+        self.exact = False
+        self._later_bytes += len(block)
+        if self._blocks % SAMPLED_BLOCKS == 0:
+            self._seen_bytes += len(block)
+            self._seen += block.count(b"\n")
+        self._blocks += 1
+
+    def count(self) -> int:
+        return self._counted + self._seen * self._later_bytes // max(self._seen_bytes, 1)
+
+
+class Capture:
+    """The head and the tail of a stream of bytes; its memory is bounded whatever comes.
+
+    All of it goes to a file, if there is one to go to, as soon as it is clear that something will be left out.
+    """
+
+    def __init__(self, characters: int, spill: Spill | None = None) -> None:
+        """Take how many characters the result may hold, and the file for what does not fit."""
+        self.total = 0
+        """Bytes that came."""
+        self._spill = spill
+        reserved = RESERVED_CHARACTERS + (len(spill.path) + SPILL_CHARACTERS if spill is not None else 0)
+        self._characters = max(characters - reserved, RESERVED_CHARACTERS)
+        self._tail_bytes = self._characters * _TAIL_BYTES
+        self._lines = _Lines()
+        self._head = bytearray()
+        self._tail: deque[bytes] = deque()
+        self._tail_size = 0
+        self._spilling = False
+
+    def add(self, block: bytes) -> None:
+        """Take in the next bytes."""
+        self.total += len(block)
+        self._lines.add(block)
+        if self._spilling and self._spill is not None:
+            self._spill.add(block)
+        elif self.total > self._characters * _HEAD_BYTES + self._tail_bytes:
+            self._spill_all(block)
+        room = self._characters * _HEAD_BYTES - len(self._head)
+        if room > 0:
+            self._head += block[:room]
+            block = block[room:]
+        if not block:
+            return
+        self._tail.append(block[-self._tail_bytes :])
+        self._tail_size += len(self._tail[-1])
+        while self._tail_size - len(self._tail[0]) >= self._tail_bytes:
+            self._tail_size -= len(self._tail.popleft())
+
+    def readable(self) -> Readable:
+        """Return what came as text: the middle left out if it is too long, empty if nothing came."""
+        head, tail = bytes(self._head), b"".join(self._tail)
+        probe = head[:BINARY_PROBE_BYTES]
+        if probe.count(0) * 10 > len(probe):
+            saved = self._saved("; saved to {}", "; {}")
+            return Readable(text=f"[binary output, {self.total:,} bytes{saved}]", truncated=True)
+        if self.total > len(head) + len(tail):
+            return self._cut(readable(head), readable(tail))
+        whole = readable(head + tail)
+        if len(whole) <= self._characters:
+            return Readable(text=whole, truncated=False)
+        return self._cut(whole, whole)
+
+    def _cut(self, head: str, tail: str) -> Readable:
+        head = _beginning(head, int(self._characters * HEAD_SHARE))
+        tail = _end(tail, self._characters - int(self._characters * HEAD_SHARE))
+        # As exact as it can be said: what was dropped to make the rest readable counts as omitted.
+        size = max(self.total - len(head.encode()) - len(tail.encode()), 0)
+        lines = max(self._lines.count() - head.count("\n") - tail.count("\n"), 0)
+        about = "" if self._lines.exact else "about "
+        gap = "" if head.endswith("\n") else "\n"
+        saved = self._saved("; full output: {}; read it with read_file", "; {}")
+        return Readable(
+            text=f"{head}{gap}[... {size:,} bytes, {about}{lines:,} lines omitted{saved} ...]\n{tail}", truncated=True
+        )
+
+    def _saved(self, where: str, failed: str) -> str:
+        """Return where all of it is, in the words given; save it now if it has not been."""
+        spill = self._spill
+        if spill is None:
+            return ""
+        if not self._spilling:
+            self._spill_all(b"")
+        told = where.format(f"{spill.path} ({spill.failure})" if spill.failure else spill.path)
+        return told if spill.size else failed.format(spill.failure)
+
+    def _spill_all(self, block: bytes) -> None:
+        """Begin the file with what came so far, which is all in memory still, and then `block`."""
+        self._spilling = True
+        if self._spill is not None:
+            for part in (bytes(self._head), *self._tail, block):
+                self._spill.add(part)
+
+
+def readable(raw: bytes) -> str:
+    """Return bytes of a terminal's language as plain text: UTF-8, no escape sequences, lines as they stood at the end.
+
+    Bytes that are no UTF-8 become U+FFFD; other control and hidden characters become visible escapes.
+    """
+    text = raw.decode("utf-8", "replace")
+    if "\x1b" in text:
+        text = _ESCAPE_SEQUENCE.sub("", text)
+    if "\r" in text:
+        text = "\n".join(_last_state(line) if "\r" in line else line for line in text.split("\n"))
+    return visible(text)
+
+
+def _last_state(line: str) -> str:
+    """Return what a line that was written over again (a progress bar) showed last; the returns at its end show nothing."""
+    return line.rstrip("\r").rpartition("\r")[2]
+
+
+def _beginning(text: str, most: int) -> str:
+    """Return at most `most` characters from the start, up to a line's end if that keeps the half of them."""
+    if len(text) <= most:
+        return text
+    end = text.rfind("\n", most // 2, most)
+    return text[: end + 1] if end >= 0 else text[:most]
+
+
+def _end(text: str, most: int) -> str:
+    """Return at most `most` characters from the end, from a line's start if that keeps the half of them."""
+    start = max(len(text) - most, 0)
+    newline = text.find("\n", max(start - 1, 0), start + most // 2)
+    return text[newline + 1 :] if newline >= 0 else text[start:].lstrip("\ufffd")
+
+
+KEPT_BYTES = 16_384
+"""Of what came since the last event; of more, the oldest is dropped and counted."""
+
+
+class Live:
+    """Tells an observer the readable text that came since it was last told."""
+
+    def __init__(self, observer: Callable[[str], None]) -> None:
+        """Take who is told; what it raises is dropped."""
+        self._observer = observer
+        self._lock = allocate_lock()
+        self._kept = b""
+        self._dropped = 0
+
+    def add(self, block: bytes) -> None:
+        """Take in the next bytes; never waits for the observer."""
+        with self._lock:
+            kept = self._kept + block[-KEPT_BYTES:]
+            self._dropped += len(self._kept) + len(block) - len(kept[-KEPT_BYTES:])
+            self._kept = kept[-KEPT_BYTES:]
+
+    def deliver(self, *, last: bool) -> None:
+        """Tell what came: whole lines, as far as there are any, unless it is the `last` time."""
+        with self._lock:
+            end = len(self._kept) if last else _whole(self._kept)
+            raw, self._kept = self._kept[:end], self._kept[end:]
+            dropped, self._dropped = self._dropped, 0
+        if not raw and not dropped:
+            return
+        text = readable(raw)
+        if dropped:
+            text = f"[... {dropped:,} bytes not shown ...]\n{text}"
+        try:
+            self._observer(text)
+        except Exception:  # noqa: BLE001, S110 - an observer's fault harms nothing
+            pass
+
+
+def _whole(raw: bytes) -> int:
+    """Return how much of `raw` can be shown: up to its last line's end; all of a line that is too long to wait for."""
+    end = max(raw.rfind(b"\n"), raw.rfind(b"\r", 0, -1)) + 1  # a CR at the very end may be half of a CR LF
+    return end if end or len(raw) < KEPT_BYTES // 4 else len(raw)

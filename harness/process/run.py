@@ -1,0 +1,369 @@
+"""Run one bash and everything that it starts to an end that always comes; judges nothing.
+
+INVARIANT: when `run_group` returns or raises, nothing that it started is left that this process may kill.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import select
+import signal
+import time
+from _thread import allocate_lock, start_new_thread
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from harness.process.guard import MARK_VARIABLE
+from harness.process.hardening import adopt_orphans
+from harness.process.output import Capture, Live
+from harness.process.procfs import Process
+from harness.process.start import Latch, Launch, start
+from harness.process.survivors import Survivors, send
+from harness.record import Record, replace
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+STEP_SECONDS = 0.01
+REAP_SECONDS = 0.5
+"""How often what ended is reaped while the program runs: init would do it at once, and numbers of processes are scarce."""
+LOOK_UP_SECONDS = 0.1
+"""How often the waiting thread looks up: a signal that comes just before it waits does not wake it."""
+BLOCK_BYTES = 1 << 18
+"""What the pipe holds, and one reading takes: twice as fast as the standard 64 KiB, and small enough for the cache."""
+
+
+class Ending(Enum):
+    """How a program ended."""
+
+    EXITED = "exited"
+    SIGNALLED = "signalled"
+    TIMED_OUT = "timed out"
+    INTERRUPTED = "interrupted"
+    UNKNOWN = "unknown"
+    """It ended, and its status went to another part of this process, which waits for children that are not its own."""
+
+
+class Ended(Record):
+    """What a run came to."""
+
+    ending: Ending
+    status: int | None
+    """The exit code, or the signal's number."""
+    seconds: float
+    terminated: tuple[str, ...] = ()
+    """The names of the processes that still ran when the program had ended, and that are gone."""
+    surviving: tuple[str, ...] = ()
+    """The names of those that could not be killed: another person's, or inside the kernel."""
+
+
+class Pace(Record):
+    """How long each step of a command's end may take."""
+
+    grace_seconds: float = 2.0
+    """Between SIGTERM and SIGKILL."""
+    gone_seconds: float = 1.0
+    """How long the end of the program itself is waited for after SIGKILL."""
+    settle_seconds: float = 0.15
+    """How long what the program left has to end, and to print its last, of its own accord."""
+    term_seconds: float = 0.25
+    """How long it has after SIGTERM: git removes its lock files then."""
+    kill_seconds: float = 2.0
+    """How long it is killed for; a process inside a system call that cannot be interrupted takes longer."""
+
+
+STANDARD_PACE = Pace()
+
+
+class _Seen(Enum):
+    EXIT = "exit"
+    INTERRUPT = "interrupt"
+    DEADLINE = "deadline"
+
+
+def run_group(
+    launch: Launch,
+    *,
+    seconds: float,
+    output: Capture,
+    live: Live | None = None,
+    interrupts: Callable[[], int] | None = None,
+    pace: Pace = STANDARD_PACE,
+) -> Ended:
+    """Run a bash in a session of its own, without input, stdout and stderr merged into `output`; return its end.
+
+    Its command begins when it is bound and marked, for which bash itself waits (Latch); another program would not.
+    After `seconds` the group gets SIGTERM, and SIGKILL when its grace is over. KeyboardInterrupt does the same (twice: at
+    once) and is not raised but told by the ending. `interrupts` says how often a person asked to stop so far, for a
+    program that raises only the first time. `live` is told on this thread what is printed, ten times a second.
+
+    Raises NotConfinedError where it could not be confined, OSError or ValueError if it cannot be started,
+    ChildProcessError where SIGCHLD is ignored: the kernel would give the number of the program away as soon as it ends.
+    """
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        raise ChildProcessError(errno.ECHILD, "SIGCHLD is ignored in this process, so no command's end can be learned")
+    # On a thread of its own, since KeyboardInterrupt is raised in the main thread only, between any two instructions:
+    # here it can only cut short the waiting, never lose a child that has just been started.
+    ended: list[Ended | BaseException] = []
+    done = allocate_lock()
+    done.acquire()
+    interrupt = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+
+    def work() -> None:
+        try:
+            ended.append(_run(launch, seconds, output, live, interrupt, pace))
+        except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
+            ended.append(error)
+        finally:
+            done.release()
+
+    asked = interrupts() if interrupts is not None else 0
+    over = False
+    try:
+        start_new_thread(work, ())
+        while not over:
+            try:
+                done.acquire(timeout=LOOK_UP_SECONDS)
+                over = bool(ended)
+                if live is not None:
+                    live.deliver(last=over)
+                if interrupts is not None and interrupts() > asked:
+                    asked = interrupts()
+                    os.eventfd_write(interrupt, 1)
+            except KeyboardInterrupt:
+                asked += 1
+                os.eventfd_write(interrupt, 1)
+    except BaseException:
+        # Whatever came (two Ctrl-C at once come between any two instructions): the command is ended before it is passed on.
+        _wait_for_end(ended, interrupt, pace)
+        raise
+    os.close(interrupt)
+    result = ended[0]
+    if isinstance(result, BaseException):
+        raise result
+    return result
+
+
+def _wait_for_end(ended: list[Ended | BaseException], interrupt: int, pace: Pace) -> None:
+    """Have the command killed, and wait until the thread that follows it is through, however often one is interrupted.
+
+    The event is not closed: the thread may still be looking at it.
+    """
+    deadline = time.monotonic() + pace.grace_seconds + pace.gone_seconds + pace.kill_seconds
+    while not ended and time.monotonic() < deadline:
+        try:
+            os.eventfd_write(interrupt, 1)
+            time.sleep(STEP_SECONDS)
+        except KeyboardInterrupt:
+            pass
+
+
+def _run(launch: Launch, seconds: float, output: Capture, live: Live | None, interrupt: int, pace: Pace) -> Ended:
+    started = time.monotonic()
+    adopt_orphans()
+    survivors = Survivors(confined=launch.confine is not None or bool(launch.prefix))
+    try:
+        with Latch() as latch:
+            variables = {**launch.environment, MARK_VARIABLE: f"{survivors.mark:x}", **latch.variables}
+            descriptors = (*launch.descriptors, *latch.descriptors)
+            process, pipe = _start(replace(launch, environment=variables, descriptors=descriptors))
+            group = _Group(process, pipe, interrupt, output, live, survivors, pace)
+            latch.lift()
+    except BaseException:
+        survivors.close()
+        raise
+    try:
+        return group.follow(seconds, started)
+    finally:
+        group.close()
+
+
+def _start(launch: Launch) -> tuple[Popen[bytes], int]:
+    """Start the program without input; return it, and the end of the pipe from which its output is read."""
+    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    try:
+        _widen(writing)
+        # INVARIANT: reading never waits. A command can open the pipe by /proc/self/fd/1 and take what poll(2) told of.
+        os.set_blocking(reading, False)
+        return start(launch, nothing, writing), reading
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(nothing)
+        os.close(writing)
+
+
+def _widen(pipe: int) -> None:
+    try:
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, BLOCK_BYTES)
+    except OSError:
+        pass  # the person's pipes hold too much together (pipe-user-pages-soft); it works as it is, only slower
+
+
+class _Group:
+    """A started program, what it starts, and its pipe."""
+
+    def __init__(
+        self,
+        process: Popen[bytes],
+        pipe: int,
+        interrupt: int,
+        output: Capture,
+        live: Live | None,
+        survivors: Survivors,
+        pace: Pace,
+    ) -> None:
+        self._process = process
+        self._pipe = pipe
+        self._pipe_open = True
+        self._interrupt = interrupt
+        self._output = output
+        self._live = live
+        self._survivors = survivors
+        self._pace = pace
+        self._poll = select.poll()
+        self._exit = -1
+        try:
+            survivors.started(process.pid)
+            self._exit = os.pidfd_open(process.pid)
+        except BaseException:
+            self.close()
+            raise
+        for descriptor in (self._pipe, self._exit, interrupt):
+            self._poll.register(descriptor, select.POLLIN)
+
+    def follow(self, seconds: float, started: float) -> Ended:
+        """Take output until the end, or bring it about after `seconds`; leave nothing behind that can be killed."""
+        seen = self._until_exit(seconds)
+        if seen is not _Seen.EXIT:
+            self._stop()
+        ending, status = self._status(seen)
+        taken = time.monotonic() - started
+        terminated, surviving = self._end_rest(settle=self._pace.settle_seconds if seen is _Seen.EXIT else 0.0)
+        return Ended(ending=ending, status=status, seconds=taken, terminated=terminated, surviving=surviving)
+
+    def close(self) -> None:
+        """Kill what is left, reap the program if it is dead, and close the descriptors. May be called again."""
+        if self._process.returncode is None:
+            self._signal(signal.SIGKILL)
+            self._survivors.close()
+            self._process.poll()
+        if self._pipe >= 0:
+            os.close(self._pipe)
+            self._pipe = -1
+        if self._exit >= 0:
+            os.close(self._exit)
+            self._exit = -1
+
+    def _stop(self) -> None:
+        self._signal(signal.SIGTERM)
+        self._signal(signal.SIGCONT)  # a stopped process obeys nothing but SIGKILL
+        if self._until_exit(self._pace.grace_seconds) is _Seen.EXIT:
+            return
+        self._signal(signal.SIGKILL)
+        while self._until_exit(self._pace.gone_seconds) is _Seen.INTERRUPT:
+            pass
+
+    def _end_rest(self, settle: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """End what the program left, reap the program; return the names of what was ended, and of what was not.
+
+        INVARIANT: the program is not reaped before all that is over; until then its number cannot name another group.
+        """
+        self._poll.unregister(self._exit)
+        self._poll.unregister(self._interrupt)
+        left = self._until_gone(settle)
+        names = {(one.pid, one.started): one.name for one in left}
+        if left:
+            self._signal(signal.SIGTERM)
+            send(left, signal.SIGTERM, signal.SIGCONT)
+            left = self._until_gone(self._pace.term_seconds)
+        deadline = time.monotonic() + self._pace.kill_seconds
+        self._signal(signal.SIGKILL)
+        while left and time.monotonic() < deadline:
+            names |= {(one.pid, one.started): one.name for one in left}
+            send(left, signal.SIGKILL)
+            left = self._until_gone(STEP_SECONDS)
+        self._drain(STEP_SECONDS)
+        unknown = self._survivors.unknown()
+        self._survivors.close()
+        self._process.poll()
+        surviving = {(one.pid, one.started) for one in left}
+        terminated = tuple(name for one, name in names.items() if one not in surviving)
+        return terminated, tuple(one.name for one in (*left, *unknown))
+
+    def _until_gone(self, seconds: float) -> list[Process]:
+        """Take output until it ends and only the program is left, `seconds` at most; return what else is left."""
+        deadline = time.monotonic() + seconds
+        while True:
+            wait = min(max(deadline - time.monotonic(), 0.0), STEP_SECONDS)
+            self._drain(wait)
+            left = self._survivors.left()
+            if wait == 0.0 or (not left and not self._pipe_open):
+                return left
+            if not self._pipe_open:
+                time.sleep(wait)
+
+    def _status(self, seen: _Seen) -> tuple[Ending, int | None]:
+        if seen is _Seen.DEADLINE:
+            return Ending.TIMED_OUT, None
+        if seen is _Seen.INTERRUPT:
+            return Ending.INTERRUPTED, None
+        try:
+            status = os.waitid(os.P_PIDFD, self._exit, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        except ChildProcessError:
+            status = None
+        if status is None:
+            return Ending.UNKNOWN, None
+        return (Ending.EXITED if status.si_code == os.CLD_EXITED else Ending.SIGNALLED), status.si_status
+
+    def _until_exit(self, seconds: float) -> _Seen:
+        now = time.monotonic()
+        deadline, reaping = now + seconds, now + REAP_SECONDS
+        while now < deadline:
+            ready = self._wait(min(deadline, reaping) - now)
+            now = time.monotonic()
+            if now >= reaping:
+                self._survivors.reap()
+                reaping = now + REAP_SECONDS
+            if self._exit in ready:
+                return _Seen.EXIT
+            if self._interrupt in ready:
+                os.eventfd_read(self._interrupt)
+                return _Seen.INTERRUPT
+        return _Seen.DEADLINE
+
+    def _drain(self, seconds: float) -> bool:
+        """Take output until its end, `seconds` at most; return whether it ended."""
+        deadline = time.monotonic() + seconds
+        while self._pipe_open and (left := deadline - time.monotonic()) > 0:
+            self._wait(left)
+        return not self._pipe_open
+
+    def _wait(self, seconds: float) -> set[int]:
+        """Wait until something happens, take one block of output if there is one, and return what is ready."""
+        ready = {descriptor for descriptor, _ in self._poll.poll(int(max(seconds, 0.0) * 1000) + 1)}
+        if self._pipe in ready:
+            try:
+                block = os.read(self._pipe, BLOCK_BYTES)
+            except BlockingIOError:
+                return ready  # the command took it itself
+            if block:
+                self._output.add(block)
+                if self._live is not None:
+                    self._live.add(block)
+            else:
+                self._poll.unregister(self._pipe)
+                self._pipe_open = False
+        return ready
+
+    def _signal(self, number: signal.Signals) -> None:
+        """Send a signal to the whole group. A group that is gone, or that is another user's by now, is left alone."""
+        try:
+            os.killpg(self._process.pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass

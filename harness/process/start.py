@@ -1,0 +1,181 @@
+"""Start one program in a session of its own, confined if it is to be; follows and ends nothing."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from _thread import allocate_lock, get_native_id, start_new_thread
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from harness.record import Record
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+
+END_SECONDS = 1.0
+"""How long the end of a thread that has nothing left to do is waited for; it takes a few hundredths of a millisecond."""
+STEP_SECONDS = 0.00005
+
+
+class NotConfinedError(OSError):
+    """The walls could not be put up; nothing was started."""
+
+
+class Launch(Record):
+    """A program to be started."""
+
+    argv: Sequence[str]
+    executable: str
+    cwd: str
+    environment: Mapping[str, str]
+    confine: Callable[[], None] | None = None
+    """Binds the calling thread for ever, and thereby what it starts; raises OSError where it cannot. None: no walls."""
+    prefix: Sequence[str] = ()
+    """Put in front of the command line: a program that confines, and starts `executable` in its turn."""
+    descriptors: Sequence[int] = ()
+    """What the program inherits besides its standard streams."""
+
+
+def start(launch: Launch, stdin: int, output: int) -> Popen[bytes]:
+    """Start a program with `output` as its stdout and stderr.
+
+    INVARIANT: the thread that starts the program has ended when this returns. Walls are put up on it: a Landlock domain and
+    a seccomp filter bind a thread for ever and pass to what it starts; no other thread of the harness ever gets them. (A
+    function between fork and exec would cost a fork of the whole harness instead of a vfork.) And its children become
+    those of the main thread, where they are looked for (procfs.first_children): with CLONE_PARENT (clone(2)), what the
+    program starts is a child of the thread that started the program.
+
+    Raises NotConfinedError if there are no walls, OSError or ValueError if the program cannot be started.
+    """
+    import subprocess
+
+    def popen() -> Popen[bytes]:
+        argv = (*launch.prefix, launch.executable, *launch.argv[1:]) if launch.prefix else launch.argv
+        try:
+            return subprocess.Popen(
+                argv,
+                executable=None if launch.prefix else launch.executable,
+                cwd=launch.cwd,
+                env=launch.environment,
+                stdin=stdin,
+                stdout=output,
+                stderr=output,
+                bufsize=0,
+                start_new_session=True,
+                pass_fds=launch.descriptors,
+            )
+        except subprocess.SubprocessError as error:  # something wrote into the pipe by which the start is reported
+            raise OSError(errno.EIO, str(error)) from error
+
+    return _on_a_thread_that_ends(launch.confine, popen)
+
+
+def _on_a_thread_that_ends(confine: Callable[[], None] | None, popen: Callable[[], Popen[bytes]]) -> Popen[bytes]:
+    outcome: list[Popen[bytes] | BaseException] = []
+    thread = 0
+    done = allocate_lock()
+    done.acquire()
+
+    def spawn() -> None:
+        nonlocal thread
+        thread = get_native_id()
+        try:
+            if confine is not None:
+                _put_up(confine)
+            outcome.append(popen())
+        except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
+            outcome.append(error)
+        finally:
+            done.release()
+
+    start_new_thread(spawn, ())
+    done.acquire()
+    _wait_for_end(thread)
+    (result,) = outcome
+    if isinstance(result, BaseException):
+        raise result
+    return result
+
+
+def _put_up(confine: Callable[[], None]) -> None:
+    try:
+        confine()
+    except OSError as error:
+        number = error.errno or errno.EIO
+        raise NotConfinedError(number, error.strerror or str(error) or os.strerror(number)) from error
+
+
+def _wait_for_end(thread: int) -> None:
+    """Wait until the kernel has ended a thread of this process, which is through with its work."""
+    deadline = time.monotonic() + END_SECONDS
+    while os.path.exists(f"/proc/self/task/{thread}") and time.monotonic() < deadline:
+        time.sleep(STEP_SECONDS)
+
+
+_TEXT = "read -rn1 -u {pipe} && exec {pipe}<&- {text}<&- && unset BASH_ENV REPLY || exit 126\n: bash\n"
+"""The last line makes of `$_` what it is without it."""
+_SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+
+
+class Latch:
+    """Holds one bash. Close it once it is lifted, or nothing was started."""
+
+    def __init__(self) -> None:
+        """Make it, closed. Raises OSError."""
+        waiting, self._lifting = os.pipe2(os.O_CLOEXEC)
+        self._waiting = self._text = -1
+        try:
+            self._waiting = _above_streams(waiting)
+            # A file, not another pipe: a process forked from the harness meanwhile could keep that one's end from coming.
+            self._text = _above_streams(os.memfd_create("latch", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
+            os.write(self._text, _TEXT.format(pipe=self._waiting, text=self._text).encode())
+            fcntl.fcntl(self._text, fcntl.F_ADD_SEALS, _SEALS)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """What has to stand in the environment of bash."""
+        return {"BASH_ENV": f"/proc/self/fd/{self._text}"}
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What bash has to inherit."""
+        return (self._waiting, self._text)
+
+    def lift(self) -> None:
+        """Let the command begin."""
+        os.write(self._lifting, b"\n")
+
+    def close(self) -> None:
+        """Close the descriptors; a bash that still waits ends."""
+        for descriptor in (self._waiting, self._lifting, self._text):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._waiting = self._lifting = self._text = -1
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+
+def _above_streams(descriptor: int) -> int:
+    """Return the descriptor, or in its place one above 2: those below are the command's streams. Raises OSError."""
+    if descriptor > 2:
+        return descriptor
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+    finally:
+        os.close(descriptor)

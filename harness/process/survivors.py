@@ -1,0 +1,185 @@
+"""What a command leaves running: found among the children of this process, named, signalled; waits for nothing.
+
+INVARIANT: whose a process is. When a command's first process has ended, all that it left descends from children of the
+harness (hardening.adopt_orphans). Such a child is the command's
+  - if it is of the session or the group of the command's first process, which is not reaped before all this is over;
+  - or if it carries the command's mark, in its environment or as its limit of file locks;
+  - or if no other command runs in this process, and it is bound as none but a command's processes are: by a limit of file
+    locks that this process has not, or by the very walls of the command, if that is confined and this process is not;
+    or if it hides, so that this cannot be asked.
+A child that was there before the command never is, nor one that none of this holds for: what a library's user started,
+or the guard. Only what is the command's is signalled, and reaped.
+
+Nothing below /proc tells of a process that keeps others out of it (PR_SET_DUMPABLE(2const), a set-user-ID program) where
+/proc is mounted with hidepid (proc(5)). It is a child all the same, and the system calls for children tell of it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from _thread import allocate_lock
+
+from harness.process import procfs
+from harness.process.guard import guard, marked
+from harness.process.hardening import bound, new_mark
+from harness.process.procfs import Process
+
+MAX_LOOKS = 100
+"""Where one process starts the next and ends, without end, this is where it is taken for one that still runs."""
+QUIET_LOOKS = 2
+HIDDEN = "(a process that hides its name)"
+
+_running: set[int] = set()
+"""The marks of the commands that run in this process."""
+_lock = allocate_lock()
+
+
+class Survivors:
+    """What one command has started, from before its start until nothing of it is left."""
+
+    def __init__(self, *, confined: bool) -> None:
+        """Take note of the children that are there before it. `close` must be called."""
+        self.mark = new_mark()
+        """Names the command: see guard.marked and hardening.bound."""
+        self._confined = confined
+        self._walls = (0, 0)
+        self._leader = 0
+        self._known: set[tuple[int, int]] = set()
+        with _lock:
+            _running.add(self.mark)
+        self._guard = guard()
+        self._guard.announce(self.mark)
+        self._before = procfs.first_children(os.getpid())
+
+    def started(self, leader: int) -> None:
+        """Take the number of its first process, which is its session's and its group's as well; bound and mark it.
+
+        Its command waits for that (Latch); what a program in front of it has started by then gets the same.
+        """
+        self._leader = leader
+        self._guard.announce(self.mark, leader)
+        if self._confined:
+            self._walls = procfs.walls(leader)
+        bound(leader, self.mark)
+        waiting = procfs.first_children(leader)
+        while waiting:
+            number = waiting.pop()
+            if bound(number, self.mark):
+                waiting |= procfs.first_children(number)
+
+    def close(self) -> None:
+        """Forget the command: nothing of it is left. Called before its first process is reaped; may be called again."""
+        self._guard.ended(self.mark)
+        with _lock:
+            _running.discard(self.mark)
+
+    def reap(self) -> None:
+        """Reap what has ended, all but its first process; while the command runs, from time to time."""
+        for one in self._children():
+            self._reap_ended(one)
+
+    def unknown(self) -> list[Process]:
+        """Return the children that hide, and of which nothing says whose they are: another command's, it may be."""
+        hidden = [one for one in self._new() if one.started == 0 and not one.has_ended]
+        return [one for one in hidden if procfs.lock_limit(one.pid) is None and not self._owns(one)]
+
+    def left(self) -> list[Process]:
+        """Return every process of the command that still runs; reap those that have ended, all but its first.
+
+        INVARIANT: nothing is left only where two looks in a row found no child at all that is the command's. One that has
+        ended is no proof: what it started has become a child of the harness since the list of these was read.
+        """
+        children: list[Process] = []
+        quiet = 0
+        for _ in range(MAX_LOOKS):
+            children = self._children()
+            living = [one for one in procfs.family(children) if not one.has_ended]
+            for one in children:
+                self._reap_ended(one)
+            quiet = 0 if children else quiet + 1
+            if living or quiet == QUIET_LOOKS:
+                return living
+        return children
+
+    def _children(self) -> list[Process]:
+        """Return the children of the harness that are the command's; its first process only if that has not ended."""
+        return [one for one in self._new() if not (one.pid == self._leader and one.has_ended) and self._owns(one)]
+
+    def _new(self) -> list[Process]:
+        """Return the children of the harness that were not there before the command.
+
+        Looked for at least twice a second (see processes.REAP_SECONDS), so that a number that was there, and is given anew,
+        is not taken for the old one: it was missing in between.
+        """
+        numbers = procfs.first_children(os.getpid())
+        self._before &= numbers
+        seen = map(_seen, numbers - self._before)
+        return [one for one in seen if one is not None and one.parent == os.getpid()]
+
+    def _reap_ended(self, child: Process) -> None:
+        if not child.has_ended:
+            return
+        self._known.discard((child.pid, child.started))
+        try:
+            os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG)
+        except ChildProcessError:
+            pass  # another part of this process waits for children that are not its own
+
+    def _owns(self, child: Process) -> bool:
+        """Apply the rule that stands at the head of this module; what was the command's once is so when it has ended."""
+        identity = (child.pid, child.started)
+        if identity not in self._known and self._is_owned(child):
+            self._known.add(identity)
+        return identity in self._known
+
+    def _is_owned(self, child: Process) -> bool:
+        if self._leader in (child.session, child.group):
+            return True
+        limit = procfs.lock_limit(child.pid)
+        if limit == self.mark or procfs.carries(child.pid, marked(self.mark)):
+            return True
+        with _lock:
+            alone = _running == {self.mark}
+        if not alone:
+            return False
+        if limit is None:  # a set-user-ID program that hides, or one that has just gone
+            return child.started == 0
+        if limit != procfs.lock_limit(os.getpid()):
+            return True
+        own = procfs.walls(os.getpid())
+        return self._walls > own and procfs.walls(child.pid) == self._walls
+
+
+def send(processes: list[Process], *numbers: signal.Signals) -> None:
+    """Send signals to processes; one that ended since, so that another may have its number, is left alone."""
+    for one in processes:
+        try:
+            descriptor = os.pidfd_open(one.pid)
+        except OSError:
+            continue
+        try:
+            now = _seen(one.pid)
+            if now is not None and now.started == one.started:
+                for number in numbers:
+                    signal.pidfd_send_signal(descriptor, number)
+        except OSError:
+            pass  # it ended, or became another person's (a program that changes its user)
+        finally:
+            os.close(descriptor)
+
+
+def _seen(number: int) -> Process | None:
+    """Return a process; one that hides (its start is 0) only if it is a child, which keeps its number until it is reaped."""
+    seen = procfs.process(number)
+    if seen is not None:
+        return seen
+    try:
+        end = os.waitid(os.P_PID, number, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        group, session = os.getpgid(number), os.getsid(number)
+    except OSError:
+        return None
+    state = "S" if end is None else "Z"
+    return Process(
+        pid=number, name=HIDDEN, state=state, parent=os.getpid(), group=group, session=session, threads=1, started=0
+    )

@@ -1,0 +1,297 @@
+"""KnownValues: where values that are known to be secret stand in a text, in all their forms, however many; pure.
+
+One look at a text is enough for all of them: its bytes are taken four by four, as numbers, and each form has one number for
+each of the four places at which it may begin between them. Only the forms whose number came up are then looked for.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+
+from harness.record import Record
+from harness.redaction.secret_checks import is_chance
+
+MIN_SECRET_CHARACTERS = 8
+"""Shorter values are not masked: they would blot out ordinary text."""
+MIN_SURE_CHARACTERS = 12
+"""Of a base64 text, how much must be sure for it to be looked for."""
+
+MIN_WRAPPED_CHARACTERS = 20
+"""A shorter form is not looked for across the ends of lines: two words of ordinary text could make it."""
+
+MIN_LINE_CHARACTERS = 12
+"""A shorter line of a value is not looked for by itself: ordinary text could hold it."""
+
+_UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"  # RFC 3986, section 2.3
+# What is left as it is besides by: RFC 3986 as a whole; Python's quote; JavaScript's encodeURIComponent and encodeURI.
+_LEFT_BARE = (b"", b"/", b"!'()*", b"!'()*;/?:@&=+$,#")
+_ORDINARY = (
+    r"(?s:[0-9]{1,11}"
+    r"|[A-Za-z]?[a-z]{1,10}"
+    r"|(.)\1*"
+    r"|~?/(?:bin|boot|dev|etc|home|lib|media|mnt|nix|opt|private|proc|root|run|sbin|srv|sys|tmp|usr|var"
+    r"|Applications|Library|System|Users|Volumes)(?:/[^\n]*)?)"
+)
+_END = r"(?:\r?\n|\\r\\n|\\n)"
+_NUMBER = r"[ \t]*[0-9]{1,7}(?:\t|\\t|[:|-])"
+_NUMBER_OR_A_PART = rf"(?:{_NUMBER}|[ \t]*[0-9]{{1,7}}\\?\Z)"
+# What programs put into a long word to fit it into lines: base64(1) after 76 characters, fold(1), an indented block.
+_INDENT = r"[ \t]*"
+# Where a text is listed with numbers: cat -n, grep -n, nl(1), pages of read_file.
+_LISTED = rf"{_NUMBER_OR_A_PART}?{_INDENT}"
+# Where each line is marked as one of a diff or of a mail, listed or not. In base64, `+` may also be the line's own.
+_MARKED = rf"{_NUMBER_OR_A_PART}?[-+<>]?{_INDENT}"
+LINE_ENDS = tuple(_END + start for start in (_INDENT, _LISTED, _MARKED))
+"""What stands between the lines of a value: in each of the ways in which a text may have to be read."""
+_MARK_WORDS = "[redacted:known:"
+
+
+def is_ordinary(plain: str) -> bool:
+    """Say whether masking this value would blot out ordinary text, whatever the name that it was found under.
+
+    Ordinary are: up to 11 digits (a port, a number, a date), one word of up to 11 letters (`localhost`, `Development`), one
+    character over and over, an absolute path below a folder that systems have (a socket, a file that holds the key), and
+    what the marks themselves are written with. A password that is such a word is not found: text could not be read any more.
+    """
+    return re.fullmatch(_ORDINARY, plain) is not None or plain in _MARK_WORDS or "[redacted:" in plain
+
+
+def forms_of(plain: str) -> Iterator[str]:
+    """Yield the texts that stand for `plain`, itself first; the same one may come more than once."""
+    yield plain
+    data = plain.encode("utf-8", "surrogatepass")
+    yield from _escaped(plain)
+    yield from _quoted(plain)
+    yield from _percent_encoded(data)
+    yield data.hex()
+    yield data.hex().upper()
+    yield from _base64(data)
+
+
+def forms_of_lines(plain: str) -> Iterator[str]:
+    """Yield the texts that stand for a value of several lines when it is laid out anew, and for a line of it.
+
+    Its lines without what is between them, to be looked for in a text that is `unwrapped`; its words with a blank between
+    them, as a shell makes of a variable without quotes; and each line that looks as if chance had made it: words, and the
+    first line of a key, are no secrets.
+    """
+    lines = [line.strip() for line in re.split(_END, plain)]
+    if len(lines) == 1:
+        return
+    for form in ("".join(lines), " ".join(plain.split())):
+        if len(form) >= MIN_WRAPPED_CHARACTERS and not is_ordinary(form):
+            yield form
+    for line in lines:
+        if len(line) >= MIN_LINE_CHARACTERS and is_chance(line) and not is_ordinary(line):
+            yield from _escaped(line)
+
+
+def _escaped(plain: str) -> Iterator[str]:
+    """JSON (RFC 8259), once and again inside a text of JSON, and Python's repr."""
+    for ascii_only in (True, False):
+        once = json.dumps(plain, ensure_ascii=ascii_only)[1:-1]
+        yield once
+        yield json.dumps(once, ensure_ascii=ascii_only)[1:-1]
+        yield once.replace("/", "\\/")
+    yield repr(plain)[1:-1]
+
+
+def _quoted(plain: str) -> Iterator[str]:
+    """As a POSIX shell reads it: a single quote in single quotes, in double quotes, and each character escaped."""
+    yield plain.replace("'", "'\"'\"'")  # shlex.quote
+    yield plain.replace("'", "'\\''")
+    yield re.sub(r'([$`"\\])', r"\\\1", plain)
+    yield re.sub(r"([^A-Za-z0-9_@%+=:,./-])", r"\\\1", plain)
+
+
+def _percent_encoded(data: bytes) -> Iterator[str]:
+    for bare in _LEFT_BARE:
+        kept = _UNRESERVED + bare
+        for form in ("%{:02X}", "%{:02x}"):
+            encoded = "".join(chr(byte) if byte in kept else form.format(byte) for byte in data)
+            yield encoded
+            yield encoded.replace("%20", "+")  # a form's blanks
+
+
+def _base64(data: bytes) -> Iterator[str]:
+    """The characters that are sure wherever `data` begins within a longer text: 6 bits each (RFC 4648, sections 4 and 5)."""
+    for before in range(3):
+        first, end = -(-before * 8 // 6), (before + len(data)) * 8 // 6
+        if end - first >= MIN_SURE_CHARACTERS:
+            sure = binascii.b2a_base64(bytes(before) + data, newline=False)[first:end].decode("ascii")
+            yield sure
+            yield sure.replace("+", "-").replace("/", "_")
+
+
+def unwrapped(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield each of LINE_ENDS that says something of `data`, and `data` without what it takes out.
+
+    What the expressions take out of a text, at an eighth of their time; nothing of a text in one line.
+    """
+    if b"\n" not in data and b"\\n" not in data:
+        return
+    lines = data.replace(b"\r\n", b"\n") if b"\r" in data else data
+    if b"\\n" in lines:
+        lines = lines.replace(b"\\r\\n", b"\n").replace(b"\\n", b"\n")
+    wrapped, listed, marked = LINE_ENDS
+    first, *others = lines.split(b"\n")
+    yield wrapped, b"".join([first, *(line.lstrip(b" \t") for line in others)])
+    if re.search(rf"\n{_NUMBER}".encode(), lines):
+        yield listed, re.sub(rf"\n{_LISTED}".encode(), b"", lines)
+    if re.search(rf"\n(?:{_NUMBER})?[-+<>]".encode(), lines):
+        yield marked, re.sub(rf"\n{_MARKED}".encode(), b"", lines)
+
+
+def wrapped_places(text: str, form: str, line_end: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end in `text` of each place where `form` stands in one line or in several, as `line_end` reads it."""
+    removed = 0
+    begins, shifts = [0], [0]
+    for found in re.finditer(line_end, text):
+        removed += found.end() - found.start()
+        begins.append(found.end() - removed)
+        shifts.append(removed)
+    flat = re.sub(line_end, "", text)
+    place = flat.find(form)
+    while place >= 0:
+        last = place + len(form) - 1
+        yield (
+            place + shifts[bisect_right(begins, place) - 1],
+            last + shifts[bisect_right(begins, last) - 1] + 1,
+        )
+        place = flat.find(form, last + 1)
+
+
+_MARKS = frozenset("+-<>0123456789")
+_WORD = 4
+"""Bytes that are compared as one number."""
+_RARE = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ!#$%&*+?@^{}~")
+
+
+class Known(Record):
+    """A form of a known value."""
+
+    form: str
+    plain: str
+    data: bytes
+    """The form in UTF-8."""
+
+
+class Place(Record):
+    """Where a form of a known value stands in a text."""
+
+    start: int
+    end: int
+    plain: str
+
+
+class Wrapped(Record):
+    """Known values that go over the ends of lines, where a text is read in one of the ways of LINE_ENDS."""
+
+    line_end: str
+    known: tuple[Known, ...]
+
+
+class Candidates(Record):
+    """The known values that stand in a text."""
+
+    known: tuple[Known, ...]
+    wrapped: tuple[Wrapped, ...]
+
+
+NOTHING = Candidates(known=(), wrapped=())
+
+
+class KnownValues:
+    """Every form of some secret values.
+
+    INVARIANT: a form has at least 2 * _WORD - 1 bytes, so that, wherever it stands, one of its words lies on the grid.
+    """
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        """Take the values; what is under MIN_SECRET_CHARACTERS or ordinary is left out."""
+        plains = [
+            plain for plain in map(str.strip, secrets) if len(plain) >= MIN_SECRET_CHARACTERS and not is_ordinary(plain)
+        ]
+        forms: dict[str, str] = {}
+        for forms_in in (
+            forms_of,
+            forms_of_lines,
+        ):  # what is a value itself has its own mark, also as a line of another
+            for plain in plains:
+                for form in forms_in(plain):
+                    forms.setdefault(form, plain)
+        longest_first = sorted(forms.items(), key=lambda item: (-len(item[0]), item[0]))
+        self._known = tuple(
+            Known(form=form, plain=plain, data=form.encode("utf-8", "surrogatepass")) for form, plain in longest_first
+        )
+        self._by_word: dict[int, list[int]] = {}
+        for index, known in enumerate(self._known):
+            for word in set(_words(known.data)):
+                self._by_word.setdefault(word, []).append(index)
+        self._words = frozenset(self._by_word)
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """Every text that stands for a value, the longest first. They are secret."""
+        return tuple(known.form for known in self._known)
+
+    def candidates(self, text: str) -> Candidates:
+        """Return which forms stand in `text`."""
+        if not self._known:
+            return NOTHING
+        data = text.encode("utf-8", "surrogatepass")  # faster to search than a text with one wide character
+        known = self._in(data)
+        wrapped = tuple(
+            Wrapped(line_end=line_end, known=over_lines)
+            for line_end, flat in unwrapped(data)
+            if (over_lines := self._over_lines(flat, data))
+        )
+        return Candidates(known=known, wrapped=wrapped) if known or wrapped else NOTHING
+
+    def _over_lines(self, flat: bytes, data: bytes) -> tuple[Known, ...]:
+        """Return the forms that stand in `flat` and, over the ends of lines, in `data`.
+
+        Where one does oftener in `flat`. Of one that begins like the mark of a line that cannot be told: a whole one behind a
+        line end has lost its beginning there.
+        """
+        return tuple(
+            one
+            for one in self._in(flat)
+            if len(one.form) >= MIN_WRAPPED_CHARACTERS
+            and (one.form[0] in _MARKS or flat.count(one.data) > data.count(one.data))
+        )
+
+    def _in(self, data: bytes) -> tuple[Known, ...]:
+        """Return the forms in `data`, the longest first."""
+        met = self._words.intersection(memoryview(data)[: len(data) // _WORD * _WORD].cast("I"))
+        if not met:
+            return ()
+        indexes = sorted({index for word in met for index in self._by_word[word]})
+        return tuple(self._known[index] for index in indexes if self._known[index].data in data)
+
+
+def places(text: str, candidates: Candidates) -> Iterator[Place]:
+    """Yield each place in `text` of what `candidates` said of it, or of a text that it is a part of; they may overlap."""
+    for known in candidates.known:
+        start = text.find(known.form)
+        while start >= 0:
+            end = start + len(known.form)
+            yield Place(start=start, end=end, plain=known.plain)
+            start = text.find(known.form, end)
+    for wrapped in candidates.wrapped:
+        for known in wrapped.known:
+            for start, end in wrapped_places(text, known.form, wrapped.line_end):
+                yield Place(start=start, end=end, plain=known.plain)
+
+
+def _words(data: bytes) -> Iterator[int]:
+    """Yield a word of `data` for each of the four ways in which it may lie on the grid: the one that is rarest in text."""
+    for first in range(_WORD):
+        whole = memoryview(data[first : first + (len(data) - first) // _WORD * _WORD])
+        starts = range(0, len(whole), _WORD)
+        rarest = max(starts, key=lambda start: sum(byte in _RARE for byte in whole[start : start + _WORD]))
+        yield whole[rarest : rarest + _WORD].cast("I")[0]

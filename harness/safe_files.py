@@ -1,0 +1,150 @@
+"""What it takes that a new file is on the disk, name and bytes; it decides nothing of what is kept, or where."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable
+
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Flags of open(2) for a file that nobody else has made."""
+_MOST_OF_NAME = 200
+"""Bytes: what stands behind it makes no name too long (255, NAME_MAX)."""
+
+
+def write_new(path: str, data: bytes) -> None:
+    """Make a file with this content, mode 0600, on disk when this returns; its name is not (see `sync_path`).
+
+    Raises OSError, FileExistsError where something is there already; then a part of it may be.
+    """
+    descriptor = os.open(path, NEW_FILE, 0o600)
+    try:
+        # A disk that fills up gives a short write and no error (write(2)).
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        _check_size(descriptor, len(data), path)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def put(path: str, pieces: Iterable[bytes], folder: int | None = None) -> None:
+    """Put a file of mode 0600 in the place of what stands at `path`: whole, or not at all.
+
+    With `folder`, the descriptor of one, `path` is a name in it. The bytes are on disk when this returns; the name is not
+    (see `sync_path`). A link at `path` is replaced, not followed.
+
+    Raises OSError, and what `pieces` raises; then what stood there stands there still, and nothing is left beside it.
+    """
+    made = beside(path)
+    descriptor = os.open(made, NEW_FILE, 0o600, dir_fd=folder)
+    try:
+        with open(descriptor, "wb") as file:
+            file.writelines(pieces)
+            file.flush()
+            _check_size(descriptor, file.tell(), path)
+            os.fsync(descriptor)
+        os.rename(made, path, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        remove_if_there(made, folder)
+        raise
+
+
+def beside(path: str) -> str:
+    """Return a new name beside `path`, `NAME.<hex>.tmp`, for what is to take its place; a long name is cut."""
+    head, name = os.path.split(path)
+    return os.path.join(head, f"{os.fsdecode(os.fsencode(name)[:_MOST_OF_NAME])}.{os.urandom(6).hex()}.tmp")
+
+
+def sync_path(path: str) -> None:
+    """Bring a file's bytes, or the names in a folder, to the disk: syncing a file does not sync its name (fsync(2)).
+
+    Raises OSError.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_names(folder: str | int) -> None:
+    """Bring the names in a folder, its path or a descriptor of it, to the disk, where it lets that be done.
+
+    For what is there all the same where it does not: some folders cannot be opened or synced.
+    """
+    try:
+        if isinstance(folder, str):
+            sync_path(folder or ".")
+        else:
+            os.fsync(folder)
+    except OSError:
+        pass
+
+
+def remove_if_there(path: str, folder: int | None = None) -> None:
+    """Remove a file that nobody relies on, with `folder` one in the folder of this descriptor; what cannot be removed stays."""
+    try:
+        os.unlink(path, dir_fd=folder)
+    except OSError:
+        pass
+
+
+def _check_size(descriptor: int, size: int, path: str) -> None:
+    if os.fstat(descriptor).st_size != size:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+
+MAY_WRITE, MAY_USE = 0o022, 0o077
+"""What others than the owner must not be able to do with a file, in bits of its mode (chmod(2))."""
+_NO_FILE = "is not a file"
+
+
+def open_private(path: str, flags: int, *, closed: int = MAY_WRITE) -> int:
+    """Return a descriptor of the regular file at `path`, which is this user's own; O_CREAT among `flags` makes it, mode 0600.
+
+    Raises OSError, whose `strerror` says of the file, in words, what is wrong: for a link, for what is no regular file, for
+    a file of somebody else, and for one with a bit of `closed` in its mode. FileNotFoundError where there is none.
+    """
+    try:
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno == errno.ELOOP and os.path.islink(path):
+            raise OSError(errno.ELOOP, "is a link", path) from None
+        if error.errno in (errno.ENXIO, errno.EISDIR):  # a pipe that nobody reads (fifo(7)), a folder
+            raise OSError(error.errno, _NO_FILE, path) from None
+        raise
+    problem = why_not_private(os.fstat(descriptor), owners=(os.geteuid(),), closed=closed)
+    if problem:
+        os.close(descriptor)
+        raise PermissionError(errno.EPERM, problem, path)
+    return descriptor
+
+
+def why_not_private(status: os.stat_result, *, owners: tuple[int, ...], closed: int = MAY_WRITE) -> str:
+    """Return what is wrong with a file that `owners` alone should be able to write (or use: see `closed`), or nothing."""
+    if not stat.S_ISREG(status.st_mode):
+        return _NO_FILE
+    if status.st_uid not in owners:
+        return f"belongs to user {status.st_uid}, not to you"
+    if status.st_mode & closed & MAY_WRITE:
+        return "others than you may write it: chmod go-w"
+    return "others than you may read it: chmod 600" if status.st_mode & closed else ""
+
+
+def read_small(path: str, most: int) -> bytes | None:
+    """Return the content of the regular file at `path`, or None for all else: missing, a folder, a pipe, above `most` bytes."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if not os.path.isfile(descriptor):
+                return None
+            with open(descriptor, "rb", closefd=False) as file:
+                data = file.read(most + 1)
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError):
+        return None
+    return data if len(data) <= most else None

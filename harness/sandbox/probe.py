@@ -1,0 +1,152 @@
+"""Machine: what this machine can enforce, measured by trying it on a thread that is thrown away; confines no command."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from _thread import allocate_lock, start_new_thread
+from collections.abc import Callable
+from functools import cache
+
+from harness.record import Record
+from harness.sandbox import bubblewrap, kernel, landlock, seccomp
+from harness.sandbox.readable import Readable
+from harness.sandbox.system_calls import ARCHITECTURES
+
+LEAST_LANDLOCK = 3
+"""The first version that sees files being cut short (Linux 6.2); below it a reader could empty them."""
+SIGNALS_LANDLOCK = 6
+"""The first version that keeps signals and abstract Unix sockets inside (Linux 6.12)."""
+
+WHY_NO_LANDLOCK = {
+    errno.ENOSYS: "this kernel has no Landlock (Linux 6.2 or newer is needed)",
+    errno.EOPNOTSUPP: "Landlock is turned off at boot (add it to the lsm= parameter of the kernel)",
+    errno.EPERM: "something forbids Landlock's system calls (the seccomp profile of a container; allow landlock_*)",
+}
+
+
+class Machine(Record):
+    """What can be enforced here."""
+
+    landlock: int
+    """The version of Landlock's interface; 0: none."""
+    seccomp: str
+    """The architecture whose system calls can be filtered; empty: none."""
+    bubblewrap: str | None = None
+    """The path of a bwrap that works, empty: none; None: not tried yet, it is when walls demand it."""
+    reasons: tuple[str, ...] = ()
+    """Why something is missing, in words."""
+
+
+@cache
+def probe() -> Machine:
+    """Return what this machine enforces for this process, found by doing it. Measured once.
+
+    Never raises: what fails is missing, with its reason.
+    """
+    if sys.platform != "linux":
+        return Machine(landlock=0, seccomp="", bubblewrap="", reasons=(f"{sys.platform} has no Landlock",))
+    reasons = []
+    version, reason = _landlock()
+    if reason:
+        reasons.append(reason)
+    architecture, reason = _seccomp()
+    if reason:
+        reasons.append(reason)
+    bwrap = None if version >= LEAST_LANDLOCK else bubblewrap.find()
+    return Machine(landlock=version, seccomp=architecture, bubblewrap=bwrap, reasons=tuple(reasons))
+
+
+def enforces(machine: Machine) -> bool:
+    """Tell whether writing and the network can be walled."""
+    return bool(machine.seccomp) and (machine.landlock >= LEAST_LANDLOCK or bool(machine.bubblewrap))
+
+
+def describe(machine: Machine) -> str:
+    """Return what there is, in one short line: `Landlock 7, seccomp`."""
+    parts = [f"Landlock {machine.landlock}"] if machine.landlock else []
+    parts += ["seccomp"] if machine.seccomp else []
+    parts += ["bubblewrap"] if machine.bubblewrap else []
+    return ", ".join(parts) or "none"
+
+
+def missing(machine: Machine) -> tuple[str, ...]:
+    """Return what cannot be enforced, and why, a sentence each; empty where all of it can."""
+    found = list(machine.reasons)
+    if 0 < machine.landlock < LEAST_LANDLOCK:
+        found.append(
+            f"Landlock {machine.landlock} does not keep files from being emptied (Linux 6.2 or newer is needed)"
+        )
+    elif LEAST_LANDLOCK <= machine.landlock < SIGNALS_LANDLOCK:
+        found.append(
+            f"Landlock {machine.landlock} does not keep signals and abstract Unix sockets inside: a command that may write "
+            "can end other programs of the same user (Linux 6.12 or newer is needed)"
+        )
+    if machine.bubblewrap == "":
+        found.append("bubblewrap does not work here: nothing can be hidden inside a folder that may be written")
+    return tuple(found)
+
+
+def _landlock() -> tuple[int, str]:
+    """Return the version and an empty text, or 0 and why there is none."""
+    try:
+        version = kernel.landlock_version()
+        nothing = Readable(whole=(), listed=(), too_large=())
+        rules = landlock.ruleset(
+            landlock.Rules(version=version, readable=nothing, write=(), network=False, reader=True)
+        )
+    except OSError as error:
+        return 0, WHY_NO_LANDLOCK.get(error.errno or 0, f"Landlock does not work: {error}")
+
+    def enter() -> None:
+        kernel.forbid_new_privileges()
+        kernel.restrict_thread(rules)
+
+    try:
+        refusal = _refusal(enter, lambda: os.close(os.open("/", os.O_RDONLY | os.O_CLOEXEC)))
+    finally:
+        os.close(rules)
+    if isinstance(refusal, OSError) and refusal.errno == errno.E2BIG:
+        return 0, "too many sandboxes are nested in each other (at most 16 Landlock domains)"
+    if isinstance(refusal, OSError) and refusal.errno == errno.EACCES and refusal.filename == "/":
+        return version, ""
+    return 0, f"Landlock was tried and did not hold: {refusal}"
+
+
+def _seccomp() -> tuple[str, str]:
+    """Return the architecture and an empty text, or an empty text and why system calls cannot be filtered."""
+    architecture = os.uname().machine
+    if architecture not in ARCHITECTURES or sys.byteorder != "little" or sys.maxsize < 2**32:
+        return "", f"no system call filter is written for this architecture ({architecture}), so the network stays open"
+    calls = seccomp.Calls(network=False, sockets=False, metadata=False, signals=True)
+    program = seccomp.program(architecture, calls)
+
+    def enter() -> None:
+        kernel.forbid_new_privileges()
+        kernel.filter_calls(program)
+
+    refusal = _refusal(enter, kernel.try_socket)
+    if isinstance(refusal, OSError) and refusal.errno == errno.EPERM and str(refusal).startswith("[Errno 1] socket"):
+        return architecture, ""
+    return "", f"system calls cannot be filtered here: {refusal}"
+
+
+def _refusal(enter: Callable[[], None], attempt: Callable[[], object]) -> object:
+    """Return the error that `attempt` meets behind a wall, or one of putting it up; None if it was let through."""
+    errors: list[BaseException] = []
+    done = allocate_lock()
+    done.acquire()
+
+    def work() -> None:
+        try:
+            enter()
+            attempt()
+        except BaseException as error:  # noqa: BLE001 - told by the thread that waits
+            errors.append(error)
+        finally:
+            done.release()
+
+    start_new_thread(work, ())
+    done.acquire()
+    return errors[0] if errors else None

@@ -1,0 +1,175 @@
+"""A reading that always exists: what could be commands and paths in text that was not understood; for strict rules, pure.
+
+Meant to find too much: a strict rule that matches here by mistake costs a question, one that misses costs more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from harness.actions import Access, Opaque
+from harness.programs.readers import only_reads
+from harness.shell.expand import Disk
+
+MAX_CLUSTER_LETTERS = 24
+"""Of letters and digits behind a single dash; behind each of them the name of a file may begin."""
+
+
+def likely_paths(words: Sequence[str]) -> Iterator[str]:
+    """Yield what may be a path among the operands of a command."""
+    for word in path_words(words, options_too=False):
+        if word[0] == "~":
+            yield f"./{word}"  # it was quoted, so bash leaves it as it is; the program may still take it as the home folder
+        yield word
+
+
+def cluster(word: str) -> str:
+    """Return the dash and the letters and digits that `word` begins with, or nothing: `-nf` of `-nf.env`."""
+    match = re.match("-[A-Za-z0-9]*", word)
+    return match.group() if match else ""
+
+
+def path_words(words: Sequence[str], *, options_too: bool) -> Iterator[str]:
+    """Yield what may be a path among operands, once: each word, and what may be the name of a file inside a word."""
+    seen = {""}
+    for word in _all_path_words(words, options_too=options_too):
+        if word not in seen:
+            seen.add(word)
+            yield word
+
+
+def _all_path_words(words: Sequence[str], *, options_too: bool) -> Iterator[str]:
+    operands_only = False
+    for word in words:
+        if options_too or operands_only or not word.startswith("-"):
+            yield word
+        operands_only = operands_only or word == "--"
+    for word in words:
+        yield from _inner_paths(word, whole_trees=options_too)
+
+
+def _inner_paths(word: str, *, whole_trees: bool) -> Iterator[str]:
+    """Yield what stands behind `=`, `@` (`curl -d @.env`), a colon (`git show HEAD:.env`) or the letters of a short option.
+
+    `whole_trees`: also the folder of which a pattern takes everything (`src/*`).
+    """
+    if "=" in word:
+        yield word.partition("=")[2].removeprefix("@")
+        yield word.rpartition("=")[2]
+    if ":" in word and not (behind := word.rpartition(":")[2]).startswith("/"):
+        yield behind
+    if word.startswith("@"):
+        yield word[1:]
+    for start in range(2, min(len(cluster(word)), MAX_CLUSTER_LETTERS) + 1):
+        yield word[start:].removeprefix("=")
+    if whole_trees and word.endswith(("/*", "/.*", "/**")):
+        yield word.rpartition("/")[0] or "/"
+
+
+_REDIRECTIONS = re.compile(r"[<>]&|&>|>\|")
+_COMMAND_ENDS = re.compile(r"[;&|\n()`]+")
+_WORD_ENDS = re.compile(r"[\s<>{},]+")
+_QUOTES = str.maketrans("", "", "'\"\\")
+_EXPANSIONS = (("${IFS}", " "), ("$IFS", " "), ("${HOME}", "~"), ("$HOME", "~"), ("${PWD}", "."), ("$PWD", "."))
+# `${X:-rm}/y` is the word `X/y`, which is no folder `/y`, and perhaps the word `rm`.
+_PARAMETER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?[-=?+])?([^{}]*)\}([^\s;&|<>(){}`,]*)")
+
+_PIECES = re.compile(
+    r"""(?P<single>'[^']*')|(?P<double>"(?:[^"\\]|\\.)*")|(?P<escaped>\\.)|(?P<blank>[ \t]+)
+    |(?P<redirection>[0-9]*(?:&>>?|<<<|<<-?|<>|>\||[<>]&|>>?|<))|(?P<end>[;&|\n()`]+)|(?P<plain>[^\s'"\\;&|()`<>]+|.)""",
+    re.DOTALL | re.VERBOSE,
+)
+_ESCAPED = re.compile(r"\\([$`\"\\])")
+
+
+MAX_PATHS = 10_000
+"""Different words of one text that may be paths, and are looked up; a text with more of them is refused, whatever they are."""
+
+
+def loose_opaque(text: str, reason: str, column: int, disk: Disk, folder: str) -> Opaque:
+    """Return the facet of a text that was not understood, with all words and paths that may be in it."""
+    commands = loose_commands(text)
+    accesses, whole = _likely_paths(commands)
+    found = (disk.resolve_word(word, access, folder) for word, access in accesses.items())
+    return Opaque(
+        text=text,
+        reason=reason,
+        column=column,
+        commands=commands,
+        paths=tuple(path for path in found if path is not None),
+        whole=whole,
+    )
+
+
+def _likely_paths(commands: Sequence[Sequence[str]]) -> tuple[dict[str, Access], bool]:
+    """Return words that may be paths, with what is done to them, and whether these are all."""
+    # Where a word stands in several commands, the access that counts is the one of which less is known.
+    accesses: dict[str, Access] = {}
+    for words in commands:
+        access = Access.READ if only_reads(words) else Access.EITHER
+        for word in path_words(words, options_too=True):
+            if len(accesses) == MAX_PATHS and word not in accesses:
+                return accesses, False
+            accesses[word] = access if accesses.get(word) is not Access.EITHER else Access.EITHER
+    return accesses, True
+
+
+def loose_commands(text: str) -> tuple[tuple[str, ...], ...]:
+    """Return the commands of `text` as words, in two readings: every strict rule is tried on both.
+
+    The first drops quotes and splits quoted text like the rest, since it may be a command for another shell. The second
+    keeps quoted words together and drops redirections, as bash does: `git -c 'a=b c' 2>&1 push` is a push.
+    """
+    text = text.replace("\\\n", "")
+    for expansion, plain in _EXPANSIONS:
+        text = text.replace(expansion, plain)
+    return tuple(dict.fromkeys((*_without_quotes(text), *_with_quotes(text))))
+
+
+def _without_quotes(text: str) -> Iterator[tuple[str, ...]]:
+    text = _REDIRECTIONS.sub(" ", text.translate(_QUOTES))
+    text = _PARAMETER.sub(r"$\1\3 \2 ", text)
+    for part in _COMMAND_ENDS.split(text):
+        command = tuple(word.lstrip("$") for word in _WORD_ENDS.split(part) if word.strip("$"))
+        if command:
+            yield command
+        if any("=" in word for word in command):  # `alias x='git push'`
+            pieces = tuple(piece for word in command for piece in word.split("=") if piece)
+            if pieces:
+                yield pieces
+
+
+def _with_quotes(text: str) -> Iterator[tuple[str, ...]]:
+    """Yield commands with their words dequoted; the target of a redirection is a command of its own, for its path."""
+    commands: list[list[str]] = [[]]
+    targets: list[str] = []
+    word: list[str] = []
+    into_target = False
+    for piece in _PIECES.finditer(f"{text}\n\n"):
+        kind = piece.lastgroup
+        if kind in ("blank", "redirection", "end"):
+            whole = "".join(word).lstrip("$")
+            word = []
+            if whole:
+                (targets if into_target else commands[-1]).append(whole)
+                into_target = False
+            into_target = kind == "redirection" or (into_target and kind == "blank")
+            if kind == "end":
+                commands.append([])
+        else:
+            word.append(_dequoted(piece.group(), kind))
+    yield from (tuple(command) for command in commands if command)
+    yield from ((target,) for target in targets)
+
+
+def _dequoted(piece: str, kind: str | None) -> str:
+    match kind:
+        case "single":
+            return piece[1:-1]
+        case "double":
+            return _ESCAPED.sub(r"\1", piece[1:-1])
+        case "escaped":
+            return piece[1:]
+        case _:
+            return piece

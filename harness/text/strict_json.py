@@ -1,0 +1,84 @@
+"""One JSON value in a text, read strictly: no key twice, no NaN, nothing beside it; it reads no file and knows no schema."""
+
+from __future__ import annotations
+
+import json
+import math
+
+from harness.actions import JsonValue
+from harness.text.visible import visible_line
+
+
+class NotJsonError(ValueError):
+    """A text that is no single JSON value (RFC 8259); says why, in words that are safe to show."""
+
+
+def read_one(text: str) -> JsonValue:
+    """Return the value of `text`. Raises NotJsonError, also for numbers that nothing can hold, and for endless nesting."""
+    try:
+        return _value(text)
+    except json.JSONDecodeError as error:
+        raise NotJsonError(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
+
+
+def read_line(line: bytes) -> JsonValue:
+    """Return the value of a line of JSON Lines, in UTF-8. Raises NotJsonError as `read_one`; the caller tells which line."""
+    try:
+        return _value(line.decode())
+    except UnicodeDecodeError as error:
+        raise NotJsonError(f"byte {error.start} is not UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise NotJsonError(f"column {error.colno}: {error.msg}") from None
+
+
+def is_deeper(value: JsonValue, most: int) -> bool:
+    """Say whether objects and lists lie more than `most` deep in each other; goes level by level, not by recursion."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(most):
+        if not level:
+            return False
+        level = [
+            inner
+            for one in level
+            for inner in (one.values() if isinstance(one, dict) else one)
+            if isinstance(inner, dict | list)
+        ]
+    return bool(level)
+
+
+def once(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    """Return an object's fields: `object_pairs_hook` of json.loads. Raises NotJsonError for a key that stands twice."""
+    value = dict(pairs)
+    if len(value) == len(pairs):
+        return value
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise NotJsonError(f"the key {visible_line(json.dumps(name), 100)} stands twice in an object")
+        seen.add(name)
+    return value
+
+
+def no_number(word: str) -> float:
+    """Raise NotJsonError for NaN, Infinity and -Infinity, which Python reads: `parse_constant` of json.loads."""
+    raise NotJsonError(f"{word} is no JSON number")
+
+
+def _value(text: str) -> JsonValue:
+    """Return the value of `text`. Raises NotJsonError, and JSONDecodeError for what is wrong at one place."""
+    try:
+        value: JsonValue = json.loads(text, object_pairs_hook=once, parse_float=_finite, parse_constant=no_number)
+    except (NotJsonError, json.JSONDecodeError):
+        raise
+    except RecursionError:
+        raise NotJsonError("it is nested too deeply") from None
+    except ValueError:  # sys.set_int_max_str_digits
+        raise NotJsonError("a number has too many digits") from None
+    return value
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise NotJsonError("a number is too large")
+    return value

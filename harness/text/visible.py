@@ -1,0 +1,155 @@
+"""Make hostile text safe to show: what moves the cursor, reorders, hides or piles up becomes visible escapes; pure."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+MOST_MARKS = 5
+"""How many nonspacing marks may stand on one base; Vietnamese needs two, Hebrew with accents three, Burmese five."""
+MOST_SPACING_MARKS = 8
+"""How many marks of any kind: Burmese and Tibetan syllables hold some that take a place of their own."""
+
+# What Python calls printable, and a terminal draws as nothing or as a blank: Unicode's Default_Ignorable_Code_Point
+# (DerivedCoreProperties.txt), the Hangul fillers, the empty braille cell, the null notehead, blank hieroglyphs, a filler
+# of Khitan, and the object replacement character.
+_BLANK_OR_NOTHING = (
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufffc"
+    "\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef"
+)
+_HIDDEN = f"[{_BLANK_OR_NOTHING}]"
+# Where marks may be: no letter, digit or underscore, and not among the first 768 characters, which hold none. Besides,
+# the medial and final jamo: letters that a terminal draws into the cell before them (wcwidth 0).
+_JAMO = "[\u1160-\u11ff\ud7b0-\ud7fb]"
+_MAYBE_MARK = "[^\\w\\x00-\u02ff]"
+_MARK_OR_JAMO = f"(?:{_MAYBE_MARK}|{_JAMO})"
+_AT_A_START = "(?:\\A|(?<=[\\n\\t]))"
+
+# What may be followed by a presentation selector (Unicode's emoji-variation-sequences.txt), in blocks.
+_PICTURES = (
+    "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff"
+    "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+)
+_SELECTORS = (
+    f"(?<=[{_PICTURES}])[\ufe0e\ufe0f]|(?<=[0-9#*])\ufe0f(?=\u20e3)|(?<=[{_PICTURES}\ufe0f])\u200d(?=[{_PICTURES}])"
+)
+
+
+class _Mark(Enum):
+    """How a combining mark is drawn."""
+
+    NONE = 0
+    """It is none."""
+    ON_ITS_BASE = 1
+    BESIDE_IT = 2
+
+
+def visible(text: str) -> str:
+    """Return `text` with every character that could move the cursor, reorder, hide or pile up text shown as an escape.
+
+    Newline and tab stay. These become escapes: C0, DEL, C1, format characters (among them all of Unicode's Bidi_Control,
+    zero-width ones, tags), variation selectors, blanks but the blank, line and paragraph separators, surrogates; private
+    use, which a console's font may draw as any letter (Linux maps U+F000 to its font, Documentation/admin-guide/unicode.rst);
+    what the Unicode of this Python does not know; and combining marks, where there are more on one base than MOST_MARKS,
+    or none before them to stand on. Wide characters and letters of all scripts stay, right-to-left ones too.
+
+    The result shown again is the same. What comes in pieces should be put together first: a mark that begins a piece
+    has no base there.
+    """
+    if text.isascii():
+        return text if text.isprintable() else re.sub("[\\x00-\\x08\\x0b-\\x1f\\x7f]", _escaped, text)
+    if not text.replace("\n", "").replace("\t", "").isprintable():
+        text = "".join([char if char.isprintable() or char in "\n\t" else _escape(char) for char in text])
+    text = re.sub(_HIDDEN, _escaped, text)
+    if text.isascii():
+        return text
+    mark = _MARK_OR_JAMO if re.search(_JAMO, text) else _MAYBE_MARK
+    # A mark with nothing before it would be drawn onto what stands there already, which is not of this text.
+    text = re.sub(f"{_AT_A_START}{mark}", _stray, text)
+    return re.sub(f"{mark}{{{MOST_MARKS + 1},}}", _pile, text)
+
+
+def visible_prose(text: str) -> str:
+    """Return `visible(text)` for text that is read and not acted on: what only chooses how an emoji is drawn is left out.
+
+    That is a presentation selector after a picture, and a joiner between two of them. Without them the pictures are
+    drawn one by one, and as wide as every terminal takes them to be. Commands, names, diffs and output go through
+    `visible`, since there two texts that differ must look different.
+    """
+    if text.isascii() or not ("\u200d" in text or "\ufe0f" in text or "\ufe0e" in text):
+        return visible(text)
+    return visible(re.sub(_SELECTORS, "", text))
+
+
+def one_line(text: str) -> str:
+    """Return `visible(text)` on one line, newlines and tabs shown as escapes; uncut."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def visible_line(text: str, width: int = 200) -> str:
+    """Return `visible(text)` on one line of at most `width` characters, newlines and tabs shown as escapes.
+
+    A line that is cut ends in `...` and the number of characters that are missing.
+    """
+    line = one_line(text)
+    if len(line) <= width:
+        return line
+    return f"{line[:width]}...(+{len(line) - width} characters)"
+
+
+def suspicious(text: str) -> tuple[str, ...]:
+    """Return what a person should know of a command before they judge it by its looks, a sentence each; most often nothing.
+
+    Letters of several scripts in one word, or a whole word of such that look like Latin ones; characters that stand for
+    ASCII ones, or look like a slash, a dot, a bar; an option with another dash; blanks that are none, invisible and
+    reordering characters, control characters. Each names the word and its characters; ready to be shown. The looks
+    are those of Unicode's UTS #39, in the small: what is not flagged is not thereby what it looks like.
+    """
+    if text.isascii() and (text.isprintable() or not re.search("[\\x00-\\x08\\x0b-\\x1f\\x7f]", text)):
+        return ()
+    from harness.text.look_alikes import findings  # and with it Unicode's data
+
+    return tuple(visible_line(finding, 400) for finding in findings(text, _HIDDEN))
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return _escape(found.group())
+
+
+def _stray(found: re.Match[str]) -> str:
+    return found.group() if _mark(found.group()) is _Mark.NONE else _escape(found.group())
+
+
+def _pile(found: re.Match[str]) -> str:
+    """Return the characters with the marks that are too many escaped; what is no mark is a new base."""
+    kinds = {char: _mark(char) for char in set(found.group())}
+    if all(kind is _Mark.NONE for kind in kinds.values()):
+        return found.group()
+    shown = []
+    marks = nonspacing = 0
+    for char in found.group():
+        kind = kinds[char]
+        if kind is _Mark.NONE:
+            marks = nonspacing = 0
+        else:
+            marks += 1
+            nonspacing += kind is _Mark.ON_ITS_BASE
+        too_many = marks > MOST_SPACING_MARKS or (nonspacing > MOST_MARKS and kind is _Mark.ON_ITS_BASE)
+        shown.append(_escape(char) if too_many else char)
+    return "".join(shown)
+
+
+def _mark(char: str) -> _Mark:
+    from unicodedata import category
+
+    if "\u1160" <= char <= "\u11ff" or "\ud7b0" <= char <= "\ud7fb":
+        return _Mark.ON_ITS_BASE
+    kind = category(char)
+    return _Mark.NONE if kind[0] != "M" else _Mark.BESIDE_IT if kind == "Mc" else _Mark.ON_ITS_BASE

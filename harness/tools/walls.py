@@ -1,0 +1,312 @@
+"""What a command may reach: the effects of its verdict as the walls that the kernel puts up; grants nothing itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from harness.actions import Effects, Enforcement
+from harness.errors import ToolError
+from harness.files.workspace import Workspace
+from harness.paths import is_within
+from harness.record import Record
+from harness.sandbox.walls import Walls
+from harness.text.visible import visible_line
+
+if TYPE_CHECKING:
+    from harness.sandbox import Confinement, Machine, Walls
+
+
+MAX_TOLD = 5
+"""Paths of one kind that are named in a line."""
+UNCONFINED = "none: it asked to run unconfined"
+CONTAINER_HINT = (
+    "in a container, run it with a seccomp profile that allows the landlock_* calls (Docker 23 and newer do), on Linux 6.2 "
+    "or newer, or install bubblewrap and allow user namespaces"
+)
+
+
+class Reach:
+    """The walls around the commands of one workspace."""
+
+    def __init__(self, workspace: Workspace, *, hide: Sequence[str] = (), machine: Machine | None = None) -> None:
+        """Take what is hidden besides what a policy hides (absolute paths), and what this machine can enforce: it is
+        measured when first needed where `machine` is None."""
+        self._workspace = workspace
+        self._hide = tuple(hide)
+        self._measured = machine
+
+    @property
+    def level(self) -> str:
+        """What this machine can hold commands to, in one short line: `Landlock 7, seccomp`, or `none` and why."""
+        from harness.sandbox import describe, enforces
+
+        machine = self._machine()
+        if enforces(machine):
+            return describe(machine)
+        return f"none: {'; '.join(machine.reasons) or describe(machine)}"
+
+    @property
+    def confines(self) -> bool:
+        """Whether this machine can keep commands from writing and from the network."""
+        from harness.sandbox import enforces
+
+        return enforces(self._machine())
+
+    def told(self, effects: Effects) -> str:
+        """Return what will hold a command to `effects`, in the words of `level`, and where that is not to the letter.
+
+        Landlock knows folders with all that is below: to make or remove a name, its whole folder is opened. What else is
+        asked for and cannot be had stands in the result of the call (`Confinement.gaps`).
+        """
+        if effects.enforcement is Enforcement.OFF:
+            return UNCONFINED
+        if not self.confines:
+            return self.level
+        walls = walls_for(effects, self._workspace, hide=self._hide)
+        named = set(effects.named)
+        trees = {path for entry in effects.granted if (path := _granted(entry, self._workspace)) is not None}
+        notes = (
+            ("hidden if bubblewrap works", [p for p in walls.hide if _is_in_any(p, walls.write) or _is_socket(p)]),
+            ("opened as a whole", [path for path in walls.write if path not in named and path not in trees]),
+            ("cannot be written", [path for path in effects.named if not _is_in_any(path, walls.write)]),
+            ("cannot be moved or removed", [path for path in effects.entries if _is_held(path, walls.write)]),
+            ("not protected", [p for p in effects.keep if _is_in_any(p, walls.write) and os.path.lexists(p)]),
+        )
+        root = self._workspace.root
+        told = (
+            f"{words}: {', '.join('the workspace' if path == root else path for path in paths[:MAX_TOLD])}"
+            for words, paths in notes
+            if paths
+        )
+        return "; ".join((self.level, *told))
+
+    def confinement(self, effects: Effects, temporary: Callable[[], str]) -> Confinement | None:
+        """Return the walls for one command, to be entered by the thread that starts it; None where it runs without.
+
+        `temporary` makes or names the folder for temporary files of commands that may write at all. Folders that a rule
+        grants and that are missing are made.
+
+        Raises ToolError where the walls are required and cannot be put up, OSError where the kernel refuses.
+        """
+        from harness.sandbox import Unenforceable, Unhidden, prepare
+
+        if effects.enforcement is Enforcement.OFF:
+            return None
+        required = effects.enforcement is Enforcement.REQUIRED
+        if not self.confines:
+            if required:
+                raise ToolError(
+                    f"The policy requires that commands are confined, and this machine cannot: {self.level}."
+                )
+            return None
+        for folder in missing_folders(effects, self._workspace):
+            os.makedirs(folder, exist_ok=True)
+        walls = walls_for(effects, self._workspace, temporary=temporary, hide=self._hide)
+        try:
+            return prepare(walls, self._machine(), unhidden=Unhidden.REFUSE if required else Unhidden.TELL)
+        except Unenforceable as error:
+            raise ToolError(f"This command cannot be confined to what it may do: {error}. Nothing was run.") from None
+
+    def _machine(self) -> Machine:
+        if self._measured is None:
+            from harness.sandbox import probe
+
+            self._measured = probe()
+        return self._measured
+
+
+def only_looks(effects: Effects) -> bool:
+    """Say whether effects permit neither a write nor the network."""
+    return effects.write == () and not effects.granted and not effects.network
+
+
+def walls_for(
+    effects: Effects, workspace: Workspace, *, temporary: Callable[[], str] | None = None, hide: Sequence[str] = ()
+) -> Walls:
+    """Return the walls that hold a command to `effects`, as the disk is now.
+
+    `temporary` names the folder for the temporary files of a command that may write at all; `hide` is hidden besides what
+    the policy hides.
+
+    INVARIANT: nothing else is writable but what a policy or a part of the command names, and what lies below. A folder of
+    the workspace that is granted must lie in the workspace when links are followed; one outside it must not hold what no
+    call may write (policies, trust, logs).
+    """
+    from harness.sandbox import Walls
+
+    granted = (_granted(entry, workspace) for entry in effects.granted)
+    trees = [path for path in granted if path is not None and os.path.lexists(path)]
+    entries = frozenset(effects.entries)
+    named = [path for name in effects.named for path in _named(name, workspace, entry=name in entries)]
+    write = [path for path in (*trees, *named) if not _holds_any(path, effects.keep, workspace)]
+    # What is not there is not asked about: following some thirty names costs more than the walls.
+    hidden = (path for path in (*(_placed(entry, workspace) for entry in effects.hide), *hide) if os.path.lexists(path))
+    real = dict.fromkeys(os.path.realpath(path) for path in hidden)
+    return Walls(
+        write=tuple(dict.fromkeys(write)),
+        network=effects.network,
+        hide=tuple(path for path in real if not _is_no_place(path)),
+        show=() if workspace.outputs is None else (workspace.outputs,),
+        temporary=None if temporary is None or only_looks(effects) else temporary(),
+    )
+
+
+def _is_no_place(path: str) -> bool:
+    """Say whether a path is where a policy may not hide anything (grants.place_problem): a link to it was made since."""
+    return path == "/" or any(is_within(path, folder) for folder in ("/dev", "/proc", "/sys"))
+
+
+def missing_folders(effects: Effects, workspace: Workspace) -> Iterator[str]:
+    """Yield the folders of the workspace that are granted by a name that ends in a slash, and are not there yet."""
+    for entry in effects.granted:
+        if entry.endswith("/") and not entry.startswith(("/", "~")):
+            path = _granted(entry, workspace)
+            if path is not None and not os.path.lexists(path):
+                yield path
+
+
+def _holds_any(tree: str, kept: Sequence[str], workspace: Workspace) -> bool:
+    """Say whether a place outside the workspace holds what no call may write, or lies in it."""
+    if is_within(tree, workspace.root):
+        return False
+    return any(is_within(path, tree) or is_within(tree, path) for path in kept)
+
+
+def _placed(entry: str, workspace: Workspace) -> str:
+    """Return the absolute path that a policy's word for a place means."""
+    return _joined(entry, workspace.root, workspace.home)
+
+
+@lru_cache(maxsize=256)
+def _joined(entry: str, root: str, home: str) -> str:
+    if entry == "~" or entry.startswith("~/"):
+        return os.path.normpath(home + entry[1:])
+    return os.path.normpath(os.path.join(root, entry))
+
+
+def _granted(entry: str, workspace: Workspace) -> str | None:
+    """Return where a granted place lies; None for one of the workspace to which a link leads.
+
+    INVARIANT: a link in the workspace is whatever the repository, or the model, made of it: it grants nothing.
+    """
+    placed = _placed(entry, workspace)
+    if placed == workspace.root:
+        return placed
+    real = os.path.realpath(placed)
+    if entry.startswith(("/", "~")):
+        return None if real == "/" else real
+    return placed if real == placed and is_within(placed, workspace.root) else None
+
+
+def _named(path: str, workspace: Workspace, *, entry: bool) -> Iterator[str]:
+    """Yield what must be writable so that a command can write `path`: itself, and the folder that holds its name.
+
+    What exists outside the workspace and is no folder can be written in its place, so its folder is left out unless the
+    `entry` is moved, removed or replaced. Of a link only that can happen.
+    """
+    if not path.startswith("/"):
+        return  # a word that no file can be named by
+    exists, is_folder = os.path.lexists(path), os.path.isdir(path)
+    if exists and not (entry and os.path.islink(path)) and not (is_folder and _is_too_much(path, workspace)):
+        yield path
+    if exists and not is_folder and not entry and not is_within(path, workspace.root):
+        return
+    folder = os.path.dirname(path)
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    if os.path.isdir(folder) and not _is_too_much(folder, workspace):
+        yield folder
+
+
+def _is_too_much(folder: str, workspace: Workspace) -> bool:
+    """Say whether a folder is far more than a command can mean by a path in it: `/`, devices, the home folder, and what
+    holds that or the workspace.
+
+    INVARIANT: such a folder is never opened because of a path that a command names.
+    """
+    if folder == workspace.root:
+        return False
+    holds = any(is_within(place, folder) for place in (workspace.root, workspace.home))
+    return holds or _is_in_any(folder, ("/dev", "/proc", "/sys"))
+
+
+def _is_in_any(path: str, folders: Sequence[str]) -> bool:
+    """Say whether an absolute path is one of the folders or lies below one."""
+    return any(is_within(path, folder) for folder in folders)
+
+
+def _is_held(path: str, folders: Sequence[str]) -> bool:
+    """Say whether a file may be written, and its name not moved or removed: its folder is not open."""
+    return _is_in_any(path, folders) and not _is_in_any(os.path.dirname(path), folders)
+
+
+def _is_socket(path: str) -> bool:
+    try:
+        return stat.S_ISSOCK(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+MAX_PLACES = 8
+
+_REFUSED = re.compile(
+    r"Permission denied|Operation not permitted|Read-only file system|EACCES|EPERM|EROFS|PermissionError"
+    r"|Invalid cross-device link|EXDEV|cannot create temp file for here-document"
+)
+_UNREACHABLE = re.compile(
+    r"Could not resolve|Temporary failure in name resolution|Name or service not known|Network is unreachable|getaddrinfo"
+    r"|ENETUNREACH|EAI_AGAIN|ENOTFOUND|Connection refused|nodename nor servname|unable to (?:access|connect)"
+    r"|Failed to (?:connect|establish)"
+)
+
+
+_TERMINAL = re.compile(r"out of pty devices|no more ptys|pseudo-?terminal|/dev/ptmx|openpty|forkpty")
+_MEMORY = re.compile(r"Cannot allocate memory|MemoryError|bad_alloc|[Oo]ut of memory|ENOMEM")
+_COMPLAINT = re.compile(
+    r"^[\w./+-]+: .*(?:: Permission denied|: Operation not permitted|cannot create temp file for here-document.*)$",
+    re.MULTILINE,
+)
+"""As programs write it: a whole line, its own name in front."""
+
+
+class Held(Record):
+    """What a command was held to."""
+
+    walls: Walls
+    gaps: tuple[str, ...]
+    """What was asked for and is not enforced, a sentence each."""
+
+
+def wall_notes(output: str, held: Held, *, failed: bool) -> list[str]:
+    """Return notes on the walls around a command: their gaps, and what its output shows of them; mostly none.
+
+    That of a command which did not fail as a whole may be any text (`grep -r`): there only a program's own complaint counts.
+    """
+    notes = [f"[not enforced: {visible_line(gap, 300)}]" for gap in held.gaps[:MAX_PLACES]]
+    if not failed and not _COMPLAINT.search(output):
+        return notes
+    if _REFUSED.search(output):
+        notes.append(
+            f"[confined: it may write {_places(held.walls)}; a refused write or a hidden file may come from that]"
+        )
+    if not held.walls.network and (_UNREACHABLE.search(output) or ("socket" in output and _REFUSED.search(output))):
+        notes.append("[confined: it has no network; that it could not connect may come from that]")
+    if failed and _TERMINAL.search(output):
+        notes.append(
+            "[confined: it opens no pseudo-terminal while one is in use here; that it got none may come from that]"
+        )
+    if failed and _MEMORY.search(output):
+        notes.append("[limited: a process may have 4 GiB of memory of its own; that it got no more may come from that]")
+    return notes
+
+
+def _places(walls: Walls) -> str:
+    places = [*walls.write, *([] if walls.temporary is None else [walls.temporary])]
+    shown = ", ".join(visible_line(place, 100) for place in places[:MAX_PLACES])
+    more = f" and {len(places) - MAX_PLACES} more" if len(places) > MAX_PLACES else ""
+    return f"{shown}{more}" if shown else "nothing"

@@ -1,0 +1,618 @@
+"""The commands of the prompt, each at a pseudo-terminal: what they do, what they refuse, and that the log stays whole."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from repl_scene import Start, prompts, write_config
+from screen_scene import ENTER
+
+from harness.cli.commands import COMMANDS, Ask, Do, Run, Wrong, function_of, meaning_of
+from harness.cli.commands.help import table
+from harness.cli.policy.calls import action_for
+from harness.cli.policy.policies import load_named
+from harness.cli.repl.planned import planned
+from harness.cli.repl.repl_command import how_it_ended
+from harness.cli.repl.told import INTERRUPTED, PLAN_ON, PLAN_OVER, UNANSWERED, Told, own_words
+from harness.files.workspace import Workspace
+from harness.messages import Message, Role, RunResult, StopReason
+from harness.models.scripted import Reply, call, replies
+from harness.policy.loader import parse_policy
+from harness.policy.policy import evaluate
+from harness.policy.rules import Decision
+
+if TYPE_CHECKING:
+    from conftest import Program
+
+pytestmark = pytest.mark.terminal
+
+NO_NAME = "there is no command of that name; /help shows all"
+WRITE = call("write_file", path="a.txt", content="new\n")
+
+
+@pytest.fixture
+def start(program: Program) -> Iterator[Start]:
+    with prompts(program) as starting:
+        yield starting
+
+
+def kinds(program: Program) -> list[object]:
+    return [record["kind"] for record in program.records()]
+
+
+def verified(program: Program) -> bool:
+    done = program.run("audit", "verify")
+    return done.code == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        pytest.param("hello", Ask(text="hello"), id="text"),
+        pytest.param("/etc/hosts says this", Ask(text="/etc/hosts says this"), id="a path"),
+        pytest.param("/", Wrong(problem=NO_NAME), id="a slip of the finger"),
+        pytest.param("//", Wrong(problem=NO_NAME), id="two of them"),
+        pytest.param("!ls -l", Run(text="ls -l", told=True), id="a command of the person"),
+        pytest.param("!! ls", Run(text="ls", told=False), id="one that nobody is told of"),
+        pytest.param("!", Wrong(problem="! and a command runs it as you, !! tells nobody"), id="no command"),
+    ],
+)
+def test_a_line_means_one_thing(line: str, expected: object) -> None:
+    assert meaning_of(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "rest"),
+    [
+        ("/why", "/why", ""),
+        ("/WHY", "/why", ""),
+        ("/exit", "/quit", ""),
+        ("/policy explain git  commit -m 'a  b'", "/policy", "explain git  commit -m 'a  b'"),
+        ("/export my notes.md", "/export", "my notes.md"),
+        ("/fork\t2", "/fork", "2"),
+    ],
+)
+def test_a_known_word_is_a_command_with_what_follows_as_it_was_typed(line: str, name: str, rest: str) -> None:
+    meaning = meaning_of(line)
+    assert isinstance(meaning, Do)
+    assert (meaning.command.name, meaning.rest) == (name, rest)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("/polic", "did you mean /policy?"),
+        ("/xyzzy", "known: /undo"),
+        ("/clear everything", "usage: /clear"),
+        ("/fork 1 2", "usage: /fork [TURN]"),
+    ],
+)
+def test_what_is_no_command_goes_nowhere(line: str, told: str) -> None:
+    meaning = meaning_of(line)
+    assert isinstance(meaning, Wrong)
+    assert told in meaning.problem
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_of_the_table_has_its_function(command: object) -> None:
+    found = next(one for one in COMMANDS if one is command)
+    assert callable(function_of(found))
+
+
+@pytest.mark.parametrize("width", [24, 40, 80, 200])
+def test_help_fits_the_width(width: int) -> None:
+    rows = [(f"{one.name} {one.arguments}", one.summary) for one in COMMANDS]
+    lines = list(table(rows, width))
+    longest = max(len(word) for row in rows for text in row for word in text.split())
+    assert max(map(len, lines)) <= max(width, longest + 6)
+    assert [one.name for one in COMMANDS if not any(one.name in line for line in lines)] == []
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_help_names_every_command_and_the_keys(start: Start, columns: int) -> None:
+    prompt = start(replies(), columns=columns, lines=40)
+    prompt.say("/help", "never answers")
+    text = prompt.text()
+    assert [one.name for one in COMMANDS if one.name not in text] == []
+    assert "Ctrl-C" in text
+    assert max(map(len, prompt.rows())) <= columns
+    assert prompt.leave() == 0
+
+
+def test_what_shows_shows(program: Program, start: Start) -> None:
+    """Each showing command before and after a turn; none of them sends anything."""
+    write_config(program, "[terminal]\ndead_seconds = 0.15\n[prices.scripted]\ninput = 1\noutput = 2\n")
+    prompt = start(replies(Reply(text="It is so.", calls=(call("read_file", path="b.txt"),)), Reply(text="Done.")))
+    (program.workspace / "b.txt").write_text("content\n" * 10)
+    prompt.say("/why", "nothing was decided yet")
+    prompt.say("/diff", "changed no file")
+    prompt.say("/grants", "nothing is granted")
+    prompt.say("/cost", "session: 0 tokens in, 0 out")
+    prompt.ask("look", "Done.")
+    prompt.say("/why", "nothing more is needed")
+    prompt.say("/cost", "turn 1: 400 tokens in, 40 out, 0.0005 dollars  2 requests  scripted")
+    prompt.say("/context", "read_file {")
+    prompt.say("/log 1", "head:")
+    prompt.say("/log many", "usage: /log [LINES]")
+    prompt.say("/tools", "edit_file [confirm: default for edit_file (default.toml:")
+    prompt.say("/policy", "confinement: ")
+    prompt.say("/policy explain git push -f", "decided by: rule force-push")
+    prompt.say("/policy explain b.txt", "write_file: b.txt")
+    prompt.say("/policy explain", "usage: /policy explain")
+    prompt.say("/policy nonsense", "there is no 'nonsense'")
+    prompt.say("/policy reload all", "usage: /policy reload; nothing")
+    prompt.say("/model", "model scripted")
+    prompt.say("/diff --all", "usage: /diff")
+    prompt.say("/polic", "did you mean /policy?")
+    assert len(program.players[0].requests) == 2
+    assert prompt.leave() == 0
+    assert verified(program)
+
+
+def test_diff_tells_what_the_session_changed_and_what_is_not_known(program: Program, start: Start) -> None:
+    file = program.workspace / "a.txt"
+    file.write_text("old\n")
+    changes = (call("read_file", path="a.txt"), WRITE, call("bash", command="mkdir d"))
+    prompt = start(replies(Reply(calls=changes), Reply(text="Done.")))
+    prompt.type("go")
+    prompt.press("write_file", "y")
+    prompt.press("bash", "y")
+    prompt.wait_for("Done.")
+    prompt.say("/diff --stat", "a.txt  [call 2]: changed, +1 -1 lines")
+    assert "-old" not in prompt.text().partition("/diff --stat")[2]
+    prompt.say("/diff", "+new")
+    assert "-old" in prompt.text().partition("/diff --stat")[2]
+    prompt.wait_for("not known: mkdir d")
+    file.unlink()
+    prompt.say("/diff", "a.txt  [call 2]: removed")
+    file.write_text("old\n")
+    prompt.say("/diff", "it is again what it was")
+    assert prompt.leave() == 0
+    assert verified(program)
+
+
+def test_known_secrets_are_masked_where_changes_and_turns_are_told(program: Program, start: Start) -> None:
+    secret = "sk-verysecret-0123456789abcdefghij"
+    program.environment["OPENAI_API_KEY"] = secret
+    write = call("write_file", path="a.txt", content=f"key={secret}\n")
+    prompt = start(replies(Reply(calls=(write,)), Reply(text="Done.")))
+    prompt.type(f"write {secret}")
+    prompt.press("write_file", "y")
+    prompt.wait_for("Done.")
+    prompt.say("/diff", "new, +1")
+    prompt.say("/undo", "forgotten: write ")
+    prompt.press("undo", "n")
+    told = prompt.unwrapped().partition("/diff")[2]
+    assert "+key=" in told
+    assert secret not in told
+    assert prompt.leave() == 0
+
+
+def test_a_command_of_the_person_runs_and_the_model_hears_of_it_once(program: Program, start: Start) -> None:
+    prompt = start(replies(Reply(text="I see."), Reply(text="Yes.")))
+    prompt.say("!echo pomegranate; touch made", "the model is told with your next message")
+    prompt.say("!!echo kiwi", "  | kiwi")
+    prompt.say("!git push -f", "Denied by rule force-push")
+    prompt.say("!!seq 1 9000", "more lines")
+    prompt.ask("what was it?", "I see.")
+    prompt.ask("again?", "Yes.")
+    assert prompt.leave() == 0
+    first, second = (str(request["messages"]) for request in program.players[0].requests)
+    assert (program.workspace / "made").exists()
+    assert ("pomegranate" in first, "kiwi" in first, "force-push" in first) == (True, False, False)
+    assert first.count("The person ran this command") == second.count("The person ran this command") == 1
+    proposed = [record for record in program.records() if record["kind"] == "call_proposed"]
+    assert [record.get("by") for record in proposed] == ["person"] * 4
+    assert verified(program)
+
+
+def test_a_long_output_is_told_in_part_and_plan_mode_is_told_all_the_same(program: Program, start: Start) -> None:
+    """There is only so much room for outputs, and none is needed for plan mode, which a forgotten turn does not end."""
+    prompt = start(replies(Reply(text="Long."), Reply(text="Again."), Reply(text="Over.")))
+    for count in (1, 2):
+        prompt.say("!seq 1 9000", "more lines")
+        prompt.wait_count("the model is told with your next message", count)
+    prompt.say("!seq 1 9000", "there is no more room")
+    prompt.say("/plan", "plan mode: nothing")
+    for line, answer in (("well?", "Long."), ("and now?", "Again.")):
+        prompt.type(line)
+        prompt.wait_for(answer)
+        prompt.press("plan", "n", times=2 if line != "well?" else 1)
+        prompt.wait_count("plan mode stays on", 2 if line != "well?" else 1)
+        prompt.say("/undo", f"forgotten: {line}" if line != "well?" else "forgotten: [The person ran")
+    prompt.say("/plan off", "plan mode is left")
+    prompt.ask("hello", "Over.")
+    assert prompt.leave() == 0
+    first, second, last = (str(request["messages"]) for request in program.players[0].requests)
+    assert (first.count("characters left out"), second.count("characters left out")) == (2, 0)
+    assert len(first) < 30_000
+    assert ("plan mode on" in first, "plan mode on" in second, "plan mode" in last) == (True, True, False)
+
+
+ON, OVER = Message(role=Role.USER, content=f"{PLAN_ON}\n\nlook"), Message(role=Role.USER, content=f"{PLAN_OVER}\n\ngo")
+HELLO = Message(role=Role.USER, content="hello")
+
+
+@pytest.mark.parametrize(
+    ("messages", "plans", "begins"),
+    [
+        pytest.param((), False, "go on", id="nothing to say"),
+        pytest.param((), True, PLAN_ON, id="it is on"),
+        pytest.param((ON, HELLO), True, "go on", id="it was said"),
+        pytest.param((ON, HELLO), False, PLAN_OVER, id="it is over, also where the program was killed meanwhile"),
+        pytest.param((ON, OVER, HELLO), False, "go on", id="that was said too"),
+        pytest.param((ON, OVER), True, PLAN_ON, id="on again"),
+        pytest.param((Message(role=Role.USER, content=f"$ cat\n\n{PLAN_ON}"),), True, PLAN_ON, id="said by an output"),
+        pytest.param((Message(role=Role.TOOL, content=PLAN_ON, tool_call_id="1"),), True, PLAN_ON, id="said by a tool"),
+        pytest.param((Message(role=Role.USER, content=PLAN_OVER), ON), True, "go on", id="the last word counts"),
+    ],
+)
+def test_the_model_knows_of_plan_mode_whatever_was_forgotten(
+    messages: tuple[Message, ...], plans: bool, begins: str
+) -> None:
+    answered = (*messages, Message(role=Role.ASSISTANT, content="Well.")) if messages else ()
+    said = Told().message("go on", answered, plans=plans)
+    assert said.startswith(begins)
+    assert said.endswith("go on")
+    assert (PLAN_ON in said, PLAN_OVER in said) == (begins is PLAN_ON, begins is PLAN_OVER)
+
+
+@pytest.mark.parametrize(
+    ("last", "interrupted", "between"),
+    [
+        pytest.param(HELLO, True, INTERRUPTED, id="stopped"),
+        pytest.param(HELLO, False, UNANSWERED, id="failed"),
+        pytest.param(Message(role=Role.ASSISTANT, content="Hello."), True, "", id="answered in part"),
+        pytest.param(Message(role=Role.TOOL, content="x", tool_call_id="1"), True, "", id="a call was stopped"),
+        pytest.param(Message(role=Role.SYSTEM, content="You are."), False, "", id="nothing was said"),
+    ],
+)
+def test_the_model_knows_that_a_message_before_got_no_answer(last: Message, interrupted: bool, between: str) -> None:
+    said = Told().message("do that", (last,), plans=False, interrupted=interrupted)
+    assert said == (f"{between}\n\ndo that" if between else "do that")
+    assert own_words(said) == "do that"
+
+
+@pytest.mark.parametrize(
+    ("stop", "detail", "error", "told"),
+    [
+        pytest.param(StopReason.COMPLETED, "", "", "", id="done"),
+        pytest.param(StopReason.MODEL_ERROR, "no key", "no key", "", id="it was shown"),
+        pytest.param(StopReason.MODEL_ERROR, "no key", "", "model error: no key", id="it was not"),
+        pytest.param(StopReason.MODEL_ERROR, "long. No help.", "long.", "model error: No help.", id="the rest of it"),
+        pytest.param(StopReason.INTERRUPTED, "interrupted while x", "", "interrupted while x", id="not twice"),
+    ],
+)
+def test_how_a_turn_ended_is_said_once(stop: StopReason, detail: str, error: str, told: str) -> None:
+    assert how_it_ended(RunResult(stop=stop, text="", detail=detail), error) == told
+
+
+def test_outputs_are_told_up_to_a_limit_and_once() -> None:
+    told = Told()
+    assert [told.add("x" * size) for size in (6_000, 6_000, 4_001, 4_000, 1)] == [True, True, False, True, False]
+    assert told.message("go", (), plans=False).count("x") == 16_000
+    assert told.message("go", (), plans=False) == "go"
+    told.add("y")
+    assert (told.forget(), told.forget(), told.message("go", (), plans=False)) == (1, 0, "go")
+
+
+def test_plan_mode_refuses_changes_until_the_plan_is_approved(program: Program, start: Start) -> None:
+    prompt = start(
+        replies(
+            Reply(calls=(WRITE, call("bash", command="touch b"), call("bash", command="ls"))),
+            Reply(text="The plan: write a.txt."),
+            Reply(text="A better plan."),
+            Reply(calls=(WRITE,)),
+            Reply(text="Carried out."),
+        )
+    )
+    prompt.say("/plan", "plan mode: nothing is changed")
+    prompt.say("/plan on", "plan mode is on already")
+    prompt.say("!touch c", "Denied by")
+    prompt.type("make a.txt")
+    prompt.press("plan", "n")
+    prompt.wait_for("plan mode stays on")
+    prompt.type("better, please")
+    prompt.press("plan", "y", times=2)
+    prompt.wait_for("> The plan is approved: carry it out.")
+    prompt.press("write_file", "y")
+    prompt.wait_for("Carried out.")
+    assert prompt.leave() == 0
+    assert sorted(os.listdir(program.workspace)) == ["a.txt"]
+    requests = [str(request["messages"]) for request in program.players[0].requests]
+    assert requests[0].count("plan mode on") == requests[2].count("plan mode on") == 1
+    assert ("has left plan mode" in requests[2], requests[3].count("has left plan mode")) == (False, 1)
+    assert "Plan mode is on" in requests[1]
+    assert "The plan is approved" in requests[3]
+    changed = [(r["why"], r["policy"], asked(r)) for r in program.records() if r["kind"] == "policy_changed"]
+    assert changed == [
+        ("plan", "default+plan", None),
+        ("plan kept", "default+plan", ("no", "person", "")),
+        ("plan left", "default", ("yes", "person", "")),
+    ]
+    ended = [r["status"] for r in program.records() if r["kind"] == "outcome"]
+    assert ended == ["denied", "denied", "denied", "ok", "ok"]
+    assert verified(program)
+
+
+def asked(record: Mapping[str, object]) -> tuple[object, ...] | None:
+    found = record.get("asked")
+    return tuple(found[name] for name in ("answer", "by", "words")) if isinstance(found, dict) else None
+
+
+def test_words_to_a_plan_reach_the_model_whatever_they_begin_with(program: Program, start: Start) -> None:
+    """They are the next message, never a command; the log holds question and answer."""
+    prompt = start(replies(Reply(text="The plan."), Reply(text="A better plan.")))
+    prompt.say("/plan", "plan mode: nothing is changed")
+    prompt.type("make a.txt")
+    prompt.press("plan", "r")
+    prompt.send_words("no, but (Enter sends it, Esc goes back): ", "!touch ZEBRA")
+    prompt.send(ENTER)
+    prompt.wait_for("> !touch ZEBRA")
+    prompt.press("plan", "n", times=2)
+    prompt.wait_for("plan mode stays on")
+    assert prompt.leave() == 0
+    assert "!touch ZEBRA" in str(program.players[0].requests[-1]["messages"])
+    assert not (program.workspace / "ZEBRA").exists()
+    answers = [asked(r) for r in program.records() if r["kind"] == "policy_changed"]
+    assert answers == [None, ("no", "person", "!touch ZEBRA"), ("no", "person", "")]
+    assert [r["text"] for r in program.records() if r["kind"] == "user_message"][1] == "!touch ZEBRA"
+    assert "asked: leave plan mode and carry the plan out? no by person" in program.run("audit", "show").out
+    assert verified(program)
+
+
+def test_plan_mode_can_be_left_without_a_plan(program: Program, start: Start) -> None:
+    prompt = start(replies(Reply(text="Hello.")))
+    prompt.say("/plan perhaps", "usage: /plan")
+    prompt.say("/plan off", "plan mode is off already")
+    prompt.say("/plan", "plan mode: nothing")
+    prompt.say("/plan", "plan mode is left")
+    prompt.ask("hello", "Hello.")
+    assert prompt.leave() == 0
+    assert "plan asks" not in prompt.text()
+    assert verified(program)
+
+
+def test_fork_and_resume_begin_sessions_in_the_same_log(program: Program, start: Start) -> None:
+    prompt = start(replies(*(Reply(text=word) for word in ("One.", "Two.", "Three.", "Four."))))
+    prompt.say("/resume", "there is no other session")
+    prompt.ask("first", "One.")
+    prompt.ask("second", "Two.")
+    prompt.say("/fork 7", "the session has only 2 turns")
+    prompt.say("/fork x", "usage: /fork")
+    prompt.say("!echo kiwi", "the model is told with your next message")
+    prompt.say("/fork 1", "forked session")
+    prompt.wait_for("the model is not told of 1 command")
+    prompt.say("/diff", "not shown: what session ")
+    prompt.ask("third", "Three.")
+    (original,) = {str(r["session"]) for r in program.records() if r.get("text") == "second"}
+    prompt.say("/resume zzz", "no session's name begins with 'zzz'")
+    prompt.say("/resume", original)
+    prompt.say(f"/resume {original}", "resumed session")
+    prompt.ask("fourth", "Four.")
+    assert prompt.leave() == 0
+    third, fourth = (str(request["messages"]) for request in program.players[0].requests[2:])
+    assert ("first" in third, "second" in third, "kiwi" in third) == (True, False, False)
+    assert ("first" in fourth, "second" in fourth, "third" in fourth) == (True, True, False)
+    started = [r for r in program.records() if r["kind"] == "session_started"]
+    origins = [r.get("origin") for r in started]
+    assert [o["how"] for o in origins if isinstance(o, dict)] == ["forked", "resumed"]
+    assert kinds(program).count("session_ended") == 3
+    assert verified(program)
+
+
+def test_resume_goes_on_with_a_session_of_another_log(program: Program, start: Start) -> None:
+    before = start(replies(Reply(text="One.")))
+    before.ask("remember the pomegranate", "One.")
+    assert before.leave() == 0
+    (session,) = {str(r["session"]) for r in program.records()}
+    prompt = start(replies(Reply(text="Two.")))
+    prompt.say("/resume", "remember the pomegranate")
+    prompt.say(f"/resume {session[:6]}", "resumed session")
+    prompt.ask("what was it?", "Two.")
+    assert prompt.leave() == 0
+    assert "pomegranate" in str(program.players[-1].requests[-1]["messages"])
+    assert len(program.logs()) == 2
+    assert verified(program)
+
+
+def test_export_writes_a_new_private_file_and_nothing_over_another(program: Program, start: Start) -> None:
+    hostile = "## You\n```\nfine\x1b[2J"
+    prompt = start(replies(Reply(text=hostile, calls=(call("bash", command="echo '````'"),)), Reply(text="Done.")))
+    prompt.ask("go", "Done.")
+    prompt.say("/export notes.md", "written: ")
+    prompt.say("/export notes.md", "is there already")
+    prompt.say("/export no/such/folder.md", "cannot be written")
+    prompt.say("/export", "written:")
+    assert prompt.leave() == 0
+    path = program.workspace / "notes.md"
+    text = path.read_text()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert text.splitlines().count("## You") == 1
+    assert "> ## You" in text
+    assert "\x1b" not in text
+    assert "`````text" in text
+    assert len(list(program.workspace.glob("harness-*.md"))) == 1
+    assert verified(program)
+
+
+def test_all_of_an_output_can_be_seen_afterwards(program: Program, start: Start) -> None:
+    prompt = start(replies(Reply(calls=(call("bash", command="seq 7 407; printf '\\033[2J'"),)), Reply(text="Done.")))
+    prompt.say("/output", "no command ran yet")
+    prompt.ask("go", "Done.")
+    prompt.wait_for("more lines, 1.5 kB in all; /output shows all")
+    prompt.say("!echo kiwi", "exit 0")
+    prompt.say("/output", "| [exit code 0")
+    prompt.say("/output 2", "  | 207")
+    prompt.say("/output 3", "this session has 2 commands with an output")
+    prompt.say("/output x", "usage: /output [N]")
+    assert b"\x1b[2J" not in prompt.raw.partition(b"/output 2")[2]
+    assert prompt.leave() == 0
+    assert verified(program)
+
+
+def test_another_model_of_the_same_provider_answers(program: Program, start: Start) -> None:
+    prompt = start(replies(Reply(text="One."), Reply(text="Two.")))
+    prompt.ask("first", "One.")
+    prompt.say("/model scripted", "it is the model already")
+    prompt.say("/model another-one", "from now on another-one answers")
+    prompt.ask("second", "Two.")
+    prompt.say("/cost", "another-one")
+    assert prompt.leave() == 0
+    assert [request["model"] for request in program.players[0].requests] == ["scripted", "another-one"]
+    assert "first" in str(program.players[0].requests[1]["messages"])
+    (changed,) = [r for r in program.records() if r["kind"] == "model_changed"]
+    assert changed["model"] == "another-one"
+    assert verified(program)
+
+
+def test_policy_reload_takes_what_the_file_says_now_or_keeps_what_held(program: Program, start: Start) -> None:
+    path = program.state.parent / "own.toml"
+    path.write_text('version = 1\nname = "own"\n[tools]\ndefault = "confirm"\nread_file = "auto"\n')
+    prompt = start(replies(Reply(calls=(WRITE,)), Reply(text="Refused.")), "--policy", str(path))
+    prompt.say("/policy reload", "say what they said before")
+    path.write_text("version = 1\nnonsense\n")
+    prompt.say("/policy reload", "own.toml")
+    stricter = '[[rule]]\nid = "new"\ndecision = "deny"\nargv = ["make"]\nreason = "No."\n'
+    path.write_text(f'version = 1\nname = "own"\n[tools]\ndefault = "deny"\n{stricter}')
+    prompt.say("/policy reload", "deny     new ")
+    prompt.ask("write", "Refused.")
+    assert prompt.leave() == 0
+    assert not (program.workspace / "a.txt").exists()
+    assert [r["why"] for r in program.records() if r["kind"] == "policy_changed"] == ["reloaded"]
+    assert verified(program)
+
+
+def test_a_log_that_was_touched_ends_the_program_with_its_exit_code(program: Program, start: Start) -> None:
+    prompt = start(replies(Reply(text="One.")))
+    prompt.wait_prompt()
+    with program.logs()[0].open("a") as log:
+        log.write("{}\n")
+    prompt.type("!echo hello")
+    assert prompt.exit_code() == 8
+    assert "action log" in prompt.text()
+
+
+def test_names_and_texts_of_others_cannot_touch_the_terminal(program: Program, start: Start) -> None:
+    """A file name, a path of the model's, a policy's reason and an exported text with escapes in them."""
+    name = "a\x1b]0;owned\x07.txt"
+    policy = program.state.parent / "own.toml"
+    policy.write_text(
+        'version = 1\nname = "own"\n[tools]\ndefault = "auto"\n'
+        '[[rule]]\nid = "r"\ndecision = "deny"\nargv = ["make"]\nreason = "no\\u001b[2Jno."\n'
+    )
+    prompt = start(
+        replies(Reply(calls=(call("write_file", path=name, content="\x1b[8m\n"),)), Reply(text="Done.")),
+        "--policy",
+        str(policy),
+    )
+    prompt.ask("go", "Done.")
+    for line, expected in (
+        ("/diff", "new, +1"),
+        ("/why", "nothing more is needed"),
+        ("/context", "biggest results"),
+        ("/log", "head:"),
+        ("/policy", "no\\x1b[2Jno"),
+        ("/policy explain make", "decided by: rule r"),
+        ("!make", "Denied by rule r"),
+        ("/why", "no\\x1b[2Jno"),
+    ):
+        prompt.say(line, expected)
+    assert prompt.leave() == 0
+    assert (b"owned\x07" in prompt.raw, b"no\x1b" in prompt.raw, b"\x1b[8m" in prompt.raw) == (False, False, False)
+    assert prompt.screen.title == ""
+
+
+PROJECT = 'version = 1\nname = "theirs"\n[tools]\nbash = "auto"\n'
+
+
+def test_a_policy_that_came_with_the_folder_is_asked_about_and_can_be_trusted_later(
+    program: Program, start: Start, in_workspace: Callable[[str, str], Path]
+) -> None:
+    path = in_workspace(".harness/policy.toml", PROJECT)
+    prompt = start(replies(), before=lambda played: played.press("trust", "n"))
+    prompt.wait_for("is not trusted: only what tightens counts")
+    prompt.type("/policy trust")
+    prompt.press("trust", "n", times=2)
+    prompt.wait_for("it is not trusted")
+    prompt.type("/policy trust")
+    prompt.press("trust", "y", times=3)
+    prompt.wait_for("policy: ")
+    prompt.say("/policy trust", "its content is trusted already")
+    prompt.wait_prompt()
+    path.write_text(PROJECT + "# changed\n")
+    prompt.say("/policy reload", "policy: shipped")
+    path.unlink()
+    prompt.say("/policy trust", "there is no .harness/policy.toml here")
+    assert prompt.leave() == 0
+    assert [r["why"] for r in program.records() if r["kind"] == "policy_changed"] == ["trusted", "reloaded"]
+    assert verified(program)
+
+
+def test_what_the_person_ran_is_no_part_of_a_turn_that_is_undone(program: Program, start: Start) -> None:
+    prompt = start(replies(Reply(calls=(WRITE,)), Reply(text="Done.")))
+    prompt.type("go")
+    prompt.press("write_file", "y")
+    prompt.wait_for("Done.")
+    prompt.say("!!mkdir mine", "exit 0")
+    prompt.type("/undo")
+    prompt.press("undo", "y")
+    prompt.wait_for("removed        a.txt")
+    assert "not undone" not in prompt.text()
+    assert (program.workspace / "mine").is_dir()
+    assert prompt.leave() == 0
+    assert verified(program)
+
+
+def test_session_grants_end_with_the_session(program: Program, start: Start) -> None:
+    touch = Reply(calls=(call("bash", command="touch made"),))
+    prompt = start(replies(touch, Reply(text="One."), touch, Reply(text="Two.")))
+    prompt.type("go")
+    prompt.press("bash", "s")
+    prompt.wait_for("[y] these")
+    prompt.send("y")
+    prompt.wait_for("One.")
+    prompt.say("/plan", "plan mode: nothing")
+    prompt.say("!touch made", "Denied by")
+    prompt.say("/plan off", "plan mode is left")
+    prompt.say("/fork", "granted for that session, and over")
+    prompt.say("/grants", "nothing is granted")
+    prompt.type("again")
+    prompt.press("bash", "n", times=2)
+    prompt.wait_for("Two.")
+    assert prompt.leave() == 0
+    assert verified(program)
+
+
+@pytest.mark.parametrize(
+    ("held", "tool", "text", "expected"),
+    [
+        pytest.param("default", "bash", "ls", Decision.AUTO, id="a reader runs"),
+        pytest.param("default", "bash", "touch a", Decision.DENY, id="what writes is refused"),
+        pytest.param("default", "bash", "npm publish", Decision.DENY, id="a confirm rule lifts nothing"),
+        pytest.param("default", "bash", "cat .env", Decision.DENY, id="what was refused stays so"),
+        pytest.param("default", "write_file", "a.txt", Decision.DENY, id="a file is not written"),
+        pytest.param("default", "read_file", "a.txt", Decision.AUTO, id="a file is read"),
+        pytest.param("default", "read_file", "secret.pem", Decision.DENY, id="a secret is not"),
+        pytest.param("demo", "bash", "python3 -m unittest -q", Decision.DENY, id="an auto rule counts for nothing"),
+        pytest.param("readonly", "bash", "ls", Decision.AUTO, id="readers of another policy"),
+        pytest.param("default", "bash", "rm -rf /", Decision.BLOCK, id="a hard block stays one"),
+    ],
+)
+def test_plan_mode_only_tightens(tmp_path: Path, held: str, tool: str, text: str, expected: Decision) -> None:
+    workspace, policy = Workspace(str(tmp_path)), load_named(held)
+    action = action_for(tool, text, workspace)
+    decided = evaluate(planned(policy), action).decision
+    assert decided is expected
+    assert decided >= evaluate(policy, action).decision
+
+
+@pytest.mark.parametrize(("tool", "text"), [("bash", "ls"), ("read_file", "a.txt")])
+def test_nothing_runs_in_plan_mode_that_the_policy_never_let_run(tmp_path: Path, tool: str, text: str) -> None:
+    policy = parse_policy(b'version = 1\n[tools]\nbash = "confirm"\n', "own.toml")
+    assert evaluate(planned(policy), action_for(tool, text, Workspace(str(tmp_path)))).decision is Decision.DENY

@@ -1,0 +1,682 @@
+"""The question at a real pseudo-terminal: every key at every stage, and what comes of it."""
+
+from __future__ import annotations
+
+import re
+import termios
+from pathlib import Path
+
+import pytest
+from question_scene import DEAD, Asked, Played, asked, at_once, command, together
+
+from harness.actions import Action, Effects, ToolUse
+from harness.cli.console import Look
+from harness.cli.terminal.keys import SURE_SECONDS
+from harness.gate.approval import Answer
+from harness.messages import ToolCall
+from harness.policy.policy import FacetVerdict, Policy, Source, Verdict
+from harness.policy.rules import Decision
+from harness.policy.session_grants import GrantScope
+
+pytestmark = pytest.mark.terminal
+
+PLAIN = Look()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.py").write_text("one\n")
+    return str(tmp_path.resolve())
+
+
+@pytest.fixture
+def touch(root: str) -> Asked:
+    return command(root, "touch made")
+
+
+def long_command(root: str, lines: int = 60) -> Asked:
+    """Return a command of many lines."""
+    return command(root, "touch made \\\n" + "\\\n".join(f"  file-{number} " for number in range(lines)))
+
+
+KEYS = {
+    "y": (["y"], Answer.YES, ""),
+    "Y": (["Y"], Answer.YES, ""),
+    "n": (["n"], Answer.NO, ""),
+    "N": (["N"], Answer.NO, ""),
+    "Esc": (["\x1b"], Answer.NO, ""),
+    "h": (["h"], Answer.HALT, ""),
+    "Ctrl-C": (["\x03"], Answer.STOP, ""),
+    "Ctrl-D": (["\x04"], Answer.NO, ""),
+    "a line at once is a paste, and its Enter a blank": (["r", "too late today\r", "\r"], Answer.NO, "too late today"),
+    "words": (["r", "no", "w", "\r"], Answer.NO, "now"),
+    "pasted words": (["r", "\x1b[200~not\nnow\x1b[201~", "\r"], Answer.NO, "not now"),
+    "backspace": (["r", "a", "\x7f", "b", "\r"], Answer.NO, "b"),
+    "word erased": (["r", "a b", "\x17", "c", "\r"], Answer.NO, "a c"),
+    "line erased": (["r", "ab", "\x15", "c", "\r"], Answer.NO, "c"),
+    "not ASCII": (["r", "ä", "\r"], Answer.NO, "ä"),
+    "Esc leaves the words": (["r", "\x1b", "y"], Answer.YES, ""),
+    "no words go back": (["r", "\r", "n"], Answer.NO, ""),
+    "Ctrl-C at the words": (["r", "x", "\x03"], Answer.STOP, ""),
+    "Ctrl-D at the words": (["r", "\x04"], Answer.NO, ""),
+    "Enter, then y": (["\r", "y"], Answer.YES, ""),
+    "table, then y": (["?", "y"], Answer.YES, ""),
+    "again, then y": (["v", "y"], Answer.YES, ""),
+    "no grant, but a yes": (["s", "n", "y"], Answer.YES, ""),
+    "no grant, and a no": (["s", "\x1b", "n"], Answer.NO, ""),
+    "Ctrl-C at the grant": (["s", "\x03"], Answer.STOP, ""),
+    "Ctrl-D at the grant": (["p", "\x04"], Answer.NO, ""),
+}
+
+
+def test_keys(touch: Asked) -> None:
+    """Each key alone, after a rest."""
+
+    def play(keys: list[str], answer: Answer, words: str) -> None:
+        with Played(touch, emulate=False) as played:
+            for key in keys:
+                played.press(key)
+            approval = played.answer()
+        assert (approval.answer, approval.by, approval.words, approval.scope) == (answer, "person", words, None)
+
+    together(play, KEYS)
+
+
+HASTY = {
+    "typing ahead": ("you should", 0.15, 0.4, True),
+    "and slowly": ("yes", 0.2, DEAD, True),
+    "a slow paste": ("yes please", 0.06, DEAD, True),
+    "hello": ("he", 0.2, DEAD, True),
+    "session": ("sy", 0.2, DEAD, True),
+    "y, and away": ("y\x1b", 0.2, DEAD, True),
+    "y, and a stop": ("y\x03", 0.2, DEAD, False),
+    "n is quick": ("n", 0.0, DEAD, False),
+}
+"""Keys, the seconds from one to the next, the dead time, and whether the question is open afterwards."""
+
+
+def test_a_key_that_acts_counts_when_nothing_follows_it(touch: Asked) -> None:
+    """`y` may begin a sentence of one who believes that they type ahead; what refuses is not waited for."""
+
+    def play(keys: str, gap: float, dead: float, is_open: bool) -> None:
+        with Played(touch, emulate=False, dead_seconds=dead) as played:
+            played.rest()
+            for key in keys:
+                played.send(key)
+                played.go_on(gap)
+            assert played.is_open == is_open
+            assert played.approval is None or played.approval.answer is not Answer.YES
+
+    together(play, HASTY)
+
+
+def test_a_key_that_only_refuses_is_quick(touch: Asked) -> None:
+    """No key waits longer than it must."""
+    with Played(touch, emulate=False) as played:
+        played.rest()
+        began = played.time.monotonic()
+        played.send("n")
+        played.answer()
+        assert played.time.monotonic() - began < SURE_SECONDS
+
+
+NOTHING = {
+    "Enter": ("\r",),
+    "line feed": ("\n",),
+    "space where nothing is paged": (" ",),
+    "arrow": ("\x1b[A",),
+    "function key": ("\x1bOP",),
+    "long sequence": ("\x1b[24;5~",),
+    "a sequence that ends in y": ("\x1b[?1;2y",),
+    "Alt-y": ("\x1by",),
+    "another letter": ("x",),
+    "digit": ("1",),
+    "tab": ("\t",),
+    "backspace": ("\x7f",),
+    "y with an accent": ("ý",),
+    "Cyrillic u, which looks like y": ("\u0443",),
+    "fullwidth y": ("\uff59",),
+    "twice": ("yy",),
+    "y and Enter, pasted raw": ("y\r",),
+    "y and a line end, pasted raw": ("y\n",),
+    "pasted y": ("\x1b[200~y\x1b[201~",),
+    "pasted y and a line end": ("\x1b[200~y\n\x1b[201~",),
+    "y right behind a paste": ("\x1b[200~x\x1b[201~y",),
+    "paste without its end": ("\x1b[200~y",),
+    "end of a paste that did not begin": ("\x1b[201~y",),
+    "lines": ("yes\ny\ny\n",),
+    "NUL": ("\x00",),
+    "C1": ("\x80",),
+    "Ctrl-Y": ("\x19",),
+}
+
+
+def test_what_answers_nothing(touch: Asked) -> None:
+    """The question stays, and a lone n answers it afterwards."""
+
+    def play(keys: str) -> None:
+        with Played(touch, emulate=False) as played:
+            played.press(keys)
+            assert played.is_open
+            played.go_on(1.0 if keys == "\x1b[200~y" else 0)
+            played.press("n")
+            assert played.answer().answer is Answer.NO
+
+    together(play, NOTHING)
+
+
+def test_broken_utf_8_answers_nothing(touch: Asked) -> None:
+    """A byte that is no character is no key."""
+    with Played(touch) as played:
+        played.rest()
+        played.send(b"\xff")
+        played.press("\x1b")
+        assert played.answer().answer is Answer.NO
+
+
+def test_a_paste_in_two_pieces_answers_nothing(touch: Asked) -> None:
+    """Between its marks nothing is a key, however long the pieces take."""
+    with Played(touch) as played:
+        played.press("\x1b[200~ls")
+        played.go_on(2 * DEAD)
+        played.send("y")
+        played.go_on(2 * DEAD)
+        played.send("n\x1b[201~")
+        assert played.is_open
+        played.press("y")
+        assert played.answer().answer is Answer.YES
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.02, DEAD * 0.6])
+def test_what_is_typed_while_the_question_comes_answers_nothing(touch: Asked, gap: float) -> None:
+    """Keys that never rest for the dead time are dropped, whatever they are."""
+    played = Played(touch)
+    played.send("yyy\ry")
+    with played:
+        for _ in range(8):
+            played.send("y")
+            played.go_on(gap)
+        assert played.is_open
+        played.press("n")
+        assert played.answer().answer is Answer.NO
+
+
+def test_a_keyboard_that_never_rests_is_a_no(touch: Asked) -> None:
+    """A stuck key refuses in the end."""
+    with Played(touch, noisy_seconds=0.6) as played:
+        for _ in range(40):
+            played.send("y")
+            played.go_on(0.04)
+        approval = played.answer()
+    assert (approval.answer, approval.words) == (Answer.NO, "keys kept coming while the question was put")
+
+
+def test_ctrl_c_counts_at_once(touch: Asked) -> None:
+    """To stop needs no dead time, and comes through among other keys."""
+    with Played(touch, dead_seconds=5.0) as played:
+        played.wait_for("touch made")
+        began = played.time.monotonic()
+        played.send("yy\x03")
+        assert played.answer().answer is Answer.STOP
+        assert played.time.monotonic() - began < SURE_SECONDS
+
+
+def test_a_second_question_takes_no_key_of_the_first(root: str) -> None:
+    """The y that is still held down when the next question comes answers nothing."""
+    with Played(command(root, "touch a")) as first:
+        first.press("y")
+        assert first.answer().answer is Answer.YES
+    with Played(command(root, "touch b")) as second:
+        for _ in range(5):
+            second.send("y")
+            second.go_on(0.03)
+        assert second.is_open
+
+
+def test_the_end_of_the_terminal_is_a_no(touch: Asked) -> None:
+    """A hang-up refuses, also with a y on the way."""
+    with Played(touch) as played:  # the question notices at once, whatever key waited to be sure
+        played.rest()
+        played.hang_up("y")
+        assert (played.answer().answer, played.answer().by) == (Answer.NOBODY, "nobody")
+
+
+def test_where_there_is_no_terminal_it_is_a_no(touch: Asked, tmp_path: Path) -> None:
+    """A file is no keyboard."""
+    import os
+
+    from harness.cli.terminal.approver import terminal_approver
+    from harness.cli.terminal.screen import Screen
+    from harness.interrupt import Interrupt
+
+    (tmp_path / "keys").write_text("y\ny\n")
+    with (tmp_path / "shown").open("w") as shown, (tmp_path / "keys").open() as keys:
+        screen = Screen(shown, PLAIN)
+        ask = terminal_approver(
+            screen, Interrupt(), lambda *_: "", environment=os.environ, descriptors=(keys.fileno(), shown.fileno())
+        )
+        approval = ask(touch.action, touch.verdict)
+    assert approval.answer is Answer.NOBODY
+
+
+def test_the_terminal_is_left_as_it_was(touch: Asked) -> None:
+    """Modes and the switch of bracketed paste go back."""
+    with Played(touch) as played:
+        played.press("s")
+        played.press("x")
+        assert not termios.tcgetattr(played.slave)[3] & termios.ICANON
+        played.press("n")
+        played.answer()
+        assert termios.tcgetattr(played.slave) == played.modes
+    assert played.written().count(b"\x1b[?2004h") == played.written().count(b"\x1b[?2004l") > 0
+
+
+def test_an_interrupt_from_elsewhere_stops(touch: Asked) -> None:
+    """A request that came before is obeyed at the question."""
+    played = Played(touch)
+    played.interrupt.requested = True
+    with played:
+        assert played.answer().answer is Answer.STOP
+
+
+def test_ctrl_z_suspends_and_comes_back(touch: Asked) -> None:
+    """The question is there again afterwards, with dead keys first."""
+    with Played(touch) as played:
+        played.press("\x1a")
+        played.go_on(0.08)
+        played.send("y")
+        assert played.is_open
+        assert played.suspended == 1
+        played.press("y")
+        assert played.answer().answer is Answer.YES
+
+
+# Grants
+
+
+@at_once(
+    ("sy", GrantScope.SESSION),
+    ("s1", GrantScope.SESSION),
+    ("py", GrantScope.WORKSPACE),
+    ("PY", GrantScope.WORKSPACE),
+)
+def test_a_grant_is_exactly_what_was_shown(touch: Asked, keys: str, scope: GrantScope) -> None:
+    """The pattern stands on the screen before the key that grants it."""
+    with Played(touch) as played:
+        played.press(keys[0])
+        played.wait_for("the command touch made in /")
+        played.press(keys[1])
+        approval = played.answer()
+        shown = " ".join(played.text().split())
+    assert (approval.answer, approval.scope) == (Answer.YES, scope)
+    assert [pattern.text for pattern in approval.patterns] == [f"the command touch made in {touch.action.cwd}"]
+    assert ("for this session" if scope is GrantScope.SESSION else "in this project, from now on") in shown
+
+
+@at_once(
+    ("y", "/src/b.py"),
+    ("1", "/src/b.py"),
+    ("2", "/src/**"),
+)
+def test_files_have_a_wider_choice(root: str, key: str, path: str) -> None:
+    """2 grants the folder, and stands on the screen as such."""
+    about = asked(root, "write_file", {"path": "src/b.py", "content": "x\n"})
+    with Played(about) as played:
+        played.press("s")
+        played.wait_for("src/** of the workspace")
+        played.press(key)
+        approval = played.answer()
+    assert [pattern.path for pattern in approval.patterns] == [path]
+
+
+def test_the_wider_key_means_nothing_where_nothing_wider_is_offered(touch: Asked) -> None:
+    """2 goes back to the question."""
+    with Played(touch) as played:
+        played.press("s")
+        played.press("2")
+        played.wait_for("nothing is granted")
+        assert played.is_open
+        played.press("n")
+        assert played.answer().answer is Answer.NO
+
+
+@at_once(
+    ("yy",),
+    ("\x1b[200~y\x1b[201~",),
+    ("\r",),
+    ("2",),
+    ("Y\r",),
+)
+def test_nothing_but_a_lone_key_grants(touch: Asked, pasted: str) -> None:
+    """What is pasted at the second step grants nothing, either."""
+    with Played(touch) as played:
+        played.press("s")
+        played.press(pasted)
+        played.wait_for("nothing is granted")
+        assert played.is_open
+
+
+def test_the_second_key_of_a_hasty_pair_grants_nothing(touch: Asked) -> None:
+    """s and y in a row: the y comes before the pattern could be read."""
+    with Played(touch) as played:
+        played.press("s")
+        played.go_on(0.06)
+        played.send("y")
+        assert played.is_open
+        assert "nothing is granted" not in played.text()
+
+
+def test_why_nothing_can_be_granted_is_said(root: str) -> None:
+    """A rule asks: s and p are not offered, and say why not."""
+    with Played(command(root, "git push origin main")) as played:
+        played.rest()
+        assert "[s]" not in played.key_line()
+        played.press("s")
+        played.wait_for("nothing can be granted: rule push")
+        played.press("p")
+        assert played.is_open
+
+
+def test_how_a_rule_would_help_where_nothing_can_be_granted(root: str) -> None:
+    """`?` says why s and p are missing, and what rule would do it; it is text of ours and of the call, behind our gutter."""
+    about = command(root, "python3 -m unittest -q")
+    with Played(about, advise=lambda *_: "a rule in p.toml does it:\n[[rule]]\nid = 'x'\x1b[2J") as played:
+        played.rest()
+        assert "[s]" not in played.key_line()
+        played.press("?")
+        played.wait_for("s and p are not offered: python3 runs whatever its operands say")
+        rows = played.rows()
+    where = rows.index("  a rule in p.toml does it:")
+    assert rows[where + 1 : where + 3] == ["    [[rule]]", "    id = 'x'\\x1b[2J"]
+
+
+def own_question(root: str, tool: str) -> Asked:
+    """Return a question of the program's own."""
+    use = ToolUse(tool=tool)
+    action = Action(
+        call=ToolCall(id="", name=tool, arguments=""), tool=tool, arguments={}, facets=(use,), summary="put back",
+        preview="src/a.py is put back", request=None,
+    )  # fmt: skip
+    why = FacetVerdict(facet=use, decision=Decision.CONFIRM, source=Source.BUILT_IN, reason="asked for", by=f"/{tool}")
+    effects = Effects(read=None, write=None, network=False, unasked=False)
+    verdict = Verdict(decision=Decision.CONFIRM, facets=(why,), effects=effects)
+    return Asked(action, verdict, command(root, "ls").policy)
+
+
+@at_once(("undo", "speh" + "r"), ("trust", "speh" + "r"), ("plan", "speh"))
+def test_a_question_of_the_program_itself_offers_no_grant_edit_or_halt(root: str, tool: str, dead: str) -> None:
+    """Undo, trust and plan ask with y, n and ?; words are taken only where somebody hears them."""
+    reply = "" if "r" in dead else "[r] no, but ...  "
+    with Played(own_question(root, tool)) as played:
+        played.rest()
+        assert played.key_line() == f"[y] yes  [n] no  {reply}[v] view  [?] why"
+        for key in dead:
+            played.press(key)
+            assert played.is_open
+        played.press("y")
+        assert played.answer().answer is Answer.YES
+        played.rest()
+        assert [row for row in played.rows() if row][-1].startswith("+ yes  put back  by you, after ")
+
+
+def test_words_at_a_plan_come_back(root: str) -> None:
+    with Played(own_question(root, "plan")) as played:
+        for key in ("r", "a", "b", "\r"):
+            played.press(key)
+        approval = played.answer()
+    assert (approval.answer, approval.words) == (Answer.NO, "ab")
+
+
+PAGING = {
+    "PageDown": ("\x1b[6~", 3),
+    "Down": ("\x1b[B", 3),
+    "Down, of a keypad": ("\x1bOB", 3),
+    "End": ("\x1b[F", 1),
+    "End, of a keypad": ("\x1bOF", 1),
+    "End, of other terminals": ("\x1b[4~", 1),
+}
+
+
+def test_page_keys_page(root: str) -> None:
+    """Like space, and End shows all that is left; a yes counts afterwards, and not before."""
+    about = long_command(root)
+
+    def play(keys: str, times: int) -> None:
+        with Played(about) as played:
+            played.press("y")
+            played.wait_for("see the rest first (space)")
+            for _ in range(times):
+                assert played.is_open
+                played.press(keys)
+            played.rest()
+            assert "file-59" in played.text()
+            played.go_on(2 * DEAD)
+            played.press("y")
+            assert played.answer().answer is Answer.YES
+
+    together(play, PAGING)
+
+
+def test_page_keys_mean_nothing_where_there_is_no_page(touch: Asked) -> None:
+    """And nothing in the words of a no, where they come as keys as well."""
+    with Played(touch) as played:
+        for keys in ("\x1b[6~", "\x1b[F", "r", "\x1b[6~", "a", "\x1b[F", "\r"):
+            played.press(keys)
+        assert played.answer().words == "a"
+
+
+def test_a_key_that_means_nothing_is_not_called_several(touch: Asked) -> None:
+    with Played(touch) as played:
+        played.press("\x1b[A")
+        played.wait_for("that key is no answer")
+        assert "several keys" not in played.text()
+
+
+# What destroys
+
+
+WORDS = {
+    "the word, typed": (["de", "str", "oy", "\r"], Answer.YES),
+    "the word, key by key": ([*"destroy", "\r"], Answer.YES),
+    "the word, pasted": (["destroy", "n"], Answer.NO),
+    "the word, pasted in brackets": (["\x1b[200~destroy\x1b[201~", "n"], Answer.NO),
+    "the word with its line end, pasted": (["destroy\r", "n"], Answer.NO),
+    "too short": ([*"destro", "\r", "n"], Answer.NO),
+    "too long": ([*"destroyy", "\r", "n"], Answer.NO),
+    "in capitals": ([*"DES", *"TROY", "\r", "n"], Answer.NO),
+    "another y": (["y", "\r", "n"], Answer.NO),
+    "Enter": (["\r", "n"], Answer.NO),
+    "Esc goes back": (["\x1b", "n"], Answer.NO),
+    "Ctrl-D": (["\x04"], Answer.NO),
+    "Ctrl-C": ([*"dest", "\x03"], Answer.STOP),
+}
+
+
+def test_what_destroys_asks_for_a_word(root: str) -> None:
+    """y alone allows nothing."""
+    about = command(root, "rm -rf src")
+
+    def play(typed: list[str], answer: Answer) -> None:
+        with Played(about) as played:
+            played.wait_for("this destroys: rm -r")
+            played.press("y")
+            played.wait_for("type destroy:")
+            played.rest()
+            shown = "type destroy: "
+            for keys in typed:
+                if keys == "n":
+                    played.rest()
+                played.send(keys)
+                shown += keys
+                if answer is Answer.YES and keys != "\r":
+                    played.wait_for(shown)  # what is read at once is a paste
+                else:
+                    played.go_on(0.05)
+            assert played.answer().answer is answer
+
+    together(play, WORDS)
+
+
+def test_what_destroys_is_never_granted(root: str) -> None:
+    """s and p are not offered, though the gate could."""
+    with Played(command(root, "rm -rf src"), columns=100) as played:
+        played.rest()
+        assert "[y] by a word" in played.key_line()
+        assert "[s]" not in played.key_line()
+        played.press("s")
+        played.press("y")
+        assert played.is_open
+        played.press("\x1b")
+        played.press("n")
+        assert played.answer().answer is Answer.NO
+
+
+# Pages
+
+
+def test_yes_is_off_until_all_was_seen(root: str) -> None:
+    """At 40 by 10 a long command takes pages; y, s, p and e do nothing before the last one."""
+    with Played(long_command(root, 12), columns=40, lines=10) as played:
+        pages = 0
+        played.rest()
+        while "more" in played.key_line():
+            assert "y" not in played.key_line().partition(":")[2]
+            played.press("yspe"[pages % 4])
+            played.rest()
+            assert played.is_open
+            played.press(" ")
+            played.rest()
+            pages += 1
+        assert pages >= 3
+        assert [number for number in range(12) if not re.search(rf"file-{number}\b", played.text())] == []
+        played.go_on(2 * DEAD)
+        played.press("y")
+        assert played.answer().answer is Answer.YES
+
+
+@at_once(
+    ("n", Answer.NO),
+    ("h", Answer.HALT),
+    ("\x1b", Answer.NO),
+    ("\x03", Answer.STOP),
+)
+def test_a_no_needs_no_reading(root: str, key: str, answer: Answer) -> None:
+    """Refusing works on the first page."""
+    with Played(long_command(root), columns=40, lines=10) as played:
+        played.press("?")
+        played.press(key)
+        assert played.answer().answer is answer
+
+
+def test_a_key_that_pages_fast_does_not_carry_a_yes(root: str) -> None:
+    """Spaces that are held down page; the y right behind the last page is dropped."""
+    with Played(long_command(root, 20), columns=60, lines=10) as played:
+        played.rest()
+        for _ in range(30):
+            played.send(" ")
+            played.go_on(0.07)
+            if "more" not in played.key_line():
+                break
+        played.send("y")
+        assert played.is_open
+        played.press("y")
+        assert played.answer().answer is Answer.YES
+
+
+def test_a_new_size_has_to_be_seen_again(root: str) -> None:
+    """After a resize y does nothing until what is asked was drawn at the new width."""
+    with Played(command(root, "touch " + "a" * 150), columns=120, lines=40) as played:
+        played.rest()
+        played.resize(40, 8)
+        played.press("y")
+        assert played.is_open
+        played.wait_for("more")
+        played.press("y")
+        assert played.is_open
+        for _ in range(8):
+            played.press(" ")
+        played.go_on(2 * DEAD)
+        played.press("y")
+        assert played.answer().answer is Answer.YES
+
+
+@at_once(
+    (20, 24),
+    (80, 4),
+    (1, 1),
+)
+def test_a_tiny_terminal_allows_nothing(touch: Asked, columns: int, lines: int) -> None:
+    """It says so; a no works, and so does a larger terminal."""
+    with Played(touch, columns=columns, lines=lines, emulate=columns > 1) as played:
+        for key in ("y", " ", "y"):
+            played.press(key)
+        assert played.is_open
+        assert b"too small" in played.written() or columns < 20
+        played.resize(80, 24)
+        played.press("\r")
+        played.press("y")
+        assert played.answer().answer is Answer.YES
+
+
+def test_what_cannot_be_shown_whole_cannot_be_allowed(touch: Asked) -> None:
+    """y, s and p are off; a plain no tells the model what to do instead."""
+    from harness.record import replace
+
+    about = touch._replace(action=replace(touch.action, shown_whole=False))
+    with Played(about) as played:
+        played.wait_for("cannot be approved here")
+        for key in "ysp":
+            played.press(key)
+            assert played.is_open
+        assert "[y]" not in played.key_line()
+        played.press("n")
+        assert "smaller steps" in played.answer().words
+
+
+# How it is told
+
+
+@at_once(("y",), ("n",), ("h",), ("\x03",))
+def test_an_answer_leaves_no_line_of_its_own(touch: Asked, keys: str) -> None:
+    """The trace of the call says what was answered; the line of keys goes."""
+    with Played(touch) as played:
+        played.press(keys)
+        played.answer()
+        played.rest()
+        rows = [row for row in played.rows() if row]
+    assert all(row.startswith(("  ", "─")) and "[y]" not in row for row in rows), rows
+
+
+def test_without_repainting_everything_is_said_in_sentences(touch: Asked) -> None:
+    """No escape reaches a dumb terminal, and each key still works."""
+    with Played(touch, look=Look(ascii=True)) as played:
+        played.press("r")
+        played.wait_for("no, because")
+        played.press("b")
+        played.press("\x7f")
+        played.press("c")
+        played.press("\x1b")
+        played.wait_for("y allows this, once")
+        played.press("y")
+        assert played.answer().answer is Answer.YES
+    assert b"\x1b" not in played.written().replace(b"\x07", b"")
+    assert played.written().isascii()
+
+
+def test_the_person_is_called_when_a_long_turn_asks(touch: Asked) -> None:
+    """At once after a turn of more than 10 s; a bell."""
+    with Played(touch) as early:
+        early.rest()
+        assert b"\x07" not in early.written()
+    late = Played(touch)
+    late.approver._last -= 11
+    with late:
+        late.rest()
+        assert b"\x07" in late.written()
+
+
+def test_policies_are_those_of_the_scene(touch: Asked) -> None:
+    """The scene judges by a real policy: an auto command would not be asked about."""
+    assert isinstance(touch.policy, Policy)
+    assert touch.verdict.decision is Decision.CONFIRM

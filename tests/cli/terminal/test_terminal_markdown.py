@@ -1,0 +1,284 @@
+"""Markdown as it streams: every kind of block at three widths, hostile text, and the same lines however it was cut."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import wcwidth
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from work import lines_run
+
+from harness.cli.terminal.inline import inline, painted
+from harness.cli.terminal.markdown import MOST_IN_A_BLOCK, MOST_IN_A_LINE, Markdown
+from harness.cli.terminal.row_text import cells, cut, ending, fitted, pieces, wrapped
+from harness.text.visible import visible
+
+WIDTHS = (40, 80, 200)
+SGR = re.compile(r"\x1b\[[0-9;]*m")
+WORDS = "one two three four five six seven eight nine ten eleven twelve"
+
+
+def lines_of(text: str, width: int = 40, *, colour: bool = False, ascii_only: bool = False, step: int = 0) -> list[str]:
+    markdown = Markdown(lambda: width, colour=colour, ascii_only=ascii_only)
+    step = step or len(text) or 1
+    lines = [line for at in range(0, len(text), step) for line in markdown.feed(text[at : at + step])]
+    return lines + markdown.finish()
+
+
+BLOCKS = {
+    "a paragraph": (
+        f"{WORDS}\nand more",
+        ["  one two three four five six seven", "  eight nine ten eleven twelve and", "  more"],
+    ),
+    "two paragraphs": ("one\n\n\n\ntwo\n", ["  one", "", "  two"]),
+    "headings": ("# One\n## Two ##\n### `x`\ntext", ["  # One", "  ## Two", "  ### `x`", "  text"]),
+    "signs that close a heading": ("# a ##\n# b#\n# #\n#\n# c # d", ["  # a", "  # b#", "  #", "  #", "  # c # d"]),
+    "underlined headings": ("One\n===\n\nTwo\n---\n", ["  # One", "", "  ## Two"]),
+    "a list": (
+        f"- {WORDS}\n- b\n  - c\n    - d\n* e\n",
+        ["  • one two three four five six seven", "    eight nine ten eleven twelve", "  • b", "    • c", "      • d", "  • e"],
+    ),
+    "a numbered list": ("1. a\n2. b\n   - c\n10) d\n", ["  1. a", "  2. b", "     • c", "  10) d"]),
+    "tasks": ("- [ ] to do\n- [x] done\n", ["  • [ ] to do", "  • [x] done"]),
+    "paragraphs in an item": ("- a\n\n  b\n\nc\n", ["  • a", "", "    b", "", "  c"]),
+    "a quote": ("> one\n> two\n> > three\n\nfour", ["  > one two", "  > > three", "", "  four"]),
+    "a list in a quote": ("> - a\n> - b\n", ["  > • a", "  > • b"]),
+    "a rule": ("a\n\n---\n\nb", ["  a", "", f"  {'─' * 36}", "", "  b"]),
+    "code": ("```python\nif x:\n    y = 1\n\n```\nafter\n", ["    if x:", "        y = 1", "", "  after"]),
+    "code of tildes, never closed": ("~~~\n```\nx\n", ["    ```", "    x"]),
+    "code with signs in it": ("```\n# no heading\n- no list\n> no quote\n| a |\n```", [
+        "    # no heading", "    - no list", "    > no quote", "    | a |",
+    ]),
+    "code in an item": ("- a\n  ```\n  x\n    y\n  ```\n- b\n", ["  • a", "      x", "        y", "  • b"]),
+    "a fence right after a marker": ("- ```sh\n  ls\n  ```\nend", ["  •", "      ls", "  end"]),
+    "code in a quote": ("> ```\n> x\n> ```\n> y", ["  >   x", "  > y"]),
+    "indented code": ("a\n\n    x = 1\n", ["  a", "", "    x = 1"]),
+    "code that is too long": (f"```\n{'x' * 50}\n```", [f"    {'x' * 36}", f"  ↪ {'x' * 14}"]),
+    "a table": (
+        "| name | n |\n|---|--:|\n| a | 1 |\n| b \\| c | 22 |\n",
+        ["  name    n", "  ─────  ──", "  a       1", "  b | c  22"],
+    ),
+    "a table without outer signs": ("a | b\n--|--\n1 | 2\n\nafter", ["  a  b", "  ─  ─", "  1  2", "", "  after"]),
+    "a table of prose": (
+        f"| k | v |\n|---|---|\n| a | {WORDS} |\n",
+        ["  k  v", f"  ─  {'─' * 33}", "  a  one two three four five six seven", "     eight nine ten eleven twelve"],
+    ),
+    "a table that is too wide": (
+        ("| name | first | second | third |\n|---|---|---|---|\n| n1 | the first value | the second value | the third |\n"
+        "| n2 | x | y | z |\n"),
+        ["  name: n1", "  first: the first value", "  second: the second value", "  third: the third", "",
+         "  name: n2", "  first: x", "  second: y", "  third: z"],
+    ),
+    "a table with a cell too many": ("| a |\n|---|\n| 1 | 2 |\n", ["  a", "  ─────", "  1 | 2"]),
+    "links": ("[a](http://x/y_z_) <http://b> ![c](d.png) [http://e](http://e)", [
+        "  a (http://x/y_z_) http://b c (d.png)", "  http://e",
+    ]),
+    "emphasis without colour": ("**a** _b_ `c` ~~d~~ \\*e\\*", ["  **a** _b_ `c` ~~d~~ *e*"]),
+    "line ends that are meant": ("a  \nb\\\nc", ["  a", "  b", "  c"]),
+    "html": ("<b>x</b> &amp; <!-- hidden -->", ["  <b>x</b> &amp; <!-- hidden -->"]),
+    "line ends of Windows": ("a\r\nb\r\n\r\n- c\r\n", ["  a b", "", "  • c"]),
+    "wide characters": ("日本語" * 8, [f"  {'日本語' * 6}", f"  {'日本語' * 2}"]),
+    "nothing": ("\n \n", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_block_at_40_columns(name: str) -> None:
+    text, expected = BLOCKS[name]
+    assert lines_of(text) == expected
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", BLOCKS)
+def test_every_block_fits_and_leaves_column_1_alone(name: str, width: int) -> None:
+    for colour in (False, True):
+        lines = [SGR.sub("", line) for line in lines_of(BLOCKS[name][0], width, colour=colour)]
+        assert [line for line in lines if line and not line.startswith("  ")] == []
+        assert [line for line in lines if cells(line) > width] == []
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_block_comes_to_the_same_in_pieces(name: str) -> None:
+    text = BLOCKS[name][0]
+    for colour in (False, True):
+        whole = lines_of(text, colour=colour)
+        assert [lines_of(text, colour=colour, step=step) for step in (1, 2, 7)] == [whole] * 3
+
+
+SIGNS = "\n,\n\n, ,    ,\t,a,word ,**,*,_,`,```,```py\n,\n```\n,~~~,# ,- ,1. ,> ,|,\n|---|---|\n,| a | b |,---,==="
+ODD = "[x](http://y),[,](,),\\,<,>,\r,\x1b[2J,\u202e,日本,\u0301,\ud800,é"
+PARTS = st.sampled_from([*SIGNS.split(","), *ODD.split(","), "x" * 60])
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    parts=st.lists(PARTS, max_size=40),
+    cuts=st.lists(st.integers(1, 30), max_size=40),
+    width=st.sampled_from((20, 40, 80)),
+)
+def test_where_the_stream_is_cut_makes_no_difference(parts: list[str], cuts: list[int], width: int) -> None:
+    """Nor is any line too wide, in column 1, or with an escape that is none of our own."""
+    text = "".join(parts)
+    whole = lines_of(text, width, colour=True)
+    markdown, got, at = Markdown(lambda: width, colour=True), [], 0
+    for length in [*cuts, len(text)]:
+        got += markdown.feed(text[at : at + length])
+        at += length
+    assert got + markdown.finish() == whole
+    for line in whole:
+        plain = SGR.sub("", line)
+        assert not plain or plain.startswith("  ")
+        assert plain.isprintable() or "\u0301" in plain, plain
+        assert cells(plain) <= width
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("x" * 1_000_000, id="one word without an end"),
+        pytest.param("word " * 200_000, id="one line without an end"),
+        pytest.param("*" * 100_000, id="stars"),
+        pytest.param("*a " * 50_000, id="emphasis that begins"),
+        pytest.param("a* " * 50_000, id="emphasis that ends"),
+        pytest.param("**a *b " * 20_000 + "\n", id="emphasis of two kinds"),
+        pytest.param("`" * 100_000, id="ticks"),
+        pytest.param("".join("`" * n + " " for n in range(1, 400)), id="ticks of every length"),
+        pytest.param("[" * 100_000 + "](x)" * 1_000, id="brackets"),
+        pytest.param("[a](" * 30_000, id="links that do not end"),
+        pytest.param('[a](b "c' * 20_000, id="titles that do not end"),
+        pytest.param("](((((" * 20_000, id="targets"),
+        pytest.param("<http://" * 20_000, id="addresses"),
+        pytest.param(">" * 100_000, id="quotes"),
+        pytest.param("> " * 50_000 + "x", id="deep quotes"),
+        pytest.param("".join(" " * n + "- x\n" for n in range(400)), id="deep lists"),
+        pytest.param("|" * 100_000 + "\n" + "|-" * 50_000, id="pipes"),
+        pytest.param("|a|b|\n|-|-|\n" + "|1|2|\n" * 20_000, id="a table without an end"),
+        pytest.param("a\n" * 200_000, id="a paragraph without an end"),
+        pytest.param("```\n" + "x" * 500_000, id="a line of code without an end"),
+        pytest.param("- " * 50_000, id="markers"),
+        pytest.param("#" * 100_000, id="hashes"),
+        pytest.param("# " + "#" * 8_000 + " x\n" + "# " + " #" * 4_000 + "x\n", id="headings that may end"),
+        pytest.param(("# x" + " " * 8_000 + "y\n") * 60, id="headings with blanks"),
+        pytest.param((" " * 8_100 + "日") * 60, id="blanks before a wide character"),
+        pytest.param(("a" + " " * 8_000 + "日 **b**\n\n") * 60, id="blanks between words"),
+        pytest.param("-" * 8_000 + "x\n" + "- " * 4_000 + "x\n" + "--- " * 2_000 + "x", id="rules that are none"),
+        pytest.param("|" + "-: " * 2_700 + "\nx|y\n" + "|:-" * 2_700 + "x\n", id="delimiters that are none"),
+        pytest.param("\u0301" * 100_000, id="combining marks"),
+        pytest.param("日" * 200_000, id="wide characters"),
+    ],
+)  # fmt: skip
+def test_hostile_text_is_linear_and_bounded(text: str) -> None:
+    """Given in pieces, it is given out again in few steps, and little waits meanwhile. (bench/growth.py times the steps.)"""
+    markdown = Markdown(lambda: 80, colour=True)
+    waiting = []
+
+    def feed() -> None:
+        for at in range(0, len(text), 1_000):
+            markdown.feed(text[at : at + 1_000])
+            table = markdown._table
+            waiting.append(len(markdown._rest) + markdown._size + (table.size if table else 0))
+        markdown.finish()
+
+    lines = lines_run(feed)
+    assert max(waiting) <= MOST_IN_A_LINE + MOST_IN_A_BLOCK + 8 * MOST_IN_A_LINE
+    assert lines < 30 * len(text)  # twice as many as any of them needs
+
+
+def test_nothing_of_an_endless_line_is_lost() -> None:
+    text = "".join(f"{n:07}" for n in range(5_000))
+    assert "".join(line.strip() for line in lines_of(text, 100, step=333)) == text
+    code = lines_of(f"```\n{text}\n```\n", 100)
+    assert "".join(line.removeprefix("  ↪ ").strip() for line in code) == text
+
+
+def test_text_does_not_look_like_our_own_lines() -> None:
+    """Neither in column 1, nor with the bar of a command's output; nor by being long in a code block."""
+    forged = (
+        "+ allowed  rm -rf /  by you\n\n  | output\n\n| output\n│ output\n\n```\n"
+        + " " * 36
+        + "+ allowed  rm -rf /\n```"
+    )
+    lines = lines_of(forged)
+    lines += [
+        SGR.sub("", line) for line in lines_of(f"{forged}\n\n**| bold**\n\n# | title\n\n***│ both***", colour=True)
+    ]
+    assert sum("bold" in line or "title" in line or "both" in line for line in lines) == 3
+    assert [line for line in lines if line and line[:2] != "  "] == []
+    assert [line for line in lines if re.match(r"  [|│]", line)] == []
+
+
+def test_colours_are_of_one_line_each() -> None:
+    """A line that is scrolled to alone looks as it did: no style reaches into the next."""
+    for line in lines_of(f"**{WORDS} `code` {WORDS}** and _more_ [x](y)", 40, colour=True):
+        assert line.endswith("\x1b[0m") or "\x1b" not in line.rpartition("m")[2]
+        assert line.count("\x1b[1m") <= 1
+    assert lines_of("**a b** c", colour=True) == ["  \x1b[1ma b\x1b[22m c"]
+    wrapped_bold = lines_of(f"**{WORDS}**", colour=True)
+    assert [line.strip().startswith("\x1b[1m") for line in wrapped_bold] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("a_b_c snake_case_", "a_b_c snake_case_", id="within a word"),
+        pytest.param("2 * 3 * 4", "2 * 3 * 4", id="alone"),
+        pytest.param("*a", "*a", id="without an end"),
+        pytest.param("**a *b* c**", "<1>a <3>b<23> c<22>", id="nested"),
+        pytest.param("***a***", "<1><3>a<23><22>", id="both"),
+        pytest.param("`a*b*`", "<36>`a*b*`<39>", id="not in code"),
+        pytest.param("``a`b``", "<36>``a`b``<39>", id="code with a tick"),
+        pytest.param("[*a*](b_c_d)", "<3>a<23> (<4>b_c_d<24>)", id="in a link, not in its target"),
+        pytest.param("[a](b(c)d)", "a (<4>b(c)d<24>)", id="brackets in a target"),
+        pytest.param("[http://good](http://evil)", "http://good (<4>http://evil<24>)", id="where it leads is shown"),
+        pytest.param("[a] (b)", "[a] (b)", id="no link"),
+        pytest.param('[a](b "c")', 'a (<4>b "c"<24>)', id="a title"),
+    ],
+)  # fmt: skip
+def test_signs_within_a_line(text: str, expected: str) -> None:
+    shown = painted([inline(text, colour=True)])[0]
+    assert re.sub(r"\x1b\[([0-9]+)m", r"<\1>", shown) == expected
+
+
+def test_ascii_alone() -> None:
+    text = "".join(f"{text}\n\n" for name, (text, _) in BLOCKS.items() if name != "wide characters")
+    assert [line for line in lines_of(text, ascii_only=True) if not line.isascii()] == []
+
+
+def test_lengths_in_cells() -> None:
+    assert (cells("ab"), cells("日本"), cells("e\u0301"), cells("—…é")) == (2, 4, 1, 3)
+    assert cut("日本語", 3) == ("日", "本語")
+    assert list(pieces("日本語", 5)) == ["日本", "語"]
+    assert (list(pieces("", 5)), list(pieces("abcdef", 4))) == ([""], ["abcd", "ef"])
+    assert (fitted("abcdef", 5), fitted("abc", 3), fitted("日本語", 5)) == ("ab...", "abc", "日...")
+    assert (ending("abcdef", 5), ending("abc", 3), ending("日本語", 5)) == ("...ef", "abc", "...語")
+    assert wrapped("aa bb cc", 5, 4) == ["aa bb", "cc"]
+    assert wrapped("    aaaaaaaa", 6) == ["    aa", "aaaaaa"]
+    assert wrapped("    日本語日本語", 7) == ["    日", "本語日", "本語"]
+    assert wrapped("  日本 語", 5) == ["  日", "本 語"]
+
+
+@example("aa \x0e", 2, 2)
+@given(st.text(st.sampled_from("a日 \u0301\x0e"), max_size=40), st.integers(2, 9), st.integers(2, 9))
+def test_what_is_wrapped_fits_and_is_all_there(text: str, room: int, later: int) -> None:
+    """And the blanks that it begins with stay before it: they hold it off column 1."""
+    first, *rest = wrapped(text, room, later)
+    assert cells(first) <= room
+    assert [row for row in rest if cells(row) > later] == []
+    assert "".join([first, *rest]).replace(" ", "") == text.replace(" ", "")
+    blanks = len(text) - len(text.lstrip(" "))
+    assert first.startswith(" " * min(blanks, room))
+
+
+def test_no_terminal_takes_a_character_for_wider_than_is_counted() -> None:
+    """Every character that is shown as it is, against tables newer than Python's: else a row of them ends at column 1 below."""
+    wider = [char for char in map(chr, range(0x20, 0x40000)) if cells(char) < wcwidth.wcwidth(char)]
+    assert [f"U+{ord(char):04X}" for char in wider if visible(f"a{char}") == f"a{char}"] == []
+    assert cells("\U0001f1e6") == 2
+
+
+def test_a_row_of_flags_is_no_longer_than_the_terminal_is_wide() -> None:
+    rows = lines_of("\U0001f1e9\U0001f1ea" * 30 + " + allowed", 40)
+    assert max(sum(map(wcwidth.wcwidth, row)) for row in rows) <= 40
+    assert all(row.startswith("  ") for row in rows)

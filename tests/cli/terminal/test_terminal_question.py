@@ -1,0 +1,279 @@
+"""What a question shows, row by row: everything, and nothing that could pass for something else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from question_scene import Asked, asked, command
+
+from harness.actions import Unconfined
+from harness.cli.terminal.choices import (
+    EDIT,
+    HALT,
+    NEXT,
+    NO,
+    PROJECT,
+    REASON,
+    SESSION,
+    VIEW,
+    WHY,
+    YES,
+    Choice,
+    key_line,
+    permanent_line,
+    sentences,
+)
+from harness.cli.terminal.editor import _new_texts, _sections, _split, is_editable
+from harness.cli.terminal.question import Question, Usual, facet_rows, fact_rows, question_rows
+from harness.cli.terminal.row_text import WRAPPED, cells, rows_of
+from harness.cli.trace import Tone
+from harness.gate.approval import Answer, Approval
+from harness.policy.destruction import destroys
+from harness.record import replace
+
+
+def question(about: Asked, *, usual: Usual | None = None) -> Question:
+    return Question(
+        usual=usual or Usual(),
+        action=about.action,
+        verdict=about.verdict,
+        confinement="kernel",
+        variables=("PATH",),
+        destroys=destroys(about.action),
+    )
+
+
+def lines(about: Asked, width: int = 100) -> list[str]:
+    return [row.text for row in question_rows(question(about), width)]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    (tmp_path / "a.py").write_text("one\n")
+    return str(tmp_path.resolve())
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        pytest.param("ls -la && git push", "  auto    ls -la  [model of ls", id="part that runs unasked"),
+        pytest.param("ls && git push", "  ASKS    git push  [rule push (base.toml:9)]", id="part that asks"),
+        pytest.param("touch a", "  $ touch a", id="command"),
+        pytest.param("touch a\nls", "  > ls", id="further line"),
+        pytest.param("make", "  effects: may write the workspace; may reach the network", id="effects"),
+        pytest.param("git push", "  why: others see it  [rule push (base.toml:9)]", id="why"),
+        pytest.param("rm -r x", "  ! this destroys: rm -r deletes folders", id="destroys"),
+        pytest.param("echo x > /dev/pts/3", "  ! it may write to a terminal, /dev/pts/3: ", id="terminal"),
+        pytest.param("t\u043euch a", "  ! odd text: ", id="Cyrillic o in a program's name"),
+        pytest.param("touch a\u00a0b", "  ! odd text: ", id="odd blank"),
+        pytest.param("touch \u202eab", "  $ touch \\u202eab", id="bidi"),
+        pytest.param("touch a\x1b[2K\rls", "  $ touch a\\x1b[2K\\x0dls", id="escapes"),
+    ],
+)  # fmt: skip
+def test_a_row_of_the_question(root: str, line: str, expected: str) -> None:
+    """Each begins like this."""
+    assert [row for row in lines(command(root, line)) if row.startswith(expected)], lines(command(root, line))
+
+
+USUAL = [
+    "  folder: {root}", "  time limit: 120 s", "  variables of yours: PATH, and 0 that keep programs from asking and paging",
+    "  confinement: kernel", "  undo: no, what a command changes is not kept",
+]  # fmt: skip
+
+
+def test_what_every_command_has_stands_in_one_row_and_in_rows_on_demand(root: str) -> None:
+    about = question(command(root, "touch a"), usual=Usual(folder=root, confinement="kernel"))
+    wanted = [row.format(root=root) for row in USUAL]
+    assert [row.text for row in fact_rows(about, 200)] == wanted
+    rows = [row.text for row in question_rows(about, 1_000)]
+    assert [row.split(": ")[0] for row in rows] == ["  $ touch a", "  effects", "  as usual", "  why"]
+    assert rows[2] == (
+        f"  as usual: {root}; time limit 120 s; variables of yours PATH, and 0 that keep programs from asking and paging; "
+        "confinement kernel; undo: no, what a command changes is not kept"
+    )
+
+
+def test_all_places_that_a_command_may_write_are_told_on_demand(root: str) -> None:
+    about = command(root, "make")
+    places = tuple(f"/srv/{number}" for number in range(9))
+    effects = replace(about.verdict.effects, granted=places)
+    about = about._replace(verdict=replace(about.verdict, effects=effects))
+    (row,) = (row for row in lines(about, 200) if "effects" in row)
+    assert row == f"  effects: may write {', '.join(places[:8])} and 1 more; may reach the network"
+    assert fact_rows(question(about), 200)[0].text == row.replace(" and 1 more", ", /srv/8")
+
+
+@pytest.mark.parametrize(
+    ("more", "usual", "shown"),
+    [
+        pytest.param({}, Usual(), ["folder", "confinement"], id="nothing is known to be usual"),
+        pytest.param({"cwd": "src"}, None, ["folder"], id="another folder"),
+        pytest.param({"timeout_s": 600}, None, ["time limit"], id="a time limit of its own"),
+        pytest.param({}, Usual(folder="/elsewhere", confinement="kernel"), ["folder"], id="another workspace"),
+        pytest.param({}, "Landlock 7, seccomp", ["confinement"], id="another confinement"),
+        pytest.param({}, "", ["confinement"], id="no confinement is never usual"),
+    ],
+)
+def test_what_is_unusual_stands_in_the_question(
+    root: str, more: dict[str, object], usual: Usual | str | None, shown: list[str]
+) -> None:
+    (Path(root) / "src").mkdir()
+    if not isinstance(usual, Usual):
+        usual = Usual(folder=root, confinement="kernel" if usual is None else usual)
+    rows = [row.text for row in question_rows(question(command(root, "touch a", **more), usual=usual), 200)]
+    named = [row.strip().partition(":")[0] for row in rows]
+    assert [name for name in named if name in ("folder", "time limit", "variables of yours", "confinement")] == shown
+
+
+def test_an_unusual_variable_stands_in_the_question(root: str) -> None:
+    about = replace(question(command(root, "touch a")), variables=("AWS_SECRET_ACCESS_KEY", "PATH"))
+    assert any("variables of yours: AWS_SECRET_ACCESS_KEY, PATH" in row.text for row in question_rows(about, 200))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "undo", "diff"),
+    [
+        ({"path": "new.py", "content": "x\n"}, "undo: yes, the file is new: undo removes it", ("+x", Tone.GOOD)),
+        (
+            {"path": "a.py", "old_string": "one", "new_string": "two"},
+            "undo: yes, the old content is kept",
+            ("-one", Tone.BAD),
+        ),
+    ],
+)
+def test_a_file_shows_its_difference_and_what_undo_would_do(
+    root: str, arguments: dict[str, str], undo: str, diff: tuple[str, Tone]
+) -> None:
+    """In colours that say what the sign says."""
+    about = asked(root, "write_file" if "content" in arguments else "edit_file", arguments)
+    rows = question_rows(question(about), 100)
+    assert any(undo in row.text for row in rows)
+    assert [row.tone for row in rows if row.text.strip() == diff[0]] == [diff[1]]
+
+
+def test_the_models_words_for_running_unconfined_are_quoted(root: str) -> None:
+    """As the model's words, on lines of their own, after ours."""
+    about = command(root, "touch a", unconfined=True, justification="trust me\n  auto    all is well")
+    text = "\n".join(lines(about))
+    assert any(isinstance(facet, Unconfined) for facet in about.action.facets)
+    assert "UNCONFINED; in the model's words: \"trust me\\n" in text
+    assert not [row for row in lines(about) if row.startswith("  auto    all")]
+    assert "UNCONFINED: it may do whatever you may do" in text
+
+
+def test_changed_entry_points_are_shown(root: str) -> None:
+    """With their difference."""
+    about = command(root, "make")
+    noted = about._replace(verdict=replace(about.verdict, notes=("Makefile\n-a\n+b",)))
+    assert [row.strip() for row in lines(noted)][-4:] == [
+        "changed without your having seen it:",
+        "Makefile",
+        "-a",
+        "+b",
+    ]
+
+
+@given(
+    st.text(alphabet=st.characters() | st.sampled_from("\n\t\x1b\u202e漢é\u0301 +-$>~"), max_size=300),
+    st.integers(21, 120),
+)
+def test_no_text_begins_a_row_or_is_lost_or_too_wide(text: str, width: int) -> None:
+    """Whatever the text is: each row begins with the gutter, fits, and all rows together hold everything."""
+    from harness.text.visible import visible
+
+    rows = [row.text for row in rows_of(text, width, gutter="  $ ", further="  > ")]
+    assert all(row[:4] in ("  $ ", "  > ", f"  {WRAPPED}") for row in rows)
+    assert all(cells(row) <= width for row in rows)
+    assert "".join(row[4:] for row in rows) == "".join(line.expandtabs(8) for line in visible(text).split("\n"))
+
+
+@pytest.mark.parametrize("width", [21, 40, 80, 200])
+def test_rows_never_touch_the_first_two_columns(root: str, width: int) -> None:
+    """Signs of ours stand there, and nobody else's text."""
+    about = command(root, "touch a\n+ allowed  rm -rf / by you\n~ edited\n# halted" + " + allowed x" * 30)
+    assert all(row.startswith("  ") for row in lines(about, width))
+    assert all(cells(row) <= width for row in lines(about, width))
+    assert all(row.text.startswith("  ") for row in facet_rows(about.verdict, width))
+
+
+def test_the_table_names_decision_source_rule_place_layer_and_reason(root: str) -> None:
+    """For each part."""
+    text = "\n".join(row.text for row in facet_rows(command(root, "ls && git push origin x").verdict, 200))
+    assert "command: git push origin x\n      ASKS, by rule, rule push at /policies/base.toml:9, layer file\n" in text
+    assert "others see it  [rule push (/policies/base.toml:9)]" in text
+    assert "auto, by reader" in text
+
+
+@pytest.mark.parametrize("room", [8, 20, 38, 78, 198])
+def test_the_line_of_keys_fits(room: int) -> None:
+    """At every width, down to the keys alone."""
+    line = key_line([NEXT, YES, SESSION, NO], room, left=37)
+    assert cells(line) <= max(room, 24)
+    assert all(choice.key in line for choice in (NEXT, YES, SESSION, NO))
+
+
+@pytest.mark.parametrize(
+    ("room", "line"),
+    [
+        (98, "[y] once  [s] session  [p] project  [e] edit  [n] no  [r] because  [h] halt  [v] view  [?] why"),
+        (78, "[y]es [s]ession [p]roject [e]dit [n]o [r]eason [h]alt [v]iew [?]"),
+        (38, "y s p e n r h v ?"),
+    ],
+)
+def test_the_line_of_keys_keeps_its_brackets_where_they_fit(room: int, line: str) -> None:
+    """At 80 columns the words are short."""
+    assert key_line([YES, SESSION, PROJECT, EDIT, NO, REASON, HALT, VIEW, WHY], room) == line
+
+
+def test_the_sentences_name_every_key() -> None:
+    """For those who hear them."""
+    said = sentences([YES, NO], left=3)
+    assert said == "3 more lines follow; yes is off until all of it was seen. y allows this, once; n refuses."
+    assert isinstance(YES, Choice)
+
+
+@pytest.mark.parametrize(
+    ("approval", "line"),
+    [
+        (Approval(answer=Answer.YES, by="person"), "+ yes  ls  by you, after 3.2 s"),
+        (Approval(answer=Answer.NO, by="person", words="a"), "x no  ls  by you, after 3.2 s"),
+        (Approval(answer=Answer.STOP, by="person"), "x no  ls  by you, after 3.2 s"),
+        (Approval(answer=Answer.NOBODY, by="nobody"), "x no  ls  nobody answered"),
+    ],
+)
+def test_the_permanent_line(approval: Approval, line: str) -> None:
+    """What was decided, by whom, after how long."""
+    assert permanent_line(approval, "ls", 3.21) == line
+
+
+@given(st.lists(st.text(alphabet=st.sampled_from("a=\n\r ä===== end"), max_size=40), min_size=1, max_size=4))
+def test_several_new_texts_come_back_as_they_went(texts: list[str]) -> None:
+    """Whatever they hold, lines that look like the marks included."""
+    assert _split(_sections(texts), texts) == texts
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("1 of 2", "2 of 2"),
+        ("===== end\n", ""),
+        ("===== new text 1", "x\n===== new text 1"),
+        ("===== end", "===== END"),
+    ],
+)
+def test_marks_that_were_changed_are_noticed(before: str, after: str) -> None:
+    """Then nothing is taken."""
+    texts = ["one", "two"]
+    assert _split(_sections(texts).replace(before, after), texts) is None
+
+
+def test_what_can_be_edited(root: str) -> None:
+    """Commands and new contents; not what only reads."""
+    edits = [{"old_string": "one", "new_string": "two"}, {"old_string": "two", "new_string": "three"}]
+    assert is_editable(command(root, "touch a").action)
+    assert is_editable(asked(root, "edit_file", {"path": "a.py", "edits": edits}).action)
+    assert _new_texts(json.loads('[{"new_string": 1}]')) is None

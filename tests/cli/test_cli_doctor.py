@@ -1,0 +1,671 @@
+"""`harness doctor`: the real program as root and as an ordinary user, on this machine and as if on lesser ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import resource
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from places import ROOT
+
+from harness.cli.config.config_file import ConfigFile
+from harness.cli.config.settings import resolve
+from harness.cli.doctor.attempts import ATTEMPTS, Attempt, Behind, Expected, Ground
+from harness.cli.doctor.model_findings import Asked, findings
+from harness.cli.doctor.trials import DONE, Outcome, Scene, make, outcome_of
+from harness.cli.trace import Tone
+from harness.errors import ModelError, ModelFault
+from harness.messages import FinishReason, ModelResponse, ToolCall, Usage
+from harness.models.endpoint import Quirks
+from harness.models.exchange import Timing
+from harness.models.scripted import Answer, Failure, Raw, Reply, call, replies, say
+from harness.record import replace
+from harness.sandbox import Machine, Walls, bubblewrap, probe
+
+if TYPE_CHECKING:
+    from conftest import Program
+
+NOBODY = 65534
+AS_IT_SHOULD_BE = {
+    attempt.what: {Expected.STOPPED: "stopped", Expected.ALLOWED: "allowed", Expected.WORKS: "works"}[attempt.expected]
+    for attempt in ATTEMPTS
+}
+HIDDEN_FILE = "read a hidden file inside the workspace"
+NONE = Machine(landlock=0, seccomp="", bubblewrap="", reasons=("this kernel has no Landlock",))
+
+
+def _interpreter(uid: int) -> str:
+    """Return a Python that the user can run: the one of the tests may lie where only root can read."""
+    for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+        if not os.path.exists(python):
+            continue
+        check = [
+            python,
+            "-c",
+            "import sys; sys.exit(sys.version_info < (3, 11) or sys.executable != sys.argv[1])",
+            python,
+        ]
+        try:
+            if subprocess.run(check, user=uid, group=uid, extra_groups=[], cwd="/", check=False).returncode == 0:
+                return python
+        except OSError:
+            continue
+    pytest.skip(f"no Python 3.11 that user {uid} can run")
+
+
+class Someone:
+    """A user with a home folder, and a folder for temporary files whose path is long."""
+
+    def __init__(self, uid: int, folder: Path) -> None:
+        self.uid = uid
+        self.python = sys.executable if uid == os.getuid() else _interpreter(uid)
+        self.home = folder / "home"
+        self.temporary = folder / ("t" * 120)
+        for made in (folder, self.home, self.temporary):
+            made.mkdir(exist_ok=True)
+            os.chown(made, uid, uid)
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "TMPDIR": str(self.temporary),
+            "TERM": "xterm",
+            "PYTHONPATH": ROOT,
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+
+    def start(self, *words: str, **options: Any) -> subprocess.Popen[str]:
+        """Start Python with `words`."""
+        pipe = subprocess.PIPE
+        given: dict[str, Any] = {"stdout": pipe, "stderr": pipe, "stdin": subprocess.DEVNULL, "env": self.environment}
+        user = {} if self.uid == os.getuid() else {"user": self.uid, "group": self.uid, "extra_groups": []}
+        return subprocess.Popen([self.python, *words], text=True, cwd=self.home, **{**given, **user, **options})
+
+    def doctor(self, *flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run the program to its end."""
+        return self._ended(self.start("-m", "harness", "doctor", *flags, env={**self.environment, **environment}))
+
+    def examine(self, machine: Machine, walls: str = "Scene.walls") -> subprocess.CompletedProcess[str]:
+        """Examine as if on `machine`, behind `walls` (code of a function of the scene): JSON to stdout, text to stderr."""
+        code = (
+            "import os, sys\n"
+            "from contextlib import redirect_stdout\n"
+            "from harness.cli.doctor.doctor_command import examine, tell\n"
+            "from harness.cli.doctor.trials import Scene\n"
+            "from harness.sandbox import Machine, Walls\n"
+            "from harness.cli.doctor.attempts import Behind\n"
+            f"report = examine({machine!r}, os.environ, {walls})\n"
+            "with redirect_stdout(sys.stderr):\n"
+            "    code = tell(report, as_json=False, environment=os.environ)\n"
+            "assert code == tell(report, as_json=True, environment=os.environ)\n"
+            "sys.exit(code)\n"
+        )
+        return self._ended(self.start("-c", code))
+
+    def left(self) -> list[str]:
+        """Return the names of all that was left behind."""
+        return [*os.listdir(self.home), *os.listdir(self.temporary)]
+
+    @staticmethod
+    def _ended(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+        try:
+            out, err = process.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that everybody can reach; pytest's own lies in one that is closed to others."""
+    made = Path(tempfile.mkdtemp())
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture(params=[pytest.param(0, id="root"), pytest.param(NOBODY, id="ordinary user")])
+def someone(request: pytest.FixtureRequest, folder: Path) -> Someone:
+    """Root, and an ordinary user; whoever runs the tests, where that is not root."""
+    uid: int = request.param
+    if os.getuid() != 0:
+        if uid == 0:
+            pytest.skip("only root can run it as root")
+        uid = os.getuid()
+    return Someone(uid, folder)
+
+
+@pytest.fixture
+def me(folder: Path) -> Someone:
+    """Whoever runs the tests."""
+    return Someone(os.getuid(), folder)
+
+
+@pytest.fixture
+def machine() -> Machine:
+    """This machine, which has to have the walls that are tested."""
+    found = probe()
+    if found.landlock < 6 or not found.seccomp:
+        pytest.skip(f"needs Landlock 6 and seccomp: {found}")
+    return found
+
+
+def _outcomes(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
+    return {attempt["what"]: attempt["outcome"] for attempt in json.loads(done.stdout)["attempts"]}
+
+
+def _different(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
+    """Return the outcomes that are not those of a good machine."""
+    return dict(_outcomes(done).items() - AS_IT_SHOULD_BE.items())
+
+
+def _may_trace() -> bool:
+    """Tell whether this process holds CAP_SYS_PTRACE, as root mostly does."""
+    status = Path("/proc/self/status").read_text()
+    return bool(int(status.partition("CapEff:")[2].split()[0], 16) & 1 << 19)
+
+
+@pytest.mark.usefixtures("machine")
+def test_every_wall_holds_and_every_attempt_has_its_way_without_walls(someone: Someone) -> None:
+    done = someone.doctor("--json")
+    report = json.loads(done.stdout)
+    expected = dict(AS_IT_SHOULD_BE)
+    if not report["bubblewrap"]:
+        expected[HIDDEN_FILE] = "NOT STOPPED"
+    if shutil.which("git") is None:
+        expected["git init"] = "skipped"
+    assert (done.returncode, done.stderr, _outcomes(done)) == (0, "", expected)
+    assert {attempt["without_walls"] for attempt in report["attempts"] if attempt["outcome"] != "skipped"} == {DONE}
+    assert {
+        attempt["behind_walls"].partition(":")[0] for attempt in report["attempts"] if attempt["outcome"] == "stopped"
+    } == {"refused"}
+    assert (report["confines"], report["exit_code"], report["root"]) == (True, 0, someone.uid == 0)
+    assert (report["state_folder"], report["state_writable"]) == (f"{someone.home}/.local/state/harness", True)
+    assert os.access(report["bash"], os.X_OK)
+    assert report["environment_closed"] == (someone.uid != 0 or not _may_trace()), "PR_SET_DUMPABLE"
+
+
+@pytest.mark.usefixtures("machine")
+def test_the_lines_name_every_attempt_and_fit_a_terminal(someone: Someone) -> None:
+    """It leaves nothing behind, and costs little: in processor time, which other programs do not lengthen."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = someone.doctor()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert (done.returncode, someone.left()) == (0, [])
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 3
+    lines = done.stdout.splitlines()
+    text = " ".join(done.stdout.split())
+    assert [a.what for a in ATTEMPTS if a.what not in text] == []
+    assert [a.why for a in ATTEMPTS if a.expected is Expected.ALLOWED and a.why not in text] == []
+    assert [line for line in lines if len(line) > 80 and "/" not in line] == []
+    assert "  stopped     make a file outside the workspace" in lines
+    assert "  works       a here-document of 200 kB" in lines
+    assert lines[0].startswith("harness ")
+    assert any(line.startswith("walls         Landlock ") for line in lines)
+    assert lines[-1] == "Commands can be confined here, so policies that say required = true (ci) run."
+    assert ("run the harness as an ordinary user" in text) == (someone.uid == 0)
+    assert "\x1b" not in done.stdout
+
+
+def test_without_any_walls_nothing_is_stopped_and_it_says_what_to_do(someone: Someone) -> None:
+    done = someone.examine(NONE)
+    stopped = {a.what: "NOT STOPPED" for a in ATTEMPTS if a.expected is Expected.STOPPED}
+    assert done.returncode == 2
+    assert _different(done) == stopped
+    assert someone.left() == []
+    text = " ".join(done.stderr.split())
+    assert "walls none" in text
+    assert "this kernel has no Landlock" in text
+    assert "Commands cannot be confined here: policies that say required = true (ci) do not run here." in text
+    assert "What to do: in a container, run it with a seccomp profile that allows the landlock_* calls" in text
+
+
+@pytest.mark.parametrize(
+    ("lacking", "code", "different"),
+    [
+        pytest.param(
+            "Machine(landlock=7, seccomp='{seccomp}', bubblewrap='')",
+            0,
+            {HIDDEN_FILE: "NOT STOPPED"},
+            id="no bubblewrap",
+        ),
+        pytest.param(
+            "Machine(landlock=5, seccomp='{seccomp}', bubblewrap='')",
+            0,
+            {
+                HIDDEN_FILE: "NOT STOPPED",
+                "send a signal to the harness": "NOT STOPPED",
+                "connect to an abstract Unix socket": "NOT STOPPED",
+            },
+            id="Landlock 5",
+        ),
+        pytest.param(
+            "Machine(landlock=2, seccomp='{seccomp}', bubblewrap='')",
+            2,
+            {a.what: "NOT STOPPED" for a in ATTEMPTS if a.expected is Expected.STOPPED},
+            id="Landlock 2",
+        ),
+        pytest.param(
+            "Machine(landlock=7, seccomp='', bubblewrap='')",
+            2,
+            {a.what: "NOT STOPPED" for a in ATTEMPTS if a.expected is Expected.STOPPED},
+            id="no seccomp",
+        ),
+    ],
+)
+def test_what_a_lesser_machine_does_not_stop(
+    me: Someone, machine: Machine, lacking: str, code: int, different: dict[str, str]
+) -> None:
+    lesser = eval(lacking.format(seccomp=machine.seccomp), {"Machine": Machine})
+    done = me.examine(lesser)
+    assert (done.returncode, _different(done)) == (code, different)
+
+
+def test_bubblewrap_alone_is_enough(someone: Someone, machine: Machine) -> None:
+    """It hides names, and lets no mode be changed, for a writer too."""
+    done = someone.examine(Machine(landlock=0, seccomp=machine.seccomp))
+    if json.loads(done.stdout)["bubblewrap"] is None:
+        pytest.skip("bubblewrap does not work here")
+    assert (done.returncode, _different(done)) == (
+        0,
+        {
+            "change the mode of a file outside, as a writer": "stopped",
+            "see the size of a file in a hidden folder": "stopped",
+        },
+    )
+
+
+WRITES_OUTSIDE = (
+    "make a file outside the workspace",
+    "write to a file outside, through a link inside",
+    "empty a file outside",
+    "delete a file outside",
+    "move a file out of the workspace",
+    "bring a file from outside in, by a hard link",
+)
+
+
+@pytest.mark.parametrize(
+    ("walls", "different"),
+    [
+        pytest.param(
+            "Behind.WRITER: Walls(write=(s.folder,), network=False)",
+            dict.fromkeys((*WRITES_OUTSIDE, "read a hidden folder"), "NOT STOPPED"),
+            id="everything may be written",
+        ),
+        pytest.param(
+            "Behind.WRITER: Walls(write=(s.workspace,), network=True, hide=(s.folder + '/hidden',))",
+            {"connect over TCP": "NOT STOPPED", "send over UDP": "NOT STOPPED"},
+            id="the network is open",
+        ),
+        pytest.param(
+            "Behind.READER: Walls(write=(s.workspace,), network=False)",
+            {
+                "make a file inside the workspace, as a reader": "NOT STOPPED",
+                "change the mode of a file outside, as a reader": "NOT STOPPED",
+                "connect to a Unix socket, as a reader": "NOT STOPPED",
+            },
+            id="readers write",
+        ),
+        pytest.param(
+            "Behind.MASKED: Walls(write=(s.workspace,), network=False)",
+            {HIDDEN_FILE: "NOT STOPPED"},
+            id="the hidden file is not hidden",
+        ),
+    ],
+)
+def test_a_wall_that_does_not_hold_is_said_and_fails(
+    me: Someone, machine: Machine, walls: str, different: dict[str, str]
+) -> None:
+    if not bubblewrap.find():
+        pytest.skip("bubblewrap does not work here")
+    done = me.examine(machine, f"lambda s: {{**s.walls(), {walls}}}")
+    assert (done.returncode, _different(done)) == (2, different)
+    assert f"  NOT STOPPED {next(iter(different))}" in done.stderr
+    assert f"The walls do not hold here: {len(different)} of the attempts" in " ".join(done.stderr.split())
+
+
+def test_walls_that_cannot_be_put_up_are_said(me: Someone, machine: Machine) -> None:
+    (me.home / "link").symlink_to(me.temporary)
+    walls = f"Behind.READER: Walls(write=({str(me.home / 'link')!r},), network=False)"
+    done = me.examine(machine, f"lambda s: {{**s.walls(), {walls}}}")
+    assert (done.returncode, "no walls: cannot allow writing to" in done.stderr) == (2, True)
+
+
+def test_walls_that_are_too_tight_to_work_in_fail(me: Someone, machine: Machine) -> None:
+    done = me.examine(machine, "lambda s: {**s.walls(), Behind.WRITER: Walls(write=(), network=False)}")
+    failing = {what for what, outcome in _outcomes(done).items() if outcome == "FAILS"}
+    assert done.returncode == 2
+    assert "make, move and delete files in the workspace" in failing
+
+
+@pytest.mark.usefixtures("machine")
+def test_what_is_not_installed_is_skipped(me: Someone, folder: Path) -> None:
+    (folder / "bin").mkdir()
+    for name in ("mkdir", "mv", "ln", "rm", "wc", "yes", "head"):
+        (folder / "bin" / name).symlink_to(str(shutil.which(name)))
+    done = me.doctor(PATH=str(folder / "bin"))
+    text = " ".join(done.stdout.split())
+    assert (done.returncode, "skipped git init: " in text, "git: command not found" in text) == (0, True, True)
+
+
+def test_a_folder_that_every_command_may_write_is_no_place_to_try_walls(me: Someone) -> None:
+    if not os.path.isdir("/dev/shm"):
+        pytest.skip("no /dev/shm here")
+    done = me.doctor(TMPDIR="/dev/shm")
+    assert (done.returncode, done.stdout, "set TMPDIR=/tmp" in done.stderr) == (2, "", True)
+
+
+def test_without_leave_to_start_a_process_or_a_thread_nothing_can_be_tried(folder: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("the limit is an ordinary user's")
+    code = "import resource, sys\nfrom harness.cli.main import main\n"
+    code += "resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))\nsys.exit(main(['doctor']))\n"
+    process = Someone(NOBODY, folder).start("-c", code)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out, "nothing could be tried" in err) == (2, "", True), err
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_state_folder_that_cannot_be_written_is_said(folder: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can give a folder away")
+    nobody = Someone(NOBODY, folder)
+    os.chown(nobody.home, 0, 0)
+    done = nobody.doctor()
+    assert (done.returncode, "CANNOT be written" in done.stdout) == (0, True)
+
+
+@pytest.mark.usefixtures("machine")
+@pytest.mark.parametrize(("variables", "colours"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_colours_on_a_terminal_only_where_they_are_wanted(
+    me: Someone, variables: Mapping[str, str], colours: bool
+) -> None:
+    ours, its = pty.openpty()
+    process = me.start("-m", "harness", "doctor", stdout=its, env={**me.environment, **variables})
+    os.close(its)
+    shown = b""
+    while select.select([ours], [], [], 120)[0]:
+        try:
+            block = os.read(ours, 65_536)
+        except OSError:
+            break
+        shown += block
+        if not block:
+            break
+    os.close(ours)
+    process.communicate()
+    assert process.returncode == 0
+    assert (b"\x1b[32m  stopped" in shown, b"\x1b" in shown, b"  stopped " in shown) == (colours, colours, True)
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_reader_that_goes_away_is_not_an_error_of_the_machine(me: Someone) -> None:
+    reading, writing = os.pipe()
+    process = me.start("-m", "harness", "doctor", stdout=writing)
+    os.close(writing)
+    os.close(reading)
+    process.communicate()
+    assert process.returncode == 141
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=["INT", "TERM", "HUP"]
+)
+def test_a_signal_in_the_middle_leaves_nothing_behind(me: Someone, number: signal.Signals, code: int) -> None:
+    ended = 0
+    for _ in range(50):  # unless it was over before the signal came
+        process = me.start("-m", "harness", "doctor")
+        while not os.listdir(me.temporary) and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(number)
+        process.communicate()
+        if ended := process.returncode:
+            break
+    assert (ended, me.left()) == (code, [])
+
+
+def test_it_takes_no_other_words(me: Someone) -> None:
+    assert (me.doctor("extra").returncode, me.doctor("--help").returncode) == (2, 0)
+
+
+REFUSED = "refused: EACCES"
+BROKEN = "it ended with status -31"
+NO_WALLS = "no walls: this machine has none"
+
+
+@pytest.mark.parametrize(
+    ("expected", "without", "behind", "outcome"),
+    [
+        (Expected.STOPPED, DONE, REFUSED, Outcome.STOPPED),
+        (Expected.STOPPED, DONE, DONE, Outcome.NOT_STOPPED),
+        (Expected.STOPPED, DONE, NO_WALLS, Outcome.NOT_STOPPED),
+        (Expected.STOPPED, REFUSED, REFUSED, Outcome.CLOSED),
+        (Expected.STOPPED, REFUSED, NO_WALLS, Outcome.CLOSED),
+        (Expected.STOPPED, REFUSED, DONE, Outcome.NOT_STOPPED),
+        (Expected.STOPPED, BROKEN, REFUSED, Outcome.CLOSED),
+        (Expected.STOPPED, DONE, BROKEN, Outcome.UNCLEAR),
+        (Expected.STOPPED, BROKEN, NO_WALLS, Outcome.UNCLEAR),
+        (Expected.ALLOWED, DONE, DONE, Outcome.ALLOWED),
+        (Expected.ALLOWED, DONE, REFUSED, Outcome.STOPPED),
+        (Expected.ALLOWED, DONE, BROKEN, Outcome.UNCLEAR),
+        (Expected.WORKS, DONE, DONE, Outcome.WORKS),
+        (Expected.WORKS, DONE, NO_WALLS, Outcome.WORKS),
+        (Expected.WORKS, DONE, REFUSED, Outcome.FAILS),
+        (Expected.WORKS, DONE, BROKEN, Outcome.FAILS),
+        (Expected.WORKS, BROKEN, BROKEN, Outcome.SKIPPED),
+    ],
+)
+def test_what_two_answers_mean(expected: Expected, without: str, behind: str, outcome: Outcome) -> None:
+    """INVARIANT: nothing counts as stopped that did not say so, and that did not have its way without walls."""
+    assert outcome_of(expected, without, behind) is outcome
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("os._exit(3)", "it ended with status 3"),
+        ("os.kill(os.getpid(), 9)", "it ended with status -9"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("raise OSError(13, 'no')", "refused: EACCES"),
+        ("pass", DONE),
+    ],
+)
+def test_an_attempt_that_breaks_off_proves_nothing(machine: Machine, code: str, says: str) -> None:
+    attempt = Attempt(ground=Ground.OTHERS, what="try", code=code)
+    with Scene("/bin/bash", os.environ) as scene:
+        (trial,) = make((attempt,), scene, machine, scene.walls())
+    assert (trial.without, trial.behind) == (says, says)
+    assert trial.outcome is {DONE: Outcome.NOT_STOPPED, REFUSED: Outcome.CLOSED}.get(says, Outcome.UNCLEAR)
+
+
+def test_walls_that_cannot_be_put_up_are_no_walls(machine: Machine, tmp_path: Path) -> None:
+    """A folder that is reached over a link is refused before anything is started."""
+    (tmp_path / "link").symlink_to(tmp_path)
+    walls = dict.fromkeys(Behind, Walls(write=(f"{tmp_path}/link",), network=False))
+    attempt = Attempt(ground=Ground.WRITING, what="try", code="pass")
+    with Scene("/bin/bash", os.environ) as scene:
+        (trial,) = make((attempt,), scene, machine, walls)
+    assert (trial.outcome, "reached over a link" in trial.behind) == (Outcome.NOT_STOPPED, True)
+
+
+def test_no_two_attempts_have_the_same_words() -> None:
+    assert len(AS_IT_SHOULD_BE) == len(ATTEMPTS)
+
+
+# --- doctor --model ---
+
+OK = call("report", status="ok")
+
+
+def ask(program: Program, *answers: Answer, words: Sequence[str] = ()) -> tuple[int, dict[str, Any]]:
+    """Have the model examined that gives these answers; return the exit code and what was found, as JSON."""
+    url = program.serve(replies(*answers))
+    done = program.run("doctor", "--model", "m", "--base-url", url, "--json", *words)
+    assert done.err == ""
+    report = json.loads(done.out)
+    assert (report["exit_code"], report["usable"]) == (done.code, done.code == 0)
+    return done.code, report
+
+
+def found(report: dict[str, Any]) -> dict[str, str]:
+    """Return what was found good, a warning or bad."""
+    return {finding["about"]: finding["outcome"] for finding in report["findings"] if finding["about"] != "time"}
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_a_model_that_calls_the_tool_is_usable(program: Program, api: str) -> None:
+    """One request, with one tool; nothing is logged, and nothing in the workspace is touched."""
+    code, report = ask(program, Reply(calls=(OK,)), words=("--api", api))
+    looked_at = ("address", "key", "model", "streaming", "tool call", "arguments", "end", "usage")
+    assert (code, found(report)) == (0, dict.fromkeys(looked_at, "good"))
+    assert (report["model"], report["api"], report["fault"]) == ("m", api, None)
+    assert 0 <= report["connected_ms"] <= report["first_event_ms"] <= report["total_ms"] < 60_000
+    (request,) = program.players[0].requests
+    assert "report" in json.dumps(request["tools"])
+    assert (program.logs(), list(program.workspace.iterdir())) == ([], [])
+
+
+PAGE = Raw(body=b"<html>login</html>", content_type="text/html")
+# The answer, what is bad about it, what is said of that, and the fault.
+UNUSABLE: dict[str, tuple[Answer, str, str, str | None]] = {
+    "text": (say("The status is ok."), "tool call", "came as text: 'The status is ok.'", None),
+    "silence": (Reply(), "tool call", "none", None),
+    "another tool": (Reply(calls=(call("bash", command="touch made"),)), "tool call", "'bash', which it was not", None),
+    "arguments that cannot be read": (
+        Reply(calls=(ToolCall(id="", name="report", arguments='{"status": '),)), "arguments", "not valid JSON", None,
+    ),
+    "arguments of another tool": (Reply(calls=(call("report", state=1),)), "arguments", "Invalid arguments", None),
+    "a cut at the greatest length": (Reply(calls=(OK,), finish_reason="length"), "end", "greatest length", None),
+    "the content filter": (Reply(finish_reason="content_filter", calls=(OK,)), "end", "content filter", None),
+    "a key that is refused": (Failure(status=401), "key", "HTTP 401", "authentication"),
+    "a model that is not there": (Failure(status=404), "model", "There is no model 'm'", "not_found"),
+    "tools that are refused": (
+        Failure(status=400, body='{"error": {"message": "no tools"}}'), "request", "no tools", "request",
+    ),
+    "a server that is overloaded": (Failure(status=503), "server", "HTTP 503", "server"),
+    "a page": (PAGE, "reply", "", "reply"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "about", "said", "fault"), UNUSABLE.values(), ids=UNUSABLE)
+def test_a_model_that_cannot_be_used(
+    program: Program, answer: Answer, about: str, said: str, fault: str | None
+) -> None:
+    """Exit 6; one thing is bad, and it says which; it is asked once, and nothing is run."""
+    code, report = ask(program, answer)
+    bad = [finding for finding in report["findings"] if finding["outcome"] == "bad"]
+    assert (code, [finding["about"] for finding in bad], report["fault"]) == (6, [about], fault)
+    assert said in bad[0]["said"]
+    assert (len(program.players[0].requests), list(program.workspace.iterdir())) == (1, [])
+
+
+def test_what_is_worth_a_word_is_a_warning(program: Program) -> None:
+    two = Reply(calls=(OK, OK))
+    other = Reply(calls=(call("report", status="fine"),))
+    assert {about for about, outcome in found(ask(program, two)[1]).items() if outcome == "warning"} == {"tool call"}
+    code, report = ask(program, other)
+    assert (code, found(report)["arguments"]) == (0, "warning")
+
+
+def test_an_answer_as_text_has_a_hint(program: Program) -> None:
+    url = program.serve(replies(say("I would call report.")))
+    done = program.run("doctor", "--model", "m", "--base-url", url)
+    text = " ".join(done.out.split())
+    assert (done.code, "--enable-auto-tool-choice" in text, "--jinja" in text) == (6, True, True)
+    assert "The harness cannot use this model as things are." in text
+    assert [line for line in done.out.splitlines() if len(line) > 80] == []
+
+
+def test_nobody_at_the_address(program: Program) -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}/v1"
+        done = program.run("doctor", "--model", "m", "--base-url", url, "--json")
+    report = json.loads(done.out)
+    assert (done.code, found(report), report["fault"]) == (6, {"address": "bad"}, "connection")
+
+
+def test_the_key_is_named_and_never_shown(program: Program) -> None:
+    program.environment |= {
+        "OPENAI_API_KEY": "sk-0123456789",
+        "OPENAI_BASE_URL": program.serve(replies(Reply(calls=(OK,)))),
+    }
+    done = program.run("doctor", "--model")
+    assert (done.code, "sk-0123456789" in done.out + done.err) == (0, False)
+    assert "the one in OPENAI_API_KEY was accepted" in done.out
+    assert "The harness can use this model." in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--model",), "no model to talk to"),
+        (("--model", "--provider", "opnai"), "there is no provider 'opnai'"),
+        (("--model", "--provider", "ollama"), "which model of Ollama"),
+        (("--provider", "ollama"), "--provider is about the model: say `harness doctor --model` too"),
+        (("--base-url", "http://127.0.0.1:9"), "--base-url is about the model"),
+        (("--api", "rest"), "invalid choice"),
+    ],
+)
+def test_settings_that_make_no_sense_send_nothing(program: Program, words: tuple[str, ...], message: str) -> None:
+    done = program.run("doctor", *words)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
+def _asked(**more: Any) -> Asked:
+    reply = ModelResponse(
+        text="",
+        tool_calls=(replace(OK, id="c"),),
+        finish_reason=FinishReason.DONE,
+        usage=Usage(unreported=1),
+        echo="{}",
+    )
+    return Asked(reply=reply, error=None, seconds=0.5, first_text_seconds=None, **more)
+
+
+NO_STREAMS = Failure(status=400, body='{"error": {"message": "streaming is not supported with tools"}}')
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_what_a_refusal_taught_is_said(program: Program, api: str) -> None:
+    code, report = ask(program, NO_STREAMS, Reply(calls=(OK,)), words=("--api", api))
+    told = {finding["about"]: finding["said"] for finding in report["findings"]}
+    assert (code, found(report)["streaming"], told["learned"]) == (0, "warning", "stream = False, by a refusal")
+    assert [request["stream"] for request in program.players[0].requests] == [True, False]
+    assert report["first_event_ms"] is None
+
+
+def test_what_a_server_does_not_do_is_said() -> None:
+    settings = resolve({"base_url": "http://llm.example.org/v1"}, {"OPENAI_API_KEY": "k"}, ConfigFile(path="c"))
+    timing = Timing(connected=0.002, first_event=0.03)
+    asked = _asked(quirks=Quirks(stream=False), again=("The provider could not answer.",), timing=timing)
+    told = {finding.about: (finding.tone, finding.said) for finding in findings(settings, asked)}
+    assert told["address"] == (Tone.WARNING, "http://llm.example.org/v1 was reached, unencrypted: so is the key")
+    assert told["usage"] == (Tone.WARNING, "not reported")
+    assert told["reasoning"][0] is Tone.GOOD
+    assert told["streaming"][0] is Tone.WARNING
+    assert told["learned"] == (Tone.PLAIN, "stream = False, by a refusal")
+    assert told["sent again"] == (Tone.WARNING, "The provider could not answer.")
+    assert told["time"] == (Tone.PLAIN, "connected after 2 ms, first event after 30 ms, all of it after 500 ms")
+
+
+@pytest.mark.parametrize("fault", list(ModelFault))
+def test_every_fault_is_told_as_something_bad(fault: ModelFault) -> None:
+    settings = resolve({"base_url": "http://127.0.0.1:9"}, {}, ConfigFile(path="c"))
+    asked = Asked(reply=None, error=ModelError("It broke.", fault=fault), seconds=0.1, first_text_seconds=None)
+    assert [finding.said for finding in findings(settings, asked) if finding.tone is Tone.BAD] == ["It broke."]

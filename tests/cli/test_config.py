@@ -1,0 +1,569 @@
+"""The user's configuration: every key, every refusal with file, line and key, and who wins over whom."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.cli.config.config_file import (
+    MAX_CONFIG_BYTES,
+    PRICE_CHECKS,
+    TABLE_CHECKS,
+    TOP_CHECKS,
+    ConfigFile,
+    Setting,
+    load_config,
+    parse_config,
+)
+from harness.cli.config.settings import DEFAULT_MODEL, OPENAI_URL, Settings, resolve
+from harness.errors import UsageError
+from harness.model import Prices
+from harness.models.endpoint import Deadlines, Endpoint, ReplyBounds
+from harness.models.presets import PRESETS, Api
+
+FULL = """\
+# every key there is
+provider = "ollama"
+model = "some-model"
+base_url = "https://llm.example.org/v1"
+api = "responses"
+azure_api_version = "2025-01-01"
+key_variable = "CORP_KEY"
+attempts = 3
+retry_seconds = 60
+context_tokens = 128_000
+system = "prompt.md"
+instructions = false
+sign_key = "/home/me/.ssh/logs"
+
+[terminal]
+dead_seconds = 0.5
+vi = true
+notify = "osc9"
+ascii = true
+screen_reader = true
+
+[deadlines]
+connect = 5
+first_event = 60.5
+idle = 30
+total = 600
+
+[bounds]
+bytes = 1000
+events = 2000
+calls = 3
+argument_characters = 4000
+event_bytes = 900
+
+[prices."some-model"]
+input = 1.25
+output = 10
+cached_input = 0
+
+[prices.other]
+input = 1
+output = 2
+"""
+
+
+def parse(text: str) -> ConfigFile:
+    return parse_config(text.encode(), "c.toml")
+
+
+def problem(text: str) -> str:
+    """Return the message with which `text` is refused."""
+    with pytest.raises(UsageError) as caught:
+        parse(text)
+    return str(caught.value)
+
+
+def test_every_key_is_taken_with_its_line() -> None:
+    file = parse(FULL)
+    assert {name: (setting.value, setting.origin) for name, setting in file.values.items()} == {
+        "provider": ("ollama", "c.toml:2"),
+        "model": ("some-model", "c.toml:3"),
+        "base_url": ("https://llm.example.org/v1", "c.toml:4"),
+        "api": ("responses", "c.toml:5"),
+        "azure_api_version": ("2025-01-01", "c.toml:6"),
+        "key_variable": ("CORP_KEY", "c.toml:7"),
+        "attempts": (3, "c.toml:8"),
+        "retry_seconds": (60, "c.toml:9"),
+        "context_tokens": (128_000, "c.toml:10"),
+        "system": ("prompt.md", "c.toml:11"),
+        "instructions": (False, "c.toml:12"),
+        "sign_key": ("/home/me/.ssh/logs", "c.toml:13"),
+        "terminal.dead_seconds": (0.5, "c.toml:16"),
+        "terminal.vi": (True, "c.toml:17"),
+        "terminal.notify": ("osc9", "c.toml:18"),
+        "terminal.ascii": (True, "c.toml:19"),
+        "terminal.screen_reader": (True, "c.toml:20"),
+        "deadlines.connect": (5, "c.toml:23"),
+        "deadlines.first_event": (60.5, "c.toml:24"),
+        "deadlines.idle": (30, "c.toml:25"),
+        "deadlines.total": (600, "c.toml:26"),
+        "bounds.bytes": (1000, "c.toml:29"),
+        "bounds.events": (2000, "c.toml:30"),
+        "bounds.calls": (3, "c.toml:31"),
+        "bounds.argument_characters": (4000, "c.toml:32"),
+        "bounds.event_bytes": (900, "c.toml:33"),
+    }
+    assert file.prices == {
+        "some-model": Setting(value=Prices(input=1.25, output=10.0, cached_input=0.0), origin="c.toml:35"),
+        "other": Setting(value=Prices(input=1.0, output=2.0), origin="c.toml:40"),
+    }
+
+
+def test_the_full_file_above_leaves_no_key_out() -> None:
+    table = tomllib.loads(FULL)
+    assert set(table) == {*TOP_CHECKS, *TABLE_CHECKS, "prices"}
+    assert {name: set(table[name]) for name in TABLE_CHECKS} == {name: set(keys) for name, keys in TABLE_CHECKS.items()}
+    assert set(table["prices"]["some-model"]) == set(PRICE_CHECKS)
+
+
+NEVER = "keys are never read from files"
+REFUSED = {
+    "a key that is not known": ('modle = "x"', "c.toml:1: modle: unknown key; did you mean model?"),
+    "one in a table": ("\n[deadlines]\nconect = 1", "c.toml:3: [deadlines] conect: unknown key; did you mean connect?"),
+    "a table that is not known": ("[deadline]\nidle = 1", "c.toml:1: deadline: unknown key; did you mean deadlines?"),
+    "a limit of policies": ("max_turns = 3", "c.toml:1: max_turns: unknown key; known: provider, model"),
+    "a log folder": ('log = "/tmp"', "c.toml:1: log: unknown key"),
+    "a policy": ('policy = "p.toml"', "c.toml:1: policy: unknown key"),
+    "no TOML": ("model = ", "c.toml: is not TOML: Invalid value (at end of document)"),
+    "a key twice": ('model = "a"\nmodel = "b"', "c.toml: is not TOML: Cannot overwrite a value"),
+    "a number for a text": ("\nmodel = 3", "c.toml:2: model: must be a string, not a number"),
+    "a date": ("model = 2020-01-01", "c.toml:1: model: must be a string, not a date"),
+    "a list": ("model = []", "c.toml:1: model: must be a string, not a list"),
+    "an empty text": ('model = " "', "c.toml:1: model: must not be empty"),
+    "two lines": ('model = "a\\nb"', "c.toml:1: model: must not be empty, and on one line"),
+    "a provider that is not there": (
+        'provider = "opnai"',
+        "c.toml:1: provider: unknown: 'opnai'; did you mean openai?",
+    ),
+    "an API that is not there": ('api = "chatt"', "c.toml:1: api: unknown: 'chatt'; did you mean chat?"),
+    "an address without a scheme": (
+        'base_url = "localhost:1"',
+        "c.toml:1: base_url: must begin with http:// or https://",
+    ),
+    "an address without a host": ('base_url = "https:///v1"', "c.toml:1: base_url: names no host"),
+    "an address of two hosts": ('base_url = "https://a\\\\@b/v1"', "c.toml:1: base_url: names no host"),
+    "a host in disguise": ('base_url = "https://api%2Eopenai.com/v1"', "c.toml:1: base_url: names no host"),
+    "an address with a password": ('base_url = "https://u:p@h/v1"', "c.toml:1: base_url: must hold no user, password"),
+    "an address with a query": ('base_url = "https://h/v1?key=1"', "c.toml:1: base_url: must hold no user, password"),
+    "an address with a blank": ('base_url = "https://h/v 1"', "c.toml:1: base_url: holds a blank"),
+    "no attempt": ("attempts = 0", "c.toml:1: attempts: must be a whole number from 1 to 100"),
+    "half an attempt": ("attempts = 1.5", "c.toml:1: attempts: must be a whole number from 1 to 100"),
+    "true attempts": ("attempts = true", "c.toml:1: attempts: must be a whole number from 1 to 100"),
+    "no time": ("retry_seconds = 0", "c.toml:1: retry_seconds: must be a number above 0, at most 1e+06"),
+    "no number": ("[deadlines]\nidle = nan", "c.toml:2: [deadlines] idle: must be a number above 0"),
+    "without end": ("[deadlines]\nidle = inf", "c.toml:2: [deadlines] idle: must be a number above 0"),
+    "below nothing": ("[deadlines]\ntotal = -1", "c.toml:2: [deadlines] total: must be a number above 0"),
+    "half a byte": ("[bounds]\nbytes = 0.5", "c.toml:2: [bounds] bytes: must be a whole number from 1 to"),
+    "a table as a value": ("deadlines = 3", "c.toml:1: deadlines: must be a table: [deadlines]"),
+    "a small context": ("context_tokens = 10", "c.toml:1: context_tokens: must be a whole number from 1000 to"),
+    "a word for a switch": ('instructions = "no"', "c.toml:1: instructions: must be true or false, not a string"),
+    "a price alone": (
+        '\n[prices."gpt-5"]\ninput = 1',
+        'c.toml:2: [prices."gpt-5"]: has no output: dollars per million',
+    ),
+    "a price below nothing": (
+        '[prices."a.b"]\ninput = 1\noutput = -2',
+        'c.toml:3: [prices."a.b"] output: must be a number of at least 0',
+    ),
+    "a price's slip": (
+        "[prices.m]\ninput = 1\noutput = 2\ncached = 1",
+        "c.toml:4: [prices.m] cached: unknown key; did you mean cached_input?",
+    ),
+    "prices of no model": ("[prices]\ninput = 1", "c.toml:2: [prices] input: must be a table: [prices.input]"),
+    "a number of tokens": ("max_output_tokens = 5", "c.toml:1: max_output_tokens: unknown key"),
+    "a key": ('api_key = "sk-1234"', f"c.toml:1: api_key: {NEVER}"),
+    "a key by another name": ('OPENAI_API_KEY = "sk-1234"', f"c.toml:1: OPENAI_API_KEY: {NEVER}"),
+    "a token": ('auth_token = "sk-1234"', f"c.toml:1: auth_token: {NEVER}"),
+    "a table of keys": ('[keys]\nopenai = "sk-1234"', f"c.toml:1: keys: {NEVER}"),
+    "a slip that looks like a token": (
+        "context_token = 5000",
+        "c.toml:1: context_token: unknown key; did you mean context",
+    ),
+    "a key for the name of one": (
+        'key_variable = "sk-1234"',
+        "c.toml:1: key_variable: must be the NAME of an environment",
+    ),
+    "a small key": ('key_variable = "gsk_1234"', "c.toml:1: key_variable: must be the NAME of an environment"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_is_not_understood_is_refused_with_file_line_and_key(text: str, message: str) -> None:
+    told = problem(text)
+    assert told.startswith(message)
+    assert "1234" not in told, "a key is never shown"
+
+
+def test_bytes_that_are_no_text() -> None:
+    with pytest.raises(UsageError, match=r"^c\.toml: is not UTF-8: byte 9$"):
+        parse_config(b'model = "\xff"', "c.toml")
+
+
+@pytest.mark.parametrize(
+    "header",
+    ['[prices."m"]', "[prices.'m']", "[ prices . m ]", "[prices.m] # why", 'prices."m" = {', "prices.m = {"],
+)
+def test_the_line_of_a_model_is_found_however_it_is_written(header: str) -> None:
+    text = f"{header}\ninput = 1\noutput = 2\n" if "]" in header else f"{header}input = 1, output = 2}}\n"
+    assert parse("\n\n" + text).prices["m"].origin == "c.toml:3"
+
+
+@given(st.text(max_size=60) | st.sampled_from(FULL.splitlines()).flatmap(lambda line: st.just(line[:-1])))
+def test_any_text_is_taken_or_refused_with_its_name(text: str) -> None:
+    try:
+        parse_config(text.encode("utf-8", "surrogatepass"), "c.toml")
+    except UsageError as error:
+        assert str(error).startswith("c.toml:")  # noqa: PT017 - what is not refused is fine too
+
+
+# --- where the file lies, and who may write it ---
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A configuration as it should be."""
+    path = tmp_path / "config" / "config.toml"
+    path.parent.mkdir()
+    path.write_text('model = "m"\n')
+    path.chmod(0o600)
+    (tmp_path / "workspace").mkdir()
+    return path
+
+
+def load(path: Path) -> ConfigFile:
+    return load_config(str(path), str(path.parent.parent / "workspace"))
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(UsageError) as caught:
+        load(path)
+    return str(caught.value)
+
+
+def test_a_file_that_is_as_it_should_be(file: Path) -> None:
+    assert load(file) == ConfigFile(
+        path=str(file), found=True, values={"model": Setting(value="m", origin=f"{file}:1")}
+    )
+
+
+def test_no_file_says_nothing(tmp_path: Path) -> None:
+    path = str(tmp_path / "config.toml")
+    assert load_config(path, "/nowhere") == ConfigFile(path=path, found=False)
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_file_that_others_may_write(file: Path, mode: int) -> None:
+    file.chmod(mode)
+    assert refusal(file) == f"{file}: others than you may write it: chmod go-w"
+
+
+def test_a_folder_in_which_anybody_may_put_another(file: Path) -> None:
+    file.parent.chmod(0o777)
+    assert "anybody may put another file in its place" in refusal(file)
+    file.parent.chmod(0o1777)
+    assert load(file).found
+
+
+def test_a_folder_further_up_in_which_anybody_may_put_another(file: Path) -> None:
+    file.parent.parent.chmod(0o777)
+    assert f"anybody may put another file in its place: chmod o-w {file.parent.parent}" in refusal(file)
+
+
+def test_a_file_with_another_name(file: Path) -> None:
+    os.link(file, file.parent / "other")
+    assert refusal(file) == f"{file}: has further hard links, and may be written by another name"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_file_of_somebody_else(file: Path) -> None:
+    os.chown(file, 65534, 65534)
+    assert "belongs to user 65534, not to you" in refusal(file)
+
+
+def test_no_file_at_all(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+    assert refusal(file) == f"{file}: is not a file"
+    file.rmdir()
+    os.mkfifo(file)
+    assert refusal(file) == f"{file}: is not a file"
+    file.unlink()
+    file.symlink_to(file)
+    assert "cannot be read" in refusal(file)
+    file.unlink()
+    file.symlink_to("nowhere")
+    assert refusal(file) == f"{file}: cannot be read: No such file or directory"
+
+
+def test_a_file_without_end(file: Path) -> None:
+    file.write_text("#" * (MAX_CONFIG_BYTES + 1))
+    assert refusal(file) == f"{file}: is larger than {MAX_CONFIG_BYTES} bytes"
+
+
+def test_a_file_in_the_workspace_whichever_way_it_gets_there(file: Path) -> None:
+    """The folder itself, the end of a link, a link on the way, and a link in the workspace that leads out of it."""
+    workspace = file.parent.parent / "workspace"
+    inside = workspace / "config.toml"
+    inside.write_text('model = "evil"\n')
+    with pytest.raises(UsageError, match="lies inside the workspace"):
+        load_config(str(inside), str(workspace))
+    good = file.rename(file.parent.parent / "good.toml")
+    file.symlink_to(inside)
+    assert "lies inside the workspace" in refusal(file)
+    file.unlink()
+    inside.unlink()
+    inside.symlink_to(good)
+    file.symlink_to(inside)
+    assert "lies inside the workspace" in refusal(file), "who owns the link chooses the file"
+    file.unlink()
+    file.symlink_to(f"../workspace/../{good.name}")
+    assert "lies inside the workspace" in refusal(file)
+    file.unlink()
+    file.symlink_to(good)
+    assert load(file).values["model"].value == "m"
+    file.unlink()
+    file.parent.rmdir()
+    file.parent.symlink_to(workspace)
+    assert "lies inside the workspace" in refusal(file)
+
+
+# --- who wins over whom ---
+
+FILE = 'model = "of-file"\n'
+URL = "https://llm.example.org/v1"
+KEY = {"OPENAI_API_KEY": "sk-of-openai", "GROQ_API_KEY": "gsk-of-groq"}
+
+
+def settings(flags: Mapping[str, str] = {}, environment: Mapping[str, str] = {}, file: str = "") -> Settings:
+    return resolve(flags, environment, parse(file) if file else ConfigFile(path="c.toml"))
+
+
+def told(found: Settings, *names: str) -> list[tuple[object, str]]:
+    return [(getattr(found, name).value, getattr(found, name).origin) for name in names]
+
+
+@pytest.mark.parametrize("written", ['provider = "openai"\nkey_variable = "CORP_KEY"', 'key_variable = "CORP_KEY"'])
+def test_another_address_in_the_environment_sets_the_key_of_the_file_aside(written: str) -> None:
+    """The file named its key for OpenAI; OPENAI_BASE_URL names another server."""
+    assert told(settings(file=written), "key_variable") == [("CORP_KEY", "c.toml:" + str(len(written.splitlines())))]
+    found = settings(environment={"OPENAI_BASE_URL": URL}, file=written)
+    assert found.key_variable.value == "OPENAI_API_KEY"
+
+
+MODELS = {
+    "nobody": ({}, {}, "", (DEFAULT_MODEL, "default")),
+    "the file": ({}, {}, FILE, ("of-file", "c.toml:1")),
+    "the environment over the file": ({}, {"HARNESS_MODEL": "e"}, FILE, ("e", "environment HARNESS_MODEL")),
+    "a flag over both": ({"model": "f"}, {"HARNESS_MODEL": "e"}, FILE, ("f", "flag --model")),
+    "an empty variable is none": ({}, {"HARNESS_MODEL": " "}, FILE, ("of-file", "c.toml:1")),
+    "no guess for another provider": ({"provider": "ollama"}, {}, "", ("", "default")),
+    "the default is OpenAI's": ({"provider": "openai"}, {}, "", (DEFAULT_MODEL, "default")),
+}
+
+
+@pytest.mark.parametrize(("flags", "environment", "file_text", "expected"), MODELS.values(), ids=MODELS)
+def test_the_model_and_who_named_it(
+    flags: dict[str, str], environment: dict[str, str], file_text: str, expected: tuple[str, str]
+) -> None:
+    assert told(settings(flags, environment, file_text), "model") == [expected]
+
+
+LOCAL = str(PRESETS["ollama"].base_url)
+IN_FILE = f'base_url = "{URL}"\nkey_variable = "CORP_KEY"\napi = "responses"\n'
+OLLAMA_IN_FILE = 'provider = "ollama"\napi = "responses"\n'
+DEFAULT_KEY = ("OPENAI_API_KEY", "default")
+SERVERS: dict[str, tuple[dict[str, str], dict[str, str], str, list[tuple[object, str]]]] = {
+    # provider, base_url, key_variable, api
+    "nobody": (
+        {}, {}, "",
+        [("", "default"), (OPENAI_URL, "default"), DEFAULT_KEY, (Api.CHAT, "default")],
+    ),
+    "OpenAI's own variable": (
+        {}, {"OPENAI_BASE_URL": URL}, "",
+        [("", "default"), (URL, "environment OPENAI_BASE_URL"), DEFAULT_KEY, (Api.CHAT, "default")],
+    ),
+    "ours over OpenAI's": (
+        {}, {"OPENAI_BASE_URL": "http://a", "HARNESS_BASE_URL": URL}, "",
+        [("", "default"), (URL, "environment HARNESS_BASE_URL"), DEFAULT_KEY, (Api.CHAT, "default")],
+    ),
+    "the file": (
+        {}, {}, IN_FILE,
+        [("", "default"), (URL, "c.toml:1"), ("CORP_KEY", "c.toml:2"), (Api.RESPONSES, "c.toml:3")],
+    ),
+    "an address in the environment leaves the file's key at home": (
+        {}, {"OPENAI_BASE_URL": "http://a"}, IN_FILE,
+        [("", "default"), ("http://a", "environment OPENAI_BASE_URL"), DEFAULT_KEY, (Api.CHAT, "default")],
+    ),
+    "an address by flag too": (
+        {"base_url": "http://a"}, {}, IN_FILE,
+        [("", "default"), ("http://a", "flag --base-url"), DEFAULT_KEY, (Api.CHAT, "default")],
+    ),
+    "a provider by flag leaves the file's address and key at home": (
+        {"provider": "openai"}, {}, IN_FILE,
+        [("openai", "flag --provider"), (OPENAI_URL, "preset openai"), ("OPENAI_API_KEY", "preset openai"),
+         (Api.CHAT, "preset openai")],
+    ),
+    "a provider by variable too": (
+        {}, {"HARNESS_PROVIDER": "ollama"}, IN_FILE,
+        [("ollama", "environment HARNESS_PROVIDER"), (LOCAL, "preset ollama"), ("", "preset ollama"),
+         (Api.CHAT, "preset ollama")],
+    ),
+    "an address by flag leaves the file's provider at home": (
+        {"base_url": URL}, {}, OLLAMA_IN_FILE,
+        [("", "default"), (URL, "flag --base-url"), DEFAULT_KEY, (Api.CHAT, "default")],
+    ),
+    "provider and address of one layer belong together": (
+        {"provider": "ollama", "base_url": URL}, {}, "",
+        [("ollama", "flag --provider"), (URL, "flag --base-url"), ("", "preset ollama"), (Api.CHAT, "preset ollama")],
+    ),
+    "OPENAI_BASE_URL is not for other providers": (
+        {}, {"OPENAI_BASE_URL": URL}, 'provider = "ollama"',
+        [("ollama", "c.toml:1"), (LOCAL, "preset ollama"), ("", "preset ollama"), (Api.CHAT, "preset ollama")],
+    ),
+    "but it is for OpenAI": (
+        {"provider": "openai"}, {"OPENAI_BASE_URL": URL}, "",
+        [("openai", "flag --provider"), (URL, "environment OPENAI_BASE_URL"), ("OPENAI_API_KEY", "preset openai"),
+         (Api.CHAT, "preset openai")],
+    ),
+    "a provider with a variable of its own": (
+        {"provider": "azure"}, {"AZURE_OPENAI_ENDPOINT": URL, "OPENAI_BASE_URL": "http://a"}, "",
+        [("azure", "flag --provider"), (URL, "environment AZURE_OPENAI_ENDPOINT"),
+         ("AZURE_OPENAI_API_KEY", "preset azure"), (Api.CHAT, "preset azure")],
+    ),
+    "OpenAI's variable leaves the file's key at home": (
+        {}, {"OPENAI_BASE_URL": "http://a"}, 'provider = "openai"\n' + IN_FILE,
+        [("openai", "c.toml:1"), ("http://a", "environment OPENAI_BASE_URL"), ("OPENAI_API_KEY", "preset openai"),
+         (Api.RESPONSES, "c.toml:4")],
+    ),
+    "a provider's own variable fills in the address": (
+        {}, {"AZURE_OPENAI_ENDPOINT": URL}, 'provider = "azure"\nkey_variable = "MY_KEY"\n',
+        [("azure", "c.toml:1"), (URL, "environment AZURE_OPENAI_ENDPOINT"), ("MY_KEY", "c.toml:2"),
+         (Api.CHAT, "preset azure")],
+    ),
+    "a provider without an address": (
+        {"provider": "azure"}, {"OPENAI_BASE_URL": "http://a"}, "",
+        [("azure", "flag --provider"), ("", "preset azure"), ("AZURE_OPENAI_API_KEY", "preset azure"),
+         (Api.CHAT, "preset azure")],
+    ),
+    "an API alone is for every server": (
+        {"base_url": URL}, {"HARNESS_API": "responses"}, 'api = "chat"',
+        [("", "default"), (URL, "flag --base-url"), DEFAULT_KEY, (Api.RESPONSES, "environment HARNESS_API")],
+    ),
+    "an API that was meant for another server": (
+        {"provider": "openai"}, {}, OLLAMA_IN_FILE,
+        [("openai", "flag --provider"), (OPENAI_URL, "preset openai"), ("OPENAI_API_KEY", "preset openai"),
+         (Api.CHAT, "preset openai")],
+    ),
+    "a key alone is for OpenAI itself": (
+        {}, {}, 'key_variable = "WORK_KEY"',
+        [("", "default"), (OPENAI_URL, "default"), ("WORK_KEY", "c.toml:1"), (Api.CHAT, "default")],
+    ),
+    "and for nobody else": (
+        {"base_url": URL}, {}, 'key_variable = "WORK_KEY"',
+        [("", "default"), (URL, "flag --base-url"), DEFAULT_KEY, (Api.CHAT, "default")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("flags", "environment", "file_text", "expected"), SERVERS.values(), ids=SERVERS)
+def test_the_server_and_who_named_it(
+    flags: dict[str, str], environment: dict[str, str], file_text: str, expected: list[tuple[object, str]]
+) -> None:
+    found = settings(flags, environment, file_text)
+    assert told(found, "provider", "base_url", "key_variable", "api") == expected
+
+
+def test_defaults_are_those_of_the_endpoint() -> None:
+    found = settings()
+    assert {name: (number.value, number.origin) for name, number in found.deadlines.items()} == {
+        name: (getattr(Deadlines(), name), "default") for name in ("connect", "first_event", "idle", "total")
+    }
+    assert {name: whole.value for name, whole in found.bounds.items()} == {
+        name: getattr(ReplyBounds(), name)
+        for name in ("bytes", "event_bytes", "events", "calls", "argument_characters")
+    }
+    assert told(found, "attempts", "retry_seconds", "context_tokens", "prices", "system", "instructions") == [
+        (Endpoint().attempts, "default"),
+        (Endpoint().retry_seconds, "default"),
+        (None, "default"),
+        (None, "default"),
+        ("", "default"),
+        (True, "default"),
+    ]
+
+
+def test_what_only_the_file_says() -> None:
+    found = resolve({"base_url": URL}, {}, parse_config(FULL.encode(), "/conf/c.toml"))
+    assert told(
+        found, "attempts", "retry_seconds", "context_tokens", "prices", "system", "instructions", "sign_key"
+    ) == [
+        (3, "/conf/c.toml:8"),
+        (60.0, "/conf/c.toml:9"),
+        (128_000, "/conf/c.toml:10"),
+        (Prices(input=1.25, output=10.0, cached_input=0.0), "/conf/c.toml:35"),
+        ("/conf/prompt.md", "/conf/c.toml:11"),
+        (False, "/conf/c.toml:12"),
+        ("/home/me/.ssh/logs", "/conf/c.toml:13"),
+    ]
+    assert (found.deadlines["idle"], found.bounds["calls"]) == (
+        Setting(value=30.0, origin="/conf/c.toml:25"),
+        Setting(value=3, origin="/conf/c.toml:31"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("/keys/k", "/keys/k"), ("keys/k", "/conf/keys/k"), ("~/.ssh/k", "/home/me/.ssh/k"), ("~you/k", "/conf/~you/k")],
+)
+def test_the_key_for_signing_lies_beside_the_file_or_at_home(written: str, meant: str) -> None:
+    file = parse_config(f'sign_key = "{written}"\n'.encode(), "/conf/c.toml")
+    assert resolve({}, {"HOME": "/home/me"}, file).sign_key == Setting(value=meant, origin="/conf/c.toml:1")
+    assert resolve({}, {}, ConfigFile(path="/conf/c.toml")).sign_key == Setting(value="", origin="default")
+
+
+def test_instructions_are_switched_off_by_a_flag_too() -> None:
+    assert told(settings({"no_instructions": "True"}), "instructions") == [(False, "flag --no-instructions")]
+
+
+def test_prices_are_those_of_the_model() -> None:
+    assert settings({"model": "other"}, {}, FULL).prices.value == Prices(input=1.0, output=2.0)
+    assert settings({"model": "third"}, {}, FULL).prices.value is None
+
+
+SENSELESS = {
+    "a provider": ({"provider": "opnai"}, {}, "flag --provider: there is no provider 'opnai'; did you mean openai?"),
+    "a provider's variable": ({}, {"HARNESS_PROVIDER": "x"}, "environment HARNESS_PROVIDER: there is no provider 'x'"),
+    "an API": ({}, {"HARNESS_API": "rest"}, "environment HARNESS_API: there is no API 'rest'"),
+    "an address": ({"base_url": "h"}, {}, "flag --base-url: must begin with http:// or https://, not 'h'"),
+    "OpenAI's": ({}, {"OPENAI_BASE_URL": "h"}, "environment OPENAI_BASE_URL: must begin with http:// or https://"),
+    "Azure's": (
+        {"provider": "azure"},
+        {"AZURE_OPENAI_ENDPOINT": "h"},
+        "environment AZURE_OPENAI_ENDPOINT: must begin with http:// or https://",
+    ),
+}
+
+
+@pytest.mark.parametrize(("flags", "environment", "message"), SENSELESS.values(), ids=SENSELESS)
+def test_a_value_that_makes_no_sense_is_refused_with_who_said_it(
+    flags: dict[str, str], environment: dict[str, str], message: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        settings(flags, environment)
+    assert str(caught.value).startswith(message)
+
+
+def test_settings_hold_no_key() -> None:
+    found = settings({}, KEY)
+    assert (found.key_set, "sk-of-openai" in repr(found)) == (True, False)

@@ -1,0 +1,87 @@
+"""Files that are put in the place of others: whole, private, and nothing is left where that fails."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.safe_files import beside, put, sync_names
+
+
+class UnforeseenError(Exception):
+    pass
+
+
+def breaking_off() -> Iterator[bytes]:
+    yield b"half"
+    raise UnforeseenError
+
+
+@pytest.mark.parametrize(
+    "name", ["f", "é" * 127, "a" * 255, "\udcff" * 255], ids=["short", "of signs", "long", "of bytes"]
+)
+@pytest.mark.parametrize("by_descriptor", [False, True])
+def test_a_file_takes_the_place_of_what_was_there(tmp_path: Path, name: str, by_descriptor: bool) -> None:
+    (tmp_path / name).write_bytes(b"earlier")
+    (tmp_path / name).chmod(0o644)
+    folder = os.open(tmp_path, os.O_RDONLY) if by_descriptor else None
+    put(name if by_descriptor else f"{tmp_path}/{name}", (b"a" * 100_000, b"", b"b"), folder)
+    (found,) = tmp_path.iterdir()
+    assert (found.name, found.read_bytes()) == (name, b"a" * 100_000 + b"b")
+    assert stat.S_IMODE(found.stat().st_mode) == 0o600
+    if folder is not None:
+        sync_names(folder)
+        os.close(folder)
+
+
+def test_what_breaks_off_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"earlier")
+    with pytest.raises(UnforeseenError):
+        put(f"{tmp_path}/f", breaking_off())
+    with pytest.raises(OSError, match="Is a directory"):
+        put(str(tmp_path), (b"x",))
+    with pytest.raises(FileNotFoundError):
+        put(f"{tmp_path}/no/f", (b"x",))
+    assert ([*tmp_path.iterdir()], (tmp_path / "f").read_bytes()) == ([tmp_path / "f"], b"earlier")
+    assert [one.name for one in tmp_path.parent.iterdir() if one.name.endswith(".tmp")] == []
+
+
+def test_a_link_is_replaced_and_what_it_leads_to_stays(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"earlier")
+    (tmp_path / "link").symlink_to("f")
+    put(f"{tmp_path}/link", (b"new",))
+    assert ((tmp_path / "link").is_symlink(), (tmp_path / "f").read_bytes()) == (False, b"earlier")
+
+
+LIMITED = """
+import resource, signal, sys
+from harness.safe_files import put
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+put(sys.argv[1], [b"x" * 60] * 2)
+"""
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+    """A limit on the size of files fails a write as a full disk does (setrlimit(2))."""
+    done = subprocess.run([sys.executable, "-c", LIMITED, f"{tmp_path}/f"], capture_output=True, text=True, check=False)
+    assert ("File too large" in done.stderr, [*tmp_path.iterdir()]) == (True, [])
+
+
+def test_two_that_take_the_same_place_are_never_the_same() -> None:
+    names = {beside("/a/b") for _ in range(100)}
+    assert (len(names), {os.path.dirname(name) for name in names}) == (100, {"/a"})
+
+
+@pytest.mark.parametrize("folder", ["/proc/self/fd", "/nowhere", "/dev/null"])
+def test_a_folder_that_cannot_be_synced_harms_nothing(folder: str) -> None:
+    descriptor = os.open("/dev/null", os.O_RDONLY)
+    sync_names(folder)
+    sync_names(descriptor)
+    os.close(descriptor)  # it is open still, and belongs to who gave it

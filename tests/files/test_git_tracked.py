@@ -1,0 +1,524 @@
+"""A secret that git tracks: what git really prints of it, held against what runs unasked; and what the index says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from git_scene import run_git
+
+from harness.actions import Action
+from harness.cli.policy.policies import load_named
+from harness.files.repository import read_index, tracked_from
+from harness.files.workspace import Workspace
+from harness.messages import ToolCall
+from harness.policy.policy import evaluate
+from harness.programs.git_looking import LOOKING
+from harness.programs.git_pathspecs import Shown, is_exclusion, shown
+from harness.programs.options import option_table
+from harness.shell.facets import read_commands
+
+
+class Repository(NamedTuple):
+    """A repository whose `.env` is tracked, or only lies there, and whose every file has three versions."""
+
+    root: Path
+    ids: dict[str, str]
+
+    def judged(self, line: str, policy: str = "readonly") -> str:
+        for name, value in self.ids.items():
+            line = line.replace(name, value)
+        facets = read_commands(line, Workspace(str(self.root), str(self.root.parent)))
+        call = ToolCall(id="c", name="bash", arguments="{}")
+        action = Action(
+            call=call, tool="bash", arguments={}, facets=facets, summary=line, preview=line, request=None, text=line
+        )
+        return evaluate(load_named(policy), action).decision.word
+
+    def printed(self, line: str) -> str:
+        for name, value in self.ids.items():
+            line = line.replace(name, value)
+        done = subprocess.run(["bash", "-c", line], cwd=self.root, capture_output=True, check=False, timeout=120)
+        return os.fsdecode(done.stdout + done.stderr)
+
+
+def made(folder: Path, *, tracked: bool) -> Repository:
+    root = folder.resolve() / "repository"
+    (root / "cfg").mkdir(parents=True)
+    run_git(root, "init", "-q", "-b", "main")
+    secrets = (".env", "cfg/.env")
+    (root / ".git" / "info" / "exclude").write_text("" if tracked else ".env\n")
+    for number in range(3):
+        for name in (*secrets, "a.py", "cfg/b.py"):
+            (root / name).write_text(f"{'SECRET' if name in secrets else 'plain'}{number} \n")
+        run_git(root, "add", "-A")
+        if number < 2:
+            run_git(root, "commit", "-qm", f"commit {number}")
+            run_git(root, "branch", f"b{number}")
+    run_git(root, "stash", "-q")
+    for name in (*secrets, "a.py", "cfg/b.py"):
+        (root / name).write_text(f"{'SECRET' if name in secrets else 'plain'}3 \n")
+    run_git(root, "add", "a.py", *(secrets[:1] if tracked else ()))
+    for name in ("a.py", ".env"):
+        (root / name).write_text(f"{'SECRET' if name in secrets else 'plain'}4 \n")
+    ids = {
+        name: run_git(root, "rev-parse", revision).stdout.strip()
+        for name, revision in (
+            ("OLD", "HEAD~1:.env"),
+            ("NOW", "HEAD:cfg/.env"),
+            ("PLAIN", "HEAD:a.py"),
+            ("TIP", "HEAD"),
+        )
+    }
+    return Repository(root, {**ids, "SHORT": ids["NOW"][:7]} if tracked else {"TIP": ids["TIP"], "PLAIN": ids["PLAIN"]})
+
+
+@pytest.fixture(scope="module")
+def leaky(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    return made(tmp_path_factory.mktemp("leaky"), tracked=True)
+
+
+@pytest.fixture(scope="module")
+def ordinary(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    return made(tmp_path_factory.mktemp("ordinary"), tracked=False)
+
+
+SHOW_IT = """
+git diff
+git diff HEAD
+git diff HEAD~1 HEAD
+git diff HEAD~1..HEAD
+git diff --cached
+git diff -U0
+git diff --stat -p
+git diff --check
+git diff --word-diff
+git diff -- .
+git diff -- ':!a.py'
+git diff ':!a.py'
+git diff -- . ':!.env'
+git diff -- . ':(exclude).env'
+git diff -- cfg
+git diff cfg
+git diff -- . ':(exclude)*.py'
+git diff -- . ':!/*.py'
+git diff HEAD -- . ':(top,exclude)./.env' ':!cfg'
+git diff -- . ':(exclude,icase)nothing'
+git diff b0 b1
+git show
+git show HEAD
+git show main
+git show TIP
+git show SHORT
+git show --stat NOW
+git show HEAD:a.py --all
+git show HEAD:a.py..HEAD
+git show HEAD:a.py HEAD
+git show NOW -- a.py
+git show --name-only SHORT
+git diff PLAIN NOW
+git log -p
+git log -p -1
+git log -p --all
+git log -p -- .
+git log -p --full-diff -- a.py
+git log -c -p
+git log -U1 -1
+git log --patch-with-stat -1
+git log -L1,1:a.py -L1,1:.env
+git reflog -p
+git format-patch --stdout -1
+git format-patch --stdout --stat -1
+git diff-tree -p HEAD
+git diff-index -p HEAD~1
+git diff-files -p
+git cat-file -p NOW
+git cat-file blob OLD
+git cat-file -p SHORT
+git stash show -p
+git stash list -p
+git status -v
+git status -v -- a.py
+git status -vv
+git archive HEAD
+git -C cfg diff
+cd cfg && git diff
+cd cfg && git diff -- .
+cd cfg && git diff -- . ':!b.py'
+git diff | cat
+bash -c 'git show'
+git ls-files | xargs cat
+git ls-files -z | xargs -0 cat
+git ls-files cfg | xargs -n1 grep .
+git ls-files | grep -v a.py | xargs -I{} head -3 {}
+git ls-files '*.py' .env | xargs sed -n 1p
+cat $(git ls-files)
+cat $(git ls-files cfg | sort)
+grep -n . `git ls-files`
+cd cfg && head -3 $(git ls-files)
+cat $(find . -name .env)
+for f in $(git ls-files); do cat "$f"; done
+cd cfg && git ls-files | xargs cat
+"""
+
+
+@pytest.mark.parametrize("line", SHOW_IT.strip().splitlines())
+def test_what_shows_a_tracked_secret_does_not_run(line: str, leaky: Repository) -> None:
+    assert ("SECRET" in leaky.printed(line), leaky.judged(line)) == (True, "deny")
+
+
+LEAVE_IT_OUT = """
+git diff -- . ':!.env' ':!cfg/.env'
+git diff -- . ':!*.env'
+git diff -- ':(exclude)*.env'
+git diff HEAD ':!*.env'
+git diff HEAD -- . ':^.env' ':(top,exclude)cfg'
+git diff -- . ':!:.env' ':!cfg/'
+git diff -- '*.py'
+git diff '*.py'
+git diff -- a.py
+git diff a.py
+git diff a.py cfg/b.py
+git diff HEAD a.py
+git diff HEAD~1 HEAD -- a.py cfg/b.py
+git diff --stat
+git diff --name-only
+git diff --name-status HEAD~1
+git diff --shortstat HEAD~1 HEAD
+git diff --numstat
+git diff --cached --summary
+git diff --quiet
+git show --stat
+git show --stat TIP
+git show --name-only HEAD
+git show -s
+git show TIP -- a.py
+git show HEAD -- . ':!*.env'
+git show HEAD:a.py
+git show HEAD~1:cfg/b.py main:a.py
+git show HEAD@{0}:a.py
+git show HEAD:cfg
+git show --stat PLAIN
+git log
+git log --oneline --all
+git log --stat
+git log --name-only
+git log -S SECRET --oneline
+git log -p -- a.py
+git log -p -1 -- . ':!*.env'
+git reflog
+git format-patch --stdout -1 -- a.py
+git diff-tree -r HEAD
+git diff-tree -p HEAD -- a.py
+git diff-index HEAD
+git diff-files
+git cat-file -p HEAD
+git cat-file -p HEAD:a.py
+git cat-file -t NOW
+git cat-file -e NOW
+git stash list
+git status
+git status -s
+git rev-list --all
+git rev-list --objects HEAD
+git shortlog -sne -c HEAD
+git ls-files -s
+git blame a.py
+git branch -v
+git ls-files '*.py' | xargs cat
+git ls-files -- . ':!*.env' | sort -u | xargs cat
+git ls-files -z -- cfg/b.py | xargs -0 -n1 cat
+cd cfg && git ls-files b.py | xargs cat
+cat $(git ls-files '*.py')
+grep -n . $(git ls-files -- . ':!*.env')
+cd cfg && cat `git ls-files b.py`
+sh -c 'cat $(find . -name b.py)'
+for f in $(git ls-files '*.py'); do head -1 $f; cat "$f" | wc -l; done
+git -C cfg diff b.py
+cd cfg && git diff -- . ':!.env'
+cd cfg && git diff -- b.py
+"""
+
+
+@pytest.mark.parametrize("line", LEAVE_IT_OUT.strip().splitlines())
+def test_what_leaves_a_tracked_secret_out_runs(line: str, leaky: Repository) -> None:
+    assert ("SECRET" in leaky.printed(line), leaky.judged(line)) == (False, "auto")
+
+
+PLAIN = """
+git diff
+git diff HEAD~1
+git diff HEAD~1 HEAD
+git diff --cached
+git diff a.py
+git diff -- . ':!package-lock.json'
+git show
+git show TIP
+git show PLAIN
+git show b0
+git log -p
+git log -p --all -3
+git log -p -- cfg
+git format-patch --stdout -1
+git diff-tree -p HEAD
+git cat-file -p PLAIN
+git cat-file -p 'HEAD^{tree}'
+git stash show -p
+git status -v
+git ls-files | xargs cat
+git ls-files -z | sort -z | xargs -0 grep -n .
+cd cfg && git ls-files | head -5 | xargs wc -l
+git -C cfg log -p
+"""
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["-n", "a b", "'", '"', "x\\y", "x/y z", "a=b", "+1", "x\ny", "\u00e9"],
+)
+def test_a_tracked_name_that_xargs_would_misread_asks_though_it_is_gone(name: str, tmp_path: Path) -> None:
+    repository = made(tmp_path, tracked=False)
+    path = repository.root / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("x")
+    run_git(repository.root, "add", "--", ":(literal)" + name)
+    path.unlink()
+    for line in ("git ls-files | xargs cat", "cat $(git ls-files)", "for f in $(git ls-files); do cat $f; done"):
+        assert (line, repository.judged(line, "default")) == (line, "confirm")
+
+
+@pytest.mark.parametrize("name", ["a*", "x[a]", "x?"])
+def test_a_tracked_name_that_a_shell_matches_against_files_asks(name: str, tmp_path: Path) -> None:
+    repository = made(tmp_path, tracked=False)
+    (repository.root / name).write_text("x")
+    run_git(repository.root, "add", "--", ":(literal)" + name)
+    lines = ("cat $(git ls-files)", "for f in $(git ls-files); do cat $f; done", "git ls-files | xargs cat")
+    assert [repository.judged(line, "default") for line in lines] == ["confirm", "confirm", "auto"]
+
+
+@pytest.mark.parametrize("name", ['a"b', "x\\y", "\u00e9"])
+def test_a_tracked_name_that_git_writes_in_quotes_asks(name: str, tmp_path: Path) -> None:
+    repository = made(tmp_path, tracked=False)
+    (repository.root / name).write_text("x")
+    run_git(repository.root, "add", "--", ":(literal)" + name)
+    printed = next(line for line in repository.printed("git ls-files").splitlines() if line.startswith('"'))
+    (repository.root / printed).symlink_to(".env")
+    for line in ("git ls-files | xargs -d '\\n' cat", "git ls-files | xargs -d '\\n' grep -lZ . | xargs -0 cat"):
+        assert ("SECRET" in repository.printed(line), repository.judged(line, "default")) == (True, "confirm")
+    line = "git ls-files -z | xargs -0 cat"  # here it writes every name as it is
+    assert ("SECRET" in repository.printed(line), repository.judged(line, "default")) == (False, "auto")
+
+
+@pytest.mark.parametrize(
+    ("target", "word"), [(".env", "deny"), ("../out", "confirm"), ("cfg", "confirm"), ("a.py", "auto")]
+)
+def test_a_tracked_link_is_what_it_leads_to(target: str, word: str, tmp_path: Path) -> None:
+    repository = made(tmp_path, tracked=False)
+    (tmp_path / "out").write_text("x")
+    (repository.root / "link").symlink_to(target)
+    run_git(repository.root, "add", "link")
+    assert repository.judged("git ls-files | xargs cat", "default") == word
+
+
+def test_what_lies_behind_a_link_in_the_place_of_a_tracked_folder_is_seen(tmp_path: Path) -> None:
+    repository = made(tmp_path, tracked=False)
+    (repository.root / "cfg").rename(repository.root / "old")
+    (repository.root / "cfg").symlink_to("..")
+    (tmp_path / "b.py").write_text("x")
+    assert repository.judged("git ls-files | xargs cat", "default") == "confirm"
+
+
+@pytest.mark.parametrize(
+    ("line", "shows", "word"),
+    [
+        ("git log -p -- pub.cfg", False, "auto"),
+        ("git log --follow --stat -- pub.cfg", False, "auto"),
+        ("git log -p --follow -- pub.cfg", True, "deny"),
+        ("git log -p --follow pub.cfg", True, "deny"),
+        ("git reflog -p --follow -- pub.cfg", True, "deny"),
+        ("git show --follow HEAD~1 -- pub.cfg", True, "deny"),
+        ("git log -L1,3:pub.cfg", True, "deny"),
+        ("git -c log.follow=true log -p -- pub.cfg", True, "deny"),
+    ],
+)
+def test_a_file_is_followed_to_the_secret_that_it_was(line: str, shows: bool, word: str, tmp_path: Path) -> None:
+    run_git(tmp_path, "init", "-q")
+    (tmp_path / ".env").write_text("one\nSECRET\nthree\nfour\nfive\n")
+    run_git(tmp_path, "add", ".env")
+    run_git(tmp_path, "commit", "-qm", "secret")
+    run_git(tmp_path, "mv", ".env", "pub.cfg")
+    (tmp_path / "pub.cfg").write_text("one\ntwo\nthree\nfour\nfive\n")
+    run_git(tmp_path, "commit", "-qam", "renamed")
+    (tmp_path / ".env").write_text("another\n")
+    run_git(tmp_path, "add", ".env")
+    run_git(tmp_path, "commit", "-qm", "another")
+    repository = Repository(tmp_path.resolve(), {})
+    assert ("SECRET" in repository.printed(line), repository.judged(line)) == (shows, word)
+    run_git(tmp_path, "config", "log.follow", "true")  # then git follows unasked
+    assert repository.judged(line) != "auto"
+
+
+@pytest.mark.parametrize("policy", ["readonly", "ci", "default"])
+@pytest.mark.parametrize("line", PLAIN.strip().splitlines())
+def test_a_secret_that_git_does_not_track_is_in_nobodys_way(line: str, policy: str, ordinary: Repository) -> None:
+    assert ("SECRET" in ordinary.printed(line), ordinary.judged(line, policy)) == (False, "auto")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("log", ["-1"]),
+        ("show", []),
+        ("diff", []),
+        ("diff-tree", ["HEAD"]),
+        ("diff-index", ["HEAD~1"]),
+        ("diff-files", []),
+        ("stash show", []),
+        ("stash list", []),
+        ("reflog", ["-1"]),
+        ("rev-list", ["HEAD"]),
+        ("shortlog", ["HEAD"]),
+        ("status", []),
+        ("format-patch", ["--stdout", "-1"]),
+    ],
+)
+def test_every_option_that_makes_git_show_a_secret_is_known_to(name: str, words: list[str], leaky: Repository) -> None:
+    wrong = []
+    for spelling, entry in option_table(LOOKING[name].options).items():
+        option = [spelling] if entry.role is None or entry.joined_only else [spelling, "1"]
+        if spelling == "-NUM" or "WRITE" in str(entry.role):
+            continue
+        line = " ".join(["git", *name.split(), *option, *words])
+        if "SECRET" in run_git(leaky.root, *line.split()[1:]).stdout and leaky.judged(line) == "auto":
+            wrong.append(spelling)
+    assert wrong == []
+
+
+# The words of a command, and the index, as git reads them.
+
+FILES = [
+    *".env a.py src/.env src/a.py src/deep/b.py x.env/k s*r/q s*r/.env [a]/f !x src/!x é.py top.lock src.py/a".split(),
+    "b\nc/.env",
+]
+WORDS = (
+    ". .. src src/ src/deep *.env * ** src/* *.py ../a.py ../.env ./.env s*r s*r/ x.env x.env/ *.lock s?c [s]rc src//a.py !x "
+    "?.py src/../.env *e*v \\.env HEAD src/** */.env"
+).split()
+MAGIC = (
+    "",
+    ":!",
+    ":^",
+    ":!/",
+    ":!:",
+    ":^/:",
+    ":(exclude)",
+    ":(top,exclude)",
+    ":(exclude,icase)",
+    ":(exclude,glob)",
+    ":(,exclude)",
+)
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a repository with odd names, all of them changed."""
+    root = tmp_path_factory.mktemp("odd").resolve()
+    run_git(root, "init", "-q")
+    for text in ("one", "another"):
+        for name in FILES:
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(f"{text}\n")
+        if text == "one":
+            run_git(root, "add", "-A")
+            run_git(root, "commit", "-qm", "one")
+    return root
+
+
+def _told(words: tuple[str, ...], *, dashes: bool, folder: str, root: Path) -> set[str]:
+    found = tracked_from(str(root / folder))
+    assert found is not None
+    what = Shown(words=words, behind_dashes=dashes)
+    return set(shown(found[1], what, folder, lambda word: os.path.lexists(root / folder / word)))
+
+
+@pytest.mark.parametrize("folder", ["", "src/", "s*r/"])
+def test_the_words_leave_no_name_out_that_git_shows(folder: str, odd: Path) -> None:
+    singles = [magic + word for magic in MAGIC for word in WORDS]
+    pairs = [(word, exclusion) for word in ("src", "..", "*.py") for exclusion in singles if is_exclusion(exclusion)]
+    for words in [*((word,) for word in singles), *pairs]:
+        for dashes in (True, False):
+            done = run_git(
+                odd / folder, "diff", "--name-only", "-z", "--no-relative", *(["--"] if dashes else []), *words
+            )
+            names = set(done.stdout.split("\0")) - {""}
+            assert names <= _told(words, dashes=dashes, folder=folder, root=odd), (words, dashes)
+
+
+@pytest.mark.parametrize(
+    ("words", "left_out"),
+    [
+        ((":!.env",), {".env"}),
+        ((".", ":(exclude)*.env"), {".env", "src/.env", "s*r/.env", "b\nc/.env"}),
+        ((":!src",), {"src/.env", "src/a.py", "src/deep/b.py", "src/!x"}),
+        (("src", ":!src/deep/"), {*FILES} - {"src/.env", "src/a.py", "src/!x"}),
+        (("*.py",), {*FILES} - {"a.py", "src/a.py", "src/deep/b.py", "é.py"}),
+        (("src/*",), {*FILES} - {"src/.env", "src/a.py", "src/deep/b.py", "src/!x"}),
+    ],
+)
+def test_the_words_leave_out_what_they_say(words: tuple[str, ...], left_out: set[str], odd: Path) -> None:
+    assert set(FILES) - _told(words, dashes=True, folder="", root=odd) == left_out
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+@pytest.mark.parametrize("form", ["sha1", "sha256"])
+def test_the_index_is_read_as_git_reads_it(form: str, version: int, tmp_path: Path) -> None:
+    run_git(tmp_path, "init", "-q", f"--object-format={form}")
+    for name in ("a", "b" * 200, "c/" * 30 + "d", "é", "é\nf", "z"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    run_git(tmp_path, "add", "-A")
+    (tmp_path / "new").write_text("x")
+    run_git(tmp_path, *(("add", "-N", "new") if version == 3 else ("update-index", "--index-version", str(version))))
+    data = (tmp_path / ".git" / "index").read_bytes()
+    listed = [line.partition("\t") for line in run_git(tmp_path, "ls-files", "-s", "-z").stdout.split("\0")[:-1]]
+    found = read_index(data)
+    assert data[7] == version
+    assert found is not None
+    assert [(name, found_id.hex()) for name, found_id in found] == [(name, said.split()[1]) for said, _, name in listed]
+    assert [read_index(data[:length]) for length in range(len(data))] == [None] * len(data)
+
+
+def test_a_sparse_index_is_not_understood(odd: Path, tmp_path: Path) -> None:
+    run_git(tmp_path, "clone", "-q", str(odd), "copy")
+    run_git(tmp_path / "copy", "sparse-checkout", "set", "--sparse-index", "src/deep")
+    assert tracked_from(str(tmp_path / "copy")) is None
+
+
+def test_a_git_folder_that_is_none_hides_no_names(odd: Path, tmp_path: Path) -> None:
+    """git passes over it, and takes the next one on the way up."""
+    run_git(tmp_path, "clone", "-q", str(odd), "copy")
+    inner = tmp_path / "copy" / "src" / ".git"
+    inner.mkdir()
+    found = tracked_from(str(inner.parent))
+    assert (found and found[0], run_git(inner.parent, "ls-files", ".env").stdout) == (str(tmp_path / "copy"), ".env\n")
+    shutil.copy(tmp_path / "copy" / ".git" / "index", inner / "index")
+    assert tracked_from(str(inner.parent)) is None
+    (inner / "index").unlink()
+    run_git(inner.parent, "init", "-q")
+    assert tracked_from(str(inner.parent)) == (str(inner.parent), ())
+
+
+def test_a_linked_worktree_has_its_own_index(odd: Path, tmp_path: Path) -> None:
+    run_git(odd, "worktree", "add", "-q", str(tmp_path / "linked"))
+    run_git(tmp_path / "linked", "rm", "-q", "--cached", ".env")
+    found = tracked_from(str(tmp_path / "linked" / "src"))
+    assert found is not None
+    assert (found[0], {name for name, _ in found[1]}) == (str(tmp_path / "linked"), {*FILES} - {".env"})
+
+
+def test_outside_a_repository_nothing_is_tracked(tmp_path: Path) -> None:
+    assert tracked_from(str(tmp_path)) == ("", ())

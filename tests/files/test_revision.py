@@ -1,0 +1,66 @@
+"""The revision that is checked out, against what git itself says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.files.repository import checked_out
+
+
+def git(folder: Path, *words: str) -> str:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"}
+    command = ["git", "-c", "user.name=n", "-c", "user.email=e", *words]
+    done = subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    folder = tmp_path / "repo"
+    (folder / "sub").mkdir(parents=True)
+    git(folder, "init", "-q", "-b", "main", ".")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "one")
+    return folder
+
+
+def _packed(folder: Path) -> Path:
+    git(folder, "pack-refs", "--all")
+    return folder
+
+
+def _detached(folder: Path) -> Path:
+    git(folder, "checkout", "-q", "--detach")
+    return folder
+
+
+def _worktree(folder: Path) -> Path:
+    git(folder, "worktree", "add", "-q", "-b", "other", "../other")
+    git(folder.parent / "other", "commit", "-q", "--allow-empty", "-m", "two")
+    return folder.parent / "other"
+
+
+def _packed_worktree(folder: Path) -> Path:
+    return _packed(_worktree(folder))
+
+
+@pytest.mark.parametrize("made", [lambda f: f, lambda f: f / "sub", _packed, _detached, _worktree, _packed_worktree])
+def test_it_is_what_git_says(repo: Path, made: Callable[[Path], Path]) -> None:
+    folder = made(repo)
+    assert checked_out(str(folder)) == git(folder, "rev-parse", "HEAD")
+
+
+@pytest.mark.parametrize(
+    "head", [b"", b"ref: refs/heads/none\n", b"ref: ../../etc/passwd\n", b"ref: refs/../../x\n", b"\xff\xfe", b"0" * 39]
+)
+def test_what_is_not_plain_is_none(repo: Path, head: bytes) -> None:
+    (repo / ".git" / "HEAD").write_bytes(head)
+    assert checked_out(str(repo)) is None
+
+
+def test_outside_a_repository_it_is_none(tmp_path: Path) -> None:
+    assert checked_out(str(tmp_path)) is None

@@ -1,0 +1,72 @@
+"""Approvers that ask nobody: the one of unattended runs, and prepared answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.actions import Action, Effects, ToolUse
+from harness.gate.approval import Answer, Approval, ScriptedAnswers, deny_all
+from harness.messages import ToolCall
+from harness.policy.policy import FacetVerdict, Source, Verdict
+from harness.policy.rules import Decision
+
+FACET = FacetVerdict(facet=ToolUse(tool="t"), decision=Decision.CONFIRM, source=Source.DEFAULT, reason="because")
+VERDICT = Verdict(
+    decision=Decision.CONFIRM, facets=(FACET,), effects=Effects(read=None, write=None, network=False, unasked=False)
+)
+
+
+def action(name: str = "t") -> Action:
+    call = ToolCall(id="c1", name=name, arguments="{}")
+    return Action(call=call, tool=name, arguments={}, facets=(), summary=name, preview=name, request=None)
+
+
+YES = Approval(answer=Answer.YES, by="script")
+NO = Approval(answer=Answer.NO, by="script")
+USED_UP = Approval(answer=Answer.NO, by="script", words="no answer was prepared for this question")
+
+
+def test_nobody_is_there() -> None:
+    """No person is claimed, and nothing is permitted."""
+    assert deny_all(action(), VERDICT) == Approval(answer=Answer.NOBODY, by="nobody")
+
+
+@pytest.mark.parametrize(
+    ("text", "approval"),
+    [
+        ("y", YES),
+        ("yes", YES),
+        (" Y ", YES),
+        ("y:", YES),
+        ("n", NO),
+        ("No", NO),
+        ("n:", NO),
+        ("n: use make: it is quicker", Approval(answer=Answer.NO, by="script", words="use make: it is quicker")),
+    ],
+)
+def test_answers_that_are_understood(text: str, approval: Approval) -> None:
+    assert ScriptedAnswers([text])(action(), VERDICT) == approval
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "ja", "yep", "y n", "y: but be careful", "yn", ":", ": y", "1", "true", "y\nn"]
+)
+def test_answers_that_are_not_plain_are_refused_before_anything_runs(text: str) -> None:
+    """Above all a yes with words behind it: it may well be meant as a condition."""
+    with pytest.raises(ValueError, match="an answer is y, n, n: and words for the model, h, or e: and arguments; not"):
+        ScriptedAnswers([text])
+
+
+def test_answers_are_given_in_order_and_then_it_is_no() -> None:
+    """A question too many is never a yes."""
+    answers = ScriptedAnswers(["y", "n"])
+    assert answers.unused == 2
+    asked = [action("a"), action("b"), action("c"), action("d")]
+    assert [answers(one, VERDICT) for one in asked] == [YES, NO, USED_UP, USED_UP]
+    assert [shown for shown, _ in answers.asked] == asked
+    assert answers.unused == 0
+
+
+def test_without_answers_everything_is_no() -> None:
+    answers = ScriptedAnswers([])
+    assert (answers(action(), VERDICT), answers.unused) == (USED_UP, 0)

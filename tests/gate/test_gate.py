@@ -1,0 +1,960 @@
+"""The gate: who gets a permit, what a permit is good for, what is on disk by then, and what the model is told."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import pytest
+from log_scene import begun, proved
+
+from harness.actions import Access, Action, Command, Effects, Facet, Opaque, PathAccess, Place, ToolUse
+from harness.errors import GateError, LogError, ModelError, PolicyError, ToolError
+from harness.gate.approval import Answer, Approval, Approver, deny_all
+from harness.gate.gate import Gate, Permit, Refusal, Withheld, refusal_text, rule_on
+from harness.log.action_log import ActionLog, read_log
+from harness.log.order import LogRecord
+from harness.log.verify import Verification, verify
+from harness.messages import ResultStatus, ToolCall, ToolResult
+from harness.policy.loader import parse_policy
+from harness.policy.policy import FacetVerdict, Policy, Source, Verdict
+from harness.policy.rules import Decision
+from harness.record import replace
+
+POLICY = b"""
+version = 1
+name = "table"
+[tools]
+free = "auto"
+asked = "confirm"
+refused = "deny"
+halted = "block"
+bash = "confirm"
+write_file = "auto"
+[unattended]
+confirm = "deny"
+[[rule]]
+id = "tests"
+decision = "auto"
+argv = ["pytest", "..."]
+flags = ["-q"]
+[[rule]]
+id = "hands-off"
+decision = "deny"
+argv = ["touch"]
+reason = "Nothing is touched here."
+hint = "Ask for the file instead."
+"""
+
+TOOLS = ("free", "asked", "refused", "halted")
+
+
+def policy(*, unattended: str = "deny") -> Policy:
+    text = POLICY.replace(b'confirm = "deny"', f'confirm = "{unattended}"'.encode())
+    return parse_policy(text, "table.toml", extra_tools=TOOLS)
+
+
+def action(tool: str, *facets: Facet, summary: str = "", preview: str = "the whole of it") -> Action:
+    call = ToolCall(id="c1", name=tool, arguments='{"x": 1}')
+    return Action(
+        call=call, tool=tool, arguments={}, facets=facets, summary=summary or tool, preview=preview, request=None
+    )
+
+
+def command(*argv: str) -> Command:
+    return Command(text=" ".join(argv), argv=argv)
+
+
+def writing(path: str) -> PathAccess:
+    return PathAccess(written=path, real=f"/w/{path}", names=(path,), access=Access.WRITE, place=Place.INSIDE)
+
+
+class Asked:
+    """An approver that does one thing, and remembers what it was shown."""
+
+    def __init__(self, answer: Callable[[], object]) -> None:
+        self._answer = answer
+        self.shown: list[tuple[Action, Verdict]] = []
+
+    def __call__(self, action: Action, verdict: Verdict) -> Approval:
+        self.shown.append((action, verdict))
+        return self._answer()  # type: ignore[return-value]  # some rows return what an approver must not
+
+
+def says(answer: Answer, by: str = "person", words: str = "") -> Callable[[], object]:
+    return lambda: Approval(answer=answer, by=by, words=words)
+
+
+def raises(error: BaseException) -> Callable[[], object]:
+    def fail() -> object:
+        raise error
+
+    return fail
+
+
+def returns(value: object) -> Callable[[], object]:
+    return lambda: value
+
+
+YES = says(Answer.YES)
+
+
+class Desk(NamedTuple):
+    """A gate, its log, and what was asked."""
+
+    gate: Gate
+    log: ActionLog
+    asked: Asked
+    path: Path
+
+    def kinds(self) -> list[str]:
+        """Return the kinds of all records but the session's."""
+        return [str(record["kind"]) for record in self.records()]
+
+    def records(self) -> list[LogRecord]:
+        return [record for record in read_log(str(self.path)) if record["kind"] != "session_started"]
+
+
+MakeDesk = Callable[..., Desk]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> MakeDesk:
+    """Make a gate with a log of its own, in which a session has begun."""
+
+    def make(answer: Callable[[], object] = YES, *, unattended: str = "deny", room: int = 1000) -> Desk:
+        path = tmp_path / "log.jsonl"
+        log = begun(ActionLog.open(str(path)), policy(unattended=unattended))
+        asked = Asked(answer)
+        left = iter(range(room))
+
+        def close_when_full(record: LogRecord) -> None:
+            if next(left) == room - 1:
+                log.close()
+
+        if room == 0:
+            log.close()
+        log.observers.append(close_when_full)
+        return Desk(
+            Gate(
+                confinement_of=lambda _tool, _effects: "none",
+                policy=policy(unattended=unattended),
+                approver=asked,
+                log=log,
+            ),
+            log,
+            asked,
+            path,
+        )
+
+    return make
+
+
+# --- decision x answer ---------------------------------------------------------------------------------------------
+
+ANSWERS = {
+    "yes": says(Answer.YES),
+    "no": says(Answer.NO),
+    "stop": says(Answer.STOP),
+    "nobody": says(Answer.NOBODY, by="nobody"),
+    "raises": raises(RuntimeError("no terminal")),
+    "raises KeyboardInterrupt": raises(KeyboardInterrupt()),
+    "returns None": returns(None),
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
+def test_auto_is_permitted_without_asking(desk: MakeDesk, answer: Callable[[], object]) -> None:
+    here = desk(answer)
+    judged = action("free")
+    ruling = here.gate.authorize(here.gate.propose(judged.call), judged)
+    assert isinstance(ruling, Permit)
+    assert ruling.redeem() is judged
+    assert (here.asked.shown, ruling.approval) == ([], None)
+    assert here.kinds() == ["call_proposed", "decision", "intent"]
+
+
+def begun_dry(path: Path) -> ActionLog:
+    log = ActionLog.open(str(path))
+    log.append("session_started", {"harness": "test", "policy_sha256": policy().sha256, "dry_run": True})
+    return log
+
+
+@pytest.mark.parametrize(
+    ("tool", "answer", "kind", "status"),
+    [
+        ("free", YES, Withheld, "not_run"),
+        ("asked", YES, Withheld, "not_run"),
+        ("asked", says(Answer.NO), Refusal, "denied"),
+        ("refused", YES, Refusal, "denied"),
+        ("halted", YES, Refusal, "blocked"),
+    ],
+)
+def test_in_a_dry_run_nobody_gets_a_permit(
+    tmp_path: Path, tool: str, answer: Callable[[], object], kind: type[object], status: str
+) -> None:
+    with_log = begun_dry(tmp_path / "log.jsonl")
+    gate = Gate(
+        confinement_of=lambda _tool, _effects: "none",
+        policy=policy(),
+        approver=Asked(answer),
+        log=with_log,
+        dry_run=True,
+    )
+    judged = action(tool)
+    ruling = gate.authorize(gate.propose(judged.call), judged)
+    assert type(ruling) is kind
+    records = list(read_log(str(tmp_path / "log.jsonl")))
+    assert [str(one["status"]) for one in records if one["kind"] == "outcome"] == [status]
+    assert [one for one in records if one["kind"] == "intent"] == []
+
+
+def test_the_log_takes_no_intent_in_a_dry_run(tmp_path: Path) -> None:
+    """Whoever wrote it: a gate that forgot, or a forger."""
+    log = begun_dry(tmp_path / "log.jsonl")
+    gate = Gate(
+        confinement_of=lambda _tool, _effects: "none", policy=policy(), approver=Asked(YES), log=log, dry_run=False
+    )
+    judged = action("free")
+    with pytest.raises(LogError, match="lets call 1 run in a dry run"):
+        gate.authorize(gate.propose(judged.call), judged)
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
+@pytest.mark.parametrize(("tool", "decision"), [("refused", Decision.DENY), ("halted", Decision.BLOCK)])
+def test_deny_and_block_are_refused_without_asking(
+    desk: MakeDesk, tool: str, decision: Decision, answer: Callable[[], object]
+) -> None:
+    here = desk(answer)
+    judged = action(tool)
+    ruling = here.gate.authorize(here.gate.propose(judged.call), judged)
+    assert isinstance(ruling, Refusal)
+    assert (ruling.decision, ruling.approval, ruling.ends_turn, here.asked.shown) == (decision, None, False, [])
+    assert here.kinds() == ["call_proposed", "decision", "outcome"]
+
+
+def test_confirm_with_a_yes_is_permitted(desk: MakeDesk) -> None:
+    here = desk(says(Answer.YES, words="go on"))
+    judged = action("asked")
+    ruling = here.gate.authorize(here.gate.propose(judged.call), judged)
+    assert isinstance(ruling, Permit)
+    assert ruling.redeem() is judged
+    assert ruling.approval == Approval(answer=Answer.YES, by="person", words="go on")
+    assert [shown is judged for shown, _ in here.asked.shown] == [True]
+    assert here.kinds() == ["call_proposed", "decision", "approval_asked", "approval_answered", "intent"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "unattended", "decision", "ends_turn"),
+    [
+        (says(Answer.NO), "deny", Decision.DENY, False),
+        (says(Answer.NO), "block", Decision.DENY, False),
+        (says(Answer.STOP), "deny", Decision.DENY, True),
+        (says(Answer.STOP), "block", Decision.DENY, True),
+        (raises(KeyboardInterrupt()), "deny", Decision.DENY, True),
+        (raises(KeyboardInterrupt()), "block", Decision.DENY, True),
+        (says(Answer.NOBODY, by="nobody"), "deny", Decision.DENY, False),
+        (says(Answer.NOBODY, by="nobody"), "block", Decision.BLOCK, False),
+    ],
+    ids=[
+        "no is a denial",
+        "no is a denial, whatever holds for nobody",
+        "stop is a denial that ends the turn",
+        "stop is no block",
+        "Ctrl-C at the question is a stop",
+        "Ctrl-C at the question is no block",
+        "nobody there: denied where the policy says so",
+        "nobody there: blocked where the policy says so",
+    ],
+)
+def test_confirm_without_a_yes_is_refused(
+    desk: MakeDesk, answer: Callable[[], object], unattended: str, decision: Decision, ends_turn: bool
+) -> None:
+    here = desk(answer, unattended=unattended)
+    judged = action("asked")
+    ruling = here.gate.authorize(here.gate.propose(judged.call), judged)
+    assert isinstance(ruling, Refusal)
+    assert (ruling.decision, ruling.ends_turn) == (decision, ends_turn)
+    assert here.kinds() == ["call_proposed", "decision", "approval_asked", "approval_answered", "outcome"]
+    assert here.records()[-1]["status"] == ("blocked" if decision is Decision.BLOCK else "denied")
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (raises(RuntimeError("no terminal")), r"the approver failed: RuntimeError\('no terminal'\)"),
+        (raises(ToolError("x")), r"the approver failed: ToolError\('x'\)"),
+        (raises(PolicyError("x")), r"the approver failed: PolicyError\('x'\)"),
+        (raises(ModelError("x")), r"the approver failed: ModelError\('x'\)"),
+        (returns(None), "returned NoneType, not an Approval"),
+        (returns(True), "returned bool, not an Approval"),
+        (returns("yes"), "returned str, not an Approval"),
+        (returns(Approval(answer=cast(Any, "yes"), by="person")), "no valid Approval"),
+        (returns(Approval(answer=cast(Any, True), by="person")), "no valid Approval"),
+        (returns(Approval(answer=Answer.YES, by=cast(Any, None))), "no valid Approval"),
+        (returns(Approval(answer=Answer.YES, by="person", words=cast(Any, b"y"))), "no valid Approval"),
+    ],
+    ids=[
+        "an error",
+        "an error meant for the model",
+        "an error meant for the operator",
+        "an error of the provider",
+        "nothing",
+        "True",
+        "a word",
+        "an approval whose answer is a word",
+        "an approval whose answer is True",
+        "an approval by nobody at all",
+        "an approval whose words are bytes",
+    ],
+)
+def test_an_approver_that_fails_is_a_fault_of_the_gate(
+    desk: MakeDesk, answer: Callable[[], object], words: str
+) -> None:
+    """Nothing is permitted, nothing is answered, and no intent stands in the log."""
+    here = desk(answer)
+    judged = action("asked")
+    proposal = here.gate.propose(judged.call)
+    with pytest.raises(GateError, match=words):
+        here.gate.authorize(proposal, judged)
+    assert here.kinds() == ["call_proposed", "decision", "approval_asked"]
+
+
+@pytest.mark.parametrize("error", [LogError("full"), GateError("odd")], ids=["of the log", "of the gate"])
+def test_an_approver_passes_errors_on_that_stop_the_run_anyway(desk: MakeDesk, error: Exception) -> None:
+    here = desk(raises(error))
+    judged = action("asked")
+    with pytest.raises(type(error), match=str(error)):
+        here.gate.authorize(here.gate.propose(judged.call), judged)
+    assert "intent" not in here.kinds()
+
+
+@pytest.mark.parametrize(
+    "judged",
+    [
+        action("free", "not a facet"),  # type: ignore[arg-type]
+        replace(action("free"), facets=None),
+        replace(action("free"), facets=(command(),)),
+    ],
+    ids=["a facet of no known kind", "no facets", "a command without a program"],
+)
+def test_an_action_that_cannot_be_judged_is_a_fault_of_the_gate(desk: MakeDesk, judged: Action) -> None:
+    """Its default would be auto: what no rule knows must not fall to a default."""
+    here = desk()
+    proposal = here.gate.propose(judged.call)
+    with pytest.raises(GateError, match="the policy could not judge a call of free"):
+        here.gate.authorize(proposal, judged)
+    with pytest.raises(GateError, match="the policy could not judge a call of free"):
+        here.gate.blocks(judged)
+    assert here.kinds() == ["call_proposed"]
+
+
+# --- decision x answer x failing log -------------------------------------------------------------------------------
+
+ROADS = {
+    "auto": ("free", "yes", ["call_proposed", "decision", "intent"]),
+    "confirm, yes": ("asked", "yes", ["call_proposed", "decision", "approval_asked", "approval_answered", "intent"]),
+    "confirm, no": ("asked", "no", ["call_proposed", "decision", "approval_asked", "approval_answered", "outcome"]),
+    "deny": ("refused", "yes", ["call_proposed", "decision", "outcome"]),
+    "block": ("halted", "yes", ["call_proposed", "decision", "outcome"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("road", "room"),
+    [(road, room) for road, (_, _, kinds) in ROADS.items() for room in range(len(kinds))],
+    ids=[f"{road}, no room for the {kinds[n]}" for road, (_, _, kinds) in ROADS.items() for n in range(len(kinds))],
+)
+def test_a_record_that_cannot_be_written_stops_everything(desk: MakeDesk, road: str, room: int) -> None:
+    """LogError out of propose or authorize, and nothing further is written."""
+    tool, answer, kinds = ROADS[road]
+    here = desk(ANSWERS[answer], room=room)
+    judged = action(tool)
+    with pytest.raises(LogError):
+        here.gate.authorize(here.gate.propose(judged.call), judged)
+    assert here.kinds() == kinds[:room]
+    assert len(here.asked.shown) == (1 if "approval_asked" in kinds[:room] else 0)
+    assert verify(str(here.path)).broken_line is None
+
+
+@pytest.mark.parametrize(("tool", "answer", "kinds"), ROADS.values(), ids=ROADS.keys())
+def test_with_room_for_every_record_the_same_roads_end_in_a_ruling(
+    desk: MakeDesk, tool: str, answer: str, kinds: list[str]
+) -> None:
+    """The counterpart of the table above: it fails for no other reason than the missing room."""
+    here = desk(ANSWERS[answer], room=len(kinds))
+    judged = action(tool)
+    ruling = here.gate.authorize(here.gate.propose(judged.call), judged)
+    assert isinstance(ruling, Permit) == (kinds[-1] == "intent")
+    assert here.kinds() == kinds
+
+
+def test_an_outcome_that_cannot_be_written_is_a_log_error(desk: MakeDesk) -> None:
+    """The run happened; the log shows an intent whose end is not known."""
+    here = desk(room=3)
+    judged = action("free")
+    ruling = here.gate.authorize(here.gate.propose(judged.call), judged)
+    assert isinstance(ruling, Permit)
+    ruling.redeem()
+    with pytest.raises(LogError):
+        here.gate.settle(ruling, ToolResult(call_id="c1", status=ResultStatus.OK, content="done"))
+    assert verify(str(here.path)).unknown_calls == (f"{here.log.session}:1",)
+
+
+def test_an_interrupt_while_the_intent_is_shown_arms_nothing(desk: MakeDesk) -> None:
+    """Ctrl-C between the record and the permit: the intent is on disk, and there is nothing to run it with."""
+    here = desk()
+    judged = action("free")
+    rulings: list[object] = []
+
+    def interrupted(record: LogRecord) -> None:
+        if record["kind"] == "intent":
+            raise KeyboardInterrupt
+
+    here.log.observers.append(interrupted)
+    proposal = here.gate.propose(judged.call)
+    with pytest.raises(KeyboardInterrupt):
+        rulings.append(here.gate.authorize(proposal, judged))
+    assert (rulings, here.kinds()) == ([], ["call_proposed", "decision", "intent"])
+
+
+# --- rule_on -------------------------------------------------------------------------------------------------------
+
+
+def _verdict(decision: Decision) -> Verdict:
+    facet = FacetVerdict(facet=ToolUse(tool="t"), decision=decision, source=Source.DEFAULT, reason="because", by="x")
+    return Verdict(
+        decision=decision, facets=(facet,), effects=Effects(read=None, write=None, network=False, unasked=False)
+    )
+
+
+_APPROVALS = (None, *(Approval(answer=answer, by="person") for answer in Answer))
+_NO_ONE = (None, Approval(answer=Answer.NOBODY, by="person"))
+_HALT = Approval(answer=Answer.HALT, by="person")
+
+
+@pytest.mark.parametrize("unattended", [Decision.DENY, Decision.BLOCK], ids=lambda word: f"unattended {word.word}")
+@pytest.mark.parametrize("approval", _APPROVALS, ids=lambda a: "no answer" if a is None else a.answer.value)
+@pytest.mark.parametrize("decision", Decision, ids=lambda decision: decision.word)
+def test_rule_on_is_total_and_permits_two_rows_only(
+    desk: MakeDesk, decision: Decision, approval: Approval | None, unattended: Decision
+) -> None:
+    """Auto, and a confirm with a yes. Even those permits are good for nothing before the gate has written the intent."""
+    judged = action("free")
+    proposal = desk().gate.propose(judged.call)
+    ruling = rule_on(proposal, judged, _verdict(decision), approval, unattended)
+    yes = approval is not None and approval.answer is Answer.YES
+    if decision is Decision.AUTO or (decision is Decision.CONFIRM and yes):
+        assert isinstance(ruling, Permit)
+        with pytest.raises(GateError, match="without a valid permit"):
+            ruling.redeem()
+    else:
+        assert isinstance(ruling, Refusal)
+        assert ruling.decision is (
+            decision
+            if decision is not Decision.CONFIRM
+            else Decision.BLOCK
+            if approval == _HALT or (unattended is Decision.BLOCK and approval in _NO_ONE)
+            else Decision.DENY
+        )
+
+
+# --- permits -------------------------------------------------------------------------------------------------------
+
+
+def permit_for(here: Desk, judged: Action) -> Permit:
+    ruling = here.gate.authorize(here.gate.propose(judged.call), judged)
+    assert isinstance(ruling, Permit)
+    return ruling
+
+
+def _forged(permit: Permit) -> Permit:
+    return Permit(
+        proposal=permit.proposal,
+        action=permit.action,
+        verdict=permit.verdict,
+        approval=None,
+        seal=None,  # type: ignore[arg-type]
+    )
+
+
+def _with_an_imitated_seal(permit: Permit) -> Permit:
+    class Imitation:
+        armed = True
+        action = permit.action
+
+        def __init__(self) -> None:
+            self.permit: object = None
+
+    seal = Imitation()
+    made = replace(permit, seal=seal)
+    seal.permit = made
+    return made
+
+
+def _with_a_copied_seal(permit: Permit) -> Permit:
+    return replace(permit, seal=copy.copy(permit.seal))
+
+
+def _with_a_deeply_copied_seal(permit: Permit) -> Permit:
+    return replace(permit, seal=copy.deepcopy(permit.seal))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _forged,
+        _with_an_imitated_seal,
+        _with_a_copied_seal,
+        _with_a_deeply_copied_seal,
+        replace,
+        lambda permit: replace(permit, action=action("free", summary="another")),
+        lambda permit: replace(permit, action=replace(permit.action)),
+        lambda permit: replace(permit, proposal=replace(permit.proposal, number=7)),
+        lambda permit: replace(permit, verdict=replace(permit.verdict, notes=("x",))),
+    ],
+    ids=[
+        "made by hand",
+        "made by hand with a seal that looks right",
+        "with a copy of the seal",
+        "with a deep copy of the seal",
+        "copied field by field",
+        "for another action",
+        "for an equal action that is another object",
+        "for another call of the log",
+        "with another verdict",
+    ],
+)
+def test_only_the_very_permit_that_the_gate_gave_can_be_redeemed(
+    desk: MakeDesk, change: Callable[[Permit], Permit]
+) -> None:
+    """What was made of it is refused, and spoils nothing: the original is still good, once."""
+    here = desk()
+    judged = action("free")
+    permit = permit_for(here, judged)
+    with pytest.raises(GateError, match="a call was about to run without a valid permit"):
+        change(permit).redeem()
+    assert permit.redeem() is judged
+    with pytest.raises(GateError, match="a call was about to run without a valid permit"):
+        permit.redeem()
+    with pytest.raises(GateError, match="a call was about to run without a valid permit"):
+        change(permit).redeem()
+
+
+def test_copying_a_permit_gives_the_permit(desk: MakeDesk) -> None:
+    """copy and deepcopy cannot double it."""
+    permit = permit_for(desk(), action("free"))
+    assert copy.copy(permit) is permit
+    assert copy.deepcopy(permit) is permit
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_permit_does_not_survive_pickling(desk: MakeDesk, protocol: int) -> None:
+    """Neither sent to another process nor kept for later."""
+    permit = permit_for(desk(), action("free"))
+    with pytest.raises((TypeError, AttributeError)):
+        pickle.loads(pickle.dumps(permit, protocol))
+
+
+def test_a_permit_is_frozen_and_final(desk: MakeDesk) -> None:
+    """Its action cannot be exchanged."""
+    permit = permit_for(desk(), action("free"))
+    with pytest.raises(AttributeError, match="frozen"):
+        permit.action = action("asked")  # type: ignore[misc]
+    with pytest.raises(AttributeError, match="frozen"):
+        permit.action.tool = "asked"  # type: ignore[misc]
+
+
+# --- what is written -----------------------------------------------------------------------------------------------
+
+
+def _bare(record: LogRecord) -> dict[str, object]:
+    common = ("v", "seq", "time", "mono_ns", "session", "prev", "seconds")
+    return {name: value for name, value in record.items() if name not in common and not name.endswith("_sha256")}
+
+
+def test_the_records_of_a_call_that_was_asked_about_and_ran(desk: MakeDesk) -> None:
+    """Whole records, but for hashes and times."""
+    here = desk(says(Answer.YES, by="script"))
+    judged = action("bash", command("mkdir", "x"), summary="mkdir x")
+    permit = permit_for(here, judged)
+    result = ToolResult(
+        call_id="c1", status=ResultStatus.FAILED, content="no", exit_code=1, duration_ms=5, output_bytes=2
+    )
+    here.gate.settle(permit, result)
+    effects = {
+        "network": True, "read": None, "write": None, "granted": ["."], "enforcement": "where possible", "unasked": False
+    }  # fmt: skip
+    assert [_bare(record) for record in here.records()] == [
+        {
+            "kind": "call_proposed", "call": 1, "turn": 0, "step": 0, "id": "c1", "tool": "bash",
+            "arguments": '{"x": 1}',
+        },
+        {
+            "kind": "decision", "call": 1, "tool": "bash", "summary": "mkdir x", "decision": "confirm",
+            "source": "default", "by": "default for bash (table.toml:9)",
+            "rule": None, "file": "table.toml", "line": 9, "layer": "file",
+            "reason": "no rule matches, and bash is confirm by default",
+            "effects": effects, "facet_count": 1,
+            "facets": [{"facet": "mkdir x", "kind": "Command", "decision": "confirm",
+                        "by": "default for bash (table.toml:9)"}],
+        },
+        {"kind": "approval_asked", "call": 1},
+        {"kind": "approval_answered", "call": 1, "answer": "yes", "by": "script", "words": ""},
+        {"kind": "intent", "call": 1, "tool": "bash", "effects": effects, "confinement": "none"},
+        {
+            "kind": "outcome", "call": 1, "tool": "bash", "status": "failed", "content": "no", "duration_ms": 5,
+            "output_bytes": 2, "truncated": False, "exit_code": 1,
+        },
+    ]  # fmt: skip
+    here.log.append("session_ended", {"stop": "completed", "detail": ""})
+    assert proved(str(here.path)) == Verification(records=8, head=here.log.head)
+
+
+def test_a_written_file_is_recorded_with_its_digests(desk: MakeDesk) -> None:
+    here = desk()
+    permit = permit_for(here, action("free"))
+    result = ToolResult(
+        call_id="c1", status=ResultStatus.OK, content="", changed_path="/w/a", before_sha256=None, after_sha256="f" * 64
+    )
+    here.gate.settle(permit, result)
+    last = here.records()[-1]
+    assert (last["changed_path"], last["before_sha256"], last["after_sha256"]) == ("/w/a", None, "f" * 64)
+
+
+def test_the_wait_for_an_answer_is_recorded(tmp_path: Path) -> None:
+    """In seconds, by the gate's own clock."""
+    times = iter((10.0, 12.5))
+    log = begun(ActionLog.open(str(tmp_path / "log.jsonl")), policy())
+    gate = Gate(
+        confinement_of=lambda _tool, _effects: "none",
+        policy=policy(),
+        approver=deny_all,
+        log=log,
+        monotonic=lambda: next(times),
+    )
+    judged = action("asked")
+    gate.authorize(gate.propose(judged.call), judged)
+    answered = [record for record in read_log(log.path) if record["kind"] == "approval_answered"]
+    assert [(record["seconds"], record["answer"], record["by"]) for record in answered] == [(2.5, "nobody", "nobody")]
+
+
+def test_long_arguments_are_kept_by_digest_length_and_beginning(desk: MakeDesk) -> None:
+    """A record does not grow with what the model sends."""
+    here = desk()
+    here.gate.propose(ToolCall(id="c1", name="free", arguments="x" * 64_001))
+    (record,) = here.records()
+    assert (record["arguments"], record["arguments_characters"]) == ("x" * 1000, 64_001)
+    assert len(json.dumps(record)) < 2000
+
+
+def test_a_call_of_many_facets_is_recorded_with_their_number(desk: MakeDesk) -> None:
+    """The first fifty, and how many there are; the deciding one is named whatever its place."""
+    here = desk()
+    commands = [*(command("pytest", str(number)) for number in range(200)), command("touch", "x")]
+    judged = action("bash", *commands)
+    ruling = here.gate.authorize(here.gate.propose(judged.call), judged)
+    decided = here.records()[1]
+    facets = decided["facets"]
+    assert isinstance(ruling, Refusal)
+    assert isinstance(facets, list)
+    assert (len(facets), decided["facet_count"], decided["decision"]) == (50, 201, "deny")
+    assert decided["by"] == "rule hands-off (table.toml:18)"
+
+
+def test_the_log_in_use_is_guarded(desk: MakeDesk) -> None:
+    """A call that would write the log is a block, whatever the policy says."""
+    here = desk()
+    path = str(here.path)
+    own = PathAccess(written=path, real=path, names=(path,), access=Access.WRITE, place=Place.OUTSIDE)
+    judged = action("write_file", own)
+    assert here.gate.blocks(judged) is True
+    assert here.kinds() == []
+
+
+# --- calls that are never judged -----------------------------------------------------------------------------------
+
+
+def test_invalid_calls_and_calls_whose_turn_never_came_have_a_decision_and_an_end(desk: MakeDesk) -> None:
+    here = desk()
+    first, second = (here.gate.propose(ToolCall(id=name, name="free", arguments="{")) for name in ("a", "b"))
+    assert here.gate.refuse_invalid(first, "Error: no JSON") == ToolResult(
+        call_id="a", status=ResultStatus.INVALID, content="Error: no JSON"
+    )
+    assert here.gate.skip(second, "the run ended") == ToolResult(
+        call_id="b", status=ResultStatus.NOT_RUN, content="Not run: the run ended"
+    )
+    here.log.append("session_ended", {"stop": "completed", "detail": ""})
+    assert here.kinds() == ["call_proposed"] * 2 + ["decision", "outcome"] * 2 + ["session_ended"]
+    assert proved(str(here.path)) == Verification(records=8, head=here.log.head)
+
+
+@pytest.mark.parametrize(
+    ("last", "added"),
+    [
+        ("call_proposed", ["decision", "outcome"]),
+        ("decision", ["outcome"]),
+        ("approval_asked", ["outcome"]),
+        ("approval_answered", ["outcome"]),
+        ("intent", []),
+    ],
+    ids=lambda value: f"left after its {value}" if isinstance(value, str) else "",
+)
+def test_calls_that_something_cut_short_are_ended_but_not_those_that_may_have_run(
+    desk: MakeDesk, last: str, added: list[str]
+) -> None:
+    """An exception after each record in turn; what the log lacks is added, once."""
+    here = desk()
+    judged = action("asked")
+
+    def interrupted(record: LogRecord) -> None:
+        if record["kind"] == last:
+            raise KeyboardInterrupt
+
+    here.log.observers.append(interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        here.gate.authorize(here.gate.propose(judged.call), judged)
+    here.log.observers.remove(interrupted)
+    before = here.kinds()
+    here.gate.end_open_calls("the run ended")
+    here.gate.end_open_calls("the run ended")
+    assert here.kinds() == before + added
+    here.log.append("session_ended", {"stop": "completed", "detail": ""})
+    found = verify(str(here.path))
+    assert (found.broken_line, found.unknown_calls) == (None, () if added else (f"{here.log.session}:1",))
+
+
+# --- what the model is told ----------------------------------------------------------------------------------------
+
+_FACET = FacetVerdict(
+    facet=command("rm", "-r", "build"),
+    decision=Decision.DENY,
+    source=Source.RULE,
+    reason="Nothing is deleted here.",
+    hint="Move it to old/ instead.",
+    by="rule no-delete (ci.toml:12)",
+)
+_PATH = FacetVerdict(
+    facet=writing("x"), decision=Decision.DENY, source=Source.DEFAULT, reason="by default", by="d (p:1)"
+)
+_LONG = FacetVerdict(
+    facet=Opaque(text="x" * 300, reason="r", column=1),
+    decision=Decision.DENY,
+    source=Source.OPAQUE,
+    reason="odd",
+    by="o",
+)
+NO_DETOUR = "Do not retry this call, and do not seek the same effect another way."
+
+
+@pytest.mark.parametrize(
+    ("facet", "approval", "decision", "text"),
+    [
+        (
+            _FACET, None, Decision.DENY,
+            ("Denied by rule no-delete (ci.toml:12): Nothing is deleted here. Part: rm -r build. "
+            f"Hint: Move it to old/ instead. {NO_DETOUR}"),
+        ),
+        (
+            _FACET, None, Decision.BLOCK,
+            ("Blocked by rule no-delete (ci.toml:12): Nothing is deleted here. Part: rm -r build. "
+            "Hint: Move it to old/ instead. The run stops here."),
+        ),
+        (_PATH, None, Decision.DENY, f"Denied by d (p:1): by default. Part: write x. {NO_DETOUR}"),
+        (
+            _LONG, None, Decision.DENY,
+            f"Denied by o: odd. Part: {'x' * 200}... (300 characters). {NO_DETOUR}",
+        ),
+        (
+            _FACET, Approval(answer=Answer.NO, by="person"), Decision.DENY,
+            f"Denied by the person, without a reason. Part: rm -r build. {NO_DETOUR}",
+        ),
+        (
+            _FACET, Approval(answer=Answer.NO, by="person", words="use make clean"), Decision.DENY,
+            f'Denied by the person: "use make clean" Part: rm -r build. {NO_DETOUR}',
+        ),
+        (
+            _FACET, Approval(answer=Answer.STOP, by="person"), Decision.DENY,
+            f"Denied by the person, who stopped the turn at the question. Part: rm -r build. {NO_DETOUR}",
+        ),
+        (
+            _FACET, Approval(answer=Answer.HALT, by="person", words="enough"), Decision.BLOCK,
+            'Blocked by the person: "enough" Part: rm -r build. The run stops here.',
+        ),
+        (
+            _FACET, Approval(answer=Answer.NO, by="script"), Decision.DENY,
+            f"Denied by the script, without a reason. Part: rm -r build. {NO_DETOUR}",
+        ),
+        (
+            _FACET, Approval(answer=Answer.NOBODY, by="nobody"), Decision.DENY,
+            ("Denied: this needs a person's yes (rule no-delete (ci.toml:12)) and nobody is there to ask. "
+            f"Nothing is deleted here. Part: rm -r build. Hint: Move it to old/ instead. {NO_DETOUR}"),
+        ),
+        (
+            _FACET, Approval(answer=Answer.NOBODY, by="nobody"), Decision.BLOCK,
+            ("Blocked: this needs a person's yes (rule no-delete (ci.toml:12)) and nobody is there to ask. "
+            "Nothing is deleted here. Part: rm -r build. Hint: Move it to old/ instead. The run stops here."),
+        ),
+    ],
+    ids=[
+        "denied by a rule",
+        "blocked by a rule",
+        "denied by a default, without a hint",
+        "a long part is cut",
+        "denied by a person without a word",
+        "denied by a person with words",
+        "stopped at the question",
+        "halted at the question",
+        "denied by a script, which is no person",
+        "nobody to ask, denied",
+        "nobody to ask, blocked",
+    ],
+)  # fmt: skip
+def test_refusals_in_full(facet: FacetVerdict, approval: Approval | None, decision: Decision, text: str) -> None:
+    verdict = Verdict(
+        decision=facet.decision, facets=(facet,), effects=Effects(read=None, write=None, network=False, unasked=False)
+    )
+    assert refusal_text(verdict, approval, decision) == text
+
+
+def test_what_the_model_reads_is_what_the_log_keeps(desk: MakeDesk) -> None:
+    """The golden text of a whole road: rule, file and line, part, reason, hint, no detour."""
+    here = desk()
+    judged = action("bash", command("pytest", "-q"), command("touch", "x"))
+    ruling = here.gate.authorize(here.gate.propose(judged.call), judged)
+    assert isinstance(ruling, Refusal)
+    assert ruling.text == here.records()[-1]["content"] == (
+        "Denied by rule hands-off (table.toml:18): Nothing is touched here. Part: touch x. "
+        "Hint: Ask for the file instead. Do not retry this call, and do not seek the same effect another way."
+    )  # fmt: skip
+
+
+# --- entry points that changed unseen ------------------------------------------------------------------------------
+
+
+def change(
+    here: Desk, name: str, preview: str, *, tool: str = "write_file", status: ResultStatus = ResultStatus.OK
+) -> None:
+    """Write a file through the gate."""
+    permit = permit_for(here, action(tool, writing(name), summary=f"write {name}", preview=preview))
+    changed = f"/w/{name}" if status is ResultStatus.OK else None
+    here.gate.settle(permit, ToolResult(call_id="c1", status=status, content="", changed_path=changed))
+
+
+def judge(here: Desk, *facets: Facet) -> str:
+    """Put a bash call through the gate; say whether it was asked about, and with which notes."""
+    before = len(here.asked.shown)
+    judged = action("bash", *facets)
+    here.gate.authorize(here.gate.propose(judged.call), judged)
+    asked = here.asked.shown[before:]
+    return f"asked, notes {list(asked[0][1].notes)}" if asked else "not asked"
+
+
+PYTEST = command("pytest", "-q")
+MKDIR = command("mkdir", "x")
+
+
+def test_an_entry_point_written_unseen_suspends_the_auto_rule_until_it_was_shown(desk: MakeDesk) -> None:
+    """Auto, then asked with the change shown, then auto again after the yes."""
+    here = desk()
+    assert judge(here, PYTEST) == "not asked"
+    change(here, "conftest.py", "+import evil")
+    assert judge(here, PYTEST) == "asked, notes ['+import evil']"
+    assert judge(here, PYTEST) == "not asked"
+    (verdict,) = [verdict for _, verdict in here.asked.shown]
+    assert verdict.facets[0].source is Source.SUSPENDED
+
+
+def test_a_file_that_is_no_entry_point_suspends_nothing(desk: MakeDesk) -> None:
+    here = desk()
+    change(here, "notes.md", "+hello")
+    assert judge(here, PYTEST) == "not asked"
+
+
+@pytest.mark.parametrize(
+    "answer", [Answer.NO, Answer.STOP, Answer.HALT, Answer.NOBODY], ids=lambda answer: answer.value
+)
+def test_without_a_yes_the_rule_stays_suspended(desk: MakeDesk, answer: Answer) -> None:
+    here = desk(says(answer))
+    change(here, "conftest.py", "+import evil")
+    assert judge(here, PYTEST) == "asked, notes ['+import evil']"
+    assert judge(here, PYTEST) == "asked, notes ['+import evil']"
+
+
+def test_a_yes_to_something_else_clears_nothing(desk: MakeDesk) -> None:
+    """The change was not among what that person was shown."""
+    here = desk()
+    change(here, "conftest.py", "+import evil")
+    assert judge(here, MKDIR) == "asked, notes []"
+    assert judge(here, PYTEST) == "asked, notes ['+import evil']"
+
+
+def test_a_second_change_of_the_same_file_does_not_hide_the_first(desk: MakeDesk) -> None:
+    """Each change is a note; a harmless one on top buries nothing."""
+    here = desk()
+    change(here, "conftest.py", "+import evil")
+    change(here, "conftest.py", "+# a comment")
+    change(here, "Makefile", "+test:")
+    assert judge(here, PYTEST) == "asked, notes ['+import evil', '+# a comment', '+test:']"
+    assert judge(here, PYTEST) == "not asked"
+
+
+def test_a_change_that_a_person_approved_has_been_seen(desk: MakeDesk) -> None:
+    here = desk()
+    change(here, "conftest.py", "+import evil", tool="asked")
+    assert judge(here, PYTEST) == "not asked"
+
+
+@pytest.mark.parametrize(
+    ("status", "then"),
+    [
+        (ResultStatus.INTERRUPTED, "asked, notes ['+import evil']"),
+        (ResultStatus.CRASHED, "asked, notes ['+import evil']"),
+        (ResultStatus.TIMEOUT, "asked, notes ['+import evil']"),
+        (ResultStatus.FAILED, "not asked"),
+    ],
+    ids=["interrupted: it may be written", "crashed: it may be written", "timed out: it may be written",
+         "failed: the tool says that it is not"],
+)  # fmt: skip
+def test_a_write_that_did_not_report_counts_as_a_change(desk: MakeDesk, status: ResultStatus, then: str) -> None:
+    here = desk()
+    change(here, "conftest.py", "+import evil", status=status)
+    assert judge(here, PYTEST) == then
+
+
+def test_notes_are_shown_also_where_another_part_decides(desk: MakeDesk) -> None:
+    """A suspended command beside one that is asked about anyway: one question, with the change."""
+    here = desk()
+    change(here, "conftest.py", "+import evil")
+    assert judge(here, MKDIR, PYTEST) == "asked, notes ['+import evil']"
+    assert judge(here, PYTEST) == "not asked"
+
+
+def test_unattended_a_suspended_rule_refuses(desk: MakeDesk, tmp_path: Path) -> None:
+    """Nobody can have seen the change."""
+    log = begun(ActionLog.open(str(tmp_path / "unattended.jsonl")), policy())
+    approver: Approver = deny_all
+    gate = Gate(confinement_of=lambda _tool, _effects: "none", policy=policy(), approver=approver, log=log)
+    here = Desk(gate, log, Asked(returns(None)), tmp_path / "unattended.jsonl")
+    change(here, "conftest.py", "+import evil")
+    judged = action("bash", PYTEST)
+    ruling = gate.authorize(gate.propose(judged.call), judged)
+    assert isinstance(ruling, Refusal)
+    assert ruling.text.startswith("Denied: this needs a person's yes (rule tests (table.toml:13), suspended)")
+
+
+def _facets(value: Sequence[FacetVerdict]) -> list[str]:
+    return [facet.source.value for facet in value]
+
+
+def test_a_permitted_call_is_judged_as_it_was_shown(desk: MakeDesk) -> None:
+    """The approver's action and verdict are those of the permit, as objects."""
+    here = desk()
+    permit = permit_for(here, action("bash", MKDIR, PYTEST))
+    ((shown, verdict),) = here.asked.shown
+    assert (shown is permit.action, verdict is permit.verdict) == (True, True)
+    assert _facets(verdict.facets) == ["default", "rule"]

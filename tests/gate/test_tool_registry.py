@@ -1,0 +1,408 @@
+"""The registry: what arguments it takes, what it does with tools that misbehave, and that only a permit runs anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from log_scene import begun
+
+from harness.actions import Action, Effects, JsonValue
+from harness.errors import GateError, ToolError
+from harness.gate.approval import deny_all
+from harness.gate.gate import Gate, Permit
+from harness.gate.registry import MAX_ARGUMENT_CHARACTERS, ToolOutput, ToolRegistry, ToolSpec, parse_arguments
+from harness.log.action_log import ActionLog
+from harness.messages import ResultStatus, ToolCall, ToolResult
+from harness.policy.loader import parse_policy
+from harness.record import replace
+
+SPEC = ToolSpec(
+    name="probe",
+    description="For tests.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "text": {"type": "string", "minLength": 1, "maxLength": 20_000_000},
+            "short": {"type": "string", "maxLength": 5},
+            "flag": {"type": "boolean"},
+            "count": {"type": "integer", "minimum": 1, "maximum": 10},
+            "size": {"type": "number", "minimum": 0},
+        },
+        "required": ["text"],
+        "additionalProperties": False,
+    },
+)
+
+
+class Probe:
+    """A tool that does what a test says, and remembers what it ran."""
+
+    def __init__(
+        self,
+        body: Callable[[Action], object] = lambda action: ToolOutput(content="done"),
+        *,
+        name: str = "probe",
+        prepare: Callable[[Action], object] = lambda action: action,
+        parameters: Mapping[str, JsonValue] = SPEC.parameters,
+    ) -> None:
+        self.spec = replace(SPEC, name=name, parameters=parameters)
+        self.ran: list[Action] = []
+        self._body = body
+        self._prepare = prepare
+
+    def prepare(self, call: ToolCall, arguments: Mapping[str, JsonValue]) -> Action:
+        name = self.spec.name
+        made = Action(call=call, tool=name, arguments=arguments, facets=(), summary=name, preview=name, request=None)
+        return self._prepare(made)  # type: ignore[return-value]  # some rows return what a tool must not
+
+    def run(self, action: Action, effects: Effects) -> ToolOutput:
+        self.ran.append(action)
+        return self._body(action)  # type: ignore[return-value]  # likewise
+
+
+def call(arguments: str = '{"text": "x"}', name: str = "probe") -> ToolCall:
+    return ToolCall(id="c1", name=name, arguments=arguments)
+
+
+def raises(error: BaseException) -> Callable[[Action], object]:
+    def fail(action: Action) -> object:
+        raise error
+
+    return fail
+
+
+@pytest.fixture
+def permit(tmp_path: Path) -> Callable[[Action], Permit]:
+    """Let the real gate permit an action."""
+    policy = parse_policy(b'version = 1\n[tools]\nprobe = "auto"\n', "auto.toml", extra_tools=("probe",))
+
+    def permitted(action: Action) -> Permit:
+        gate = Gate(
+            confinement_of=lambda _tool, _effects: "none",
+            policy=policy,
+            approver=deny_all,
+            log=begun(ActionLog.open(str(tmp_path / "log.jsonl")), policy),
+        )
+        ruling = gate.authorize(gate.propose(action.call), action)
+        assert isinstance(ruling, Permit)
+        return ruling
+
+    return permitted
+
+
+# --- arguments -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"text": "x"}', {"text": "x"}),
+        (' {"text":"\\u00e9\\ud83d\\ude00\\n"}\n', {"text": "é\U0001f600\n"}),
+        (
+            '{"text": "x", "flag": false, "count": 10, "size": 0.5}',
+            {"text": "x", "flag": False, "count": 10, "size": 0.5},
+        ),
+        ('{"text": "x", "size": 3}', {"text": "x", "size": 3}),
+        ('{"text": "' + "x" * 10_500_000 + '"}', {"text": "x" * 10_500_000}),
+    ],
+    ids=["one text", "escapes and blanks around", "every type", "an integer is a number", "ten megabytes of text"],
+)
+def test_arguments_that_fit(text: str, value: dict[str, JsonValue]) -> None:
+    assert parse_arguments(text, SPEC) == value
+
+
+NOT_JSON = "The arguments of probe are not valid JSON: "
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "Invalid arguments for probe: text is missing."),
+        ("{}", "Invalid arguments for probe: text is missing."),
+        ("   ", NOT_JSON + "Expecting value: line 1 column 4 (char 3). Send one JSON object."),
+        ('{"text": "x"', NOT_JSON + "Expecting ',' delimiter: line 1 column 13 (char 12). Send one JSON object."),
+        ('{"text": "x"} {}', NOT_JSON + "Extra data: line 1 column 15 (char 14). Send one JSON object."),
+        ("{'text': 'x'}", NOT_JSON + "Expecting property name enclosed in double quotes: line 1 column 2 (char 1). "
+         "Send one JSON object."),
+        ('{"text": "a\nb"}', NOT_JSON + "Invalid control character at: line 1 column 12 (char 11). Send one JSON object."),
+        ('{"text": "x", "text": "y"}', NOT_JSON + "a key stands twice. Send one JSON object."),
+        ('{"text": "x", "t\\u0065xt": "y"}', NOT_JSON + "a key stands twice. Send one JSON object."),
+        ('{"text": "x", "short": {"a": 1, "a": 2}}', NOT_JSON + "a key stands twice. Send one JSON object."),
+        ('{"text": NaN}', NOT_JSON + "NaN is not JSON. Send one JSON object."),
+        ('{"text": "x", "size": Infinity}', NOT_JSON + "Infinity is not JSON. Send one JSON object."),
+        ('{"text": "x", "size": -Infinity}', NOT_JSON + "-Infinity is not JSON. Send one JSON object."),
+        ('{"text": "x", "size": 1e999}', "Invalid arguments for probe: size: is too large a number."),
+        ("[" * 100_000, NOT_JSON + "maximum recursion depth exceeded while decoding a JSON array from a unicode string. "
+         "Send one JSON object."),
+        ('{"text": ' + "[" * 32 + "]" * 32 + "}", "The arguments of probe are nested more than 32 levels deep."),
+        ('{"text": ' + "[" * 31 + "]" * 31 + "}", "Invalid arguments for probe: text: must be a string, not list."),
+        ("[]", "The arguments of probe must be a JSON object, not list."),
+        ("null", "The arguments of probe must be a JSON object, not NoneType."),
+        ('"text"', "The arguments of probe must be a JSON object, not str."),
+        ('{"txt": "x"}', "Invalid arguments for probe: unknown field 'txt'; the fields are text, short, flag, count, size."),
+        ('{"' + "t" * 101 + '": 1}',
+         "Invalid arguments for probe: unknown field <101 characters>; the fields are text, short, flag, count, size."),
+        ('{"text": "x", "Text": "y"}',
+         "Invalid arguments for probe: unknown field 'Text'; the fields are text, short, flag, count, size."),
+        ('{"text": "x", "\\ud800": "y"}',
+         "Invalid arguments for probe: unknown field '\\ud800'; the fields are text, short, flag, count, size."),
+        ('{"text": 1}', "Invalid arguments for probe: text: must be a string, not int."),
+        ('{"text": null}', "Invalid arguments for probe: text: must be a string, not NoneType."),
+        ('{"text": ["x"]}', "Invalid arguments for probe: text: must be a string, not list."),
+        ('{"text": {"x": 1}}', "Invalid arguments for probe: text: must be a string, not dict."),
+        ('{"text": "x", "count": true}', "Invalid arguments for probe: count: must be a integer, not bool."),
+        ('{"text": "x", "size": false}', "Invalid arguments for probe: size: must be a number, not bool."),
+        ('{"text": "x", "count": 2.0}', "Invalid arguments for probe: count: must be a integer, not float."),
+        ('{"text": "x", "count": "2"}', "Invalid arguments for probe: count: must be a integer, not str."),
+        ('{"text": "x", "flag": 1}', "Invalid arguments for probe: flag: must be a boolean, not int."),
+        ('{"text": "x", "flag": "true"}', "Invalid arguments for probe: flag: must be a boolean, not str."),
+        ('{"text": "x", "count": 0}', "Invalid arguments for probe: count: must be at least 1."),
+        ('{"text": "x", "count": 11}', "Invalid arguments for probe: count: must be at most 10."),
+        ('{"text": "x", "size": -0.1}', "Invalid arguments for probe: size: must be at least 0."),
+        ('{"text": ""}', "Invalid arguments for probe: text: must not be empty."),
+        ('{"text": "x", "short": "123456"}',
+         "Invalid arguments for probe: short: is 6 characters long; at most 5 are taken."),
+        ('{"text": "a\\u0000b"}', "Invalid arguments for probe: text: contains a NUL character."),
+        ('{"text": "\\ud800"}', "Invalid arguments for probe: text: contains a lone surrogate."),
+        ('{"text": "\\udc80x"}', "Invalid arguments for probe: text: contains a lone surrogate."),
+        ('{"text": "' + "x" * MAX_ARGUMENT_CHARACTERS + '"}',
+         "The arguments of probe are 12000012 characters long; at most 12000000 are taken."),
+    ],
+    ids=[
+        "nothing at all", "an empty object", "blanks", "cut off", "two objects", "Python's quotes", "a raw newline",
+        "a key twice", "a key twice, once in disguise", "a key twice further in", "NaN", "Infinity", "minus Infinity",
+        "a float beyond floats", "a depth of a hundred thousand", "a depth of 33",
+        "a depth of 32", "an array", "null", "a text", "a field misspelt", "a field too long to tell",
+        "a field in other letters", "a field that cannot be shown", "a number for a text", "null for a text",
+        "a list for a text", "an object for a text", "true for an integer", "false for a number", "a float for an integer",
+        "a text for an integer", "1 for a boolean", "a text for a boolean", "too small", "too large", "negative",
+        "an empty text", "too long a text", "NUL", "half a surrogate pair", "the other half", "more than ten megabytes",
+    ],
+)  # fmt: skip
+def test_arguments_that_do_not_fit_are_refused_with_a_text_for_the_model(text: str, problem: str) -> None:
+    with pytest.raises(ToolError) as told:
+        parse_arguments(text, SPEC)
+    assert str(told.value) == problem
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.one_of(
+        st.text(max_size=60),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(st.sampled_from(["text", "short", "flag", "count", "size", "x"]), inner, max_size=4)
+            ),
+            max_leaves=8,
+        ).map(json.dumps),
+    )
+)
+def test_whatever_is_sent_either_fits_the_schema_or_is_a_tool_error(text: str) -> None:
+    """Never another exception, never a value of another type."""
+    try:
+        value = parse_arguments(text, SPEC)
+    except ToolError:
+        return
+    kinds = {name: type(item) for name, item in value.items()}
+    allowed: dict[str, Sequence[type]] = {
+        "text": (str,), "short": (str,), "flag": (bool,), "count": (int,), "size": (int, float),
+    }  # fmt: skip
+    assert "text" in value
+    assert all(kind in allowed[name] for name, kind in kinds.items())
+    assert all("\0" not in item and item.encode() for item in (value["text"],) if isinstance(item, str))
+
+
+# --- preparing -----------------------------------------------------------------------------------------------------
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="two tools are named probe"):
+        ToolRegistry([Probe(), Probe(name="other"), Probe()])
+
+
+def test_the_specs_are_those_of_the_tools_in_order() -> None:
+    tools = [Probe(name="b"), Probe(name="a")]
+    assert ToolRegistry(tools).specs == tuple(tool.spec for tool in tools)
+
+
+def test_an_unknown_tool_is_told_which_there_are() -> None:
+    """Names are compared to the letter; a long one is never told in part: half a secret would not be masked."""
+    registry = ToolRegistry([Probe(), Probe(name="other")])
+    for name in ("Probe", "probe ", "pr\u043ebe", "", "p" * 1000):
+        with pytest.raises(ToolError) as told:
+            registry.prepare(call(name=name))
+        shown = repr(name) if len(name) <= 100 else "<1000 characters>"
+        assert str(told.value) == f"There is no tool named {shown}. The tools are: probe, other."
+
+
+def test_a_call_is_prepared_into_the_action_for_it() -> None:
+    probe = Probe()
+    asked = call('{"text": "hello", "count": 3}')
+    action = ToolRegistry([probe]).prepare(asked)
+    assert action.call is asked
+    assert dict(action.arguments) == {"text": "hello", "count": 3}
+    assert probe.ran == []
+
+
+def test_prepared_arguments_cannot_be_changed() -> None:
+    """What was judged is what runs."""
+    action = ToolRegistry([Probe()]).prepare(call())
+    with pytest.raises(TypeError):
+        action.arguments["text"] = "other"  # type: ignore[index]
+
+
+class Mute(Exception):
+    """An exception that cannot say what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "problem"),
+    [
+        (raises(ToolError("No such file.")), "No such file."),
+        (raises(RuntimeError("a bug")), "probe could not prepare this call: RuntimeError: a bug"),
+        (raises(SystemExit(3)), "probe could not prepare this call: SystemExit: 3"),
+        (raises(Mute()), "probe could not prepare this call: Mute"),
+        (lambda action: None, "probe could not prepare this call: TypeError: it returned NoneType, not an Action"),
+        (
+            lambda action: replace(action, call=call('{"text": "y"}')),
+            "probe could not prepare this call: TypeError: it returned an Action for another call",
+        ),
+        (
+            lambda action: replace(action, tool="other"),
+            "probe could not prepare this call: TypeError: it returned an Action for another call",
+        ),
+    ],
+    ids=[
+        "an error for the model", "a bug", "an exit", "a bug without words", "nothing", "another call",
+        "an action of another tool",
+    ],
+)  # fmt: skip
+def test_a_tool_that_cannot_prepare_gives_a_tool_error(prepare: Callable[[Action], object], problem: str) -> None:
+    """Nothing but ToolError comes out, whatever the tool does."""
+    registry = ToolRegistry([Probe(prepare=prepare), Probe(name="other")])
+    with pytest.raises(ToolError) as told:
+        registry.prepare(call())
+    assert str(told.value) == problem
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"properties": []}, {"properties": {"text": []}}, {"properties": {"text": {"type": "null"}}}],
+    ids=["no properties", "properties that are a list", "a property that is a list", "a type that is not checked"],
+)
+def test_a_schema_that_cannot_be_checked_lets_nothing_through(parameters: Mapping[str, JsonValue]) -> None:
+    registry = ToolRegistry([Probe(parameters=parameters)])
+    with pytest.raises(ToolError, match="probe could not prepare this call: TypeError"):
+        registry.prepare(call())
+
+
+# --- running -------------------------------------------------------------------------------------------------------
+
+
+def test_a_permit_runs_its_action_once(permit: Callable[[Action], Permit]) -> None:
+    """The very object that was judged, and never a second time."""
+    probe = Probe()
+    times = iter((5.0, 5.25))
+    registry = ToolRegistry([probe], monotonic=lambda: next(times))
+    action = registry.prepare(call())
+    permitted = permit(action)
+    assert registry.run(permitted) == ToolResult(
+        call_id="c1", status=ResultStatus.OK, content="done", duration_ms=250, output_bytes=4
+    )
+    with pytest.raises(GateError):
+        registry.run(permitted)
+    assert [ran is action for ran in probe.ran] == [True]
+
+
+def test_a_copied_permit_runs_nothing(permit: Callable[[Action], Permit]) -> None:
+    probe = Probe()
+    registry = ToolRegistry([probe])
+    permitted = permit(registry.prepare(call()))
+    other = registry.prepare(call('{"text": "other"}'))
+    for forged in (replace(permitted), replace(permitted, action=other)):
+        with pytest.raises(GateError):
+            registry.run(forged)
+    assert probe.ran == []
+
+
+def test_what_a_tool_reports_is_the_result(permit: Callable[[Action], Permit]) -> None:
+    output = ToolOutput(
+        content="cut",
+        status=ResultStatus.TIMEOUT,
+        exit_code=124,
+        output_bytes=1_000_000,
+        truncated=True,
+        printed="c",
+        changed_path="/w/a",
+        before_sha256="b",
+        after_sha256="a",
+    )
+    registry = ToolRegistry([Probe(lambda action: output)], monotonic=lambda: 0.0)
+    assert registry.run(permit(registry.prepare(call()))) == ToolResult(
+        call_id="c1",
+        status=ResultStatus.TIMEOUT,
+        content="cut",
+        exit_code=124,
+        output_bytes=1_000_000,
+        truncated=True,
+        printed="c",
+        changed_path="/w/a",
+        before_sha256="b",
+        after_sha256="a",
+    )
+
+
+CRASHED = "Error: the tool probe crashed: "
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "content"),
+    [
+        (raises(ToolError("No such file.")), ResultStatus.FAILED, "Error: No such file."),
+        (raises(RuntimeError("a bug")), ResultStatus.CRASHED, CRASHED + "RuntimeError: a bug"),
+        (raises(MemoryError()), ResultStatus.CRASHED, CRASHED + "MemoryError: "),
+        (raises(RecursionError("deep")), ResultStatus.CRASHED, CRASHED + "RecursionError: deep"),
+        (raises(SystemExit(0)), ResultStatus.CRASHED, CRASHED + "SystemExit: 0"),
+        (raises(Mute()), ResultStatus.CRASHED, CRASHED + "Mute"),
+        (
+            raises(KeyboardInterrupt()), ResultStatus.INTERRUPTED,
+            "Interrupted by the person; what it had begun may be done in part.",
+        ),
+        (lambda action: None, ResultStatus.CRASHED, CRASHED + "TypeError: it returned NoneType, not a ToolOutput"),
+        (lambda action: "done", ResultStatus.CRASHED, CRASHED + "TypeError: it returned str, not a ToolOutput"),
+        (
+            lambda action: ToolOutput(content=b"bytes"),  # type: ignore[arg-type]
+            ResultStatus.CRASHED, CRASHED + "TypeError: its content is bytes, not text",
+        ),
+        (
+            lambda action: ToolOutput(content="", status=ResultStatus.DENIED),
+            ResultStatus.CRASHED, CRASHED + "TypeError: it returned the status ResultStatus.DENIED",
+        ),
+        (
+            lambda action: ToolOutput(content="", status=ResultStatus.NOT_RUN),
+            ResultStatus.CRASHED, CRASHED + "TypeError: it returned the status ResultStatus.NOT_RUN",
+        ),
+    ],
+    ids=[
+        "an error for the model", "a bug", "no memory", "too deep", "an exit", "a bug without words", "Ctrl-C", "nothing",
+        "a text", "bytes", "a claim that it was denied", "a claim that it did not run",
+    ],
+)  # fmt: skip
+def test_however_a_body_ends_it_ends_in_a_result(
+    permit: Callable[[Action], Permit], body: Callable[[Action], object], status: ResultStatus, content: str
+) -> None:
+    probe = Probe(body)
+    registry = ToolRegistry([probe], monotonic=lambda: 0.0)
+    result = registry.run(permit(registry.prepare(call())))
+    assert result == ToolResult(call_id="c1", status=status, content=content, output_bytes=len(content))
+    assert len(probe.ran) == 1

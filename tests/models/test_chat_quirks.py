@@ -1,0 +1,196 @@
+"""What servers do otherwise than the API says: what is learned, given back, told, and counted."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+import pytest
+from chat_events import DONE, STOP, calls, chunk, fragment, said, sse
+from chat_wire import (
+    BASH,
+    GOOD,
+    USER,
+    Asked,
+    Wire,
+    bash,
+    failure,
+    http,
+    reply,
+    stream,
+)
+from work import lines_run
+
+from harness.errors import ModelError, ModelFault
+from harness.messages import Message, Role, Usage
+from harness.models.reply_body import unread_call
+
+NO_USAGE = failure(400, "Unrecognized request argument supplied: stream_options")
+EXTRA_FIELD = http(422, b'{"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}]}')
+NO_STREAM = failure(500, "Cannot use tools with stream")
+DOCUMENT = http(200, json.dumps({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}).encode())
+LEARNED: dict[str, tuple[list[bytes], list[tuple[bool, bool]]]] = {
+    "no usage": ([NO_USAGE, GOOD, GOOD], [(True, True), (True, False), (True, False)]),
+    "no usage, told by a list of problems": ([EXTRA_FIELD, GOOD, GOOD], [(True, True), (True, False), (True, False)]),
+    "no streams with tools": ([NO_STREAM, DOCUMENT, DOCUMENT], [(True, True), (False, False), (False, False)]),
+    "neither": (
+        [NO_USAGE, failure(400, "streaming is not supported"), DOCUMENT, DOCUMENT],
+        [(True, True), (True, False), (False, False), (False, False)],
+    ),
+    "within the answer": (
+        [stream({"error": {"code": 400, "message": "stream_options?"}}), GOOD, GOOD],
+        [(True, True), (True, False), (True, False)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("answers", "asked_for"), LEARNED.values(), ids=LEARNED)
+def test_what_a_server_refuses_is_left_out_from_then_on(
+    answers: list[bytes], asked_for: list[tuple[bool, bool]]
+) -> None:
+    with Wire(*answers) as wire:
+        asked = Asked(wire.url, attempts=1)
+        learned = len(answers) - 2
+        assert [asked.complete(tools=(BASH,)) for _ in range(2)] == [reply("Hi", retries=learned), reply("Hi")]
+    assert [(body["stream"], "stream_options" in body) for body in wire.bodies] == asked_for
+    assert [retry.wait_seconds for retry in asked.retries] == [0.0] * learned
+
+
+def test_what_is_refused_again_without_it_is_told() -> None:
+    with (
+        Wire(NO_USAGE, NO_USAGE) as wire,
+        pytest.raises(ModelError, match=r"^The provider refused .*stream_options\)\. \(tried 2 times\)$"),
+    ):
+        Asked(wire.url).complete()
+    assert len(wire.bodies) == 2
+
+
+def test_reasoning_is_kept_given_back_and_left_out_where_it_is_refused() -> None:
+    call = fragment("{}", call_id="c1", name="bash") | {"extra_content": {"google": {"thought_signature": "s"}}}
+    thought = stream(
+        chunk({"reasoning_content": "h", "reasoning_details": [{"type": "t", "text": "a", "index": 0}]}),
+        chunk(
+            {"reasoning_content": "m", "reasoning_details": [{"type": "t", "text": "b", "index": 0, "signature": "x"}]}
+        ),
+        chunk({"reasoning_details": [{"type": "e", "data": "z", "index": 1}]}),
+        calls(call),
+        DONE,
+    )
+    with Wire(thought, failure(400, "messages[1]: unknown field reasoning_details"), GOOD, GOOD) as wire:
+        asked = Asked(wire.url)
+        first = asked.complete(tools=(BASH,))
+        turn = (
+            *USER,
+            Message(role=Role.ASSISTANT, content="", tool_calls=first.tool_calls, echo=first.echo),
+            Message(role=Role.TOOL, content="out", tool_call_id="c1"),
+        )
+        asked.complete(turn)
+        asked.complete((*turn, *USER))
+    sent = [body["messages"][1] for body in wire.bodies[1:]]
+    assert sent[0]["reasoning_details"] == [
+        {"type": "t", "text": "ab", "index": 0, "signature": "x"},
+        {"type": "e", "data": "z", "index": 1},
+    ]
+    assert [message.get("reasoning_content") for message in sent] == ["hm", "hm", None]
+    assert ["reasoning_details" in message for message in sent] == [True, False, False]
+    assert [m["tool_calls"][0]["extra_content"] for m in sent] == [{"google": {"thought_signature": "s"}}] * 3
+
+
+UNREAD = {
+    "Mistral": '[TOOL_CALLS][{"name": "bash", "arguments": {}}]',
+    "Mistral, newer": 'Let me look.\n[TOOL_CALLS]bash[ARGS]{"command": "ls"}',
+    "Hermes": '<tool_call>\n{"name": "bash", "arguments": {}}\n</tool_call>',
+    "arguments first are not looked for, the function form is": "<tool_call>\n<function=bash>\n<parameter=command>",
+    "GLM": "<tool_call>bash\n<arg_key>command</arg_key>",
+    "Llama": '<|python_tag|>{"type": "function", "name": "bash", "parameters": {}}',
+    "Llama, called": '<|python_tag|>bash.call(command="ls")',
+    "Llama, function": '<function=bash>{"command": "ls"}</function>',
+    "Kimi": "<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0<|tool_call_argument_begin|>{}",
+    "DeepSeek": (
+        "<\uff5ctool\u2581calls\u2581begin\uff5c><\uff5ctool\u2581call\u2581begin\uff5c>function"
+        "<\uff5ctool\u2581sep\uff5c>bash\n```json\n{}"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", UNREAD.values(), ids=UNREAD)
+def test_a_call_that_the_server_left_in_the_text_is_told_and_not_run(text: str) -> None:
+    with Wire(stream(said(text), STOP, DONE)) as wire:
+        asked = Asked(wire.url)
+        with pytest.raises(
+            ModelError, match=r"^The model called bash, but its server left the call in the text"
+        ) as raised:
+            asked.complete(tools=(BASH,))
+    assert (raised.value.fault, len(wire.bodies)) == (ModelFault.REPLY, 1)
+
+
+PROSE = {
+    "a tool that is not offered": '<tool_call>{"name": "rm", "arguments": {}}',
+    "talk about a mark": "Models write <tool_call> before a call to bash.",
+    "talk that begins with one": "<tool_call> bash is how Qwen calls it.",
+    "a quotation in the line": 'It is `<tool_call>{"name": "bash"}` there.',
+    "a code block": '```\n<tool_call>{"name": "bash", "arguments": {}}\n```',
+    "a mark and nothing": "[TOOL_CALLS]",
+    "many marks": "<tool_call>\n" * 10_000,
+}
+
+
+@pytest.mark.parametrize("text", PROSE.values(), ids=PROSE)
+def test_text_that_only_mentions_such_a_call_is_a_reply(text: str) -> None:
+    with Wire(stream(said(text), STOP, DONE)) as wire:
+        assert Asked(wire.url).complete(tools=(BASH,)) == reply(text)
+
+
+def test_of_a_long_text_beginning_and_end_are_looked_at() -> None:
+    call, bash_only = UNREAD["Hermes"], frozenset(("bash",))
+    assert unread_call(call + "\n" + "x" * 1_000_000, bash_only) == "bash"
+    assert unread_call("x" * 1_000_000 + "\n" + call, bash_only) == "bash"
+    assert unread_call("x" * 1_000_000 + "\n" + call + "\n" + "x" * 1_000_000, bash_only) == ""
+    assert unread_call("```\n" + "x" * 1_000_000 + "\n" + call, bash_only) == ""
+
+
+def test_of_a_text_of_nothing_but_marks_no_more_is_looked_at_than_of_any() -> None:
+    short, long = "\n[TOOL_CALLS]" * 20_000, "\n[TOOL_CALLS]" * 2_000_000
+    assert unread_call(long, frozenset(("bash",))) == ""
+    steps = [lines_run(partial(unread_call, text, frozenset(("bash",)))) for text in (short, long)]
+    assert steps[0] == steps[1]
+
+
+def test_a_real_call_beside_such_a_text_counts() -> None:
+    with Wire(stream(said(UNREAD["Hermes"]), calls(fragment("{}", call_id="c1", name="bash")), DONE)) as wire:
+        assert Asked(wire.url).complete(tools=(BASH,)) == reply(UNREAD["Hermes"], bash("{}"))
+
+
+USAGES: dict[str, tuple[dict[str, Any], Usage]] = {
+    "none": ({}, Usage(unreported=1)),
+    "null": ({"usage": None}, Usage(unreported=1)),
+    "cached tokens": (
+        {"usage": {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 5}}},
+        Usage(input_tokens=9, output_tokens=2, cached_tokens=5),
+    ),
+    "cached tokens of DeepSeek": (
+        {"usage": {"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 5}},
+        Usage(input_tokens=9, output_tokens=2, cached_tokens=5),
+    ),
+    "more cached than there are": (
+        {"usage": {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 50}}},
+        Usage(input_tokens=9, output_tokens=2, cached_tokens=9),
+    ),
+    "beside the reply, as Groq has it": (
+        {"x_groq": {"usage": {"prompt_tokens": 9, "completion_tokens": 2}}},
+        Usage(input_tokens=9, output_tokens=2),
+    ),
+}
+
+
+@pytest.mark.parametrize(("more", "usage"), USAGES.values(), ids=USAGES)
+def test_usage_is_found_wherever_it_stands(more: dict[str, Any], usage: Usage) -> None:
+    with Wire(stream(said("Hi", "stop", **more), chunk({}, usage=None), DONE)) as wire:
+        assert Asked(wire.url).complete() == reply("Hi", usage=usage)
+
+
+@pytest.mark.parametrize("kind", ["text/html", "application/json", "text/plain; charset=latin-1", ""])
+def test_the_content_type_is_not_believed(kind: str) -> None:
+    with Wire(http(200, sse(said("Grüße", "stop"), DONE), f"content-type: {kind}")) as wire:
+        assert Asked(wire.url).complete() == reply("Grüße")

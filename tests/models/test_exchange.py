@@ -1,0 +1,234 @@
+"""A request in a thread of its own: pieces, deadlines, backpressure, and what is left when nobody wants it any longer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from in_flight import all_over, exchanges
+from process_scene import wait_until
+
+from harness.models.exchange import CREDIT_BYTES, CREDITS, Connections, Exchange, Phase
+
+
+def nothing() -> None:
+    """There is no connection to close."""
+
+
+def started(send: Callable[[], Iterator[bytes]], hang_up: Callable[[], None] = nothing) -> Exchange:
+    exchange = Exchange(send, hang_up=hang_up)
+    exchange.start()
+    return exchange
+
+
+def test_pieces_come_in_order_and_then_the_end() -> None:
+    exchange = started(lambda: iter([b"a", b"", b"b" * 3 * CREDIT_BYTES]))
+    assert [exchange.take(60) for _ in range(3)] == [b"a", b"b" * 3 * CREDIT_BYTES, None]
+    assert exchange.close() is True
+    assert all_over()
+
+
+def test_an_empty_piece_is_a_moment_to_stop() -> None:
+    begun = threading.Event()
+
+    def send() -> Iterator[bytes]:
+        while True:
+            begun.set()
+            yield b""
+
+    exchange = started(send)
+    assert begun.wait(60)
+    assert (exchange.close(), all_over()) == (False, True)
+
+
+def test_what_the_sending_raises_is_raised_where_it_is_waited_for() -> None:
+    def send() -> Iterator[bytes]:
+        yield b"a"
+        raise BrokenPipeError("gone")
+
+    exchange = started(send)
+    assert exchange.take(60) == b"a"
+    with pytest.raises(BrokenPipeError, match=r"^gone$"):
+        exchange.take(60)
+    assert (exchange.close(), all_over()) == (True, True)
+
+
+def test_phases_come_before_the_pieces_that_follow_them() -> None:
+    def send() -> Iterator[bytes]:
+        exchange.report(Phase.CONNECTED)
+        yield b"a"
+
+    exchange = Exchange(send, hang_up=nothing)
+    exchange.start()
+    assert [exchange.take(60) for _ in range(3)] == [Phase.CONNECTED, b"a", None]
+    exchange.close()
+
+
+def test_who_waits_stops_at_the_deadline_and_the_thread_ends_when_the_connection_does() -> None:
+    hung_up, closed = threading.Event(), threading.Event()
+
+    def send() -> Iterator[bytes]:
+        try:
+            hung_up.wait()
+            yield b"late"
+        finally:
+            closed.set()
+
+    exchange = started(send, hung_up.set)
+    with pytest.raises(TimeoutError):
+        exchange.take(0.2)
+    assert (closed.is_set(), exchange.close()) == (False, False)
+    assert (all_over(), closed.is_set()) == (True, True)
+
+
+def test_who_does_not_take_holds_up_the_sending() -> None:
+    sent = 0
+
+    def send() -> Iterator[bytes]:
+        nonlocal sent
+        for _ in range(10 * CREDITS):
+            sent += 1
+            yield b"x"
+
+    exchange = started(send)
+    for taken in range(3):
+        assert wait_until(lambda taken=taken: sent >= CREDITS + 1 + taken)  # type: ignore[misc]  # bound at once
+        assert sent == CREDITS + 1 + taken
+        assert exchange.take(60) == b"x"
+    assert (exchange.close(), all_over()) == (False, True)
+    assert sent <= CREDITS + 4
+
+
+def test_big_pieces_take_many_places() -> None:
+    sent = 0
+
+    def send() -> Iterator[bytes]:
+        nonlocal sent
+        for _ in range(20):
+            sent += 1
+            yield bytes(CREDITS * CREDIT_BYTES * 3)
+
+    exchange = started(send)
+    assert wait_until(lambda: sent >= 2)
+    assert sent == 2  # one in the queue, one that waits for a place
+    assert [len(exchange.take(60) or b"") for _ in range(20)] == [CREDITS * CREDIT_BYTES * 3] * 20  # type: ignore[arg-type]
+    assert exchange.take(60) is None
+    exchange.close()
+
+
+def test_a_thread_that_nothing_wakes_is_not_waited_for() -> None:
+    """It waits for ever, and so would this test."""
+    stuck = threading.Event()
+
+    def send() -> Iterator[bytes]:
+        stuck.wait()
+        yield b""
+
+    exchange = started(send)
+    assert exchange.close() is False
+    assert len(exchanges()) == 1
+    stuck.set()
+    assert all_over()
+
+
+def test_an_interrupt_reaches_who_waits_at_once() -> None:
+    """Nothing else would come. A busy machine may strike before it waits, and passes then."""
+    hung_up, waits = threading.Event(), threading.Event()
+
+    def strike() -> None:
+        waits.wait()
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def wait() -> None:
+        waits.set()
+        exchange.take(1000)
+
+    exchange = started(lambda: iter([b"x"] if hung_up.wait() else []), hung_up.set)
+    striking = threading.Thread(target=strike)
+    striking.start()
+    with pytest.raises(KeyboardInterrupt):
+        wait()
+    striking.join()
+    assert (exchange.close(), all_over()) == (False, True)
+
+
+def test_an_exchange_that_never_began_can_be_closed() -> None:
+    assert Exchange(lambda: iter([b"x"]), hang_up=nothing).close() is False
+
+
+# -------------------------------------------------------------------------------------------------- the sockets of a client
+
+
+class Stream:
+    """What httpcore hands to a trace: something that knows its socket."""
+
+    def __init__(self, opened: socket.socket) -> None:
+        self._opened = opened
+
+    def get_extra_info(self, name: str) -> object:
+        return {"socket": self._opened}.get(name)
+
+
+class Request:
+    """What is used of a request."""
+
+    def __init__(self) -> None:
+        self.extensions: dict[str, object] = {"timeout": 1}
+
+
+def traced(connections: Connections) -> Callable[[str, dict[str, object]], None]:
+    request = Request()
+    connections.follow(request)  # type: ignore[arg-type]
+    trace = request.extensions["trace"]
+    assert request.extensions["timeout"] == 1
+    assert callable(trace)
+    return trace
+
+
+def is_shut_down(near: socket.socket) -> bool:
+    near.settimeout(60)
+    return near.recv(1) == b""
+
+
+def test_hanging_up_wakes_who_reads_and_spares_nobody_that_connects_later() -> None:
+    connections = Connections()
+    trace = traced(connections)
+    first, far = socket.socketpair()
+    late, late_far = socket.socketpair()
+    with first, far, late, late_far:
+        trace("connection.connect_tcp.complete", {"return_value": Stream(first)})
+        connections.hang_up()
+        trace("connection.start_tls.complete", {"return_value": Stream(late)})
+        assert (is_shut_down(far), is_shut_down(late_far)) == (True, True)
+    connections.hang_up()
+
+
+def test_sockets_that_are_gone_are_forgotten() -> None:
+    connections = Connections()
+    trace = traced(connections)
+    for _ in range(50):
+        near, far = socket.socketpair()
+        trace("connection.connect_tcp.complete", {"return_value": Stream(near)})
+        near.close()
+        far.close()
+        del near, far
+    assert len(connections._sockets) < 5
+
+
+def test_steps_of_a_request_are_told_and_others_are_not() -> None:
+    told: list[Phase] = []
+    connections = Connections()
+    connections.report = told.append
+    trace = traced(connections)
+    for step in ("connection.connect_tcp.started", "http11.send_request_headers.started"):
+        trace(step, {"request": None})
+    trace("http11.send_request_headers.complete", {"return_value": None})
+    trace("http11.send_request_body.complete", {"return_value": None})
+    trace("http11.receive_response_headers.complete", {"return_value": (b"HTTP/1.1", 200)})
+    assert told == [Phase.CONNECTED, Phase.SENT]

@@ -1,0 +1,361 @@
+"""What policies grant to commands, and what follows for one: tables over pure functions."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.actions import (
+    Access,
+    Act,
+    Action,
+    Command,
+    Effects,
+    Enforcement,
+    Facet,
+    Opaque,
+    PathAccess,
+    Place,
+    Unconfined,
+)
+from harness.messages import ToolCall
+from harness.policy.effects import DEFAULT_HIDE, Sandbox, effects_of, granted_by
+from harness.policy.loader import combine, parse_policy, tightening_only
+from harness.policy.policy import Verdict, evaluate
+from harness.policy.rules import Decision, Layer, Origin
+from harness.record import replace
+
+HERE = Origin(file="p.toml", line=3)
+
+
+def said(
+    write: tuple[str, ...] | None = None,
+    *,
+    network: bool | None = None,
+    hide: tuple[str, ...] = (),
+    show: tuple[str, ...] | None = None,
+    required: bool = False,
+    trusted: bool = True,
+) -> Sandbox:
+    return Sandbox(
+        origin=HERE,
+        layer=Layer.USER,
+        write=write,
+        network=network,
+        hide=hide,
+        show=show,
+        required=required,
+        trusted=trusted,
+    )
+
+
+WRITES: list[tuple[list[Sandbox], tuple[str, ...]]] = [
+    ([], (".",)),
+    ([said()], (".",)),
+    ([said(("build",))], ("build",)),
+    ([said((".", "~/.cache"))], (".", "~/.cache")),
+    ([said(())], ()),
+    # only what every file lets be written is
+    ([said((".", "~/.cache")), said((".",))], (".",)),
+    ([said((".",)), said((".", "~/.cache"))], (".",)),
+    ([said((".",)), said(("build", "./dist/"))], ("build", "dist")),
+    ([said(("~/.cache",)), said(("~/.cache/pip",))], ("~/.cache/pip",)),
+    ([said(("~/.cache",)), said(("~/.cachet",))], ()),
+    ([said((".",)), said(("/srv/x", "~/y"))], ()),
+    ([said(("/srv",)), said(("/srv/x",)), said(("/srv/x/y", "/srv/z"))], ("/srv/x/y",)),
+    ([said((".",)), said(())], ()),
+    # who is not trusted takes away only
+    ([said((".", "~/.cache"), trusted=False)], (".",)),
+    ([said(("~/.cache",), trusted=False)], ()),
+    ([said(("build",), trusted=False)], ("build",)),
+    ([said((".",)), said((".", "/srv"), trusted=False)], (".",)),
+]
+
+
+@pytest.mark.parametrize(("sandboxes", "write"), WRITES)
+def test_what_may_be_written_is_what_every_file_lets_be_written(
+    sandboxes: list[Sandbox], write: tuple[str, ...]
+) -> None:
+    assert granted_by(tuple(sandboxes)).write == write
+    assert set(granted_by(tuple(sandboxes[::-1])).write) == set(write)
+
+
+@pytest.mark.parametrize(
+    ("sandboxes", "network"),
+    [
+        ([], True),
+        ([said(network=True)], True),
+        ([said(network=False)], False),
+        ([said(network=True), said(network=False)], False),
+        ([said(network=False, trusted=False), said(network=True)], False),
+    ],
+)
+def test_one_no_to_the_network_is_enough(sandboxes: list[Sandbox], network: bool) -> None:
+    assert granted_by(tuple(sandboxes)).network is network
+
+
+SHOWN = ("~/.ssh", "~/.docker")
+LESS = tuple(place for place in DEFAULT_HIDE if place not in SHOWN)
+
+
+@pytest.mark.parametrize(
+    ("sandboxes", "hide"),
+    [
+        ([], DEFAULT_HIDE),
+        ([said(hide=("~/x",))], (*DEFAULT_HIDE, "~/x")),
+        ([said(hide=("~/y",)), said(hide=("~/x", "~/y"), trusted=False)], (*DEFAULT_HIDE, "~/y", "~/x")),
+        ([said(show=SHOWN)], LESS),
+        ([said(show=("~/.ssh/", "~/.docker"))], LESS),
+        ([said(show=SHOWN), said(hide=("~/.ssh",))], (*LESS, "~/.ssh")),
+        ([said(show=SHOWN), said(show=("~/.ssh",))], tuple(p for p in DEFAULT_HIDE if p != "~/.ssh")),
+        ([said(show=SHOWN), said(show=())], DEFAULT_HIDE),
+        ([said(show=SHOWN, trusted=False)], DEFAULT_HIDE),
+    ],
+)
+def test_what_any_file_hides_is_hidden_and_what_nobody_shows(sandboxes: list[Sandbox], hide: tuple[str, ...]) -> None:
+    assert granted_by(tuple(sandboxes)).hide == hide
+
+
+def test_whoever_requires_confinement_is_heard_trusted_or_not() -> None:
+    assert granted_by((said(), said(required=True, trusted=False))).required == HERE
+    assert granted_by((said(),)).required is None
+
+
+def test_a_project_that_nobody_trusts_keeps_what_takes_away() -> None:
+    said_by_it = said((".", "/srv"), network=True, hide=("~/x",), required=True)
+    tight = said_by_it.tightening()
+    assert tight == replace(said_by_it, network=None, trusted=False)
+    assert said((".",), network=False).tightening().network is False
+
+
+# --- effects -----------------------------------------------------------------------------------------------------------
+
+
+def path(name: str, access: Access) -> PathAccess:
+    return PathAccess(written=name, real=f"/w/{name}", names=(name,), access=access, place=Place.INSIDE)
+
+
+def command(act: Act, *, network: bool = False) -> Command:
+    return Command(text="c", argv=("c",), act=act, network=network)
+
+
+def with_paths(act: Act, *paths: PathAccess) -> Command:
+    return replace(command(act), paths=paths)
+
+
+OPEN = (said((".", "~/.cache"), network=True),)
+A, B, C = path("a", Access.READ), path("b", Access.WRITE), path("c", Access.EITHER)
+BLIND = Opaque(text="$x", reason="a variable", column=1)
+
+EFFECTS: list[tuple[str, tuple[Facet, ...], bool, bool, tuple[object, ...]]] = [
+    # facets, asked, open-ended -> read, write, granted, network
+    ("a reader", (command(Act.LOOKS), A), False, False, (("/w/a",), (), (), False)),
+    ("an approved reader", (command(Act.LOOKS), A), True, False, (("/w/a",), (), (), False)),
+    ("an approved writer", (command(Act.WRITES), A, B), True, False, (("/w/a",), ("/w/b",), (), False)),
+    ("an approved download", (command(Act.LOOKS, network=True),), True, False, ((), (), (), True)),
+    ("an unasked download", (command(Act.LOOKS, network=True),), False, False, ((), (), (), False)),
+    ("a build by rule", (command(Act.RUNS),), False, False, (None, None, (), False)),
+    ("an approved build", (command(Act.RUNS),), True, True, (None, None, (".", "~/.cache"), True)),
+    ("a build by default", (command(Act.UNKNOWN),), False, True, (None, None, (".", "~/.cache"), True)),
+    ("a build and a file that is named", (command(Act.RUNS), B), True, True, (None, None, (".", "~/.cache"), True)),
+    ("something opaque", (BLIND, A), True, True, (None, None, (".", "~/.cache"), True)),
+    ("a file", (B,), False, False, ((), ("/w/b",), (), False)),
+]
+
+
+@pytest.mark.parametrize(
+    ("facets", "asked", "open_ended", "expected"), [row[1:] for row in EFFECTS], ids=[r[0] for r in EFFECTS]
+)
+def test_what_an_action_may_do(
+    facets: tuple[Facet, ...],
+    asked: bool,
+    open_ended: bool,
+    expected: tuple[object, ...],
+) -> None:
+    effects = effects_of(facets, autos=(), asked=asked, open_ended=open_ended, sandboxes=OPEN, keep=("/log",))
+    assert (effects.read, effects.write, effects.granted, effects.network) == expected
+    assert effects.named == (("/w/b",) if B in facets else ())
+    assert (effects.hide, effects.keep, effects.unasked) == (DEFAULT_HIDE, ("/log",), not asked)
+    assert effects.enforcement is Enforcement.POSSIBLE
+
+
+NAMED: list[tuple[str, tuple[Facet, ...], tuple[str, ...]]] = [
+    ("what a model says is read and written", (with_paths(Act.WRITES, C), C), ("/w/c",)),
+    ("a redirection that reads and writes", (command(Act.LOOKS), C), ("/w/c",)),
+    ("that of what changes more than it names too", (with_paths(Act.CHANGES, C), C), ("/w/c",)),
+    ("no operand of what runs code", (with_paths(Act.RUNS, C), C), ()),
+    ("no operand of what is not known", (with_paths(Act.UNKNOWN, C), C), ()),
+    ("but what such a part surely writes", (with_paths(Act.RUNS, B), B), ("/w/b",)),
+    ("nothing that may stand in what was not understood", (replace(BLIND, paths=(C,)), C), ()),
+]
+
+
+@pytest.mark.parametrize(("facets", "named"), [row[1:] for row in NAMED], ids=[row[0] for row in NAMED])
+def test_surely_written_is(facets: tuple[Facet, ...], named: tuple[str, ...]) -> None:
+    effects = effects_of(facets, autos=(), asked=True, open_ended=False, sandboxes=OPEN, keep=())
+    assert (effects.named, effects.entries) == (named, ())
+
+
+def test_names_that_are_moved_or_removed_are_told_apart() -> None:
+    moved = replace(C, entry=True)
+    effects = effects_of((B, moved), autos=(), asked=True, open_ended=False, sandboxes=OPEN, keep=())
+    assert (effects.named, effects.entries) == (("/w/b", "/w/c"), ("/w/c",))
+
+
+def test_no_network_means_none_for_what_a_person_approves() -> None:
+    closed = (said(network=False),)
+    for facets in ((command(Act.RUNS),), (command(Act.LOOKS, network=True),), (BLIND,)):
+        assert not effects_of(facets, autos=(), asked=True, open_ended=True, sandboxes=closed, keep=()).network
+
+
+# --- through a policy --------------------------------------------------------------------------------------------------
+
+POLICY = """\
+version = 1
+[tools]
+bash = "confirm"
+default = "deny"
+readers = true
+[sandbox]
+network = true
+write = [".", "~/.cache"]
+[[rule]]
+id = "tests"
+decision = "auto"
+argv = ["pytest", "..."]
+write = [".pytest_cache"]
+[[rule]]
+id = "fetch"
+decision = "auto"
+argv = ["frob", "..."]
+network = true
+"""
+
+
+def verdict_of(facets: tuple[Facet, ...], policy: str = POLICY) -> Verdict:
+    call = ToolCall(id="1", name="bash", arguments="{}")
+    action = Action(call=call, tool="bash", arguments={}, facets=facets, summary="", preview="", request=None)
+    return evaluate(parse_policy(policy.encode(), "p.toml"), action)
+
+
+def run(*argv: str, act: Act = Act.UNKNOWN) -> Command:
+    return Command(text=" ".join(argv), argv=argv, act=act, model="m" if act is not Act.UNKNOWN else "")
+
+
+def granted(effects: Effects) -> tuple[tuple[str, ...], bool, bool]:
+    return effects.granted, effects.network, effects.unasked
+
+
+VERDICTS: list[tuple[tuple[Facet, ...], Decision, tuple[tuple[str, ...], bool, bool]]] = [
+    ((run("ls", act=Act.LOOKS),), Decision.AUTO, ((), False, True)),
+    ((run("pytest", act=Act.RUNS),), Decision.AUTO, ((".pytest_cache",), False, True)),
+    ((run("frob"),), Decision.AUTO, ((), True, True)),
+    ((run("pytest", act=Act.RUNS), run("frob")), Decision.AUTO, ((".pytest_cache",), True, True)),
+    ((run("pytest", act=Act.RUNS), run("ls", act=Act.LOOKS)), Decision.AUTO, ((".pytest_cache",), False, True)),
+    ((run("make", act=Act.RUNS),), Decision.CONFIRM, ((".", "~/.cache"), True, False)),
+    ((run("pytest", act=Act.RUNS), run("make")), Decision.CONFIRM, ((".pytest_cache", ".", "~/.cache"), True, False)),
+]
+
+
+@pytest.mark.parametrize(("facets", "decision", "expected"), VERDICTS)
+def test_a_verdict_grants_what_its_rules_grant_and_a_person_what_the_policy_does(
+    facets: tuple[Facet, ...], decision: Decision, expected: tuple[tuple[str, ...], bool, bool]
+) -> None:
+    verdict = verdict_of(facets)
+    assert (verdict.decision, granted(verdict.effects)) == (decision, expected)
+
+
+def test_a_default_that_runs_everything_grants_what_a_person_would() -> None:
+    free = POLICY.replace('bash = "confirm"', 'bash = "auto"')
+    assert granted(verdict_of((run("make"),), free).effects) == ((".", "~/.cache"), True, True)
+    assert granted(verdict_of((run("ls", act=Act.LOOKS),), free).effects) == ((), False, True)
+
+
+@pytest.mark.parametrize(
+    ("bash", "required", "decision"),
+    [
+        ("auto", False, Decision.CONFIRM),
+        ("confirm", False, Decision.CONFIRM),
+        ("deny", False, Decision.DENY),
+        ("auto", True, Decision.DENY),
+        ("confirm", True, Decision.DENY),
+    ],
+)
+def test_running_without_confinement_is_asked_about_at_least_and_refused_where_it_is_required(
+    bash: str,
+    required: bool,
+    decision: Decision,
+) -> None:
+    policy = POLICY.replace('bash = "confirm"', f'bash = "{bash}"').replace(
+        "[sandbox]", f"[sandbox]\nrequired = {str(required).lower()}"
+    )
+    facets = (run("ls", act=Act.LOOKS), Unconfined(justification="it needs the bus"))
+    verdict = verdict_of(facets, policy)
+    assert verdict.decision is decision
+    assert verdict.effects.enforcement is Enforcement.OFF
+    if decision is Decision.DENY and required:
+        assert verdict.deciding.by == "[sandbox] required (p.toml:7)"
+    if decision is Decision.CONFIRM:
+        assert "without confinement" in verdict.deciding.reason
+
+
+def test_layers_together_grant_the_least() -> None:
+    user = parse_policy(POLICY.encode(), "user.toml", layer=Layer.USER)
+    project = parse_policy(
+        b'version = 1\n[sandbox]\nnetwork = false\nwrite = ["src", "/srv"]', "x.toml", layer=Layer.PROJECT
+    )
+    for layers in ((user, project), (user, tightening_only(project))):
+        assert combine(layers).grants.write == ("src",)
+        assert combine(layers).grants.network is False
+
+
+def layered(user_rule: str, other: str, layer: Layer) -> Effects:
+    """Return the effects of a command that a user's rule lets run, where another file speaks of [sandbox] too."""
+    user = f"""version = 1
+[tools]
+bash = "confirm"
+[sandbox]
+network = false
+write = ["."]
+[[rule]]
+id = "tests"
+decision = "auto"
+argv = ["pytest"]
+{user_rule}
+"""
+    layers = [parse_policy(user.encode(), "user.toml", layer=Layer.USER)]
+    found = parse_policy(f"version = 1\n{other}".encode(), "other.toml", layer=layer)
+    layers.append(tightening_only(found) if layer is Layer.PROJECT else found)
+    call = ToolCall(id="1", name="bash", arguments="{}")
+    facets = (run("pytest", act=Act.RUNS),)
+    action = Action(call=call, tool="bash", arguments={}, facets=facets, summary="", preview="", request=None)
+    return evaluate(combine(layers), action).effects
+
+
+RULES_OVER_FILES: list[tuple[str, str, Layer, tuple[str, ...], bool]] = [
+    ('write = ["/srv", "~/x", "build"]\nnetwork = true', "", Layer.MANAGED, ("/srv", "~/x", "build"), True),
+    (
+        'write = ["/srv", "build"]\nnetwork = true',
+        "[sandbox]\nnetwork = false",
+        Layer.MANAGED,
+        ("/srv", "build"),
+        False,
+    ),
+    ('write = ["/srv", "~/x", "build"]\nnetwork = true', '[sandbox]\nwrite = ["."]', Layer.MANAGED, ("build",), True),
+    ('write = ["/srv/a/"]\nnetwork = true', '[sandbox]\nwrite = ["/srv"]', Layer.MANAGED, ("/srv/a/",), True),
+    ('write = ["."]', '[sandbox]\nwrite = ["src"]', Layer.PROJECT, (), False),
+    (
+        'write = ["src/gen"]\nnetwork = true',
+        '[sandbox]\nwrite = ["src"]\nnetwork = false',
+        Layer.PROJECT,
+        ("src/gen",),
+        False,
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "other", "layer", "write", "network"), RULES_OVER_FILES)
+def test_a_rule_grants_no_more_than_other_files_let_be_granted(
+    rule: str, other: str, layer: Layer, write: tuple[str, ...], network: bool
+) -> None:
+    effects = layered(rule, other, layer)
+    assert (effects.granted, effects.network) == (write, network)

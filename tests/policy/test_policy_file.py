@@ -1,0 +1,858 @@
+"""Policy files: every key is accepted as documented, and everything else refuses to load, with file, line and key."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.actions import Access
+from harness.errors import PolicyError
+from harness.limits import Limits
+from harness.policy.effects import Sandbox
+from harness.policy.loader import (
+    DECISION_WORDS,
+    LIMIT_KEYS,
+    MAX_POLICY_BYTES,
+    RULE_KEYS,
+    SANDBOX_KEYS,
+    TOOL_NAMES,
+    TOP_KEYS,
+    combine,
+    load_policy,
+    parse_policy,
+    tightening_only,
+)
+from harness.policy.matchers import ArgvPattern, PathPatterns
+from harness.policy.policy import Policy, PolicySource
+from harness.policy.rules import Decision, Layer, Origin, Rule, ToolDefault
+from harness.programs.runners import INTERPRETERS
+from harness.programs.variables import STEERING
+from harness.text.toml_places import key_lines
+
+
+def parse(text: str, *, layer: Layer = Layer.FILE) -> Policy:
+    return parse_policy(text.encode(), "p.toml", layer=layer)
+
+
+def problem(text: str) -> str:
+    """Return the message with which `text` is refused."""
+    with pytest.raises(PolicyError) as caught:
+        parse(text)
+    return str(caught.value)
+
+
+FULL = """\
+# every key there is
+version = 1
+name = "full"
+
+[tools]
+bash = "confirm"   # a comment
+read_file = "auto"
+write_file = "deny"
+edit_file = "block"
+default = "deny"
+
+[unattended]
+confirm = "block"
+
+[limits]
+turns = 5
+seconds = 60
+tokens = 1000
+cost = 2.5
+refusals = 3
+bad_calls = 4
+command_seconds = 1.5
+result_characters = 2000
+
+[sandbox]
+required = true
+network = false
+write = [".", "~/.cache/x"]
+hide = [".env"]
+show = ["~/.docker"]
+
+[[rule]]
+id = "tests"
+decision = "auto"
+tool = ["bash"]
+argv = [
+  ["pytest", "py.test"],   # a choice
+  "...",
+]
+flags = ["-q", "-NUM", "--maxfail"]
+env = ["CI"]
+write = ["build"]
+network = true
+reason = "Runs the tests."
+hint = "None."
+match = ["pytest -q"]
+not_match = [
+  "pytest -p x",
+  "pytest; ls",
+]
+
+[[rule]]
+id = "secrets"
+decision = "deny"
+access = ["read"]
+path = [".env", "*.pem"]
+except = ["test.pem"]
+reason = \"\"\"
+Secrets stay
+out.\"\"\"
+
+[[rule]]
+id = "raw"
+decision = "block"
+text = "| sh"
+reason = "No."
+"""
+
+
+def test_every_key_is_accepted_and_means_what_it_says() -> None:
+    loaded = parse(FULL, layer=Layer.USER)
+    assert loaded == Policy(
+        name="full",
+        rules=(
+            Rule(
+                id="tests",
+                decision=Decision.AUTO,
+                origin=Origin(file="p.toml", line=32),
+                layer=Layer.USER,
+                tools=("bash",),
+                argv=ArgvPattern(tokens=(("pytest", "py.test"),), rest=True, flags=("-q", "-NUM", "--maxfail")),
+                env=("CI",),
+                reason="Runs the tests.",
+                hint="None.",
+                write=("build",),
+                network=True,
+            ),
+            Rule(
+                id="secrets",
+                decision=Decision.DENY,
+                origin=Origin(file="p.toml", line=52),
+                layer=Layer.USER,
+                access=(Access.READ,),
+                path=PathPatterns(patterns=(".env", "*.pem")),
+                exceptions=PathPatterns(patterns=("test.pem",)),
+                reason="Secrets stay\nout.",
+            ),
+            Rule(
+                id="raw",
+                decision=Decision.BLOCK,
+                origin=Origin(file="p.toml", line=62),
+                layer=Layer.USER,
+                text="| sh",
+                reason="No.",
+            ),
+        ),
+        defaults=tuple(
+            ToolDefault(tool=tool, decision=decision, origin=Origin(file="p.toml", line=line), layer=Layer.USER)
+            for tool, decision, line in (
+                ("bash", Decision.CONFIRM, 6),
+                ("read_file", Decision.AUTO, 7),
+                ("write_file", Decision.DENY, 8),
+                ("edit_file", Decision.BLOCK, 9),
+                ("default", Decision.DENY, 10),
+            )
+        ),
+        limits=Limits(
+            max_turns=5,
+            max_seconds=60.0,
+            max_tokens=1000,
+            max_cost=2.5,
+            max_refusals=3,
+            max_bad_calls=4,
+            command_seconds=1.5,
+            result_characters=2000,
+        ),
+        unattended=Decision.BLOCK,
+        sources=(PolicySource(layer=Layer.USER, path="p.toml", content=FULL.encode()),),
+        sandboxes=(
+            Sandbox(
+                origin=Origin(file="p.toml", line=26),
+                layer=Layer.USER,
+                required=True,
+                network=False,
+                write=(".", "~/.cache/x"),
+                hide=(".env",),
+                show=("~/.docker",),
+            ),
+        ),
+    )
+
+
+def test_the_full_file_really_has_every_key() -> None:
+    table = tomllib.loads(FULL)
+    rule_keys = {key for rule in table["rule"] for key in rule}
+    assert set(table["sandbox"]) == set(SANDBOX_KEYS)
+    assert (set(table), rule_keys, set(table["limits"])) == (set(TOP_KEYS), set(RULE_KEYS), set(LIMIT_KEYS))
+    assert set(table["tools"]) == {*TOOL_NAMES, "default"}
+
+
+def test_the_least_file_has_a_version_and_takes_its_name_from_the_file() -> None:
+    assert parse_policy(b"version = 1", "/etc/x/team.toml") == Policy(
+        name="team",
+        rules=(),
+        defaults=(),
+        limits=Limits(),
+        unattended=Decision.DENY,
+        sources=(PolicySource(layer=Layer.FILE, path="/etc/x/team.toml", content=b"version = 1"),),
+    )
+
+
+def rule(body: str, decision: str = "confirm") -> str:
+    """Return a file with one rule at line 2; the first line of `body` is line 5."""
+    return f'version = 1\n[[rule]]\nid = "a"\ndecision = "{decision}"\n{body}\n'
+
+
+TOP_KNOWN = "known: version, name, tools, unattended, limits, sandbox, rule"
+LIST = 'must be a list of strings, such as ["a", "b"]'
+ARGV = 'must be a list of words, such as ["git", ["status", "diff"], "..."]'
+UNDERSTOOD = "is never understood well enough for an auto rule"
+STEERS = "makes a program run something else; no auto rule may list it"
+
+TOO_MUCH = "would mean everything that a person has: name folders below it"
+GRANTED = "is what an auto rule grants to the commands of its argv"
+
+BAD = [
+    # the file itself
+    ("", "1: version: is missing: write `version = 1`"),
+    ("# nothing\n", "1: version: is missing: write `version = 1`"),
+    ("version = 2", "1: version: must be 1"),
+    ("version = '1'", "1: version: must be 1"),
+    ("version = 1.0", "1: version: must be 1"),
+    ("version = true", "1: version: must be 1"),
+    ("name = 'x'\nversion = 0", "2: version: must be 1"),
+    ("version = 1\nname = 1", "2: name: must be a string, not a number"),
+    ("version = 1\nname = ''", "2: name: must not be empty"),
+    ("version = 1\nname = ' '", "2: name: must not be empty"),
+    # unknown keys, at every level
+    ("version = 1\nnmae = 'x'", "2: nmae: unknown key; did you mean name?"),
+    ("version = 1\nzzzz = 'x'", f"2: zzzz: unknown key; {TOP_KNOWN}"),
+    ("version = 1\n\n[tool]\nbash = 'auto'", "3: tool: unknown key; did you mean tools?"),
+    ("version = 1\nsandboxes = 'x'", "2: sandboxes: unknown key; did you mean sandbox?"),
+    ("version = 1\n[sandbox]\nrequire = true", "3: [sandbox] require: unknown key; did you mean required?"),
+    ("version = 1\n[[rules]]\nid = 'x'", "2: rules: unknown key; did you mean rule?"),
+    ("version = 1\n[tools]\nbahs = 'auto'", "3: [tools] bahs: unknown key; did you mean bash?"),
+    ("version = 1\n[tools]\n[tools.bash2]", "3: [tools] bash2: unknown key; did you mean bash?"),
+    ("version = 1\ntools.bahs = 'auto'", "2: [tools] bahs: unknown key; did you mean bash?"),
+    ("version = 1\n[unattended]\nconfrim = 'deny'", "3: [unattended] confrim: unknown key; did you mean confirm?"),
+    ("version = 1\n[limits]\nturn = 1", "3: [limits] turn: unknown key; did you mean turns?"),
+    (rule("desision = 'deny'"), "5: [[rule]] desision: unknown key; did you mean decision?"),
+    (rule("argv = ['x']\npaths = ['x']"), "6: [[rule]] paths: unknown key; did you mean path?"),
+    (rule("argv = ['x']\nzzzzzz = ['x']"), f"6: [[rule]] zzzzzz: unknown key; known: {', '.join(RULE_KEYS)}"),
+    (rule("argv = ['x']\n[rule.env2]\nx = 1"), "6: [[rule]] env2: unknown key; did you mean env?"),
+    # wrong types of tables
+    ("version = 1\ntools = 'auto'", "2: tools: must be a table: [tools]"),
+    ("version = 1\nlimits = 3", "2: limits: must be a table: [limits]"),
+    ("version = 1\n[[limits]]", "2: limits: must be a table: [limits]"),
+    ("version = 1\nunattended = []", "2: unattended: must be a table: [unattended]"),
+    ("version = 1\nrule = 'x'", "2: rule: rules are written as [[rule]], with two brackets"),
+    ("version = 1\nrule = ['x']", "2: rule: rules are written as [[rule]], with two brackets"),
+    ("version = 1\n\n[rule]\nid = 'a'", "3: rule: rules are written as [[rule]], with two brackets"),
+    # decisions
+    (
+        "version = 1\n[tools]\nbash = 'allow'",
+        "3: [tools] bash: unknown decision 'allow'; known: auto, confirm, deny, block",
+    ),
+    ("version = 1\n[tools]\nbash = 'Auto'", "3: [tools] bash: unknown decision 'Auto'; did you mean auto?"),
+    (
+        "version = 1\n[tools]\nbash = true",
+        "3: [tools] bash: unknown decision 'a boolean'; known: auto, confirm, deny, block",
+    ),
+    ("version = 1\n[tools]\nbash = ''", "3: [tools] bash: unknown decision ''; known: auto, confirm, deny, block"),
+    (rule("argv = ['x']", "ask"), "4: [[rule]] decision: unknown decision 'ask'; known: auto, confirm, deny, block"),
+    (rule("argv = ['x']", "denied"), "4: [[rule]] decision: unknown decision 'denied'; did you mean deny?"),
+    (
+        "version = 1\n[unattended]\nconfirm = 'auto'",
+        "3: [unattended] confirm: unknown decision 'auto'; known: deny, block",
+    ),
+    (
+        "version = 1\n[unattended]\nconfirm = 'confirm'",
+        "3: [unattended] confirm: unknown decision 'confirm'; known: deny, block",
+    ),
+    # limits
+    ("version = 1\n[limits]\nturns = 0", "3: [limits] turns: must be a whole number, at least 1"),
+    ("version = 1\n[limits]\nturns = 1.5", "3: [limits] turns: must be a whole number, at least 1"),
+    ("version = 1\n[limits]\nturns = true", "3: [limits] turns: must be a whole number, at least 1"),
+    ("version = 1\n[limits]\nturns = '5'", "3: [limits] turns: must be a whole number, at least 1"),
+    ("version = 1\n[limits]\ntokens = -1", "3: [limits] tokens: must be a whole number, at least 1"),
+    ("version = 1\n[limits]\nrefusals = 0", "3: [limits] refusals: must be a whole number, at least 1"),
+    (
+        "version = 1\n[limits]\nresult_characters = 999",
+        "3: [limits] result_characters: must be a whole number, at least 1000",
+    ),
+    ("version = 1\n[limits]\nseconds = 0", "3: [limits] seconds: must be a number above 0"),
+    ("version = 1\n[limits]\nseconds = nan", "3: [limits] seconds: must be a number above 0"),
+    ("version = 1\n[limits]\nseconds = inf", "3: [limits] seconds: must be a number above 0"),
+    ("version = 1\n[limits]\nseconds = false", "3: [limits] seconds: must be a number above 0"),
+    ("version = 1\n[limits]\ncommand_seconds = 1000001", "3: [limits] command_seconds: must be at most 1000000"),
+    ("version = 1\n[limits]\ncommand_seconds = 1e10", "3: [limits] command_seconds: must be at most 1000000"),
+    ("version = 1\n[limits]\ncommand_seconds = '1'", "3: [limits] command_seconds: must be a number above 0"),
+    (
+        "version = 1\n[tools]\nuncovered = 'auto'",
+        "3: [tools] uncovered: unknown decision 'auto'; known: confirm, deny, block",
+    ),
+    # what is granted and hidden
+    ("version = 1\nsandbox = true", "2: sandbox: must be a table: [sandbox]"),
+    ("version = 1\n[sandbox]\nrequired = 1", "3: [sandbox] required: must be true or false, not a number"),
+    ("version = 1\n[sandbox]\nnetwork = 'off'", "3: [sandbox] network: must be true or false, not a string"),
+    ("version = 1\n[sandbox]\nwrite = '.'", '3: [sandbox] write: must be a list of strings, such as ["a", "b"]'),
+    ("version = 1\n[sandbox]\nwrite = ['/']", f"3: [sandbox] write: '/' {TOO_MUCH}"),
+    ("version = 1\n[sandbox]\nwrite = ['~/']", f"3: [sandbox] write: '~/' {TOO_MUCH}"),
+    ("version = 1\n[sandbox]\nwrite = ['~']", f"3: [sandbox] write: '~' {TOO_MUCH}"),
+    ("version = 1\n[sandbox]\nwrite = ['//']", f"3: [sandbox] write: '//' {TOO_MUCH}"),
+    ("version = 1\n[sandbox]\nwrite = ['a/../..']", "3: [sandbox] write: 'a/../..' must not hold .."),
+    ("version = 1\n[sandbox]\nwrite = ['~/.']", "3: [sandbox] write: '~/.' is not in its shortest form"),
+    ("version = 1\n[sandbox]\nwrite = ['./~']", "3: [sandbox] write: './~' is not in its shortest form"),
+    ("version = 1\n[sandbox]\nwrite = ['a//b']", "3: [sandbox] write: 'a//b' is not in its shortest form"),
+    ("version = 1\n[sandbox]\nwrite = ['/srv/./x']", "3: [sandbox] write: '/srv/./x' is not in its shortest form"),
+    ("version = 1\n[sandbox]\nwrite = ['/dev']", "3: [sandbox] write: '/dev' is no folder of the disk"),
+    (
+        "version = 1\n[sandbox]\nwrite = ['/proc/self/root/etc']",
+        "3: [sandbox] write: '/proc/self/root/etc' is no folder of the disk",
+    ),
+    ('version = 1\n[sandbox]\nwrite = ["a\\nb"]', "3: [sandbox] write: 'a\\nb' is no path"),
+    ("version = 1\n[sandbox]\nwrite = ['']", "3: [sandbox] write: '' is no path"),
+    ("version = 1\n[sandbox]\nwrite = [' x']", "3: [sandbox] write: ' x' is no path"),
+    (
+        "version = 1\n[sandbox]\nhide = ['*.pem']",
+        "3: [sandbox] hide: '*.pem' is no pattern: name a folder, and everything below it is meant",
+    ),
+    (
+        "version = 1\n[sandbox]\nhide = ['~ann/x']",
+        "3: [sandbox] hide: '~ann/x' is another person's home; only ~/ is known",
+    ),
+    (
+        "version = 1\n[sandbox]\nshow = ['~/.shs']",
+        "3: [sandbox] show: '~/.shs' is not hidden by default; did you mean ~/.ssh?",
+    ),
+    (rule("argv = ['x']\nwrite = ['.']"), f"6: [[rule]] write: {GRANTED}"),
+    (rule("argv = ['x']\nnetwork = true"), f"6: [[rule]] network: {GRANTED}"),
+    (rule("path = ['x']\nwrite = ['.']", "auto"), f"6: [[rule]] write: {GRANTED}"),
+    (rule("argv = ['x']\nwrite = ['/']", "auto"), f"6: [[rule]] write: '/' {TOO_MUCH}"),
+    (rule("argv = ['x']\nwrite = []", "auto"), "6: [[rule]] write: must not be empty"),
+    (rule("argv = ['x']\nnetwork = 'on'", "auto"), "6: [[rule]] network: must be true or false, not a string"),
+    # what a rule needs
+    ("version = 1\n[[rule]]\ndecision = 'deny'", "2: [[rule]]: has no id"),
+    ("version = 1\n[[rule]]\nid = 'a'", "2: [[rule]]: has no decision"),
+    ("version = 1\n[[rule]]\nid = ''\ndecision = 'confirm'", "3: [[rule]] id: must not be empty"),
+    ("version = 1\n[[rule]]\nid = 3\ndecision = 'confirm'", "3: [[rule]] id: must be a string, not a number"),
+    (rule("argv = ['x']", "deny"), "4: [[rule]] decision: a rule that says deny needs a reason"),
+    (rule("argv = ['x']", "block"), "4: [[rule]] decision: a rule that says block needs a reason"),
+    (rule("argv = ['x']\nreason = ''", "deny"), "6: [[rule]] reason: must not be empty"),
+    (rule("argv = ['x']\nreason = 1979-05-27", "deny"), "6: [[rule]] reason: must be a string, not a date or time"),
+    (rule("argv = ['x']\nhint = ['y']"), "6: [[rule]] hint: must be a string, not a list"),
+    (
+        rule(
+            "argv = ['x']\n[[rule]]\nid = 'b'\ndecision = 'auto'\nargv = ['y']\n"
+            "[[rule]]\nid = 'a'\ndecision = 'confirm'\nargv = ['z']"
+        ),
+        "11: [[rule]] id: 'a' is taken by the rule at line 2",
+    ),
+    (rule(""), "2: [[rule]]: matches nothing: give argv, path, text, env or tool"),
+    (rule("reason = 'x'", "auto"), "2: [[rule]]: matches nothing: give argv, path, text, env or tool"),
+    # argv
+    (rule("argv = 'git push'"), f"5: [[rule]] argv: {ARGV}"),
+    (rule("argv = []"), f"5: [[rule]] argv: {ARGV}"),
+    (rule("argv = [1]"), f"5: [[rule]] argv: {ARGV}"),
+    (rule("argv = ['']"), f"5: [[rule]] argv: {ARGV}"),
+    (rule("argv = ['x', []]"), f"5: [[rule]] argv: {ARGV}"),
+    (rule("argv = ['x', ['y', 1]]"), f"5: [[rule]] argv: {ARGV}"),
+    (rule("argv = ['x', [['y']]]"), f"5: [[rule]] argv: {ARGV}"),
+    (rule("argv = {x = 1}"), f"5: [[rule]] argv: {ARGV}"),
+    (rule("argv = ['...']"), "5: [[rule]] argv: names no program"),
+    (rule("argv = ['x', '...', 'y']"), '5: [[rule]] argv: "..." stands only at the end'),
+    (rule("argv = ['x', ['y', '...']]"), '5: [[rule]] argv: "..." stands only at the end'),
+    (rule("argv = ['git push']"), "5: [[rule]] argv: 'git push' is one word; write each word of the command by itself"),
+    (rule("argv = [['x', 'y z']]"), "5: [[rule]] argv: 'y z' is one word; write each word of the command by itself"),
+    # flags
+    (rule("path = ['x']\nflags = ['-f']"), "6: [[rule]] flags: needs argv"),
+    (rule("argv = ['x']\nflags = '-f'"), f"6: [[rule]] flags: {LIST}"),
+    (rule("argv = ['x']\nflags = ['f']"), "6: [[rule]] flags: 'f' is not an option such as -x or --long"),
+    (rule("argv = ['x']\nflags = ['-']"), "6: [[rule]] flags: '-' is not an option such as -x or --long"),
+    (rule("argv = ['x']\nflags = ['-=b']"), "6: [[rule]] flags: '-=b' is not an option such as -x or --long"),
+    (
+        rule("argv = ['x']\nflags = ['-count=1']"),
+        "6: [[rule]] flags: -count=1 holds a value: a stricter rule names the option, and means it with any value",
+    ),
+    (
+        rule("argv = ['x']\nflags = []"),
+        "6: [[rule]] flags: an empty list is never met: name the options, or leave it out",
+    ),
+    # tool, env, access, path, except, text
+    (rule("tool = 'bash'"), f"5: [[rule]] tool: {LIST}"),
+    (rule("tool = []"), "5: [[rule]] tool: must not be empty"),
+    (rule("tool = ['writefile']"), "5: [[rule]] tool: unknown tool 'writefile'; did you mean write_file?"),
+    (rule("tool = ['default']"), f"5: [[rule]] tool: unknown tool 'default'; known: {', '.join(TOOL_NAMES)}"),
+    (
+        rule("tool = ['read_file']\nargv = ['x']"),
+        "5: [[rule]] tool: argv, text and env are about bash, which is not among the tools",
+    ),
+    (
+        rule("text = 'x'\ntool = ['read_file']"),
+        "6: [[rule]] tool: argv, text and env are about bash, which is not among the tools",
+    ),
+    (rule("env = 'CI'"), f"5: [[rule]] env: {LIST}"),
+    (rule("env = []"), "5: [[rule]] env: must not be empty"),
+    (rule("argv = ['x']\naccess = ['read']"), "6: [[rule]] access: needs path"),
+    (rule("argv = ['x']\nexcept = ['x']"), "6: [[rule]] except: needs path"),
+    (rule("path = ['x']\naccess = ['raed']"), "6: [[rule]] access: unknown access 'raed'; did you mean read?"),
+    (rule("path = ['x']\naccess = ['either']"), "6: [[rule]] access: unknown access 'either'; known: read, write"),
+    (rule("path = ['x']\naccess = []"), "6: [[rule]] access: must not be empty"),
+    (rule("path = 'x'"), f"5: [[rule]] path: {LIST}"),
+    (rule("path = []"), "5: [[rule]] path: must not be empty"),
+    (rule("path = ['a', '']"), "5: [[rule]] path: the pattern '' is empty"),
+    (rule("path = ['!a']"), "5: [[rule]] path: the pattern '!a' begins with '!'; exceptions are written in `except`"),
+    (
+        rule("path = ['x']\nexcept = ['../y']"),
+        "6: [[rule]] except: the pattern '../y' contains `..`, `.` or `//`; patterns are matched against resolved paths",
+    ),
+    (rule("text = ''"), "5: [[rule]] text: must not be empty"),
+    (rule("text = ['x']"), "5: [[rule]] text: must be a string, not a list"),
+    # what no auto rule can say
+    (
+        rule("argv = ['x']\ntext = 'y'", "auto"),
+        "6: [[rule]] text: an auto rule cannot be about a piece of text: use argv",
+    ),
+    (rule("env = ['CI']", "auto"), "2: [[rule]]: an auto rule needs argv or path; a whole tool is set under [tools]"),
+    (
+        rule("tool = ['bash']", "auto"),
+        "2: [[rule]]: an auto rule needs argv or path; a whole tool is set under [tools]",
+    ),
+    # examples
+    (rule("argv = ['ls']\nmatch = ['ls', 'rm']"), "6: [[rule]] match: the rule does not match its example 'rm'"),
+    (
+        rule("argv = ['ls']\nmatch = ['ls -l']", "auto"),
+        "6: [[rule]] match: the rule does not match its example 'ls -l'",
+    ),
+    (
+        rule("argv = ['ls']\nmatch = ['ls; rm']", "auto"),
+        "6: [[rule]] match: the rule does not match its example 'ls; rm'",
+    ),
+    (
+        rule("argv = ['ls', '...']\nmatch = ['ls > f']", "auto"),
+        "6: [[rule]] match: the rule does not match its example 'ls > f'",
+    ),
+    (
+        rule("argv = ['ls']\nnot_match = ['rm', 'sudo ls']"),
+        "6: [[rule]] not_match: the rule matches its counter-example 'sudo ls'",
+    ),
+    (
+        rule("argv = ['ls', '...']\nnot_match = ['ls /etc']", "auto"),
+        "6: [[rule]] not_match: the rule matches its counter-example 'ls /etc'",
+    ),
+    (rule("path = ['.env']\nmatch = ['env']"), "6: [[rule]] match: the rule does not match its example 'env'"),
+    (
+        rule("path = ['.env']\nnot_match = ['a/.ENV']"),
+        "6: [[rule]] not_match: the rule matches its counter-example 'a/.ENV'",
+    ),
+    (
+        rule("path = ['.env']\nmatch = ['.ENV']", "auto"),
+        "6: [[rule]] match: the rule does not match its example '.ENV'",
+    ),
+    (
+        rule("path = ['*']\nmatch = ['/etc/x']", "auto"),
+        "6: [[rule]] match: the rule does not match its example '/etc/x'",
+    ),
+    (rule("argv = ['ls']\nmatch = 'ls'"), f"6: [[rule]] match: {LIST}"),
+    (rule("argv = ['ls']\nmatch = []"), "6: [[rule]] match: must not be empty"),
+    (rule("argv = ['ls']\nmatch = ['']"), "6: [[rule]] match: the rule does not match its example ''"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), [pytest.param(*row, id=row[1][:100]) for row in BAD])
+def test_a_mistake_is_named_with_file_line_and_key(text: str, message: str) -> None:
+    assert problem(text) == f"p.toml:{message}"
+
+
+@pytest.mark.parametrize(
+    ("text", "beginning"),
+    [
+        pytest.param("version = ", "p.toml: is not TOML: Invalid value (at ", id="a value is missing"),
+        pytest.param("version = 1\nx", "p.toml: is not TOML: Expected '=' after a key", id="an equals sign is missing"),
+        pytest.param("version = 1\nversion = 1", "p.toml: is not TOML: Cannot overwrite a value", id="a key twice"),
+        pytest.param("version = 1\n[tools]\n[tools]", "p.toml: is not TOML: Cannot declare", id="a table twice"),
+        pytest.param("version = 1\n\0", "p.toml: is not TOML: ", id="NUL"),
+        pytest.param("x = " + "[" * 3_000, "p.toml: is not TOML: ", id="nested without end"),
+        pytest.param("x = " + "9" * 5_000, "p.toml: is not TOML: Exceeds the limit", id="a number without end"),
+        pytest.param("x = 1979-13-01", "p.toml: is not TOML: ", id="a date that is none"),
+    ],
+)
+def test_what_is_not_toml_is_refused(text: str, beginning: str) -> None:
+    assert problem(text).startswith(beginning)
+
+
+def test_what_is_not_utf_8_is_refused() -> None:
+    with pytest.raises(PolicyError) as caught:
+        parse_policy(b"version = 1 # \xff", "p.toml")
+    assert str(caught.value) == "p.toml: is not UTF-8: byte 14"
+
+
+FIXES_SCRIPT = "runs whatever its operands say; name the script, or -m and the module"
+NO_AUTO = [
+    *[(f"argv = ['{name}', '...']", name, FIXES_SCRIPT) for name in sorted(INTERPRETERS)],
+    ("argv = ['python']\nflags = ['-c']", "python", ""),
+    ("argv = ['/usr/bin/python3', '...']", "/usr/bin/python3", FIXES_SCRIPT),
+    ("argv = ['python3.11', '...']", "python3.11", FIXES_SCRIPT),
+    ("argv = ['perl5.36', '...']", "perl5.36", FIXES_SCRIPT),
+    ("argv = ['node-20', '...']", "node-20", FIXES_SCRIPT),
+    ("argv = [['pytest', 'python'], '...']", "python", FIXES_SCRIPT),
+    ("argv = ['python', '-c', '...']", "python", FIXES_SCRIPT),
+    ("argv = ['python', '-m', '...']", "python", FIXES_SCRIPT),
+    ("argv = ['python', ['-m', '-c'], 'x', '...']", "python", FIXES_SCRIPT),
+    ("argv = ['python', ['x.py', '-c'], '...']", "python", FIXES_SCRIPT),
+    ("argv = ['python', '-m', ['pytest', '-x'], '...']", "python", FIXES_SCRIPT),
+    ("argv = ['python', '-mpytest', '...']", "python", FIXES_SCRIPT),
+    ("argv = ['python', 'x.py', '...']", "python", ""),
+    ("argv = ['python', '-m', 'pytest', '...']", "python", ""),
+    ("argv = [['python', 'python3'], '-m', ['pytest', 'unittest'], '...']", "python", ""),
+    ("argv = ['make', 'test']", "make", ""),
+    ("argv = ['awk', '{print $1}', '...']", "awk", ""),
+    ("argv = ['git', 'log', \"it's\"]", "git", ""),
+    ("argv = ['bash', 'x.sh']", "bash", UNDERSTOOD),
+    ("argv = ['sudo', 'ls']", "sudo", UNDERSTOOD),
+    ("argv = ['timeout', '5', 'ls']", "timeout", UNDERSTOOD),
+    ("argv = ['nice', '...']", "nice", UNDERSTOOD),
+    ("argv = ['cd', '...']", "cd", UNDERSTOOD),
+    ("argv = ['eval', 'x']", "eval", UNDERSTOOD),
+    ("argv = ['npx', 'x']", "npx", UNDERSTOOD),
+    ("argv = ['docker', 'ps']", "docker", UNDERSTOOD),
+    ("argv = [['ls', 'xargs'], 'x']", "xargs", UNDERSTOOD),
+    ("argv = ['/usr/bin/env', 'ls']", "/usr/bin/env", UNDERSTOOD),
+    ("argv = ['if', 'x']", "if", UNDERSTOOD),
+    ("argv = ['A=1', 'x']", "A=1", UNDERSTOOD),
+    ("argv = ['x>y']", "x>y", UNDERSTOOD),
+    ("argv = ['x;y']", "x;y", UNDERSTOOD),
+    ("argv = [\"'x'\"]", "'x'", UNDERSTOOD),
+    ("argv = ['*']", "*", UNDERSTOOD),
+    ("argv = ['find', '.', '-exec', 'ls', ';']", "find", UNDERSTOOD),
+    ("argv = ['ls', '...']", "ls", ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("body", "program", "why"), [pytest.param(*row, id=f"{row[0]}: {row[2] or 'accepted'}") for row in NO_AUTO]
+)
+def test_no_auto_rule_for_programs_that_run_their_operands(body: str, program: str, why: str) -> None:
+    """A stricter rule may name them all."""
+    text = rule(body, "auto")
+    if why:
+        assert problem(text) == f"p.toml:5: [[rule]] argv: {program} {why}"
+    else:
+        assert parse(text).rules[0].decision is Decision.AUTO
+    assert parse(rule(body, "confirm")).rules[0].decision is Decision.CONFIRM
+
+
+@pytest.mark.parametrize("name", [*sorted(STEERING), "LD_X", "DYLD_INSERT_LIBRARIES", "GIT_X"])
+def test_no_auto_rule_lists_a_variable_that_steers_programs(name: str) -> None:
+    body = f"argv = ['x']\nenv = ['CI', '{name}']"
+    assert problem(rule(body, "auto")) == f"p.toml:6: [[rule]] env: {name} {STEERS}"
+    assert parse(rule(body, "confirm")).rules[0].env == ("CI", name)
+
+
+GOOD_EXAMPLES = [
+    pytest.param(
+        "argv = ['git', 'push']\nmatch = ['git -C x push', 'sudo git push > f']", "confirm", id="a strict rule"
+    ),
+    pytest.param(
+        "argv = ['./deploy.sh']\nmatch = ['./deploy.sh', '/w/deploy.sh x']", "confirm", id="a program by its path"
+    ),
+    pytest.param("argv = ['x', '...']\nmatch = ['x a', 'x; x b']\nnot_match = ['x; y']", "auto", id="an auto rule"),
+    pytest.param("env = ['CI']\nmatch = ['CI=1 x']\nnot_match = ['x']", "confirm", id="a variable"),
+    pytest.param("text = '| sh'\nmatch = ['a | sh']\nnot_match = ['sh']", "confirm", id="a text"),
+    pytest.param("path = ['.env']\nmatch = ['.env', 'a/.ENV']\nnot_match = ['env']", "confirm", id="a path"),
+    pytest.param(
+        "path = ['/docs/']\nmatch = ['docs/a']\nnot_match = ['docs/../a', '/docs/a']", "auto", id="paths for auto"
+    ),
+    pytest.param("tool = ['bash']\nmatch = ['ls', 'x > y']", "confirm", id="a whole tool for commands"),
+    pytest.param("tool = ['write_file']\nmatch = ['a', '/etc/x']", "confirm", id="a whole tool for files"),
+    pytest.param(
+        "tool = ['write_file']\npath = ['a']\nmatch = ['a']\nnot_match = ['b']", "confirm", id="a tool's files"
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "decision"), GOOD_EXAMPLES)
+def test_examples_that_come_out_as_they_say_load(body: str, decision: str) -> None:
+    assert parse(rule(body, decision)).rules[0].id == "a"
+
+
+def test_a_tool_of_a_program_of_ones_own_can_be_named_once_it_is_known() -> None:
+    text = b'version = 1\n[tools]\nfetch = "deny"\n[[rule]]\nid = "a"\ndecision = "confirm"\ntool = ["fetch"]\n'
+    loaded = parse_policy(text, "p.toml", extra_tools=["fetch"])
+    assert (loaded.defaults[0].tool, loaded.rules[0].tools) == ("fetch", ("fetch",))
+    assert problem(text.decode()).startswith("p.toml:7: [[rule]] tool: unknown tool 'fetch'")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("version = 1\r\n\r\n[tools]\r\nbahs = 'auto'\r\n", id="line ends of Windows"),
+        pytest.param("version = 1\nname = '''\nx'''\n[tools] # x\nbahs = 'auto'", id="a long literal string"),
+        pytest.param('version = 1\nname = """x"""" # """\n\n[ tools ]\n\n"bahs" = "auto"', id="four quotes"),
+        pytest.param("version = 1\nname = 'a # [b'\n[tools]\n'bahs' = 'auto'", id="marks in a string"),
+        pytest.param('version = 1\nname = "a\\"["\n[tools]\n\tbahs=\'auto\'', id="an escaped quote"),
+    ],
+)
+def test_lines_are_right_whatever_stands_before(text: str) -> None:
+    line = next(number for number, line in enumerate(text.splitlines(), 1) if "bahs" in line)
+    assert problem(text) == f"p.toml:{line}: [tools] bahs: unknown key; did you mean bash?"
+
+
+class Statement(NamedTuple):
+    """A piece of TOML: its text, and the key it gives."""
+
+    text: str
+    key: str
+
+
+VALUES = st.sampled_from(
+    [
+        "1", '"x"', "'#'", '"[["', "[1, 2]", "[\n 1, # ]\n 2\n]", '"""\n[a]\nk = 1\n"""', "'''\n# x\n'''", "{a = 1}",
+        "[[1], [\n2]]", '"\\""', "[\n\n]", '"""a\\"""b"""', "[{a = '}'},\n {b = 2}]", "1979-05-27", "true # '",
+    ]
+)  # fmt: skip
+NOISE = st.sampled_from(["", "# x\n", "\n", "  \n", '# """\n', "# [t]\n"])
+KEYS = st.integers(min_value=0, max_value=99).map(lambda number: f"k{number}")
+BODIES = st.lists(st.tuples(KEYS, VALUES, NOISE), max_size=4, unique_by=lambda entry: entry[0])
+
+
+@settings(max_examples=300)
+@given(BODIES, st.lists(st.tuples(st.sampled_from(["[t]", "[[r]]", "[[ s ]]"]), BODIES, NOISE), max_size=5))
+def test_the_line_of_every_key_is_the_one_it_stands_on(
+    top: list[tuple[str, str, str]], tables: list[tuple[str, list[tuple[str, str, str]], str]]
+) -> None:
+    """Whatever values span several lines and whatever comments hold; written and counted here, read there."""
+    text = ""
+    expected = {("", 0, ""): 1}
+    counts: dict[str, int] = {}
+
+    def write(table: str, index: int, entries: list[tuple[str, str, str]]) -> None:
+        nonlocal text
+        for key, value, noise in entries:
+            text += noise
+            expected[table, index, key] = text.count("\n") + 1
+            text += f"{key} = {value}\n"
+
+    write("", 0, top)
+    for header, entries, noise in tables:
+        name = header.strip("[] ")
+        if header == "[t]" and "t" in counts:
+            continue
+        counts[name] = counts.get(name, -1) + 1
+        text += noise
+        expected[name, counts[name], ""] = text.count("\n") + 1
+        expected.setdefault(("", 0, name), text.count("\n") + 1)
+        text += f"{header}\n"
+        write(name, counts[name], entries)
+    tomllib.loads(text)
+    assert key_lines(text) == expected
+
+
+@settings(max_examples=200)
+@given(st.text(alphabet="[]{}='\"\\#\n ak.1,"))
+def test_lines_of_any_text_are_found_without_raising(text: str) -> None:
+    assert key_lines(text)["", 0, ""] == 1
+
+
+JSON = st.recursive(
+    st.one_of(st.booleans(), st.integers(), st.text("ab.*/ -", max_size=4), st.sampled_from(sorted(DECISION_WORDS))),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=300)
+@given(
+    st.dictionaries(st.sampled_from([*RULE_KEYS, "x"]), JSON), st.dictionaries(st.sampled_from(TOP_KEYS[1:-1]), JSON)
+)
+def test_any_table_loads_or_is_refused_with_its_line(body: dict[str, object], top: dict[str, object]) -> None:
+    lines = ["version = 1", *(f"{key} = {json.dumps(value)}" for key, value in top.items()), "[[rule]]"]
+    lines += [f"{key} = {json.dumps(value)}" for key, value in body.items()]
+    try:
+        loaded = parse("\n".join(lines))
+    except PolicyError as error:
+        _, line, text = str(error).split(":", 2)
+        assert 1 <= int(line) <= len(lines)
+        assert text.strip()
+    else:
+        assert loaded.rules[0].id == body["id"]
+
+
+# Loading: the only I/O.
+
+
+def test_a_loaded_file_is_named_digested_and_guarded(tmp_path: Path) -> None:
+    path = tmp_path / "team.toml"
+    path.write_bytes(FULL.encode())
+    link = tmp_path / "link.toml"
+    link.symlink_to(path)
+    loaded = load_policy(str(link), layer=Layer.PROJECT)
+    assert loaded.sources == (PolicySource(layer=Layer.PROJECT, path=str(link), content=FULL.encode()),)
+    assert loaded.guarded == (os.path.realpath(path),)
+    assert loaded.rules[0].origin == Origin(file=str(link), line=32)
+    assert loaded.sha256 == parse(FULL).sha256
+
+
+def folder(path: Path) -> None:
+    path.mkdir()
+
+
+def fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def dangling(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+def loop(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def large(path: Path) -> None:
+    path.write_bytes(b"#" * (MAX_POLICY_BYTES + 1))
+
+
+def nothing(path: Path) -> None:
+    """Leave nothing there."""
+
+
+UNREADABLE = [
+    pytest.param(nothing, "cannot be read: No such file or directory", id="nothing"),
+    pytest.param(folder, "cannot be read: Is a directory", id="a folder"),
+    pytest.param(fifo, "is not a file", id="a FIFO that nobody writes to"),
+    pytest.param(dangling, "cannot be read: No such file or directory", id="a link to nothing"),
+    pytest.param(loop, "cannot be read: Too many levels of symbolic links", id="a link to itself"),
+    pytest.param(large, f"is larger than {MAX_POLICY_BYTES} bytes", id="too large"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), UNREADABLE)
+def test_what_cannot_be_read_as_a_file_is_refused_at_once(
+    tmp_path: Path, make: Callable[[Path], None], message: str
+) -> None:
+    path = tmp_path / "p.toml"
+    make(path)
+    open_before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(PolicyError) as caught:
+        load_policy(str(path))
+    assert str(caught.value) == f"{path}: {message}"
+    assert len(os.listdir("/proc/self/fd")) == open_before
+
+
+def test_a_fifo_with_a_writer_that_says_nothing_does_not_hang_either(tmp_path: Path) -> None:
+    path = tmp_path / "p.toml"
+    os.mkfifo(path)
+    writer = os.open(path, os.O_RDWR)
+    try:
+        with pytest.raises(PolicyError, match=r"is not a file$"):
+            load_policy(str(path))
+    finally:
+        os.close(writer)
+
+
+def test_a_device_is_refused() -> None:
+    with pytest.raises(PolicyError, match=r"^/dev/zero: is not a file$"):
+        load_policy("/dev/zero")
+
+
+@pytest.mark.parametrize("path", ["a\0b", "a\ud800"])
+def test_a_path_that_cannot_name_a_file_is_refused(path: str) -> None:
+    with pytest.raises(PolicyError, match="cannot be read: "):
+        load_policy(path)
+
+
+def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "p.toml"
+    path.write_text("version = 1")
+    path.chmod(0)
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65_534)  # root may read everything
+    try:
+        with pytest.raises(PolicyError) as caught:
+            load_policy(str(path))
+    finally:
+        os.seteuid(user)
+    assert str(caught.value) == f"{path}: cannot be read: Permission denied"
+
+
+# Putting files together.
+
+
+def test_nothing_cannot_be_combined() -> None:
+    with pytest.raises(PolicyError, match=r"^no policy was given$"):
+        combine([])
+
+
+def test_one_policy_combined_is_itself() -> None:
+    loaded = parse(FULL)
+    assert combine([loaded]) is loaded
+
+
+def test_a_combination_has_everything_and_the_strictest_of_each() -> None:
+    one = parse_policy(
+        b"version = 1\n[limits]\nturns = 5\nseconds = 10\n[unattended]\nconfirm = 'block'\n[tools]\nbash = 'auto'\n"
+        b"[[rule]]\nid = 'a'\ndecision = 'confirm'\nargv = ['x']\n",
+        "one.toml",
+        layer=Layer.USER,
+    ).guarding("/one")
+    two = parse_policy(
+        b"version = 1\n[limits]\nturns = 9\ntokens = 7\n[[rule]]\nid = 'b'\ndecision = 'confirm'\nargv = ['y']\n",
+        "two.toml",
+        layer=Layer.USER,
+    ).guarding("/two", "/one")
+    assert combine([one, two]) == Policy(
+        name="one+two",
+        rules=one.rules + two.rules,
+        defaults=one.defaults,
+        limits=Limits(max_turns=5, max_seconds=10.0, max_tokens=7),
+        unattended=Decision.BLOCK,
+        sources=one.sources + two.sources,
+        guarded=("/one", "/two"),
+    )
+
+
+def test_the_digest_of_a_combination_does_not_depend_on_order_but_on_content_layer_and_trust() -> None:
+    one, two = parse("version = 1"), parse("version = 1 # two", layer=Layer.PROJECT)
+    digests = {
+        combine([one, two]).sha256,
+        combine([one, tightening_only(two)]).sha256,
+        combine([one, parse("version = 1 # two", layer=Layer.USER)]).sha256,
+        combine([one, parse("version = 1 # three", layer=Layer.PROJECT)]).sha256,
+        one.sha256,
+        two.sha256,
+    }
+    assert len(digests) == 6
+    assert combine([one, two]).sha256 == combine([two, one]).sha256
+
+
+def test_an_id_is_taken_once_in_a_layer() -> None:
+    text = b"version = 1\n[[rule]]\nid = 'a'\ndecision = 'confirm'\nargv = ['x']\n"
+    one, two = parse_policy(text, "one.toml"), parse_policy(text, "two.toml")
+    with pytest.raises(PolicyError) as caught:
+        combine([one, two])
+    assert str(caught.value) == "two.toml:2: rule a: the id is taken by the rule at one.toml:2"
+    project = parse_policy(text, "two.toml", layer=Layer.PROJECT)
+    assert [rule.layer for rule in combine([one, project]).rules] == [Layer.FILE, Layer.PROJECT]
+
+
+def test_tightening_only_keeps_what_is_stricter_than_auto_and_nothing_else() -> None:
+    loaded = parse(FULL)
+    tight = tightening_only(loaded)
+    assert [rule.id for rule in tight.rules] == ["secrets", "raw"]
+    assert [default.tool for default in tight.defaults] == ["bash", "write_file", "edit_file", "default"]
+    assert (tight.limits, tight.unattended, tight.sources[0].trusted) == (loaded.limits, loaded.unattended, False)

@@ -1,0 +1,227 @@
+"""What lies below a folder, what a pattern of bash stands for, and when ignore files bring hidden files back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from places import ROOT
+
+from harness.cli.policy.calls import action_for
+from harness.files.trees import (
+    MAX_BELOW,
+    MAX_MATCHES,
+    Narrowing,
+    bring_back_from_above,
+    expand,
+    names_below,
+    plain_below,
+)
+from harness.files.workspace import Workspace
+from harness.paths import XARGS_SPLITS
+from harness.policy.loader import load_policy
+from harness.policy.policy import evaluate
+from harness.policy.rules import Decision
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository in a home folder."""
+    folder = tmp_path.resolve() / "home" / "repo"
+    for name in ("a.py", "b.txt", ".env", "sub/c.py", "sub/.hidden/d.py", "node_modules/e.py"):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    return folder
+
+
+def below(
+    root: Path, narrowing: Narrowing | None = None, *, follows: bool = False, folder: str = ""
+) -> tuple[list[str], bool]:
+    start = str(root / folder) if folder else str(root)
+    names, whole = names_below(start, str(root), narrowing or Narrowing(), home=str(root.parent), follows=follows)
+    return sorted(names), whole
+
+
+ALL = [".env", "a.py", "b.txt", "node_modules/e.py", "sub/.hidden/d.py", "sub/c.py"]
+
+
+@pytest.mark.parametrize(
+    ("narrowing", "names"),
+    [
+        pytest.param(Narrowing(), ALL, id="everything"),
+        pytest.param(Narrowing(only=("*.txt",)), ["b.txt"], id="one ending"),
+        pytest.param(Narrowing(only=("*.txt", "c.py")), ["b.txt", "sub/c.py"], id="two names"),
+        pytest.param(Narrowing(only=("*[t]",)), ALL, id="a pattern that is not plain narrows nothing"),
+        pytest.param(Narrowing(only=("*.txt", "*/x")), ALL, id="nor does one among others"),
+        pytest.param(Narrowing(skips=("node_modules",)), [n for n in ALL if "node" not in n], id="a folder left out"),
+        pytest.param(Narrowing(skips=("b.txt",)), ALL, id="a file is no folder"),
+        pytest.param(Narrowing(skips=("./sub",)), [n for n in ALL if "sub" not in n], id="a first folder left out"),
+        pytest.param(Narrowing(skips=("./.hidden",)), ALL, id="a deeper one is none of the first"),
+        pytest.param(
+            Narrowing(hidden=False), ["a.py", "b.txt", "node_modules/e.py", "sub/c.py"], id="hidden files left out"
+        ),
+    ],
+)
+def test_the_files_below_are_named_as_they_are_narrowed(root: Path, narrowing: Narrowing, names: list[str]) -> None:
+    assert below(root, narrowing) == (names, True)
+
+
+def test_links_are_named_and_followed_only_where_the_command_does(root: Path) -> None:
+    (root / "in").symlink_to("sub/c.py")
+    (root / "out").symlink_to("/etc/passwd")
+    (root / "dir").symlink_to("sub")
+    assert below(root) == (sorted([*ALL, "in", "out", "dir"]), True)
+    names, whole = below(root, follows=True)
+    assert (names.count("sub/c.py"), whole) == (2, False)
+
+
+def test_a_file_a_missing_folder_and_one_that_cannot_be_read(root: Path) -> None:
+    assert (below(root, folder="a.py"), below(root, folder="nothing")) == (([], True), ([], True))
+    # What is no folder for another reason may be one to others: a name that no disk holds stands for it.
+    assert below(root, folder="x" * 300) == ([], False)
+
+
+@pytest.mark.parametrize(("most", "whole"), [(len(ALL) - 1, False), (len(ALL), True)])
+def test_too_many_files_are_not_whole(root: Path, most: int, *, whole: bool) -> None:
+    found = names_below(str(root), str(root), Narrowing(), home=str(root.parent), follows=False, most=most)
+    assert (len(found[0]), found[1]) == (most, whole)
+
+
+def test_a_search_of_a_whole_workspace_runs_unasked(root: Path) -> None:
+    """A large one too: its names are looked at up to a bound above what repositories have."""
+    assert MAX_BELOW >= 500_000
+    (root / ".env").unlink()
+    policy = load_policy(str(Path(ROOT) / "policies" / "ci.toml"))
+    command = "grep -r foo . && rg -uu foo && find . -type f -exec grep foo {} +"
+    assert evaluate(policy, action_for("bash", command, Workspace(str(root)))).decision is Decision.AUTO
+    (root / "sub" / ".ENV").touch()
+    assert evaluate(policy, action_for("bash", command, Workspace(str(root)))).decision is Decision.DENY
+
+
+@pytest.mark.parametrize(
+    ("name", "plain", "split", "bare"),
+    [
+        ("sub/a.py", True, True, True),
+        ("sub/\u00e9.py", True, True, True),
+        ("sub/a b", True, False, False),
+        ("sub/a'b", True, False, False),
+        ('sub/a"b', True, False, False),
+        ("sub/a\\b", True, False, False),
+        ("a b/c.py", True, False, False),
+        ("sub/a\nb", False, False, False),
+        ("sub/a\tb", False, False, False),
+        ("sub/a\udcff", False, False, False),
+        ("sub/a\u00a0b", False, False, False),
+        ("sub/-n", True, True, True),
+        ("-n", True, True, False),
+        ("+1", True, True, False),
+        ("@x/a", True, True, False),
+        ("a=b", True, True, False),
+        ("(", True, True, False),
+    ],
+)
+def test_names_that_are_words_in_a_list(root: Path, name: str, *, plain: bool, split: bool, bare: bool) -> None:
+    path = root / os.fsencode(name).decode("utf-8", "surrogateescape")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("")
+
+    def said(*, split: str, bare: bool) -> bool:
+        return plain_below(str(root), Narrowing(), split=split, bare=bare)
+
+    assert (said(split="", bare=False), said(split=XARGS_SPLITS, bare=False), said(split=XARGS_SPLITS, bare=True)) == (
+        plain,
+        split,
+        bare,
+    )
+
+
+def test_names_that_are_not_listed_may_be_odd(root: Path) -> None:
+    (root / "sub" / "a b.txt").write_text("")
+    (root / "left out").mkdir()
+    for narrowing, plain in (
+        (Narrowing(only=("*.py",)), False),
+        (Narrowing(only=("*.py",), skips=("left out",)), False),
+    ):
+        assert plain_below(str(root), narrowing, split=XARGS_SPLITS, bare=False) is plain
+    (root / "left out").rmdir()
+    assert plain_below(str(root), Narrowing(only=("*.py",)), split=XARGS_SPLITS, bare=False)
+    assert not plain_below(str(root), Narrowing(), split="", bare=False, most=5)
+
+
+BRINGS_BACK = [
+    ("repo/.gitignore", "!.env\n"),
+    ("repo/.ignore", "  !x\n"),
+    ("repo/.rgignore", "a\n!.env"),
+    ("repo/sub/.ignore", "!.hidden\n"),
+    ("repo/.git/info/exclude", "!.env\n"),
+    ("repo/sub/.git/info/exclude", "!.env\n"),
+    ("repo/.gitignore", "\ufeff!.env\n"),
+    ("repo/.gitignore", "x" * 1_100_000),
+    (".gitignore", "!.env\n"),
+    (".git/info/exclude", "!.env\n"),
+    (".config/git/ignore", "!.env\n"),
+    (".gitconfig", "[core]\n\texcludesFile = x\n"),
+    (".config/git/config", "[include]\n\tpath = x\n"),
+]
+
+
+@pytest.mark.parametrize(("file", "text"), BRINGS_BACK)
+def test_an_ignore_file_may_bring_hidden_files_back(root: Path, file: str, text: str) -> None:
+    path = root.parent / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    assert ".env" in below(root, Narrowing(hidden=False))[0]
+
+
+def test_ignore_files_that_only_ignore_bring_nothing_back(root: Path) -> None:
+    (root / ".gitignore").write_text("*.pyc\n# !.env\n\\!x\n")
+    (root.parent / ".gitconfig").write_text("[user]\n\tname = x\n")
+    assert not bring_back_from_above(str(root), str(root.parent))
+    assert ".env" not in below(root, Narrowing(hidden=False))[0]
+
+
+def test_a_pipe_for_an_ignore_file_does_not_hang(root: Path) -> None:
+    os.mkfifo(root / ".gitignore")
+    assert ".env" in below(root, Narrowing(hidden=False))[0]
+
+
+PATTERNS = [
+    "*", "*.py", "?.py", "[ab].*", "[!a]*", "[^a]*", "[a-c].py", "*/*", "sub/*", "*/", "./*", "su*/c.py", ".e*", ".??*",
+    "s*/.h*/*", "nothing*", "a.py*", "*a*", "*.*", "[a-]*", "*/c.py", "../repo/a*", "**", "[.]env", "\\*", "a\\.*",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_pattern_stands_for_what_bash_makes_of_it(root: Path, pattern: str) -> None:
+    done = subprocess.run(
+        ["bash", "--norc", "-c", f"shopt -s nullglob; printf '%s\\n' {pattern}"],
+        cwd=root,
+        env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told = done.stdout.split("\n")[:-1]
+    found = expand(pattern, str(root))
+    assert found is not None
+    told = [word for word in told if word]
+    assert list(found) == ([] if told == [pattern.replace("\\", "")] and not found else told)
+
+
+@pytest.mark.parametrize("pattern", [".*", ".?", "[z-a]", "[a--b]*", "*a*b*c*d*e*", "s*/.*", "sub//c*", "*//c.py"])
+def test_a_pattern_that_may_be_read_otherwise_is_not_known(root: Path, pattern: str) -> None:
+    assert expand(pattern, str(root)) is None
+
+
+def test_where_bytes_and_characters_differ_nothing_is_sure(root: Path) -> None:
+    (root / "é").write_text("")
+    assert (expand("?", str(root)), expand("[a]*", str(root)), expand("*.py", str(root))) == (None, None, ("a.py",))
+
+
+def test_too_many_matches_are_not_known(root: Path) -> None:
+    for number in range(MAX_MATCHES + 1):
+        os.mknod(root / f"f{number}")
+    assert expand("f*", str(root)) is None

@@ -1,0 +1,73 @@
+"""The second wall stands alone: what the gate takes for a reader, wrongly even, has no effect.
+
+What is tried, where, and how effects are seen: second_wall.py and the modules that it names.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import second_wall
+from second_wall_attempts import LEFT_OUT, Kind, own, rows
+
+from harness.sandbox import enforces, missing, probe
+
+LEAST_OF_THE_TABLE = 550
+LEAST_OWN = 300
+LEAST_WITH_EFFECT = 500
+"""Attempts that do something where nothing stops them: 700 and more where node, docker and their like are installed."""
+
+
+@pytest.fixture(scope="module")
+def report() -> dict[str, Any]:
+    """What became of every attempt, unconfined, as a reader and as a writer."""
+    if not enforces(probe()):
+        pytest.skip(f"THE SECOND WALL WAS NOT TRIED, this machine has none: {'; '.join(missing(probe()))}")
+    if why := second_wall.missing():
+        pytest.skip(f"THE SECOND WALL WAS NOT TRIED, there is no place where that is safe: {why}")
+    found = second_wall.run_outside(second_wall.PASSES, "")
+    for name in second_wall.PASSES:
+        one = found[name]
+        print(f"{name}: {one['attempts']} attempts, {len(one['effects'])} with an effect, {one['seconds']} s")
+    print(f"left out: {found['reader']['left_out']}; stubs: {found['stubs']}")
+    return found
+
+
+def told(effects: list[dict[str, Any]]) -> str:
+    """Return effects one a line."""
+    return "\n".join(f"{one['origin']}: {one['command']!r}: {one['effects']}" for one in effects)
+
+
+@pytest.mark.parametrize("name", ["reader", "writer"])
+def test_no_attempt_has_an_effect_that_its_walls_do_not_allow(report: dict[str, Any], name: str) -> None:
+    assert report[name]["effects"] == [], f"HOLES:\n{told(report[name]['effects'])}"
+
+
+def test_nothing_is_open_to_a_reader_by_design(report: dict[str, Any]) -> None:
+    assert report["reader"]["known"] == []
+
+
+def test_what_is_open_to_a_writer_by_design_is_really_open(report: dict[str, Any]) -> None:
+    open_without_walls = {one["command"] for one in report["control"]["effects"]}
+    marked = {one.command for one in own() if one.open_to_writer is not None} & open_without_walls
+    known = {one["command"] for one in report["writer"]["known"] if one["origin"] == "own"}
+    assert marked - known == set(), "these are closed now: take their marks off"
+
+
+def test_many_attempts_have_an_effect_where_nothing_stops_them(report: dict[str, Any]) -> None:
+    assert len(report["control"]["effects"]) >= LEAST_WITH_EFFECT
+
+
+def test_every_kind_of_effect_is_seen_where_nothing_stops_it(report: dict[str, Any]) -> None:
+    seen = {kind for one in report["control"]["effects"] for kind in one["kinds"]}
+    # What a command leaves running is ended with the call, walls or none.
+    assert {kind.name for kind in Kind if kind is not Kind.RUNNING} - seen == set()
+
+
+@pytest.mark.parametrize("name", second_wall.PASSES)
+def test_the_whole_table_and_more_is_tried(report: dict[str, Any], name: str) -> None:
+    one = report[name]
+    assert (one["not_run"], set(one["left_out"])) == ([], set(LEFT_OUT))
+    assert one["attempts"] == len(rows()) + len(own()) - len(LEFT_OUT)
+    assert (len(rows()) >= LEAST_OF_THE_TABLE, len(own()) >= LEAST_OWN) == (True, True)

@@ -1,0 +1,107 @@
+"""The road of a file tool's call in a workspace of its own, for the tests of the file tools; holds no test."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from log_scene import begun
+
+from harness import ActionLog, Answer, Approval, Limits, ToolRegistry, Verdict, Workspace
+from harness.actions import Action, Effects
+from harness.files.baselines import Baselines
+from harness.files.before_images import BeforeImages
+from harness.gate.gate import Gate, Permit
+from harness.gate.registry import Tool
+from harness.messages import ResultStatus, ToolCall, ToolResult
+from harness.policy.loader import parse_policy
+from harness.record import replace
+from harness.tools.edit_file import EditFileTool
+from harness.tools.read_file import ReadFileTool
+from harness.tools.write_file import WriteFileTool
+
+EFFECTS = Effects(read=None, write=None, network=False, unasked=False)
+
+NO_LIMITS = Limits()
+POLICY = b'version = 1\n[tools]\ndefault = "auto"\n'
+
+
+def say_yes(action: Action, verdict: Verdict) -> Approval:
+    return Approval(answer=Answer.YES, by="script")
+
+
+class Road:
+    """The whole road from a call to its result, in a workspace of its own; every question is answered yes."""
+
+    def __init__(
+        self,
+        folder: Path,
+        policy: bytes = POLICY,
+        limits: Limits = NO_LIMITS,
+        *,
+        root: Path | None = None,
+        made: bool = False,
+    ) -> None:
+        """Make the workspace in `folder`, or at `root`, unless it was `made` before."""
+        self.root = root or folder / "workspace"
+        if not made:
+            self.root.mkdir()
+        self.workspace = Workspace(str(self.root), home=str(folder / "home"))
+        self.baselines, self.images = Baselines(), BeforeImages(str(folder / "images"))
+        self.reader = ReadFileTool(self.workspace, limits=limits, baselines=self.baselines)
+        self.tools: tuple[Tool, ...] = (
+            self.reader,
+            WriteFileTool(self.workspace, baselines=self.baselines, images=self.images),
+            EditFileTool(self.workspace, baselines=self.baselines, images=self.images),
+        )
+        self.registry = ToolRegistry(self.tools)
+        parsed = parse_policy(policy, "test.toml")
+        self.log = begun(ActionLog.open(str(folder / "log.jsonl")), parsed)
+        self.gate = Gate(
+            confinement_of=lambda _tool, _effects: "none",
+            policy=parsed,
+            approver=say_yes,
+            log=self.log,
+        )
+
+    def tool(self, name: str) -> Tool:
+        return next(tool for tool in self.tools if tool.spec.name == name)
+
+    def prepare(self, tool: str, **arguments: object) -> Action:
+        return self.registry.prepare(ToolCall(id="c1", name=tool, arguments=json.dumps(arguments, ensure_ascii=False)))
+
+    def permit(self, action: Action) -> Permit:
+        ruling = self.gate.authorize(self.gate.propose(action.call), action)
+        assert isinstance(ruling, Permit)
+        return ruling
+
+    def run(self, tool: str, **arguments: object) -> ToolResult:
+        permit = self.permit(self.prepare(tool, **arguments))
+        result = self.registry.run(permit)
+        self.gate.settle(permit, result)
+        return replace(result, duration_ms=0, error_code="")
+
+    def file(self, name: str, content: bytes) -> Path:
+        """Make a file that the model has read."""
+        path = self.unread(name, content)
+        self.baselines.saw(str(path), content)
+        return path
+
+    def unread(self, name: str, content: bytes) -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        return path
+
+    def tree(self) -> dict[str, bytes]:
+        """Return every file of the workspace: a temporary file that was left behind would be among them."""
+        return {str(path.relative_to(self.root)): path.read_bytes() for path in self.root.rglob("*") if path.is_file()}
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def failed(content: str) -> ToolResult:
+    return ToolResult(call_id="c1", status=ResultStatus.FAILED, content=content, output_bytes=len(content))

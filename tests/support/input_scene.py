@@ -1,0 +1,129 @@
+"""A program that reads lines and nothing else, played on a pseudo-terminal: what it read is compared exactly."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import termios
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from places import ROOT
+from screen_scene import SECONDS, PlayedTerminal
+
+PROGRAM = """
+import json, os, sys
+from harness.cli.console import look_of
+from harness.cli.terminal.file_names import FileIndex
+from harness.cli.terminal.history import KeptHistory
+from harness.cli.terminal.input_line import InputLine
+from harness.cli.terminal.status import Status, status_parts
+from harness.redaction import Redactor
+
+told, options = sys.argv[1], json.loads(sys.argv[2])
+look = look_of(sys.stdout, os.environ, ascii_only=options.get("ascii", False),
+               screen_reader=options.get("screen_reader", False))
+status = Status(model="model-1", policy="default", grants=2, loosened=tuple(options.get("loosened", ())))
+def tell(text):
+    with open(told, "a") as file:
+        file.write(json.dumps(text) + "\\n")
+line = InputLine(
+    history=KeptHistory(os.path.join(os.getcwd(), "state", "history"), Redactor(["s3cr3t-value-0815"])),
+    commands=[("/help", "what there is"), ("/history", "lines"), ("/model", "show or switch")],
+    files=FileIndex(os.getcwd(), os.environ, first_seconds=options.get("first_seconds", 60.0)).matches,
+    vi=options.get("vi", False), look=look, environment=os.environ,
+    toolbar=lambda: status_parts(status, os.get_terminal_size(sys.stdout.fileno()).columns),
+)
+default, before = options.get("default", ""), lambda: tell({"ready": True})
+while True:
+    try:
+        tell(line.read(default=default, pre_run=before))
+    except (EOFError, KeyboardInterrupt) as error:
+        tell({"raised": type(error).__name__})
+        if isinstance(error, EOFError):
+            break
+    default, before = "", None
+"""
+
+
+class PlayedLine(PlayedTerminal):
+    """The program in a folder, its first prompt on the screen."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        columns: int = 80,
+        lines: int = 24,
+        variables: Mapping[str, str] | None = None,
+        prompt: str = "> ",
+        shell: bool = False,
+        **options: object,
+    ) -> None:
+        self._paints = (variables or {}).get("TERM") != "dumb" and not options.get("screen_reader")
+        self._told_in = folder / "told.jsonl"
+        self._told_in.unlink(missing_ok=True)
+        script = folder / "reader.py"
+        script.write_text(PROGRAM)
+        command = [sys.executable, str(script), str(self._told_in), json.dumps(options)]
+        environment = {
+            "PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8", "TERM": "xterm-256color", "PS1": "ready$ ",
+            "PYTHONPATH": ROOT, "TMPDIR": str(folder), **(variables or {}),
+        }  # fmt: skip
+        start = ["bash", "--norc", "--noprofile", "-i"] if shell else command
+        super().__init__(start, columns=columns, lines=lines, cwd=folder, environment=environment)
+        try:
+            if shell:
+                self.wait_for("ready$")
+                self.send(" ".join(f"'{word}'" for word in command) + "\r")
+            self.wait_until_told([{"ready": True}])
+            self.wait_for(prompt.rstrip())
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    @property
+    def told(self) -> list[object]:
+        """What the program read, and how reading ended otherwise."""
+        if not self._told_in.exists():
+            return []
+        return [json.loads(line) for line in self._told_in.read_text().split("\n")[:-1]]
+
+    def wait_until_told(self, texts: Sequence[object]) -> None:
+        """Wait until the program has told just this since it began."""
+        end = time.monotonic() + SECONDS
+        while self.told != list(texts):
+            if time.monotonic() > end or self.ended:
+                told, rows = self.told, "\n".join(self.rows()[-30:])
+                if told == list(texts):
+                    return  # by now
+                raise AssertionError(f"read {str(told)[-400:]}, not {str(list(texts))[-400:]}; on the screen:\n{rows}")
+            time.sleep(0.01)
+
+    def reads(self, keys: str, *texts: object) -> None:
+        """Press keys, and see what was read: this and nothing else."""
+        before = self.told
+        self.send(keys)
+        self.wait_until_told([*before, *texts])
+        self.wait_ready()
+
+    def stands(self, keys: str, before: str, after: str = "") -> None:
+        """Press keys, and wait until just this stands before and after the cursor in its row: they were taken."""
+        self.send(keys)
+        self.wait_until(
+            lambda: (self.before_cursor(), self.cursor_row()) == (before, (before + after).rstrip()),
+            f"the line is not {before!r} {after!r}",
+        )
+
+    def wait_ready(self) -> None:
+        """Wait until the next line is read, or the program ended: in between the terminal does with keys what it likes."""
+        end = time.monotonic() + SECONDS
+        while self._paints and not self.ended and termios.tcgetattr(self._fd)[3] & termios.ICANON:
+            assert time.monotonic() < end, "no line is read any more"
+            time.sleep(0.005)

@@ -1,0 +1,123 @@
+"""JSON that is read strictly: what each of its readers takes, refuses, and says of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from work import assert_linear
+
+from harness.actions import JsonValue
+from harness.errors import ToolError
+from harness.gate.registry import ToolSpec, parse_arguments
+from harness.log.action_log import parse_line
+from harness.models.cassette import COUNT, MalformedError, read_header, record
+from harness.record import Record
+from harness.text.strict_json import NotJsonError, is_deeper, read_line, read_one
+
+REFUSED = {
+    "nothing": ("", "column 1: Expecting value"),
+    "two values": ("1 2", "column 3: Extra data"),
+    "torn": ('{"a": ', "column 7: Expecting value"),
+    "a key twice": ('{"a": 1, "a": 1}', 'the key "a" stands twice in an object'),
+    "a key twice, written otherwise": ('{"a": 1, "\\u0061": 1}', 'the key "a" stands twice in an object'),
+    "a key twice, inside": ('[{"b": {"\\u202e": 1, "\\u202e": 2}}]', 'the key "\\u202e" stands twice in an object'),
+    "NaN": ("[NaN]", "NaN is no JSON number"),
+    "Infinity": ("[-Infinity]", "-Infinity is no JSON number"),
+    "a number that is too large": ("[1e400]", "a number is too large"),
+    "endless digits": ("9" * 10_000, "a number has too many digits"),
+    "endless nesting": ("[" * 200_000, "it is nested too deeply"),
+}
+
+
+@pytest.mark.parametrize(("text", "why"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_single_value_is_refused_and_told(text: str, why: str) -> None:
+    with pytest.raises(NotJsonError) as of_line:
+        read_line(text.encode())
+    assert str(of_line.value) == why
+    with pytest.raises(NotJsonError) as of_text:
+        read_one(text)
+    assert str(of_text.value) == (f"line 1, {why}" if why.startswith("column") else why)
+
+
+def test_places_are_those_of_a_text_and_of_a_line() -> None:
+    with pytest.raises(NotJsonError, match=r"^line 2, column 3: Expecting value"):
+        read_one("[1,\n  ]")
+    with pytest.raises(NotJsonError, match=r"^byte 2 is not UTF-8"):
+        read_line(b'["\xff"]')
+
+
+VALUES: tuple[JsonValue, ...] = (None, True, -1, 2**70, 0.5, "\ud800\x00", [], {}, {"": [{"a": [None]}]})
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_a_value_is_read_as_it_was_written(value: JsonValue) -> None:
+    text = f" {json.dumps(value)}\n"
+    assert (read_one(text), read_line(text.encode())) == (value, value)
+
+
+def taken_by_log(text: str) -> bool:
+    common = '"v": 1, "seq": 0, "kind": "k", "time": "", "session": "", "prev": "", "mono_ns": 0'
+    return parse_line(f'{{{common}, "x": {text or " "}}}'.encode()) is not None
+
+
+def taken_by_tool(text: str) -> bool:
+    schema: dict[str, JsonValue] = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
+    try:
+        parse_arguments(f'{{"x": {text or " "}}}', ToolSpec(name="t", description="", parameters=schema))
+    except ToolError:
+        return False
+    return True
+
+
+def taken_by_cassette(text: str) -> bool:
+    line = f'{{"cassette": 1, "harness": "1", "model": "m", "api": "", "workspace": {text or " "}}}'
+    try:
+        read_header(line.encode())
+    except MalformedError as error:
+        return "no JSON" not in str(error)
+    return True
+
+
+@pytest.mark.parametrize("taken", [taken_by_log, taken_by_tool, taken_by_cassette])
+def test_no_reader_takes_what_another_refuses(taken: Callable[[str], bool]) -> None:
+    took = {name for name, (text, _) in REFUSED.items() if taken(text)}
+    # The log's own words can hold no such number; one that somebody else wrote is told of, not refused.
+    assert took == ({"a number that is too large"} if taken is taken_by_log else set())
+    assert taken("7")
+
+
+@pytest.mark.parametrize(
+    ("value", "depth"), [(1, 0), ([], 1), ([1], 1), ({"a": []}, 2), ([[], [[{}]]], 4), ({"a": {}, "b": [[1]]}, 3)]
+)
+def test_how_deep_a_value_is_nested(value: JsonValue, depth: int) -> None:
+    assert [is_deeper(value, most) for most in range(6)] == [most < depth for most in range(6)]
+
+
+def test_a_key_that_stands_twice_among_many_is_found_by_work_that_is_linear() -> None:
+    def text(count: int) -> str:
+        return "{" + ",".join(f'"{number}": 0' for number in range(count)) + f', "{count - 1}": 1}}'
+
+    def refused(text: str) -> None:
+        with pytest.raises(NotJsonError, match=r'the key "\d+" stands twice'):
+            read_one(text)
+
+    assert_linear(text, refused, 1_000)
+    with pytest.raises(NotJsonError, match='the key "199999"'):
+        read_one(text(200_000))
+
+
+class _Pair(Record):
+    left: int
+    right: int = 0
+
+
+def test_a_field_of_a_record_cannot_be_left_out_of_its_form() -> None:
+    form = record(_Pair, "a pair", {"left": COUNT, "r": COUNT}, r="right")
+    pair = _Pair(left=1, right=2)
+    assert (form.write(pair), form.read({"r": 2, "left": 1}, "x")) == ({"left": 1, "r": 2}, pair)
+    with pytest.raises(TypeError, match=r"_Pair has other fields: \['right'\]"):
+        record(_Pair, "a pair", {"left": COUNT})
+    with pytest.raises(MalformedError, match="a pair lacks 'r'"):
+        form.read({"left": 1}, "x")
