@@ -82,7 +82,8 @@ def bare(descriptor: int, sizes: list[int]) -> float:
 def synced_records(folder: str, calls: int) -> None:
     """An auto `read_file` call through the gate, from proposal to outcome, against write and fdatasync of the same bytes."""
     from harness import ActionLog, Limits, ToolRegistry, Workspace, deny_all
-    from harness.gate.gate import Gate, Permit
+    from harness.gate.gate import Gate
+    from harness.gate.ruling import Permit
     from harness.messages import ToolCall
     from harness.policy.loader import parse_policy
     from harness.tools.read_file import ReadFileTool

@@ -19,7 +19,7 @@ from functools import partial
 from bench import HERE, row
 from harness.actions import Action, Effects, Enforcement
 from harness.files.workspace import Workspace
-from harness.gate.registry import Tool, ToolOutput
+from harness.gate.tool import Tool, ToolOutput
 from harness.messages import ToolCall
 from harness.policy.loader import load_policy
 from harness.policy.policy import evaluate

@@ -19,12 +19,13 @@ from contextlib import contextmanager
 
 from harness.actions import Action, Effects, JsonValue
 from harness.gate.approval import deny_all
-from harness.gate.registry import ToolOutput, ToolSpec
+from harness.gate.tool import ToolOutput
 from harness.limits import Limits
 from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
 from harness.loop.agent import Agent
 from harness.messages import Message, Role, ToolCall
+from harness.model import ToolSpec
 from harness.models.chat_reply import ChatReply
 from harness.models.endpoint import Endpoint, ReplyBounds
 from harness.models.openai_chat import OpenAIChat

@@ -12,14 +12,15 @@ if TYPE_CHECKING:
     from harness.errors import HarnessError, ModelError, PolicyError, ToolError, UsageError
     from harness.files.workspace import Workspace
     from harness.gate.approval import Answer, Approval, Approver, ScriptedAnswers, deny_all
-    from harness.gate.registry import Tool, ToolOutput, ToolRegistry, ToolSpec
+    from harness.gate.registry import ToolRegistry
+    from harness.gate.tool import Tool, ToolOutput
     from harness.limits import Limits
     from harness.log.action_log import ActionLog
     from harness.loop.agent import Agent
     from harness.loop.observers import Observer, Observers
     from harness.loop.run import Session
     from harness.messages import Message, Role, RunResult, StopReason, ToolCall
-    from harness.model import Prices
+    from harness.model import Prices, ToolSpec
     from harness.models.endpoint import Endpoint
     from harness.policy.loader import combine, load_policy
     from harness.policy.policy import Policy, Verdict, evaluate
@@ -37,10 +38,11 @@ _HOMES = {
     "harness.loop.observers": ("Observer", "Observers"),
     "harness.policy.policy": ("Policy", "Verdict", "evaluate"),
     "harness.policy.loader": ("combine", "load_policy"),
-    "harness.model": ("Prices",),
+    "harness.model": ("Prices", "ToolSpec"),
     "harness.policy.rules": ("Decision",),
     "harness.loop.run": ("Session",),
-    "harness.gate.registry": ("Tool", "ToolOutput", "ToolRegistry", "ToolSpec"),
+    "harness.gate.registry": ("ToolRegistry",),
+    "harness.gate.tool": ("Tool", "ToolOutput"),
     "harness.tools": ("builtin_tools",),
     "harness.files.workspace": ("Workspace",),
 }

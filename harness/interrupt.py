@@ -6,6 +6,10 @@ from types import TracebackType
 from typing import Self
 
 
+class Interrupted(Exception):
+    """The person asked to stop, at a moment when nothing was being done: whoever works for them stops in good order."""
+
+
 class Interrupt:
     """A flag that is raised by a signal and obeyed by the loop.
 

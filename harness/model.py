@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from harness.gate.registry import ToolSpec
+from harness.actions import JsonValue
 from harness.messages import Message, ModelResponse, Usage
 from harness.record import Record
 
 MAX_REPLY_CHARACTERS = 5_505_024
 """Of a reply's text and of what goes whole into the log beside it: more would fit no record there, where a character may
 take twelve bytes."""
+
+
+class ToolSpec(Record):
+    """What the model is told of a tool."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, JsonValue]
+    """JSON Schema of the arguments, an object with `additionalProperties` false; the registry checks calls against it."""
 
 
 class Retry(Record):

@@ -29,8 +29,8 @@ from harness.cli.policy.policies import SHIPPED, load_named
 from harness.errors import PolicyError
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approval, deny_all
-from harness.gate.gate import Refusal, rule_on
 from harness.gate.records import Proposal
+from harness.gate.ruling import Refusal, rule_on
 from harness.log.action_log import KINDS
 from harness.log.findings import Soundness
 from harness.log.verify import verify

@@ -29,7 +29,7 @@ from harness.files.repository import checked_out
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approver
 from harness.gate.records import Advice
-from harness.gate.registry import ConfinedTool, Tool
+from harness.gate.tool import ConfinedTool, Tool
 from harness.interrupt import Interrupt
 from harness.limits import Limits, strictest
 from harness.log.action_log import ActionLog

@@ -42,6 +42,14 @@ class Approval(Record):
     patterns: tuple[Pattern, ...] = ()
     """What is granted: all of what `Gate.offer` offers for the question, or all of what it offers as wider."""
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether the fields are what they should be: no type checker sees every approver."""
+        answer: object = self.answer
+        scope: object = self.scope
+        known = isinstance(answer, Answer) and (scope is None or isinstance(scope, GrantScope))
+        return known and all(isinstance(text, str) for text in (self.by, self.words, self.arguments))
+
 
 class Approver(Protocol):
     """Asks about one action.

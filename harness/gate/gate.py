@@ -1,196 +1,73 @@
-"""The gate: the only road from a proposed call to a run, and the only maker of permits.
+"""The gate: the one road of a call, from its proposal to its outcome. The only maker of permits and caller of tools.
 
-INVARIANT: a Permit can be redeemed once, only for the action that it was made for, and only after its intent is on
-disk. Whatever goes wrong in here (a policy, an approver, the log) raises and stops the run; nothing is let through.
+INVARIANT: whatever goes wrong in here (a policy, an approver, the log) raises and stops the run; nothing is let through.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, assert_never, final
+from typing import assert_never
 
-from harness.actions import (
-    Action,
-    Command,
-    Effects,
-    Facet,
-    Opaque,
-    PathAccess,
-    ToolUse,
-    Unconfined,
-    describe_facet,
-    written_paths,
-)
-from harness.errors import GateError, LogError
+from harness.actions import Action, Command, Opaque, PathAccess, ToolUse, Unconfined, written_paths
+from harness.errors import GateError, LogError, ToolError
 from harness.gate.approval import Answer, Approval, Approver, deny_all
+from harness.gate.attempt import Attempt
+from harness.gate.held_grants import HeldGrants, KeepGrant
 from harness.gate.records import Advice, CallRecords, Proposal, sha256_of
+from harness.gate.registry import ToolRegistry
+from harness.gate.ruling import Permit, Refusal, rule_on
+from harness.gate.tool import TimedTool
+from harness.interrupt import Interrupt, Interrupted
 from harness.log.action_log import ActionLog
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy.built_in import is_entry_point
-from harness.policy.policy import Policy, Source, Verdict, evaluate
-from harness.policy.rules import Decision, Origin
-from harness.policy.session_grants import (
-    SESSION_GRANTS,
-    Grant,
-    GrantScope,
-    Offer,
-    Pattern,
-    kept_id,
-    offer_for,
-    with_grants,
-)
+from harness.policy.destruction import destroys
+from harness.policy.policy import Policy, Source, Verdict, asking_about, evaluate
+from harness.policy.rules import Decision
+from harness.policy.session_grants import Grant, Offer
 from harness.record import Record, replace
 
 _FACETS = (Command, PathAccess, Opaque, Unconfined, ToolUse)
 
-NO_DETOUR = "Do not retry this call, and do not seek the same effect another way."
-
-
-class _Seal:
-    """What a Permit is valid by: that very permit, one use, and not before the intent is on disk."""
-
-    __slots__ = ("armed", "permit")
-
-    def __init__(self) -> None:
-        self.permit: Permit | None = None
-        self.armed = False
-
-
-@final
-class Permit(Record):
-    """Leave to run one action once. Only the gate makes one: a copy or a change of one cannot be redeemed."""
-
-    proposal: Proposal
-    action: Action
-    verdict: Verdict
-    approval: Approval | None
-    seal: _Seal
-
-    def redeem(self) -> Action:
-        """Return the action to run, and spend the permit.
-
-        Raises GateError if the permit was not made by the gate for this action, is not logged yet, or is spent.
-        """
-        if type(self.seal) is not _Seal or self.seal.permit is not self or not self.seal.armed:
-            raise GateError("a call was about to run without a valid permit")
-        self.seal.armed = False
-        self.seal.permit = None  # each would keep the other, and with them the action, which may hold a whole file
-        return self.action
-
-
-class Refusal(Record):
-    """A call that does not run, and why."""
-
-    proposal: Proposal
-    action: Action
-    verdict: Verdict
-    approval: Approval | None
-    decision: Decision
-    """DENY or BLOCK."""
-    text: str
-    """For the model: who refused, what, why, and what to do instead."""
-
-    @property
-    def wanted(self) -> ToolCall | None:
-        """The call that is wanted in the place of this one, if there is one."""
-        if self.approval is None or self.approval.answer is not Answer.EDIT:
-            return None
-        return replace(self.proposal.call, arguments=self.approval.arguments)
-
-    @property
-    def ends_turn(self) -> bool:
-        """Whether the person asked to stop, not only to refuse this call."""
-        return self.approval is not None and self.approval.answer is Answer.STOP
-
-
-class Withheld(Record):
-    """A call that may run, and does not: the gate only rehearses."""
-
-    proposal: Proposal
-    action: Action
-    verdict: Verdict
-    text: str
-    """For the model."""
-
-
-Ruling: TypeAlias = Permit | Refusal
-
+MAX_EDITS = 20
+"""Of one call: an approver that never comes to an end stops the run."""
 DRY_RUN = "dry run; every call is judged and recorded, and none is run. This one may run"
 """Why a call did not run that may."""
 
 
-def rule_on(
-    proposal: Proposal,
-    action: Action,
-    verdict: Verdict,
-    approval: Approval | None,
-    unattended: Decision,
-    describe: Callable[[Facet], str] = describe_facet,
-) -> Ruling:
-    """Return the ruling that follows from a verdict and, where it is CONFIRM, from the answer. Pure and total.
+class PendingCall:
+    """One call on its way through the gate: what is known of it so far."""
 
-    `describe` says in a few words what part of a call a refusal is about.
-    """
-    match verdict.decision:
-        case Decision.AUTO:
-            permitted = True
-            decision = Decision.AUTO
-        case Decision.CONFIRM:
-            permitted = approval is not None and approval.answer is Answer.YES
-            nobody = approval is None or approval.answer is Answer.NOBODY
-            halted = approval is not None and approval.answer is Answer.HALT
-            decision = Decision.BLOCK if halted or (nobody and unattended is Decision.BLOCK) else Decision.DENY
-        case Decision.DENY | Decision.BLOCK:
-            permitted = False
-            decision = verdict.decision
-        case _:
-            assert_never(verdict.decision)
-    if permitted:
-        seal = _Seal()
-        seal.permit = Permit(proposal=proposal, action=action, verdict=verdict, approval=approval, seal=seal)
-        return seal.permit
-    return Refusal(
-        proposal=proposal,
-        action=action,
-        verdict=verdict,
-        approval=approval,
-        decision=decision,
-        text=refusal_text(verdict, approval, decision, describe),
-    )
+    def __init__(self, proposal: Proposal, *, by_person: bool = False) -> None:
+        self.proposal = proposal
+        """The call as it is wanted now: an edit at the question puts another in its place."""
+        self.by_person = by_person
+        self.edits: list[str] = []
+        """The arguments that it was changed into at the question, redacted, one change after the other."""
+        self.begun = False
+        """Whether its intent was written: then only an outcome says what was done."""
+        self.action: Action | None = None
+        self.prepared_at = -1
+        """When `action` was prepared: the count of changes then; see Gate."""
+        self.verdict: Verdict | None = None
+        self.judged_by: object = None
+        """What `verdict` follows from besides the action."""
 
 
-def refusal_text(
-    verdict: Verdict,
-    approval: Approval | None,
-    decision: Decision,
-    describe: Callable[[Facet], str] = describe_facet,
-) -> str:
-    """Return what the model reads: who refused, the part in question, the reason, the hint, and not to go round it."""
-    facet = verdict.deciding
-    part = describe(facet.facet)
-    about = f"{facet.reason.rstrip('.')}. Part: {part}." if part else f"{facet.reason.rstrip('.')}."
-    hint = f" Hint: {facet.hint}" if facet.hint else ""
-    word = "Blocked" if decision is Decision.BLOCK else "Denied"
-    if approval is None:
-        text = f"{word} by {facet.by}: {about}{hint}"
-    elif approval.answer is Answer.NOBODY:
-        text = f"{word}: this needs a person's yes ({facet.by}) and nobody is there to ask. {about}{hint}"
-    elif approval.answer is Answer.EDIT:
-        return f"Not run: the {approval.by} put another call in its place."
-    else:
-        who = "the person" if approval.by == "person" else f"the {approval.by}"
-        words = f': "{approval.words}"' if approval.words else ", without a reason."
-        if approval.answer is Answer.STOP and not approval.words:
-            words = ", who stopped the turn at the question."
-        text = f"{word} by {who}{words} Part: {part}."
-    if decision is Decision.BLOCK:
-        return f"{text} The run stops here."
-    return f"{text} {NO_DETOUR}"
+class CallEnd(Record):
+    """What became of a call."""
+
+    result: ToolResult
+    about: str
+    """The call in a few words, for people."""
+    ends_turn: bool = False
+    """Whether the person asked to stop, not only to refuse this call."""
 
 
 class Gate:
-    """Judges, asks, records and rules. Policy, approver and log have no defaults: there is no gate without them."""
+    """Judges, asks, records and runs. Policy, approver and log have no defaults: there is no gate without them."""
 
     def __init__(  # noqa: PLR0913 - the parts of a gate, each named where it is passed
         self,
@@ -198,156 +75,154 @@ class Gate:
         policy: Policy,
         approver: Approver,
         log: ActionLog,
-        confinement_of: Callable[[str, Effects], str],
+        tools: ToolRegistry,
+        interrupt: Interrupt | None = None,
         grants: Sequence[Grant] = (),
-        keep_grant: Callable[[Pattern], Origin | str] | None = None,
+        keep_grant: KeepGrant | None = None,
         dry_run: bool = False,
         advise: Callable[[Policy, Action, Verdict], Advice] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the parts; `confinement_of` says what holds a call of the tool of that name to its effects.
+        """Take the parts.
 
         `grants` are in force from the beginning. `keep_grant` keeps what is granted for the workspace, and returns where it
-        stands; or why it cannot be kept: then it holds for the session. `dry_run`: no permit is made. `advise` is asked about
+        stands; or why it cannot be kept: then it holds for the session. `dry_run`: nothing runs. `advise` is asked about
         each call that is refused, and what it says is recorded.
         """
-        self._dry_run = dry_run
-        self._advise = advise
-        self._confinement_of = confinement_of
-        self._grants = list(grants)
-        self._granted = 0
-        self._keep_grant = keep_grant
-        self.change_policy(policy, log)
+        self.tools = tools
         self._approver = approver
         self._log = log
-        self._records = CallRecords(log)
+        self._interrupt = interrupt or Interrupt()
+        self._dry_run = dry_run
+        self._advise = advise
         self._monotonic = monotonic
+        self._records = CallRecords(log)
+        self._held = HeldGrants(policy.guarding(log.path), grants, keep_grant, self._records)
+        self._policy_sha256 = policy.sha256
         self._proposed = 0
         self._open: dict[int, Proposal] = {}
         """Calls that have no outcome yet."""
         self._unseen: list[tuple[str, str]] = []
         """Changes of entry points that no person has seen: what was done, and the diff."""
-        self._judged: tuple[Action, Policy, Verdict] | None = None
-        """What was judged last, and by which policy, until something runs: judged again, it gets the same verdict."""
+        self._changes = 0
+        """How often something ran that may have changed what a prepared call means."""
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that calls are judged by, grants included."""
+        return self._held.policy
 
     @property
     def grants(self) -> tuple[Grant, ...]:
         """What is granted and not revoked, the oldest first."""
-        return tuple(self._grants)
+        return self._held.grants
 
-    def change_policy(self, policy: Policy, log: ActionLog) -> None:
-        """Judge by `policy` from now on, grants included; whoever calls this has recorded it.
+    def change_policy(self, policy: Policy, tools: ToolRegistry) -> None:
+        """Judge by `policy` from now on, grants included, and offer `tools`; whoever calls this has recorded it.
 
         INVARIANT: changes of entry points that no person has seen stay unseen.
         """
-        self._files = policy.guarding(log.path)
+        self._held.change_policy(policy.guarding(self._log.path))
         self._policy_sha256 = policy.sha256
-        self.policy = with_grants(self._files, self._grants)
+        self.tools = tools
 
     def offer(self, action: Action, verdict: Verdict) -> Offer | str:
         """Return what the person may grant at the question whether `action` may run; else why nothing."""
-        return offer_for(self.policy, action, verdict)
+        return self._held.offer(action, verdict)
 
     def record_kept(self) -> None:
         """Record the grants that are in force as a session begins; those of another session end here. Raises LogError."""
-        self._grants = [grant for grant in self._grants if grant.scope is GrantScope.WORKSPACE]
-        self.policy = with_grants(self._files, self._grants)
-        for grant in self._grants:
-            self._records.grant(grant, "kept")
+        self._held.begin_session()
 
     def revoke(self, identity: str) -> Grant | None:
         """End a grant, and return it; None where there is none of that name. Raises LogError."""
-        found = next((grant for grant in self._grants if grant.id == identity), None)
-        if found is not None:
-            self._records.grant(found, "revoked")
-            self._grants.remove(found)
-            self.policy = with_grants(self._files, self._grants)
-        return found
+        return self._held.revoke(identity)
 
-    def brief(self, action: Action) -> str:
-        """Return the summary of an action in one short line, with secrets masked before it was cut."""
-        return self._records.brief(action)
+    def propose(self, call: ToolCall, *, turn: int = 0, step: int = 0, by_person: bool = False) -> PendingCall:
+        """Record that `call` is wanted, as the `step`th (from 1) of this turn. Raises LogError.
 
-    def propose(
-        self,
-        call: ToolCall,
-        *,
-        turn: int = 0,
-        step: int = 0,
-        edited_from: Proposal | None = None,
-        by_person: bool = False,
-    ) -> Proposal:
-        """Record that the model asked for `call`, as its `step`th (from 1) of this turn. Raises LogError.
-
-        `edited_from` is the call in whose place whoever was asked about that wants this one. `by_person`: it is the
-        person's own, and no part of the conversation.
+        `by_person`: it is the person's own, and no part of the conversation.
         """
-        self._proposed += 1
-        proposal = Proposal(number=self._proposed, call=call, arguments_sha256=sha256_of(call.arguments))
-        self._open[proposal.number] = proposal
-        self._records.proposed(proposal, turn=turn, step=step, edited_from=edited_from, by_person=by_person)
-        return proposal
+        return PendingCall(self._new_proposal(call, turn, step, by_person=by_person), by_person=by_person)
 
-    def blocks(self, action: Action) -> bool:
-        """Say whether `action` is a hard block, without recording or asking. Raises GateError.
+    def blocks(self, pending: PendingCall) -> bool:
+        """Say whether a call is a hard block, without recording or asking. Raises GateError and WorkspaceError.
 
         With nobody to ask, a confirm is one too where the policy's `[unattended]` says so.
+        Raises Interrupted where the person stopped it meanwhile.
         """
-        decision = self._judge(action).decision
+        try:
+            decision = self._judged(pending)[1].decision
+        except ToolError:
+            return False
         nobody = self._approver is deny_all and self.policy.unattended is Decision.BLOCK
         return decision is Decision.BLOCK or (decision is Decision.CONFIRM and nobody)
 
-    def authorize(self, proposal: Proposal, action: Action, *, approver: Approver | None = None) -> Ruling | Withheld:
-        """Judge `action`, ask where the verdict says so, record it all, and rule.
+    def call(
+        self,
+        pending: PendingCall,
+        *,
+        seconds_left: Callable[[], float | None] = lambda: None,
+        approver: Approver | None = None,
+    ) -> CallEnd:
+        """Judge, ask, write the intent, run, write the outcome; return what became of the call.
 
-        `approver` answers in the place of the gate's own, for a call that is the person's own. A Permit is returned only
-        when its intent is on disk, and none in a dry run. Raises GateError or LogError; then nothing may run.
+        A body that can be ended takes no longer than `seconds_left` (None: no limit), and none begins when that is 0; but
+        a call that somebody was asked about runs: their yes may have come late. `approver` answers in the place of the
+        gate's own. Raises GateError, LogError and WorkspaceError; then the run must stop; and
+        Interrupted where the person stopped it before it was judged.
         """
-        verdict, self._judged = self._judge(action), None  # an action may hold a whole file
-        self._records.decided(proposal, action, verdict, self._policy_sha256)
-        asked = verdict.decision is Decision.CONFIRM
-        approval = self._ask(proposal, action, verdict, approver or self._approver) if asked else None
-        ruling = rule_on(proposal, action, verdict, approval, self.policy.unattended, self._records.describe)
-        match ruling:
-            case Permit() if self._dry_run:
-                content = f"Not run: {DRY_RUN} ({verdict.deciding.by})."
-                self._end(proposal, ResultStatus.NOT_RUN, content)
-                return Withheld(proposal=proposal, action=action, verdict=verdict, text=content)
-            case Permit():
-                if verdict.notes and approver is None:  # they were part of the question, and the answer was yes
-                    self._unseen.clear()
-                if approval is not None and approval.scope is not None:
-                    self._grant(proposal, approval, approval.scope)
-                confinement = self._confinement_of(action.tool, verdict.effects)
-                self._records.intended(
-                    proposal, action, verdict, policy_sha256=self._policy_sha256, confinement=confinement
-                )
-                ruling.seal.armed = True
-            case Refusal():
-                status = ResultStatus.BLOCKED if ruling.decision is Decision.BLOCK else ResultStatus.DENIED
-                self._end(proposal, status, ruling.text)
-                self._advise_on(ruling)
-            case _:
-                assert_never(ruling)
-        return ruling
+        while True:
+            try:
+                action, verdict = self._judged(pending)
+            except ToolError as error:
+                return self._not_valid(pending, error)
+            self._records.decided(pending.proposal, action, verdict, self._policy_sha256)
+            approval = None
+            if verdict.decision is Decision.CONFIRM:
+                approval = self._ask(pending, action, verdict, approver or self._approver)
+            ruling = rule_on(
+                pending.proposal, action, verdict, approval, self.policy.unattended, self._records.describe
+            )
+            match ruling:
+                case Permit() if self._dry_run:
+                    return self._withheld(ruling)
+                case Permit():
+                    break
+                case Refusal(wanted=None):
+                    return self._refused(ruling)
+                case Refusal():
+                    self._put_in_place(pending, ruling)
+                case _:
+                    assert_never(ruling)
 
-    def settle(self, permit: Permit, result: ToolResult) -> None:
-        """Record what a permitted call came to; on disk when this returns. Raises LogError."""
-        if permit.approval is None and any(is_entry_point(path) for path in changed_paths(permit.action, result)):
-            self._unseen.append((self.brief(permit.action), permit.action.preview))
-        self._judged = None
-        self._records.ended(permit.proposal, result, ran=True)
-        self._open.pop(permit.proposal.number, None)
+        self._take_grants(ruling, asked_own=approver is None)
+        confinement = self.tools.confinement(action.tool, verdict.effects)
+        self._records.intended(pending.proposal, action, verdict, self._policy_sha256, confinement)
+        pending.begun = ruling.seal.armed = True
 
-    def refuse_invalid(self, proposal: Proposal, problem: str, error_code: str = "") -> ToolResult:
-        """Record a call that could not be prepared, and return its result, secrets masked. Raises LogError."""
-        return self._end_unjudged(
-            proposal, ResultStatus.INVALID, self._records.redact(problem), "not a valid call", error_code
-        )
+        tool, left = self.tools[action.tool], seconds_left()
+        permitted, effects = ruling.redeem(), verdict.effects
+        with Attempt(permitted.call, self._monotonic) as attempt, self._interrupt:
+            if left is not None and left <= 0 and approval is None:
+                attempt.not_begun("the time of the run was over")
+            else:
+                self.tools.check_place()  # a question may have stood for long
+                attempt.begun = True
+                if isinstance(tool, TimedTool):
+                    attempt.take(tool.run_for(permitted, effects, left or None))
+                else:
+                    attempt.take(tool.run(permitted, effects))
 
-    def skip(self, proposal: Proposal, why: str) -> ToolResult:
+        result = attempt.result(self._records.redact)
+        self._note_changes(ruling, result)
+        self._records.ended(pending.proposal, result, ran=True)
+        self._open.pop(pending.proposal.number, None)
+        return CallEnd(result=result, about=self._about(action))
+
+    def skip(self, pending: PendingCall, why: str) -> ToolResult:
         """Record a call whose turn never came, and return its result. Raises LogError."""
-        return self._end_unjudged(proposal, ResultStatus.NOT_RUN, f"Not run: {why}", why)
+        return self._end_unjudged(pending.proposal, ResultStatus.NOT_RUN, f"Not run: {why}", why)
 
     def end_open_calls(self, why: str) -> None:
         """Record an end for the session's calls that something cut short. Raises LogError.
@@ -357,9 +232,147 @@ class Gate:
         for proposal in tuple(self._open.values()):
             step = self._log.last_step(proposal.number)
             if step == "call_proposed":
-                self.skip(proposal, why)
+                self._end_unjudged(proposal, ResultStatus.NOT_RUN, f"Not run: {why}", why)
             elif step in ("decision", "approval_asked", "approval_answered"):
                 self._end(proposal, ResultStatus.NOT_RUN, f"Not run: {why}")
+
+    # -- judging
+
+    def _judged(self, pending: PendingCall) -> tuple[Action, Verdict]:
+        """Return what a call means and the verdict on it; worked out anew only if something that matters has changed.
+
+        Raises ToolError for what is no valid call, GateError for a policy that cannot judge it, WorkspaceError.
+        """
+        if pending.action is None or pending.prepared_at != self._changes:
+            pending.action, pending.verdict = None, None  # it may hold a whole file
+            pending.action = self._prepared(pending.proposal.call)
+            pending.prepared_at = self._changes
+        based_on = (self.policy, len(self._unseen))
+        if pending.verdict is None or pending.judged_by != based_on:
+            pending.verdict = self._verdict(pending.action, by_person=pending.by_person)
+            pending.judged_by = based_on
+        return pending.action, pending.verdict
+
+    def _prepared(self, call: ToolCall) -> Action:
+        self.tools.check_place()
+        try:
+            with self._interrupt:  # it has no effects, and may take seconds
+                action = self.tools.prepare(call)
+        except KeyboardInterrupt:
+            raise Interrupted from None
+        mark = self._mark_in(action)
+        if mark:
+            raise ToolError(
+                f"The arguments hold {mark}, which stands for a secret that was not shown to you; it would be written in "
+                "the secret's place. Leave that part of the file as it is: change the lines around it with edit_file."
+            )
+        return action
+
+    def _mark_in(self, action: Action) -> str:
+        """Return a mark of this session's that the arguments hold, if there is one: as they were parsed, since in the raw text
+        it could be spelled with escapes.
+        """
+        issued, raw = self._log.redactor.issued, action.call.arguments
+        if "\\u" not in raw:
+            return issued(raw)
+        return issued(json.dumps(dict(action.arguments), ensure_ascii=False))
+
+    def _verdict(self, action: Action, *, by_person: bool) -> Verdict:
+        try:
+            if not all(isinstance(facet, _FACETS) for facet in action.facets):
+                raise TypeError("a facet of a kind that no rule knows")  # noqa: TRY301 - a default would decide it
+            verdict = evaluate(self.policy, action, tuple(dict.fromkeys(summary for summary, _ in self._unseen)))
+            if by_person and (reasons := destroys(action)):  # typing it is no answer to that
+                verdict = asking_about(verdict, reasons)
+        except Exception as error:
+            raise GateError(f"the policy could not judge a call of {action.tool}: {error!r}") from error
+        if any(facet.source is Source.SUSPENDED for facet in verdict.facets):
+            return replace(verdict, notes=tuple(preview for _, preview in self._unseen))
+        return verdict
+
+    # -- asking
+
+    def _ask(self, pending: PendingCall, action: Action, verdict: Verdict, approver: Approver) -> Approval:
+        self._records.asked(pending.proposal, action, verdict)
+        started = self._monotonic()
+        try:
+            approval = approver(action, verdict)
+        except KeyboardInterrupt:
+            approval = Approval(answer=Answer.STOP, by="person")
+        except (GateError, LogError):
+            raise
+        except Exception as error:
+            raise GateError(f"the approver failed: {error!r}") from error
+        _check_approval(approval)
+        self._held.check(action, verdict, approval)
+        self._records.answered(pending.proposal, approval, self._monotonic() - started, self._proposed + 1)
+        return approval
+
+    def _put_in_place(self, pending: PendingCall, refusal: Refusal) -> None:
+        """End a call that was changed at the question, and propose what is wanted in its place."""
+        self._end(refusal.proposal, ResultStatus.DENIED, refusal.text)
+        wanted = refusal.wanted
+        if wanted is None or len(pending.edits) >= MAX_EDITS:
+            raise GateError(f"the approver changed one call more than {MAX_EDITS} times")
+        pending.edits.append(self._records.redact(wanted.arguments))
+        pending.proposal = self._new_proposal(wanted, refusal.proposal.turn, refusal.proposal.step, refusal.proposal)
+        pending.action = pending.verdict = None
+
+    def _take_grants(self, permit: Permit, *, asked_own: bool) -> None:
+        """Note what an answer says besides the yes."""
+        if permit.verdict.notes and asked_own:  # they were part of the question, and the answer was yes
+            self._unseen.clear()
+        if permit.approval is not None and permit.approval.scope is not None:
+            self._held.add(permit.proposal, permit.approval, permit.approval.scope)
+
+    # -- ends
+
+    def _not_valid(self, pending: PendingCall, error: ToolError) -> CallEnd:
+        """Record a call that could not be prepared, secrets masked."""
+        proposal, code = pending.proposal, error.code.value if error.code else ""
+        content = self._records.redact(f"Error: {error}")
+        result = self._end_unjudged(proposal, ResultStatus.INVALID, content, "not a valid call", code)
+        name = proposal.call.name if proposal.call.name in self.tools.names else "an unknown tool"
+        return CallEnd(result=result, about=f"{name} (not understood)")
+
+    def _withheld(self, permit: Permit) -> CallEnd:
+        content = f"Not run: {DRY_RUN} ({permit.verdict.deciding.by})."
+        result = self._end(permit.proposal, ResultStatus.NOT_RUN, content)
+        return CallEnd(result=result, about=f"{self._about(permit.action)} (not run)")
+
+    def _refused(self, refusal: Refusal) -> CallEnd:
+        status = ResultStatus.BLOCKED if refusal.decision is Decision.BLOCK else ResultStatus.DENIED
+        result = self._end(refusal.proposal, status, refusal.text)
+        self._advise_on(refusal)
+        return CallEnd(result=result, about=f"{self._about(refusal.action)} (refused)", ends_turn=refusal.ends_turn)
+
+    def _advise_on(self, refusal: Refusal) -> None:
+        """Record what would let a refused call run, where somebody knows; that nobody does harms nothing."""
+        if self._advise is None:
+            return
+        try:
+            advice = self._advise(self.policy, refusal.action, refusal.verdict)
+        except Exception as error:  # noqa: BLE001 - the refusal stands, with or without it
+            advice = Advice(why=f"what would let it run could not be worked out: {error!r}")
+        self._records.advised(refusal.proposal, advice)
+
+    def _note_changes(self, permit: Permit, result: ToolResult) -> None:
+        """Note what a call that ran may have changed: what other calls mean, and entry points that no person has seen."""
+        action, effects = permit.action, permit.verdict.effects
+        if effects.write != () or not self.tools.bounds_by_kernel(action.tool):
+            self._changes += 1
+        if permit.approval is None and any(is_entry_point(path) for path in changed_paths(action, result)):
+            self._unseen.append((self._records.brief(action), action.preview))
+
+    def _new_proposal(
+        self, call: ToolCall, turn: int, step: int, edited_from: Proposal | None = None, *, by_person: bool = False
+    ) -> Proposal:
+        self._proposed += 1
+        digest = sha256_of(call.arguments)
+        proposal = Proposal(number=self._proposed, call=call, arguments_sha256=digest, turn=turn, step=step)
+        self._open[proposal.number] = proposal
+        self._records.proposed(proposal, edited_from=edited_from, by_person=by_person)
+        return proposal
 
     def _end_unjudged(
         self, proposal: Proposal, status: ResultStatus, content: str, reason: str, error_code: str = ""
@@ -374,87 +387,16 @@ class Gate:
         self._open.pop(proposal.number, None)
         return result
 
-    def _judge(self, action: Action) -> Verdict:
-        if self._judged is not None and self._judged[0] is action and self._judged[1] is self.policy:
-            return self._judged[2]
-        verdict = self._new_verdict(action)
-        self._judged = (action, self.policy, verdict)
-        return verdict
-
-    def _new_verdict(self, action: Action) -> Verdict:
-        try:
-            if not all(isinstance(facet, _FACETS) for facet in action.facets):
-                raise TypeError("a facet of a kind that no rule knows")  # noqa: TRY301 - a default would decide it
-            verdict = evaluate(self.policy, action, tuple(dict.fromkeys(summary for summary, _ in self._unseen)))
-        except Exception as error:
-            raise GateError(f"the policy could not judge a call of {action.tool}: {error!r}") from error
-        if any(facet.source is Source.SUSPENDED for facet in verdict.facets):
-            return replace(verdict, notes=tuple(preview for _, preview in self._unseen))
-        return verdict
-
-    def _ask(self, proposal: Proposal, action: Action, verdict: Verdict, approver: Approver) -> Approval:
-        self._records.asked(proposal, action, verdict)
-        started = self._monotonic()
-        try:
-            approval = approver(action, verdict)
-        except KeyboardInterrupt:
-            approval = Approval(answer=Answer.STOP, by="person")
-        except (GateError, LogError):
-            raise
-        except Exception as error:
-            raise GateError(f"the approver failed: {error!r}") from error
-        _check_approval(approval)
-        self._check_patterns(action, verdict, approval)
-        self._records.answered(proposal, approval, self._monotonic() - started, self._proposed + 1)
-        return approval
-
-    def _check_patterns(self, action: Action, verdict: Verdict, approval: Approval) -> None:
-        """Raise GateError for a grant of something else than was offered: what is granted is what was shown."""
-        if approval.scope is None and not approval.patterns:
-            return
-        offer = self.offer(action, verdict)
-        granted = approval.answer is Answer.YES and approval.scope is not None and bool(approval.patterns)
-        if not granted or isinstance(offer, str) or approval.patterns not in (offer.patterns, offer.wider):
-            raise GateError("the approver granted what was not offered")
-
-    def _grant(self, proposal: Proposal, approval: Approval, wanted: GrantScope) -> None:
-        """Record what is granted, and judge by it from now on."""
-        for pattern in approval.patterns:
-            kept = self._kept(pattern) if wanted is GrantScope.WORKSPACE else None
-            self._granted += 1
-            if isinstance(kept, Origin):
-                identity, scope, origin = kept_id(pattern), GrantScope.WORKSPACE, kept
-            else:
-                origin = Origin(file=SESSION_GRANTS, line=proposal.number)
-                identity, scope = f"grant-{self._granted}", GrantScope.SESSION
-            grant = Grant(id=identity, scope=scope, pattern=pattern, origin=origin)
-            self._records.grant(grant, "added", proposal.number, kept if isinstance(kept, str) else "")
-            self._grants.append(grant)
-        self.policy = with_grants(self._files, self._grants)
-
-    def _kept(self, pattern: Pattern) -> Origin | str:
-        return self._keep_grant(pattern) if self._keep_grant else "there is no place to keep it"
-
-    def _advise_on(self, refusal: Refusal) -> None:
-        """Record what would let a refused call run, where somebody knows; that nobody does harms nothing."""
-        if self._advise is None or refusal.wanted is not None:
-            return
-        try:
-            advice = self._advise(self.policy, refusal.action, refusal.verdict)
-        except Exception as error:  # noqa: BLE001 - the refusal stands, with or without it
-            advice = Advice(why=f"what would let it run could not be worked out: {error!r}")
-        self._records.advised(refusal.proposal, advice)
+    def _about(self, action: Action) -> str:
+        """Return an action in one short line, with secrets masked before it was cut."""
+        return f"{action.tool}: {self._records.brief(action)}"
 
 
 def _check_approval(approval: object) -> None:
     """Raise GateError for what an approver must not return: no type checker sees every approver."""
     if not isinstance(approval, Approval):
         raise GateError(f"the approver returned {type(approval).__name__}, not an Approval")
-    answer: object = approval.answer
-    texts = (approval.by, approval.words, approval.arguments)
-    scope: object = approval.scope
-    known = isinstance(answer, Answer) and (scope is None or isinstance(scope, GrantScope))
-    if not (known and all(isinstance(text, str) for text in texts)):
+    if not approval.is_sound:
         raise GateError(f"the approver returned no valid Approval: {approval!r}")
 
 

@@ -37,6 +37,9 @@ class Proposal(Record):
 
     number: int
     call: ToolCall
+    turn: int = 0
+    step: int = 0
+    """Which call of its turn it is, from 1."""
     arguments_sha256: str = ""
     """Of the whole arguments as they came: decision and intent name it, so that none can be about another call."""
 
@@ -60,10 +63,8 @@ class CallRecords:
         """Return in a few words what part of a call a facet is."""
         return describe_facet(facet, self.redact)
 
-    def proposed(
-        self, proposal: Proposal, *, turn: int, step: int, edited_from: Proposal | None, by_person: bool
-    ) -> None:
-        """Record that a call was asked for, as the `step`th (from 1) of this turn."""
+    def proposed(self, proposal: Proposal, *, edited_from: Proposal | None, by_person: bool) -> None:
+        """Record that a call was asked for."""
         whose: dict[str, JsonValue] = {} if edited_from is None else {"edited_from": edited_from.number}
         if by_person:
             whose["by"] = "person"
@@ -71,8 +72,8 @@ class CallRecords:
             "call_proposed",
             {
                 "call": proposal.number,
-                "turn": turn,
-                "step": step,
+                "turn": proposal.turn,
+                "step": proposal.step,
                 "id": proposal.call.id,
                 "tool": proposal.call.name,
                 "arguments_sha256": proposal.arguments_sha256,
@@ -163,7 +164,7 @@ class CallRecords:
         self._log.append("grant", fields)
 
     def intended(
-        self, proposal: Proposal, action: Action, verdict: Verdict, *, policy_sha256: str, confinement: str
+        self, proposal: Proposal, action: Action, verdict: Verdict, policy_sha256: str, confinement: str
     ) -> None:
         """Record what is about to be done and what holds it to that; on disk when this returns."""
         fields: dict[str, JsonValue] = {

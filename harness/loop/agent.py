@@ -8,27 +8,29 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
-from harness.actions import Action, Effects, JsonValue
+from harness.actions import Action, JsonValue
 from harness.errors import CutReply, GateError, LogError, ModelError, ModelFault, WorkspaceError
-from harness.gate.approval import Approver
+from harness.gate.approval import Answer, Approval, Approver
 from harness.gate.gate import Gate
 from harness.gate.records import Advice
-from harness.gate.registry import LimitedTool, Tool, ToolRegistry
+from harness.gate.registry import ToolRegistry
+from harness.gate.tool import LimitedTool, Tool
 from harness.history import History
-from harness.interrupt import Interrupt
+from harness.interrupt import Interrupt, Interrupted
 from harness.limits import Limits, strictest
 from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
 from harness.loop.answers import ENDED_HERE, MOST_UNUSABLE, Answers, is_cut, no_answer, unusable
-from harness.loop.asking import Asking
 from harness.loop.compaction import due, summarize
+from harness.loop.model_requests import ModelRequests
 from harness.loop.observers import Observers
-from harness.loop.person_calls import run_by_person
 from harness.loop.run import Run, Session
 from harness.messages import Message, ModelResponse, RunResult, StopReason, ToolCall, ToolResult, Usage
 from harness.model import Model, Prices
+from harness.policy.destruction import destroys
 from harness.policy.policy import Policy, PolicySource, Verdict
 from harness.policy.rules import Origin
 from harness.policy.session_grants import Grant, Pattern
@@ -43,6 +45,11 @@ seek the same effect another way; choose another course, or say what you need an
 best and are asked about least: simple commands joined by && or |, no redirections or substitutions; change files with \
 edit_file and write_file, and set a command's folder with `cwd`.
 When you are done, answer in a few sentences, without a tool call."""
+
+
+TYPED = "typed at the prompt"
+"""What the log has for a person's words where nobody had to be asked."""
+UNEXPECTED = "an unexpected exception passed through"
 
 
 class Agent:
@@ -92,18 +99,21 @@ class Agent:
         self._own_limits = limits or Limits()
         self._prices = prices
         self._monotonic = monotonic
-        self.limits, self.registry = self._limited(policy)
+        interrupt = interrupt or Interrupt()
+        self.limits, registry = self._limited(policy)
         self.gate = Gate(
             policy=policy,
             approver=approver,
             log=log,
-            confinement_of=self._confinement,
+            tools=registry,
+            interrupt=interrupt,
             grants=grants,
             keep_grant=keep_grant,
             dry_run=dry_run,
             advise=advise,
             monotonic=monotonic,
         )
+        self._approver = approver
         self._dry_run = dry_run
         self._check_answer = check_answer
         self._context_tokens = context_tokens
@@ -111,14 +121,16 @@ class Agent:
         self._about = dict(about or {})
         self._on_text = on_text
         self._observers = observers or Observers()
-        self._interrupt = interrupt or Interrupt()
-        self._done_marker = done_marker
-        self._asking = Asking(model, log=log, interrupt=self._interrupt, on_text=self._tell_text, monotonic=monotonic)
+        self._interrupt = interrupt
+        self._done_marker = done_marker or ""
+        self._requests = ModelRequests(model, interrupt=interrupt, on_text=self._tell_text, monotonic=monotonic)
         self._sessions: set[str] = set()
         log.observers.append(self._tell_record)
 
-    def _confinement(self, tool: str, effects: Effects) -> str:
-        return self.registry.confinement(tool, effects)  # of the registry as it is then: limits may have changed
+    @property
+    def registry(self) -> ToolRegistry:
+        """The tools on offer, held to the limits in force."""
+        return self.gate.tools
 
     def _limited(self, policy: Policy) -> tuple[Limits, ToolRegistry]:
         """Return the limits of `policy` and of whoever made the agent, and the tools held to them. Raises ValueError."""
@@ -126,7 +138,7 @@ class Agent:
         _check_prices(limits, self._prices)
         # Here, so that no program can forget to hand a policy's limits to the tools.
         limited = [tool.under(limits) if isinstance(tool, LimitedTool) else tool for tool in self._tools]
-        return limits, ToolRegistry(limited, monotonic=self._monotonic)
+        return limits, ToolRegistry(limited)
 
     def start(self, *, carried: Sequence[Message] = (), origin: Mapping[str, JsonValue] | None = None) -> Session:
         """Begin a session and record it. Raises LogError, and ValueError, before anything is recorded, for no conversation.
@@ -208,8 +220,8 @@ class Agent:
         told: dict[str, JsonValue] = {} if asked is None else {"asked": dict(asked)}
         self.gate.end_open_calls(ENDED_HERE)
         self.log.append("policy_changed", {"why": why, **_policy_fields(policy), **told}, sync=True)
-        self.limits, self.registry = limits, registry
-        self.gate.change_policy(policy, self.log)
+        self.limits = limits
+        self.gate.change_policy(policy, registry)
 
     def change_model(
         self, session: Session, model: Model, about: Mapping[str, JsonValue], prices: Prices | None = None
@@ -221,23 +233,32 @@ class Agent:
         _check_prices(self.limits, prices)
         self.log.session = session.identity
         self.log.append("model_changed", {"model": model.name, **about}, sync=True)
-        self.model = self._asking.model = model
+        self.model = self._requests.model = model
         self._prices = prices
         session.last_usage = Usage()  # another model counts otherwise, and takes conversations of another length
 
     def do(self, session: Session, tool: str, arguments: Mapping[str, JsonValue]) -> ToolResult:
-        """Run a call of the person's own, through the same gate and the same log; see person_calls.
+        """Run a call of the person's own, through the same gate and the same log; nothing of it enters the conversation.
 
-        Nothing of it enters the conversation. Raises GateError, LogError, WorkspaceError, and ValueError for a session that
-        was ended.
+        What a policy denies or blocks is refused here as well. Where it would ask, that the person typed it is the answer;
+        about what cannot be taken back the approver is asked. Raises GateError, LogError, WorkspaceError, and ValueError for
+        a session that was ended.
         """
         if session.ended:
             raise ValueError("the session was ended; start another one")
         self.log.session = session.identity
         call = ToolCall(id="person", name=tool, arguments=json.dumps(dict(arguments), ensure_ascii=False))
-        return run_by_person(
-            call, gate=self.gate, registry=self.registry, interrupt=self._interrupt, redactor=self.log.redactor
-        )
+        pending = self.gate.propose(call, by_person=True)
+        try:
+            return self.gate.call(pending, approver=self._typed).result
+        except Interrupted:
+            return self.gate.skip(pending, "the person interrupted")
+
+    def _typed(self, action: Action, verdict: Verdict) -> Approval:
+        """Answer for a call that the person typed: that is the yes, but for what cannot be taken back."""
+        if destroys(action):
+            return self._approver(action, verdict)
+        return Approval(answer=Answer.YES, by="person", words=TYPED)
 
     def compact(self, session: Session) -> str:
         """Let the model summarize the older part of the conversation, whatever its length; the log keeps all of it.
@@ -271,136 +292,140 @@ class Agent:
         the history with its result. However it ends, the observers hear of exactly one end; only a session that was
         ended already raises ValueError before anything begins.
         """
-        if session is not None and session.ended:
-            raise ValueError("the session was ended; start another one")
-        result = RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail="an unexpected exception passed through")
-        try:
-            result = self._run(prompt, session, carried, origin)
-            redact = self.log.redactor.redact
-            result = replace(result, text=redact(result.text), detail=redact(result.detail))
-        finally:
-            self._observers.end(result)
-        return result
+        with self._run_of(prompt, session, carried, origin) as run:
+            while run.end is None:
+                reply = self._reply(run)
+                if reply is None:
+                    continue
+                with Answers(run, reply, self.gate, self._interrupt, self._done_marker) as answers:
+                    for pending in answers.to_run():
+                        answers.take(pending, self.gate.call(pending, seconds_left=run.left))
+                if answers.done:
+                    self._answered(run)
+        return run.result
 
-    def _run(
+    @contextmanager
+    def _run_of(
         self,
         prompt: str,
         session: Session | None,
         carried: Sequence[Message],
         origin: Mapping[str, JsonValue] | None,
-    ) -> RunResult:
-        try:
-            current = session if session is not None else self.start(carried=carried, origin=origin)
-        except LogError as error:
-            return RunResult(stop=StopReason.LOG_ERROR, text="", detail=str(error))
-        result = self._guarded(current, prompt)
-        if session is None and result.stop is not StopReason.LOG_ERROR:
-            try:
-                self.end(current, result)
-            except LogError as error:
-                return replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
-        return result
+    ) -> Iterator[Run]:
+        """Begin the work on `prompt`, and see it to one end, of which the observers hear.
 
-    def _new_run(self, session: Session) -> Run:
-        return Run(session, self.limits, prices=self._prices, monotonic=self._monotonic)
-
-    def _guarded(self, session: Session, prompt: str) -> RunResult:
-        self.log.session = session.identity
-        run = self._new_run(session)
+        A session of its own is begun and ended here. Raises ValueError for a session that was ended.
+        """
+        if session is not None and session.ended:
+            raise ValueError("the session was ended; start another one")
+        run = self._new_run(session or Session(self._system, ""))
         try:
-            self.gate.end_open_calls(ENDED_HERE)  # of a run of this session that a bug or an interrupt cut short
-            return self._loop(run, prompt)
+            with self._faults(run):
+                run.session = session or self.start(carried=carried, origin=origin)
+                self.log.session = run.session.identity
+                self.gate.end_open_calls(ENDED_HERE)  # of a run of this session that a bug or an interrupt cut short
+                self.log.append("user_message", {"text": prompt})
+                run.session.history.ask(prompt)
+                yield run
+            if session is None and run.session.identity and run.result.stop is not StopReason.LOG_ERROR:
+                with self._faults(run):
+                    self.end(run.session, run.result)
+            redact = self.log.redactor.redact
+            run.end = replace(run.result, text=redact(run.result.text), detail=redact(run.result.detail))
+        except BaseException:
+            run.end = replace(run.result, stop=StopReason.INTERNAL_ERROR, text="", detail=UNEXPECTED)
+            raise
+        finally:
+            self._observers.end(run.result)
+
+    @contextmanager
+    def _faults(self, run: Run) -> Iterator[None]:
+        """End `run` where the log, the gate or the workspace fails."""
+        try:
+            yield
         except LogError as error:
-            return run.stopped(StopReason.LOG_ERROR, str(error))
+            run.stop(StopReason.LOG_ERROR, str(error))
         except (GateError, WorkspaceError) as error:
             gate = isinstance(error, GateError)
             try:
                 self.log.append("error", {"where": "gate" if gate else "workspace", "message": str(error)})
             except LogError:
                 pass  # this fault is the one to report; nothing runs either way
-            return run.stopped(StopReason.GATE_ERROR if gate else StopReason.WORKSPACE_LOST, str(error))
+            run.stop(StopReason.GATE_ERROR if gate else StopReason.WORKSPACE_LOST, str(error))
 
-    def _loop(self, run: Run, prompt: str) -> RunResult:
-        self.log.append("user_message", {"text": prompt})
-        run.session.history.ask(prompt)
-        stopped = self._turn(run)
-        while stopped is None:
-            stopped = self._turn(run)
-        return stopped
+    def _new_run(self, session: Session) -> Run:
+        return Run(session, self.limits, self.log, prices=self._prices, monotonic=self._monotonic)
 
-    def _turn(self, run: Run) -> RunResult | None:
-        """Ask the model once, and answer the calls of its reply; return how the run ended, or None where it goes on."""
+    def _reply(self, run: Run) -> ModelResponse | None:
+        """Ask the model, and return a reply that holds calls; None where there is none to answer, or the run is over."""
         self.registry.check_place()
-        limit = run.limit_reached()
-        if limit:
-            return run.stopped_at_limit(limit, self.log)
+        run.stop_at_limit(run.limit_reached())
+        if run.end is not None:
+            return None
         doing = "answering"
         try:
             if self._is_long(run):
                 doing = "summarizing"
                 self._summarize(run)
                 return None  # the limits are looked at anew before the next request
-            response = self._asking.ask(run, self.registry.specs)
+            response = self._requests.ask(run, self.registry.specs)
         except KeyboardInterrupt:
-            return run.stopped(StopReason.INTERRUPTED, f"interrupted while the model was {doing}")
+            run.stop(StopReason.INTERRUPTED, f"interrupted while the model was {doing}")
+            return None
         except ModelError as error:
-            return self._failed(run, error)
+            self._failed(run, error)
+            return None
         run.text = response.text
         problem = no_answer(response)
         run.unusable = run.unusable + 1 if problem or is_cut(response) else 0
         if problem:
-            return self._without_answer(run, problem)
-        if response.tool_calls:
-            stopped = self._answers(run, response).give()
-            said_done = stopped is not None and stopped.stop is StopReason.COMPLETED
-            return self._answered(run) if said_done else stopped
-        run.session.history.reply(response.text, echo=response.echo)
-        if is_cut(response):
-            return run.stopped(*unusable(response))
-        return self._answered(run)
+            self._without_answer(run, problem)
+        elif response.tool_calls:
+            return response
+        else:
+            run.session.history.reply(response.text, echo=response.echo)
+            if is_cut(response):
+                run.stop(*unusable(response))
+            else:
+                self._answered(run)
+        return None
 
-    def _without_answer(self, run: Run, problem: str) -> RunResult | None:
-        """Record a reply that is no answer; None: the same is asked once more, and nothing of it enters the conversation."""
+    def _without_answer(self, run: Run, problem: str) -> None:
+        """Record a reply that is no answer; the same is asked once more, and nothing of it enters the conversation."""
         again = run.unusable < MOST_UNUSABLE
         problem += " It is asked for once more." if again else " It is the second reply in a row that cannot be used."
-        self._asking.log_failure(run, ModelError(problem, fault=ModelFault.REPLY))
-        return None if again else run.stopped(StopReason.NO_ANSWER, problem)
+        self._requests.log_failure(run, ModelError(problem, fault=ModelFault.REPLY))
+        if not again:
+            run.stop(StopReason.NO_ANSWER, problem)
 
-    def _answered(self, run: Run) -> RunResult | None:
-        """Return how a run ends on its answer; None where the model was told what is wrong with it, and tries again."""
+    def _answered(self, run: Run) -> None:
+        """End a run on its answer, unless the answer does not fit: the model is told that once, and tries again."""
         self.registry.check_place()
         if self._check_answer is None:
-            return run.stopped(StopReason.COMPLETED)
+            return run.stop(StopReason.COMPLETED)
         seconds = run.seconds_left
         if seconds is not None and seconds <= 0:
-            return run.stopped_at_limit(run.time_limit, self.log)
+            return run.stop_at_limit(run.time_limit)
         try:
             with self._interrupt:
                 problem = self._check_answer(run.text, seconds)
         except KeyboardInterrupt:
-            return run.stopped(StopReason.INTERRUPTED, "interrupted while the answer was checked")
+            return run.stop(StopReason.INTERRUPTED, "interrupted while the answer was checked")
         self.log.append("answer_checked", {"fits": not problem, "problem": problem})
         if not problem:
-            return run.stopped(StopReason.COMPLETED)
+            return run.stop(StopReason.COMPLETED)
         if run.time_is_over:
-            return run.stopped_at_limit(run.time_limit, self.log)
+            return run.stop_at_limit(run.time_limit)
         if run.told_unfit:
-            return run.stopped(StopReason.UNFIT, f"the answer is still not what was asked for: {problem}")
+            return run.stop(StopReason.UNFIT, f"the answer is still not what was asked for: {problem}")
         run.told_unfit = True
         text = f"Your answer is not what was asked for: {problem}\nAnswer again, with nothing but the corrected answer."
         self.log.append("user_message", {"text": text, "by": "harness"})
-        run.session.history.ask(text)
-        return None
+        return run.session.history.ask(text)
 
     def _summarize(self, run: Run, *, too_long: bool = False, keep_nothing: bool = False) -> str:
-        return summarize(
-            self._asking,
-            self.log,
-            run,
-            context_tokens=self._context_tokens,
-            too_long=too_long,
-            keep_nothing=keep_nothing,
-        )
+        tokens = self._context_tokens
+        return summarize(self._requests, run, context_tokens=tokens, too_long=too_long, keep_nothing=keep_nothing)
 
     def _is_long(self, run: Run) -> bool:
         """Say, once for each reply, whether the conversation nears what the model takes."""
@@ -408,39 +433,28 @@ class Agent:
         run.session.last_usage = Usage()  # also where a summary cannot be had, which would be asked for again and again
         return near
 
-    def _failed(self, run: Run, error: ModelError) -> RunResult | None:
-        """Record a request that failed for good, and return how the run ends; None where it can go on after all."""
+    def _failed(self, run: Run, error: ModelError) -> None:
+        """Record a request that failed for good, and end the run unless a shorter conversation can help."""
         if error.fault is ModelFault.TIME:
-            return run.stopped_at_limit(run.time_limit, self.log)
-        self._asking.log_failure(run, error)
+            return run.stop_at_limit(run.time_limit)
+        self._requests.log_failure(run, error)
         if isinstance(error, CutReply):
-            return run.stopped(StopReason.CUT, str(error))
-        if error.fault is ModelFault.CONTEXT and not run.compacted:
-            run.compacted = True
-            limit = run.limit_reached()
-            if limit:
-                return run.stopped_at_limit(limit, self.log)
-            try:
-                problem = self._summarize(run, too_long=True)
-            except KeyboardInterrupt:
-                return run.stopped(StopReason.INTERRUPTED, "interrupted while the model was summarizing")
-            except ModelError:
-                return run.stopped_at_limit(run.time_limit, self.log)
-            return (
-                run.stopped(StopReason.MODEL_ERROR, f"{error} A summary could not help: {problem}") if problem else None
-            )
-        return run.stopped(StopReason.MODEL_ERROR, str(error))
-
-    def _answers(self, run: Run, response: ModelResponse) -> Answers:
-        return Answers(
-            run,
-            response,
-            gate=self.gate,
-            registry=self.registry,
-            interrupt=self._interrupt,
-            log=self.log,
-            done_marker=self._done_marker,
-        )
+            return run.stop(StopReason.CUT, str(error))
+        if error.fault is not ModelFault.CONTEXT or run.compacted:
+            return run.stop(StopReason.MODEL_ERROR, str(error))
+        run.compacted = True
+        run.stop_at_limit(run.limit_reached())
+        if run.end is not None:
+            return None
+        try:
+            problem = self._summarize(run, too_long=True)
+        except KeyboardInterrupt:
+            return run.stop(StopReason.INTERRUPTED, "interrupted while the model was summarizing")
+        except ModelError:
+            return run.stop_at_limit(run.time_limit)
+        if problem:
+            run.stop(StopReason.MODEL_ERROR, f"{error} A summary could not help: {problem}")
+        return None
 
     def _tell_text(self, text: str) -> None:
         self._observers.text(text)

@@ -1,30 +1,17 @@
-"""Answers: the calls of one reply, each put through the gate and given its one result, in the order of the calls."""
+"""Answers: the calls of one reply, all judged before the first runs; each gets its one result, in the order of the calls."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self
 
-from harness.actions import Action
-from harness.errors import GateError, ToolError
 from harness.exhaustive import assert_never
-from harness.gate.gate import Gate, Permit, Refusal, Withheld
-from harness.gate.records import Proposal
-from harness.gate.registry import ToolRegistry
-from harness.interrupt import Interrupt
-from harness.log.action_log import ActionLog
+from harness.gate.gate import CallEnd, Gate, PendingCall
+from harness.interrupt import Interrupt, Interrupted
 from harness.log.rebuilding import UNKNOWN, edited_text
 from harness.loop.run import Run
-from harness.loop.running import run_permitted
-from harness.messages import (
-    FinishReason,
-    ModelResponse,
-    ResultStatus,
-    RunResult,
-    StopReason,
-    ToolCall,
-    ToolResult,
-)
-from harness.policy.rules import Decision
+from harness.messages import FinishReason, ModelResponse, ResultStatus, StopReason, ToolResult
 
 ENDED_HERE = "the run ended here."
 MOST_UNUSABLE = 2
@@ -33,225 +20,158 @@ CUT_SHORT = (
     "the reply was cut at the model's length limit. Nothing of it ran. Send less at a time: fewer calls in one reply, and a "
     "long file in several parts."
 )
-MAX_EDITS = 20
-"""Of one call: an approver that never comes to an end stops the run."""
 
 
 class Answers:
-    """What becomes of one reply's calls."""
+    """A `with` block in which the calls of one reply are answered.
 
-    def __init__(
-        self,
-        run: Run,
-        response: ModelResponse,
-        *,
-        gate: Gate,
-        registry: ToolRegistry,
-        interrupt: Interrupt,
-        log: ActionLog,
-        done_marker: str | None,
-    ) -> None:
+    INVARIANT: reply and results enter the history in one step, however the block is left; there is no moment at which a call
+    lacks its result.
+    """
+
+    def __init__(self, run: Run, response: ModelResponse, gate: Gate, interrupt: Interrupt, done_marker: str) -> None:
         """Take the run and the reply; nothing is judged yet.
 
-        A command that succeeds and prints `done_marker` as its first line ends the run; None: none does.
+        A command that succeeds and prints `done_marker` as its first line ends the run; with an empty one none does.
         """
         self._run = run
         self._response = response
         self._gate = gate
-        self._registry = registry
         self._interrupt = interrupt
-        self._log = log
-        self._done_marker = done_marker
-        self._proposals: list[Proposal] = []
-        self._results: dict[int, ToolResult] = {}
-        self._running: int | None = None
-        self._edits: dict[int, list[str]] = {}
-        """What calls were changed into at the question: their arguments, one change after the other."""
+        self._done_marker = done_marker.rstrip()
+        self.done = False
+        """Whether a command said that the work is done."""
+        self._calls: list[PendingCall] = []
+        self._results: dict[PendingCall, ToolResult] = {}
 
-    def give(self) -> RunResult | None:
-        """Run what may run, and give every call its result, even if something in here raises.
-
-        Returns how the run ended, or None where it goes on. Raises GateError, LogError, WorkspaceError.
-
-        INVARIANT: reply and results enter the history in one step; there is no moment at which a call lacks its result.
-        """
-        response = self._response
+    def __enter__(self) -> Self:
+        """Record what the model asked for. Raises LogError."""
         try:
-            self._proposals = [
-                self._gate.propose(call, turn=self._run.turns, step=step)
-                for step, call in enumerate(response.tool_calls, start=1)
-            ]
-            if response.finish_reason is FinishReason.LENGTH and self._run.unusable < MOST_UNUSABLE:
-                self._skip_rest(CUT_SHORT)
-                return None
-            if is_cut(response):
-                return self._stop(self._run.stopped(*unusable(response)))
-            return self._run_calls()
+            for step, call in enumerate(self._response.tool_calls, start=1):
+                self._calls.append(self._gate.propose(call, turn=self._run.turns, step=step))
+        except BaseException:
+            self._put_down()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        """Give every call its result. An interrupt ends the run; everything else passes through."""
+        try:
+            if isinstance(error, Interrupted):
+                self._interrupted()
+            if error is None or isinstance(error, Interrupted):
+                self._skip_rest()
         finally:
-            results = [self._text_of(index) for index in range(len(response.tool_calls))]
-            self._run.session.history.reply(response.text, response.tool_calls, results, response.echo)
+            self._put_down()
+        return isinstance(error, Interrupted)
 
-    def _text_of(self, index: int) -> str:
-        """Return what the model reads of a call, also where something raised before it had its result."""
-        text = UNKNOWN if index == self._running else f"Not run: {ENDED_HERE}"
-        if index in self._results:
-            text = self._results[index].content
-        return edited_text(self._edits.get(index, ()), text)
+    def to_run(self) -> Iterator[PendingCall]:
+        """Yield the calls to put through the gate, one after the other, until the run ends.
 
-    def _run_calls(self) -> RunResult | None:
-        first: Action | ToolError | None = None
-        for index, proposal in enumerate(self._proposals):
-            action = self._prepare(proposal.call)
-            if isinstance(action, RunResult):
-                return self._stop(action)
-            if isinstance(action, Action) and self._gate.blocks(action):
-                return self._stop_at_block(index, action)
-            if index == 0:
-                first = action  # and no other: each may hold a whole file
-        for index, proposal in enumerate(self._proposals):
-            # What ran before may have changed what this call means: paths and contents are taken anew.
-            prepared, first = first or self._prepare(proposal.call), None
-            stopped = self._run_call(index, proposal, prepared)
-            if stopped is None and self._interrupt.requested:
-                stopped = self._interrupted()
-            if stopped is not None:
-                return self._stop(stopped)
-        return None
-
-    def _prepare(self, call: ToolCall) -> Action | ToolError | RunResult:
-        """Return the action that a call stands for, or what is wrong with it; or how the run ends before that is known."""
-        run = self._run
-        self._registry.check_place()
-        if run.time_is_over:
-            return run.stopped_at_limit(run.time_limit, self._log)
-        try:
-            with self._interrupt:  # it has no effects, and may take seconds
-                action = self._registry.prepare(call)
-        except KeyboardInterrupt:
-            return self._interrupted()
-        except ToolError as error:
-            return error
-        mark = self._mark_in(action)
-        if not mark:
-            return action
-        return ToolError(
-            f"The arguments hold {mark}, which stands for a secret that was not shown to you; it would be written in "
-            "the secret's place. Leave that part of the file as it is: change the lines around it with edit_file."
-        )
-
-    def _mark_in(self, action: Action) -> str:
-        """Return a mark of this session's that the arguments hold, if there is one: as they were parsed, since in the raw text
-        it could be spelled with escapes.
+        All are judged before the first: where one is a hard block, it is the only one. Raises GateError, WorkspaceError.
         """
-        issued, raw = self._log.redactor.issued, action.call.arguments
-        if "\\u" not in raw:
-            return issued(raw)
-        return issued(json.dumps(dict(action.arguments), ensure_ascii=False))
+        if is_cut(self._response):
+            self._answer_none()
+            return
+        for pending in self._calls:
+            if self._is_over():
+                return
+            if self._gate.blocks(pending):
+                yield pending
+                return
+        for pending in self._calls:
+            if self._is_over():
+                return
+            yield pending
 
-    def _run_call(self, index: int, proposal: Proposal, action: Action | ToolError | RunResult) -> RunResult | None:
+    def _answer_none(self) -> None:
+        """Run nothing of a reply that is cut."""
+        if self._response.finish_reason is FinishReason.LENGTH and self._run.unusable < MOST_UNUSABLE:
+            self._skip_rest(CUT_SHORT)
+        else:
+            self._run.stop(*unusable(self._response))
+
+    def _is_over(self) -> bool:
+        """Say whether no other call of the reply runs, and end the run where time or the person says so."""
         run = self._run
-        if isinstance(action, RunResult):
-            return action
+        if self.done or run.end is not None:
+            return True
         if run.time_is_over:
-            return run.stopped_at_limit(run.time_limit, self._log)
-        if self._interrupt.requested:
-            return self._interrupted()
-        if isinstance(action, ToolError):
-            code = action.code.value if action.code else ""
-            self._results[index] = self._gate.refuse_invalid(proposal, f"Error: {action}", code)
-            known = proposal.call.name in self._registry.names
-            run.last_action = f"{proposal.call.name if known else 'an unknown tool'} (not understood)"
-            limit = run.misunderstood()
-            return run.stopped_at_limit(limit, self._log) if limit else None
-        run.bad_calls = 0
-        ruling = self._gate.authorize(proposal, action)
-        match ruling:
-            case Refusal():
-                return self._refused(index, ruling) if ruling.wanted is None else self._run_edited(index, ruling)
-            case Withheld():
-                run.last_action = f"{action.tool}: {self._gate.brief(action)} (not run)"
-                self._results[index] = ToolResult(
-                    call_id=proposal.call.id, status=ResultStatus.NOT_RUN, content=ruling.text
-                )
-                return None
-            case Permit():
-                return self._run_permitted(index, ruling)
+            run.stop_at_limit(run.time_limit)
+        elif self._interrupt.requested:
+            self._interrupted()
+        return run.end is not None
+
+    def take(self, pending: PendingCall, ended: CallEnd) -> None:
+        """Take what became of a call, count it, and end the run where that is due. Raises LogError."""
+        run, result = self._run, ended.result
+        self._results[pending] = result
+        run.last_action = ended.about
+        if result.status is not ResultStatus.INVALID:
+            run.bad_calls = 0
+        match result.status:
+            case ResultStatus.INVALID:
+                run.stop_at_limit(run.misunderstood())
+            case ResultStatus.BLOCKED:
+                run.refused(pending.proposal.call)
+                run.stop(StopReason.BLOCKED, result.content)
+            case ResultStatus.DENIED:
+                limit = run.refused(pending.proposal.call)
+                if ended.ends_turn:
+                    run.stop(StopReason.INTERRUPTED, "stopped by the person at a question")
+                else:
+                    run.stop_at_limit(limit)
+            case ResultStatus.INTERRUPTED:
+                run.stop(StopReason.INTERRUPTED, f"interrupted during {run.last_action}")
+            case ResultStatus.OK if self._says_done(result):
+                run.text = (result.printed or "").partition("\n")[2].strip()
+                self.done = True
             case _:
-                assert_never(ruling)
+                pass
+        if run.end is None and not self.done and self._interrupt.requested:
+            self._interrupted()
 
-    def _run_permitted(self, index: int, ruling: Permit) -> RunResult | None:
-        run, action = self._run, ruling.action
-        run.last_action = f"{action.tool}: {self._gate.brief(action)}"
-        self._running = index
-        seconds = run.seconds_left
-        if ruling.approval is not None:
-            seconds = seconds or None  # a yes that came after the time holds; the next call is stopped
-        result = self._results[index] = run_permitted(
-            ruling, self._registry, self._interrupt, self._log.redactor, seconds=seconds
+    def _says_done(self, result: ToolResult) -> bool:
+        """Say whether a command succeeded and its first line is the marker."""
+        first = (result.printed or "").partition("\n")[0].rstrip()
+        return (
+            bool(self._done_marker)
+            and result.exit_code == 0
+            and result.printed is not None
+            and first == self._done_marker
         )
-        self._gate.settle(ruling, result)
-        if result.status is ResultStatus.INTERRUPTED:
-            return run.stopped(StopReason.INTERRUPTED, f"interrupted during {run.last_action}")
-        return self._done(result)
 
-    def _run_edited(self, index: int, refusal: Refusal) -> RunResult | None:
-        """Put the call that is wanted in the place of the model's through the gate; the model is told of both."""
-        wanted, edits = refusal.wanted, self._edits.setdefault(index, [])
-        if wanted is None or len(edits) >= MAX_EDITS:
-            raise GateError(f"the approver changed one call more than {MAX_EDITS} times")
-        proposal = self._gate.propose(wanted, turn=self._run.turns, step=index + 1, edited_from=refusal.proposal)
-        edits.append(self._log.redactor.redact(wanted.arguments))
-        stopped = self._run_call(index, proposal, self._prepare(wanted))
-        if stopped is not None and index not in self._results:
-            self._results[index] = self._gate.skip(proposal, stopped.detail)  # the time was over
-        return stopped
+    def _interrupted(self) -> None:
+        self._run.stop(StopReason.INTERRUPTED, f"interrupted after {self._run.last_action}")
 
-    def _done(self, result: ToolResult) -> RunResult | None:
-        """Return the end of the run where a command said that it is done: it succeeded, and its first line is the marker."""
-        succeeded = result.status is ResultStatus.OK and result.exit_code == 0
-        marker = (self._done_marker or "").rstrip()
-        if not marker or not succeeded or result.printed is None:
-            return None
-        first, _, rest = result.printed.partition("\n")
-        if first.rstrip() != marker:
-            return None
-        self._run.text = rest.strip()
-        return self._run.stopped(StopReason.COMPLETED)
+    def _skip_rest(self, why: str = "the run was done") -> None:
+        """Record an end for the calls that have none."""
+        end = self._run.end
+        if end is not None and end.stop is StopReason.BLOCKED:
+            why = "another call of the same reply was blocked, and the run stops"
+        elif end is not None:
+            why = end.detail
+        for pending in self._calls:
+            if pending not in self._results:
+                self._results[pending] = self._gate.skip(pending, why)
 
-    def _refused(self, index: int, refusal: Refusal) -> RunResult | None:
-        run, call = self._run, refusal.proposal.call
-        blocked = refusal.decision is Decision.BLOCK
-        status = ResultStatus.BLOCKED if blocked else ResultStatus.DENIED
-        self._results[index] = ToolResult(call_id=call.id, status=status, content=refusal.text)
-        run.last_action = f"{refusal.action.tool}: {self._gate.brief(refusal.action)} (refused)"
-        limit = run.refused(call)
-        if blocked:
-            return run.stopped(StopReason.BLOCKED, refusal.text)
-        if refusal.ends_turn:
-            return run.stopped(StopReason.INTERRUPTED, "stopped by the person at a question")
-        return run.stopped_at_limit(limit, self._log) if limit else None
+    def _put_down(self) -> None:
+        response, calls = self._response, self._calls
+        texts = [
+            self._text_of(calls[index] if index < len(calls) else None) for index in range(len(response.tool_calls))
+        ]
+        self._run.session.history.reply(response.text, response.tool_calls, texts, response.echo)
 
-    def _stop_at_block(self, index: int, action: Action) -> RunResult:
-        """Record the block and answer the others: none of a reply's calls runs when one of them is blocked."""
-        ruling = self._gate.authorize(self._proposals[index], action)
-        if not isinstance(ruling, Refusal):
-            raise GateError("a call that was judged a block was permitted a moment later")
-        self._refused(index, ruling)
-        self._skip_rest("another call of the same reply was blocked, and the run stops")
-        return self._run.stopped(StopReason.BLOCKED, ruling.text)
-
-    def _interrupted(self) -> RunResult:
-        return self._run.stopped(StopReason.INTERRUPTED, f"interrupted after {self._run.last_action}")
-
-    def _stop(self, stopped: RunResult) -> RunResult:
-        """Answer the calls that have no result yet, and return how the run ended."""
-        self._skip_rest(stopped.detail or "the run was done")
-        return stopped
-
-    def _skip_rest(self, why: str) -> None:
-        for index, proposal in enumerate(self._proposals):
-            if index not in self._results:
-                self._results[index] = self._gate.skip(proposal, why)
+    def _text_of(self, pending: PendingCall | None) -> str:
+        """Return what the model reads of a call, also where something raised before it had its result."""
+        if pending is None:
+            return f"Not run: {ENDED_HERE}"
+        text = UNKNOWN if pending.begun else f"Not run: {ENDED_HERE}"
+        if pending in self._results:
+            text = self._results[pending].content
+        return edited_text(pending.edits, text)
 
 
 def is_cut(response: ModelResponse) -> bool:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from harness.actions import JsonValue
 from harness.errors import ModelError, ModelFault
-from harness.log.action_log import ActionLog
-from harness.loop.asking import Asking
+from harness.loop.model_requests import ModelRequests
 from harness.loop.run import Run
 from harness.messages import FinishReason, Message, Role, Usage
 from harness.record import Record, replace
@@ -204,8 +203,7 @@ MAX_REQUEST_CHARACTERS = 200_000
 
 
 def summarize(
-    asking: Asking,
-    log: ActionLog,
+    requests: ModelRequests,
     run: Run,
     *,
     context_tokens: int | None = None,
@@ -226,17 +224,17 @@ def summarize(
     if planned is None:
         return "there is nothing in the conversation that is worth a summary"
     try:
-        response = asking.ask_for_summary(run, planned.request)
+        response = requests.ask_for_summary(run, planned.request)
     except ModelError as error:
         if error.fault is ModelFault.TIME:
             raise
-        asking.log_failure(run, error)
+        requests.log_failure(run, error)
         return str(error)
     if response.finish_reason is not FinishReason.DONE:
         return f"the summary is not whole ({response.finish_reason.value})"
     if not response.text.strip():
         return "the model gave no summary"
-    run.session.change(log, "compacted", planned.start, planned.stop, planned.replacement(response.text))
+    run.session.change(run.log, "compacted", planned.start, planned.stop, planned.replacement(response.text))
     return ""
 
 

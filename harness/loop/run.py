@@ -1,4 +1,4 @@
-"""Run: the counters of one prompt's work, and the limits that they are held against; asks and runs nothing."""
+"""Run: all the state of one prompt's work: its session, its counters, the limits they are held against, and its end."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ class Run:
         self,
         session: Session,
         limits: Limits,
+        log: ActionLog,
         *,
         prices: Prices | None = None,
         monotonic: Callable[[], float] = time.monotonic,
@@ -59,6 +60,9 @@ class Run:
         """Begin to count; `limits` are filled."""
         self.session = session
         self.limits = limits
+        self.log = log
+        self.end: RunResult | None = None
+        """How it ended; None while it goes on."""
         self.turns = 0
         self.retries = 0
         self.refusals = 0
@@ -77,10 +81,18 @@ class Run:
         self._monotonic = monotonic
         self._started = monotonic()
 
-    def stopped(self, stop: StopReason, detail: str = "") -> RunResult:
-        """Return the result of a run that ends now."""
+    @property
+    def result(self) -> RunResult:
+        """How the run ended, or how it stands where nothing has ended it yet: that is a fault of the harness."""
+        return self.end or self._ended(StopReason.INTERNAL_ERROR, "")
+
+    def stop(self, reason: StopReason, detail: str = "") -> None:
+        """End the run."""
+        self.end = self._ended(reason, detail)
+
+    def _ended(self, reason: StopReason, detail: str) -> RunResult:
         return RunResult(
-            stop=stop,
+            stop=reason,
             text=self.text,
             detail=detail,
             turns=self.turns,
@@ -89,14 +101,16 @@ class Run:
             cost=self.cost,
         )
 
-    def stopped_at_limit(self, limit: str, log: ActionLog) -> RunResult:
-        """Record that a limit was reached and return the result. Raises LogError."""
-        log.append("limit", {"limit": limit, "last_action": self.last_action})
+    def stop_at_limit(self, limit: str) -> None:
+        """End the run at a limit, and record that. An empty text is no limit. Raises LogError."""
+        if not limit:
+            return
+        self.log.append("limit", {"limit": limit, "last_action": self.last_action})
         detail = (
             f"a limit was reached: {limit}. Last action: {self.last_action}. "
             "To go on, raise the limit in the policy's [limits] or by flag, or give a new prompt."
         )
-        return self.stopped(StopReason.LIMIT, detail)
+        self.stop(StopReason.LIMIT, detail)
 
     @property
     def cost(self) -> float | None:
@@ -106,6 +120,10 @@ class Run:
     def cost_of(self, usage: Usage) -> float | None:
         """Return what a part of the run cost in dollars; None where that is not known."""
         return self._prices.cost(usage) if self._prices is not None else None
+
+    def left(self) -> float | None:
+        """Return how much longer the run may last; see seconds_left."""
+        return self.seconds_left
 
     @property
     def seconds_left(self) -> float | None:

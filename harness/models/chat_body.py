@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from harness.actions import JsonValue
-from harness.gate.registry import ToolSpec
 from harness.messages import Message, Role, ToolCall
+from harness.model import ToolSpec
 from harness.models.endpoint import Quirks
 from harness.models.failures import join_pairs
 from harness.models.request_body import EncodedMessages, EncodedTools, encoded, sendable_arguments, sendable_name

@@ -9,9 +9,8 @@ from typing import ClassVar, Protocol
 
 from harness.actions import JsonValue
 from harness.errors import ModelError
-from harness.gate.registry import ToolSpec
 from harness.messages import Message, ModelResponse, Usage
-from harness.model import MAX_REPLY_CHARACTERS
+from harness.model import MAX_REPLY_CHARACTERS, ToolSpec
 from harness.models.endpoint import Endpoint, Quirks
 from harness.models.failures import Refusal, join_pairs
 from harness.models.retries import Lesson, learned

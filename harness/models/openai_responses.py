@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from harness.actions import JsonValue
-from harness.gate.registry import ToolSpec
 from harness.messages import Message, Role
+from harness.model import ToolSpec
 from harness.models.dialect import Dialect
 from harness.models.endpoint import Endpoint, Quirks
 from harness.models.failures import Refusal, join_pairs

@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from harness.errors import CutReply, ModelError, ModelFault
-from harness.gate.registry import ToolSpec
 from harness.messages import Message, ModelResponse, Usage
-from harness.model import Retry
+from harness.model import Retry, ToolSpec
 from harness.models.dialect import Assembly, Dialect
 from harness.models.endpoint import Endpoint, Quirks
 from harness.models.exchange import Exchange, Limit, OutOfTime, Timing, TryClock, read_reply

@@ -10,9 +10,8 @@ import weakref
 from collections.abc import Callable, Sequence
 
 from harness.errors import CutReply, ModelError, ModelFault, UsageError
-from harness.gate.registry import ToolSpec
 from harness.messages import Message, ModelResponse, ToolCall
-from harness.model import Model, Retry
+from harness.model import Model, Retry, ToolSpec
 from harness.models.cassette import (
     MAX_CASSETTE_BYTES,
     MAX_NAME_CHARACTERS,

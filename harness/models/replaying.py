@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 
 from harness.actions import JsonValue
 from harness.errors import ModelError, ModelFault, UsageError
-from harness.gate.registry import ToolSpec
 from harness.messages import Message, ModelResponse, ToolCall
-from harness.model import Retry
+from harness.model import Retry, ToolSpec
 from harness.models.cassette import (
     MAX_CASSETTE_BYTES,
     VERSION,

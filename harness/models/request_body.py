@@ -12,8 +12,8 @@ from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 from harness.actions import JsonValue
-from harness.gate.registry import ToolSpec
 from harness.messages import Message, Role
+from harness.model import ToolSpec
 from harness.record import replace
 
 MAX_NAME_CHARACTERS = 64

@@ -154,6 +154,24 @@ def evaluate(policy: Policy, action: Action, suspended: tuple[str, ...] = ()) ->
     return plain if plain.decision >= verdict.decision else verdict
 
 
+def asking_about(verdict: Verdict, reasons: tuple[str, ...]) -> Verdict:
+    """Return a verdict that asks about what cannot be taken back, where the policy would let it run unasked."""
+    if verdict.decision is not Decision.AUTO:
+        return verdict
+    asked = replace(
+        verdict.deciding,
+        decision=Decision.CONFIRM,
+        source=Source.BUILT_IN,
+        rules=(),
+        reason="; ".join(reasons),
+        by="built-in destroys",
+        layer=Layer.BUILT_IN,
+        origin=None,
+    )
+    facets = tuple(asked if facet is verdict.deciding else facet for facet in verdict.facets)
+    return replace(verdict, decision=Decision.CONFIRM, facets=facets)
+
+
 def _verdict(policy: Policy, action: Action, suspended: tuple[str, ...]) -> Verdict:
     concerned = _Concerned(policy.rules, action)
     facets = tuple(_judge(policy, concerned, action, facet, suspended) for facet in action.all_facets())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from harness.files.baselines import Baselines
 from harness.files.before_images import BeforeImages
 from harness.files.workspace import Workspace
-from harness.gate.registry import Tool
+from harness.gate.tool import Tool
 from harness.limits import Limits
 from harness.process.spill import OutputFolder
 from harness.tools.bash import BashTool

@@ -21,9 +21,11 @@ from harness.actions import (
 )
 from harness.errors import ErrorCode, ToolError
 from harness.files.workspace import Workspace
-from harness.gate.registry import Arguments, ToolOutput, ToolSpec, flag, number, text
+from harness.gate.arguments import flag, number, text
+from harness.gate.tool import Arguments, ToolOutput
 from harness.limits import DEFAULT_COMMAND_SECONDS, Limits, strictest
 from harness.messages import ResultStatus, ToolCall
+from harness.model import ToolSpec
 from harness.process.environment import child_environment, unasked_variables
 from harness.process.output import Capture, Live, result_characters
 from harness.process.run import STANDARD_PACE, Ended, Ending, Pace, run_group
@@ -181,21 +183,15 @@ class BashTool:
 
         Raises ToolError if what it names lies elsewhere than when it was judged, and if bash cannot be started.
         """
-        return self._run_request(action, self._request_of(action), effects)
+        return self.run_for(action, effects, None)
 
-    def run_for(self, action: Action, effects: Effects, seconds: float) -> ToolOutput:
+    def run_for(self, action: Action, effects: Effects, seconds: float | None) -> ToolOutput:
         """Do as `run`, for `seconds` at most: the time that the run has left."""
-        request = self._request_of(action)
-        if seconds < request.seconds:
-            request = replace(request, seconds=round(seconds, 1), cut_by=", when the time of the run was over")
-        return self._run_request(action, request, effects)
-
-    def _request_of(self, action: Action) -> BashRequest:
-        if not isinstance(action.request, BashRequest):
+        request = action.request
+        if not isinstance(request, BashRequest):
             raise TypeError("the action was not prepared by bash")
-        return action.request
-
-    def _run_request(self, action: Action, request: BashRequest, effects: Effects) -> ToolOutput:
+        if seconds is not None and seconds < request.seconds:
+            request = replace(request, seconds=round(seconds, 1), cut_by=", when the time of the run was over")
         self._check_unmoved(action, request)
         spill = self._outputs.spill() if self._outputs is not None else None
         capture = Capture(self._characters, spill)

@@ -12,8 +12,10 @@ from harness.files.encoding import read_text
 from harness.files.reading import MAX_FILE_BYTES, binary, not_found, read_whole, shown, where
 from harness.files.replacing import Change, Unable, apply, change_to, stale, unable, write_and_read
 from harness.files.workspace import Workspace
-from harness.gate.registry import PATH_SCHEMA, Arguments, ToolOutput, ToolSpec, flag, objects, text
+from harness.gate.arguments import PATH_SCHEMA, flag, objects, text
+from harness.gate.tool import Arguments, ToolOutput
 from harness.messages import ToolCall
+from harness.model import ToolSpec
 from harness.record import Record
 from harness.text.visible import visible, visible_line
 from harness.tools.matching import Edit, Occurrences, Unmatched, splice_all

@@ -14,9 +14,11 @@ from harness.files.encoding import BINARY_PROBE_BYTES, UTF_8_MARK, Encoding, enc
 from harness.files.opening import names_in
 from harness.files.reading import MAX_FILE_BYTES, binary, check_unmoved, failure, not_found, open_file, shown, where
 from harness.files.workspace import Workspace
-from harness.gate.registry import PATH_SCHEMA, Arguments, ToolOutput, ToolSpec, text, whole
+from harness.gate.arguments import PATH_SCHEMA, text, whole
+from harness.gate.tool import Arguments, ToolOutput
 from harness.limits import Limits, strictest
 from harness.messages import ToolCall
+from harness.model import ToolSpec
 from harness.process.output import RESERVED_CHARACTERS, result_characters
 from harness.record import Record
 from harness.text.visible import visible, visible_line

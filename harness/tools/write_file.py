@@ -11,8 +11,10 @@ from harness.files.encoding import adapted, read_text, readable
 from harness.files.reading import MAX_FILE_BYTES, Present, check_unmoved, names_folder, read_whole, shown, where
 from harness.files.replacing import Change, Unable, apply, change_to, check_unchanged, stale, unable, write_and_read
 from harness.files.workspace import Workspace
-from harness.gate.registry import PATH_SCHEMA, Arguments, ToolOutput, ToolSpec, text
+from harness.gate.arguments import PATH_SCHEMA, text
+from harness.gate.tool import Arguments, ToolOutput
 from harness.messages import ToolCall
+from harness.model import ToolSpec
 from harness.record import Record
 from harness.text.visible import visible, visible_line
 

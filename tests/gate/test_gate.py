@@ -15,7 +15,8 @@ from log_scene import begun, proved
 from harness.actions import Access, Action, Command, Effects, Facet, Opaque, PathAccess, Place, ToolUse
 from harness.errors import GateError, LogError, ModelError, PolicyError, ToolError
 from harness.gate.approval import Answer, Approval, Approver, deny_all
-from harness.gate.gate import Gate, Permit, Refusal, Withheld, refusal_text, rule_on
+from harness.gate.gate import Gate
+from harness.gate.ruling import Permit, Refusal, Withheld, refusal_text, rule_on
 from harness.log.action_log import ActionLog, read_log
 from harness.log.order import LogRecord
 from harness.log.verify import Verification, verify

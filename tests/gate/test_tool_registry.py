@@ -14,10 +14,14 @@ from log_scene import begun
 from harness.actions import Action, Effects, JsonValue
 from harness.errors import GateError, ToolError
 from harness.gate.approval import deny_all
-from harness.gate.gate import Gate, Permit
-from harness.gate.registry import MAX_ARGUMENT_CHARACTERS, ToolOutput, ToolRegistry, ToolSpec, parse_arguments
+from harness.gate.arguments import MAX_ARGUMENT_CHARACTERS, parse_arguments
+from harness.gate.gate import Gate
+from harness.gate.registry import ToolRegistry
+from harness.gate.ruling import Permit
+from harness.gate.tool import ToolOutput
 from harness.log.action_log import ActionLog
 from harness.messages import ResultStatus, ToolCall, ToolResult
+from harness.model import ToolSpec
 from harness.policy.loader import parse_policy
 from harness.record import replace
 

@@ -26,7 +26,7 @@ from places import SUPPORT
 
 from harness.actions import Action
 from harness.errors import LogError
-from harness.gate.registry import ToolOutput
+from harness.gate.tool import ToolOutput
 from harness.log.action_log import ActionLog, read_log
 from harness.log.schema import RECORDS
 from harness.log.verify import verify

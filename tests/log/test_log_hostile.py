@@ -22,7 +22,7 @@ from harness.cli.audit.flags import ACTIONS
 from harness.errors import LogError
 from harness.gate.approval import Answer, Approval
 from harness.gate.records import MAX_LOGGED_ARGUMENTS
-from harness.gate.registry import ToolOutput
+from harness.gate.tool import ToolOutput
 from harness.limits import Limits
 from harness.log.action_log import ActionLog, read_log
 from harness.log.schema import RECORDS

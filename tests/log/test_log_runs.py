@@ -22,7 +22,7 @@ from log_world import Playing, Step, World, mark_of, reply
 from harness.actions import Action
 from harness.errors import CutReply, ModelError, ModelFault, ToolError
 from harness.gate.approval import Answer, Approval, Approver, deny_all
-from harness.gate.registry import ToolOutput
+from harness.gate.tool import ToolOutput
 from harness.interrupt import Interrupt
 from harness.limits import Limits
 from harness.log.action_log import read_log

@@ -26,7 +26,7 @@ from harness.actions import Access, Action, Effects, Facet, JsonValue, PathAcces
 from harness.errors import CutReply, LogError, ModelError, ModelFault, ToolError
 from harness.gate import gate as gate_module
 from harness.gate.approval import Answer, Approval, Approver, ScriptedAnswers
-from harness.gate.registry import ToolOutput, ToolSpec
+from harness.gate.tool import ToolOutput
 from harness.interrupt import Interrupt
 from harness.limits import Limits
 from harness.log.action_log import ActionLog, read_log
@@ -47,7 +47,7 @@ from harness.messages import (
     ToolCall,
     Usage,
 )
-from harness.model import MAX_REPLY_CHARACTERS, Retry
+from harness.model import MAX_REPLY_CHARACTERS, Retry, ToolSpec
 from harness.policy.loader import parse_policy
 from harness.policy.policy import Verdict
 

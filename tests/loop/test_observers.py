@@ -15,12 +15,12 @@ from process_scene import wait_until
 from harness.errors import ModelError
 from harness.files.workspace import Workspace
 from harness.gate.approval import deny_all
-from harness.gate.registry import ToolSpec
 from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
 from harness.loop.agent import Agent
 from harness.loop.observers import MAX_WAITING, PARTING_SECONDS, Observer, Observers
 from harness.messages import FinishReason, Message, ModelResponse, RunResult, StopReason, ToolCall, Usage
+from harness.model import ToolSpec
 from harness.policy.loader import parse_policy
 from harness.tools import builtin_tools
 

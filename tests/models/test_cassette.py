@@ -23,9 +23,8 @@ from places import SUPPORT
 
 from harness import ActionLog, Agent, Workspace, builtin_tools, deny_all, load_policy
 from harness.errors import CutReply, ModelError, ModelFault, UsageError
-from harness.gate.registry import ToolSpec
 from harness.messages import FinishReason, Message, ModelResponse, Role, RunResult, StopReason, ToolCall, Usage
-from harness.model import Model, Retry
+from harness.model import Model, Retry, ToolSpec
 from harness.models.cassette import MAX_RETRIES, Exchange, Header, MalformedError, line_of, read_exchange, read_header
 from harness.models.divergence import SHOWN_CHARACTERS, Divergence, Outlines, common_form
 from harness.models.recording import RecordingModel

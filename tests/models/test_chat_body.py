@@ -12,8 +12,8 @@ from chat_wire import BASH, bash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.gate.registry import ToolSpec
 from harness.messages import Message, Role, ToolCall
+from harness.model import ToolSpec
 from harness.models.chat_body import Conversation
 from harness.models.endpoint import Quirks
 from harness.models.wire_format import IdForm, WireIds

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import CutReply, ModelError, ModelFault
-from harness.gate.registry import ToolSpec
 from harness.messages import FinishReason, Message, ModelResponse, Role, ToolCall, Usage
+from harness.model import ToolSpec
 from harness.models.endpoint import Endpoint, Quirks, ReplyBounds
 from harness.models.loopback import ScriptServer
 from harness.models.openai_responses import Conversation, OpenAIResponses

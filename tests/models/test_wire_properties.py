@@ -32,8 +32,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.errors import CutReply, ModelError, ToolError
-from harness.gate.registry import ToolSpec, parse_arguments
+from harness.gate.arguments import parse_arguments
 from harness.messages import FinishReason, ModelResponse
+from harness.model import ToolSpec
 from harness.models.chat_reply import ChatReply
 from harness.models.reply_body import ReplyBody
 from harness.models.responses_reply import ResponsesReply

@@ -10,12 +10,11 @@ from typing import NamedTuple
 from harness.actions import Action
 from harness.files.workspace import Workspace
 from harness.gate.approval import Answer, Approval
-from harness.gate.registry import ToolSpec
 from harness.limits import Limits
 from harness.log.action_log import ActionLog
 from harness.loop.agent import Agent
 from harness.messages import FinishReason, Message, ModelResponse, ToolCall, Usage
-from harness.model import Prices, Retry
+from harness.model import Prices, Retry, ToolSpec
 from harness.policy.loader import load_policy
 from harness.policy.policy import Policy, Verdict
 from harness.policy.rules import Layer

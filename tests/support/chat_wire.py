@@ -12,9 +12,8 @@ from clocks import Clock
 from fault_server import Answer, End, FaultServer, Send, Step
 
 from harness.errors import ModelError
-from harness.gate.registry import ToolSpec
 from harness.messages import FinishReason, Message, ModelResponse, Role, ToolCall, Usage
-from harness.model import Retry
+from harness.model import Retry, ToolSpec
 from harness.models.chat_reply import ChatReply
 from harness.models.endpoint import Deadlines, Endpoint
 from harness.models.openai_chat import OpenAIChat

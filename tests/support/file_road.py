@@ -12,8 +12,9 @@ from harness import ActionLog, Answer, Approval, Limits, ToolRegistry, Verdict, 
 from harness.actions import Action, Effects
 from harness.files.baselines import Baselines
 from harness.files.before_images import BeforeImages
-from harness.gate.gate import Gate, Permit
-from harness.gate.registry import Tool
+from harness.gate.gate import Gate
+from harness.gate.ruling import Permit
+from harness.gate.tool import Tool
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy.loader import parse_policy
 from harness.record import replace

@@ -15,14 +15,14 @@ from harness.errors import ToolError
 from harness.files.before_images import BeforeImages
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approver, ScriptedAnswers
-from harness.gate.registry import Arguments, ToolOutput, ToolSpec
+from harness.gate.tool import Arguments, ToolOutput
 from harness.interrupt import Interrupt
 from harness.limits import Limits
 from harness.log.action_log import ActionLog
 from harness.loop.agent import Agent
 from harness.loop.run import Session
 from harness.messages import FinishReason, Message, ModelResponse, RunResult, ToolCall, Usage
-from harness.model import Retry
+from harness.model import Retry, ToolSpec
 from harness.policy.loader import parse_policy
 from harness.redaction import Redactor
 from harness.tools.write_file import WriteFileTool

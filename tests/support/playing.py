@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.gate.registry import ToolSpec
 from harness.messages import FinishReason, Message, ModelResponse, ToolCall, Usage
+from harness.model import ToolSpec
 from harness.record import replace
 
 

@@ -27,7 +27,7 @@ from harness.cli.terminal.screen import Screen
 from harness.files.baselines import Baselines
 from harness.files.workspace import Workspace
 from harness.gate.approval import Approval
-from harness.gate.registry import Tool
+from harness.gate.tool import Tool
 from harness.interrupt import Interrupt
 from harness.messages import ToolCall
 from harness.policy.loader import parse_policy

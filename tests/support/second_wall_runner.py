@@ -15,7 +15,7 @@ from second_wall_scene import Scene
 from harness.actions import Effects, Enforcement, JsonValue
 from harness.errors import ToolError
 from harness.files.workspace import Workspace
-from harness.gate.registry import ToolOutput
+from harness.gate.tool import ToolOutput
 from harness.messages import ToolCall
 from harness.process.temporary import TemporaryFolder
 from harness.record import replace

@@ -24,7 +24,7 @@ from process_scene import wait_until
 from harness.actions import Action, Effects, JsonValue
 from harness.errors import ModelError, ModelFault
 from harness.gate.approval import deny_all
-from harness.gate.registry import ToolOutput, ToolSpec
+from harness.gate.tool import ToolOutput
 from harness.interrupt import Interrupt
 from harness.limits import Limits
 from harness.log.action_log import ActionLog, read_log
@@ -33,7 +33,7 @@ from harness.log.rebuilding import rebuilt
 from harness.log.verify import Verification
 from harness.loop.agent import Agent
 from harness.messages import Message, ModelResponse, RunResult, StopReason, ToolCall, Usage
-from harness.model import Retry
+from harness.model import Retry, ToolSpec
 from harness.models.endpoint import Deadlines, Endpoint
 from harness.models.openai_chat import OpenAIChat
 from harness.models.openai_responses import OpenAIResponses

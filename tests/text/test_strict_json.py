@@ -10,8 +10,9 @@ from work import assert_linear
 
 from harness.actions import JsonValue
 from harness.errors import ToolError
-from harness.gate.registry import ToolSpec, parse_arguments
+from harness.gate.arguments import parse_arguments
 from harness.log.action_log import parse_line
+from harness.model import ToolSpec
 from harness.models.cassette import COUNT, MalformedError, read_header, record
 from harness.record import Record
 from harness.text.strict_json import NotJsonError, is_deeper, read_line, read_one

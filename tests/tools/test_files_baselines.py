@@ -16,8 +16,9 @@ from harness.errors import ErrorCode
 from harness.files import baselines as bounds
 from harness.files.baselines import Baselines
 from harness.files.workspace import MAX_PATH_CHARACTERS
-from harness.gate.gate import Permit, Refusal
-from harness.gate.registry import Tool, parse_arguments
+from harness.gate.arguments import parse_arguments
+from harness.gate.ruling import Permit, Refusal
+from harness.gate.tool import Tool
 from harness.messages import ResultStatus, ToolCall
 from harness.tools.edit_file import EditFileTool
 from harness.tools.matching import Edit, Occurrences, Spliced, Unmatched, splice_all

@@ -22,7 +22,8 @@ from process_scene import ENOUGH, PATIENT, UNTIL_SLEEP, alive, sleep_token
 
 from harness import ActionLog, Answer, Approval, Limits, ToolError, ToolRegistry, Verdict, Workspace, builtin_tools
 from harness.actions import Access, Act, Action, Command, Effects, Facet, Opaque, PathAccess, Place
-from harness.gate.gate import Gate, Permit
+from harness.gate.gate import Gate
+from harness.gate.ruling import Permit
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy.loader import parse_policy
 from harness.record import Record, replace

@@ -24,7 +24,8 @@ from harness.files.diffs import Diff, compare
 from harness.files.reading import failure
 from harness.files.workspace import Workspace
 from harness.gate.approval import deny_all
-from harness.gate.gate import Gate, Permit, Refusal
+from harness.gate.gate import Gate
+from harness.gate.ruling import Permit, Refusal
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy.loader import parse_policy
 from harness.policy.policy import evaluate

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from harness.actions import JsonValue
 from harness.cli.commands.conversation import Conversation
-from harness.cli.commands.destruction import asks_again
 from harness.cli.trace import Tone
-from harness.gate.gate import NO_DETOUR
+from harness.gate.ruling import NO_DETOUR
 from harness.messages import ResultStatus, ToolResult
 from harness.text.visible import visible
 
@@ -23,9 +22,6 @@ def run_as_person(conversation: Conversation, text: str, *, told: bool) -> bool:
 
     Raises LogError and GateError.
     """
-    if not asks_again(conversation, text):  # typing it is the yes to what does not destroy
-        conversation.say("not run", Tone.QUIET)
-        return False
     arguments: dict[str, JsonValue] = {"command": text}
     shown = _Shown(conversation)
     before, conversation.parts.on_output = conversation.parts.on_output, shown

@@ -8,9 +8,10 @@ from typing import assert_never
 from harness.cli.config.settings import Settings
 from harness.cli.trace import Tone
 from harness.errors import ModelError, ModelFault, ToolError
-from harness.gate.registry import ToolSpec, parse_arguments
+from harness.gate.arguments import parse_arguments
 from harness.loop.answers import no_answer
 from harness.messages import FinishReason, ModelResponse
+from harness.model import ToolSpec
 from harness.models.endpoint import Quirks, is_local, shown_address
 from harness.models.exchange import Timing
 from harness.record import Record, field_names

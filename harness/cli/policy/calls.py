@@ -20,7 +20,7 @@ from harness.text.visible import visible_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from harness.gate.registry import ToolSpec
+    from harness.model import ToolSpec
 
 _ACCESSES = {"read_file": (Access.READ,)}
 """What a tool does to its file, where that is not reading and writing it."""
@@ -92,7 +92,7 @@ class CallReader:
 
     def action(self, tool: str, arguments: str, workspace: Workspace, *, changes: bool = True) -> Action:
         """Return the action that would be judged. Raises ToolError for an unknown tool and for arguments that do not fit."""
-        from harness.gate.registry import parse_arguments
+        from harness.gate.arguments import parse_arguments
 
         if tool not in self._specs:
             raise ToolError(f"there is no tool named {tool!r}{nearest(tool, TOOL_NAMES)}")

@@ -1,4 +1,4 @@
-"""Asking: requests to the model for a run, each recorded with what came of it and counted."""
+"""ModelRequests: requests to the model for a run, each recorded with what came of it and counted."""
 
 from __future__ import annotations
 
@@ -7,34 +7,30 @@ from collections.abc import Callable, Sequence
 
 from harness.actions import JsonValue
 from harness.errors import HarnessError, ModelError
-from harness.gate.registry import ToolSpec
 from harness.interrupt import Interrupt
-from harness.log.action_log import ActionLog
 from harness.log.order import SUMMARY
 from harness.loop.run import Run
 from harness.messages import Message, ModelResponse, Usage
-from harness.model import MAX_REPLY_CHARACTERS, Model, Retry
+from harness.model import MAX_REPLY_CHARACTERS, Model, Retry, ToolSpec
 
 
 def _ignore_text(text: str) -> None:
     pass
 
 
-class Asking:
+class ModelRequests:
     """The way to the model: what is asked and answered is in the log, and counted against the run's limits."""
 
     def __init__(
         self,
         model: Model,
         *,
-        log: ActionLog,
         interrupt: Interrupt,
         on_text: Callable[[str], None] = _ignore_text,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.model = model
         """Who is asked; may be changed between requests."""
-        self._log = log
         self._interrupt = interrupt
         self._on_text = on_text
         self._monotonic = monotonic
@@ -55,7 +51,7 @@ class Asking:
     def log_failure(self, run: Run, error: ModelError) -> None:
         """Record a request that failed for good, and what it used. Raises LogError."""
         used = _logged_usage(run, error.usage or Usage())
-        self._log.append("error", {"where": "model", "message": str(error), "fault": error.fault.value, **used})
+        run.log.append("error", {"where": "model", "message": str(error), "fault": error.fault.value, **used})
 
     def _ask(
         self,
@@ -66,7 +62,7 @@ class Asking:
         on_text: Callable[[str], None],
     ) -> ModelResponse:
         run.turns += 1
-        self._log.append("model_request", {**about, "turn": run.turns, "messages": len(messages)})
+        run.log.append("model_request", {**about, "turn": run.turns, "messages": len(messages)})
         started = self._monotonic()
 
         def on_retry(retry: Retry) -> None:
@@ -88,7 +84,7 @@ class Asking:
             raise ModelError(f"the model adapter failed: {type(error).__name__}: {error}") from error
         _count(run, response.usage)
         _check_size(response)
-        self._log.append(
+        run.log.append(
             "model_response",
             {**about, **_logged(run, response), **self._client, "ms": round((self._monotonic() - started) * 1000)},
         )
@@ -108,7 +104,7 @@ class Asking:
 
     def _log_retry(self, run: Run, retry: Retry) -> None:
         with self._interrupt.hold():
-            self._log.append(
+            run.log.append(
                 "error",
                 {
                     "where": "model",

@@ -1,0 +1,205 @@
+"""Arguments of a call: raw text to values that fit a tool's schema, and typed access to them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+from harness.actions import JsonValue
+from harness.errors import ToolError
+from harness.gate.tool import Arguments
+from harness.model import ToolSpec
+from harness.text.strict_json import is_deeper
+
+MAX_ARGUMENT_CHARACTERS = 12_000_000
+"""Of one call's raw arguments: room for a 10 MiB file in JSON, and a bound on what is parsed."""
+MAX_NAME_CHARACTERS = 100
+"""Of a name that the model made up, where it is told: no tool and no field has a longer one."""
+MAX_ARGUMENT_DEPTH = 32
+"""Of objects and lists in each other; the tools here need three."""
+
+PATH_SCHEMA: dict[str, JsonValue] = {
+    "type": "string",
+    "description": "Relative to the workspace folder, or absolute.",
+    "minLength": 1,
+}
+"""Of the argument `path`, the same for every tool that has one."""
+
+
+def quoted_name(name: str) -> str:
+    """Return a name that the model made up; of a longer one only how long it is, since half a secret would not be masked."""
+    return repr(name) if len(name) <= MAX_NAME_CHARACTERS else f"<{len(name)} characters>"
+
+
+def parse_arguments(text: str, spec: ToolSpec) -> dict[str, JsonValue]:
+    """Return the arguments in `text`, strict JSON that fits the schema of `spec`.
+
+    Raises ToolError: no key twice, no NaN, no unknown field, no wrong type, no NUL, no lone surrogate, bounded size.
+    """
+    if len(text) > MAX_ARGUMENT_CHARACTERS:
+        raise ToolError(
+            f"The arguments of {spec.name} are {len(text)} characters long; at most {MAX_ARGUMENT_CHARACTERS} are taken."
+        )
+    try:
+        value = json.loads(text or "{}", object_pairs_hook=_unique, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ToolError(f"The arguments of {spec.name} are not valid JSON: {error}. Send one JSON object.") from None
+    if not isinstance(value, dict):
+        raise ToolError(f"The arguments of {spec.name} must be a JSON object, not {type(value).__name__}.")
+    if is_deeper(value, MAX_ARGUMENT_DEPTH):
+        raise ToolError(f"The arguments of {spec.name} are nested more than {MAX_ARGUMENT_DEPTH} levels deep.")
+    problem = _schema_problem(value, spec.parameters)
+    if problem:
+        raise ToolError(f"Invalid arguments for {spec.name}: {problem}")
+    return value
+
+
+def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a key stands twice")
+    return value
+
+
+def _no_constant(constant: str) -> JsonValue:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _schema_problem(value: Mapping[str, JsonValue], schema: Mapping[str, JsonValue]) -> str:
+    """Check an object: the subset of JSON Schema that the tools here use, strictly."""
+    properties, required = schema.get("properties"), schema.get("required", [])
+    if not isinstance(properties, dict) or not isinstance(required, list):
+        raise TypeError("a tool's schema needs `properties`")
+    for name in value:
+        if name not in properties:
+            return f"unknown field {quoted_name(name)}; the fields are {', '.join(properties)}."
+    missing = [str(name) for name in required if name not in value]
+    if missing:
+        return f"{missing[0]} is missing."
+    for name, item in value.items():
+        problem = _value_problem(item, properties[name])
+        if problem:
+            return f"{name}: {problem}"
+    return ""
+
+
+def _value_problem(value: JsonValue, schema: JsonValue) -> str:
+    if not isinstance(schema, dict):
+        raise TypeError("a property's schema must be an object")
+    problem = _type_problem(value, str(schema.get("type")))
+    if problem:
+        return problem
+    match value:
+        case str():
+            return _text_problem(value, schema)
+        case dict():
+            return _schema_problem(value, schema)
+        case list():
+            return _list_problem(value, schema)
+        case bool() | None:
+            return ""
+        case int() | float():
+            return _number_problem(value, schema)
+        case _:
+            assert_never(value)
+
+
+def _type_problem(value: JsonValue, kind: str) -> str:
+    fits = {
+        "string": isinstance(value, str),
+        "boolean": isinstance(value, bool),
+        "integer": isinstance(value, int) and not isinstance(value, bool),
+        "number": isinstance(value, int | float) and not isinstance(value, bool),
+        "array": isinstance(value, list),
+        "object": isinstance(value, dict),
+    }
+    if kind not in fits:
+        raise TypeError(f"the registry cannot check values of type {kind}")
+    article = "an" if kind in ("array", "object") else "a"
+    return "" if fits[kind] else f"must be {article} {kind}, not {type(value).__name__}."
+
+
+def _list_problem(value: Sequence[JsonValue], schema: Mapping[str, JsonValue]) -> str:
+    least, most = schema.get("minItems", 0), schema.get("maxItems")
+    if isinstance(least, int) and len(value) < least:
+        return f"must hold at least {least}."
+    if isinstance(most, int) and len(value) > most:
+        return f"holds {len(value)}; at most {most} are taken."
+    for number, item in enumerate(value, 1):
+        problem = _value_problem(item, schema.get("items"))
+        if problem:
+            return f"number {number}: {problem}"
+    return ""
+
+
+def _text_problem(value: str, schema: Mapping[str, JsonValue]) -> str:
+    if "\0" in value:
+        return "contains a NUL character."
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return "contains a lone surrogate."
+    least, most = schema.get("minLength", 0), schema.get("maxLength")
+    if isinstance(least, int) and len(value) < least:
+        return "must not be empty."
+    if isinstance(most, int) and len(value) > most:
+        return f"is {len(value)} characters long; at most {most} are taken."
+    return ""
+
+
+def _number_problem(value: float, schema: Mapping[str, JsonValue]) -> str:
+    if value in (float("inf"), float("-inf")):
+        return "is too large a number."  # as JSON 1e999 may stand for it
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if isinstance(least, int | float) and value < least:
+        return f"must be at least {least}."
+    if isinstance(most, int | float) and value > most:
+        return f"must be at most {most}."
+    return ""
+
+
+def text(arguments: Arguments, name: str, default: str | None = None) -> str:
+    """Return a string argument, or `default` where it was not given.
+
+    Raises TypeError where it is no string and there is no default: the schema was not checked.
+    """
+    value = arguments.get(name, default)
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string")
+    return value
+
+
+def number(arguments: Arguments, name: str, default: float) -> float:
+    """Return a numeric argument, or `default` where it was not given. Raises TypeError for anything else."""
+    value = arguments.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} must be a number")
+    return value
+
+
+def whole(arguments: Arguments, name: str, default: int) -> int:
+    """Return a whole number, or `default` where it was not given. Raises TypeError for anything else."""
+    value = arguments.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be a whole number")
+    return value
+
+
+def flag(arguments: Arguments, name: str) -> bool:
+    """Return a boolean argument, false where it was not given. Raises TypeError for anything else."""
+    value = arguments.get(name, False)
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be true or false")
+    return value
+
+
+def objects(arguments: Arguments, name: str) -> list[Arguments]:
+    """Return a list of objects. Raises TypeError for anything else."""
+    value = arguments.get(name)
+    if not isinstance(value, list):
+        raise TypeError(f"{name} must be a list")
+    found: list[Arguments] = [item for item in value if isinstance(item, dict)]
+    if len(found) != len(value):
+        raise TypeError(f"{name} must be a list of objects")
+    return found

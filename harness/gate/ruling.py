@@ -1,0 +1,149 @@
+"""Rulings: what follows from a verdict and an answer, a permit or a refusal. Pure and total.
+
+INVARIANT: a Permit can be redeemed once, only for the action that it was made for, and only after its intent is on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, assert_never, final
+
+from harness.actions import Action, Facet, describe_facet
+from harness.errors import GateError
+from harness.gate.approval import Answer, Approval
+from harness.gate.records import Proposal
+from harness.messages import ToolCall
+from harness.policy.policy import Verdict
+from harness.policy.rules import Decision
+from harness.record import Record, replace
+
+NO_DETOUR = "Do not retry this call, and do not seek the same effect another way."
+
+
+class _Seal:
+    """What a Permit is valid by: that very permit, one use, and not before the intent is on disk."""
+
+    __slots__ = ("armed", "permit")
+
+    def __init__(self) -> None:
+        self.permit: Permit | None = None
+        self.armed = False
+
+
+@final
+class Permit(Record):
+    """Leave to run one action once. Only the gate makes one: a copy or a change of one cannot be redeemed."""
+
+    proposal: Proposal
+    action: Action
+    verdict: Verdict
+    approval: Approval | None
+    seal: _Seal
+
+    def redeem(self) -> Action:
+        """Return the action to run, and spend the permit.
+
+        Raises GateError if the permit was not made by the gate for this action, is not logged yet, or is spent.
+        """
+        if type(self.seal) is not _Seal or self.seal.permit is not self or not self.seal.armed:
+            raise GateError("a call was about to run without a valid permit")
+        self.seal.armed = False
+        self.seal.permit = None  # each would keep the other, and with them the action, which may hold a whole file
+        return self.action
+
+
+class Refusal(Record):
+    """A call that does not run, and why."""
+
+    proposal: Proposal
+    action: Action
+    verdict: Verdict
+    approval: Approval | None
+    decision: Decision
+    """DENY or BLOCK."""
+    text: str
+    """For the model: who refused, what, why, and what to do instead."""
+
+    @property
+    def wanted(self) -> ToolCall | None:
+        """The call that is wanted in the place of this one, if there is one."""
+        if self.approval is None or self.approval.answer is not Answer.EDIT:
+            return None
+        return replace(self.proposal.call, arguments=self.approval.arguments)
+
+    @property
+    def ends_turn(self) -> bool:
+        """Whether the person asked to stop, not only to refuse this call."""
+        return self.approval is not None and self.approval.answer is Answer.STOP
+
+
+Ruling: TypeAlias = Permit | Refusal
+
+
+def rule_on(
+    proposal: Proposal,
+    action: Action,
+    verdict: Verdict,
+    approval: Approval | None,
+    unattended: Decision,
+    describe: Callable[[Facet], str] = describe_facet,
+) -> Ruling:
+    """Return the ruling that follows from a verdict and, where it is CONFIRM, from the answer. Pure and total.
+
+    `describe` says in a few words what part of a call a refusal is about.
+    """
+    match verdict.decision:
+        case Decision.AUTO:
+            permitted = True
+            decision = Decision.AUTO
+        case Decision.CONFIRM:
+            permitted = approval is not None and approval.answer is Answer.YES
+            nobody = approval is None or approval.answer is Answer.NOBODY
+            halted = approval is not None and approval.answer is Answer.HALT
+            decision = Decision.BLOCK if halted or (nobody and unattended is Decision.BLOCK) else Decision.DENY
+        case Decision.DENY | Decision.BLOCK:
+            permitted = False
+            decision = verdict.decision
+        case _:
+            assert_never(verdict.decision)
+    if permitted:
+        seal = _Seal()
+        seal.permit = Permit(proposal=proposal, action=action, verdict=verdict, approval=approval, seal=seal)
+        return seal.permit
+    return Refusal(
+        proposal=proposal,
+        action=action,
+        verdict=verdict,
+        approval=approval,
+        decision=decision,
+        text=refusal_text(verdict, approval, decision, describe),
+    )
+
+
+def refusal_text(
+    verdict: Verdict,
+    approval: Approval | None,
+    decision: Decision,
+    describe: Callable[[Facet], str] = describe_facet,
+) -> str:
+    """Return what the model reads: who refused, the part in question, the reason, the hint, and not to go round it."""
+    facet = verdict.deciding
+    part = describe(facet.facet)
+    about = f"{facet.reason.rstrip('.')}. Part: {part}." if part else f"{facet.reason.rstrip('.')}."
+    hint = f" Hint: {facet.hint}" if facet.hint else ""
+    word = "Blocked" if decision is Decision.BLOCK else "Denied"
+    if approval is None:
+        text = f"{word} by {facet.by}: {about}{hint}"
+    elif approval.answer is Answer.NOBODY:
+        text = f"{word}: this needs a person's yes ({facet.by}) and nobody is there to ask. {about}{hint}"
+    elif approval.answer is Answer.EDIT:
+        return f"Not run: the {approval.by} put another call in its place."
+    else:
+        who = "the person" if approval.by == "person" else f"the {approval.by}"
+        words = f': "{approval.words}"' if approval.words else ", without a reason."
+        if approval.answer is Answer.STOP and not approval.words:
+            words = ", who stopped the turn at the question."
+        text = f"{word} by {who}{words} Part: {part}."
+    if decision is Decision.BLOCK:
+        return f"{text} The run stops here."
+    return f"{text} {NO_DETOUR}"
