@@ -33,6 +33,8 @@ _FACETS = (Command, PathAccess, Opaque, Unconfined, ToolUse)
 
 MAX_EDITS = 20
 """Of one call: an approver that never comes to an end stops the run."""
+MOST_KEPT_CHARACTERS = 100_000
+"""Of the preview of a call that is judged and has to wait: a longer one is prepared again, or many would fill the memory."""
 DRY_RUN = "dry run; every call is judged and recorded, and none is run. This one may run"
 """Why a call did not run that may."""
 
@@ -145,16 +147,19 @@ class Gate:
         """
         return PendingCall(self._new_proposal(call, turn, step, by_person=by_person), by_person=by_person)
 
-    def blocks(self, pending: PendingCall) -> bool:
+    def blocks(self, pending: PendingCall, *, waits: bool = False) -> bool:
         """Say whether a call is a hard block, without recording or asking. Raises GateError and WorkspaceError.
 
-        With nobody to ask, a confirm is one too where the policy's `[unattended]` says so.
+        With nobody to ask, a confirm is one too where the policy's `[unattended]` says so. `waits`: other calls run before this one.
         Raises Interrupted where the person stopped it meanwhile.
         """
         try:
-            decision = self._judged(pending)[1].decision
+            action, verdict = self._judged(pending)
         except ToolError:
             return False
+        decision = verdict.decision
+        if waits and len(action.preview) > MOST_KEPT_CHARACTERS:
+            pending.action = None
         nobody = self._approver is deny_all and self.policy.unattended is Decision.BLOCK
         return decision is Decision.BLOCK or (decision is Decision.CONFIRM and nobody)
 

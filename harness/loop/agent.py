@@ -326,7 +326,8 @@ class Agent:
                 self.gate.end_open_calls(ENDED_HERE)  # of a run of this session that a bug or an interrupt cut short
                 self.log.append("user_message", {"text": prompt})
                 run.session.history.ask(prompt)
-                yield run
+            with self._faults(run):
+                yield run  # also one that could not begin: it has ended
             if session is None and run.session.identity and run.result.stop is not StopReason.LOG_ERROR:
                 with self._faults(run):
                     self.end(run.session, run.result)

@@ -75,11 +75,12 @@ class Answers:
         if is_cut(self._response):
             self._answer_none()
             return
-        for pending in self._calls:
+        for index, pending in enumerate(self._calls):
             if self._is_over():
                 return
-            if self._gate.blocks(pending):
+            if self._gate.blocks(pending, waits=index > 0):
                 yield pending
+                self._skip_rest("another call of the same reply was blocked, and the run stops")
                 return
         for pending in self._calls:
             if self._is_over():
@@ -146,13 +147,11 @@ class Answers:
     def _interrupted(self) -> None:
         self._run.stop(StopReason.INTERRUPTED, f"interrupted after {self._run.last_action}")
 
-    def _skip_rest(self, why: str = "the run was done") -> None:
+    def _skip_rest(self, why: str = "") -> None:
         """Record an end for the calls that have none."""
         end = self._run.end
-        if end is not None and end.stop is StopReason.BLOCKED:
-            why = "another call of the same reply was blocked, and the run stops"
-        elif end is not None:
-            why = end.detail
+        if not why:
+            why = "the run was done" if end is None else end.detail
         for pending in self._calls:
             if pending not in self._results:
                 self._results[pending] = self._gate.skip(pending, why)

@@ -22,17 +22,31 @@ from hypothesis import strategies as st
 from log_scene import proved
 from places import SUPPORT
 
+from harness import history as history_module
+from harness import interrupt as interrupt_module
 from harness.actions import Access, Action, Effects, Facet, JsonValue, PathAccess, Place
 from harness.errors import CutReply, LogError, ModelError, ModelFault, ToolError
+from harness.gate import approval as approval_module
+from harness.gate import attempt as attempt_module
 from harness.gate import gate as gate_module
+from harness.gate import held_grants
+from harness.gate import records as records_module
+from harness.gate import registry as registry_module
+from harness.gate import ruling as ruling_module
 from harness.gate.approval import Answer, Approval, Approver, ScriptedAnswers
+from harness.gate.gate import MOST_KEPT_CHARACTERS
 from harness.gate.tool import ToolOutput
 from harness.interrupt import Interrupt
 from harness.limits import Limits
+from harness.log import action_log as action_log_module
 from harness.log.action_log import ActionLog, read_log
 from harness.log.order import LogRecord
 from harness.log.rebuilding import UNKNOWN, rebuilt
 from harness.log.verify import Verification, verify
+from harness.loop import agent as agent_module
+from harness.loop import answers as answers_module
+from harness.loop import model_requests
+from harness.loop import run as run_module
 from harness.loop.agent import Agent
 from harness.loop.compaction import characters
 from harness.loop.run import Session
@@ -1021,10 +1035,10 @@ def full_disk_outcomes(folder: str) -> list[list[object]]:
 
 def test_a_disk_that_is_full_in_the_middle_of_every_record_in_turn(tmp_path: Path) -> None:
     """The part is taken back, nothing runs unrecorded, and room that comes later is not used."""
-    code = "import sys, json; sys.path.insert(0, sys.argv[1]); import test_agent as t; "
+    code = "import sys, json; sys.path[:0] = sys.argv[1].split(':'); import test_agent as t; "
     code += "print(json.dumps(t.full_disk_outcomes(sys.argv[2])))"
     # -B: under a limit on the size of files, Python would leave byte code that is cut.
-    command = [sys.executable, "-B", "-c", code, SUPPORT, str(tmp_path)]
+    command = [sys.executable, "-B", "-c", code, HERE, str(tmp_path)]
     child = subprocess.run(command, capture_output=True, text=True, check=False)
     assert child.stderr == ""
     outcomes = json.loads(child.stdout)
@@ -1071,9 +1085,9 @@ def killed_outcomes(folder: str) -> list[list[object]]:
 
 def test_a_kill_after_every_record_in_turn(tmp_path: Path) -> None:
     """The log is a valid prefix that says which call may have run, and another session can continue it."""
-    code = "import sys, json; sys.path.insert(0, sys.argv[1]); import test_agent as t; "
+    code = "import sys, json; sys.path[:0] = sys.argv[1].split(':'); import test_agent as t; "
     code += "print(json.dumps(t.killed_outcomes(sys.argv[2])))"
-    command = [sys.executable, "-c", code, SUPPORT, str(tmp_path)]
+    command = [sys.executable, "-c", code, HERE, str(tmp_path)]
     child = subprocess.run(command, capture_output=True, text=True, check=False)
     assert child.stderr == ""
     outcomes = json.loads(child.stdout)
@@ -1091,9 +1105,9 @@ def test_the_kernel_has_synced_the_intent_before_the_body_does_anything(path: st
     strace = shutil.which("strace")
     if strace is None:
         pytest.skip("strace is not installed: that the intent is on disk before the effect is not shown here")
-    code = "import sys; sys.path.insert(0, sys.argv[1]); import test_agent as t; t.play_a_mark(sys.argv[2])"
+    code = "import sys; sys.path[:0] = sys.argv[1].split(':'); import test_agent as t; t.play_a_mark(sys.argv[2])"
     traced = [strace, "-y", "-e", "trace=write,fdatasync,openat", "-o", f"{path}.calls"]
-    command = [*traced, sys.executable, "-c", code, SUPPORT, path]
+    command = [*traced, sys.executable, "-c", code, HERE, path]
     child = subprocess.run(command, capture_output=True, text=True, check=False)
     if "ptrace" in child.stderr:
         pytest.skip(f"strace may not trace here: {child.stderr.strip()}")
@@ -1114,21 +1128,25 @@ def _kernel_call(line: str, path: str) -> str:
 
 # --- an interrupt at every line ------------------------------------------------------------------------------------
 
+HERE = f"{os.path.dirname(os.path.abspath(__file__))}:{SUPPORT}"
+
 ROAD = tuple(
-    os.path.join(os.path.dirname(str(gate_module.__file__)), name)
-    for name in (
-        "agent.py",
-        "answers.py",
-        "asking.py",
-        "gate_records.py",
-        "run.py",
-        "session.py",
-        "history.py",
-        "gate.py",
-        "action_log.py",
-        "tool.py",
-        "interrupt.py",
-        "approval.py",
+    str(module.__file__)
+    for module in (
+        agent_module,
+        answers_module,
+        model_requests,
+        records_module,
+        run_module,
+        history_module,
+        gate_module,
+        held_grants,
+        ruling_module,
+        attempt_module,
+        action_log_module,
+        registry_module,
+        interrupt_module,
+        approval_module,
     )
 )
 
@@ -1585,7 +1603,7 @@ def test_of_the_prepared_calls_one_is_kept(path: str) -> None:
 
     def prepare(do: str) -> str:
         alive.append(sum(content() is not None for content in held))
-        content = Content(do)
+        content = Content(do + " " * MOST_KEPT_CHARACTERS)
         held.append(weakref.ref(content))
         return content
 
