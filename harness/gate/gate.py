@@ -150,7 +150,7 @@ class Gate:
     def blocks(self, pending: PendingCall, *, waits: bool = False) -> bool:
         """Say whether a call is a hard block, without recording or asking. Raises GateError and WorkspaceError.
 
-        With nobody to ask, a confirm is one too where the policy's `[unattended]` says so. `waits`: other calls run before this one.
+        With nobody to ask, a confirm is one too where the policy's `[unattended]` says so. `waits`: others run before it.
         Raises Interrupted where the person stopped it meanwhile.
         """
         try:
@@ -182,6 +182,7 @@ class Gate:
                 action, verdict = self._judged(pending)
             except ToolError as error:
                 return self._not_valid(pending, error)
+            pending.action = pending.verdict = None  # the action may hold a whole file
             self._records.decided(pending.proposal, action, verdict, self._policy_sha256)
             approval = None
             if verdict.decision is Decision.CONFIRM:
@@ -249,7 +250,7 @@ class Gate:
         Raises ToolError for what is no valid call, GateError for a policy that cannot judge it, WorkspaceError.
         """
         if pending.action is None or pending.prepared_at != self._changes:
-            pending.action, pending.verdict = None, None  # it may hold a whole file
+            pending.action = pending.verdict = None
             pending.action = self._prepared(pending.proposal.call)
             pending.prepared_at = self._changes
         based_on = (self.policy, len(self._unseen))
@@ -321,7 +322,6 @@ class Gate:
             raise GateError(f"the approver changed one call more than {MAX_EDITS} times")
         pending.edits.append(self._records.redact(wanted.arguments))
         pending.proposal = self._new_proposal(wanted, refusal.proposal.turn, refusal.proposal.step, refusal.proposal)
-        pending.action = pending.verdict = None
 
     def _take_grants(self, permit: Permit, *, asked_own: bool) -> None:
         """Note what an answer says besides the yes."""
