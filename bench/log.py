@@ -16,9 +16,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from audit import long_log  # lies beside this file
 
+from harness.actions import Action, Effects
+from harness.gate.tool import Arguments, Tool, ToolOutput
+from harness.messages import ToolCall
+
+T = TypeVar("T")
 POLICY = b'version = 1\n[tools]\nread_file = "auto"\n'
 RECORD_BYTES = 900
 
@@ -79,12 +85,32 @@ def bare(descriptor: int, sizes: list[int]) -> float:
     return time.perf_counter() - started
 
 
+class TimedTool:
+    """A tool, and how long its own work takes: preparing and running."""
+
+    def __init__(self, tool: Tool) -> None:
+        self.spec = tool.spec
+        self.seconds = 0.0
+        self._tool = tool
+
+    def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
+        return self._timed(lambda: self._tool.prepare(call, arguments))
+
+    def run(self, action: Action, effects: Effects) -> ToolOutput:
+        return self._timed(lambda: self._tool.run(action, effects))
+
+    def _timed(self, body: Callable[[], T]) -> T:
+        started = time.perf_counter()
+        try:
+            return body()
+        finally:
+            self.seconds += time.perf_counter() - started
+
+
 def synced_records(folder: str, calls: int) -> None:
     """An auto `read_file` call through the gate, from proposal to outcome, against write and fdatasync of the same bytes."""
     from harness import ActionLog, Limits, ToolRegistry, Workspace, deny_all
     from harness.gate.gate import Gate
-    from harness.gate.ruling import Permit
-    from harness.messages import ToolCall
     from harness.policy.loader import parse_policy
     from harness.tools.read_file import ReadFileTool
 
@@ -93,8 +119,8 @@ def synced_records(folder: str, calls: int) -> None:
     disk, policy = Timed(), parse_policy(POLICY, "bench.toml")
     log = ActionLog.open(os.path.join(folder, "log.jsonl"), write=disk.write, sync=disk.sync)
     log.append("session_started", {"harness": "bench", "policy_sha256": policy.sha256}, sync=True)
-    registry = ToolRegistry([ReadFileTool(Workspace(folder), limits=Limits().filled())])
-    gate = Gate(policy=policy, approver=deny_all, log=log, confinement_of=registry.confinement)
+    tool = TimedTool(ReadFileTool(Workspace(folder), limits=Limits().filled()))
+    gate = Gate(policy=policy, approver=deny_all, log=log, tools=ToolRegistry([tool]))
     floor = os.open(os.path.join(folder, "floor"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     ours: list[float] = []
     gated: list[float] = []
@@ -104,20 +130,13 @@ def synced_records(folder: str, calls: int) -> None:
     sizes: list[int] = []
     for number in range(calls + 20):
         disk.sizes.clear()
-        disk.seconds = 0.0
+        disk.seconds = tool.seconds = 0.0
         call = ToolCall(id=f"call_{number}", name="read_file", arguments=json.dumps({"path": "read.txt"}))
         started = time.perf_counter()
-        action = registry.prepare(call)
-        prepared = time.perf_counter()
-        permit = gate.authorize(gate.propose(call, turn=1, step=1), action)
-        assert isinstance(permit, Permit)
-        permitted = time.perf_counter()
-        result = registry.run(permit)
-        done = time.perf_counter()
-        gate.settle(permit, result)
+        gate.call(gate.propose(call, turn=1, step=1))
         settled = time.perf_counter()
         if number >= 20:  # the first ones warm everything up
-            gated.append(permitted - prepared + settled - done)
+            gated.append(settled - started - tool.seconds)
             ours.append(settled - started)
             disks.append(disk.seconds)
             sizes = list(disk.sizes)

@@ -129,12 +129,14 @@ def test_a_write_that_meets_the_process_limit_leaves_everything(road: Road) -> N
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     results = []
     for path in ("a.txt", "new/b.txt"):
-        permit = road.permit(road.prepare("write_file", path=path, content="x" * 200_000))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, limits[1]))
-        try:
-            results.append(road.registry.run(permit).content)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        result = road.run_while(
+            lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, limits[1])),
+            "write_file",
+            lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits),
+            path=path,
+            content="x" * 200_000,
+        )
+        results.append(result.content)
 
     assert results == [
         "Error: File too large for the process limit; a.txt is unchanged.",

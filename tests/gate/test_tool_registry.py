@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from log_scene import begun
 
 from harness.actions import Action, Effects, JsonValue
-from harness.errors import GateError, ToolError
+from harness.errors import ToolError
 from harness.gate.approval import deny_all
 from harness.gate.arguments import MAX_ARGUMENT_CHARACTERS, parse_arguments
 from harness.gate.gate import Gate
 from harness.gate.registry import ToolRegistry
-from harness.gate.ruling import Permit
 from harness.gate.tool import ToolOutput
 from harness.log.action_log import ActionLog
 from harness.messages import ResultStatus, ToolCall, ToolResult
@@ -80,23 +79,20 @@ def raises(error: BaseException) -> Callable[[Action], object]:
     return fail
 
 
+Run = Callable[..., ToolResult]
+
+
 @pytest.fixture
-def permit(tmp_path: Path) -> Callable[[Action], Permit]:
-    """Let the real gate permit an action."""
+def run(tmp_path: Path) -> Run:
+    """Put one call of a tool through the real gate, by a clock that stands still."""
     policy = parse_policy(b'version = 1\n[tools]\nprobe = "auto"\n', "auto.toml", extra_tools=("probe",))
 
-    def permitted(action: Action) -> Permit:
-        gate = Gate(
-            confinement_of=lambda _tool, _effects: "none",
-            policy=policy,
-            approver=deny_all,
-            log=begun(ActionLog.open(str(tmp_path / "log.jsonl")), policy),
-        )
-        ruling = gate.authorize(gate.propose(action.call), action)
-        assert isinstance(ruling, Permit)
-        return ruling
+    def through_the_gate(probe: Probe, monotonic: Callable[[], float] = lambda: 0.0) -> ToolResult:
+        log = begun(ActionLog.open(str(tmp_path / "log.jsonl")), policy)
+        gate = Gate(policy=policy, approver=deny_all, log=log, tools=ToolRegistry([probe]), monotonic=monotonic)
+        return gate.call(gate.propose(call())).result
 
-    return permitted
+    return through_the_gate
 
 
 # --- arguments -----------------------------------------------------------------------------------------------------
@@ -313,33 +309,22 @@ def test_a_schema_that_cannot_be_checked_lets_nothing_through(parameters: Mappin
 # --- running -------------------------------------------------------------------------------------------------------
 
 
-def test_a_permit_runs_its_action_once(permit: Callable[[Action], Permit]) -> None:
-    """The very object that was judged, and never a second time."""
-    probe = Probe()
+def test_what_is_run_is_what_was_prepared_and_its_time_is_told(run: Run) -> None:
+    prepared: list[Action] = []
+
+    def prepare(action: Action) -> Action:
+        prepared.append(action)
+        return action
+
+    probe = Probe(prepare=prepare)
     times = iter((5.0, 5.25))
-    registry = ToolRegistry([probe], monotonic=lambda: next(times))
-    action = registry.prepare(call())
-    permitted = permit(action)
-    assert registry.run(permitted) == ToolResult(
+    assert run(probe, lambda: next(times)) == ToolResult(
         call_id="c1", status=ResultStatus.OK, content="done", duration_ms=250, output_bytes=4
     )
-    with pytest.raises(GateError):
-        registry.run(permitted)
-    assert [ran is action for ran in probe.ran] == [True]
+    assert [ran is prepared[0] for ran in probe.ran] == [True]
 
 
-def test_a_copied_permit_runs_nothing(permit: Callable[[Action], Permit]) -> None:
-    probe = Probe()
-    registry = ToolRegistry([probe])
-    permitted = permit(registry.prepare(call()))
-    other = registry.prepare(call('{"text": "other"}'))
-    for forged in (replace(permitted), replace(permitted, action=other)):
-        with pytest.raises(GateError):
-            registry.run(forged)
-    assert probe.ran == []
-
-
-def test_what_a_tool_reports_is_the_result(permit: Callable[[Action], Permit]) -> None:
+def test_what_a_tool_reports_is_the_result(run: Run) -> None:
     output = ToolOutput(
         content="cut",
         status=ResultStatus.TIMEOUT,
@@ -351,8 +336,7 @@ def test_what_a_tool_reports_is_the_result(permit: Callable[[Action], Permit]) -
         before_sha256="b",
         after_sha256="a",
     )
-    registry = ToolRegistry([Probe(lambda action: output)], monotonic=lambda: 0.0)
-    assert registry.run(permit(registry.prepare(call()))) == ToolResult(
+    assert run(Probe(lambda action: output)) == ToolResult(
         call_id="c1",
         status=ResultStatus.TIMEOUT,
         content="cut",
@@ -403,10 +387,9 @@ CRASHED = "Error: the tool probe crashed: "
     ],
 )  # fmt: skip
 def test_however_a_body_ends_it_ends_in_a_result(
-    permit: Callable[[Action], Permit], body: Callable[[Action], object], status: ResultStatus, content: str
+    run: Run, body: Callable[[Action], object], status: ResultStatus, content: str
 ) -> None:
     probe = Probe(body)
-    registry = ToolRegistry([probe], monotonic=lambda: 0.0)
-    result = registry.run(permit(registry.prepare(call())))
+    result = run(probe)
     assert result == ToolResult(call_id="c1", status=status, content=content, output_bytes=len(content))
     assert len(probe.ran) == 1

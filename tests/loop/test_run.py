@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -32,8 +33,14 @@ def test_what_tokens_cost(prices: Prices, usage: Usage, dollars: float | None) -
     assert prices.cost(usage) == (None if dollars is None else pytest.approx(dollars))
 
 
-def run_of(limits: Limits, prices: Prices | None = None, clock: Callable[[], float] = lambda: 0.0) -> Run:
-    return Run(Session("s", "i"), limits, prices=prices, monotonic=clock)
+NO_LOG = cast(ActionLog, None)
+"""Of a run that records nothing."""
+
+
+def run_of(
+    limits: Limits, prices: Prices | None = None, clock: Callable[[], float] = lambda: 0.0, log: ActionLog = NO_LOG
+) -> Run:
+    return Run(Session("s", "i"), limits, log, prices=prices, monotonic=clock)
 
 
 REACHED: dict[str, tuple[Limits, dict[str, object], str]] = {
@@ -106,10 +113,12 @@ def test_refusals_and_misunderstood_calls() -> None:
 
 def test_a_limit_is_recorded_with_the_last_action(tmp_path: Path) -> None:
     log = ActionLog.open(str(tmp_path / "log.jsonl"))
-    run = run_of(STANDARD, PRICES)
+    run = run_of(STANDARD, PRICES, log=log)
     run.last_action = "bash: ls"
     run.usage = Usage(output_tokens=100)
-    result = run.stopped_at_limit("it is enough", log)
+    run.stop_at_limit("it is enough")
+    assert run.end is not None
+    result = run.end
     assert result.stop is StopReason.LIMIT
     assert result.cost == pytest.approx(0.001)
     assert result.detail.startswith("a limit was reached: it is enough. Last action: bash: ls. ")

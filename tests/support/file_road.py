@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from log_scene import begun
@@ -13,8 +14,8 @@ from harness.actions import Action, Effects
 from harness.files.baselines import Baselines
 from harness.files.before_images import BeforeImages
 from harness.gate.gate import Gate
-from harness.gate.ruling import Permit
 from harness.gate.tool import Tool
+from harness.log.order import LogRecord
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy.loader import parse_policy
 from harness.record import replace
@@ -30,6 +31,10 @@ POLICY = b'version = 1\n[tools]\ndefault = "auto"\n'
 
 def say_yes(action: Action, verdict: Verdict) -> Approval:
     return Approval(answer=Answer.YES, by="script")
+
+
+def _nothing() -> None:
+    pass
 
 
 class Road:
@@ -59,28 +64,36 @@ class Road:
         self.registry = ToolRegistry(self.tools)
         parsed = parse_policy(policy, "test.toml")
         self.log = begun(ActionLog.open(str(folder / "log.jsonl")), parsed)
-        self.gate = Gate(
-            confinement_of=lambda _tool, _effects: "none",
-            policy=parsed,
-            approver=say_yes,
-            log=self.log,
-        )
+        self.gate = Gate(policy=parsed, approver=say_yes, log=self.log, tools=self.registry)
 
     def tool(self, name: str) -> Tool:
         return next(tool for tool in self.tools if tool.spec.name == name)
 
-    def prepare(self, tool: str, **arguments: object) -> Action:
-        return self.registry.prepare(ToolCall(id="c1", name=tool, arguments=json.dumps(arguments, ensure_ascii=False)))
+    def call(self, tool: str, **arguments: object) -> ToolCall:
+        return ToolCall(id="c1", name=tool, arguments=json.dumps(arguments, ensure_ascii=False))
 
-    def permit(self, action: Action) -> Permit:
-        ruling = self.gate.authorize(self.gate.propose(action.call), action)
-        assert isinstance(ruling, Permit)
-        return ruling
+    def prepare(self, tool: str, **arguments: object) -> Action:
+        return self.registry.prepare(self.call(tool, **arguments))
 
     def run(self, tool: str, **arguments: object) -> ToolResult:
-        permit = self.permit(self.prepare(tool, **arguments))
-        result = self.registry.run(permit)
-        self.gate.settle(permit, result)
+        return self.run_while(_nothing, tool, **arguments)
+
+    def run_while(
+        self, meanwhile: Callable[[], object], tool: str, after: Callable[[], object] = _nothing, /, **arguments: object
+    ) -> ToolResult:
+        """Put a call through the gate; `meanwhile` is done between the judgement and the run, and `after` right after it."""
+
+        def at(record: LogRecord) -> None:
+            if record["kind"] == "intent":
+                meanwhile()
+            elif record["kind"] == "outcome":
+                after()
+
+        self.log.observers.append(at)
+        try:
+            result = self.gate.call(self.gate.propose(self.call(tool, **arguments))).result
+        finally:
+            self.log.observers.remove(at)
         return replace(result, duration_ms=0, error_code="")
 
     def file(self, name: str, content: bytes) -> Path:

@@ -17,7 +17,6 @@ from harness.files import baselines as bounds
 from harness.files.baselines import Baselines
 from harness.files.workspace import MAX_PATH_CHARACTERS
 from harness.gate.arguments import parse_arguments
-from harness.gate.ruling import Permit, Refusal
 from harness.gate.tool import Tool
 from harness.messages import ResultStatus, ToolCall
 from harness.tools.edit_file import EditFileTool
@@ -188,13 +187,13 @@ def test_what_is_said_of_a_stale_file_is_judged_as_a_read(tmp_path: Path, conten
     path = road.file("a.txt", b"one\ntwo\n")
     path.write_bytes(b"one\ntwo\nSECRET\n")
 
-    rulings = []
-    for tool, more in (("write_file", {"content": content}), ("edit_file", {"old_string": "two", "new_string": "x"})):
-        action = road.prepare(tool, path="a.txt", **more)
-        rulings.append(road.gate.authorize(road.gate.propose(action.call), action))
+    results = [
+        road.run("write_file", path="a.txt", content=content),
+        road.run("edit_file", path="a.txt", old_string="two", new_string="x"),
+    ]
     road.log.close()
 
-    assert [isinstance(ruling, Refusal) and "SECRET" not in ruling.text for ruling in rulings] == [True, True]
+    assert [(result.status, "SECRET" in result.content) for result in results] == [(ResultStatus.DENIED, False)] * 2
 
 
 @pytest.mark.parametrize(
@@ -204,11 +203,10 @@ def test_only_a_write_that_changes_the_file_needs_leave_to_write(tmp_path: Path,
     road = Road(tmp_path, policy=b'version = 1\n[tools]\nread_file = "auto"\nwrite_file = "deny"\ndefault = "deny"\n')
     road.file("a.txt", b"old\n")
 
-    action = road.prepare("write_file", path="a.txt", content=content)
-    ruling = road.gate.authorize(road.gate.propose(action.call), action)
+    result = road.run("write_file", path="a.txt", content=content)
     road.log.close()
 
-    assert isinstance(ruling, Permit) is permitted
+    assert (result.status is ResultStatus.OK) is permitted
 
 
 def test_a_rule_against_writing_holds_for_an_unread_file_too(tmp_path: Path) -> None:
@@ -216,8 +214,7 @@ def test_a_rule_against_writing_holds_for_an_unread_file_too(tmp_path: Path) -> 
     road = Road(tmp_path, policy=POLICY + rule)
     road.unread("a.txt", b"old\n")
 
-    action = road.prepare("write_file", path="a.txt", content="new\n")
-    blocks = road.gate.blocks(action)
+    blocks = road.gate.blocks(road.gate.propose(road.call("write_file", path="a.txt", content="new\n")))
     road.log.close()
 
     assert blocks

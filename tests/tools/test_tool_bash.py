@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 import tracemalloc
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -23,7 +23,7 @@ from process_scene import ENOUGH, PATIENT, UNTIL_SLEEP, alive, sleep_token
 from harness import ActionLog, Answer, Approval, Limits, ToolError, ToolRegistry, Verdict, Workspace, builtin_tools
 from harness.actions import Access, Act, Action, Command, Effects, Facet, Opaque, PathAccess, Place
 from harness.gate.gate import Gate
-from harness.gate.ruling import Permit
+from harness.log.order import LogRecord
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy.loader import parse_policy
 from harness.record import Record, replace
@@ -59,21 +59,32 @@ class Road:
         self.registry = ToolRegistry((BashTool(self.workspace, **given),))
         policy = parse_policy(b'version = 1\n[tools]\ndefault = "auto"\n', "test.toml")
         self.log = begun(ActionLog.open(str(folder / "log.jsonl")), policy)
-        self.gate = Gate(confinement_of=lambda _tool, _effects: "none", policy=policy, approver=say_yes, log=self.log)
+        self.gate = Gate(policy=policy, approver=say_yes, log=self.log, tools=self.registry)
+
+    def call(self, **arguments: object) -> ToolCall:
+        return ToolCall(id="c1", name="bash", arguments=json.dumps(arguments))
 
     def prepare(self, **arguments: object) -> Action:
-        return self.registry.prepare(ToolCall(id="c1", name="bash", arguments=json.dumps(arguments)))
-
-    def permit(self, action: Action) -> Permit:
-        ruling = self.gate.authorize(self.gate.propose(action.call), action)
-        assert isinstance(ruling, Permit)
-        return ruling
+        return self.registry.prepare(self.call(**arguments))
 
     def run(self, seconds: float | None = None, **arguments: object) -> ToolResult:
-        """Return the result, its times (which are no two times the same) put to zero."""
-        permit = self.permit(self.prepare(**arguments))
-        result = self.registry.run(permit, seconds=seconds)
-        self.gate.settle(permit, result)
+        """Return the result, its times (which are no two times the same) put to zero; `seconds` is what the run has left."""
+        return self.run_while(lambda: None, seconds, **arguments)
+
+    def run_while(
+        self, meanwhile: Callable[[], object], seconds: float | None = None, /, **arguments: object
+    ) -> ToolResult:
+        """Do as `run`; `meanwhile` is done between the judgement and the run."""
+
+        def at(record: LogRecord) -> None:
+            if record["kind"] == "intent":
+                meanwhile()
+
+        self.log.observers.append(at)
+        try:
+            result = self.gate.call(self.gate.propose(self.call(**arguments)), seconds_left=lambda: seconds).result
+        finally:
+            self.log.observers.remove(at)
         return replace(result, duration_ms=0, content=SECONDS.sub("T", result.content))
 
 
@@ -791,14 +802,17 @@ def test_a_long_command_cannot_be_changed_while_it_runs(road: Road) -> None:
 def test_a_link_that_is_swapped_after_the_judgement_stops_the_command(road: Road, tmp_path: Path, swapped: str) -> None:
     (road.root / "a").mkdir()
     (road.root / "link").symlink_to("a")
-    arguments = {"command": "touch ran", "cwd": "link"} if swapped == "cwd" else {"command": "touch link/ran"}
-    permit = road.permit(road.prepare(**arguments))
-    (road.root / "link").unlink()
-    (road.root / "link").symlink_to(tmp_path)
+    arguments: dict[str, Any] = (
+        {"command": "touch ran", "cwd": "link"} if swapped == "cwd" else {"command": "touch link/ran"}
+    )
 
-    result = road.registry.run(permit)
+    def swap() -> None:
+        (road.root / "link").unlink()
+        (road.root / "link").symlink_to(tmp_path)
 
-    assert replace(result, duration_ms=0) == ToolResult(
+    result = road.run_while(swap, **arguments)
+
+    assert result == ToolResult(
         call_id="c1",
         status=ResultStatus.FAILED,
         content="Error: A path in this command leads elsewhere than when it was judged; nothing was run.",
@@ -812,12 +826,13 @@ def test_a_name_that_xargs_would_misread_stops_the_command_also_after_the_judgem
     (road.root / "a.py").write_text("plain")
     arguments: dict[str, Any] = {"command": "find . -name '*.py' | xargs cat"}
     assert "plain" in road.run(**arguments).content
-    permit = road.permit(road.prepare(**arguments))
     made = Path(f"{road.root}/x {tmp_path}/out.py")
-    made.parent.mkdir(parents=True)
-    made.write_text("x")
 
-    result = road.registry.run(permit)
+    def make() -> None:
+        made.parent.mkdir(parents=True)
+        made.write_text("x")
+
+    result = road.run_while(make, **arguments)
 
     assert "leads elsewhere" in result.content
     assert "SECRET" not in result.content
@@ -825,10 +840,7 @@ def test_a_name_that_xargs_would_misread_stops_the_command_also_after_the_judgem
 
 def test_a_folder_that_goes_away_after_the_judgement_is_an_error(road: Road) -> None:
     (road.root / "sub").mkdir()
-    permit = road.permit(road.prepare(command="ls", cwd="sub"))
-    (road.root / "sub").rmdir()
-
-    result = road.registry.run(permit)
+    result = road.run_while((road.root / "sub").rmdir, command="ls", cwd="sub")
 
     assert (result.status, result.content) == (
         ResultStatus.FAILED,

@@ -25,7 +25,6 @@ from harness.files.reading import failure
 from harness.files.workspace import Workspace
 from harness.gate.approval import deny_all
 from harness.gate.gate import Gate
-from harness.gate.ruling import Permit, Refusal
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy.loader import parse_policy
 from harness.policy.policy import evaluate
@@ -200,10 +199,9 @@ def test_a_large_file_is_not_held_in_memory(road: Road) -> None:
         for _ in range(60):
             file.write(b"0123456789abcde\n" * 65_536)
         file.write(b"y" * 30_000_000 + b"\nlast\n")
-    permit = road.permit(road.prepare("read_file", path="large", offset=3_932_160))
     tracemalloc.start()
     try:
-        result = road.registry.run(permit)
+        result = road.run("read_file", path="large", offset=3_932_160)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -1067,12 +1065,12 @@ def test_what_a_file_holds_is_told_only_to_whom_may_read_it(
     road = Road(tmp_path, policy=POLICY + rule.encode())
     path = road.file(".env", b"PASSWORD=hunter2\n")
 
-    action = road.prepare(tool, path=".env", **arguments)
-    ruling = road.gate.authorize(road.gate.propose(action.call), action)
+    result = road.run(tool, path=".env", **arguments)
     road.log.close()
 
-    assert isinstance(ruling, Refusal) is (denied in judged_as)
-    assert not isinstance(ruling, Refusal) or "PASSWORD" not in ruling.text
+    refused = result.status is ResultStatus.DENIED
+    assert refused is (denied in judged_as)
+    assert not refused or "PASSWORD" not in result.content
     assert path.read_bytes() == b"PASSWORD=hunter2\n"
 
 
@@ -1139,7 +1137,7 @@ def test_a_refusal_does_not_say_what_a_file_holds_or_whether_it_is_there(
         policy=parse_policy(policy, "test.toml"),
         approver=deny_all,
         log=road.log,
-        confinement_of=road.registry.confinement,
+        tools=road.registry,
     )
     file = (road.root / path).resolve()
     content = "PASSWORD=hunter2\n"
@@ -1153,10 +1151,9 @@ def test_a_refusal_does_not_say_what_a_file_holds_or_whether_it_is_there(
             ("write_file", {"content": content}),
             ("write_file", {"content": "other\n"}),
         ):
-            action = road.prepare(tool, path=path, **arguments)
-            ruling = road.gate.authorize(road.gate.propose(action.call), action)
-            assert isinstance(ruling, Refusal)
-            refusals[tool].add(ruling.text)
+            result = road.run(tool, path=path, **arguments)
+            assert result.status is ResultStatus.DENIED
+            refusals[tool].add(result.content)
     road.log.close()
 
     assert {tool: len(texts) for tool, texts in refusals.items()} == {"write_file": 1, "edit_file": 1}
@@ -1167,13 +1164,10 @@ def test_an_edit_that_does_not_apply_is_asked_about_no_more_than_a_read(tmp_path
     road = Road(tmp_path, policy=policy)
     road.file("f.txt", b"a\n")
 
-    rulings = []
-    for old in ("a", "b"):
-        action = road.prepare("edit_file", path="f.txt", old_string=old, new_string="c")
-        rulings.append(type(road.gate.authorize(road.gate.propose(action.call), action)))
+    results = [road.run("edit_file", path="f.txt", old_string=old, new_string="c") for old in ("a", "b")]
     road.log.close()
 
-    assert rulings == [Refusal, Permit]
+    assert [result.status for result in results] == [ResultStatus.DENIED, ResultStatus.FAILED]
 
 
 # What was judged is what is done
@@ -1220,41 +1214,38 @@ def test_a_file_that_is_swapped_after_the_judgement_is_not_written(
     road: Road, tool: str, arguments: dict[str, str], swap: Callable[[Road], None], message: str
 ) -> None:
     road.file("dir/f.txt", b"old\n")
-    permit = road.permit(road.prepare(tool, path="dir/f.txt", **arguments))
-    swap(road)
-    swapped = road.tree()
+    swapped: list[dict[str, bytes]] = []
 
-    result = road.registry.run(permit)
+    def swap_it() -> None:
+        swap(road)
+        swapped.append(road.tree())
 
-    assert replace(result, duration_ms=0, error_code="") == failed(f"Error: {message}")
-    assert road.tree() == swapped
+    result = road.run_while(swap_it, tool, path="dir/f.txt", **arguments)
+
+    assert result == failed(f"Error: {message}")
+    assert [road.tree()] == swapped
 
 
 def test_a_file_that_comes_to_be_after_the_judgement_is_not_overwritten(road: Road) -> None:
-    permit = road.permit(road.prepare("write_file", path="dir/f.txt", content="mine\n"))
-    road.file("dir/f.txt", b"theirs\n")
+    result = road.run_while(
+        lambda: road.file("dir/f.txt", b"theirs\n"), "write_file", path="dir/f.txt", content="mine\n"
+    )
 
-    result = road.registry.run(permit)
-
-    assert replace(result, duration_ms=0, error_code="") == failed(f"Error: {CHANGED}")
+    assert result == failed(f"Error: {CHANGED}")
     assert road.tree() == {"dir/f.txt": b"theirs\n"}
 
 
 def test_equal_content_that_is_swapped_is_not_said_to_be_unchanged(road: Road) -> None:
     road.file("dir/f.txt", b"old\n")
-    permit = road.permit(road.prepare("write_file", path="dir/f.txt", content="old\n"))
-    change_content(road)
+    result = road.run_while(lambda: change_content(road), "write_file", path="dir/f.txt", content="old\n")
 
-    assert replace(road.registry.run(permit), duration_ms=0, error_code="") == failed(f"Error: {CHANGED}")
+    assert result == failed(f"Error: {CHANGED}")
 
 
 @pytest.mark.parametrize("swap", [make_it_a_link, make_its_folder_a_link], ids=["the file", "its folder"])
 def test_a_link_that_is_put_in_the_way_is_not_read_through(road: Road, swap: Callable[[Road], None]) -> None:
     road.file("dir/f.txt", b"old\n")
-    permit = road.permit(road.prepare("read_file", path="dir/f.txt"))
-    swap(road)
-
-    assert replace(road.registry.run(permit), duration_ms=0, error_code="") == failed(f"Error: {MOVED}")
+    assert road.run_while(lambda: swap(road), "read_file", path="dir/f.txt") == failed(f"Error: {MOVED}")
 
 
 def test_an_action_of_another_tool_is_not_run(road: Road) -> None:
