@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import compileall
-import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-from harness.models.loopback import ScriptServer
-from harness.models.scripted import Player, Script
-
-HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "support")
-if HERE not in sys.path:
-    sys.path.insert(0, HERE)
-
-from log_census import Census  # noqa: E402 - lies beside this file
+from log_census import Census
+from program import Program
 
 # However busy the machine is, an example takes as long as it takes.
 settings.register_profile("harness", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -32,85 +19,6 @@ settings.load_profile("harness")
 CENSUS = pytest.StashKey[Census]()
 LEAST_RECORDS = 100_000
 """How many records the whole suite writes at the very least into folders that its tests leave behind."""
-
-LogRecord = dict[str, object]
-
-
-class Done(NamedTuple):
-    """A finished process."""
-
-    code: int
-    out: str
-    err: str
-
-
-class Program:
-    """The installed program, run in a workspace, with state and configuration folders of the test's own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.home = folder / "home"
-        self.workspace = folder / "workspace"
-        self.state = folder / "state"
-        for made in (self.home, self.workspace, self.state):
-            made.mkdir()
-        self.players: list[Player] = []
-        self._servers = ExitStack()
-        self.environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.home),
-            "XDG_STATE_HOME": str(self.state),
-            "XDG_CONFIG_HOME": str(folder / "config"),
-            "LANG": "C.UTF-8",
-            "TERM": "xterm",
-            "PROMPT_TOOLKIT_NO_CPR": "1",  # the test terminal answers no questions about its cursor
-        }
-
-    def command(self, *arguments: str) -> list[str]:
-        """Return the command line of the program."""
-        return [sys.executable, "-m", "harness", *arguments]
-
-    def serve(self, script: Script, *, fragment: int = 7) -> str:
-        """Serve `script` until the test is over, and return the base URL."""
-        self.players.append(Player(script))
-        return self._servers.enter_context(ScriptServer(self.players[-1], fragment=fragment)).base_url
-
-    def start(self, *arguments: str, **options: object) -> subprocess.Popen[bytes]:
-        """Start the program without waiting for it."""
-        return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
-            self.command(*arguments),
-            **{
-                "cwd": self.workspace,
-                "env": self.environment,
-                "stdin": subprocess.DEVNULL,
-                "stdout": subprocess.PIPE,
-                "stderr": subprocess.PIPE,
-                **options,
-            },
-        )
-
-    def run(self, *arguments: str, **options: object) -> Done:
-        """Run the program to its end (at most five minutes)."""
-        process = self.start(*arguments, **options)
-        try:
-            out, err = process.communicate(timeout=300)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            out, err = process.communicate()
-            raise AssertionError(f"the program hung: {out!r} {err!r}") from None
-        return Done(process.returncode, (out or b"").decode(), (err or b"").decode())
-
-    def logs(self) -> list[Path]:
-        """Return every action log of this test."""
-        return sorted(self.state.glob("harness/sessions/**/*.jsonl"))
-
-    def records(self) -> list[LogRecord]:
-        """Return the records of the only log."""
-        (path,) = self.logs()
-        return [json.loads(line) for line in path.read_text().splitlines()]
-
-    def close(self) -> None:
-        """Stop the servers."""
-        self._servers.close()
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ from harness.programs.runners import INTERPRETERS
 from harness.programs.variables import STEERING
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = (

@@ -16,7 +16,7 @@ from harness.audit.difference import MOST_CELLS, account_of, aligned, difference
 from harness.log.reader import records
 
 if TYPE_CHECKING:
-    from conftest import Done, Program
+    from program import Done, Program
 
 CALLS = [
     Call("bash", "ls"),

@@ -28,7 +28,7 @@ from harness.log.schema import RECORDS
 from harness.models.scripted import Reply, call, replies
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 Parsed = dict[str, Any]
 KEY = b"k" * 32

@@ -50,7 +50,7 @@ from harness.models.scripted import Reply, call, replies
 from harness.record import replace
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 TAGS = frozenset(
     "html head meta title style body main h1 h2 h3 p nav ul li a code pre strong span div details summary dl dt dd small "

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from audit_runs import own_policy, session
-from test_audit_stats import CALLS
+from audit_runs import CALLS, own_policy, session
 
 from harness.actions import JsonValue
 from harness.audit.stats import statistics_of
 from harness.cli.audit.sql import Logs
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 pytest.importorskip("duckdb", reason="DuckDB is not installed: pip install 'permission-harness[sql]'")
 

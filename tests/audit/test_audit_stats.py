@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from audit_runs import Call, own_policy, session
+from audit_runs import CALLS, Call, own_policy, session
 
 from harness.actions import JsonValue
 from harness.audit.counts import Waits
@@ -19,24 +19,9 @@ from harness.log.action_log import ActionLog
 from harness.model import Prices
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 Row = Mapping[str, JsonValue]
-
-CALLS = [
-    Call("bash", "ls"),
-    Call("bash", "frob a", "y", 0.5),
-    Call("bash", "frob b", "y", 3.0),
-    Call("bash", "frob c", "n", 9.0),
-    Call("bash", "frob d", "nobody", 0.0),
-    Call("bash", "frob e", "script", 0.0),
-    Call("bash", "twine upload x", "y", 4.0),
-    Call("bash", "cat .env"),
-    Call("read_file", "none.txt"),
-    Call("write_file", "a.txt", "y", 1.0, "text\n"),
-    Call("no_such_tool", "x"),
-    Call("bash", "rm -rf /"),
-]
 
 
 @pytest.fixture

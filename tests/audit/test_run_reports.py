@@ -23,7 +23,7 @@ from harness.cli.run.report_files import facts_of_log
 from harness.models.scripted import Reply, call, replies
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 
 def test_a_file_changed_by_several_calls_is_told_once_with_its_first_and_its_last_state() -> None:

@@ -22,7 +22,7 @@ from harness.errors import UsageError
 from harness.models.scripted import Reply, call, replies
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 RECORD = json.dumps({"v": 1, "prev": "0" * 64, "kind": "session_started"})
 

@@ -39,7 +39,7 @@ from harness.cli.run.report_files import facts_of_log
 from harness.models.scripted import Reply, call, replies
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 
 # Markdown

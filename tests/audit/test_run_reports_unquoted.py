@@ -22,7 +22,7 @@ from harness.models.reply_body import ReplyBody
 from harness.models.scripted import Raw, Reply, replies, say
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 SCHEMA = {
     "type": "object",

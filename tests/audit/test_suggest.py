@@ -24,7 +24,7 @@ from harness.log.verify import verify
 from harness.policy.loader import load_policy, parse_policy
 
 if TYPE_CHECKING:
-    from conftest import Done, Program
+    from program import Done, Program
 
 
 POLICY = AUTO_READERS.replace("readers = true", "readers = false")

@@ -26,7 +26,7 @@ from harness.models.scripted import Reply, call, replies, say
 from harness.policy.loader import load_policy
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 HARNESS = Path(sys.executable).parent / "harness"
 EXAMPLES = ("github-actions.yml", "gitlab-ci.yml", "ci.sh")

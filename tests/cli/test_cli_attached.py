@@ -29,7 +29,7 @@ from harness.models.scripted import replies, say
 from harness.redaction.redactor import Redactor
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 SHORT = Wait(quiet_seconds=0.3, note_seconds=0.1)
 HALF = MAX_ATTACHED_BYTES // 2

@@ -10,7 +10,7 @@ import pytest
 from harness.models.scripted import Reply, call, replies
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from harness.policy.loader import parse_policy
 from harness.policy.policy import Verdict
 
 if TYPE_CHECKING:
-    from conftest import Done, Program
+    from program import Done, Program
 
 POLICY = b"""
 version = 1

@@ -26,7 +26,7 @@ from harness.log.heads import HeadNote, append_note, parse_note
 from harness.models.scripted import Reply, call, replies
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 pytestmark = pytest.mark.forges_logs
 needs_ssh_keygen = pytest.mark.skipif(

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 from batch_scene import POLICY, SECONDS, ByContent, add_gate, applied, git, repository, serving, until, write_tasks
-from conftest import Done, Program
+from program import Done, Program
 
 from harness.audit.run_reports import FORMS
 from harness.audit.run_reports.facts import Facts

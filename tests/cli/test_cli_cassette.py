@@ -13,7 +13,7 @@ import pytest
 from harness.models.scripted import Failure, Reply, call, replies, say
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 KEY = "sk-test-0123456789abcdefghijklmn"
 AUTO = 'version = 1\nname = "auto"\n[tools]\ndefault = "auto"\n'

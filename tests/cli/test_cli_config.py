@@ -21,7 +21,7 @@ from harness.cli.console import Console
 from harness.models.scripted import Failure, Reply, call, replies, say
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 DONE = say("Done.")
 AUTO = 'version = 1\n[tools]\ndefault = "auto"\nread_file = "auto"\nbash = "auto"\n'

@@ -20,7 +20,7 @@ from harness.sandbox import enforces, probe
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conftest import Program
+    from program import Program
 
 needs_walls = pytest.mark.skipif(not enforces(probe()), reason="this machine cannot confine commands")
 

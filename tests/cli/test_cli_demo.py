@@ -10,7 +10,7 @@ from repl_scene import Prompt, write_config
 from screen_scene import ENTER
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 
 def outcomes(program: Program) -> list[tuple[object, object]]:

@@ -36,7 +36,7 @@ from harness.record import replace
 from harness.sandbox import Machine, Walls, bubblewrap, probe
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 NOBODY = 65534
 AS_IT_SHOULD_BE = {

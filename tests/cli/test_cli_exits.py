@@ -24,7 +24,7 @@ from harness.models.scripted import Answer as Scripted
 from harness.models.scripted import Failure, Raw, Reply, Turn, call, replies, say
 
 if TYPE_CHECKING:
-    from conftest import Done, Program
+    from program import Done, Program
 
 DENY_BASH = 'version = 1\n[tools]\nbash = "deny"\ndefault = "auto"\n'
 UNATTENDED_BLOCK = CONFIRM + '[unattended]\nconfirm = "block"\n'
@@ -406,7 +406,7 @@ def test_a_signal(
         wait_until(is_there, process)
         process.send_signal(number)
         out, err = process.communicate(timeout=300)
-    from conftest import Done
+    from program import Done
 
     agree(program, Done(process.returncode, out.decode(), err.decode()), code, StopReason.INTERRUPTED)
     assert not (program.workspace / "made").exists()
@@ -429,7 +429,7 @@ def test_a_signal_while_an_answer_is_checked(program: Program) -> None:
         process.kill()
         process.communicate()
         raise AssertionError("the check of the answer did not end") from None
-    from conftest import Done
+    from program import Done
 
     done = Done(process.returncode, out.decode(), err.decode())
     agree(program, done, Exit.TERMINATED, StopReason.INTERRUPTED)

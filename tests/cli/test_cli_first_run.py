@@ -20,7 +20,7 @@ from harness.cli.terminal.screen import Screen
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 pytestmark = pytest.mark.terminal
 

@@ -25,7 +25,7 @@ from harness.models.scripted import Reply, call, replies, say
 from harness.process.environment import child_environment
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 EVIL = (
     "::set-output name=evil::1",

@@ -23,7 +23,7 @@ from harness.log.action_log import ActionLog
 from harness.models.scripted import Reply, call, replies
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 FORMS = [form.value for form in Form]
 AUTO = 'version = 1\n[tools]\ndefault = "auto"\n'

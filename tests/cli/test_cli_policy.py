@@ -36,7 +36,7 @@ from harness.policy.policy import Verdict, evaluate
 from harness.tools import builtin_tools
 
 if TYPE_CHECKING:
-    from conftest import Done, Program
+    from program import Done, Program
 
 Write = Callable[[str, str], Path]
 

@@ -11,7 +11,7 @@ import pytest
 from harness.models.scripted import Reply, call, replies, say
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 InWorkspace = Callable[[str, str], Path]
 

@@ -24,7 +24,7 @@ from harness.models.scripted import Reply, call, replies
 from harness.redaction.redactor import Redactor
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 VALUE = "known-" + "value-12"
 

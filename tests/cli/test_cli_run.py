@@ -14,7 +14,7 @@ from run_scene import wait_until
 from harness.models.scripted import Failure, Raw, Reply, call, replies, say
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 AUTO = 'version = 1\n[tools]\ndefault = "auto"\n'
 DENY_BASH = 'version = 1\n[tools]\nbash = "deny"\ndefault = "auto"\n'

@@ -13,7 +13,7 @@ import pytest
 from harness.models.scripted import Reply, call, replies, say
 
 if TYPE_CHECKING:
-    from conftest import Done, Program
+    from program import Done, Program
 
 AUTO = 'version = 1\nname = "auto"\n[tools]\ndefault = "auto"\nbash = "auto"\nread_file = "auto"\nwrite_file = "auto"\n'
 ASKS = (

@@ -21,7 +21,7 @@ from run_scene import AUTO, CONFIRM, DONE, TOUCH, bash, flags_of, processes_in, 
 from harness.models.scripted import replies, say
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 WAITS = bash("touch begun; sleep 1000 | sleep 1001; touch made")
 

@@ -28,7 +28,7 @@ from harness.models.openai_chat import Conversation
 from harness.models.scripted import Reply, Script, call, replies, request_problem, say
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 Talk = Callable[..., "pexpect.spawn[str]"]
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 from batch_scene import POLICY, SECONDS, add_gate, applied, git, repository, serving, until
-from conftest import Done, Program
 from process_scene import alive, sleep_token
+from program import Done, Program
 from run_scene import processes_in
 
 from harness.cli.tasks.changes import CHANGES, IGNORED, Changes, take_changes

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from conftest import Program
 from hypothesis import given
 from hypothesis import strategies as st
+from program import Program
 from repl_scene import Prompt, Start, prompts, write_config
 from screen_scene import CTRL_C, CTRL_D, ENTER, ESC, PlayedTerminal, paste
 

@@ -28,7 +28,7 @@ from harness.models.scripted import Reply, call, replies
 from harness.policy.loader import parse_policy
 
 if TYPE_CHECKING:
-    from conftest import Done, Program
+    from program import Done, Program
 
 POLICY = 'version = 1\n[tools]\ndefault = "auto"\n[limits]\nturns = 1000\n'
 

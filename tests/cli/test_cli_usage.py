@@ -9,7 +9,7 @@ import pytest
 from harness.cli.flags import fitted, is_unquoted, parser_for
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 NEEDS_A_TERMINAL = "the prompt needs a terminal"
 

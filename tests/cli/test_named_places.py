@@ -17,7 +17,7 @@ from harness.errors import UsageError
 from harness.models.scripted import Reply, replies, say
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 RUN = ("run", "go")
 

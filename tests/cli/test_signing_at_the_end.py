@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import Program
+from program import Program
 
 from harness.models.scripted import Reply, replies
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from test_agent import DONE, Scene, answering, call, reply
+from agent_scene import DONE, Scene, answering, call, reply
 
 from harness.errors import GateError
 from harness.gate.approval import Answer, Approval, ScriptedAnswers

@@ -5,22 +5,26 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
+from agent_scene import Asked
 from log_scene import begun, proved
 
-from harness.actions import Access, Action, Command, Effects, Facet, Opaque, PathAccess, Place, ToolUse
+from harness.actions import Access, Action, Command, Effects, Facet, JsonValue, Opaque, PathAccess, Place, ToolUse
 from harness.errors import GateError, LogError, ModelError, PolicyError, ToolError
 from harness.gate.approval import Answer, Approval, Approver, deny_all
-from harness.gate.gate import Gate
-from harness.gate.ruling import Permit, Refusal, Withheld, refusal_text, rule_on
+from harness.gate.gate import CallEnd, Gate, PendingCall
+from harness.gate.registry import ToolRegistry
+from harness.gate.ruling import Permit, Refusal, refusal_text, rule_on
+from harness.gate.tool import ToolOutput
 from harness.log.action_log import ActionLog, read_log
 from harness.log.order import LogRecord
 from harness.log.verify import Verification, verify
 from harness.messages import ResultStatus, ToolCall, ToolResult
+from harness.model import ToolSpec
 from harness.policy.loader import parse_policy
 from harness.policy.policy import FacetVerdict, Policy, Source, Verdict
 from harness.policy.rules import Decision
@@ -74,18 +78,6 @@ def writing(path: str) -> PathAccess:
     return PathAccess(written=path, real=f"/w/{path}", names=(path,), access=Access.WRITE, place=Place.INSIDE)
 
 
-class Asked:
-    """An approver that does one thing, and remembers what it was shown."""
-
-    def __init__(self, answer: Callable[[], object]) -> None:
-        self._answer = answer
-        self.shown: list[tuple[Action, Verdict]] = []
-
-    def __call__(self, action: Action, verdict: Verdict) -> Approval:
-        self.shown.append((action, verdict))
-        return self._answer()  # type: ignore[return-value]  # some rows return what an approver must not
-
-
 def says(answer: Answer, by: str = "person", words: str = "") -> Callable[[], object]:
     return lambda: Approval(answer=answer, by=by, words=words)
 
@@ -104,6 +96,26 @@ def returns(value: object) -> Callable[[], object]:
 YES = says(Answer.YES)
 
 
+class Given:
+    """A tool that prepares what a test says, and says that it did what a test says."""
+
+    def __init__(self, name: str) -> None:
+        self.spec = ToolSpec(
+            name=name, description="", parameters={"type": "object", "properties": {"x": {"type": "integer"}}}
+        )
+        self.next: Action | None = None
+        self.output = ToolOutput(content="done")
+        self.ran: list[Action] = []
+
+    def prepare(self, call: ToolCall, arguments: Mapping[str, JsonValue]) -> Action:
+        assert self.next is not None
+        return self.next
+
+    def run(self, action: Action, effects: Effects) -> ToolOutput:
+        self.ran.append(action)
+        return self.output
+
+
 class Desk(NamedTuple):
     """A gate, its log, and what was asked."""
 
@@ -111,6 +123,18 @@ class Desk(NamedTuple):
     log: ActionLog
     asked: Asked
     path: Path
+
+    def call(self, judged: Action, output: ToolOutput | None = None) -> CallEnd:
+        """Put an action through the gate, as if it was prepared from its call."""
+        return self.gate.call(self.pending(judged, output))
+
+    def pending(self, judged: Action, output: ToolOutput | None = None) -> PendingCall:
+        given(self.gate, judged.tool).next = judged
+        given(self.gate, judged.tool).output = output or ToolOutput(content="done")
+        return self.gate.propose(judged.call)
+
+    def ran(self, tool: str) -> list[Action]:
+        return given(self.gate, tool).ran
 
     def kinds(self) -> list[str]:
         """Return the kinds of all records but the session's."""
@@ -121,6 +145,16 @@ class Desk(NamedTuple):
 
 
 MakeDesk = Callable[..., Desk]
+
+
+def given(gate: Gate, tool: str) -> Given:
+    found = gate.tools[tool]
+    assert isinstance(found, Given)
+    return found
+
+
+def tools() -> ToolRegistry:
+    return ToolRegistry([Given(name) for name in (*TOOLS, "bash", "write_file")])
 
 
 @pytest.fixture
@@ -142,7 +176,7 @@ def desk(tmp_path: Path) -> MakeDesk:
         log.observers.append(close_when_full)
         return Desk(
             Gate(
-                confinement_of=lambda _tool, _effects: "none",
+                tools=tools(),
                 policy=policy(unattended=unattended),
                 approver=asked,
                 log=log,
@@ -153,6 +187,9 @@ def desk(tmp_path: Path) -> MakeDesk:
         )
 
     return make
+
+
+STATUSES = {Decision.DENY: ResultStatus.DENIED, Decision.BLOCK: ResultStatus.BLOCKED}
 
 
 # --- decision x answer ---------------------------------------------------------------------------------------------
@@ -172,11 +209,10 @@ ANSWERS = {
 def test_auto_is_permitted_without_asking(desk: MakeDesk, answer: Callable[[], object]) -> None:
     here = desk(answer)
     judged = action("free")
-    ruling = here.gate.authorize(here.gate.propose(judged.call), judged)
-    assert isinstance(ruling, Permit)
-    assert ruling.redeem() is judged
-    assert (here.asked.shown, ruling.approval) == ([], None)
-    assert here.kinds() == ["call_proposed", "decision", "intent"]
+    assert here.call(judged).result.status is ResultStatus.OK
+    assert [ran is judged for ran in here.ran("free")] == [True]
+    assert here.asked.shown == []
+    assert here.kinds() == ["call_proposed", "decision", "intent", "outcome"]
 
 
 def begun_dry(path: Path) -> ActionLog:
@@ -186,29 +222,27 @@ def begun_dry(path: Path) -> ActionLog:
 
 
 @pytest.mark.parametrize(
-    ("tool", "answer", "kind", "status"),
+    ("tool", "answer", "status"),
     [
-        ("free", YES, Withheld, "not_run"),
-        ("asked", YES, Withheld, "not_run"),
-        ("asked", says(Answer.NO), Refusal, "denied"),
-        ("refused", YES, Refusal, "denied"),
-        ("halted", YES, Refusal, "blocked"),
+        ("free", YES, "not_run"),
+        ("asked", YES, "not_run"),
+        ("asked", says(Answer.NO), "denied"),
+        ("refused", YES, "denied"),
+        ("halted", YES, "blocked"),
     ],
 )
-def test_in_a_dry_run_nobody_gets_a_permit(
-    tmp_path: Path, tool: str, answer: Callable[[], object], kind: type[object], status: str
-) -> None:
+def test_in_a_dry_run_nothing_runs(tmp_path: Path, tool: str, answer: Callable[[], object], status: str) -> None:
     with_log = begun_dry(tmp_path / "log.jsonl")
     gate = Gate(
-        confinement_of=lambda _tool, _effects: "none",
+        tools=tools(),
         policy=policy(),
         approver=Asked(answer),
         log=with_log,
         dry_run=True,
     )
-    judged = action(tool)
-    ruling = gate.authorize(gate.propose(judged.call), judged)
-    assert type(ruling) is kind
+    here = Desk(gate, with_log, Asked(answer), tmp_path / "log.jsonl")
+    assert here.call(action(tool)).result.status.value == status
+    assert here.ran(tool) == []
     records = list(read_log(str(tmp_path / "log.jsonl")))
     assert [str(one["status"]) for one in records if one["kind"] == "outcome"] == [status]
     assert [one for one in records if one["kind"] == "intent"] == []
@@ -217,12 +251,11 @@ def test_in_a_dry_run_nobody_gets_a_permit(
 def test_the_log_takes_no_intent_in_a_dry_run(tmp_path: Path) -> None:
     """Whoever wrote it: a gate that forgot, or a forger."""
     log = begun_dry(tmp_path / "log.jsonl")
-    gate = Gate(
-        confinement_of=lambda _tool, _effects: "none", policy=policy(), approver=Asked(YES), log=log, dry_run=False
-    )
-    judged = action("free")
+    gate = Gate(tools=tools(), policy=policy(), approver=Asked(YES), log=log, dry_run=False)
+    here = Desk(gate, log, Asked(YES), tmp_path / "log.jsonl")
     with pytest.raises(LogError, match="lets call 1 run in a dry run"):
-        gate.authorize(gate.propose(judged.call), judged)
+        here.call(action("free"))
+    assert here.ran("free") == []
 
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
@@ -231,22 +264,20 @@ def test_deny_and_block_are_refused_without_asking(
     desk: MakeDesk, tool: str, decision: Decision, answer: Callable[[], object]
 ) -> None:
     here = desk(answer)
-    judged = action(tool)
-    ruling = here.gate.authorize(here.gate.propose(judged.call), judged)
-    assert isinstance(ruling, Refusal)
-    assert (ruling.decision, ruling.approval, ruling.ends_turn, here.asked.shown) == (decision, None, False, [])
+    ended = here.call(action(tool))
+    assert (ended.result.status, ended.ends_turn, here.asked.shown) == (STATUSES[decision], False, [])
+    assert here.ran(tool) == []
     assert here.kinds() == ["call_proposed", "decision", "outcome"]
 
 
 def test_confirm_with_a_yes_is_permitted(desk: MakeDesk) -> None:
     here = desk(says(Answer.YES, words="go on"))
     judged = action("asked")
-    ruling = here.gate.authorize(here.gate.propose(judged.call), judged)
-    assert isinstance(ruling, Permit)
-    assert ruling.redeem() is judged
-    assert ruling.approval == Approval(answer=Answer.YES, by="person", words="go on")
+    assert here.call(judged).result.status is ResultStatus.OK
+    assert [ran is judged for ran in here.ran("asked")] == [True]
     assert [shown is judged for shown, _ in here.asked.shown] == [True]
-    assert here.kinds() == ["call_proposed", "decision", "approval_asked", "approval_answered", "intent"]
+    assert here.kinds() == ["call_proposed", "decision", "approval_asked", "approval_answered", "intent", "outcome"]
+    assert here.records()[3]["words"] == "go on"
 
 
 @pytest.mark.parametrize(
@@ -276,10 +307,8 @@ def test_confirm_without_a_yes_is_refused(
     desk: MakeDesk, answer: Callable[[], object], unattended: str, decision: Decision, ends_turn: bool
 ) -> None:
     here = desk(answer, unattended=unattended)
-    judged = action("asked")
-    ruling = here.gate.authorize(here.gate.propose(judged.call), judged)
-    assert isinstance(ruling, Refusal)
-    assert (ruling.decision, ruling.ends_turn) == (decision, ends_turn)
+    ended = here.call(action("asked"))
+    assert (ended.result.status, ended.ends_turn, here.ran("asked")) == (STATUSES[decision], ends_turn, [])
     assert here.kinds() == ["call_proposed", "decision", "approval_asked", "approval_answered", "outcome"]
     assert here.records()[-1]["status"] == ("blocked" if decision is Decision.BLOCK else "denied")
 
@@ -318,19 +347,17 @@ def test_an_approver_that_fails_is_a_fault_of_the_gate(
 ) -> None:
     """Nothing is permitted, nothing is answered, and no intent stands in the log."""
     here = desk(answer)
-    judged = action("asked")
-    proposal = here.gate.propose(judged.call)
     with pytest.raises(GateError, match=words):
-        here.gate.authorize(proposal, judged)
+        here.call(action("asked"))
+    assert here.ran("asked") == []
     assert here.kinds() == ["call_proposed", "decision", "approval_asked"]
 
 
 @pytest.mark.parametrize("error", [LogError("full"), GateError("odd")], ids=["of the log", "of the gate"])
 def test_an_approver_passes_errors_on_that_stop_the_run_anyway(desk: MakeDesk, error: Exception) -> None:
     here = desk(raises(error))
-    judged = action("asked")
     with pytest.raises(type(error), match=str(error)):
-        here.gate.authorize(here.gate.propose(judged.call), judged)
+        here.call(action("asked"))
     assert "intent" not in here.kinds()
 
 
@@ -346,19 +373,23 @@ def test_an_approver_passes_errors_on_that_stop_the_run_anyway(desk: MakeDesk, e
 def test_an_action_that_cannot_be_judged_is_a_fault_of_the_gate(desk: MakeDesk, judged: Action) -> None:
     """Its default would be auto: what no rule knows must not fall to a default."""
     here = desk()
-    proposal = here.gate.propose(judged.call)
+    pending = here.pending(judged)
     with pytest.raises(GateError, match="the policy could not judge a call of free"):
-        here.gate.authorize(proposal, judged)
+        here.gate.call(pending)
     with pytest.raises(GateError, match="the policy could not judge a call of free"):
-        here.gate.blocks(judged)
+        here.gate.blocks(pending)
     assert here.kinds() == ["call_proposed"]
 
 
 # --- decision x answer x failing log -------------------------------------------------------------------------------
 
 ROADS = {
-    "auto": ("free", "yes", ["call_proposed", "decision", "intent"]),
-    "confirm, yes": ("asked", "yes", ["call_proposed", "decision", "approval_asked", "approval_answered", "intent"]),
+    "auto": ("free", "yes", ["call_proposed", "decision", "intent", "outcome"]),
+    "confirm, yes": (
+        "asked",
+        "yes",
+        ["call_proposed", "decision", "approval_asked", "approval_answered", "intent", "outcome"],
+    ),
     "confirm, no": ("asked", "no", ["call_proposed", "decision", "approval_asked", "approval_answered", "outcome"]),
     "deny": ("refused", "yes", ["call_proposed", "decision", "outcome"]),
     "block": ("halted", "yes", ["call_proposed", "decision", "outcome"]),
@@ -371,56 +402,48 @@ ROADS = {
     ids=[f"{road}, no room for the {kinds[n]}" for road, (_, _, kinds) in ROADS.items() for n in range(len(kinds))],
 )
 def test_a_record_that_cannot_be_written_stops_everything(desk: MakeDesk, road: str, room: int) -> None:
-    """LogError out of propose or authorize, and nothing further is written."""
+    """LogError, and nothing further is written; nothing runs whose intent is not written."""
     tool, answer, kinds = ROADS[road]
     here = desk(ANSWERS[answer], room=room)
-    judged = action(tool)
     with pytest.raises(LogError):
-        here.gate.authorize(here.gate.propose(judged.call), judged)
+        here.call(action(tool))
     assert here.kinds() == kinds[:room]
+    assert len(here.ran(tool)) == (1 if "intent" in kinds[:room] else 0)
     assert len(here.asked.shown) == (1 if "approval_asked" in kinds[:room] else 0)
     assert verify(str(here.path)).broken_line is None
 
 
 @pytest.mark.parametrize(("tool", "answer", "kinds"), ROADS.values(), ids=ROADS.keys())
-def test_with_room_for_every_record_the_same_roads_end_in_a_ruling(
+def test_with_room_for_every_record_the_same_roads_come_to_their_end(
     desk: MakeDesk, tool: str, answer: str, kinds: list[str]
 ) -> None:
     """The counterpart of the table above: it fails for no other reason than the missing room."""
     here = desk(ANSWERS[answer], room=len(kinds))
-    judged = action(tool)
-    ruling = here.gate.authorize(here.gate.propose(judged.call), judged)
-    assert isinstance(ruling, Permit) == (kinds[-1] == "intent")
+    assert (here.call(action(tool)).result.status is ResultStatus.OK) == ("intent" in kinds)
     assert here.kinds() == kinds
 
 
 def test_an_outcome_that_cannot_be_written_is_a_log_error(desk: MakeDesk) -> None:
     """The run happened; the log shows an intent whose end is not known."""
     here = desk(room=3)
-    judged = action("free")
-    ruling = here.gate.authorize(here.gate.propose(judged.call), judged)
-    assert isinstance(ruling, Permit)
-    ruling.redeem()
     with pytest.raises(LogError):
-        here.gate.settle(ruling, ToolResult(call_id="c1", status=ResultStatus.OK, content="done"))
+        here.call(action("free"))
+    assert len(here.ran("free")) == 1
     assert verify(str(here.path)).unknown_calls == (f"{here.log.session}:1",)
 
 
 def test_an_interrupt_while_the_intent_is_shown_arms_nothing(desk: MakeDesk) -> None:
     """Ctrl-C between the record and the permit: the intent is on disk, and there is nothing to run it with."""
     here = desk()
-    judged = action("free")
-    rulings: list[object] = []
 
     def interrupted(record: LogRecord) -> None:
         if record["kind"] == "intent":
             raise KeyboardInterrupt
 
     here.log.observers.append(interrupted)
-    proposal = here.gate.propose(judged.call)
     with pytest.raises(KeyboardInterrupt):
-        rulings.append(here.gate.authorize(proposal, judged))
-    assert (rulings, here.kinds()) == ([], ["call_proposed", "decision", "intent"])
+        here.call(action("free"))
+    assert (here.ran("free"), here.kinds()) == ([], ["call_proposed", "decision", "intent"])
 
 
 # --- rule_on -------------------------------------------------------------------------------------------------------
@@ -446,7 +469,7 @@ def test_rule_on_is_total_and_permits_two_rows_only(
 ) -> None:
     """Auto, and a confirm with a yes. Even those permits are good for nothing before the gate has written the intent."""
     judged = action("free")
-    proposal = desk().gate.propose(judged.call)
+    proposal = desk().gate.propose(judged.call).proposal
     ruling = rule_on(proposal, judged, _verdict(decision), approval, unattended)
     yes = approval is not None and approval.answer is Answer.YES
     if decision is Decision.AUTO or (decision is Decision.CONFIRM and yes):
@@ -468,8 +491,10 @@ def test_rule_on_is_total_and_permits_two_rows_only(
 
 
 def permit_for(here: Desk, judged: Action) -> Permit:
-    ruling = here.gate.authorize(here.gate.propose(judged.call), judged)
+    """Return a permit as the gate has it when the intent is written."""
+    ruling = rule_on(here.gate.propose(judged.call).proposal, judged, _verdict(Decision.AUTO), None, Decision.DENY)
     assert isinstance(ruling, Permit)
+    ruling.seal.armed = True
     return ruling
 
 
@@ -582,11 +607,7 @@ def test_the_records_of_a_call_that_was_asked_about_and_ran(desk: MakeDesk) -> N
     """Whole records, but for hashes and times."""
     here = desk(says(Answer.YES, by="script"))
     judged = action("bash", command("mkdir", "x"), summary="mkdir x")
-    permit = permit_for(here, judged)
-    result = ToolResult(
-        call_id="c1", status=ResultStatus.FAILED, content="no", exit_code=1, duration_ms=5, output_bytes=2
-    )
-    here.gate.settle(permit, result)
+    here.call(judged, ToolOutput(status=ResultStatus.FAILED, content="no", exit_code=1, output_bytes=2))
     effects = {
         "network": True, "read": None, "write": None, "granted": ["."], "enforcement": "where possible", "unasked": False
     }  # fmt: skip
@@ -606,9 +627,9 @@ def test_the_records_of_a_call_that_was_asked_about_and_ran(desk: MakeDesk) -> N
         },
         {"kind": "approval_asked", "call": 1},
         {"kind": "approval_answered", "call": 1, "answer": "yes", "by": "script", "words": ""},
-        {"kind": "intent", "call": 1, "tool": "bash", "effects": effects, "confinement": "none"},
+        {"kind": "intent", "call": 1, "tool": "bash", "effects": effects, "confinement": "in process"},
         {
-            "kind": "outcome", "call": 1, "tool": "bash", "status": "failed", "content": "no", "duration_ms": 5,
+            "kind": "outcome", "call": 1, "tool": "bash", "status": "failed", "content": "no", "duration_ms": 0,
             "output_bytes": 2, "truncated": False, "exit_code": 1,
         },
     ]  # fmt: skip
@@ -618,11 +639,7 @@ def test_the_records_of_a_call_that_was_asked_about_and_ran(desk: MakeDesk) -> N
 
 def test_a_written_file_is_recorded_with_its_digests(desk: MakeDesk) -> None:
     here = desk()
-    permit = permit_for(here, action("free"))
-    result = ToolResult(
-        call_id="c1", status=ResultStatus.OK, content="", changed_path="/w/a", before_sha256=None, after_sha256="f" * 64
-    )
-    here.gate.settle(permit, result)
+    here.call(action("free"), ToolOutput(content="", changed_path="/w/a", before_sha256=None, after_sha256="f" * 64))
     last = here.records()[-1]
     assert (last["changed_path"], last["before_sha256"], last["after_sha256"]) == ("/w/a", None, "f" * 64)
 
@@ -632,14 +649,13 @@ def test_the_wait_for_an_answer_is_recorded(tmp_path: Path) -> None:
     times = iter((10.0, 12.5))
     log = begun(ActionLog.open(str(tmp_path / "log.jsonl")), policy())
     gate = Gate(
-        confinement_of=lambda _tool, _effects: "none",
+        tools=tools(),
         policy=policy(),
         approver=deny_all,
         log=log,
         monotonic=lambda: next(times),
     )
-    judged = action("asked")
-    gate.authorize(gate.propose(judged.call), judged)
+    Desk(gate, log, Asked(YES), tmp_path / "log.jsonl").call(action("asked"))
     answered = [record for record in read_log(log.path) if record["kind"] == "approval_answered"]
     assert [(record["seconds"], record["answer"], record["by"]) for record in answered] == [(2.5, "nobody", "nobody")]
 
@@ -658,10 +674,10 @@ def test_a_call_of_many_facets_is_recorded_with_their_number(desk: MakeDesk) -> 
     here = desk()
     commands = [*(command("pytest", str(number)) for number in range(200)), command("touch", "x")]
     judged = action("bash", *commands)
-    ruling = here.gate.authorize(here.gate.propose(judged.call), judged)
+    ended = here.call(judged)
     decided = here.records()[1]
     facets = decided["facets"]
-    assert isinstance(ruling, Refusal)
+    assert ended.result.status is ResultStatus.DENIED
     assert isinstance(facets, list)
     assert (len(facets), decided["facet_count"], decided["decision"]) == (50, 201, "deny")
     assert decided["by"] == "rule hands-off (table.toml:18)"
@@ -673,8 +689,8 @@ def test_the_log_in_use_is_guarded(desk: MakeDesk) -> None:
     path = str(here.path)
     own = PathAccess(written=path, real=path, names=(path,), access=Access.WRITE, place=Place.OUTSIDE)
     judged = action("write_file", own)
-    assert here.gate.blocks(judged) is True
-    assert here.kinds() == []
+    assert here.gate.blocks(here.pending(judged)) is True
+    assert here.kinds() == ["call_proposed"]
 
 
 # --- calls that are never judged -----------------------------------------------------------------------------------
@@ -683,9 +699,9 @@ def test_the_log_in_use_is_guarded(desk: MakeDesk) -> None:
 def test_invalid_calls_and_calls_whose_turn_never_came_have_a_decision_and_an_end(desk: MakeDesk) -> None:
     here = desk()
     first, second = (here.gate.propose(ToolCall(id=name, name="free", arguments="{")) for name in ("a", "b"))
-    assert here.gate.refuse_invalid(first, "Error: no JSON") == ToolResult(
-        call_id="a", status=ResultStatus.INVALID, content="Error: no JSON"
-    )
+    ended = here.gate.call(first)
+    assert (ended.result.call_id, ended.result.status) == ("a", ResultStatus.INVALID)
+    assert ended.result.content.startswith("Error: The arguments of free are not valid JSON")
     assert here.gate.skip(second, "the run ended") == ToolResult(
         call_id="b", status=ResultStatus.NOT_RUN, content="Not run: the run ended"
     )
@@ -710,7 +726,6 @@ def test_calls_that_something_cut_short_are_ended_but_not_those_that_may_have_ru
 ) -> None:
     """An exception after each record in turn; what the log lacks is added, once."""
     here = desk()
-    judged = action("asked")
 
     def interrupted(record: LogRecord) -> None:
         if record["kind"] == last:
@@ -718,7 +733,7 @@ def test_calls_that_something_cut_short_are_ended_but_not_those_that_may_have_ru
 
     here.log.observers.append(interrupted)
     with pytest.raises(KeyboardInterrupt):
-        here.gate.authorize(here.gate.propose(judged.call), judged)
+        here.call(action("asked"))
     here.log.observers.remove(interrupted)
     before = here.kinds()
     here.gate.end_open_calls("the run ended")
@@ -826,9 +841,7 @@ def test_what_the_model_reads_is_what_the_log_keeps(desk: MakeDesk) -> None:
     """The golden text of a whole road: rule, file and line, part, reason, hint, no detour."""
     here = desk()
     judged = action("bash", command("pytest", "-q"), command("touch", "x"))
-    ruling = here.gate.authorize(here.gate.propose(judged.call), judged)
-    assert isinstance(ruling, Refusal)
-    assert ruling.text == here.records()[-1]["content"] == (
+    assert here.call(judged).result.content == here.records()[-1]["content"] == (
         "Denied by rule hands-off (table.toml:18): Nothing is touched here. Part: touch x. "
         "Hint: Ask for the file instead. Do not retry this call, and do not seek the same effect another way."
     )  # fmt: skip
@@ -841,16 +854,15 @@ def change(
     here: Desk, name: str, preview: str, *, tool: str = "write_file", status: ResultStatus = ResultStatus.OK
 ) -> None:
     """Write a file through the gate."""
-    permit = permit_for(here, action(tool, writing(name), summary=f"write {name}", preview=preview))
     changed = f"/w/{name}" if status is ResultStatus.OK else None
-    here.gate.settle(permit, ToolResult(call_id="c1", status=status, content="", changed_path=changed))
+    written = action(tool, writing(name), summary=f"write {name}", preview=preview)
+    here.call(written, ToolOutput(content="", status=status, changed_path=changed))
 
 
 def judge(here: Desk, *facets: Facet) -> str:
     """Put a bash call through the gate; say whether it was asked about, and with which notes."""
     before = len(here.asked.shown)
-    judged = action("bash", *facets)
-    here.gate.authorize(here.gate.propose(judged.call), judged)
+    here.call(action("bash", *facets))
     asked = here.asked.shown[before:]
     return f"asked, notes {list(asked[0][1].notes)}" if asked else "not asked"
 
@@ -939,23 +951,20 @@ def test_unattended_a_suspended_rule_refuses(desk: MakeDesk, tmp_path: Path) -> 
     """Nobody can have seen the change."""
     log = begun(ActionLog.open(str(tmp_path / "unattended.jsonl")), policy())
     approver: Approver = deny_all
-    gate = Gate(confinement_of=lambda _tool, _effects: "none", policy=policy(), approver=approver, log=log)
+    gate = Gate(tools=tools(), policy=policy(), approver=approver, log=log)
     here = Desk(gate, log, Asked(returns(None)), tmp_path / "unattended.jsonl")
     change(here, "conftest.py", "+import evil")
-    judged = action("bash", PYTEST)
-    ruling = gate.authorize(gate.propose(judged.call), judged)
-    assert isinstance(ruling, Refusal)
-    assert ruling.text.startswith("Denied: this needs a person's yes (rule tests (table.toml:13), suspended)")
+    ended = here.call(action("bash", PYTEST))
+    assert ended.result.content.startswith("Denied: this needs a person's yes (rule tests (table.toml:13), suspended)")
 
 
 def _facets(value: Sequence[FacetVerdict]) -> list[str]:
     return [facet.source.value for facet in value]
 
 
-def test_a_permitted_call_is_judged_as_it_was_shown(desk: MakeDesk) -> None:
-    """The approver's action and verdict are those of the permit, as objects."""
+def test_what_runs_is_what_was_shown(desk: MakeDesk) -> None:
+    """The very object."""
     here = desk()
-    permit = permit_for(here, action("bash", MKDIR, PYTEST))
-    ((shown, verdict),) = here.asked.shown
-    assert (shown is permit.action, verdict is permit.verdict) == (True, True)
-    assert _facets(verdict.facets) == ["default", "rule"]
+    here.call(action("bash", MKDIR, PYTEST))
+    ((shown, _),) = here.asked.shown
+    assert [ran is shown for ran in here.ran("bash")] == [True]

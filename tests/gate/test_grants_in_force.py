@@ -8,10 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from agent_scene import DONE, Asked, Playing, reply
 from log_auditor import audited
 from log_scene import forged
-from test_agent import DONE, Playing, reply
-from test_gate import Asked
 
 from harness.actions import Action, JsonValue
 from harness.cli.kept_grants import KeptGrants

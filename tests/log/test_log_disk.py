@@ -26,7 +26,7 @@ from harness.messages import RunResult, StopReason
 from harness.models.scripted import Reply, call, replies, say
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT)
 

@@ -33,7 +33,7 @@ from harness.redaction import Redactor
 from harness.text.visible import visible
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 HOSTILE: Mapping[str, str] = {
     "escapes": "\x1b[2J\x1b[1;1H\x1b]0;title\x07\x1bP1$r\x1b\\ \x9b31m \x9d0;t\x9c",

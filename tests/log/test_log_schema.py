@@ -22,7 +22,7 @@ from harness.log.verify import verify
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conftest import Program
+    from program import Program
 
 SCHEMA = json_schema()
 PRINTED = PrintedSchema()

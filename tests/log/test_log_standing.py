@@ -17,7 +17,7 @@ import pytest
 from harness.models.scripted import Reply, call, replies, say
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 pytestmark = pytest.mark.forges_logs
 

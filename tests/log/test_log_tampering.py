@@ -25,7 +25,7 @@ from harness.log.heads import HeadsFile, note_head
 from harness.models.scripted import Reply, call, replies
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 EDITS = int(os.environ.get("HARNESS_EDITS", "1000"))
 SEED = 6

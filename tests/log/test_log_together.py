@@ -23,7 +23,7 @@ from harness.messages import StopReason
 from harness.models.scripted import Reply, call, replies, say
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 RUNS = 16
 CALLS = 5

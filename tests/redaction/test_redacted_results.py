@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from test_agent import DONE, Playing, reply
+from agent_scene import DONE, Playing, reply
 
 from harness import ActionLog, Agent, Workspace, builtin_tools
 from harness.gate.approval import ScriptedAnswers

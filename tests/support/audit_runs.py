@@ -154,3 +154,19 @@ def session(
     agent.run(prompt)
     opened.close()
     return opened.session
+
+
+CALLS = [
+    Call("bash", "ls"),
+    Call("bash", "frob a", "y", 0.5),
+    Call("bash", "frob b", "y", 3.0),
+    Call("bash", "frob c", "n", 9.0),
+    Call("bash", "frob d", "nobody", 0.0),
+    Call("bash", "frob e", "script", 0.0),
+    Call("bash", "twine upload x", "y", 4.0),
+    Call("bash", "cat .env"),
+    Call("read_file", "none.txt"),
+    Call("write_file", "a.txt", "y", 1.0, "text\n"),
+    Call("no_such_tool", "x"),
+    Call("bash", "rm -rf /"),
+]

@@ -13,7 +13,7 @@ from screen_scene import ENTER, SECONDS, PlayedTerminal
 from harness.models.scripted import Script
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 DEAD_SECONDS = 0.15
 AGAIN_SECONDS = 10.0

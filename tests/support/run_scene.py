@@ -15,7 +15,7 @@ import pytest
 from harness.models.scripted import Reply, call, say
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 AUTO = 'version = 1\n[tools]\ndefault = "auto"\n'
 CONFIRM = 'version = 1\n[tools]\ndefault = "confirm"\n'

@@ -17,7 +17,7 @@ from harness.cli.repl.told import INTERRUPTED
 from harness.models.scripted import Answer, Failure, Reply, Turn, call, replies
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 pytestmark = pytest.mark.terminal
 

@@ -13,7 +13,7 @@ from screen_scene import CTRL_C, ENTER, ESC, paste
 from harness.models.scripted import Failure, Reply, call, replies
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 pytestmark = pytest.mark.terminal
 

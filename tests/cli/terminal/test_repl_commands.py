@@ -27,7 +27,7 @@ from harness.policy.policy import evaluate
 from harness.policy.rules import Decision
 
 if TYPE_CHECKING:
-    from conftest import Program
+    from program import Program
 
 pytestmark = pytest.mark.terminal
 

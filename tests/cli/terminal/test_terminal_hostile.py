@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from conftest import Program
+from program import Program
 from screen_scene import CTRL_D, ENTER, KEYS_OF_A_QUESTION, PlayedTerminal, paste
 from terminal_corpus import (
     BYTES,
