@@ -1,24 +1,36 @@
 """Processes of the program without what starting Python costs: one process has imported it, and forks for each start.
 
 A fork is a process like any other: arguments, environment, folder, descriptors, signals and exit code are its own. What a
-test says of starting itself (imports, variables of Python) needs the program as it is installed; see Program.start.
+test says of starting itself (imports, variables of Python) needs the program as it is installed; see `can_fork`.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import select
 import socket
+import struct
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import IO, Any
 
+LOCALE = "C.UTF-8"
+"""Of the process that forks: a program that is to have another one is started as it is installed."""
+OPTIONS = {"stdin", "stdout", "stderr", "cwd", "env", "start_new_session", "controlling_terminal"}
+
+# A request comes with the three streams and a pipe, to which the process id is written and, at its end, the wait status.
 SERVER = """
-import gc, json, os, select, signal, socket, sys
-import harness.cli.main, harness.cli.run.run_command, harness.cli.repl.repl_command, harness.loop.agent
-import harness.models.openai_chat, openai
+import fcntl, gc, importlib, json, os, pkgutil, select, signal, socket, struct, sys, termios
+import harness, openai, prompt_toolkit.shortcuts, rich.console
+for module in pkgutil.walk_packages(harness.__path__, "harness."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+gc.collect()
 gc.freeze()
 
 def serve(asked):
@@ -26,83 +38,89 @@ def serve(asked):
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    reports = {}
     while True:
         ready = select.select([asked, woken], [], [])[0]
         if woken in ready:
             os.read(woken, 4096)
-            while True:
-                try:
-                    pid, status = os.waitpid(-1, os.WNOHANG)
-                except ChildProcessError:
-                    break
+            while reports:
+                pid, status = os.waitpid(-1, os.WNOHANG)
                 if not pid:
                     break
-                asked.send(json.dumps(["ended", pid, status]).encode())
+                os.write(reports[pid], struct.pack("i", status))
+                os.close(reports.pop(pid))
         if asked in ready:
             data, given, _, _ = socket.recv_fds(asked, 1_000_000, 4)
             if not data:
                 os._exit(0)
-            wanted = json.loads(data)
             pid = os.fork()
             if not pid:
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                for number in (asked.fileno(), woken, wake):
-                    os.close(number)
-                return wanted, given
-            for number in given:
+                return json.loads(data), given
+            for number in given[:3]:
                 os.close(number)
-            asked.send(json.dumps(["began", pid]).encode())
+            os.write(given[3], struct.pack("i", pid))
+            reports[pid] = given[3]
 
 wanted, given = serve(socket.socket(fileno=int(sys.argv[1])))
 if wanted["session"]:
     os.setsid()
-given = [os.dup2(number, number + 100) for number in given]
+given = [fcntl.fcntl(number, fcntl.F_DUPFD, 1000) for number in given[:3]]
 for place, number in enumerate(given):
     os.dup2(number, place)
-    os.close(number)
-os.closerange(3, 200)
+os.closerange(3, 4096)
+if wanted["terminal"]:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.chdir(wanted["cwd"])
 os.environ.clear()
 os.environ.update(wanted["environment"])
-sys.argv[:] = ["harness", *wanted["arguments"]]
-sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", errors="backslashreplace")
+sys.argv[:] = wanted["words"]
+sys.stdin = sys.__stdin__ = open(0)
+sys.stdout = sys.__stdout__ = open(1, "w")
+sys.stderr = sys.__stderr__ = open(2, "w", 1, errors="backslashreplace")
 harness.cli.main.program()
 """
 
 
+def can_fork(environment: Mapping[str, str], options: Mapping[str, object]) -> bool:
+    """Say whether a program with this environment, started with these options of `Popen`, is the same when it is forked."""
+    if not set(options) <= OPTIONS:
+        return False
+    given = {name: value for name, value in environment.items() if name.startswith(("PYTHON", "LC_", "LANG", "LD_"))}
+    return given == {"LANG": LOCALE}
+
+
+@cache
+def fork_server() -> ForkServer:
+    """Return the one of this process; made when first needed, and ended with it."""
+    made = ForkServer()
+    atexit.register(made.close)
+    return made
+
+
 class ForkServer:
-    """The process that has imported the program; made when first needed, one for a process of tests."""
+    """The process that has imported the program."""
 
     def __init__(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._asked = ours
-        self._ended: dict[int, int] = {}
+        self._asked, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process = subprocess.Popen(
-            [sys.executable, "-c", SERVER, str(theirs.fileno())], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
+            [sys.executable, "-c", SERVER, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            env={"PATH": os.environ["PATH"], "LANG": LOCALE},
         )
         theirs.close()
 
-    def start(
-        self, arguments: list[str], environment: dict[str, str], cwd: str, descriptors: tuple[int, int, int], *, session: bool
-    ) -> int:
-        """Start the program, and return its process id."""
-        wanted = {"arguments": arguments, "environment": environment, "cwd": cwd, "session": session}
-        socket.send_fds(self._asked, [json.dumps(wanted).encode()], list(descriptors))
-        while True:
-            kind, pid, *_ = told = json.loads(self._asked.recv(1000))
-            if kind == "began":
-                return int(pid)
-            self._ended[told[1]] = told[2]
-
-    def status(self, pid: int, seconds: float | None) -> int | None:
-        """Return the wait status of a process once it has ended; None where it has not after `seconds`."""
-        while pid not in self._ended:
-            if not select.select([self._asked], [], [], seconds)[0]:
-                return None
-            _, ended, status = json.loads(self._asked.recv(1000))
-            self._ended[ended] = status
-        return self._ended[pid]
+    def start(self, wanted: Mapping[str, object], streams: Sequence[int]) -> tuple[int, int]:
+        """Start the program; return its process id, and the end of a pipe that its wait status comes from."""
+        report, theirs = os.pipe()
+        try:
+            socket.send_fds(self._asked, [json.dumps(wanted).encode()], [*streams, theirs])
+        finally:
+            os.close(theirs)
+        (pid,) = struct.unpack("i", os.read(report, 4))
+        return pid, report
 
     def close(self) -> None:
         """End the server; what it started goes on."""
@@ -113,56 +131,68 @@ class ForkServer:
 class Forked(subprocess.Popen[bytes]):
     """A process of the program, used like one of `subprocess`."""
 
-    def __init__(self, server: ForkServer, arguments: list[str], **options: Any) -> None:
-        self._server = server
-        self._ours: list[int] = []
-        given, streams = [], []
+    def __init__(self, words: Sequence[str], **options: Any) -> None:
+        """Start the program with `words`, the first of which is its name; `options` are those of `Popen` in `OPTIONS`, and
+        `controlling_terminal`: the terminal on its stdin is that of its session."""
+        streams: list[IO[bytes] | None] = []
+        given: list[int] = []
         for name, mode in (("stdin", "wb"), ("stdout", "rb"), ("stderr", "rb")):
-            number, stream = _ends(options.get(name), mode)
+            number, stream = _ends(options.get(name), mode, given)
             given.append(number)
             streams.append(stream)
-        if options.get("stderr") == subprocess.STDOUT:
-            given[2] = os.dup(given[1])
-        self.args = ["harness", *arguments]
+        self.args = [sys.executable, "-m", *words]
         self.stdin, self.stdout, self.stderr = streams
         self.universal_newlines = self.text_mode = False
         self.encoding = self.errors = None
+        self.pipesize = -1
+        self.returncode = None
+        # What `communicate`, `wait` and `send_signal` look at besides.
         self._input = None
         self._communication_started = False
         self._waitpid_lock = threading.Lock()
         self._child_created = True
-        self.pipesize = -1
-        self.returncode = None
+        wanted = {
+            "words": list(words),
+            "environment": dict(options["env"]),
+            "cwd": os.fspath(options.get("cwd") or "."),
+            "session": bool(options.get("start_new_session")),
+            "terminal": bool(options.get("controlling_terminal")),
+        }
         try:
-            self.pid = server.start(
-                arguments,
-                dict(options["env"]),
-                os.fspath(options["cwd"]),
-                (given[0], given[1], given[2]),
-                session=bool(options.get("start_new_session")),
-            )
+            self.pid, self._report = fork_server().start(wanted, given)
         finally:
             for number in given:
                 os.close(number)
 
     def _try_wait(self, flags: int) -> tuple[int, int]:
-        status = self._server.status(self.pid, 0 if flags & os.WNOHANG else None)
-        return (0, 0) if status is None else (self.pid, status)
+        if not select.select([self._report], [], [], 0 if flags & os.WNOHANG else None)[0]:
+            return (0, 0)
+        status = os.read(self._report, 4)
+        os.close(self._report)
+        return (self.pid, struct.unpack("i", status)[0] if status else 9)  # the server is gone
 
     def _internal_poll(self, *_: object, **__: object) -> int | None:
-        if self.returncode is None:
-            pid, status = self._try_wait(os.WNOHANG)
-            if pid == self.pid:
-                self.returncode = os.waitstatus_to_exitcode(status)
-        return self.returncode
+        with self._waitpid_lock:
+            if self.returncode is None:
+                pid, status = self._try_wait(os.WNOHANG)
+                if pid == self.pid:
+                    self.returncode = os.waitstatus_to_exitcode(status)
+            return self.returncode
+
+    def __del__(self, *_: object, **__: object) -> None:
+        """Close what nobody waited for."""
+        if self.returncode is None and hasattr(self, "_report"):
+            os.close(self._report)
 
 
-def _ends(wanted: Any, mode: str) -> tuple[int, IO[bytes] | None]:
+def _ends(wanted: Any, mode: str, before: Sequence[int]) -> tuple[int, IO[bytes] | None]:
     """Return the descriptor that a process gets for one of its streams, and the stream that a test has of it."""
     if wanted is None:
-        return os.dup({"wb": 0, "rb": 1}[mode]), None
-    if wanted == subprocess.DEVNULL or wanted == subprocess.STDOUT:
+        return os.dup(len(before)), None
+    if wanted == subprocess.DEVNULL:
         return os.open(os.devnull, os.O_RDWR), None
+    if wanted == subprocess.STDOUT:
+        return os.dup(before[1]), None
     if wanted != subprocess.PIPE:
         return os.dup(wanted if isinstance(wanted, int) else wanted.fileno()), None
     read, write = os.pipe()

@@ -9,7 +9,9 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from forked import Forked, can_fork
 
 from harness.models.loopback import ScriptServer
 from harness.models.scripted import Player, Script
@@ -57,17 +59,18 @@ class Program:
 
     def start(self, *arguments: str, **options: object) -> subprocess.Popen[bytes]:
         """Start the program without waiting for it."""
-        return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
-            self.command(*arguments),
-            **{
-                "cwd": self.workspace,
-                "env": self.environment,
-                "stdin": subprocess.DEVNULL,
-                "stdout": subprocess.PIPE,
-                "stderr": subprocess.PIPE,
-                **options,
-            },
-        )
+        given: dict[str, Any] = {
+            "cwd": self.workspace,
+            "env": self.environment,
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            **options,
+        }
+        command = self.command(*arguments)
+        if can_fork(given["env"], given):
+            return Forked(command[2:], **given)
+        return subprocess.Popen(command, **given)
 
     def run(self, *arguments: str, **options: object) -> Done:
         """Run the program to its end (at most five minutes)."""
