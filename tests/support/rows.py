@@ -1,0 +1,101 @@
+"""A table as one test: it runs every row, and lists each that fails. `ROW=text pytest ...` runs the rows of that name alone."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+SHOWN_LINES = 12
+"""Of each failure: its last lines."""
+
+
+def all_rows(
+    names: str | Sequence[str], rows: Iterable[Any] | Mapping[Any, Any], *, ids: Iterable[object] | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make of a test one that runs all `rows`, as `pytest.mark.parametrize` takes them, or a mapping of names to rows.
+
+    Each row has its own `tmp_path` and its own `monkeypatch`; every other fixture is shared. The test is skipped if every
+    row of it is.
+    """
+    wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    table = _table(wanted, rows, ids)
+    if not table:
+        raise ValueError(f"a table of {', '.join(wanted)} without a row proves nothing")
+
+    def of(test: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(test)
+
+        @functools.wraps(test)
+        def run(*positional: Any, **fixtures: Any) -> None:
+            _run(test, table, positional, fixtures)
+
+        rest = [parameter for name, parameter in signature.parameters.items() if name not in wanted]
+        run.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
+        return run
+
+    return of
+
+
+def _table(names: Sequence[str], rows: Iterable[Any], ids: Iterable[object] | None) -> dict[str, dict[str, Any]]:
+    """Return the rows by their names: the values of each, by the names of the test's parameters."""
+    if isinstance(rows, Mapping):
+        rows, ids = rows.values(), rows.keys()
+    table: dict[str, dict[str, Any]] = {}
+    told = None if ids is None else [str(one) for one in ids]
+    for number, row in enumerate(rows, 1):
+        name = told[number - 1] if told is not None else ""
+        values = row
+        if hasattr(row, "marks"):  # pytest.param
+            if row.marks:
+                raise ValueError(f"row {number} has marks, which only pytest.mark.parametrize knows")
+            name, values = row.id or name, row.values
+            values = values[0] if len(names) == 1 else values
+        values = (values,) if len(names) == 1 else tuple(values)
+        shown = f"row {number}: {name or ', '.join(repr(value)[:80] for value in values)}"
+        table[shown] = dict(zip(names, values, strict=True))
+    return table
+
+
+def _run(
+    test: Callable[..., None],
+    table: Mapping[str, Mapping[str, Any]],
+    positional: Sequence[Any],
+    fixtures: Mapping[str, Any],
+) -> None:
+    wanted = os.environ.get("ROW", "")
+    failures: list[str] = []
+    skips: list[str] = []
+    ran = 0
+    for number, (name, values) in enumerate(table.items(), 1):
+        if wanted not in name:
+            continue
+        ran += 1
+        own = dict(fixtures)
+        if "tmp_path" in own:
+            own["tmp_path"] = own["tmp_path"] / f"row-{number}"
+            own["tmp_path"].mkdir()
+        try:
+            if "monkeypatch" in own:
+                with fixtures["monkeypatch"].context() as own["monkeypatch"]:
+                    test(*positional, **own, **values)
+            else:
+                test(*positional, **own, **values)
+        except pytest.skip.Exception as skip:
+            skips.append(f"{name}: {skip.msg}")
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - every row is told of
+            failures.append(f"{name}\n{_shown(error)}")
+    if failures:
+        pytest.fail(f"{len(failures)} of {ran} rows failed\n\n" + "\n\n".join(failures), pytrace=False)
+    if skips and len(skips) == ran:
+        pytest.skip(skips[0])
+
+
+def _shown(error: BaseException) -> str:
+    lines = "".join(traceback.format_exception(error)).rstrip().splitlines()
+    return "\n".join(f"    {line}" for line in lines[-SHOWN_LINES:])
