@@ -45,7 +45,8 @@ def all_rows(
 def _table(names: Sequence[str], rows: Iterable[Any], ids: Iterable[object] | None) -> dict[str, dict[str, Any]]:
     """Return the rows by their names: the values of each, by the names of the test's parameters."""
     if isinstance(rows, Mapping):
-        rows, ids = rows.values(), rows.keys()
+        ids = list(rows)
+        rows = rows.values()
     table: dict[str, dict[str, Any]] = {}
     told = None if ids is None else [str(one) for one in ids]
     for number, row in enumerate(rows, 1):
