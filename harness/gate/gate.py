@@ -37,6 +37,7 @@ MOST_KEPT_CHARACTERS = 100_000
 """Of the preview of a call that is judged and has to wait: a longer one is prepared again, or many would fill the memory."""
 DRY_RUN = "dry run; every call is judged and recorded, and none is run. This one may run"
 """Why a call did not run that may."""
+TIME_OVER = "the time of the run was over"
 
 
 class PendingCall:
@@ -199,6 +200,8 @@ class Gate:
                     return self._refused(ruling)
                 case Refusal():
                     self._put_in_place(pending, ruling)
+                    if seconds_left() == 0:  # the answer may have come late, and this call has no yes
+                        return self._too_late(pending)
                 case _:
                     assert_never(ruling)
 
@@ -211,7 +214,7 @@ class Gate:
         permitted, effects = ruling.redeem(), verdict.effects
         with Attempt(permitted.call, self._monotonic) as attempt, self._interrupt:
             if left is not None and left <= 0 and approval is None:
-                attempt.not_begun("the time of the run was over")
+                attempt.not_begun(TIME_OVER)
             else:
                 self.tools.check_place()  # a question may have stood for long
                 attempt.begun = True
@@ -339,6 +342,9 @@ class Gate:
         result = self._end_unjudged(proposal, ResultStatus.INVALID, content, "not a valid call", code)
         name = proposal.call.name if proposal.call.name in self.tools.names else "an unknown tool"
         return CallEnd(result=result, about=f"{name} (not understood)")
+
+    def _too_late(self, pending: PendingCall) -> CallEnd:
+        return CallEnd(result=self.skip(pending, TIME_OVER), about=f"{pending.proposal.call.name} (not run)")
 
     def _withheld(self, permit: Permit) -> CallEnd:
         content = f"Not run: {DRY_RUN} ({permit.verdict.deciding.by})."

@@ -333,8 +333,8 @@ def test_what_a_tool_reports_is_the_result(run: Run) -> None:
         truncated=True,
         printed="c",
         changed_path="/w/a",
-        before_sha256="b",
-        after_sha256="a",
+        before_sha256="b" * 64,
+        after_sha256="a" * 64,
     )
     assert run(Probe(lambda action: output)) == ToolResult(
         call_id="c1",
@@ -345,8 +345,8 @@ def test_what_a_tool_reports_is_the_result(run: Run) -> None:
         truncated=True,
         printed="c",
         changed_path="/w/a",
-        before_sha256="b",
-        after_sha256="a",
+        before_sha256="b" * 64,
+        after_sha256="a" * 64,
     )
 
 

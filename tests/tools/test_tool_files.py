@@ -1152,7 +1152,7 @@ def test_a_refusal_does_not_say_what_a_file_holds_or_whether_it_is_there(
             ("write_file", {"content": "other\n"}),
         ):
             result = road.run(tool, path=path, **arguments)
-            assert result.status is ResultStatus.DENIED
+            assert result.status in (ResultStatus.DENIED, ResultStatus.BLOCKED)
             refusals[tool].add(result.content)
     road.log.close()
 
