@@ -31,7 +31,10 @@ def run_as_person(conversation: Conversation, text: str, *, told: bool) -> bool:
         conversation.parts.on_output = before
         shown.finish()
     if result.status in (ResultStatus.DENIED, ResultStatus.BLOCKED, ResultStatus.INVALID):
-        conversation.say_line(result.content.removesuffix(NO_DETOUR).rstrip(), Tone.BAD)  # that is for the model
+        if conversation.answer is not None:
+            conversation.say("not run", Tone.QUIET)  # they said so themselves a moment ago
+        else:
+            conversation.say_line(result.content.removesuffix(NO_DETOUR).rstrip(), Tone.BAD)  # that is for the model
         return False
     if told and conversation.told.add(_attachment(text, result)):
         conversation.say("the model is told with your next message", Tone.QUIET)
