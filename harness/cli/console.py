@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.cli.terminal.row_text import diff_tone, toned
@@ -15,10 +16,10 @@ from harness.log.order import LogRecord
 from harness.record import Record
 from harness.text.visible import visible, visible_line
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from typing import TextIO
 
+    from harness.cli.config.settings import TerminalSettings
     from harness.redaction.redactor import Redactor
     from harness.redaction.stream import RedactedStream
 
@@ -86,6 +87,11 @@ def look_of(
         ascii=ascii_only or not _has_lines(stream),
         repaints=capable and not screen_reader,
     )
+
+
+def look_from(terminal: TerminalSettings, environment: Mapping[str, str]) -> Look:
+    """Return how to draw on the terminal of this process, as its user configured it."""
+    return look_of(sys.stdout, environment, ascii_only=terminal.ascii.value, screen_reader=terminal.screen_reader.value)
 
 
 def _has_lines(stream: TextIO) -> bool:

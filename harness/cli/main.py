@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import sys
+from typing import TYPE_CHECKING
 
 from harness.errors import HarnessError, LogError, UsageError
 from harness.version import __version__
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
@@ -171,7 +171,7 @@ def _dispatch(words: list[str], environment: Mapping[str, str]) -> int:
     elif not command:
         _refuse_misspelt(words)
     arguments = parser_for(command, action).parse_args(words)
-    return _function_of(command)(arguments, environment)
+    return _function_of(command, action)(arguments, environment)
 
 
 def _refuse_misspelt(words: Sequence[str]) -> None:
@@ -189,14 +189,16 @@ def _refuse_misspelt(words: Sequence[str]) -> None:
         )
 
 
-def _function_of(command: str) -> Callable[[Namespace, Mapping[str, str]], int]:  # noqa: C901 - a case a command
+def _function_of(  # noqa: C901 - a case a command
+    command: str, action: str
+) -> Callable[[Namespace, Mapping[str, str]], int]:
     """Import what does `command`, and nothing else."""
     run: Callable[[Namespace, Mapping[str, str]], int]
     match command:
         case "run":
             from harness.cli.run.run_command import run_command as run
         case "batch":
-            from harness.cli.tasks.batch import batch_command as run
+            from harness.cli.batch.batch_command import batch_command as run
         case "demo":
             from harness.cli.demo.demo_command import demo_command as run
         case "policy":
@@ -207,12 +209,12 @@ def _function_of(command: str) -> Callable[[Namespace, Mapping[str, str]], int]:
             from harness.cli.undo import undo_command as run
         case "doctor":
             from harness.cli.doctor.doctor_command import doctor_command as run
-        case "sessions":
-            from harness.cli.logged_sessions import sessions_command as run
+        case "sessions" if action == "list":
+            from harness.cli.sessions import list_sessions as run
         case "schema":
             from harness.cli.schema import schema_command as run
         case "config":
             from harness.cli.config.config_command import config_command as run
-        case _:
+        case _:  # the prompt; `sessions resume` and `sessions fork` come to it too
             from harness.cli.repl.repl_command import repl_command as run
     return run

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from harness.cli.console import complain
 from harness.cli.state import State, current_folder, here
@@ -13,7 +14,6 @@ from harness.files.workspace import MAX_LINKS, Workspace
 from harness.paths import is_within
 from harness.safe_files import MAY_USE, MAY_WRITE
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import TYPE_CHECKING
 
 from harness.cli.exits import Exit
 from harness.log.schema import json_schema
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Mapping

@@ -7,12 +7,12 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from harness.cli.console import terminal_is_there
 from harness.cli.exits import Exit
 from harness.interrupt import Interrupt
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     Handler = Callable[[int, FrameType | None], None]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from harness.audit.calls import ATTEMPTS, LOG, TASK, is_summary
 from harness.errors import LogError, PolicyError, UsageError
@@ -11,7 +12,6 @@ from harness.record import Record
 from harness.safe_files import open_private
 from harness.text.visible import visible_line
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from harness.log.action_log import ActionLog
     from harness.log.heads import KnownHead

@@ -12,18 +12,10 @@ from functools import partial
 from harness.actions import JsonValue
 from harness.cli.config.provider import secrets_of
 from harness.cli.console import Console, complain, wants_colour
+from harness.cli.environment_secrets import redactor_for
 from harness.cli.exits import Exit
-from harness.cli.logged_sessions import (
-    UNDO,
-    LoggedSession,
-    chosen_session,
-    logged_sessions,
-    undone_calls,
-    verified_records,
-)
-from harness.cli.opened_log import opened_log
-from harness.cli.process_identity import who_and_where
-from harness.cli.redacting import redactor_for
+from harness.cli.session_log import opened_log, who_and_where
+from harness.cli.sessions import UNDO, LoggedSession, chosen_session, logged_sessions, undone_calls, verified_records
 from harness.cli.signals import Signals
 from harness.cli.state import State, here
 from harness.cli.trace import Line, Tone

@@ -16,7 +16,7 @@ from playing import Playing
 
 from harness import ActionLog, Agent, Workspace, builtin_tools
 from harness.actions import Action, JsonValue
-from harness.cli.setup import close_log
+from harness.cli.parts import close_log
 from harness.cli.state import State
 from harness.errors import GateError
 from harness.files.before_images import BeforeImages

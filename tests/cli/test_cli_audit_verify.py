@@ -15,10 +15,10 @@ import pytest
 from forged_logs import a_session, encoded, ended, head_of, lines_of, one_call, rechained, started, write
 
 from harness.actions import JsonValue
+from harness.cli.audit.sign import sign_command, sign_head
 from harness.cli.audit.verify import verify_command
 from harness.cli.flags import parser_for
-from harness.cli.setup import close_log
-from harness.cli.signing import sign_command, sign_head
+from harness.cli.parts import close_log
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
 from harness.log.action_log import ActionLog

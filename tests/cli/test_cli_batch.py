@@ -24,11 +24,11 @@ from program import Done, Program
 
 from harness.audit.run_reports import FORMS
 from harness.audit.run_reports.facts import Facts
+from harness.cli.batch.batch_command import runs_of
+from harness.cli.batch.outcome import Origin, Outcome, lines_of, worst
+from harness.cli.batch.task import in_shard
+from harness.cli.batch.task_folder import TaskFolder
 from harness.cli.exits import Exit
-from harness.cli.tasks.batch import runs_of
-from harness.cli.tasks.outcome import Origin, Outcome, lines_of, worst
-from harness.cli.tasks.task import in_shard
-from harness.cli.tasks.task_folder import TaskFolder
 from harness.log.findings import Soundness, judged
 from harness.log.heads import HeadsFile
 from harness.process.procfs import children
@@ -390,7 +390,7 @@ def test_a_signal_ends_the_runs_in_order(scene: Scene, number: signal.Signals, c
 PATIENT = """
 import sys
 from harness.cli.main import main
-from harness.cli.tasks import pool
+from harness.cli.batch import pool
 
 pool.GRACE_SECONDS = 1e6
 sys.exit(main(sys.argv[1:]))

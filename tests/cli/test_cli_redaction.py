@@ -18,7 +18,7 @@ import pytest
 from planted_secrets import ALNUM, HEX, PLANTED, chance
 
 from harness.cli.console import LIVE_SECONDS, Console
-from harness.cli.redacting import KEY_BYTES, _make_anew, installation_key, redactor_for, withheld_secrets
+from harness.cli.environment_secrets import KEY_BYTES, _make_anew, installation_key, redactor_for, withheld_secrets
 from harness.cli.state import State
 from harness.models.scripted import Reply, call, replies
 from harness.redaction.redactor import Redactor
@@ -70,7 +70,7 @@ def test_sixteen_processes_that_make_the_key_at_once_have_the_same(state: State,
         os.makedirs(state.state)
         lay(b"k", 0o600)(key_file(state))
     code = (
-        "import sys\nfrom harness.cli.redacting import installation_key\nfrom harness.cli.state import State\n"
+        "import sys\nfrom harness.cli.environment_secrets import installation_key\nfrom harness.cli.state import State\n"
         "sys.stdin.readline()\nprint(installation_key(State(state=sys.argv[1], config='c')).hex())"
     )
     runs = [

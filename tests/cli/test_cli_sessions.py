@@ -17,9 +17,9 @@ from run_scene import wait_until
 
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
-from harness.cli.logged_sessions import LoggedSession
 from harness.cli.main import LIGHT
-from harness.cli.resuming import Carried
+from harness.cli.resume import Carried
+from harness.cli.sessions import LoggedSession
 from harness.history import History
 from harness.log.action_log import read_log
 from harness.log.rebuilding import NOT_RUN, UNKNOWN, Rebuilt, rebuilt

@@ -20,10 +20,10 @@ from process_scene import alive, sleep_token
 from program import Done, Program
 from run_scene import processes_in
 
-from harness.cli.tasks.changes import CHANGES, IGNORED, Changes, take_changes
-from harness.cli.tasks.fresh_folder import Fresh, forget, fresh_folder, programs_of
-from harness.cli.tasks.task import read_tasks, task_of
-from harness.cli.tasks.task_folder import Lease, is_held
+from harness.cli.batch.changes import CHANGES, IGNORED, Changes, take_changes
+from harness.cli.batch.fresh_folder import Fresh, forget, fresh_folder, programs_of
+from harness.cli.batch.task import read_tasks, task_of
+from harness.cli.batch.task_folder import Lease, is_held
 from harness.errors import UsageError
 from harness.log.action_log import read_log
 

@@ -17,7 +17,7 @@ import pytest
 from forged_logs import head_of, lines_of, one_call, started, write
 from work import lines_run
 
-from harness.cli.opened_log import NOTE_RECORDS, NOTE_SECONDS, HeadNotes
+from harness.cli.session_log import NOTE_RECORDS, NOTE_SECONDS, HeadNotes
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
 from harness.log.action_log import ActionLog
@@ -284,7 +284,7 @@ def test_a_writer_that_hangs_with_the_lock_does_not_stop_the_others(tmp_path: Pa
 KILLED = """
 import os, sys
 from harness.log.action_log import ActionLog
-from harness.cli.opened_log import HeadNotes
+from harness.cli.session_log import HeadNotes
 from harness.cli.state import State
 state = State(state=sys.argv[1], config=sys.argv[1])
 log = ActionLog.open(state.new_log_path("/srv/shop"))

@@ -32,7 +32,7 @@ def _function_of(action: str) -> Callable[[Namespace, Mapping[str, str]], int]: 
         case "export":
             from harness.cli.audit.views import export_command as run
         case "sign":
-            from harness.cli.signing import sign_command as run
+            from harness.cli.audit.sign import sign_command as run
         case "prune":
             from harness.cli.audit.prune import prune_command as run
         case "recover":

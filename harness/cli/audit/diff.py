@@ -13,7 +13,7 @@ from harness.audit.calls import text
 from harness.audit.difference import ACCOUNT_KINDS, Account, CallAccount, Change, Difference, account_of, differences
 from harness.cli.audit.logs import ChosenLogs
 from harness.cli.exits import Exit
-from harness.cli.logged_sessions import UNDO
+from harness.cli.sessions import UNDO
 from harness.cli.state import State
 from harness.errors import UsageError
 from harness.log.heads import HeadsFile

@@ -189,9 +189,8 @@ def note(path: str, torn: Torn, found: Verification, state: State, environment: 
     What was open stays open: nobody knows the end of a call that was running.
     """
     from harness.cli.config.provider import secrets_of
-    from harness.cli.opened_log import opened_log
-    from harness.cli.process_identity import who_and_where
-    from harness.cli.redacting import redactor_for
+    from harness.cli.environment_secrets import redactor_for
+    from harness.cli.session_log import opened_log, who_and_where
 
     redactor = redactor_for(state, environment, secrets_of(environment), unless=(path, environment.get("HOME", "")))
     log = opened_log(state, redactor, path=path, workspace="")

@@ -87,7 +87,7 @@ def _redecided(path: str, state: State, arguments: Namespace, environment: Mappi
 def _signature(path: str, arguments: Namespace, environment: Mapping[str, str]) -> Signature | None:
     if not arguments.signers:
         return None
-    from harness.cli.signing import check_signature
+    from harness.cli.audit.sign import check_signature
 
     return check_signature(path, arguments.signers, arguments.signer, environment)
 

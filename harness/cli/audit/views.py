@@ -12,8 +12,8 @@ from harness.audit.export.row import Export
 from harness.audit.report import report
 from harness.cli.audit.logs import chosen_logs
 from harness.cli.console import complain
+from harness.cli.environment_secrets import installation_key
 from harness.cli.own_folders import place_of
-from harness.cli.redacting import installation_key
 from harness.cli.run.report_files import why_not
 from harness.cli.state import State, here
 from harness.errors import UsageError

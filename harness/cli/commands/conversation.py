@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from harness.actions import Action, JsonValue
 from harness.cli.kept_grants import KeptGrants
+from harness.cli.parts import Parts
 from harness.cli.repl.told import Told
 from harness.cli.repl.turns import Turns
-from harness.cli.setup import Parts
 from harness.cli.terminal.screen import Screen
 from harness.cli.text_lines import counted
 from harness.cli.trace import Tone

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from harness.cli.commands.conversation import Conversation
-from harness.cli.setup import pinned
+from harness.cli.parts import pinned
 from harness.cli.trace import Line, Tone, Tracer
 from harness.errors import UsageError
 

@@ -7,9 +7,9 @@ import os
 from harness.actions import describe_facet
 from harness.cli.commands.conversation import Conversation
 from harness.cli.own_folders import keep_own_folders
+from harness.cli.parts import check_confinement
 from harness.cli.policy.calls import tool_use
 from harness.cli.policy.policies import assemble, source_name, without_shipped_folder
-from harness.cli.setup import check_confinement
 from harness.cli.state import PROJECT_POLICY
 from harness.cli.trace import Tone
 from harness.errors import ToolError, UsageError

@@ -4,8 +4,8 @@ but this one's, which only grows."""
 from __future__ import annotations
 
 from harness.cli.commands.conversation import Conversation
-from harness.cli.logged_sessions import LoggedSession, Outline, chosen_session, logged_sessions, outlines
-from harness.cli.resuming import FORKED, RESUMED, Carried, carried_from, told, until_turn
+from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, told, until_turn
+from harness.cli.sessions import LoggedSession, Outline, chosen_session, logged_sessions, outlines
 from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
 from harness.errors import UsageError

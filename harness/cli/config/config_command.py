@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.cli.config.config_file import Setting
@@ -18,7 +19,6 @@ from harness.models.presets import Api
 from harness.record import field_names
 from harness.text.visible import visible, visible_line
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
 

@@ -6,14 +6,13 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from harness.cli.config.settings import DEFAULT, OPENAI, Settings
 from harness.errors import UsageError
 from harness.models.endpoint import Deadlines, Endpoint, Quirks, ReplyBounds, is_local, shown_address
 from harness.models.presets import PRESETS, Api, Preset, preset_of
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from harness.models.openai_chat import OpenAIChat
     from harness.models.openai_responses import OpenAIResponses
@@ -113,7 +112,7 @@ def secrets_of(environment: Mapping[str, str], key_variable: str = "", address: 
     """Return what is masked: the values of variables that look secret by their name, of that which holds the key, and what
     an address may hold of secrets: a password, the values of its query.
 
-    What looks secret by its value alone, harness/cli/redacting.py finds: a password in DATABASE_URL.
+    What looks secret by its value alone, harness/cli/environment_secrets.py finds: a password in DATABASE_URL.
     """
     from urllib.parse import parse_qsl, unquote, urlsplit
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from harness.cli.config.config_file import ConfigFile, Setting, Value, address_problem, load_config
 from harness.cli.state import State
@@ -19,7 +19,6 @@ from harness.models.presets import PRESETS, Api, Preset, preset_of
 from harness.policy.loader import nearest
 from harness.record import Record, field_names
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
 

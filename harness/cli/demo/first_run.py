@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from harness.text.visible import visible_line
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from harness.cli.console import Look
     from harness.cli.terminal.screen import Screen

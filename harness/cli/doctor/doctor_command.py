@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.cli.console import Console, wants_colour
@@ -22,7 +23,6 @@ from harness.tools.bash import find_bash
 from harness.tools.walls import CONTAINER_HINT
 from harness.version import __version__
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from harness.actions import JsonValue
 from harness.cli.config.provider import model_from, not_for, withhold
@@ -23,7 +23,6 @@ from harness.models.endpoint import Quirks, shown_address
 from harness.models.exchange import Timing
 from harness.record import replace
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
 

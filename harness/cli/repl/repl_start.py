@@ -7,10 +7,10 @@ from argparse import Namespace
 from collections.abc import Mapping
 
 from harness.cli.config.settings import TerminalSettings, settings_from
-from harness.cli.console import Look, look_of
+from harness.cli.console import look_from
+from harness.cli.parts import Parts
 from harness.cli.policy.trusting import trusted_or_not
-from harness.cli.resuming import FORKED, RESUMED, Carried, carried_from, named, newest, refuse_its_log
-from harness.cli.setup import Parts
+from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, named, newest, refuse_its_log
 from harness.cli.state import State, here
 from harness.cli.terminal.screen import Notices, Screen
 from harness.errors import UsageError
@@ -34,11 +34,6 @@ def carried_over(arguments: Namespace, environment: Mapping[str, str]) -> Carrie
     carried = carried_from(state, found, how, turn=arguments.turn if action == "fork" else None)
     refuse_its_log(carried, arguments.log)
     return carried
-
-
-def look_from(terminal: TerminalSettings, environment: Mapping[str, str]) -> Look:
-    """Return how to draw on the terminal of this process, as its user configured it."""
-    return look_of(sys.stdout, environment, ascii_only=terminal.ascii.value, screen_reader=terminal.screen_reader.value)
 
 
 def parts_of(arguments: Namespace, environment: Mapping[str, str]) -> Parts | int:

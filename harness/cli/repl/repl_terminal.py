@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from harness.actions import Action, Effects
 from harness.cli.commands import COMMANDS
 from harness.cli.config.settings import TerminalSettings
-from harness.cli.repl.repl_start import look_from
+from harness.cli.console import look_from
 from harness.cli.terminal.approver import TerminalApprover, terminal_approver
 from harness.cli.terminal.question import Usual
 from harness.cli.terminal.screen import Notices, Screen

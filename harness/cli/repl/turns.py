@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from harness.cli.console import Console
-from harness.cli.logged_sessions import undone_calls
+from harness.cli.parts import Parts
 from harness.cli.policy.trusting import is_wanted
 from harness.cli.repl.told import is_unanswered, own_words
-from harness.cli.setup import Parts
+from harness.cli.sessions import undone_calls
 from harness.cli.trace import Tone
 from harness.cli.undo import EFFECTS, Ended, put_back, undo_line, unless_forged
 from harness.files.before_images import BeforeImages

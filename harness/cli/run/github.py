@@ -11,6 +11,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from harness.cli.console import complain
 from harness.cli.exits import is_soft
@@ -19,7 +20,6 @@ from harness.paths import short_place
 from harness.record import Record, replace
 from harness.text.visible import visible_line
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from harness.audit.run_reports import Reported
     from harness.audit.run_reports.facts import Facts

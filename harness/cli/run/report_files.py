@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from harness.audit.run_reports import FORMS, Reported
 from harness.cli.own_folders import place_of
@@ -15,7 +16,6 @@ from harness.paths import is_within
 from harness.record import Record
 from harness.safe_files import NEW_FILE, beside, put, sync_names
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from harness.audit.run_reports.facts import Facts
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.audit.run_reports.facts import Facts
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit, exit_code, is_soft
 from harness.cli.own_folders import place_of, set_right, worked_in
+from harness.cli.parts import Parts, Unattended, about_of, agent_of, close_log
 from harness.cli.policy.policies import describe
 from harness.cli.prompting import given_prompt
 from harness.cli.run.run_end import Ending, runner_files
 from harness.cli.run.run_model import RunModel
 from harness.cli.run.run_output import Output
-from harness.cli.setup import Parts, Unattended, about_of, agent_of, close_log
 from harness.cli.state import State
 from harness.cli.trace import Tone
 from harness.errors import LogError, UsageError
@@ -26,9 +27,8 @@ from harness.loop.run import Session
 from harness.messages import RunResult, StopReason
 from harness.record import Record, replace
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
-    from harness.cli.resuming import Carried
+    from harness.cli.resume import Carried
     from harness.cli.run.answer_schema import AnswerSchema
 
 
@@ -45,7 +45,7 @@ def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     set_right(State.of(environment))
     if arguments.task is None and arguments.out is None:
         return run_once(arguments, environment).code
-    from harness.cli.tasks.task_run import run_task
+    from harness.cli.batch.task_run import run_task
 
     return run_task(arguments, environment, run_once)
 
@@ -275,7 +275,7 @@ def _carried(state: State, arguments: Namespace) -> Carried | None:
     """Return what the run goes on with, where it does. Raises UsageError, LogError."""
     if arguments.resume is None:
         return None
-    from harness.cli.resuming import RESUMED, carried_from, named, refuse_its_log
+    from harness.cli.resume import RESUMED, carried_from, named, refuse_its_log
 
     if arguments.replay is not None:
         raise UsageError("--resume and --replay are two conversations to go on with; give one of them")
@@ -287,7 +287,7 @@ def _carried(state: State, arguments: Namespace) -> Carried | None:
 def _tell_carried(carried: Carried | None, about: Mapping[str, JsonValue], console: Console, *, quiet: bool) -> None:
     if carried is None:
         return
-    from harness.cli.resuming import told
+    from harness.cli.resume import told
 
     for line in told(carried, about):
         if line.tone is Tone.WARNING or not quiet:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.audit.run_reports.facts import Facts
 from harness.cli.console import Console
 from harness.cli.exits import Exit, is_soft
 from harness.cli.own_folders import worked_in
+from harness.cli.parts import Parts, pinned
 from harness.cli.run.run_output import Output
-from harness.cli.setup import Parts, pinned
 from harness.cli.state import PROJECT_POLICY, State
 from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
 from harness.messages import RunResult, StopReason
 from harness.text.visible import visible_line
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from harness.audit.run_reports import Reported
     from harness.cli.run.github import Actions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.cli.trace import Tone
@@ -10,10 +11,9 @@ from harness.errors import UsageError
 from harness.paths import is_within
 from harness.record import field_names
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from harness.cli.console import Console
-    from harness.cli.setup import Parts
+    from harness.cli.parts import Parts
     from harness.model import Model
     from harness.models.divergence import Divergence
     from harness.models.recording import RecordingModel

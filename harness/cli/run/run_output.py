@@ -11,12 +11,12 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from harness.exhaustive import assert_never
 from harness.log.order import LogRecord
 from harness.text.visible import visible
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from harness.cli.run.workflow_commands import Fence
 

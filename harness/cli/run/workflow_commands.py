@@ -13,8 +13,8 @@ import io
 import os
 import sys
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from typing import TextIO
 

@@ -7,22 +7,21 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.audit.calls import is_summary, summary_name
+from harness.cli.batch.outcome import Origin, Outcome, by_exit_code, lines_of, worst
+from harness.cli.batch.pool import Pool, Progress
+from harness.cli.batch.task import Task, in_shard, of_task, read_tasks, settings_of
+from harness.cli.batch.task_folder import TaskFolder, refuse_other_settings
 from harness.cli.exits import Exit, is_soft
 from harness.cli.own_folders import place_of, set_right
 from harness.cli.signals import Stopping
 from harness.cli.state import PROJECT_POLICY, State, here
-from harness.cli.tasks.finished import refuse_other_settings
-from harness.cli.tasks.outcome import Origin, Outcome, by_exit_code, lines_of, worst
-from harness.cli.tasks.pool import Pool, Progress
-from harness.cli.tasks.task import Task, in_shard, of_task, read_tasks, settings_of
-from harness.cli.tasks.task_folder import TaskFolder
 from harness.errors import LogError, UsageError
 from harness.safe_files import put, sync_path
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
 

@@ -7,12 +7,12 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from harness.cli.tasks.git import VARIABLE, Lifeline
-from harness.cli.tasks.task_folder import TaskFolder
+from harness.cli.batch.git import VARIABLE, Lifeline
+from harness.cli.batch.task_folder import TaskFolder
 from harness.record import Record
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
     from subprocess import Popen

@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from harness.cli.batch.fresh_folder import INDEX, TREE, Fresh, Programs, identity_of, note_place, programs_of
+from harness.cli.batch.git import Git, GitFailure
 from harness.cli.state import State
-from harness.cli.tasks.fresh_folder import INDEX, TREE, Fresh, Programs, identity_of, note_place, programs_of
-from harness.cli.tasks.git import Git, GitFailure
 from harness.errors import UsageError
 from harness.safe_files import read_small
 from harness.text.visible import visible_line

@@ -8,7 +8,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.actions import JsonValue
 from harness.audit.calls import is_summary
@@ -17,7 +17,6 @@ from harness.record import Record
 from harness.text.strict_json import NotJsonError, read_line
 from harness.text.visible import visible_line
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
 

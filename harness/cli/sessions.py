@@ -1,4 +1,4 @@
-"""The sessions that action logs hold: finds them by workspace or by name; reads logs and changes nothing."""
+"""`harness sessions list`, and the sessions that action logs hold: found by workspace or by name."""
 
 from __future__ import annotations
 
@@ -172,17 +172,8 @@ def undone_calls(paths: Iterable[str], session: str) -> frozenset[int]:
     return frozenset(int(call) for of, call in undone if of == session and call.isascii() and call.isdigit())
 
 
-def sessions_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Do what `harness sessions ACTION` asks and return the exit code. Raises HarnessError."""
-    if arguments.action == "list":
-        return _list(arguments, environment)
-    from harness.cli.repl.repl_command import repl_command
-
-    return repl_command(arguments, environment)
-
-
-def _list(arguments: Namespace, environment: Mapping[str, str]) -> int:
-    """Write one line a session, the newest last."""
+def list_sessions(arguments: Namespace, environment: Mapping[str, str]) -> int:
+    """Write one line a session, the newest last, and return the exit code. Raises HarnessError."""
     workspace = here(arguments.cwd)
     found = logged_sessions(State.of(environment).log_paths(None if arguments.all else workspace), stopped=_tell_stop)
     told = outlines(one for one in found if arguments.all or one.workspace == workspace)

@@ -6,27 +6,26 @@ import os
 from collections.abc import Mapping
 from copy import copy
 from functools import partial
+from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
+from harness.cli.batch.fresh_folder import Fresh, forget, fresh_folder, is_kept, keep
+from harness.cli.batch.git import is_of_a_batch, watch_lifeline
+from harness.cli.batch.task import Task, checked_flags, of_task, read_task, settings_of
+from harness.cli.batch.task_folder import Finished, Held, Lease, TaskFolder, changed_patch, finished
 from harness.cli.console import complain
 from harness.cli.exits import Exit, is_soft
 from harness.cli.own_folders import place_of, worked_in
 from harness.cli.state import State
-from harness.cli.tasks.finished import Finished, changed_patch, finished
-from harness.cli.tasks.fresh_folder import Fresh, forget, fresh_folder, is_kept, keep
-from harness.cli.tasks.git import is_of_a_batch, watch_lifeline
-from harness.cli.tasks.task import Task, checked_flags, of_task, read_task, settings_of
-from harness.cli.tasks.task_folder import Held, Lease, TaskFolder
 from harness.errors import LogError, UsageError
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable
     from typing import TypeAlias
 
+    from harness.cli.batch.changes import Changes
     from harness.cli.run.run_command import RunEnd
-    from harness.cli.tasks.changes import Changes
     from harness.log.heads import HeadsFile
 
     RunOnce: TypeAlias = Callable[[Namespace, Mapping[str, str], Callable[[], str]], RunEnd]
@@ -191,8 +190,8 @@ class _Attempt:
         return code
 
     def _taken(self, fresh: Fresh, attempt: str) -> Changes:
+        from harness.cli.batch.changes import Changes, take_changes
         from harness.cli.signals import bounded_by_signals
-        from harness.cli.tasks.changes import Changes, take_changes
 
         try:
             with bounded_by_signals():

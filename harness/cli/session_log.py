@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from harness.cli.console import complain
 from harness.cli.state import State
@@ -13,8 +14,8 @@ from harness.log.action_log import ActionLog
 from harness.log.findings import judged
 from harness.log.heads import HeadsFile, KnownHead
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
+    from harness.actions import JsonValue
     from harness.redaction.redactor import Redactor
 
 
@@ -132,3 +133,14 @@ def _refusal(path: str, why: str) -> str:
         f"the action log is not gone on with: {path}: {why}. `harness audit verify` says what can be relied on; "
         "name another file with --log"
     )
+
+
+def who_and_where() -> dict[str, JsonValue]:
+    """Return who runs this process, by the account's name and number, on which machine, and the process's number."""
+    import pwd
+
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        user = ""
+    return {"user": user, "uid": os.getuid(), "host": os.uname().nodename, "pid": os.getpid()}

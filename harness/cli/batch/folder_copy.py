@@ -8,8 +8,8 @@ import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from harness.audit.calls import ATTEMPTS, TASK
-from harness.cli.tasks.fresh_folder import GIT, INDEX, TREE, Fresh, identity_of, note_place
-from harness.cli.tasks.git import Git, GitFailure
+from harness.cli.batch.fresh_folder import GIT, INDEX, TREE, Fresh, identity_of, note_place
+from harness.cli.batch.git import Git, GitFailure
 from harness.errors import UsageError
 from harness.record import Record
 from harness.safe_files import read_small

@@ -6,9 +6,9 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 
 from harness.actions import JsonValue
-from harness.cli.tasks.folder_copy import MAX_NAMED, Tree, found
-from harness.cli.tasks.fresh_folder import INDEX, OBJECTS, Fresh, identity_of, programs_of
-from harness.cli.tasks.git import Git, GitFailure, GitTimeout
+from harness.cli.batch.folder_copy import MAX_NAMED, Tree, found
+from harness.cli.batch.fresh_folder import INDEX, OBJECTS, Fresh, identity_of, programs_of
+from harness.cli.batch.git import Git, GitFailure, GitTimeout
 from harness.errors import UsageError
 from harness.record import Record
 from harness.safe_files import remove_if_there

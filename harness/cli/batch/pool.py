@@ -7,22 +7,21 @@ import signal
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
+from harness.cli.batch.git import Lifeline
+from harness.cli.batch.outcome import Origin, Outcome, with_result
+from harness.cli.batch.task import Task, of_task, settings_of
+from harness.cli.batch.task_folder import Finished, TaskFolder, finished, holder, is_held
+from harness.cli.batch.task_run import HELD
+from harness.cli.batch.worker import Worker, last_words, start_worker
 from harness.cli.exits import Exit
 from harness.cli.signals import Stopping
-from harness.cli.tasks.finished import Finished, finished
-from harness.cli.tasks.git import Lifeline
-from harness.cli.tasks.outcome import Origin, Outcome, with_result
-from harness.cli.tasks.task import Task, of_task, settings_of
-from harness.cli.tasks.task_folder import TaskFolder, holder, is_held
-from harness.cli.tasks.task_run import HELD
-from harness.cli.tasks.worker import Worker, last_words, start_worker
 from harness.cli.text_lines import counted
 from harness.errors import ModelFault, UsageError
 from harness.text.visible import visible_line
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from argparse import Namespace
     from typing import TextIO

@@ -8,19 +8,19 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from harness.actions import Action, JsonValue
 from harness.cli.config.provider import model_from, not_for, secrets_of, withhold
 from harness.cli.config.settings import Settings, settings_from
 from harness.cli.console import complain
+from harness.cli.environment_secrets import redactor_for
 from harness.cli.kept_grants import KeptGrants
-from harness.cli.opened_log import lost_log, opened_log
 from harness.cli.own_folders import keep_own_folders, named_log, refuse_own_folders
 from harness.cli.policy.policies import assemble
-from harness.cli.process_identity import who_and_where
 from harness.cli.prompting import system_prompt
-from harness.cli.redacting import redactor_for
 from harness.cli.repl.planned import planned
+from harness.cli.session_log import lost_log, opened_log, who_and_where
 from harness.cli.signals import Signals
 from harness.cli.state import State, current_folder
 from harness.errors import UsageError
@@ -44,7 +44,6 @@ from harness.text.visible import visible_line
 from harness.tools import builtin_tools
 from harness.tools.walls import CONTAINER_HINT
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from harness.log.heads import KnownHead
     from harness.models.openai_chat import OpenAIChat
@@ -318,6 +317,6 @@ def close_log(state: State, log: ActionLog, *, sign_key: str = "") -> None:
     finally:
         log.close()
     if sign_key:
-        from harness.cli.signing import sign_at_end
+        from harness.cli.audit.sign import sign_at_end
 
         sign_at_end(log, sign_key, os.environ)

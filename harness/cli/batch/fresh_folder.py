@@ -6,8 +6,8 @@ import json
 import os
 from collections.abc import Mapping
 
+from harness.cli.batch.git import Git, GitFailure
 from harness.cli.state import State
-from harness.cli.tasks.git import Git, GitFailure
 from harness.errors import UsageError
 from harness.files.repository import git_top
 from harness.paths import is_within
@@ -66,7 +66,7 @@ def fresh_folder(attempt: str, cwd: str, revision: str | None, out: str, environ
         raise UsageError(f"the workspace is not an existing folder: {cwd}")
     in_repository = os.path.lexists(os.path.join(git_top(source), ".git"))
     if in_repository:
-        from harness.cli.tasks.worktree import add_worktree
+        from harness.cli.batch.worktree import add_worktree
 
         return add_worktree(attempt, source, revision, environment)
     if revision is not None:
@@ -77,7 +77,7 @@ def fresh_folder(attempt: str, cwd: str, revision: str | None, out: str, environ
     held = [folder for folder in state.guarded if is_within(folder, source)]
     if held:
         raise UsageError(f"{source} holds the harness's own files ({', '.join(held)}), and is not copied for a task")
-    from harness.cli.tasks.folder_copy import copied
+    from harness.cli.batch.folder_copy import copied
 
     return copied(attempt, source, out, environment)
 
@@ -87,7 +87,7 @@ def forget(attempt: str, environment: Mapping[str, str]) -> str:
 
     For an attempt that was killed at any moment, too. Nothing but what `fresh_folder` made is touched.
     """
-    from harness.cli.tasks.worktree import removed
+    from harness.cli.batch.worktree import removed
 
     root = os.path.join(attempt, TREE)
     problems = [removed(path) for path in (root, *(os.path.join(attempt, name) for name in (GIT, OBJECTS, INDEX)))]
@@ -101,7 +101,7 @@ def forget(attempt: str, environment: Mapping[str, str]) -> str:
         problems.append("it is not known which repository it was taken from (`git worktree prune` there forgets it)")
     repository = noted.get("repository") if isinstance(noted, dict) else None
     if isinstance(repository, str) and repository:
-        from harness.cli.tasks.worktree import forget_worktrees
+        from harness.cli.batch.worktree import forget_worktrees
 
         try:
             problems.append(forget_worktrees(repository, attempt, environment))
