@@ -1,6 +1,16 @@
-"""Every model of a program, held to its own examples, to its name in the catalog, and to the language of its tables.
+"""What the models of programs say of command lines, as the text files here tell it: one file for each of `harness/programs`.
 
-What single programs do, row by row, is in the other tests/test_programs_*.py.
+A line is a command, `->` and what it does: `gap` where no model vouches for it, else
+
+- its act, and `net` where it reaches the network;
+- its paths: `r:` read, `w:` written, `e:` either; `R:`, `W:`, `E:` with all that lies below. In brackets: names of the only
+  files that are meant (`*.py,+3` for that and three more), `!name` for folders left out, `links` where links are followed,
+  `visible` where hidden files are left out. `T:` is what git shows of the files that it tracks;
+- `> NAME= (FOLDER) COMMAND` for a command that it runs, `$ TEXT` for a text that a shell runs, `@ TEXT` where that is another
+  machine.
+
+In a word, `€` stands for text that is not known, `€€` for any number of words, `€#` for a number that is not known; the word
+`€{src}` for files found in `src`; `␤` for a line end. Lines with `#` in front are headings and remarks.
 """
 
 from __future__ import annotations
@@ -9,36 +19,101 @@ import os
 import shlex
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import harness.programs
 from harness.actions import Access, Act
 from harness.programs.catalog import FILES, model_of, names
-from harness.programs.model import Program, Use
+from harness.programs.model import Found, Inner, PathUse, Program, Unknown, Use
 from harness.programs.options import operand_roles, option_table, read_command
 
 MODELS: dict[str, Program] = {name: model for name in names() if (model := model_of(name)) is not None}
+HERE = Path(__file__).parent
 
 
-def _with_subcommands(program: Program) -> tuple[Program, ...]:
-    return (program, *program.subcommands.values())
+def _rows(file: str) -> Iterator[tuple[int, str, str]]:
+    """Yield each row of a file: its number, the command, and what it does."""
+    for number, row in enumerate((HERE / f"{file}.txt").read_text("utf-8").splitlines(), start=1):
+        if row and not row.startswith("#"):
+            line, _, expected = row.rpartition(" -> ")
+            yield number, line.strip(), expected.strip()
 
 
-def _examples(kind: str) -> list[str]:
-    models = (each for program in MODELS.values() for each in _with_subcommands(program))
-    return sorted({line for model in models for line in getattr(model, kind)})
+def _word(text: str) -> str:
+    text = text.replace("␤", "\n")
+    if text.startswith("€{") and text.endswith("}"):
+        return Found("{}", starts=text[2:-1].split(","))
+    known, euro, kind = text.partition("€")
+    return Unknown(text, prefix=known, single=not kind.startswith("€"), integer=kind.endswith("#")) if euro else text
 
 
-def _use_of(line: str) -> Use:
-    argv = shlex.split(line)
-    return read_command(MODELS[argv[0]], argv)
+def _program(line: str) -> str:
+    """Return the name of the program, which may stand there with its folder."""
+    return shlex.split(line)[0].rpartition("/")[2]
+
+
+def _use(line: str) -> Use:
+    return read_command(MODELS[_program(line)], [_word(word) for word in shlex.split(line)])
+
+
+def _shown(use: Use) -> str:
+    if use.gap:
+        return "gap" if use.act is Act.UNKNOWN else "a gap whose act is known"
+    parts = [use.act.value, *(["net"] if use.network else []), *map(_shown_path, use.paths)]
+    parts += [*map(_shown_command, use.commands), *(f"$ {text}" for text in use.scripts)]
+    return " ".join([*parts, *([f"@ {use.remote}"] if use.remote else [])]).replace("\n", "␤")
+
+
+def _shown_path(path: PathUse) -> str:
+    if path.tracked is not None:
+        words = ("--", *path.tracked.words) if path.tracked.behind_dashes else path.tracked.words
+        return (
+            f"T:{path.word}[{','.join((*words, *path.tracked.objects, *([] if path.tracked.patches else ['only'])))}]"
+        )
+    only = path.only if len(path.only) < 4 else (path.only[0], f"+{len(path.only) - 1}")
+    notes = [*only, *(f"!{name}" for name in path.skips)]
+    if path.tree and path.handed is None:
+        notes += [*(["links"] if path.follows else []), *([] if path.hidden else ["visible"])]
+    letter = path.access.value[0]
+    return f"{letter.upper() if path.tree else letter}:{path.word}" + (f"[{','.join(notes)}]" if notes else "")
+
+
+def _shown_command(inner: Inner) -> str:
+    front = "".join(f"{name}= " for name in inner.variables) + (f"({inner.folder}) " if inner.folder else "")
+    return f"> {front}{' '.join(map(_shown_word, inner.argv))}"
+
+
+def _shown_word(word: str) -> str:
+    if isinstance(word, Found):
+        return f"€{{{','.join(word.starts)}}}"
+    if isinstance(word, Unknown):
+        return word.prefix + ("€" if word.single else "€€") + ("#" if word.integer else "")
+    return word
 
 
 def _only_looks(use: Use) -> bool:
     """As `readers` of a policy asks, but for where the paths lie."""
     reads = all(path.access is Access.READ for path in use.paths)
     return not use.gap and use.act in (Act.LOOKS, Act.WRAPS) and not use.network and reads
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_what_commands_do(file: str) -> None:
+    wrong, told = [], set()
+    for number, line, expected in _rows(file):
+        use = _use(line)
+        told.add(id(MODELS[_program(line)]))
+        if _shown(use) != expected:
+            wrong.append(f"{file}.txt:{number}: {line} -> {_shown(use)} {use.gap}, not {expected}")
+        written = any(path.access is not Access.READ for path in use.paths)
+        if written and use.act in (Act.LOOKS, Act.WRAPS):
+            wrong.append(f"{file}.txt:{number}: {line} writes, and is said to look")
+    without = [f"{name} has no line in {file}.txt" for name in FILES[file].split() if id(MODELS[name]) not in told]
+    assert wrong + without == []
 
 
 def _files_with_programs() -> Iterator[str]:
@@ -48,44 +123,70 @@ def _files_with_programs() -> Iterator[str]:
             yield name
 
 
-def test_every_file_with_programs_stands_in_the_catalog() -> None:
-    assert sorted(_files_with_programs()) == sorted(FILES)
-
-
-@pytest.mark.parametrize("file", FILES)
-def test_the_catalog_names_the_programs_of_a_file(file: str) -> None:
-    assert sorted(import_module(f"harness.programs.{file}").PROGRAMS) == sorted(FILES[file].split())
-
-
-def test_no_program_stands_in_two_files() -> None:
+def test_the_catalog_names_every_file_and_its_programs() -> None:
+    assert sorted(_files_with_programs()) == sorted(FILES) == sorted(file.stem for file in HERE.glob("*.txt"))
+    assert {file: sorted(import_module(f"harness.programs.{file}").PROGRAMS) for file in FILES} == {
+        file: sorted(programs.split()) for file, programs in FILES.items()
+    }
     assert len(MODELS) == len(list(names()))
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_a_model_has_examples_and_tables_that_are_well_formed(name: str) -> None:
-    models = _with_subcommands(MODELS[name])
-    assert any(model.looks or model.covered or model.not_covered for model in models)
-    for model in models:
-        option_table(model.options)
-        operand_roles(model.operands, instead=False)
-        operand_roles(model.operands, instead=True)
+def _with_subcommands() -> Iterator[tuple[str, Program]]:
+    for name, program in MODELS.items():
+        yield name, program
+        for subcommand, inner in program.subcommands.items():
+            yield f"{name} {subcommand}", inner
 
 
-@pytest.mark.parametrize("line", _examples("looks"))
-def test_an_example_that_looks_only_looks(line: str) -> None:
-    use = _use_of(line)
-    assert _only_looks(use), use
+def test_the_tables_are_well_formed() -> None:
+    wrong = []
+    for name, model in _with_subcommands():
+        try:
+            option_table(model.options)
+            operand_roles(model.operands, instead=False)
+            operand_roles(model.operands, instead=True)
+        except (ValueError, KeyError) as problem:
+            wrong.append(f"{name}: {problem}")
+    assert wrong == []
 
 
-@pytest.mark.parametrize("line", _examples("covered"))
-def test_an_example_that_does_more_is_covered(line: str) -> None:
-    use = _use_of(line)
-    assert not use.gap
-    assert use.network or use.act not in (Act.LOOKS, Act.WRAPS), use
+_TAKE_TEXT = frozenset(
+    ": arch basename break cal continue dirname echo exit expr factor false groups hostid id logname ncal nproc numfmt "
+    "printenv return seq sleep test tr true tty uname whoami yes".split()
+)
+"""Programs that only look whatever word they are given: none of their words names a file that is read."""
 
 
-@pytest.mark.parametrize("line", _examples("not_covered"))
-def test_an_example_that_is_not_covered_is_a_gap(line: str) -> None:
-    use = _use_of(line)
-    assert use.gap
-    assert use.act is Act.UNKNOWN
+def test_words_that_may_be_anything_are_never_waved_through() -> None:
+    waved = {
+        name
+        for name in MODELS
+        for words in (["€"], ["€€"], ["--", "€€"])
+        if _only_looks(read_command(MODELS[name], [name, *map(_word, words)]))
+    }
+    assert waved == _TAKE_TEXT
+
+
+_WORDS = st.one_of(
+    st.sampled_from(
+        sorted({word for _, model in _with_subcommands() for name in model.subcommands for word in name.split()})
+    ),
+    st.sampled_from(sorted({spelling for _, model in _with_subcommands() for spelling in option_table(model.options)})),
+    st.sampled_from(
+        "-c -e -i -n -m -u -o -S -I{} -C -v -x -- - --help A=1 rm ls x .env run compose up -f=x -D {} 5 = ; -eo pipefail"
+        " --split-string=ls -0 get / . a.py @words x=y -= --= +x -x=y ' \" \\ [ ] w if -é".split()
+    ),
+    st.sampled_from(["", "a b", "\n", "-\n"]),
+    st.sampled_from("€ €€ -€ a€ €# €{src,.} €{@src}".split()).map(_word),
+    st.text(max_size=6),
+)
+
+
+@settings(max_examples=400)
+@given(st.sampled_from(sorted(MODELS)), st.lists(_WORDS, max_size=7))
+def test_any_words_are_read_and_unknown_ones_never_decide(name: str, words: list[str]) -> None:
+    use = read_command(MODELS[name], [name, *words])
+    assert (use.act is Act.UNKNOWN) == bool(use.gap)
+    assert all(inner.argv and not isinstance(inner.argv[0], Unknown | Found) for inner in use.commands)
+    assert not any(isinstance(text, Unknown | Found) for text in use.scripts)
+    assert not any(isinstance(path.word, Unknown) for path in use.paths)
