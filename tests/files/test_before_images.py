@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from rows import all_rows
 
 from harness.files.before_images import BeforeImages
 
@@ -23,7 +24,7 @@ def file_of(folder: Path, digest: str) -> Path:
     return folder / digest[:2] / digest[2:]
 
 
-@pytest.mark.parametrize("data", CONTENTS, ids=lambda data: f"{len(data)} bytes")
+@all_rows("data", CONTENTS)
 def test_what_is_kept_comes_back(tmp_path: Path, data: bytes) -> None:
     folder = tmp_path / "state" / "images"
     images = BeforeImages(str(folder))
@@ -60,7 +61,7 @@ def test_what_is_there_is_not_written_again(tmp_path: Path) -> None:
     assert after.st_mtime_ns > before.st_mtime_ns  # touched: pruning goes by age
 
 
-@pytest.mark.parametrize("damage", [b"", b"other", b"same and more"])
+@all_rows("damage", [b"", b"other", b"same and more"])
 def test_a_damaged_image_is_not_handed_out_and_is_mended_by_keeping(tmp_path: Path, damage: bytes) -> None:
     images = BeforeImages(str(tmp_path))
     digest = images.keep(b"same")
@@ -70,7 +71,7 @@ def test_a_damaged_image_is_not_handed_out_and_is_mended_by_keeping(tmp_path: Pa
     assert (images.keep(b"same"), images.get(digest)) == (digest, b"same")
 
 
-@pytest.mark.parametrize("digest", ["", "..", "../x", "0" * 63, "0" * 64, "G" * 64, "0" * 64 + "\n", "A" * 64])
+@all_rows("digest", ["", "..", "../x", "0" * 63, "0" * 64, "G" * 64, "0" * 64 + "\n", "A" * 64])
 def test_what_is_no_kept_digest_gives_nothing(tmp_path: Path, digest: str) -> None:
     assert BeforeImages(str(tmp_path)).get(digest) is None
 

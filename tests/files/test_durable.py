@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rows import all_rows
 
 from harness.safe_files import beside, put, sync_names
 
@@ -23,10 +24,8 @@ def breaking_off() -> Iterator[bytes]:
     raise UnforeseenError
 
 
-@pytest.mark.parametrize(
-    "name", ["f", "é" * 127, "a" * 255, "\udcff" * 255], ids=["short", "of signs", "long", "of bytes"]
-)
-@pytest.mark.parametrize("by_descriptor", [False, True])
+@all_rows("name", ["f", "é" * 127, "a" * 255, "\udcff" * 255], ids=["short", "of signs", "long", "of bytes"])
+@all_rows("by_descriptor", [False, True])
 def test_a_file_takes_the_place_of_what_was_there(tmp_path: Path, name: str, by_descriptor: bool) -> None:
     (tmp_path / name).write_bytes(b"earlier")
     (tmp_path / name).chmod(0o644)
@@ -79,7 +78,7 @@ def test_two_that_take_the_same_place_are_never_the_same() -> None:
     assert (len(names), {os.path.dirname(name) for name in names}) == (100, {"/a"})
 
 
-@pytest.mark.parametrize("folder", ["/proc/self/fd", "/nowhere", "/dev/null"])
+@all_rows("folder", ["/proc/self/fd", "/nowhere", "/dev/null"])
 def test_a_folder_that_cannot_be_synced_harms_nothing(folder: str) -> None:
     descriptor = os.open("/dev/null", os.O_RDONLY)
     sync_names(folder)

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from file_road import Road, sha256
 from places import ROOT, SUPPORT
+from rows import all_rows
 
 from harness.files import atomic
 from harness.files.before_images import BeforeImages
@@ -204,7 +205,7 @@ def test_a_full_disk_leaves_the_old_file_where_it_is_written_in_place(small_road
     assert path.read_bytes() == b"o" * 100_000
 
 
-@pytest.mark.parametrize("limit", [150_000, 120_000, 50_000, 1])
+@all_rows("limit", [150_000, 120_000, 50_000, 1])
 def test_a_file_that_is_written_in_place_and_meets_the_process_limit_is_put_back(tmp_path: Path, limit: int) -> None:
     import resource
 
@@ -516,8 +517,8 @@ def test_every_road_opens_the_same_folder(tmp_path: Path) -> None:
     assert found == [(tmp_path / "a" / "b").stat().st_ino] * 3
 
 
-@pytest.mark.parametrize("opened", [open_at_once, walk_to, open_folder])
-@pytest.mark.parametrize(
+@all_rows("opened", [open_at_once, walk_to, open_folder])
+@all_rows(
     ("path", "number"),
     [
         ("none", errno.ENOENT),
@@ -541,7 +542,7 @@ def test_every_road_refuses_links_alike(tmp_path: Path, opened: Callable[[str], 
     assert caught.value.errno == number
 
 
-@pytest.mark.parametrize("opened", [open_at_once, walk_to])
+@all_rows("opened", [open_at_once, walk_to])
 def test_magic_links_are_not_followed(opened: Callable[[str], int]) -> None:
     with pytest.raises(OSError) as caught:
         opened("/proc/self/cwd")
@@ -549,7 +550,7 @@ def test_magic_links_are_not_followed(opened: Callable[[str], int]) -> None:
     assert caught.value.errno == errno.ELOOP
 
 
-@pytest.mark.parametrize("road_of_writing", [atomic._Nameless, atomic._Named])
+@all_rows("road_of_writing", [atomic._Nameless, atomic._Named])
 def test_both_kinds_of_temporary_file_do_the_same(tmp_path: Path, road_of_writing: type[atomic._Named]) -> None:
     (tmp_path / "old").write_bytes(b"old")
     folder = open_folder(str(tmp_path))

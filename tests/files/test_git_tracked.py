@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 from git_scene import run_git
+from rows import all_rows
 
 from harness.actions import Action
 from harness.cli.policy.policies import load_named
@@ -276,7 +277,7 @@ git -C cfg log -p
 """
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "name",
     ["-n", "a b", "'", '"', "x\\y", "x/y z", "a=b", "+1", "x\ny", "\u00e9"],
 )
@@ -291,7 +292,7 @@ def test_a_tracked_name_that_xargs_would_misread_asks_though_it_is_gone(name: st
         assert (line, repository.judged(line, "default")) == (line, "confirm")
 
 
-@pytest.mark.parametrize("name", ["a*", "x[a]", "x?"])
+@all_rows("name", ["a*", "x[a]", "x?"])
 def test_a_tracked_name_that_a_shell_matches_against_files_asks(name: str, tmp_path: Path) -> None:
     repository = made(tmp_path, tracked=False)
     (repository.root / name).write_text("x")
@@ -300,7 +301,7 @@ def test_a_tracked_name_that_a_shell_matches_against_files_asks(name: str, tmp_p
     assert [repository.judged(line, "default") for line in lines] == ["confirm", "confirm", "auto"]
 
 
-@pytest.mark.parametrize("name", ['a"b', "x\\y", "\u00e9"])
+@all_rows("name", ['a"b', "x\\y", "\u00e9"])
 def test_a_tracked_name_that_git_writes_in_quotes_asks(name: str, tmp_path: Path) -> None:
     repository = made(tmp_path, tracked=False)
     (repository.root / name).write_text("x")
@@ -313,9 +314,7 @@ def test_a_tracked_name_that_git_writes_in_quotes_asks(name: str, tmp_path: Path
     assert ("SECRET" in repository.printed(line), repository.judged(line, "default")) == (False, "auto")
 
 
-@pytest.mark.parametrize(
-    ("target", "word"), [(".env", "deny"), ("../out", "confirm"), ("cfg", "confirm"), ("a.py", "auto")]
-)
+@all_rows(("target", "word"), [(".env", "deny"), ("../out", "confirm"), ("cfg", "confirm"), ("a.py", "auto")])
 def test_a_tracked_link_is_what_it_leads_to(target: str, word: str, tmp_path: Path) -> None:
     repository = made(tmp_path, tracked=False)
     (tmp_path / "out").write_text("x")
@@ -332,7 +331,7 @@ def test_what_lies_behind_a_link_in_the_place_of_a_tracked_folder_is_seen(tmp_pa
     assert repository.judged("git ls-files | xargs cat", "default") == "confirm"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("line", "shows", "word"),
     [
         ("git log -p -- pub.cfg", False, "auto"),
@@ -473,8 +472,8 @@ def test_the_words_leave_out_what_they_say(words: tuple[str, ...], left_out: set
     assert set(FILES) - _told(words, dashes=True, folder="", root=odd) == left_out
 
 
-@pytest.mark.parametrize("version", [2, 3, 4])
-@pytest.mark.parametrize("form", ["sha1", "sha256"])
+@all_rows("version", [2, 3, 4])
+@all_rows("form", ["sha1", "sha256"])
 def test_the_index_is_read_as_git_reads_it(form: str, version: int, tmp_path: Path) -> None:
     run_git(tmp_path, "init", "-q", f"--object-format={form}")
     for name in ("a", "b" * 200, "c/" * 30 + "d", "é", "é\nf", "z"):

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.files.before_images import BeforeImages
@@ -182,7 +183,7 @@ PLANS = [
 ]
 
 
-@pytest.mark.parametrize(("records", "steps"), PLANS)
+@all_rows(("records", "steps"), PLANS)
 def test_a_plan_is_what_the_records_tell(records: list[LogRecord], steps: tuple[Step, ...]) -> None:
     assert plan(records, SESSION) == steps
 
@@ -237,7 +238,7 @@ NONSENSE = [
 ]
 
 
-@pytest.mark.parametrize(("records", "why"), NONSENSE)
+@all_rows(("records", "why"), NONSENSE)
 def test_a_record_that_makes_no_sense_is_never_acted_on(records: list[LogRecord], why: str) -> None:
     (step,) = plan(records, SESSION)
     assert isinstance(step, Unrestorable)
@@ -270,7 +271,7 @@ def test_whatever_a_log_says_the_plan_holds_plain_paths_and_digests(records: lis
             assert step.before_mode is None or 0 <= step.before_mode <= 0o777
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("step", "digest", "expected"),
     [
         pytest.param(undoable(1, A, B), B, Standing.AS_LEFT, id="as the call left it"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from rows import all_rows
 
 from harness.actions import Access, PathAccess, Place
 from harness.errors import ToolError, UsageError
@@ -177,9 +178,7 @@ def test_the_workspace_itself_is_resolved_through_links(tree: Tree) -> None:
     assert (by_link.names, by_link.place) == ((f"{link}/.env", ".env"), Place.INSIDE)
 
 
-@pytest.mark.parametrize(
-    "made", [pytest.param(False, id="that does not exist"), pytest.param(True, id="that is a file")]
-)
+@all_rows("made", [pytest.param(False, id="that does not exist"), pytest.param(True, id="that is a file")])
 def test_a_workspace_that_is_no_folder_is_refused(tmp_path: Path, made: bool) -> None:
     folder = tmp_path / "x"
     if made:
@@ -205,6 +204,6 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("root", "home", "path", "place"), PLACES)
+@all_rows(("root", "home", "path", "place"), PLACES)
 def test_places_hold_for_unusual_workspaces(root: str, home: str, path: str, place: Place) -> None:
     assert Workspace(root, home).resolve(path, Access.READ).place is place

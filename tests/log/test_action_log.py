@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_scene import Step, append_filled, digest, filled, forged, proved
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.errors import LogError
@@ -320,7 +321,7 @@ def _boolean_sequence(path: Path) -> None:
     forge(path, [("session_started", {"seq": True})])
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("make", "words"),
     [
         (_link, "cannot be opened"),
@@ -862,10 +863,9 @@ def test_reading_stops_before_the_first_line_that_is_no_record(path: Path) -> No
     assert [record["kind"] for record in read_log(str(path))] == ["session_started", "call_proposed", "decision"]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "line",
     [b"", b"{", b"null", b'"x"', b"{}", b'{"v":1,"v":1}', b"\xff\xfe", b"1" * 5000, b'{"a":{"b":1,"b":2}}'],
-    ids=lambda line: repr(line[:20]),
 )
 def test_a_line_that_is_no_record_is_none(line: bytes) -> None:
     assert parse_line(line) is None
@@ -879,7 +879,7 @@ def test_a_record_in_another_encoding_is_none(path: Path) -> None:
     assert parse_line(line.decode().encode("utf-16")) is None
 
 
-@pytest.mark.parametrize("harm", ["cut", "lengthened", "removed", "replaced"])
+@all_rows("harm", ["cut", "lengthened", "removed", "replaced"])
 def test_a_log_that_something_else_touched_takes_no_more(tmp_path: Path, harm: str) -> None:
     """A command that may write the log's folder must not go unnoticed: nothing runs after this."""
     path = tmp_path / "log.jsonl"

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from forged_logs import head_of, lines_of, one_call, started, write
+from rows import all_rows
 from work import lines_run
 
 from harness.cli.session_log import NOTE_RECORDS, NOTE_SECONDS, HeadNotes
@@ -130,7 +131,7 @@ def test_a_line_that_a_crash_tore_is_not_glued_onto(state: State, log: ActionLog
     assert noted(state) == [1, 1]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "line",
     [
         b"", b"\xff\xfe", b"null", b"[]", b"{}", b"[" * 100_000, b'{"file":1,"records":1,"head":"x"}',
@@ -190,7 +191,7 @@ def test_a_tombstone_ends_what_was_noted_before(tmp_path: Path) -> None:
     assert (again.removed, again.noted) == ("", {2: frozenset({"h2"})})
 
 
-@pytest.mark.parametrize("asked_before", [0, 10])
+@all_rows("asked_before", [0, 10])
 def test_a_log_is_found_by_a_session_that_it_holds(asked_before: int, tmp_path: Path) -> None:
     """Also once the whole file has been read, for having been asked often; the notes of its other sessions count too."""
     heads = file_of(tmp_path / "h", entry("/a", 1), entry("/a", 4, session="s2"), entry("/b", 9, session="s3"))

@@ -10,6 +10,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.history import History, pairing_problem
@@ -78,7 +79,7 @@ class TestHistory:
         history.reply("b", [call("1")], ["r"], echo="[]")
         assert history.messages[1:] == [user("one"), said("a\n\nb", call("1"), echo="[]"), result("1", "r")]
 
-    @pytest.mark.parametrize("text", ["", " \n"])
+    @all_rows("text", ["", " \n"])
     def test_a_reply_that_says_nothing_is_not_added(self, text: str) -> None:
         history = History("")
         history.ask("one")
@@ -86,7 +87,7 @@ class TestHistory:
         history.ask("two")
         assert history.messages[1:] == [user("one\n\ntwo")]
 
-    @pytest.mark.parametrize("results", [[], ["a", "b"]])
+    @all_rows("results", [[], ["a", "b"]])
     def test_a_call_without_its_one_result_is_refused_and_nothing_added(self, results: list[str]) -> None:
         history = History("")
         history.ask("one")
@@ -94,7 +95,7 @@ class TestHistory:
             history.reply("x", [call("1")], results)
         assert history.messages[1:] == [user("one")]
 
-    @pytest.mark.parametrize(
+    @all_rows(
         ("turns", "expected"),
         [
             pytest.param([], (0, 0), id="nothing said"),
@@ -122,7 +123,7 @@ class TestHistory:
         history.splice(0, 2)
         assert history.messages == [Message(role=Role.SYSTEM, content="s")]
 
-    @pytest.mark.parametrize(
+    @all_rows(
         ("start", "stop", "messages"),
         [
             pytest.param(1, 2, (), id="the reply without its result"),
@@ -151,7 +152,7 @@ class TestHistory:
 
 
 class TestJson:
-    @pytest.mark.parametrize(
+    @all_rows(
         "message",
         [
             user("hello \ud800"),
@@ -162,11 +163,11 @@ class TestJson:
     def test_there_and_back(self, message: Message) -> None:
         assert message_of(json.loads(json.dumps(message_json(message)))) == message
 
-    @pytest.mark.parametrize("echo", ["{broken", f'{{"signature":"{MARK}"}}', "[" * 100_000])
+    @all_rows("echo", ["{broken", f'{{"signature":"{MARK}"}}', "[" * 100_000])
     def test_what_is_not_as_the_provider_sent_it_is_left_out(self, echo: str) -> None:
         assert message_of({"role": "assistant", "content": "x", "echo": echo}) == said("x")
 
-    @pytest.mark.parametrize(
+    @all_rows(
         "value",
         [
             None,
@@ -356,7 +357,7 @@ class TestRebuilt:
         found = rebuilt(self.records(self.response(2), {"kind": "user_message", "text": "again"}))
         assert found.messages == (user("go\n\nagain"),)
 
-    @pytest.mark.parametrize(
+    @all_rows(
         "record",
         [
             pytest.param({"kind": "user_message"}, id="no text"),

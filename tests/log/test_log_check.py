@@ -31,6 +31,7 @@ from forged_logs import (
     started,
     write,
 )
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.errors import LogError
@@ -127,7 +128,7 @@ SEEN_BY_ITSELF: dict[str, tuple[Callable[[Lines], bytes], int, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SEEN_BY_ITSELF)
+@all_rows("name", SEEN_BY_ITSELF)
 def test_what_a_log_shows_by_itself(name: str, tmp_path: Path) -> None:
     """The first bad line is named, by number and by offset, and so is what is wrong with it."""
     spoil, line, words = SEEN_BY_ITSELF[name]
@@ -157,7 +158,7 @@ BLIND: dict[str, Callable[[Lines], Lines]] = {
 }
 
 
-@pytest.mark.parametrize("name", BLIND)
+@all_rows("name", BLIND)
 def test_what_only_a_head_shows(name: str, tmp_path: Path) -> None:
     """Without a head all is well; against the head that was kept, and against a note on the way, it is not the same log."""
     data = joined(BLIND[name](list(GOOD)))
@@ -181,7 +182,7 @@ def test_every_head_that_was_noted_must_be_passed(tmp_path: Path) -> None:
     assert verified(tmp_path, joined(GOOD), noted=two).missed == 15
 
 
-@pytest.mark.parametrize("cut", range(1, len(GOOD[-1]) + 1))
+@all_rows("cut", range(1, len(GOOD[-1]) + 1))
 def test_a_last_line_that_is_torn_anywhere_is_open_and_no_more(cut: int, tmp_path: Path) -> None:
     found = verified(tmp_path, joined(GOOD[:-1]) + GOOD[-1][:cut])
     assert (found.broken_line, found.torn, found.torn_bytes, found.records) == (None, True, cut, 14)
@@ -203,7 +204,7 @@ def policy_file(text: str, digest: str = "") -> dict[str, object]:
     return {"layer": "given", "path": "p.toml", "sha256": digest or sha256(text), "trusted": True, "text": text}
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("files", "problem", "good", "masked"),
     [
         ([policy_file("version = 1\n")], "", 1, ()),
@@ -262,7 +263,7 @@ CLAIMED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("step", "counted"), CLAIMED.values(), ids=CLAIMED)
+@all_rows(("step", "counted"), CLAIMED.values(), ids=CLAIMED)
 def test_arguments_have_the_digest_that_is_claimed(
     step: Step, counted: tuple[int, int, int] | None, tmp_path: Path
 ) -> None:
@@ -285,7 +286,7 @@ CLOCKS = {
 }
 
 
-@pytest.mark.parametrize(("first", "second", "jumps"), CLOCKS.values(), ids=CLOCKS)
+@all_rows(("first", "second", "jumps"), CLOCKS.values(), ids=CLOCKS)
 def test_a_wall_clock_that_jumps_is_told(
     first: tuple[str, int], second: tuple[str, int], jumps: list[tuple[int, int]], tmp_path: Path
 ) -> None:
@@ -301,7 +302,7 @@ def facets(*decisions: str) -> list[object]:
     return [{"facet": "x", "kind": "Command", "decision": word, "by": "y"} for word in decisions]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("decision", "parts", "count", "good"),
     [
         ("auto", facets("auto", "auto"), 2, True),
@@ -342,7 +343,7 @@ WRONG: tuple[object, ...] = (
 """What may stand in any field of a record that somebody else wrote."""
 
 
-@pytest.mark.parametrize("place", range(len(GOOD)))
+@all_rows("place", range(len(GOOD)))
 def test_nothing_in_any_field_makes_verifying_fail(place: int, tmp_path: Path) -> None:
     """Whatever is there: a line is named, or the record is right; and what is said of it is short."""
     for name in json.loads(GOOD[place]):
@@ -353,7 +354,7 @@ def test_nothing_in_any_field_makes_verifying_fail(place: int, tmp_path: Path) -
             assert len(found.problem) < 1_000, name
 
 
-@pytest.mark.parametrize("depth", [150, 900, 5_000])
+@all_rows("depth", [150, 900, 5_000])
 def test_depth_is_no_way_to_make_it_fail(depth: int, tmp_path: Path) -> None:
     text = b"[" * depth + b"1" + b"]" * depth
     line = re.sub(rb'"mode":"run"', b'"mode":' + text, GOOD[0])

@@ -16,6 +16,7 @@ from log_auditor import audited
 from log_scene import append_filled
 from log_world import World, eventful, unexplained
 from places import SUPPORT
+from rows import all_rows
 
 from harness.actions import Action
 from harness.errors import LogError
@@ -127,7 +128,7 @@ def what_is_wrong(world: World, disk: Failing) -> Iterator[str]:
         yield f"verify says {found}"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("how", "error"),
     [("error", error) for error in ERRORS]
     + [("short and full", errno.ENOSPC), ("nothing", 0), ("sync", errno.EIO), ("sync", errno.ENOSPC)],
@@ -166,7 +167,7 @@ def test_a_short_write_is_gone_on_with(tmp_path: Path) -> None:
         assert verify(world.path).records == count
 
 
-@pytest.mark.parametrize("size", [1, 7, 100])
+@all_rows("size", [1, 7, 100])
 def test_writes_in_pieces_make_the_same_log(tmp_path: Path, size: int) -> None:
     log = ActionLog.open(str(tmp_path / "log.jsonl"), write=lambda descriptor, data: os.write(descriptor, data[:size]))
     append_filled(log, [("session_started", {"text": "x" * 500}), ("session_ended", {})])
@@ -297,7 +298,7 @@ def check_a_full_disk(folder: Path, told: list[Any], words: str) -> None:
     assert unexplained(audit, set(os.listdir(folder / "work"))) == []
 
 
-@pytest.mark.parametrize("room", [0, 100, 3_000, 7_777, 12_345, 20_000, 30_000])
+@all_rows("room", [0, 100, 3_000, 7_777, 12_345, 20_000, 30_000])
 def test_a_limit_on_the_size_of_files_ends_the_run(tmp_path: Path, room: int) -> None:
     """RLIMIT_FSIZE: the kernel takes a part of a record, and refuses the rest with EFBIG."""
     check_a_full_disk(tmp_path, in_a_child(tmp_path, room), "File too large")

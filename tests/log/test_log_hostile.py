@@ -16,6 +16,7 @@ import pytest
 from log_auditor import audited
 from log_scene import DIGEST, Step, append_filled, filled, forged
 from log_world import World, digest_of, reply
+from rows import all_rows
 
 from harness.actions import Action, JsonValue
 from harness.cli.audit.flags import ACTIONS
@@ -89,7 +90,7 @@ def hostile_world(folder: str, text: str) -> World:
     return World(folder, script, approver=yes, body=Saying(text), redactor=PLAIN, limits=Limits(max_bad_calls=50))
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@all_rows("text", HOSTILE.values(), ids=HOSTILE)
 def test_what_is_hostile_is_logged_verified_and_read_back_equal(tmp_path: Path, text: str) -> None:
     """In arguments, ids, names of tools, results, prompts, answers' words and file names."""
     world = hostile_world(str(tmp_path), text)
@@ -149,7 +150,7 @@ def test_eight_megabytes_of_arguments_are_kept_by_their_digest(tmp_path: Path) -
     assert (verify(world.path).problem, audited(world.path).breaches) == ("", [])
 
 
-@pytest.mark.parametrize("size", [MAX_LOGGED_ARGUMENTS - 10, MAX_LOGGED_ARGUMENTS, MAX_LOGGED_ARGUMENTS + 1])
+@all_rows("size", [MAX_LOGGED_ARGUMENTS - 10, MAX_LOGGED_ARGUMENTS, MAX_LOGGED_ARGUMENTS + 1])
 def test_arguments_about_the_bound_are_kept_whole_or_by_their_digest(tmp_path: Path, size: int) -> None:
     arguments = '{"do": "' + "\u202e" * (size - 10) + '"}'
     world = World(str(tmp_path), [reply(ToolCall(id="c1", name="free", arguments=arguments))], redactor=PLAIN)
@@ -165,7 +166,7 @@ def test_arguments_about_the_bound_are_kept_whole_or_by_their_digest(tmp_path: P
     assert (verify(world.path).problem, audited(world.path).breaches) == ("", [])
 
 
-@pytest.mark.parametrize("opening", ["[", '{"do":', '[{"x":'], ids=["lists", "objects", "both"])
+@all_rows("opening", ["[", '{"do":', '[{"x":'], ids=["lists", "objects", "both"])
 def test_arguments_ten_thousand_deep_are_no_call_and_a_good_record(tmp_path: Path, opening: str) -> None:
     arguments = opening * 10_000 + "1" + {"[": "]", '{"do":': "}", '[{"x":': "}]"}[opening] * 10_000
     world = World(str(tmp_path), [reply(ToolCall(id="c1", name="free", arguments=arguments))], redactor=PLAIN)

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from log_auditor import BEGUN, Audit, Session, audited
 from log_world import Playing, Step, World, mark_of, reply
+from rows import all_rows
 
 from harness.actions import Action
 from harness.errors import CutReply, ModelError, ModelFault, ToolError
@@ -403,8 +403,8 @@ FAULTY: tuple[tuple[str, list[Spoken]], ...] = (
 )
 
 
-@pytest.mark.parametrize("clears", [False, True], ids=["", "and then the conversation is cleared"])
-@pytest.mark.parametrize("answers", [answers for _, answers in FAULTY], ids=[name for name, _ in FAULTY])
+@all_rows("clears", [False, True], ids=["", "and then the conversation is cleared"])
+@all_rows("answers", [answers for _, answers in FAULTY], ids=[name for name, _ in FAULTY])
 def test_a_call_that_a_fault_cut_short_reads_the_same_in_the_conversation_and_in_the_log(
     tmp_path: Path, answers: list[Spoken], clears: bool
 ) -> None:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_census import Census, PrintedSchema
 from log_scene import DIGEST, filled, forged
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.errors import LogError
@@ -86,7 +87,7 @@ def test_every_reference_leads_somewhere() -> None:
 EXTRA_FIELD = "which its kind does not have"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("made", "words"),
     [
         (record("user_message", {"kind": "other"}), "is of the unknown kind 'other'"),
@@ -111,7 +112,6 @@ EXTRA_FIELD = "which its kind does not have"
         (record("approval_answered", {"seconds": "soon"}), "holds a seconds that is not a number"),
         (record("approval_answered", {"seconds": True}), "holds a seconds that is not a number"),
     ],
-    ids=lambda value: value if isinstance(value, str) else str(value.get("kind")),
 )
 def test_what_is_wrong_with_a_record_is_said_and_both_say_it(made: dict[str, JsonValue], words: str) -> None:
     found = problem(made)
@@ -294,7 +294,7 @@ HOSTILE: Mapping[str, JsonValue] = {
 }
 
 
-@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+@all_rows("value", HOSTILE.values(), ids=HOSTILE)
 def test_nothing_brings_the_check_down_and_what_it_says_is_short(value: JsonValue) -> None:
     """In each field of each kind, as a kind, and as the name of a field."""
     for kind in RECORDS:

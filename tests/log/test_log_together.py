@@ -16,6 +16,7 @@ from log_auditor import audited
 from log_scene import append_filled
 from log_world import World, eventful
 from places import ROOT
+from rows import all_rows
 
 from harness.log.action_log import ActionLog, read_log
 from harness.log.verify import verify
@@ -131,7 +132,7 @@ STEPS: dict[str, dict[int, float]] = {
 }
 
 
-@pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
+@all_rows("steps", STEPS.values(), ids=STEPS)
 def test_a_clock_that_is_set_in_the_middle_of_a_run_changes_no_order(tmp_path: Path, steps: dict[int, float]) -> None:
     """The records stand in the order in which they were written, the monotonic clock agrees, and verify finds nothing."""
     world = eventful(str(tmp_path), clock=stepping(steps))

@@ -33,6 +33,7 @@ from planted_secrets import (
     credential,
     rule_of,
 )
+from rows import all_rows
 from work import assert_linear
 
 from harness.actions import JsonValue
@@ -54,8 +55,8 @@ def redactor(*secrets: str) -> Redactor:
     return Redactor(secrets, key=KEY)
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
-@pytest.mark.parametrize("name", PLANTED)
+@all_rows("context", CONTEXTS)
+@all_rows("name", PLANTED)
 def test_a_planted_secret_is_replaced_and_nothing_beside_it(name: str, context: str) -> None:
     secret = PLANTED[name]()
     quoted = CONTEXTS[context](secret)
@@ -64,7 +65,7 @@ def test_a_planted_secret_is_replaced_and_nothing_beside_it(name: str, context: 
     assert (text, hits) == (quoted.replace(secret, mark), {rule_of(name): quoted.count(secret)})
 
 
-@pytest.mark.parametrize("name", CREDENTIALS)
+@all_rows("name", CREDENTIALS)
 def test_a_credential_is_known_by_what_stands_before_it_and_only_itself_is_replaced(name: str) -> None:
     made = [credential(name) for _ in range(200)]
     found = [(secret, text) for secret, text in made if redactor().redact(text) != text]
@@ -80,7 +81,7 @@ def pem(kind: str = "RSA PRIVATE KEY", lines: int = 12) -> tuple[str, str]:
     return "\n".join((f"-----BEGIN {kind}-----", *body, f"-----END {kind}-----", "")), "".join(body)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "kind",
     [
         "RSA PRIVATE KEY",
@@ -91,7 +92,7 @@ def pem(kind: str = "RSA PRIVATE KEY", lines: int = 12) -> tuple[str, str]:
         "PGP PRIVATE KEY BLOCK",
     ],
 )
-@pytest.mark.parametrize(
+@all_rows(
     "quote_it",
     [
         lambda block: block,
@@ -114,7 +115,7 @@ def test_a_private_key_goes_but_its_first_and_last_line_stay(kind: str, quote_it
     assert not any(body[at : at + 12] in text for at in range(0, len(body) - 12, 12))
 
 
-@pytest.mark.parametrize("escaped", [False, True])
+@all_rows("escaped", [False, True])
 def test_a_private_key_that_is_cut_off_goes_up_to_where_it_was_cut(escaped: bool) -> None:
     block, body = pem()
     for end in range(120, len(block) - 40, 23):
@@ -175,7 +176,7 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("name", VALUES)
+@all_rows("name", VALUES)
 def test_a_known_value_is_found_in_every_encoding_and_has_one_mark(name: str) -> None:
     secret = VALUES[name]
     one = Redactor([secret], key=KEY, shapes=False)
@@ -188,7 +189,7 @@ def test_a_known_value_is_found_in_every_encoding_and_has_one_mark(name: str) ->
     assert missed == []
 
 
-@pytest.mark.parametrize("encoding", [name for name, _ in encodings(SECRET)])
+@all_rows("encoding", [name for name, _ in encodings(SECRET)])
 def test_of_an_encoded_value_no_more_is_left_than_the_characters_at_its_edges(encoding: str) -> None:
     text = dict(encodings(SECRET))[encoding]
     left = redactor(SECRET).redact(text).replace(mark_of("known", SECRET), "")
@@ -202,7 +203,7 @@ def test_the_longest_known_value_is_replaced_first_and_what_overlaps_goes_as_one
     assert one.redact("<alpha-beta-1-gamma-2-delta-3>") == f"<{mark_of('known', 'alpha-beta-1-gamma-2')}>"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "value",
     ["short12", "localhost", "Production", "12345678", "20240229123"[:11], "true    ", "********", "/run/user/1000/agent.sock",
      "/home/ann/.ssh/id_ed25519", "~/usr/x", "redacted:", "[redacted:known:"],
@@ -212,7 +213,7 @@ def test_what_is_short_or_ordinary_is_not_masked(value: str) -> None:
     assert redactor(value).redact(text) == text
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "value",
     [
         "swordfish12",
@@ -298,7 +299,7 @@ NOT_SECRET = (
 )
 
 
-@pytest.mark.parametrize("text", NOT_SECRET, ids=range(len(NOT_SECRET)))
+@all_rows("text", NOT_SECRET, ids=range(len(NOT_SECRET)))
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:
     assert redactor().counted(text) == (text, {})
 
@@ -360,7 +361,7 @@ AGAINST = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("unit", AGAINST, ids=range(len(AGAINST)))
+@all_rows("unit", AGAINST, ids=range(len(AGAINST)))
 def test_shapes_find_in_a_megabyte_made_against_them_what_they_find_in_a_little_of_it(unit: str) -> None:
     """A pattern that is not linear takes hours for this; bench/growth.py names it."""
     for begin in ("", "-----BEGIN PRIVATE KEY-----\n"):
@@ -372,7 +373,7 @@ def test_shapes_find_in_a_megabyte_made_against_them_what_they_find_in_a_little_
 DIGEST = hashlib.sha256(b"a file").hexdigest()
 
 
-@pytest.mark.parametrize("name", ["sha256", "before_sha256", "arguments_sha256", "prev", "head"])
+@all_rows("name", ["sha256", "before_sha256", "arguments_sha256", "prev", "head"])
 def test_a_digest_stays_where_a_record_holds_one_and_goes_elsewhere(name: str) -> None:
     one = redactor(DIGEST)
     fields: dict[str, JsonValue] = {name: DIGEST, "deep": [{name: DIGEST, "text": DIGEST}], "text": f"see {DIGEST}"}
@@ -445,7 +446,7 @@ def test_a_secret_is_found_in_each_text_of_a_record_for_itself() -> None:
     assert (redacted["a"], redacted["b"], redacted["c"]) == ("known-val", "ue-1", 'token": ')
 
 
-@pytest.mark.parametrize("kind", ["list", "dict"])
+@all_rows("kind", ["list", "dict"])
 def test_a_record_may_be_ten_thousand_deep(kind: str) -> None:
     value: JsonValue = "known-value-1"
     for _ in range(10_000):
@@ -457,7 +458,7 @@ def test_a_record_may_be_ten_thousand_deep(kind: str) -> None:
     assert (found, hits) == (mark_of("known", "known-value-1"), {"known": 1})
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "text", ["\ud800known-value-1\udfff", "\x00known-value-1\x00", "İİ known-value-1 İ", "\U000e0041known-value-1"]
 )
 def test_odd_characters_beside_a_secret_change_nothing(text: str) -> None:
@@ -555,8 +556,8 @@ def test_a_text_in_pieces_shows_no_more_than_the_whole(text: str, size: int) -> 
 STREAMED = [*(make() for make in PLANTED.values()), "known-value-1", "other known value", "ünd noch was"]
 
 
-@pytest.mark.parametrize("secret", STREAMED, ids=range(len(STREAMED)))
-@pytest.mark.parametrize("size", [1, 3, 1000])
+@all_rows("secret", STREAMED, ids=range(len(STREAMED)))
+@all_rows("size", [1, 3, 1000])
 def test_a_secret_that_comes_in_pieces_is_never_shown(secret: str, size: int) -> None:
     one = redactor("known-value-1", "other known value", "ünd noch was")
     text = f"words before {secret} and after, other known things\n"
@@ -609,7 +610,7 @@ STREAMS = {
 }
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@all_rows("name", STREAMS)
 def test_the_work_of_a_stream_is_linear(name: str) -> None:
     """What the regular expressions take is timed by bench/growth.py."""
     (begin, unit), one = STREAMS[name], redactor("known-value-1", "other known value")
@@ -641,7 +642,7 @@ def test_ordinary_text_is_given_out_word_by_word() -> None:
     ]
 
 
-@pytest.mark.parametrize("size", [1, 5, 64, 200])
+@all_rows("size", [1, 5, 64, 200])
 def test_a_private_key_in_pieces_is_one_mark(size: int) -> None:
     one = redactor()
     text = f"the key:\n{pem(lines=40)[0]}that was it\n"
@@ -667,9 +668,7 @@ def test_the_forms_of_a_value_are_those_that_are_documented() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "value", ["getAccessTokenForUser", "oauth2_token_endpoint", "correct-horse-battery", "aaaaaaaaaaaaaaaa1"]
-)
+@all_rows("value", ["getAccessTokenForUser", "oauth2_token_endpoint", "correct-horse-battery", "aaaaaaaaaaaaaaaa1"])
 def test_names_and_words_are_not_by_chance(value: str) -> None:
     assert not is_chance(value)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rows import all_rows
 from work import assert_linear
 
 from harness.redaction.redactor import Redactor
@@ -62,8 +63,8 @@ WRITTEN = {
 }
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("written", WRITTEN)
+@all_rows("layout", LAYOUTS)
+@all_rows("written", WRITTEN)
 def test_a_known_value_has_one_mark_however_its_lines_are_laid_out(written: str, layout: str) -> None:
     value, lines = WRITTEN[written]
     laid_out = LAYOUTS[layout](lines)
@@ -74,14 +75,14 @@ def test_a_known_value_has_one_mark_however_its_lines_are_laid_out(written: str,
         assert not any(line.strip() in redacted for line in lines)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@all_rows("layout", LAYOUTS)
 def test_base64_in_lines_keeps_only_what_stands_beside_the_value(layout: str) -> None:
     lines = base64.encodebytes(b"x" * 50 + TOKEN.encode() + b"y" * 50).decode().split()
     assert mark_of(TOKEN) in redactor(TOKEN).redact(LAYOUTS[layout](lines))
 
 
-@pytest.mark.parametrize("layout", ["a page of read_file", "a diff, added"])
-@pytest.mark.parametrize("start", ["4829-", "7:", "+", "-"])
+@all_rows("layout", ["a page of read_file", "a diff, added"])
+@all_rows("start", ["4829-", "7:", "+", "-"])
 def test_a_value_that_begins_like_the_mark_of_a_line_hides_no_wrapped_one(start: str, layout: str) -> None:
     """The whole one, behind a line end, loses its beginning to that reading, in which the wrapped one stands."""
     value = start + LONG[:60]
@@ -97,7 +98,7 @@ def test_the_words_of_a_value_with_blanks_between_them_are_the_value() -> None:
     assert redactor(VALUE).redact(f"<{' '.join(VALUE.split())}>") == f"<{mark_of(VALUE)}>"
 
 
-@pytest.mark.parametrize("line", LINES[:2])
+@all_rows("line", LINES[:2])
 def test_a_line_that_chance_made_is_a_secret_by_itself(line: str) -> None:
     assert redactor(VALUE).redact(f"see {line}.") == f"see {mark_of(VALUE)}."
     assert redactor(VALUE, line).redact(f"see {line}.") == f"see {mark_of(line)}."  # it is a value of its own
@@ -106,7 +107,7 @@ def test_a_line_that_chance_made_is_a_secret_by_itself(line: str) -> None:
 KEY_BLOCK = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *folded(LONG, 64), "-----END RSA PRIVATE KEY-----"])
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("value", "line"),
     [
         (VALUE, "the last one"),
@@ -169,7 +170,7 @@ UNITS = (
 )
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=range(len(UNITS)))
+@all_rows("unit", UNITS, ids=range(len(UNITS)))
 def test_a_megabyte_of_lines_stays_by_work_that_is_linear(unit: str) -> None:
     """What the regular expressions take is timed by bench/growth.py."""
     one = redactor(VALUE, LONG, KEY_BLOCK)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 
 import pytest
+from rows import all_rows
 from work import assert_linear
 
 from harness.actions import JsonValue
@@ -32,7 +33,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("text", "why"), REFUSED.values(), ids=REFUSED)
+@all_rows(("text", "why"), REFUSED.values(), ids=REFUSED)
 def test_what_is_no_single_value_is_refused_and_told(text: str, why: str) -> None:
     with pytest.raises(NotJsonError) as of_line:
         read_line(text.encode())
@@ -52,7 +53,7 @@ def test_places_are_those_of_a_text_and_of_a_line() -> None:
 VALUES: tuple[JsonValue, ...] = (None, True, -1, 2**70, 0.5, "\ud800\x00", [], {}, {"": [{"a": [None]}]})
 
 
-@pytest.mark.parametrize("value", VALUES, ids=repr)
+@all_rows("value", VALUES)
 def test_a_value_is_read_as_it_was_written(value: JsonValue) -> None:
     text = f" {json.dumps(value)}\n"
     assert (read_one(text), read_line(text.encode())) == (value, value)
@@ -81,7 +82,7 @@ def taken_by_cassette(text: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("taken", [taken_by_log, taken_by_tool, taken_by_cassette])
+@all_rows("taken", [taken_by_log, taken_by_tool, taken_by_cassette])
 def test_no_reader_takes_what_another_refuses(taken: Callable[[str], bool]) -> None:
     took = {name for name, (text, _) in REFUSED.items() if taken(text)}
     # The log's own words can hold no such number; one that somebody else wrote is told of, not refused.
@@ -89,7 +90,7 @@ def test_no_reader_takes_what_another_refuses(taken: Callable[[str], bool]) -> N
     assert taken("7")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("value", "depth"), [(1, 0), ([], 1), ([1], 1), ({"a": []}, 2), ([[], [[{}]]], 4), ({"a": {}, "b": [[1]]}, 3)]
 )
 def test_how_deep_a_value_is_nested(value: JsonValue, depth: int) -> None:

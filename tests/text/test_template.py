@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from rows import all_rows
 
 from harness.errors import UsageError
 from harness.text.template import fill, variables
@@ -20,7 +21,7 @@ FILLED = {
 }
 
 
-@pytest.mark.parametrize(("template", "expected"), FILLED.values(), ids=FILLED)
+@all_rows(("template", "expected"), FILLED.values(), ids=FILLED)
 def test_variables_are_replaced(template: str, expected: str) -> None:
     assert fill(template, VALUES, name="t") == expected
 
@@ -43,7 +44,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("template", "message"), REFUSED.values(), ids=REFUSED)
+@all_rows(("template", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_is_no_variable_is_refused(template: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
         fill(template, VALUES, name="t")

@@ -9,6 +9,7 @@ import unicodedata
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from rows import all_rows
 from work import assert_linear
 
 from harness.text.visible import MOST_MARKS, suspicious, visible, visible_line, visible_prose
@@ -156,12 +157,12 @@ SHOWN = [
 ]
 
 
-@pytest.mark.parametrize(("text", "shown"), SHOWN)
+@all_rows(("text", "shown"), SHOWN)
 def test_a_character_is_shown_as_its_escape(text: str, shown: str) -> None:
     assert visible(text) == shown
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "width", "line"),
     [
         pytest.param("abc", 3, "abc", id="exactly as wide"),
@@ -175,7 +176,7 @@ def test_a_line_is_cut_and_says_by_how_much(text: str, width: int, line: str) ->
     assert visible_line(text, width) == line
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "shown"),
     [
         pytest.param("\u26a0\ufe0f mind", "\u26a0 mind", id="emoji style"),
@@ -303,13 +304,13 @@ SUSPICIOUS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "said", "chars"), SUSPICIOUS)
+@all_rows(("text", "said", "chars"), SUSPICIOUS)
 def test_what_is_not_what_it_seems_is_said_in_words(text: str, said: str, chars: str) -> None:
     names = ", ".join(f"U+{ord(char):04X} {unicodedata.name(char, '')}".strip() for char in chars)
     assert suspicious(text) == (f"{said}{' ' if said.endswith('with') else ': '}{names}" if chars else said,)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "text",
     [
         pytest.param("git status --short | head -3 && rm -rf build\n\tls", id="ASCII"),
@@ -352,7 +353,7 @@ def test_what_is_too_long_is_not_searched_in_silence() -> None:
     assert said == ("only the first 200000 characters were searched for look-alikes",)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "unit",
     [
         pytest.param("\u0300", id="one pile of marks"),
