@@ -257,7 +257,8 @@ from pathlib import Path
 import pathspec
 from file_road import Road
 from harness.redaction.redactor import Redactor
-from harness.tools import missing, opening
+import harness.files.reading
+from harness.files import opening
 
 opening.open_at_once("/")
 os.setgroups([])
@@ -590,7 +591,7 @@ def test_where_no_nameless_file_can_be_made_the_named_road_is_taken(tmp_path: Pa
     """Without /proc a file without a name cannot be given one."""
     code = """
 import os, sys
-from harness.tools import atomic
+from harness.files import atomic
 from harness.files.opening import open_folder
 folder = open_folder(sys.argv[1])
 os.chroot(sys.argv[2])

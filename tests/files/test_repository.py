@@ -9,19 +9,24 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rows import all_rows
 
 from harness.files.repository import git_problem, git_top
 
 
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    """A fresh repository with one tracked file."""
+def made_repository(tmp_path: Path) -> Path:
+    """Return a new repository with one tracked file."""
     folder = tmp_path.resolve() / "repo"
     (folder / "sub").mkdir(parents=True)
     run_git(folder, "init", "-q", ".")
     (folder / "a").write_text("a\n")
     run_git(folder, "add", "a")
     return folder
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return made_repository(tmp_path)
 
 
 def run_git(folder: Path, *words: str) -> None:
@@ -109,14 +114,15 @@ PROBLEMS = [
 ]
 
 
-@pytest.mark.parametrize(("change", "said"), PROBLEMS)
-def test_what_may_run_or_show_something_is_named(repo: Path, change: Callable[[Path], object], said: str) -> None:
+@all_rows(("change", "said"), PROBLEMS)
+def test_what_may_run_or_show_something_is_named(tmp_path: Path, change: Callable[[Path], object], said: str) -> None:
+    repo = made_repository(tmp_path)
     change(repo)
     assert said in (git_problem(str(repo)) or "no problem")
     assert said in (git_problem(str(repo / "sub")) or "no problem")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "change",
     [
         pytest.param(_worktree_config("[core]\n\tsparseCheckout = true\n"), id="a second configuration"),
@@ -126,7 +132,8 @@ def test_what_may_run_or_show_something_is_named(repo: Path, change: Callable[[P
         pytest.param(_config('[filter "lfs"]\n\tprocess = git-lfs filter-process\n'), id="git-lfs"),
     ],
 )
-def test_an_ordinary_configuration_is_no_problem(repo: Path, change: Callable[[Path], object]) -> None:
+def test_an_ordinary_configuration_is_no_problem(tmp_path: Path, change: Callable[[Path], object]) -> None:
+    repo = made_repository(tmp_path)
     change(repo)
     assert git_problem(str(repo)) is None
 

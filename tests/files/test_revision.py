@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rows import all_rows
 
 from harness.files.repository import checked_out
 
@@ -19,13 +20,17 @@ def git(folder: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
+def made_repository(tmp_path: Path) -> Path:
     folder = tmp_path / "repo"
     (folder / "sub").mkdir(parents=True)
     git(folder, "init", "-q", "-b", "main", ".")
     git(folder, "commit", "-q", "--allow-empty", "-m", "one")
     return folder
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return made_repository(tmp_path)
 
 
 def _packed(folder: Path) -> Path:
@@ -48,16 +53,18 @@ def _packed_worktree(folder: Path) -> Path:
     return _packed(_worktree(folder))
 
 
-@pytest.mark.parametrize("made", [lambda f: f, lambda f: f / "sub", _packed, _detached, _worktree, _packed_worktree])
-def test_it_is_what_git_says(repo: Path, made: Callable[[Path], Path]) -> None:
+@all_rows("made", [lambda f: f, lambda f: f / "sub", _packed, _detached, _worktree, _packed_worktree])
+def test_it_is_what_git_says(tmp_path: Path, made: Callable[[Path], Path]) -> None:
+    repo = made_repository(tmp_path)
     folder = made(repo)
     assert checked_out(str(folder)) == git(folder, "rev-parse", "HEAD")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "head", [b"", b"ref: refs/heads/none\n", b"ref: ../../etc/passwd\n", b"ref: refs/../../x\n", b"\xff\xfe", b"0" * 39]
 )
-def test_what_is_not_plain_is_none(repo: Path, head: bytes) -> None:
+def test_what_is_not_plain_is_none(tmp_path: Path, head: bytes) -> None:
+    repo = made_repository(tmp_path)
     (repo / ".git" / "HEAD").write_bytes(head)
     assert checked_out(str(repo)) is None
 

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rows import all_rows
+from sizes import examples
 
 from harness.actions import JsonValue
 from harness.files.before_images import BeforeImages
@@ -261,7 +262,7 @@ RECORDS = st.builds(
 
 
 @given(st.lists(RECORDS, max_size=6))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_whatever_a_log_says_the_plan_holds_plain_paths_and_digests(records: list[LogRecord]) -> None:
     for step in plan(records, SESSION):
         if isinstance(step, Undoable):
@@ -346,9 +347,10 @@ def test_bytes_come_back_in_a_file_of_its_own(place: Place) -> None:
     assert path.stat().st_ino != old, "it was written in place: a reader could have seen half of it"
 
 
-@pytest.mark.parametrize("mode", [0o644, 0o600, 0o755, 0o640, 0o200, 0o777])
-def test_permissions_stay_and_others_than_the_call_left_are_told(place: Place, mode: int) -> None:
+@all_rows("mode", [0o644, 0o600, 0o755, 0o640, 0o200, 0o777])
+def test_permissions_stay_and_others_than_the_call_left_are_told(tmp_path: Path, mode: int) -> None:
     """A file that was made private since must not be opened again."""
+    place = make_place(tmp_path)
     place.file(b"B", mode=mode)
     told = "" if mode == 0o644 else f"its permissions are {mode:04o} since, and stay so"
     assert place.restore(place.step(mode=0o644)) == Outcome(step=place.step(), result=Result.RESTORED, detail=told)
@@ -442,9 +444,10 @@ LEFT_ALONE = [
 ]
 
 
-@pytest.mark.parametrize(("prepare", "name", "why"), LEFT_ALONE)
-def test_what_is_left_alone(place: Place, prepare: Callable[[Place], object], name: str, why: str) -> None:
+@all_rows(("prepare", "name", "why"), LEFT_ALONE)
+def test_what_is_left_alone(tmp_path: Path, prepare: Callable[[Place], object], name: str, why: str) -> None:
     """Nothing is changed, not even a file that the path now leads to."""
+    place = make_place(tmp_path)
     prepare(place)
     before = place.tree() if prepare is not sparse else {}
     outcome = place.restore(place.step(name=name))
@@ -453,7 +456,7 @@ def test_what_is_left_alone(place: Place, prepare: Callable[[Place], object], na
         assert place.tree() == before
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("prepare", "step"),
     [
         pytest.param(lambda place: place.file(b"A"), (A, B), id="put back by hand"),
@@ -461,7 +464,10 @@ def test_what_is_left_alone(place: Place, prepare: Callable[[Place], object], na
         pytest.param(lambda place: place.file(b"C"), (A, B, C), id="put back to before an earlier call"),
     ],
 )
-def test_what_is_undone_already(place: Place, prepare: Callable[[Place], object], step: tuple[str | None, str]) -> None:
+def test_what_is_undone_already(
+    tmp_path: Path, prepare: Callable[[Place], object], step: tuple[str | None, str]
+) -> None:
+    place = make_place(tmp_path)
     prepare(place)
     before = place.tree()
     assert place.restore(place.step(*step)).result is Result.ALREADY
@@ -510,8 +516,9 @@ ODD_NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", ODD_NAMES)
-def test_odd_names_are_names(place: Place, name: str) -> None:
+@all_rows("name", ODD_NAMES)
+def test_odd_names_are_names(tmp_path: Path, name: str) -> None:
+    place = make_place(tmp_path)
     place.file(b"B", name)
     assert place.restore(place.step(name=name)).result is Result.RESTORED
     assert place.tree() == {name: (0o100644, b"A")}
@@ -567,8 +574,9 @@ def test_a_file_that_changes_while_it_is_being_put_back_is_not_touched(place: Pl
         assert place.tree() == {"a": (0o100644, b"changed meanwhile")}
 
 
-@pytest.mark.parametrize("before", [pytest.param(A, id="replaced"), pytest.param(None, id="removed")])
-def test_a_folder_in_which_a_tool_is_writing_is_left_alone(place: Place, before: str | None) -> None:
+@all_rows("before", [pytest.param(A, id="replaced"), pytest.param(None, id="removed")])
+def test_a_folder_in_which_a_tool_is_writing_is_left_alone(tmp_path: Path, before: str | None) -> None:
+    place = make_place(tmp_path)
     place.file(b"B")
     folder = os.open(place.root, os.O_RDONLY)
     try:
@@ -671,10 +679,11 @@ UNWOUND = [
 ]
 
 
-@pytest.mark.parametrize(("now", "everything", "expected", "then"), UNWOUND)
+@all_rows(("now", "everything", "expected", "then"), UNWOUND)
 def test_a_chain_unwinds(
-    place: Place, now: bytes | None, everything: bool, expected: list[object], then: bytes | None
+    tmp_path: Path, now: bytes | None, everything: bool, expected: list[object], then: bytes | None
 ) -> None:
+    place = make_place(tmp_path)
     steps: list[Step] = [
         place.step(C, D, B, None, call=3),
         place.step(B, C, None, call=2),
@@ -705,10 +714,11 @@ def test_other_files_go_on_when_one_is_stuck(place: Place) -> None:
     ] == "not touched, since call 3 could not be undone"
 
 
-@pytest.mark.parametrize(("everything", "expected"), [(False, [2]), (True, [2, (1, "refused")])])
+@all_rows(("everything", "expected"), [(False, [2]), (True, [2, (1, "refused")])])
 def test_a_change_that_the_log_does_not_describe_is_the_newest_one_too(
-    place: Place, everything: bool, expected: list[object]
+    tmp_path: Path, everything: bool, expected: list[object]
 ) -> None:
+    place = make_place(tmp_path)
     path = place.file(b"B")
     nonsense = Unrestorable(call=2, tool="write_file", what=str(path), why="no sense", is_command=False)
     ended = results(place, [nonsense, place.step()], all_of_them=everything)
@@ -730,7 +740,7 @@ ACTS = st.lists(
 
 
 @given(ACTS, ACTS, st.integers(1, 8))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @example([Act("a", b"A", True), Act("a", b"B", True), Act("a", b"A", True)], [], 1)
 def test_unwinding_leaves_what_the_calls_found_or_what_others_left(acts: list[Act], later: list[Act], to: int) -> None:
     """A model of whole contents: where only calls wrote a file it is as call `to` found it; and whatever others left is

@@ -113,8 +113,8 @@ def test_a_way_through_proc_is_never_inside(tmp_path: Path) -> None:
     assert workspace.resolve("x", Access.READ).place is Place.INSIDE
 
 
-@pytest.mark.parametrize(("path", "names", "real", "place"), RESOLVED)
-@pytest.mark.parametrize("access", [Access.READ, Access.WRITE, Access.EITHER], ids=lambda access: str(access.value))
+@all_rows(("path", "names", "real", "place"), RESOLVED)
+@all_rows("access", [Access.READ, Access.WRITE, Access.EITHER])
 def test_a_path_is_resolved_as_the_kernel_would(
     tree: Tree, access: Access, path: str, names: tuple[str, ...], real: str | None, place: Place
 ) -> None:
@@ -156,7 +156,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("path", "message"), REFUSED)
+@all_rows(("path", "message"), REFUSED)
 def test_what_cannot_name_a_file_is_refused(tree: Tree, path: str, message: str) -> None:
     with pytest.raises(ToolError) as caught:
         tree.workspace.resolve(path, Access.READ)

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_scene import Step, append_filled, digest, filled, forged, proved
 from rows import all_rows
+from sizes import examples
 
 from harness.actions import JsonValue
 from harness.errors import LogError
@@ -181,13 +182,14 @@ def test_an_observer_that_is_interrupted_leaves_a_log_that_goes_on(path: Path) -
     assert proved(str(path)) == Verification(records=3, head=log.head)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "fields",
     [{"x": float("nan")}, {"x": float("inf")}, {"x": object()}, {"x": b"bytes"}, {"x": {1, 2}}],
     ids=["NaN", "infinity", "an object", "bytes", "a set"],
 )
-def test_what_is_no_json_is_a_log_error_and_leaves_no_trace(path: Path, fields: dict[str, JsonValue]) -> None:
+def test_what_is_no_json_is_a_log_error_and_leaves_no_trace(tmp_path: Path, fields: dict[str, JsonValue]) -> None:
     """The record is not written, and nothing is ever after: something ran on that could not be recorded."""
+    path = tmp_path / "log.jsonl"
     log = ActionLog.open(str(path))
     append_filled(log, [START])
     before = path.read_bytes()
@@ -525,7 +527,7 @@ def test_an_empty_log_is_whole(path: Path) -> None:
 # --- order ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "steps",
     [
         (START, PROPOSED, AUTO, INTENT, DONE, END),
@@ -548,13 +550,14 @@ def test_an_empty_log_is_whole(path: Path) -> None:
         "no call at all",
     ],
 )
-def test_every_road_that_the_gate_can_take_is_whole(path: Path, steps: Sequence[Step]) -> None:
+def test_every_road_that_the_gate_can_take_is_whole(tmp_path: Path, steps: Sequence[Step]) -> None:
+    path = tmp_path / "log.jsonl"
     forge(path, steps)
     found = proved(str(path))
     assert (found, found.records) == (Verification(records=len(steps), head=found.head), len(steps))
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("steps", "problem"),
     [
         ((START, INTENT), "is a intent of call 1 after nothing"),
@@ -591,14 +594,11 @@ def test_every_road_that_the_gate_can_take_is_whole(path: Path, steps: Sequence[
         ((START, START), "starts a session that was started before"),
         ((START, END, START), "starts a session that was started before"),
     ],
-    ids=lambda value: value if isinstance(value, str) else "-".join(
-        f"{kind}({word})" if (word := fields.get("decision") or fields.get("answer") or fields.get("status")) else kind
-        for kind, fields in value
-    ),
 )  # fmt: skip
 def test_what_the_gate_never_does_is_found_in_a_log_whose_chain_is_right(
-    path: Path, steps: Sequence[Step], problem: str
+    tmp_path: Path, steps: Sequence[Step], problem: str
 ) -> None:
+    path = tmp_path / "log.jsonl"
     forge(path, steps)
     found = verify(str(path))
     assert (found.problem, found.broken_line, found.records) == (problem, len(steps), len(steps) - 1)
@@ -623,7 +623,7 @@ def test_the_calls_of_two_sessions_are_not_confused(path: Path) -> None:
 KEY = "sk-abcdefgh12345678"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("secret", "text", "shown"),
     [
         (KEY, f"export KEY={KEY}; echo {KEY}{KEY}", "export KEY=[masked]; echo [masked][masked]"),
@@ -642,7 +642,10 @@ KEY = "sk-abcdefgh12345678"
         "a short one is left",
     ],
 )
-def test_secrets_are_masked_in_texts_and_nothing_else_changes(path: Path, secret: str, text: str, shown: str) -> None:
+def test_secrets_are_masked_in_texts_and_nothing_else_changes(
+    tmp_path: Path, secret: str, text: str, shown: str
+) -> None:
+    path = tmp_path / "log.jsonl"
     log = ActionLog.open(str(path), secrets=[secret])
     fields: dict[str, Any] = {"text": text, "deep": [{"x": [text]}, (text,)]}
     record, _ = append_filled(log, [("session_started", fields), END])
@@ -652,7 +655,7 @@ def test_secrets_are_masked_in_texts_and_nothing_else_changes(path: Path, secret
     assert proved(str(path)) == Verification(records=2, head=log.head)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("secret", "shown"),
     [
         ("123456789012", "[masked]"),
@@ -679,8 +682,9 @@ def test_secrets_are_masked_in_texts_and_nothing_else_changes(path: Path, secret
         "the date",
     ],
 )
-def test_no_secret_can_break_a_record(path: Path, secret: str, shown: str) -> None:
+def test_no_secret_can_break_a_record(tmp_path: Path, secret: str, shown: str) -> None:
     """Numbers, kinds, names of fields and the chain are not texts that came from outside."""
+    path = tmp_path / "log.jsonl"
     log = ActionLog.open(str(path), secrets=[secret], clock=lambda: 0.0)
     fields: dict[str, JsonValue] = {"output_bytes": 123456789012, "truncated": True, "call": 1, "text": secret}
     record, _ = append_filled(log, [("session_started", fields), END])
@@ -690,12 +694,13 @@ def test_no_secret_can_break_a_record(path: Path, secret: str, shown: str) -> No
     assert proved(str(path)) == Verification(records=2, head=log.head)
 
 
-@pytest.mark.parametrize("ascii_only", [True, False], ids=["escaped letters", "plain letters"])
-@pytest.mark.parametrize("secret", [KEY, 'pass"word\\long', "geheimnis-für-alle"], ids=["a key", "a quote", "a letter"])
+@all_rows("ascii_only", [True, False], ids=["escaped letters", "plain letters"])
+@all_rows("secret", [KEY, 'pass"word\\long', "geheimnis-für-alle"], ids=["a key", "a quote", "a letter"])
 def test_secrets_in_raw_arguments_are_masked_although_they_are_json_inside_json(
-    path: Path, secret: str, ascii_only: bool
+    tmp_path: Path, secret: str, ascii_only: bool
 ) -> None:
     """The model's argument text is kept as it was sent: a quote in it is escaped once before the log escapes it again."""
+    path = tmp_path / "log.jsonl"
     arguments = json.dumps({"command": f"login {secret} now"}, ensure_ascii=ascii_only)
     log = ActionLog.open(str(path), secrets=[secret])
     record = log.append("session_started", filled("session_started", {"arguments": arguments}))
@@ -711,7 +716,7 @@ def test_the_longest_secret_goes_first(path: Path) -> None:
     assert masked(record["text"]) == "[masked] [masked]"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     secrets=st.lists(st.text(min_size=8, max_size=14), min_size=1, max_size=3),
     before=st.text(max_size=6),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import all_rows
+from sizes import examples
 
 from harness.actions import JsonValue
 from harness.history import History, pairing_problem
@@ -285,7 +286,7 @@ def _may_reply(live: Live, text: str, outcomes: list[str]) -> bool:
     return last.role is not Role.ASSISTANT and bool(text or outcomes)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(steps=STEPS)
 def test_every_prefix_of_the_records_comes_to_what_the_session_held(steps: list[tuple[str | list[str], ...]]) -> None:
     live = lived(steps)

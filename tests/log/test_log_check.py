@@ -128,7 +128,7 @@ SEEN_BY_ITSELF: dict[str, tuple[Callable[[Lines], bytes], int, str]] = {
 }  # fmt: skip
 
 
-@all_rows("name", SEEN_BY_ITSELF)
+@all_rows("name", list(SEEN_BY_ITSELF))
 def test_what_a_log_shows_by_itself(name: str, tmp_path: Path) -> None:
     """The first bad line is named, by number and by offset, and so is what is wrong with it."""
     spoil, line, words = SEEN_BY_ITSELF[name]
@@ -158,7 +158,7 @@ BLIND: dict[str, Callable[[Lines], Lines]] = {
 }
 
 
-@all_rows("name", BLIND)
+@all_rows("name", list(BLIND))
 def test_what_only_a_head_shows(name: str, tmp_path: Path) -> None:
     """Without a head all is well; against the head that was kept, and against a note on the way, it is not the same log."""
     data = joined(BLIND[name](list(GOOD)))

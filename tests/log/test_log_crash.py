@@ -1,7 +1,7 @@
 """Runs that are killed, at random and at every boundary: what was done is in the log before it is done.
 
 The kills happen in a process of its own that has loaded everything and forks once for each of them. HARNESS_KILLS says how
-many are at random (500).
+many are at random.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from log_auditor import audited
 from log_scene import append_filled, forged
 from log_world import EVENTFUL, World, eventful, unexplained
 from places import SUPPORT
+from sizes import proof_size
 
 from harness.actions import Action
 from harness.errors import LogError
@@ -31,7 +32,7 @@ from harness.log.action_log import ActionLog, read_log
 from harness.log.schema import RECORDS
 from harness.log.verify import verify
 
-KILLS = int(os.environ.get("HARNESS_KILLS", "500"))
+KILLS = proof_size("KILLS", 60, full=500)
 SEED = 6
 PIECE_BYTES = 8
 """Every other run writes its records in such pieces, so that a kill tears some of them."""
@@ -254,9 +255,9 @@ def _expected(place: str, moment: str) -> Iterator[str]:
 
 def in_a_process(function: str, *arguments: str) -> dict[str, object]:
     """Call a function of this module in a fresh process, which has no threads, and return what it returns."""
-    code = "import sys, json; sys.path.insert(0, sys.argv[1]); import test_log_crash as t; "
+    code = "import sys, json; sys.path[:0] = sys.argv[1].split(':'); import test_log_crash as t; "
     code += f"print(json.dumps(t.{function}(sys.argv[2], *map(int, sys.argv[3:]))))"
-    command = [sys.executable, "-c", code, SUPPORT, *arguments]
+    command = [sys.executable, "-c", code, f"{SUPPORT}:{os.path.dirname(__file__)}", *arguments]
     child = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (child.returncode, child.stderr) == (0, "")
     found = json.loads(child.stdout)

@@ -132,7 +132,6 @@ def what_is_wrong(world: World, disk: Failing) -> Iterator[str]:
     ("how", "error"),
     [("error", error) for error in ERRORS]
     + [("short and full", errno.ENOSPC), ("nothing", 0), ("sync", errno.EIO), ("sync", errno.ENOSPC)],
-    ids=lambda value: errno.errorcode.get(value, "0") if isinstance(value, int) else value,
 )
 def test_a_disk_that_fails_at_any_write_or_sync_ends_the_run_for_good(tmp_path: Path, how: str, error: int) -> None:
     """For every n of a run. The stop reason is `log_error`, and the file ends in a whole record."""

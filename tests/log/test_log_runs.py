@@ -6,7 +6,6 @@ What holds is checked by tests/log_auditor.py, which shares nothing with the har
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from hypothesis import strategies as st
 from log_auditor import BEGUN, Audit, Session, audited
 from log_world import Playing, Step, World, mark_of, reply
 from rows import all_rows
+from sizes import examples
 
 from harness.actions import Action
 from harness.errors import CutReply, ModelError, ModelFault, ToolError
@@ -34,7 +34,7 @@ from harness.policy.policy import Verdict
 from harness.record import replace
 from harness.redaction import Redactor
 
-EXAMPLES = int(os.environ.get("HARNESS_EXAMPLES", "350"))
+EXAMPLES = examples(350)
 PLAIN = Redactor(key=b"k" * 32, shapes=False)
 """Nothing is masked: what is read back must be equal."""
 
@@ -323,7 +323,7 @@ def test_the_log_of_any_run_tells_it_as_it_was(plan: Plan) -> None:
         assert check(world, told).unknown == set()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plans(), plans(), st.integers(0, 5))
 def test_a_call_that_never_came_back_stays_unknown_and_the_next_session_goes_on(
     first: Plan, second: Plan, place: int

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from log_census import Census, PrintedSchema
 from log_scene import DIGEST, filled, forged
 from rows import all_rows
+from sizes import examples
 
 from harness.actions import JsonValue
 from harness.errors import LogError
@@ -242,14 +243,14 @@ def spoiled_records(draw: st.DrawFn) -> dict[str, JsonValue]:
     return made
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=examples(800), deadline=None)
 @given(good_records())
 def test_every_record_that_the_table_describes_fits_both(made: dict[str, JsonValue]) -> None:
     assert problem(made) == ""
     assert PRINTED.fits(made)
 
 
-@settings(max_examples=1200, deadline=None)
+@settings(max_examples=examples(1200), deadline=None)
 @given(spoiled_records())
 def test_the_table_and_the_json_schema_agree_on_spoiled_records(made: dict[str, JsonValue]) -> None:
     found = problem(made)
@@ -261,7 +262,7 @@ def test_spoiled_records_are_of_both_sorts() -> None:
     """What the two agree on is not only that everything is wrong."""
     found: set[bool] = set()
 
-    @settings(max_examples=300, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=100, deadline=None, database=None, derandomize=True)
     @given(spoiled_records())
     def look(made: dict[str, JsonValue]) -> None:
         found.add(problem(made) == "")
@@ -305,7 +306,7 @@ def test_nothing_brings_the_check_down_and_what_it_says_is_short(value: JsonValu
     assert problem(record("user_message", {"kind": value})) != ""
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.dictionaries(st.text(max_size=12) | st.sampled_from(list(COMMON)), VALUES, max_size=8))
 def test_the_check_is_total(made: dict[str, JsonValue]) -> None:
     assert problem(made) != ""

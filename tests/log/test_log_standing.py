@@ -8,16 +8,15 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
+from program import Program
+from rows import all_rows
 
 from harness.models.scripted import Reply, call, replies, say
-
-if TYPE_CHECKING:
-    from program import Program
 
 pytestmark = pytest.mark.forges_logs
 
@@ -118,21 +117,29 @@ QUESTIONS = ("approvals", "denied", "files", "reads", "outside", "stats", "show"
 
 
 class Scene:
-    """A closed log of one real run."""
+    """A closed log of one real run; `again` puts everything back to how that run left it."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "now"
+        self.kept = folder / "kept"
+        self.folder.mkdir()
+        self.program = program = Program(self.folder)
         (program.workspace / "a.txt").write_text("harmless\n")
         self.policy = program.home / "policy.toml"
         self.policy.write_text(POLICY)
         calls = (call("read_file", path="a.txt"), call("edit_file", path="a.txt", old="harmless", new="changed"))
-        self.url = program.serve(
-            replies(*(Reply(calls=(one,)) for one in calls), say("done"), say("more"), say("more"))
-        )
+        self.url = program.serve(replies(*(Reply(calls=(one,)) for one in calls), say("done"), *[say("more")] * 100))
         done = self.run_on()
         assert done == 0
         (self.log,) = program.logs()
         self.elsewhere = program.home / "copy.jsonl"
+        shutil.copytree(self.folder, self.kept)
+
+    def again(self) -> None:
+        """Put back every file as the run left it."""
+        for kept in self.kept.iterdir():
+            shutil.rmtree(self.folder / kept.name)
+            shutil.copytree(kept, self.folder / kept.name)
 
     def run_on(self, *words: str) -> int:
         done = self.program.run(
@@ -142,9 +149,17 @@ class Scene:
         return done.code
 
 
+@pytest.fixture(scope="module")
+def only_scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    made = Scene(tmp_path_factory.mktemp("standing").resolve())
+    yield made
+    made.program.close()
+
+
 @pytest.fixture
-def scene(program: Program) -> Scene:
-    return Scene(program)
+def scene(only_scene: Scene) -> Scene:
+    only_scene.again()
+    return only_scene
 
 
 def asked(program: Program, action: str, log: Path) -> tuple[int, str]:
@@ -154,23 +169,25 @@ def asked(program: Program, action: str, log: Path) -> tuple[int, str]:
     return done.code, done.err
 
 
-@pytest.mark.parametrize("name", TAMPERINGS)
-def test_every_action_says_of_a_log_what_verify_does(scene: Scene, name: str) -> None:
-    tampering, program = TAMPERINGS[name], scene.program
+@all_rows("tampering", TAMPERINGS)
+def test_every_action_says_of_a_log_what_verify_does(scene: Scene, tampering: Tampering) -> None:
+    scene.again()
+    program = scene.program
     log = tampering.do(scene.log, scene.elsewhere)
     verified = program.run("audit", "verify", str(log))
     assert (verified.code, tampering.words in verified.out) == (tampering.verify, True), verified
-    for action in QUESTIONS if name != "removed" else QUESTIONS[:-1]:  # redecide is told no log that is gone
+    for action in QUESTIONS if tampering.do is not remove else QUESTIONS[:-1]:  # redecide is told no log that is gone
         code, told = asked(program, action, log)
         assert code == tampering.question, (action, code, told)
         if action != "redecide" or tampering.question:
             assert tampering.words.lower() in told.lower(), (action, told)
 
 
-@pytest.mark.parametrize("name", [name for name in TAMPERINGS if name not in ("torn", "removed")])
-def test_nothing_is_built_on_what_does_not_verify(scene: Scene, name: str) -> None:
+@all_rows("tampering", {name: one for name, one in TAMPERINGS.items() if name not in ("torn", "removed")})
+def test_nothing_is_built_on_what_does_not_verify(scene: Scene, tampering: Tampering) -> None:
     """Neither signed, nor gone on with, recovered, resumed or undone; and afterwards it verifies as before."""
-    tampering, program = TAMPERINGS[name], scene.program
+    scene.again()
+    program = scene.program
     log = tampering.do(scene.log, scene.elsewhere)
     before = log.read_bytes()
     key = program.home / "key"
@@ -231,9 +248,10 @@ def test_a_log_that_is_gone_is_told_of_where_logs_are_looked_for(scene: Scene) -
         assert (done.code, f"{scene.log} is BROKEN: it is gone" in done.err) == (1, True), (action, done)
 
 
-@pytest.mark.parametrize("action", ["verify", "approvals", "show", "stats", "export", "list", "undo", "run"])
+@all_rows("action", ["verify", "approvals", "show", "stats", "export", "list", "undo", "run"])
 def test_no_reader_holds_more_of_a_line_than_a_record(scene: Scene, action: str) -> None:
     """A line of 1.5 GB, in a process that may have 1 GB of memory."""
+    scene.again()
     with scene.elsewhere.open("wb") as file:
         os.truncate(file.fileno(), 1_500_000_000)
     words = {
@@ -251,7 +269,7 @@ def test_no_reader_holds_more_of_a_line_than_a_record(scene: Scene, action: str)
     assert "internal error" not in done.stderr
 
 
-@pytest.mark.parametrize("given", ["abc", "f" * 63, "f" * 65, "g" * 64, "f" * 16])
+@all_rows("given", ["abc", "f" * 63, "f" * 65, "g" * 64, "f" * 16])
 def test_a_head_that_is_none_is_a_usage_error(scene: Scene, given: str) -> None:
     done = scene.program.run("audit", "verify", "--head", given, str(scene.log))
     assert (done.code, "64 hexadecimal digits" in done.err) == (2, True)
@@ -286,8 +304,9 @@ def test_recover_takes_nothing_from_a_file_that_lies_beside_a_whole_log(scene: S
     assert scene.log.read_bytes() == before
 
 
-@pytest.mark.parametrize("kind", ["a pipe", "another name of a file"])
+@all_rows("kind", ["a pipe", "another name of a file"])
 def test_recover_writes_to_nothing_that_lies_where_it_keeps_the_torn_end(scene: Scene, kind: str) -> None:
+    scene.again()
     victim, made = scene.program.home / "precious", Path(f"{scene.log}.torn.tmp")
     victim.write_text("precious")
     if kind == "a pipe":

@@ -1,6 +1,6 @@
 """A thousand ways to change a log: all found with the head that was kept; without one, what cannot be found is named.
 
-The edits are made of real runs' logs, the same ones at every run. HARNESS_EDITS says how many there are (1,000).
+The edits are made of real runs' logs, the same ones at every run. HARNESS_EDITS says how many there are.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import pytest
 from log_auditor import Audit
 from log_scene import append_filled, digest, encoded
 from log_world import eventful
+from rows import all_rows
+from sizes import proof_size
 
 from harness.log.action_log import ActionLog
 from harness.log.findings import NEVER_PROVED, NO_HEAD, WENT_ON, Findings, Soundness, judged
@@ -27,7 +29,7 @@ from harness.models.scripted import Reply, call, replies
 if TYPE_CHECKING:
     from program import Program
 
-EDITS = int(os.environ.get("HARNESS_EDITS", "1000"))
+EDITS = proof_size("EDITS", 150, full=1_000)
 SEED = 6
 
 pytestmark = pytest.mark.forges_logs
@@ -539,9 +541,7 @@ def test_the_program_finds_it_and_says_without_a_head_what_it_could_not_see(ran:
         assert NO_HEAD.format(kind="") in found["not_proved"], name
 
 
-@pytest.mark.parametrize(
-    "kind", [flip_byte, cut_in_a_record, cut_at_a_record, rewrite_all], ids=lambda kind: kind.__name__
-)
+@all_rows("kind", [flip_byte, cut_in_a_record, cut_at_a_record, rewrite_all])
 def test_the_program_says_it_in_words(
     ran: Program, tmp_path: Path, kind: Callable[[Scene, random.Random], bytes]
 ) -> None:

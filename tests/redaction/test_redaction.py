@@ -18,7 +18,6 @@ import sysconfig
 from collections.abc import Callable, Iterator
 from urllib.parse import quote, quote_plus
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planted_secrets import (
@@ -34,6 +33,7 @@ from planted_secrets import (
     rule_of,
 )
 from rows import all_rows
+from sizes import examples, proof_size
 from work import assert_linear
 
 from harness.actions import JsonValue
@@ -55,8 +55,8 @@ def redactor(*secrets: str) -> Redactor:
     return Redactor(secrets, key=KEY)
 
 
-@all_rows("context", CONTEXTS)
-@all_rows("name", PLANTED)
+@all_rows("context", list(CONTEXTS))
+@all_rows("name", list(PLANTED))
 def test_a_planted_secret_is_replaced_and_nothing_beside_it(name: str, context: str) -> None:
     secret = PLANTED[name]()
     quoted = CONTEXTS[context](secret)
@@ -65,7 +65,7 @@ def test_a_planted_secret_is_replaced_and_nothing_beside_it(name: str, context: 
     assert (text, hits) == (quoted.replace(secret, mark), {rule_of(name): quoted.count(secret)})
 
 
-@all_rows("name", CREDENTIALS)
+@all_rows("name", list(CREDENTIALS))
 def test_a_credential_is_known_by_what_stands_before_it_and_only_itself_is_replaced(name: str) -> None:
     made = [credential(name) for _ in range(200)]
     found = [(secret, text) for secret, text in made if redactor().redact(text) != text]
@@ -176,7 +176,7 @@ VALUES = {
 }
 
 
-@all_rows("name", VALUES)
+@all_rows("name", list(VALUES))
 def test_a_known_value_is_found_in_every_encoding_and_has_one_mark(name: str) -> None:
     secret = VALUES[name]
     one = Redactor([secret], key=KEY, shapes=False)
@@ -312,7 +312,7 @@ def test_base64_of_anything_is_hardly_ever_taken_for_a_secret() -> None:
     assert [redactor().counted(text)[1] for text in texts] == [{}] * len(texts)
 
 
-SOURCE_MEGABYTES = 40
+SOURCE_MEGABYTES = proof_size("SOURCE_MEGABYTES", 3, full=40)
 
 
 def sources() -> Iterator[str]:
@@ -341,10 +341,11 @@ def test_of_real_source_files_less_than_one_in_a_hundred_is_touched(
             break
     record_property("false hits", f"{hit} of {files} files, {characters / 1e6:.0f} MB")
     print(f"{hit} of {files} files hit, {characters / 1e6:.0f} MB")
-    assert files > 300
+    assert files > 7 * SOURCE_MEGABYTES
     assert hit / files < 0.01
 
 
+AGAINST_CHARACTERS = proof_size("AGAINST_CHARACTERS", 100_000, full=1_000_000)
 # What a pattern repeats, over and over, with what it wants at the end left out.
 AGAINST = (
     "a", "A", "0", " ", "\n", "-", "_", ".", "/", ":", "=", '"', "\\", "\\n", "%20", "+",
@@ -362,10 +363,10 @@ AGAINST = (
 
 
 @all_rows("unit", AGAINST, ids=range(len(AGAINST)))
-def test_shapes_find_in_a_megabyte_made_against_them_what_they_find_in_a_little_of_it(unit: str) -> None:
-    """A pattern that is not linear takes hours for this; bench/growth.py names it."""
+def test_shapes_find_in_much_text_made_against_them_what_they_find_in_a_little_of_it(unit: str) -> None:
+    """A pattern that is not linear takes hours for a megabyte; bench/growth.py names it."""
     for begin in ("", "-----BEGIN PRIVATE KEY-----\n"):
-        little, much = (begin + unit * max(2, size // len(unit)) for size in (10_000, 1_000_000))
+        little, much = (begin + unit * max(2, size // len(unit)) for size in (10_000, AGAINST_CHARACTERS))
         found, expected = ({span.rule for span in shape_spans(text, SHAPES)} for text in (much, little))
         assert found == expected
 
@@ -410,7 +411,7 @@ def test_the_marks_of_a_record_are_those_of_the_rules_that_it_counts() -> None:
 
 
 @given(st.lists(st.text(alphabet=ALNUM + "-_%/ \"'\\", min_size=8, max_size=30), max_size=30), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_of_many_known_values_each_is_found_wherever_it_begins(values: list[str], data: st.DataObject) -> None:
     one = Redactor(values, key=KEY, shapes=False)
     for form in one.forms:
@@ -489,7 +490,7 @@ KNOWN = st.text(min_size=8, max_size=40).filter(
 
 
 @given(TEXTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_redacting_twice_changes_nothing_more(text: str) -> None:
     one = redactor("known-value-1", "other known value")
     once = one.redact(text)
@@ -497,7 +498,7 @@ def test_redacting_twice_changes_nothing_more(text: str) -> None:
 
 
 @given(KNOWN, st.lists(st.one_of(TEXTS, st.text(max_size=30)), max_size=4), st.integers(0, 5))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_a_known_value_survives_in_no_text_at_any_depth(secret: str, around: list[str], depth: int) -> None:
     one = redactor(secret)
     text = secret.join(["", *around, ""])
@@ -518,7 +519,7 @@ def test_a_known_value_survives_in_no_text_at_any_depth(secret: str, around: lis
 
 
 @given(st.text(alphabet=string.ascii_lowercase + " \n.,;()[]{}<>=+-*/'\"\\0123", max_size=400))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_text_without_a_secret_stays(text: str) -> None:
     assert Redactor(["Known-Value-1"], key=KEY, shapes=False).redact(text) == text
 
@@ -527,7 +528,7 @@ def test_text_without_a_secret_stays(text: str) -> None:
     st.text(max_size=200),
     st.dictionaries(st.text(max_size=5), st.one_of(st.integers(), st.none(), st.text(max_size=50))),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_fields_are_redacted_as_their_texts_alone(text: str, others: dict[str, JsonValue]) -> None:
     one = redactor("known-value-1")
     redacted, _ = one.fields({**others, "text": text})
@@ -542,7 +543,7 @@ def stream(one: Redactor, pieces: list[str]) -> list[str]:
 
 
 @given(TEXTS, st.integers(1, 40))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_a_text_in_pieces_shows_no_more_than_the_whole(text: str, size: int) -> None:
     one = redactor("known-value-1", "other known value")
     shown = "".join(stream(one, [text[at : at + size] for at in range(0, len(text), size)]))
@@ -582,13 +583,13 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@all_rows("kind", list(KINDS))
 @given(
     st.sampled_from(("", "\n", "the words before ", "漢字", "a line\nand ", "'", "(")),
     st.sampled_from(("", "\n", " the words after\n", "漢字", "\n\nx", "'", ".")),
     st.data(),
 )
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_what_streams_is_in_the_end_what_redacting_the_whole_gives(
     kind: str, before: str, after: str, data: st.DataObject
 ) -> None:
@@ -610,7 +611,7 @@ STREAMS = {
 }
 
 
-@all_rows("name", STREAMS)
+@all_rows("name", list(STREAMS))
 def test_the_work_of_a_stream_is_linear(name: str) -> None:
     """What the regular expressions take is timed by bench/growth.py."""
     (begin, unit), one = STREAMS[name], redactor("known-value-1", "other known value")

@@ -7,10 +7,10 @@ import json
 import random
 from collections.abc import Callable
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import all_rows
+from sizes import examples
 from work import assert_linear
 
 from harness.redaction.redactor import Redactor
@@ -63,8 +63,8 @@ WRITTEN = {
 }
 
 
-@all_rows("layout", LAYOUTS)
-@all_rows("written", WRITTEN)
+@all_rows("layout", list(LAYOUTS))
+@all_rows("written", list(WRITTEN))
 def test_a_known_value_has_one_mark_however_its_lines_are_laid_out(written: str, layout: str) -> None:
     value, lines = WRITTEN[written]
     laid_out = LAYOUTS[layout](lines)
@@ -75,7 +75,7 @@ def test_a_known_value_has_one_mark_however_its_lines_are_laid_out(written: str,
         assert not any(line.strip() in redacted for line in lines)
 
 
-@all_rows("layout", LAYOUTS)
+@all_rows("layout", list(LAYOUTS))
 def test_base64_in_lines_keeps_only_what_stands_beside_the_value(layout: str) -> None:
     lines = base64.encodebytes(b"x" * 50 + TOKEN.encode() + b"y" * 50).decode().split()
     assert mark_of(TOKEN) in redactor(TOKEN).redact(LAYOUTS[layout](lines))
@@ -129,16 +129,16 @@ def test_words_short_lines_and_the_edges_of_a_key_stay(value: str, line: str) ->
 @given(
     st.lists(st.text(alphabet="ab1 \t+-<>:|,.\\nrt", max_size=12), max_size=40), st.sampled_from(["\n", "\r\n", "\\n"])
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_lines_without_the_value_stay(lines: list[str], end: str) -> None:
     text = end.join(lines)
     assert redactor(VALUE, TOKEN, LONG).counted(text) == (text, {})
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("written", WRITTEN)
+@all_rows("layout", list(LAYOUTS))
+@all_rows("written", list(WRITTEN))
 @given(st.sampled_from(("", "the words before ", "a line\n")), st.sampled_from(("", " after\n", "\n\nx")), st.data())
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=examples(3), deadline=None)
 def test_what_streams_is_in_the_end_what_redacting_the_whole_gives(
     written: str, layout: str, before: str, after: str, data: st.DataObject
 ) -> None:
