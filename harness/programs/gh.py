@@ -153,47 +153,4 @@ _SUBCOMMANDS = {
     ),
 }
 
-PROGRAMS = {
-    "gh": Program(
-        style=Style.GNU,
-        options="--version:info --help:info",
-        subcommands=_SUBCOMMANDS,
-        looks=("gh --version", "gh --help"),
-        covered=(
-            "gh pr list --limit 10 --json number,title",
-            "gh pr view 12 --comments",
-            "gh pr diff 12",
-            "gh pr checks",
-            "gh issue view 3 -R owner/name",
-            "gh issue list -s open -l bug",
-            "gh repo view owner/name",
-            "gh run list --workflow ci.yml",
-            "gh run view 1 --log-failed",
-            "gh api repos/o/n/pulls --jq '.[].title'",
-            "gh api -X POST repos/o/n/issues -f title=x",
-            "gh api graphql -f query='{viewer{login}}'",
-            "gh pr create --title x --body y",
-            "gh pr merge 12 --squash",
-            "gh pr comment 12 -F body.md",
-            "gh release create v1 dist.tgz",
-            "gh release download v1 -D out",
-            "gh gist create a.py",
-        ),
-        not_covered=(
-            "gh",
-            "gh unknown",
-            "gh pr view 12 --web",
-            "gh pr",
-            "gh alias set x '!touch y'",
-            "gh extension exec x",
-            "gh config set editor x",
-            "gh auth token",
-            "gh auth status -t",
-            "gh api https://example.org/x",
-            "gh pr list --lim 5",
-            "gh codespace ssh",
-            "gh secret set X",
-            "gh pr create --editor",
-        ),
-    )
-}
+PROGRAMS = {"gh": Program(style=Style.GNU, options="--version:info --help:info", subcommands=_SUBCOMMANDS)}

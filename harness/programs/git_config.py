@@ -64,13 +64,7 @@ _HARMLESS_SECTIONS = frozenset(
 )
 _GIT_LFS = frozenset(
     f"git-lfs {words}"
-    for words in (
-        "clean -- %f",
-        "smudge -- %f",
-        "smudge --skip -- %f",
-        "filter-process",
-        "filter-process --skip",
-    )
+    for words in ("clean -- %f", "smudge -- %f", "smudge --skip -- %f", "filter-process", "filter-process --skip")
 )
 """What `git lfs install` writes. What git-lfs itself starts stands in keys of its own (`lfs.extension.*`): not among these."""
 _REASONS = {

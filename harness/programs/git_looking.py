@@ -142,14 +142,12 @@ LOOKING = {
     "rev-list": _looks(
         f"""{_FORMAT} {_RANGE} {_LETTERS} --objects --objects-edge --count --header --timestamp --quiet --unpacked
         --disk-usage[=TEXT] --use-bitmap-index --in-commit-order --no-commit-header --commit-header --no-object-names
-        --object-names --missing[=TEXT] --filter[=TEXT] --filter-print-omitted --abbrev[=TEXT] --no-abbrev""",
+        --object-names --missing[=TEXT] --filter[=TEXT] --filter-print-omitted --abbrev[=TEXT] --no-abbrev"""
     ),
     "describe": _looks("""
         --contains --debug --all --tags --long --first-parent --abbrev[=TEXT] --exact-match --candidates=TEXT --match=TEXT
         --exclude=TEXT --always --dirty[=TEXT] --broken[=TEXT]"""),
-    "shortlog": _looks(
-        f"-n|--numbered -s|--summary -e|--email -c -w[=TEXT] --group=TEXT --format[=TEXT] {_RANGE}",
-    ),
+    "shortlog": _looks(f"-n|--numbered -s|--summary -e|--email -c -w[=TEXT] --group=TEXT --format[=TEXT] {_RANGE}"),
     "reflog": _looks(_LOG, refine=modes.reference_logs),
     "reflog show": _looks(_LOG, refine=reading.history),
     "reflog exists": _looks(""),

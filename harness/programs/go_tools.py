@@ -105,33 +105,6 @@ _GO = Program(
         ),
         "tool cover": _go("func=READ html=READ mode=TEXT o=WRITE", operands=""),
     },
-    looks=("go version", "go env GOPATH", "go help build"),
-    covered=(
-        "go build ./...",
-        "go build -o bin/x -ldflags='-s -w' ./cmd/x",
-        "go test ./... -run TestA -count=1 -race -v",
-        "go test -coverprofile=c.out ./a",
-        "go vet ./...",
-        "go mod tidy",
-        "go run ./cmd/x",
-        "go list -m all",
-        "go env -w GOFLAGS=-mod=mod",
-    ),
-    not_covered=(
-        "go test -exec sh ./...",
-        "go test --exec=sh ./...",
-        "go build -toolexec ./x ./...",
-        "go vet -vettool=./x ./...",
-        "go build -overlay x.json",
-        "go build -ldflags='-extld=./x'",
-        "go build '-ldflags=-linkmode external -extld ./x'",
-        "go run -exec ./x a.go",
-        "go test -args x",
-        "go test ./... -toolexec=./x",
-        "go tool pprof x",
-        "go bug",
-        "go",
-    ),
 )
 
 
@@ -144,15 +117,6 @@ _GOFMT = Program(
     style=Style.SINGLE,
     options=either_dash("l[=TEXT] d[=TEXT] e[=TEXT] s[=TEXT] w[=TEXT] r=TEXT cpuprofile=WRITE h:info help:info"),
     refine=_gofmt,
-    looks=("gofmt -l .", "gofmt -d -s cmd/a.go", "gofmt -r 'a -> b' a.go"),
-    covered=("gofmt -w .", "gofmt -l -w a.go", "gofmt --w a.go"),
-    not_covered=(
-        "gofmt -lw .",
-        "gofmt -x a.go",
-        "gofmt -comments=false a.go",
-        "gofmt a.go -r .env",
-        "gofmt a.go -- -l",
-    ),
 )
 # These load packages, which may fetch modules; the configuration of golangci-lint names plugins.
 _CHECKERS = Program(
@@ -166,13 +130,6 @@ _CHECKERS = Program(
         local=TEXT srcdir=READ w:inplace c=CODE config=CODE
         """
     ),
-    covered=(
-        "golangci-lint run ./...",
-        "golangci-lint run --fix --timeout=5m",
-        "staticcheck ./...",
-        "goimports -w a.go",
-    ),
-    not_covered=("golangci-lint run -c evil.yml", "golangci-lint run --config=evil.yml", "golangci-lint custom --x"),
 )
 
 PROGRAMS: Mapping[str, Program] = {

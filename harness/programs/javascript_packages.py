@@ -82,30 +82,6 @@ _NPM = Program(
         "audit fix": _npm(_NPM_TREE, refine=_NPM_FILES),
         **dict.fromkeys(("exec", "x"), _npm(_EXEC, refine=all_of(arguments_from(1), _shell_text))),
     },
-    looks=("npm --version", "npm -v"),
-    covered=(
-        "npm test",
-        "npm run build -- --mode production",
-        "npm ci",
-        "npm install --save-dev jest",
-        "npm ls --depth=0",
-        "npm --prefix web run lint",
-        "npm view react version",
-        "npm exec -- eslint src",
-        "npm audit fix",
-    ),
-    not_covered=(
-        "npm --script-shell x test",
-        "npm test --script-shell=x",
-        "npm test --script-sh=x",
-        "npm test -script-shell x",
-        "npm run x --node-options=--require=./x.js",
-        "npm install --registry http://evil x",
-        "npm --userconfig evil ls",
-        "npm --git ./x install",
-        "npm",
-        "npm lss",
-    ),
 )
 
 # The first operand is a package or a program of node_modules; what follows is its own.
@@ -119,21 +95,8 @@ _NPX = Program(
     """,
     operands="COMMAND...",
     refine=all_of(arguments_from(1), _shell_text),
-    covered=(
-        "npx tsc --noEmit",
-        "npx -y create-vite@latest app",
-        "npx prettier --check src",
-        "npx jest",
-        "npx -c 'eslint src'",
-    ),
-    not_covered=("npx --node-options=x a", "npx --script-shell ./x a", "npx --registry http://evil a", "npx --yess a"),
 )
-_BUNX = replace(
-    _NPX,
-    options="-h|--help --version --bun -p|--package=TEXT --silent --verbose",
-    covered=("bunx --bun vite build", "bunx cowsay x"),
-    not_covered=("bunx --registry http://evil a", "bunx -c x"),
-)
+_BUNX = replace(_NPX, options="-h|--help --version --bun -p|--package=TEXT --silent --verbose")
 
 # --- pnpm and yarn: what stands behind a script's name is the script's
 
@@ -180,20 +143,6 @@ _PNPM = Program(
             "list ls why outdated audit licenses store prune rebuild fetch pack publish root bin".split(), _PNPM_CHANGE
         ),
     },
-    covered=(
-        "pnpm install --frozen-lockfile",
-        "pnpm test --watch",
-        "pnpm -r run build",
-        "pnpm list",
-        "pnpm --version",
-        "pnpm -C web add x",
-    ),
-    not_covered=(
-        "pnpm --script-shell ./x test",
-        "pnpm --registry=http://evil add x",
-        "pnpm install --config.x=y",
-        "pnpm zzz",
-    ),
 )
 _YARN_COMMON = """
     -h|--help -v|--version -s|--silent --verbose --json --offline --non-interactive --no-progress --cwd=FOLDER
@@ -223,20 +172,6 @@ _YARN = Program(
             "list why info outdated audit licenses config cache version pack publish bin".split(), _YARN_CHANGE
         ),
     },
-    covered=(
-        "yarn",
-        "yarn install --immutable",
-        "yarn test --watch",
-        "yarn add -D jest",
-        "yarn --version",
-        "yarn --cwd web build",
-    ),
-    not_covered=(
-        "yarn --use-yarnrc evil install",
-        "yarn --script-shell x test",
-        "yarn add --registry=http://evil x",
-        "yarn zzz",
-    ),
 )
 
 # --- What installs and switches versions of node and of package managers
@@ -247,8 +182,6 @@ _VERSIONS = Program(
     options="-h|--help -v|--version --lts --latest --install-if-missing --default",
     operands="TEXT...",
     refine=arguments_from(1),
-    covered=("corepack enable", "fnm use 20", "volta install node@20", "nvm install --lts"),
-    not_covered=("corepack --x", "volta run --node=20 sh -c x", "fnm exec --using=20 sh", "nvm -c x"),
 )
 
 PROGRAMS: Mapping[str, Program] = {

@@ -30,34 +30,6 @@ _NODE = Program(
     "-e|--eval=CODE -p|--print=CODE -r|--require=CODE --import=CODE --loader|--experimental-loader=CODE",
     operands="SCRIPT TEXT...",
     refine=_node,
-    looks=("node --version", "node -v"),
-    covered=(
-        "node app.js",
-        "node --test",
-        "node --test tests/a.test.js tests/b.test.js",
-        "node --max-old-space-size=4096 build.mjs --out=dist",
-        "node --env-file=.env app.js",
-        "node -- app.js",
-        "node --check app.js",
-        "node --run build",
-    ),
-    not_covered=(
-        "node",
-        "node -",
-        "node -e 'process.exit()'",
-        "node -pe 1",
-        "node -p 1",
-        "node --eval=1",
-        "node -r ./x.js app.js",
-        "node --import ./x.js app.js",
-        "node --inspect app.js",
-        "node inspect app.js",
-        "node -i",
-        "node --check -r ./x.js app.js",
-        "node --experimental-loader=./x.mjs app.js",
-        "node --test-reporter=./x.mjs --test",
-        "node --openssl-config=x app.js",
-    ),
 )
 
 
@@ -90,9 +62,6 @@ _DENO = Program(
         "install": _runs("-q|--quiet --frozen", "", refine=_files_of),
         "cache": _runs("-q|--quiet"),
     },
-    looks=("deno --version",),
-    covered=("deno run -A main.ts", "deno test --allow-read", "deno fmt --check src", "deno task build", "deno lint"),
-    not_covered=("deno", "deno eval 1", "deno repl", "deno main.ts", "deno run -", "deno run --import-map x main.ts"),
 )
 _BUN = Program(
     options="-v|--version:info -h|--help:info --silent",
@@ -105,9 +74,6 @@ _BUN = Program(
         "add": _runs("-d|--dev -D -E|--exact --silent", "TEXT...", refine=_files_of),
         "remove": _runs("--silent", "TEXT...", refine=_files_of),
     },
-    looks=("bun --version",),
-    covered=("bun run build", "bun test", "bun install --frozen-lockfile", "bun add -d typescript"),
-    not_covered=("bun", "bun -e 1", "bun x cowsay", "bun --preload ./x.ts run a", "bun run -", "bun run -r ./x.ts a"),
 )
 
 _TS_NODE = Program(
@@ -117,8 +83,6 @@ _TS_NODE = Program(
     "-e|--eval=CODE -p|--print=CODE -r|--require=CODE -C|--compiler=CODE",
     operands="SCRIPT TEXT...",
     refine=with_arguments,
-    covered=("ts-node src/a.ts", "ts-node -T --esm src/a.ts x"),
-    not_covered=("ts-node", "ts-node -e 1", "ts-node -r ./x a.ts", "ts-node -C ./x a.ts", "ts-node --version"),
 )
 
 
@@ -134,7 +98,5 @@ PROGRAMS = {
         "--import=CODE",
         operands="SCRIPT TEXT...",
         refine=with_arguments,
-        covered=("tsx src/a.ts x", "tsx --tsconfig tsconfig.json a.ts"),
-        not_covered=("tsx", "tsx -e 1", "tsx --import ./x a.ts", "tsx -r ./x a.ts", "tsx -pe 1"),
     ),
 }

@@ -30,20 +30,6 @@ _MAVEN = Program(
     """,
     operands="TEXT...",
     refine=names_only,
-    covered=(
-        "mvn test",
-        "mvn -q -B -DskipTests package",
-        "mvn test -Dtest=ATest#b -pl core -am",
-        "mvn -f sub/pom.xml verify",
-        "mvn --version",
-    ),
-    not_covered=(
-        "mvn -Dexec.executable=sh exec:exec",
-        "mvn -D exec.args=x exec:exec",
-        "mvn -s evil.xml test",
-        "mvn -t x test",
-        "mvn -Dmaven.ext.class.path=x.jar test",
-    ),
 )
 _GRADLE = Program(
     act=Act.RUNS,
@@ -59,19 +45,6 @@ _GRADLE = Program(
     """,
     operands="TEXT...",
     refine=names_only,
-    covered=(
-        "gradle build",
-        "gradle test --tests 'a.BTest.c' --info",
-        "gradlew :app:assembleDebug -x lint --no-daemon",
-        "gradle --version",
-    ),
-    not_covered=(
-        "gradle -I evil.gradle build",
-        "gradle --init-sc evil.gradle build",
-        "gradle -Dorg.gradle.jvmargs=x build",
-        "gradle -Pcc=./x build",
-        "gradle -g /tmp build",
-    ),
 )
 # The words of sbt and lein are commands in a language of their own.
 _SBT = Program(
@@ -83,15 +56,6 @@ _SBT = Program(
     """,
     operands="TEXT...",
     refine=names_only,
-    covered=("sbt test", "sbt compile", "ant clean build", "lein test"),
-    not_covered=(
-        "sbt 'eval 1'",
-        "sbt -java-home ./x test",
-        "sbt -Dx=y test",
-        "ant -f evil.xml",
-        "ant -lib evil.jar build",
-        "sbt '!sh'",
-    ),
 )
 
 # --- javac
@@ -119,24 +83,7 @@ def _read_javac(argv: Sequence[str]) -> Use:
     return read_command(_JAVAC_TABLE, tuple(words))
 
 
-_JAVAC = Program(
-    read=_read_javac,
-    covered=(
-        "javac -version",
-        "javac --version",
-        "javac A.java",
-        "javac -d out -cp lib/a.jar -Xlint:all src/A.java",
-        "javac --release 17 -proc:none A.java",
-    ),
-    not_covered=(
-        "javac @words",
-        "javac -processor Evil A.java",
-        "javac -J-javaagent:evil.jar A.java",
-        "javac -processorpath . A.java",
-        "javac -Xplugin:Evil A.java",
-        "javac -cp",
-    ),
-)
+_JAVAC = Program(read=_read_javac)
 
 PROGRAMS: Mapping[str, Program] = {
     **dict.fromkeys(("mvn", "mvnw", "mvnd"), _MAVEN),

@@ -15,7 +15,7 @@ def _man(parsed: Parsed, use: Use) -> Use:
     return use
 
 
-_CALENDAR = Program(style=Style.TEXT, operands="TEXT...", looks=("cal", "cal 2024", "cal -3", "cal -m 5 2024"))
+_CALENDAR = Program(style=Style.TEXT, operands="TEXT...")
 """util-linux and BSD: no word is a file or a program."""
 
 PROGRAMS: Mapping[str, Program] = {
@@ -28,12 +28,6 @@ PROGRAMS: Mapping[str, Program] = {
         """,
         operands="TEXT...",
         refine=_man,
-        looks=("man ls", "man 3 printf", "man -k printf", "man -w ls", "man -s 2 open", "man git-log", "man --version"),
-        not_covered=(
-            "man -P sh ls", "man --pager=sh ls", "man -H ls", "man --html=x ls", "man -Hx ls", "man ./x", "man -l x",
-            "man -C x ls", "man -M . ls", "man -p x ls", "man -T x ls", "man -X ls", "man -K x", "man -u", "man --pag=sh ls",
-            "man -s 1/../../x ls", "man ../x ls", "man -e /x ls", "man -kP sh ls", "man -r x ls",
-        ),
     ),
     "cal": _CALENDAR,
     "ncal": _CALENDAR,

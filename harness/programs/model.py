@@ -285,12 +285,6 @@ class Program(Record):
     """Called with what the tables said; returns that, or something stricter, or with more paths."""
     read: Read | None = None
     """Takes the place of the tables: called with the whole argv."""
-    looks: tuple[str, ...] = ()
-    """Examples for the tests: command lines that this model covers, and that only look."""
-    covered: tuple[str, ...] = ()
-    """Command lines that it covers, and that do more."""
-    not_covered: tuple[str, ...] = ()
-    """Command lines that it must not cover."""
 
 
 def gap(reason: str) -> Use:

@@ -70,85 +70,30 @@ _NET = Program(network=True)
 _OPENSSL = Program(style=Style.SINGLE, operands="", refine=_plain_files)
 
 PROGRAMS: Mapping[str, Program] = {
-    "wget": replace(
-        _NET,
-        options=_WGET_OPTIONS,
-        operands="TEXT...",
-        refine=_wget_writes,
-        covered=(
-            "wget https://x.org/a.tgz",
-            "wget -qO- https://x.org",
-            "wget -q -nc -P dl https://x.org/a",
-            "wget --spider -S https://x.org",
-            "wget --post-file=f https://x.org",
-        ),
-        not_covered=(
-            "wget -e use_askpass=./x https://x.org",
-            "wget --use-askpass=./x https://x.org",
-            "wget -i list",
-            "wget --config=f https://x.org",
-            "wget --exec x https://x.org",
-            "wget -qe x https://x.org",
-            "wget -b https://x.org",
-        ),
-    ),
+    "wget": replace(_NET, options=_WGET_OPTIONS, operands="TEXT...", refine=_wget_writes),
     "ping": replace(
         _NET,
         options="-4 -6 -c=TEXT -i=TEXT -W=TEXT -w=TEXT -s=TEXT -I=TEXT -t=TEXT -n -q -D -O -v -V:info",
         operands="HOST...",
-        covered=("ping -c 1 x.org", "ping -nc3 1.1.1.1"),
-        not_covered=("ping -f x.org",),
     ),
-    "dig": replace(
-        _NET,
-        options=_DIG_OPTIONS,
-        operands="HOST...",
-        refine=_dig_files,
-        covered=("dig +short x.org MX @1.1.1.1", "dig -x 1.1.1.1", "dig -f .env"),
-        not_covered=("dig -y hmac:k:s x.org",),
-    ),
-    "host": replace(
-        _NET,
-        options="-a -c=TEXT -C -d -l -r -s -t=TEXT -T -v -4 -6 -W=TEXT -R=TEXT",
-        operands="HOST...",
-        covered=("host x.org", "host -t mx x.org"),
-    ),
+    "dig": replace(_NET, options=_DIG_OPTIONS, operands="HOST...", refine=_dig_files),
+    "host": replace(_NET, options="-a -c=TEXT -C -d -l -r -s -t=TEXT -T -v -4 -6 -W=TEXT -R=TEXT", operands="HOST..."),
     "nslookup": replace(
-        _NET,
-        style=Style.SINGLE,
-        options="-type=TEXT -query=TEXT -timeout=TEXT -port=TEXT -debug",
-        operands="HOST...",
-        covered=("nslookup x.org", "nslookup -type=mx x.org 1.1.1.1"),
+        _NET, style=Style.SINGLE, options="-type=TEXT -query=TEXT -timeout=TEXT -port=TEXT -debug", operands="HOST..."
     ),
-    "traceroute": replace(
-        _NET,
-        options="-4 -6 -n -I -T -U -m=TEXT -w=TEXT -q=TEXT -p=TEXT",
-        operands="HOST...",
-        covered=("traceroute -n x.org",),
-    ),
-    "whois": replace(_NET, options="-h=TEXT -p=TEXT -H", operands="HOST...", covered=("whois x.org",)),
+    "traceroute": replace(_NET, options="-4 -6 -n -I -T -U -m=TEXT -w=TEXT -q=TEXT -p=TEXT", operands="HOST..."),
+    "whois": replace(_NET, options="-h=TEXT -p=TEXT -H", operands="HOST..."),
     "nc": replace(
         _NET,
         act=Act.CHANGES,
         options="-4 -6 -d -D -k -l -n -N -r -t -u -v -z -i=TEXT -p=TEXT -q=TEXT -s=TEXT -w=TEXT -e=CODE -c=CODE -U=CODE",
         operands="TEXT...",
-        covered=("nc -zv localhost 80", "nc -l -p 8080", "nc -w 1 x.org 80"),
-        not_covered=(
-            "nc -e /bin/sh h 1",
-            "nc -lve sh",
-            "nc -c sh h 1",
-            "nc h 1 -e sh",
-            "nc -X connect -x p h 1",
-            "nc -U s",
-        ),
     ),
-    "telnet": never("it takes commands from its input, and `!` runs one here", "telnet h 80"),
-    "ftp": never("it takes commands from its input, and `!` runs one here", "ftp h"),
+    "telnet": never("it takes commands from its input, and `!` runs one here"),
+    "ftp": never("it takes commands from its input, and `!` runs one here"),
     "openssl": Program(
         subcommands={
-            "version": replace(
-                _OPENSSL, options="-a -v -d -b -o -p -f", looks=("openssl version", "openssl version -a")
-            ),
+            "version": replace(_OPENSSL, options="-a -v -d -b -o -p -f"),
             "x509": replace(
                 _OPENSSL,
                 options="""
@@ -156,37 +101,14 @@ PROGRAMS: Mapping[str, Program] = {
                     -sha256 -sha1 -pubkey -purpose -email -ext=TEXT -hash -modulus -nameopt=TEXT -certopt=TEXT
                     -checkend=TEXT -checkhost=TEXT -out=WRITE -outform=TEXT
                 """,
-                looks=("openssl x509 -in c.pem -noout -text", "openssl x509 -noout -enddate"),
-                covered=("openssl x509 -in c.pem -out d.pem",),
-                not_covered=(
-                    "openssl x509 -engine ./e.so -in c",
-                    "openssl x509 -provider-path . -provider e -in c",
-                    "openssl x509 -in org.openssl.engine:e:k",
-                    "openssl x509 -in file:.env",
-                ),
             ),
-            "rand": replace(
-                _OPENSSL,
-                options="-hex -base64 -out=WRITE",
-                operands="TEXT",
-                looks=("openssl rand -hex 16",),
-                covered=("openssl rand -out f 8",),
-                not_covered=("openssl rand -engine e 16", "openssl rand -writerand f 1", "openssl rand -config c 1"),
-            ),
+            "rand": replace(_OPENSSL, options="-hex -base64 -out=WRITE", operands="TEXT"),
             "s_client": replace(
                 _OPENSSL,
                 act=Act.CHANGES,
                 network=True,
                 options="-connect=TEXT -servername=TEXT -showcerts -brief -CAfile=READ -tls1_2 -tls1_3 -alpn=TEXT",
-                covered=("openssl s_client -connect x.org:443 -servername x.org",),
             ),
-        },
-        not_covered=(
-            "openssl",
-            "openssl engine -t ./e.so",
-            "openssl enc -d -in f",
-            "openssl s_server -WWW",
-            "openssl -config c version",
-        ),
+        }
     ),
 }

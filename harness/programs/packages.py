@@ -75,109 +75,31 @@ _ANY = Program(act=Act.CHANGES, network=True, style=Style.TEXT, operands="TEXT..
 _MANAGED = replace(_ANY, style=Style.GNU, options="-y|--assumeyes -q|--quiet -v|--verbose -f|--force")
 
 PROGRAMS: Mapping[str, Program] = {
-    "apt": replace(
-        _apt(f"{_APT_LOOKS} list", _APT_CHANGES),
-        looks=(
-            "apt list --installed",
-            "apt show curl",
-            "apt search -n '^rip'",
-            "apt policy",
-            "apt -qq list --upgradable",
-        ),
-        covered=("apt install -y jq", "apt update", "apt-get remove x"),
-        not_covered=(
-            "apt edit-sources",
-            "apt changelog x",
-            "apt -o x=y list",
-            "apt list -oAPT::x=y",
-            "apt -c f show x",
-            "apt lis",
-        ),
-    ),
-    "apt-get": replace(
-        _apt("", _APT_CHANGES),
-        covered=("apt-get update -qq", "apt-get install -y --no-install-recommends jq", "apt-get install ./x.deb"),
-        not_covered=(
-            "apt-get -o Dpkg::Pre-Invoke::=id update",
-            "apt-get update -oAPT::x=y",
-            "apt-get -yo x=y install z",
-            "apt-get changelog x",
-        ),
-    ),
-    "apt-cache": replace(
-        _apt(_APT_LOOKS, "gencaches"),
-        looks=("apt-cache policy jq", "apt-cache search --names-only '^jq'", "apt-cache depends x"),
-        not_covered=(
-            "apt-cache -o x=y show z",
-            "apt-cache -c f policy",
-            "apt-cache -p f show x",
-            "apt-cache -s f show x",
-        ),
-    ),
-    "apt-mark": replace(_apt("showauto showmanual showhold", "auto manual hold unhold"), looks=("apt-mark showhold",)),
-    "dpkg": Program(
-        options=_DPKG,
-        operands="TEXT...",
-        refine=_one_action,
-        looks=(
-            "dpkg -l",
-            "dpkg -l 'python3*'",
-            "dpkg -S /usr/bin/python3",
-            "dpkg -L jq",
-            "dpkg -s jq",
-            "dpkg -c x.deb",
-            "dpkg --print-architecture",
-        ),
-        covered=("dpkg -i x.deb", "dpkg --purge x"),
-        not_covered=(
-            "dpkg",
-            "dpkg --root=. -l",
-            "dpkg --pre-invoke=id -i x",
-            "dpkg -i x -l",
-            "dpkg --admindir . -l",
-            "dpkg -x a b",
-            "dpkg --lis",
-        ),
-    ),
+    "apt": replace(_apt(f"{_APT_LOOKS} list", _APT_CHANGES)),
+    "apt-get": replace(_apt("", _APT_CHANGES)),
+    "apt-cache": replace(_apt(_APT_LOOKS, "gencaches")),
+    "apt-mark": replace(_apt("showauto showmanual showhold", "auto manual hold unhold")),
+    "dpkg": Program(options=_DPKG, operands="TEXT...", refine=_one_action),
     "dpkg-query": Program(
         options="""
             -l|--list -s|--status -L|--listfiles -S|--search -p|--print-avail -W|--show -f|--showformat=TEXT --no-pager
             --version:info -?|--help:info
         """,
         operands="TEXT...",
-        looks=("dpkg-query -W -f='${Version}' jq", "dpkg-query -l"),
-        not_covered=("dpkg-query --admindir=. -l",),
     ),
     "rpm": Program(
         options="-q|--query -a|--all -i|--info -l|--list -f|--file -R|--requires -c|--configfiles -d|--docfiles"
         " -U|--upgrade:changes -F|--freshen:changes -e|--erase:changes -v -h --version:info",
         operands="TEXT...",
         refine=_rpm_query,
-        looks=("rpm -qa", "rpm -qi bash", "rpm -qf /bin/sh", "rpm -ql bash"),
-        covered=("rpm -ivh x.rpm", "rpm -e x", "rpm -Uvh x"),
-        not_covered=(
-            "rpm -E '%(id)'",
-            "rpm --eval '%(id)'",
-            "rpm -qa --pipe sh",
-            "rpm -q --qf '%{x}' y",
-            "rpm -qp x",
-            "rpm -D 'x %(id)' -qa",
-            "rpm -qa --root .",
-        ),
     ),
-    "dnf": replace(
-        _MANAGED, covered=("dnf install -y jq", "dnf list installed"), not_covered=("dnf --installroot=. x",)
-    ),
-    "yum": replace(_MANAGED, covered=("yum install -y jq",), not_covered=("yum -c f install x",)),
-    "zypper": replace(_MANAGED, covered=("zypper install jq",), not_covered=("zypper -R . in x",)),
+    "dnf": replace(_MANAGED),
+    "yum": replace(_MANAGED),
+    "zypper": replace(_MANAGED),
     "apk": Program(
         options="-q|--quiet -v|--verbose --no-cache",
         subcommands={
-            "info": Program(
-                options="-e|--installed -v|--verbose -q|--quiet -L|--contents",
-                operands="TEXT...",
-                looks=("apk info -e jq",),
-            ),
+            "info": Program(options="-e|--installed -v|--verbose -q|--quiet -L|--contents", operands="TEXT..."),
             **{
                 name: replace(
                     _ANY,
@@ -187,24 +109,12 @@ PROGRAMS: Mapping[str, Program] = {
                 for name in ("add", "del", "update", "upgrade", "fix", "search", "list", "policy")
             },
         },
-        looks=("apk info -v",),
-        covered=("apk add --no-cache jq", "apk update"),
-        not_covered=("apk --root . info", "apk -p . info", "apk add --allow-untrusted x", "apk info --root ."),
     ),
-    "brew": replace(_ANY, covered=("brew install jq", "brew list")),
+    "brew": replace(_ANY),
     "pacman": Program(
         options="-Q|--query -S|--sync -R|--remove -U|--upgrade -s -i -l -o -q -e -m -n -t -u -y -c --noconfirm --needed"
         " -V|--version:info",
         operands="TEXT...",
         refine=_pacman_query,
-        looks=("pacman -Q", "pacman -Qi bash", "pacman -Qo /bin/sh"),
-        covered=("pacman -S jq", "pacman -Syu --noconfirm"),
-        not_covered=(
-            "pacman --config f -Q",
-            "pacman -Qr .",
-            "pacman -b . -Q",
-            "pacman --hookdir . -S x",
-            "pacman -Qp x",
-        ),
     ),
 }

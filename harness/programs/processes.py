@@ -15,10 +15,8 @@ _INFO = " -V|--version:info -h|--help:info"
 _LOOKS = Program(operands="")
 
 
-def _changes(*examples: str) -> Program:
-    """Return the model of a program whose words are all names and that changes the machine whatever they are."""
-    return Program(act=Act.CHANGES, style=Style.TEXT, operands="TEXT...", covered=examples)
-
+_CHANGES = Program(act=Act.CHANGES, style=Style.TEXT, operands="TEXT...")
+"""A program whose words are all names and that changes the machine whatever they are."""
 
 # ps(1), procps 4. A letter e without a dash shows the environment of processes, the keys of services among it. Words
 # with a dash are read again without it where they make no sense (`-axe`, `-e -u xf` where there is no user xf).
@@ -93,59 +91,14 @@ def _crontab(parsed: Parsed, use: Use) -> Use:
 
 def _tput(parsed: Parsed, use: Use) -> Use:
     """The capabilities of a terminal may name a program, which `init` and `reset` run (terminfo(5), iprog)."""
-    known = {
-        "cols",
-        "lines",
-        "colors",
-        "sgr0",
-        "bold",
-        "setaf",
-        "setab",
-        "rev",
-        "smul",
-        "rmul",
-        "cr",
-        "el",
-        "clear",
-        "op",
-    }
+    known = "cols lines colors sgr0 bold setaf setab rev smul rmul cr el clear op".split()
     return (
         use if parsed.operands and parsed.operands[0] in known else gap("a capability that is not in the model of tput")
     )
 
 
 PROGRAMS: Mapping[str, Program] = {
-    "ps": Program(
-        read=_ps,
-        looks=(
-            "ps",
-            "ps aux",
-            "ps -ef",
-            "ps -aux",
-            "ps auxww --sort=-%mem",
-            "ps -eo pid,ppid,cmd --sort=-%cpu",
-            "ps -p 123 -o pid,etime,cmd",
-            "ps -fp 123,456",
-            "ps axo pid,command",
-            "ps -u root",
-            "ps -C node",
-            "ps --ppid 1 -o pid=",
-            "ps -ef --forest",
-            "ps 123",
-        ),
-        not_covered=(
-            "ps e",
-            "ps axe",
-            "ps auxe",
-            "ps -axe",
-            "ps -auxe",
-            "ps -e -u xf",
-            "ps -u xe",
-            "ps eww 1",
-            "ps -efx",
-            "ps -E",
-        ),
-    ),
+    "ps": Program(read=_ps),
     "pgrep": Program(
         options="""
             -d|--delimiter=TEXT -l|--list-name -a|--list-full -v|--inverse -w|--lightweight -c|--count -f|--full
@@ -154,63 +107,38 @@ PROGRAMS: Mapping[str, Program] = {
         """
         + _INFO,
         operands="TEXT",
-        looks=("pgrep -fl 'node server'", "pgrep -u root -x sshd"),
     ),
-    "pidof": replace(_LOOKS, options="-s -c -x -q -o=TEXT", operands="TEXT...", looks=("pidof -s sshd",)),
-    "pstree": replace(
-        _LOOKS,
-        options="-a -c -p -u -s -l -n -h -T -A -U -g -t -V|--version:info",
-        operands="TEXT",
-        looks=("pstree -p", "pstree -ap 1"),
-    ),
+    "pidof": replace(_LOOKS, options="-s -c -x -q -o=TEXT", operands="TEXT..."),
+    "pstree": replace(_LOOKS, options="-a -c -p -u -s -l -n -h -T -A -U -g -t -V|--version:info", operands="TEXT"),
     "top": Program(
-        options="-b -n=TEXT -d=TEXT -p=TEXT -u=TEXT -o=TEXT -H -c -i -1 -w[=TEXT]",
-        operands="",
-        refine=_top,
-        looks=("top -b -n 1", "top -bn1 -o %MEM"),
-        not_covered=("top", "top -n 1", "top -s"),
+        options="-b -n=TEXT -d=TEXT -p=TEXT -u=TEXT -o=TEXT -H -c -i -1 -w[=TEXT]", operands="", refine=_top
     ),
-    "kill": _changes("kill 123", "kill -9 123", "kill -s TERM 1 2"),
-    "pkill": _changes("pkill -f server", "pkill node"),
-    "killall": _changes("killall node"),
     "free": replace(
         _LOOKS,
         options="""
             -b|--bytes -k|--kibi -m|--mebi -g|--gibi --mega --giga -h|--human --si -l|--lohi -t|--total -v|--committed
             -s|--seconds=TEXT -c|--count=TEXT -w|--wide --help:info -V|--version:info
         """,
-        looks=("free -h", "free -m"),
     ),
-    "w": replace(_LOOKS, options="-h|--no-header -s|--short -f|--from -i|--ip-addr", operands="TEXT", looks=("w -h",)),
+    "w": replace(_LOOKS, options="-h|--no-header -s|--short -f|--from -i|--ip-addr", operands="TEXT"),
     "vmstat": replace(
         _LOOKS,
         options="-a|--active -f|--forks -m|--slabs -n|--one-header -s|--stats -d|--disk -D|--disk-sum -S|--unit=TEXT"
         " -w|--wide -t|--timestamp -y|--no-first" + _INFO,
         operands="TEXT TEXT",
-        looks=("vmstat 1 3", "vmstat -s"),
     ),
-    "iostat": replace(
-        _LOOKS,
-        options="-c -d -h -k -m -N -p=TEXT -s -t -x -y -z -V:info",
-        operands="TEXT...",
-        looks=("iostat -x 1 3",),
-        not_covered=("iostat -f /tmp",),
-    ),
+    "iostat": replace(_LOOKS, options="-c -d -h -k -m -N -p=TEXT -s -t -x -y -z -V:info", operands="TEXT..."),
     "lsof": Program(
         options="""
             -i[=TEXT] -n -P -t -l -a -R -U -w -c=TEXT -d=TEXT -p=TEXT -u=TEXT -s[=TEXT] -F[=TEXT] -g[=TEXT] +c=TEXT
             +D|+d=READ -v:info -h:info
         """,
         refine=_lsof,
-        looks=("lsof -nP -iTCP:8080 -sTCP:LISTEN", "lsof -p 123", "lsof -ti:3000", "lsof +D src", "lsof f"),
-        covered=("lsof -i :8080", "lsof -nti@x.org"),
-        not_covered=("lsof -Dbcache", "lsof -D b./f", "lsof -A f", "lsof -k f", "lsof -m f"),
     ),
     "lscpu": replace(
         _LOOKS,
         options="-a|--all -b|--online -B|--bytes -C|--caches[=TEXT] -c|--offline -J|--json -e|--extended[=TEXT]"
         " -p|--parse[=TEXT] -x|--hex -y|--physical --output-all" + _INFO,
-        looks=("lscpu", "lscpu -J"),
     ),
     "lsblk": Program(
         options="""
@@ -218,85 +146,40 @@ PROGRAMS: Mapping[str, Program] = {
             -o|--output=TEXT -O|--output-all -p|--paths -P|--pairs -r|--raw -s|--inverse -S|--scsi -t|--topology
             -x|--sort=TEXT -e|--exclude=TEXT -I|--include=TEXT
         """
-        + _INFO,
-        looks=("lsblk", "lsblk -f -o NAME,SIZE"),
-        not_covered=("lsblk --sysroot x",),
+        + _INFO
     ),
-    "lsusb": replace(
-        _LOOKS, options="-v -t -s=TEXT -d=TEXT -V|--version:info", looks=("lsusb -t",), not_covered=("lsusb -D f",)
-    ),
-    "lspci": replace(
-        _LOOKS,
-        options="-v -vv -vvv -k -n -nn -s=TEXT -d=TEXT -t -m -D",
-        looks=("lspci -nnk", "lspci -v"),
-        not_covered=("lspci -q", "lspci -i f", "lspci -F f", "lspci -p f"),
-    ),
-    "lsmod": replace(_LOOKS, looks=("lsmod",)),
-    "lsb_release": replace(
-        _LOOKS,
-        options="-a|--all -d|--description -i|--id -r|--release -c|--codename -s|--short",
-        looks=("lsb_release -a", "lsb_release -cs"),
-    ),
-    "sw_vers": replace(
-        _LOOKS, style=Style.SINGLE, options="-productName -productVersion -buildVersion", looks=("sw_vers",)
-    ),
+    "lsusb": replace(_LOOKS, options="-v -t -s=TEXT -d=TEXT -V|--version:info"),
+    "lspci": replace(_LOOKS, options="-v -vv -vvv -k -n -nn -s=TEXT -d=TEXT -t -m -D"),
+    "lsmod": replace(_LOOKS),
+    "lsb_release": replace(_LOOKS, options="-a|--all -d|--description -i|--id -r|--release -c|--codename -s|--short"),
+    "sw_vers": replace(_LOOKS, style=Style.SINGLE, options="-productName -productVersion -buildVersion"),
     "nvidia-smi": replace(
         _LOOKS,
         options="-L|--list-gpus -q|--query -i|--id=TEXT -d|--display=TEXT --query-gpu=TEXT --query-compute-apps=TEXT"
         " --format=TEXT -l|--loop[=TEXT] -h|--help:info",
-        looks=("nvidia-smi", "nvidia-smi --query-gpu=name,memory.used --format=csv"),
-        not_covered=("nvidia-smi -pm 1", "nvidia-smi -r", "nvidia-smi -q -f out"),
     ),
     "sysctl": Program(
         options="-a|--all|-A -n|--values -e|--ignore -N|--names -b|--binary -w|--write:changes -p|--load[=READ]:changes"
         " --system:changes" + _INFO,
         operands="TEXT...",
         refine=_only_names,
-        looks=("sysctl -n hw.ncpu", "sysctl -a", "sysctl vm.swappiness"),
-        covered=("sysctl -w vm.swappiness=1", "sysctl vm.swappiness=1", "sysctl -p"),
     ),
-    "getconf": Program(
-        options="-a",
-        operands="TEXT READ",
-        looks=("getconf _NPROCESSORS_ONLN", "getconf PATH", "getconf NAME_MAX ."),
-        not_covered=("getconf -v x PATH", "getconf --version"),
-    ),
-    "getent": Program(
-        options="",
-        operands="TEXT TEXT...",
-        refine=_getent,
-        looks=("getent passwd root", "getent group"),
-        covered=("getent hosts x.org", "getent ahosts x.org"),
-        not_covered=("getent -s ./x passwd", "getent --service=x passwd"),
-    ),
+    "getconf": Program(options="-a", operands="TEXT READ"),
+    "getent": Program(options="", operands="TEXT TEXT...", refine=_getent),
     "locale": replace(
-        _LOOKS,
-        options="-a|--all-locales -m|--charmaps -c|--category-name -k|--keyword-name",
-        operands="TEXT...",
-        looks=("locale", "locale -a"),
+        _LOOKS, options="-a|--all-locales -m|--charmaps -c|--category-name -k|--keyword-name", operands="TEXT..."
     ),
-    "crontab": Program(
-        options="-l -u=TEXT -r:changes -i -e:gap",
-        refine=_crontab,
-        looks=("crontab -l", "crontab -l -u me"),
-        covered=("crontab f", "crontab -r", "crontab -"),
-        not_covered=("crontab -e", "crontab -l -e"),
+    "crontab": Program(options="-l -u=TEXT -r:changes -i -e:gap", refine=_crontab),
+    **dict.fromkeys(
+        (
+            "kill pkill killall useradd userdel usermod groupadd groupdel groupmod adduser deluser passwd chpasswd chage "
+            "gpasswd"
+        ).split(),
+        _CHANGES,
     ),
-    **{
-        name: _changes(f"{name} x")
-        for name in "useradd userdel usermod groupadd groupdel groupmod adduser deluser passwd chpasswd chage gpasswd".split()
-    },
-    "clear": replace(_LOOKS, options="-x", looks=("clear",), not_covered=("clear -T x",)),
-    "tput": Program(
-        options="",
-        operands="TEXT...",
-        refine=_tput,
-        looks=("tput cols", "tput setaf 1"),
-        not_covered=("tput init", "tput reset", "tput -T x init", "tput -S", "tput"),
-    ),
-    "stty": never("it changes the terminal", "stty -a", "stty sane"),
-    "xdg-open": Program(
-        read=lambda _argv: gap("it starts whatever is meant for the file"), not_covered=("xdg-open x",)
-    ),
-    "open": never("it starts whatever is meant for the file", "open x"),
+    "clear": replace(_LOOKS, options="-x"),
+    "tput": Program(options="", operands="TEXT...", refine=_tput),
+    "stty": never("it changes the terminal"),
+    "xdg-open": Program(read=lambda _argv: gap("it starts whatever is meant for the file")),
+    "open": never("it starts whatever is meant for the file"),
 }

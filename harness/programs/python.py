@@ -116,45 +116,6 @@ def _json_tool(flags: AbstractSet[str], words: Sequence[str]) -> Use | None:
     return replace(use, imports="I" not in flags)
 
 
-_PYTHON = Program(
-    read=_python,
-    looks=(
-        "python --version",
-        "python -V",
-        "python -m json.tool",
-        "python -m json.tool a.json",
-        "python -Im json.tool --indent 2 a.json",
-    ),
-    covered=(
-        "python script.py",
-        "python -u -B manage.py migrate --database=main",
-        "python -m pytest -q tests/test_x.py",
-        "python -Wd -X dev -m unittest discover",
-        "python -um pytest",
-        "python -m json.tool a.json b.json",
-        "python -m json.tool --sort a.json",
-        "python -W error::a.B -m json.tool a.json",
-        "python -m venv env",
-        "python -m pip install -r requirements.txt",
-        "python -- x.py",
-        "python -I tools/x.py in=a out=b",
-    ),
-    not_covered=(
-        "python",
-        "python -",
-        "python -c 'print(1)'",
-        "python -cprint",
-        "python -Bc 'print(1)'",
-        "python -mos",
-        "python -m os",
-        "python -m",
-        "python -i x.py",
-        "python -X presite=x x.py",
-        "python -X pycache_prefix=/tmp x.py",
-        "python --check-hash-based-pycs never x.py",
-        "python -x x.py",
-        "python -V x.py",
-    ),
-)
+_PYTHON = Program(read=_python)
 
 PROGRAMS = dict.fromkeys(("python", "python2", "python3", "pypy", "pypy3"), _PYTHON)

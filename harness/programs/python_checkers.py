@@ -76,27 +76,6 @@ _RUFF = Program(
         **dict.fromkeys(("rule", "linter", "config", "version", "help"), _RUFF_TELLS),
         "clean": Program(act=Act.CHANGES, options="-h|--help:info -q|--quiet -v|--verbose", operands=""),
     },
-    looks=(
-        "ruff --version",
-        "ruff rule E501",
-        "ruff check --isolated --no-cache src",
-        "ruff format --isolated --no-cache --check .",
-    ),
-    covered=(
-        "ruff check",
-        "ruff check --no-cache --no-fix src",
-        "ruff check --fix src tests/a.py",
-        "ruff format --check .",
-        "ruff format .",
-        "ruff clean",
-    ),
-    not_covered=(
-        "ruff check --config fix=true src",
-        "ruff --config x check",
-        "ruff check --conf x",
-        "ruff server",
-        "ruff",
-    ),
 )
 
 
@@ -121,14 +100,6 @@ _BLACK = Program(
         --required-version=TEXT -c|--code=TEXT --config=READ
     """,
     refine=_black,
-    looks=(
-        "black --version",
-        "black --check .",
-        "black -q --diff -l 100 src/a.py",
-        "black --check --config pyproject.toml src",
-    ),
-    covered=("black .", "black src tests", "black -S a.py"),
-    not_covered=("black --chec src", "black --plugin x --check a.py"),
 )
 # isort runs git where the configuration says skip_gitignore, and git runs what the repository's configuration says.
 _ISORT = Program(
@@ -140,8 +111,6 @@ _ISORT = Program(
         -p|--project=TEXT -j|--jobs=TEXT --stdout -d --atomic --overwrite-in-place
     """,
     operands="EITHER...",
-    covered=("isort .", "isort --check-only --diff --profile black src", "isort --version"),
-    not_covered=("isort --formatter evil a.py", "isort --check-onl .", "isort --sort-order evil a.py"),
 )
 _FLAKE8 = Program(
     act=Act.RUNS,
@@ -151,8 +120,6 @@ _FLAKE8 = Program(
         --max-complexity=TEXT --max-doc-length=TEXT --show-source --statistics --exit-zero -j|--jobs=TEXT --benchmark --isolated
         --output-file=WRITE --tee --config=CODE --append-config=CODE --enable-extensions=CODE
     """,
-    covered=("flake8", "flake8 --max-line-length=120 --select=E,F src tests/a.py", "flake8 --version"),
-    not_covered=("flake8 --config evil.cfg", "flake8 --append-conf=x", "flake8 --require-plugins x"),
 )
 _PYLINT = Program(
     act=Act.RUNS,
@@ -164,14 +131,6 @@ _PYLINT = Program(
         --list-msgs --help-msg=TEXT --from-stdin --output=WRITE --rcfile=CODE --load-plugins=CODE --init-hook=CODE
     """,
     refine=one_of("-f", "text parseable colorized msvs json json2 github"),
-    covered=("pylint src", "pylint -E --disable=C,R -f json src/a.py"),
-    not_covered=(
-        "pylint --init-hook='import os' a.py",
-        "pylint --init-ho=x a.py",
-        "pylint --load-plugins evil a.py",
-        "pylint -f evil.Reporter a.py",
-        "pylint --rcfile=x a.py",
-    ),
 )
 _CHECKERS = """
     -h|--help --version -v|--verbose -q|--quiet -r|--recursive -x|--exclude=TEXT -f|--format=TEXT -l|--level -i|--confidence
@@ -179,12 +138,7 @@ _CHECKERS = """
     --config=CODE --ini=CODE
 """
 # The configuration of these names plugins, formatters, or further files and folders to read or write.
-_CHECKER = Program(
-    act=Act.RUNS,
-    options=_CHECKERS,
-    covered=("bandit -r src -ll -f json", "vulture src --min-confidence 80"),
-    not_covered=("bandit -c evil.yaml -r src", "bandit --ini x -r .", "vulture --make-whitelist-into x"),
-)
+_CHECKER = Program(act=Act.RUNS, options=_CHECKERS)
 _MYPY = Program(
     act=Act.RUNS,
     options="""
@@ -203,21 +157,6 @@ _MYPY = Program(
         --any-exprs-report=WRITE_TREE --linecount-report=WRITE_TREE --lineprecision-report=WRITE_TREE
         --custom-typeshed-dir=READ --install-types:gap --pdb:gap --config-file=CODE --python-executable=CODE
     """,
-    looks=("mypy --version",),
-    covered=(
-        "mypy",
-        "mypy src tests/a.py",
-        "mypy --strict -p harness --no-error-summary",
-        "mypy --html-report out src",
-    ),
-    not_covered=(
-        "mypy --python-executable ./x a.py",
-        "mypy --python-exec=./x a.py",
-        "mypy --config-file evil.ini",
-        "mypy --install-types",
-        "mypy @words",
-        "mypy --shadow-file a.py .env a.py",
-    ),
 )
 _PYRIGHT = Program(
     act=Act.RUNS,
@@ -227,8 +166,6 @@ _PYRIGHT = Program(
         --level=TEXT --threads=TEXT --pythonversion=TEXT --pythonplatform=TEXT -p|--project=CODE --pythonpath=CODE
         -v|--venvpath|--venv-path=CODE -t|--typeshedpath|--typeshed-path=READ
     """,
-    covered=("pyright", "pyright src/a.py --outputjson", "pyright --version"),
-    not_covered=("pyright --pythonpath ./x", "pyright -p evil", "pyright --verifytypes x"),
 )
 
 PROGRAMS: Mapping[str, Program] = {

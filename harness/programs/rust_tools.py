@@ -130,31 +130,6 @@ _CARGO = Program(
             operands="TEXT...",
         ),
     },
-    covered=(
-        "cargo --version",
-        "cargo build --release",
-        "cargo test parser -- --nocapture",
-        "cargo check --all-targets --message-format=short",
-        "cargo clippy --all-targets -- -D warnings",
-        "cargo fmt --check",
-        "cargo fmt -- --check",
-        "cargo run --bin x -- a.txt",
-        "cargo tree -i serde",
-        "cargo add serde -F derive",
-    ),
-    not_covered=(
-        "cargo --config build.rustc-wrapper=./x build",
-        "cargo build --config=build.rustc-wrapper='x'",
-        "cargo build --conf x",
-        "cargo +nightly build",
-        "cargo -Z script run",
-        "cargo build -Zunstable-options",
-        "cargo clippy -- -C linker=./x",
-        "cargo clippy -- -Clinker=./x",
-        "cargo fmt -- --config-path=/tmp",
-        "cargo rustc -- -C linker=./x",
-        "cargo evil",
-    ),
 )
 
 # --- rustc, rustfmt, rustup
@@ -183,21 +158,6 @@ _RUSTC = Program(
         -o=WRITE --out-dir=WRITE_TREE --extern=CODE --sysroot=CODE -Z=CODE
     """,
     refine=all_of(_no_toolchain, _rustc),
-    covered=(
-        "rustc --version",
-        "rustc a.rs -o a",
-        "rustc -O --edition 2021 -C opt-level=3 a.rs",
-        "rustc --print target-list",
-    ),
-    not_covered=(
-        "rustc -C linker=./x a.rs",
-        "rustc -Clinker=./x a.rs",
-        "rustc --codegen linker=./x a.rs",
-        "rustc -C link-arg=-fuse-ld=./x a.rs",
-        "rustc --extern x=./libx.so a.rs",
-        "rustc @words",
-        "rustc --emit=link=out a.rs",
-    ),
 )
 
 
@@ -212,8 +172,6 @@ _RUSTFMT = Program(
         --style-edition=TEXT --color=TEXT --emit=TEXT --backup --config=TEXT --config-path=READ
     """,
     refine=all_of(_no_toolchain, _rustfmt),
-    covered=("rustfmt --check src/a.rs", "rustfmt src/a.rs", "rustfmt --version"),
-    not_covered=("rustfmt +nightly", "rustfmt --print-config default x", "rustfmt --file-lines x a.rs"),
 )
 # `rustup --version` and `rustup show` run the rustc that the project names, to tell its version.
 _RUSTUP = Program(
@@ -222,14 +180,6 @@ _RUSTUP = Program(
     options="-h|--help -V|--version -v|--verbose -q|--quiet --toolchain=TEXT --profile=TEXT --no-self-update -y:gap",
     operands="TEXT...",
     refine=all_of(_no_toolchain, arguments_from(3)),
-    covered=(
-        "rustup show",
-        "rustup toolchain list",
-        "rustup component add clippy",
-        "rustup --version",
-        "rustup update",
-    ),
-    not_covered=("rustup toolchain install x --force-non-host", "rustup set --x", "rustup +nightly show"),
 )
 
 PROGRAMS: Mapping[str, Program] = {

@@ -58,24 +58,7 @@ def _grep_here(parsed: Parsed, use: Use) -> Use:
     return replace(use, paths=tuple(paths))
 
 
-_GREP = Program(
-    options=_GREP_OPTIONS,
-    operands="(TEXT) READ...",
-    refine=_grep_here,
-    looks=(
-        "grep -rn 'def foo' --include=*.py src",
-        "grep -rniE 'a|b' . --exclude-dir=.git --exclude-dir node_modules",
-        "grep -c TODO a.py b.py",
-        "grep -A3 -B 2 -5 x f",
-        "grep -rl --color=never x",
-        "grep x",
-        "grep -e a -e b f",
-        "grep -oP '(?<=v)[0-9]+' setup.py",
-        "grep --version",
-        "grep -n -- -x f",
-    ),
-    not_covered=("grep --fil=x f", "grep -X egrep x f", "grep --recurs x", "grep -n --version x"),
-)
+_GREP = Program(options=_GREP_OPTIONS, operands="(TEXT) READ...", refine=_grep_here)
 
 # rg(1), ripgrep 13 to 15.
 _RG_OPTIONS = """
@@ -142,36 +125,7 @@ def _rg_paths(parsed: Parsed, use: Use) -> Use:
     return replace(use, paths=tuple(read))
 
 
-_RG = Program(
-    options=_RG_OPTIONS,
-    operands="(TEXT) READ...",
-    refine=_rg_paths,
-    looks=(
-        "rg foo",
-        "rg -n 'def foo' src tests",
-        "rg -g='*.py' -tpy -i x",
-        "rg --files -g '*.ts'",
-        "rg --files src",
-        "rg -uu --hidden --no-ignore x .",
-        "rg -l -e a -e b lib",
-        "rg -A3 -B3 --sort path x",
-        "rg --type-list",
-        "rg --version",
-        "rg --json -c x",
-        "rg -oNI 'v[0-9]+' -r '$0' f",
-    ),
-    not_covered=(
-        "rg --pre sh x",
-        "rg --pre=./x.sh x",
-        "rg --hostname-bin ./x --hyperlink-format default x",
-        "rg -z x",
-        "rg --search-zip x",
-        "rg -nz x",
-        "rg -L x",
-        "rg -f=.env x",
-        "rg --generate man x",
-    ),
-)
+_RG = Program(options=_RG_OPTIONS, operands="(TEXT) READ...", refine=_rg_paths)
 
 # ag(1), the silver searcher 2.2.
 _AG = Program(
@@ -188,8 +142,6 @@ _AG = Program(
     """,
     operands="(TEXT) TREE...",
     refine=lambda parsed, use: _here(use, tree=True) if len(parsed.operands) <= (0 if parsed.has("-g") else 1) else use,
-    looks=("ag foo", "ag -l -G '\\.py$' foo src", "ag -g test", "ag --nocolor -C 3 x lib"),
-    not_covered=("ag --pager sh x", "ag --pager=less x", "ag -f x", "ag --pag=sh x"),
 )
 
 # fd(1), 8 to 10. What follows -x and -X is a command, run for each file.
@@ -208,16 +160,6 @@ _FD = Program(
     """,
     operands="TEXT READ...",
     refine=lambda parsed, use: _here(use, tree=False) if len(parsed.operands) < 2 else use,
-    looks=("fd", "fd -e py", "fd -H -t f config src", "fd '^test_' tests -E .venv", "fd -L -d2 x", "fd -g '*.md'"),
-    not_covered=(
-        "fd -x rm",
-        "fd . -X rm",
-        "fd -e py --exec sh -c id",
-        "fd --exec=rm",
-        "fd -Hx rm",
-        "fd --exec-batch vim",
-        "fd --exe rm",
-    ),
 )
 
 _TREE_VALUES = frozenset("LPIHTo")
@@ -227,7 +169,7 @@ _TREE = Program(
         --prune --noreport --charset=TEXT --filelimit=TEXT -q -N -Q -p -u -g -s -h --si --du -D --timefmt=TEXT -F --inodes
         --device -v -t -c -U -r --dirsfirst --filesfirst --sort=TEXT -i -A -S -n -C -X -J -H=TEXT -T=TEXT --nolinks
         --hintro=READ --houtro=READ --fromfile --version:info --help:info
-    """,
+    """
 )
 # -R writes 00Tree.html files, --info reads .info files in every folder: not in the table.
 
@@ -264,16 +206,9 @@ _CTAGS = Program(
         --extras=TEXT --extra=TEXT -n -u --sort=TEXT --tag-relative=TEXT -x --version:info --help:info
     """,
     refine=_ctags_writes,
-    covered=("ctags -R .", "ctags -f tags -R src", "ctags a.c b.c"),
-    not_covered=("ctags --options=x -R", "ctags -L list", "ctags --filter-terminator=x -R", "ctags --exclude=@f -R"),
 )
 
-_WHICH = Program(
-    options="-a|--all -s --skip-alias --skip-functions --version:info --help:info",
-    operands="TEXT...",
-    looks=("which python3", "which -a node npm", "which -s git"),
-    not_covered=("which --read-alias x", "which -i x"),
-)
+_WHICH = Program(options="-a|--all -s --skip-alias --skip-functions --version:info --help:info", operands="TEXT...")
 
 _ZGREP = "it is a shell script that runs gzip and grep on names it puts together"
 
@@ -281,38 +216,15 @@ PROGRAMS: Mapping[str, Program] = {
     "grep": _GREP,
     "egrep": _GREP,
     "fgrep": _GREP,
-    "zgrep": never(_ZGREP, "zgrep x f.gz"),
+    "zgrep": never(_ZGREP),
     "rg": _RG,
     "ag": _AG,
-    "ack": never("ack takes options, a pager among them, from an .ackrc in the project", "ack foo"),
+    "ack": never("ack takes options, a pager among them, from an .ackrc in the project"),
     "fd": _FD,
     "fdfind": _FD,
-    "tree": Program(
-        read=_tree,
-        looks=(
-            "tree",
-            "tree -L 2",
-            "tree -L2 src",
-            "tree -aL 3 -I 'node_modules|.git' .",
-            "tree -d --dirsfirst",
-            "tree --version",
-            "tree -J -P '*.py' --prune src",
-        ),
-        covered=("tree -o out.txt", "tree src -o list"),
-        not_covered=(
-            "tree -Lo 1 f",
-            "tree -Po x f",
-            "tree -oL f 2",
-            "tree -L 1 -R",
-            "tree -R -H . -o x",
-            "tree --info",
-            "tree --outpu f",
-        ),
-    ),
+    "tree": Program(read=_tree),
     "which": _WHICH,
-    "whereis": Program(
-        options="-b -m -s -u -l -V|--version:info -h|--help:info", operands="TEXT...", looks=("whereis -b python3",)
-    ),
-    "locate": never("it lists names of the whole machine, from a database of any path", "locate passwd"),
+    "whereis": Program(options="-b -m -s -u -l -V|--version:info -h|--help:info", operands="TEXT..."),
+    "locate": never("it lists names of the whole machine, from a database of any path"),
     "ctags": _CTAGS,
 }

@@ -247,99 +247,6 @@ def _copy(file: str, suffix: str) -> str:
     return copy if "/" in copy else f"{folder}{slash}{copy}"
 
 
-_LOOKS = r"""
-sed -n '10,40p' a
-sed 's/a/b/g' a b
-sed 1d
-sed ''
-sed 5q a
-sed -n '$=' a
-sed -n '/def x/,/^def/p' a
-sed -e 's/a/b/' -e '/x/d' a
-sed --expression='/a/Id' a
-sed -E 's/(a|b)+/\1/2gI' a
-sed '$!N;P;D' a
-sed ':a;N;$!ba;s/\n/ /g' a
-sed '/a/{s/x/y/;t end;d};:end' a
-sed '/^#/d;/^$/d' a
-sed 's|/usr|/opt|' a
-sed 's/a/b/;s/c/d/ ; p' a
-sed 's/w/e/' a
-sed 's/[^\/]*$//' a
-sed 's/[[:space:]]*$//' a
-sed 's/[]x]/y/' a
-sed "s/'//" a
-sed '/x/a\  text' a
-sed '1i # head' a
-sed '$a\text' a
-sed -n '2{p;q}' a
-sed 'y/abc/xyz/' a
-sed '\%x%,+3!d' a
-sed '0~3d;1~2p' a
-sed -ne '1,5p' a
-sed -s -n '1F' a b
-sed -z 's/a\nb/c/' a
-sed -n '/w file/p' a
-sed '# w x' a
-sed --version
-"""
-_COVERED = """
-sed -i 's/a/b/' a
-sed -i.bak p a
-sed -ni p a
-sed p a --in-place
-sed -Ei.b -e p a
-sed -i -e p a
-"""
-_NOT_COVERED = r"""
-sed
-sed -f a b
-sed -nf a b
-sed --file=a b
-sed --expr=p a
-sed --in-pl p a
-sed --posix 's/a/b/' a
-sed 'w x' a
-sed -n '1w x' a
-sed '1,w x' a
-sed 'p;w x' a
-sed '1{w x' a
-sed '}w x' a
-sed -e p -e 'w x' a
-sed -e 'w x' -e p a
-sed --expression='w x' a
-sed 's/a/b/w x' a
-sed 's/a/b/gw x' a
-sed 's/a/b/ w x' a
-sed 's/a/b/mew x' a
-sed 's/a/b/e' a
-sed 's,a,touch x,e' a
-sed 's/a/b/2e' a
-sed 'y/a/b/w x' a
-sed '1e id' a
-sed 'e' a
-sed 'r /etc/passwd' a
-sed 'R x' a
-sed 'W x' a
-sed '/[/]/w x' a
-sed 's/[/]/w x/' a
-sed 's/[]/]x/y/' a
-sed -n '/a/I,/b/Mw x' a
-sed ':a w x' a
-sed 'b a w x' a
-sed 'a' a
-sed 'saxbxw f' a
-sed 's[a[b[' a
-sed 's\a\b\' a
-sed '\nxnp' a
-sed '1!!p' a
-sed '{p' a
-sed 'p}' a
-sed 'v 4.2' a
-sed 'L' a
-sed 'M' a
-"""
-
 PROGRAMS = {
     "sed": Program(
         options="--help:info --version:info -n|--quiet|--silent -e|--expression=TEXT:instead -E|-r|--regexp-extended "
@@ -347,8 +254,5 @@ PROGRAMS = {
         "-f|--file=CODE",
         operands="(TEXT) READ...",
         refine=_read,
-        looks=tuple(_LOOKS.strip().splitlines()),
-        covered=tuple(_COVERED.strip().splitlines()),
-        not_covered=tuple(_NOT_COVERED.strip().splitlines()),
     )
 }

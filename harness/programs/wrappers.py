@@ -170,88 +170,36 @@ def _first_operand(pattern: str) -> Refine:
 
 
 PROGRAMS = {
-    "env": Program(
-        read=_env,
-        looks=(
-            "env",
-            "env --version",
-            "env FOO=1 ls",
-            "env -u FOO ls -la",
-            "env -C src ls",
-            "env -S 'ls -la' src",
-            "env -- ls",
-            "env -v FOO=1 BAR=2 ls",
-        ),
-        covered=("env -i ls", "env - PATH=/bin ls", "env --ignore-environment ls"),
-        not_covered=(
-            "env -S 'ls $HOME'",
-            "env -S",
-            "env -i -S ls",
-            "env -P /tmp ls",
-            "env -a x ls",
-            "env 'BASH_FUNC_ls%%=() { x; }' ls",
-            "env --chd=/ ls",
-            "env -C a -C b ls",
-        ),
-    ),
+    "env": Program(read=_env),
     "timeout": wraps(
         _GNU + "-k|--kill-after=TEXT -s|--signal=TEXT -f|--foreground -p|--preserve-status -v|--verbose",
         "TEXT COMMAND...",
-        looks=("timeout 5 ls", "timeout -k 5 10 ls -la", "timeout -sKILL --foreground 1m ls", "timeout --version"),
-        not_covered=("timeout 5", "timeout", "timeout --fore 5 ls"),
     ),
     "time": wraps(  # GNU time 1.9; as a keyword of bash it never comes here
-        _GNU + "-a|--append -o|--output=WRITE -f|--format=TEXT -p|--portability -q|--quiet -v|--verbose",
-        looks=("time ls", "time -v ls -la", "time -f %e ls", "time -p ls"),
-        covered=("time -o times.txt ls", "time -ao times.txt ls"),
-        not_covered=("time", "time -x ls"),
+        _GNU + "-a|--append -o|--output=WRITE -f|--format=TEXT -p|--portability -q|--quiet -v|--verbose"
     ),
-    "nice": wraps(
-        _GNU + "-NUM -n|--adjustment=TEXT",
-        refine=_or_prints,
-        looks=("nice", "nice ls", "nice -n 10 ls", "nice -n5 ls", "nice -5 ls", "nice --adjustment=5 ls"),
-        not_covered=("nice -n 5", "nice --5 ls", "nice -x ls"),
-    ),
-    "ionice": wraps(
-        _UTIL_LINUX + "-c|--class=TEXT -n|--classdata=TEXT -t|--ignore",
-        refine=_or_prints,
-        looks=("ionice", "ionice -c 3 ls", "ionice -c2 -n7 ls", "ionice -c idle ls"),
-        not_covered=("ionice -p 1", "ionice -c3 -p 1", "ionice -u 0"),
-    ),
+    "nice": wraps(_GNU + "-NUM -n|--adjustment=TEXT", refine=_or_prints),
+    "ionice": wraps(_UTIL_LINUX + "-c|--class=TEXT -n|--classdata=TEXT -t|--ignore", refine=_or_prints),
     "nohup": wraps(  # its input and outputs are no terminals here, hence it makes no nohup.out
-        _GNU, looks=("nohup ls -la", "nohup -- ls"), not_covered=("nohup", "nohup -x ls")
+        _GNU
     ),
-    "stdbuf": wraps(
-        _GNU + "-i|--input=TEXT -o|--output=TEXT -e|--error=TEXT",
-        looks=("stdbuf -oL ls", "stdbuf -o0 -e0 ls", "stdbuf --output=L ls"),
-        not_covered=("stdbuf -oL", "stdbuf -x ls"),
-    ),
+    "stdbuf": wraps(_GNU + "-i|--input=TEXT -o|--output=TEXT -e|--error=TEXT"),
     "chrt": wraps(
         _UTIL_LINUX + "-b|--batch -f|--fifo -i|--idle -o|--other -r|--rr -R|--reset-on-fork -v|--verbose",
         "TEXT COMMAND...",
         refine=_first_operand("[0-9]{1,2}"),
-        looks=("chrt -i 0 ls", "chrt --batch 0 ls -la"),
-        not_covered=("chrt -p 1", "chrt -i ls", "chrt -o 0", "chrt -op 0 1"),
     ),
     "taskset": wraps(
-        _UTIL_LINUX + "-a|--all-tasks -c|--cpu-list",
-        "TEXT COMMAND...",
-        refine=_first_operand("[0-9a-fA-Fx,:-]+"),
-        looks=("taskset -c 0-3 ls", "taskset 0x3 ls", "taskset --cpu-list 0,2 ls"),
-        not_covered=("taskset -p 1", "taskset -pc 0 1", "taskset ls", "taskset -c 0"),
+        _UTIL_LINUX + "-a|--all-tasks -c|--cpu-list", "TEXT COMMAND...", refine=_first_operand("[0-9a-fA-Fx,:-]+")
     ),
     "numactl": wraps(
         "-H|--hardware:info -s|--show:info -N|--cpunodebind=TEXT -m|--membind=TEXT -i|--interleave=TEXT "
-        "-C|--physcpubind=TEXT -l|--localalloc -p|--preferred=TEXT -b|--balancing",
-        looks=("numactl -N 0 -m 0 ls", "numactl --hardware", "numactl --cpunodebind=0 ls"),
-        not_covered=("numactl --shm x ls", "numactl", "numactl --touch ls"),
+        "-C|--physcpubind=TEXT -l|--localalloc -p|--preferred=TEXT -b|--balancing"
     ),
     "prlimit": wraps(
         _UTIL_LINUX + "-c|--core[=TEXT] -d|--data[=TEXT] -f|--fsize[=TEXT] -m|--rss[=TEXT] -n|--nofile[=TEXT] "
         "-s|--stack[=TEXT] -t|--cpu[=TEXT] -u|--nproc[=TEXT] -v|--as[=TEXT] -o|--output=TEXT --noheadings --raw --verbose",
         refine=_prints_limits,
-        looks=("prlimit", "prlimit --nofile=1024 ls", "prlimit -n64:64 -t10 ls", "prlimit --cpu"),
-        not_covered=("prlimit -p 1", "prlimit --pid=1 --nofile=1", "prlimit --pid 1"),
     ),
     "flock": wraps(
         _UTIL_LINUX
@@ -259,32 +207,11 @@ PROGRAMS = {
         "-E|--conflict-exit-code=TEXT -F|--no-fork --verbose",
         "WRITE TEXT...",
         refine=_flock,
-        covered=("flock .lock ls -la", "flock -n .lock -c 'ls | head'", "flock -w 5 .lock ls", "flock x --command ls"),
-        not_covered=("flock 9", "flock -c ls x", "flock f -c", "flock f -c a b", "flock f -c 'ls &>f'", "flock"),
     ),
     "xargs": wraps(
         _GNU + "-0|--null -r|--no-run-if-empty -t|--verbose -x|--exit -p|--interactive -a|--arg-file=READ "
         "-n|--max-args=TEXT -P|--max-procs=TEXT -L=TEXT -l|--max-lines[=TEXT] -s|--max-chars=TEXT "
         "-I=TEXT -i|--replace[=TEXT] -d|--delimiter=TEXT -E=TEXT -e|--eof[=TEXT]",
         refine=_xargs,
-        looks=(
-            "xargs",
-            "xargs -0 grep -n foo",
-            "xargs -r -n 1 -P4 wc -l",
-            "xargs -I{} echo {}",
-            "xargs -I % cat ./%",
-            "xargs -d '\\n' ls",
-            "xargs -a list.txt cat",
-            "xargs -i cat -- {}",
-        ),
-        not_covered=(
-            "xargs -I{} {}",
-            "xargs -I x xargs",
-            "xargs -J % rm %",
-            "xargs --process-slot-var=PATH ls",
-            "xargs --max-arg=1 ls",
-            "xargs --replace= ls",
-            "xargs -I a -I b ls",
-        ),
     ),
 }

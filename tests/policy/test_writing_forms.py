@@ -16,12 +16,10 @@ import pytest
 from sandbox_scene import needs_walls
 
 from harness import ToolRegistry, Workspace
-from harness.actions import Act, Command, Enforcement, PathAccess
+from harness.actions import Command, Enforcement, PathAccess
 from harness.messages import ToolCall
 from harness.policy.loader import parse_policy
 from harness.policy.policy import evaluate
-from harness.programs.catalog import model_of, names
-from harness.programs.options import read_command
 from harness.record import replace
 from harness.tools.bash import BashTool
 
@@ -127,18 +125,20 @@ def test_a_covered_command_does_within_its_walls_what_it_does_without(form: Form
 NOT_TRIED = frozenset(
     # They reach other machines; no command traces another; what they write is not the same twice.
     "curl wget strace ltrace ss journalctl hyperfine script openssl mktemp time".split()
-    # They need what tests do not have: other users, a configuration.
-    + "chown chgrp terraform tofu".split()
+    # They need what tests do not have: other users, a configuration, packages.
+    + "chown chgrp terraform tofu dpkg pip ruff".split()
 )
 
 
 def test_every_program_that_writes_what_it_names_has_a_line() -> None:
     tried = {program for form in forms() for program in form.programs} | NOT_TRIED
-    assert sorted({name for name in names() if _writes(name)} - tried) == []
+    assert sorted(set(_writers()) - tried) == []
 
 
-def _writes(name: str) -> bool:
-    model = model_of(name)
-    assert model is not None
-    uses = [read_command(model, shlex.split(example)) for example in model.covered]
-    return any(use.act is Act.WRITES for use in uses)
+def _writers() -> Iterator[str]:
+    """Yield the programs that write what they name, as the tables of the models tell it."""
+    for file in (Path(__file__).parent.parent / "programs").glob("*.txt"):
+        for row in file.read_text("utf-8").splitlines():
+            line, _, does = row.rpartition(" -> ")
+            if does.startswith("writes"):
+                yield shlex.split(line)[0].rpartition("/")[2]
