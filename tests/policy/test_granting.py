@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import all_rows
 
 from harness.actions import Action
 from harness.cli.policy.calls import action_for
@@ -84,7 +85,7 @@ def decided(held: Policy, workspace: Workspace, tool: str, text: str) -> str:
     return evaluate(held, action_for(tool, text, workspace)).decision.word
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("tool", "text", "patterns", "wider"),
     [
         ("bash", "pytest -q tests", [f"the command pytest -q tests {MAY}"], []),
@@ -114,7 +115,7 @@ def test_what_is_offered(workspace: Workspace, tool: str, text: str, patterns: l
     assert [one.text for one in offer.wider] == wider
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("tool", "text", "why"),
     [
         ("bash", "git push origin main", "rule push"),
@@ -157,7 +158,7 @@ def test_what_is_not_offered(workspace: Workspace, tool: str, text: str, why: st
     assert why in found
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("grant", "tool", "text", "decision"),
     [
         ("pytest -q tests", "bash", "pytest -q tests", "auto"),
@@ -268,7 +269,7 @@ def test_whatever_is_offered_is_auto_with_it_and_may_do_no_more(
     assert all(facet.source is Source.DEFAULT for facet in before.facets if facet.decision is Decision.CONFIRM)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("pattern", "problem"),
     [
         (Pattern(tools=("bash",), argv=("pytest", "-q"), folder="/w"), ""),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from rows import all_rows
 
 from harness.actions import (
     Access,
@@ -71,7 +71,7 @@ WRITES: list[tuple[list[Sandbox], tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("sandboxes", "write"), WRITES)
+@all_rows(("sandboxes", "write"), WRITES)
 def test_what_may_be_written_is_what_every_file_lets_be_written(
     sandboxes: list[Sandbox], write: tuple[str, ...]
 ) -> None:
@@ -79,7 +79,7 @@ def test_what_may_be_written_is_what_every_file_lets_be_written(
     assert set(granted_by(tuple(sandboxes[::-1])).write) == set(write)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("sandboxes", "network"),
     [
         ([], True),
@@ -97,7 +97,7 @@ SHOWN = ("~/.ssh", "~/.docker")
 LESS = tuple(place for place in DEFAULT_HIDE if place not in SHOWN)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("sandboxes", "hide"),
     [
         ([], DEFAULT_HIDE),
@@ -162,9 +162,7 @@ EFFECTS: list[tuple[str, tuple[Facet, ...], bool, bool, tuple[object, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("facets", "asked", "open_ended", "expected"), [row[1:] for row in EFFECTS], ids=[r[0] for r in EFFECTS]
-)
+@all_rows(("facets", "asked", "open_ended", "expected"), [row[1:] for row in EFFECTS], ids=[r[0] for r in EFFECTS])
 def test_what_an_action_may_do(
     facets: tuple[Facet, ...],
     asked: bool,
@@ -189,7 +187,7 @@ NAMED: list[tuple[str, tuple[Facet, ...], tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("facets", "named"), [row[1:] for row in NAMED], ids=[row[0] for row in NAMED])
+@all_rows(("facets", "named"), [row[1:] for row in NAMED], ids=[row[0] for row in NAMED])
 def test_surely_written_is(facets: tuple[Facet, ...], named: tuple[str, ...]) -> None:
     effects = effects_of(facets, autos=(), asked=True, open_ended=False, sandboxes=OPEN, keep=())
     assert (effects.named, effects.entries) == (named, ())
@@ -256,7 +254,7 @@ VERDICTS: list[tuple[tuple[Facet, ...], Decision, tuple[tuple[str, ...], bool, b
 ]
 
 
-@pytest.mark.parametrize(("facets", "decision", "expected"), VERDICTS)
+@all_rows(("facets", "decision", "expected"), VERDICTS)
 def test_a_verdict_grants_what_its_rules_grant_and_a_person_what_the_policy_does(
     facets: tuple[Facet, ...], decision: Decision, expected: tuple[tuple[str, ...], bool, bool]
 ) -> None:
@@ -270,7 +268,7 @@ def test_a_default_that_runs_everything_grants_what_a_person_would() -> None:
     assert granted(verdict_of((run("ls", act=Act.LOOKS),), free).effects) == ((), False, True)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("bash", "required", "decision"),
     [
         ("auto", False, Decision.CONFIRM),
@@ -353,7 +351,7 @@ RULES_OVER_FILES: list[tuple[str, str, Layer, tuple[str, ...], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "other", "layer", "write", "network"), RULES_OVER_FILES)
+@all_rows(("rule", "other", "layer", "write", "network"), RULES_OVER_FILES)
 def test_a_rule_grants_no_more_than_other_files_let_be_granted(
     rule: str, other: str, layer: Layer, write: tuple[str, ...], network: bool
 ) -> None:

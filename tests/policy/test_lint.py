@@ -7,6 +7,8 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from proofs import proof_size
+from rows import all_rows
 
 from harness.actions import Action, Facet
 from harness.cli.policy.policies import SHIPPED, load_named
@@ -176,7 +178,7 @@ WARNED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "warned", "problem"), WARNED)
+@all_rows(("text", "warned", "problem"), WARNED)
 def test_what_is_surely_not_meant_is_warned_of_once(text: str, warned: str, problem: str) -> None:
     found = warnings(policy(text))
     assert [(each.rule, problem in each.problem) for each in found] == [(warned, True)], [str(each) for each in found]
@@ -235,12 +237,12 @@ QUIET = [
 ]
 
 
-@pytest.mark.parametrize("text", QUIET)
+@all_rows("text", QUIET)
 def test_what_may_be_meant_is_not_warned_of(text: str) -> None:
     assert [str(each) for each in warnings(policy(text))] == []
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("tokens", "problems"),
     [
         ((("uv",), ("run",)), ['uv run runs whatever the words behind it name: "..." allows all of it']),
@@ -257,7 +259,7 @@ def test_what_runs_other_programs_is_warned_of(tokens: tuple[tuple[str, ...], ..
     assert [each.problem for each in warnings(replace(whole, rules=(changed,)))] == problems
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@all_rows("name", SHIPPED)
 def test_the_shipped_policies_have_no_warnings(name: str) -> None:
     assert [str(each) for each in warnings(load_named(name))] == []
 
@@ -272,7 +274,7 @@ def test_a_warning_reads_like_an_error_of_the_loader() -> None:
 MISSING = "[tools]: no line names {}, and there is no `default`: confirm, so refused with nobody to ask"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "told"),
     [
         ('[tools]\nwrite_file = "auto"\n', [f"p.toml:3: warning: {MISSING.format('bash, read_file, edit_file')}"]),
@@ -332,7 +334,7 @@ def rules(draw: st.DrawFn, name: str) -> str:
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=proof_size(200), deadline=None)
 def test_a_rule_that_is_called_idle_can_be_taken_away(data: st.DataObject) -> None:
     default = data.draw(st.sampled_from(["auto", "confirm", "deny"]))
     text = "".join(data.draw(rules(f"r{number}")) for number in range(data.draw(st.integers(2, 4))))

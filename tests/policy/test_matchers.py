@@ -9,6 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
+from proofs import proof_size
+from rows import all_rows
 from work import assert_linear
 
 from harness.paths import TreeNames, fold
@@ -131,7 +133,7 @@ COVERS = [
 ]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("rule", "line", "covered"),
     [pytest.param(*row, id=f"{row[0].tokens} {row[0].flags}: {row[1]!a} {row[2]}") for row in COVERS],
 )
@@ -139,7 +141,7 @@ def test_an_auto_pattern_accounts_for_every_word(rule: ArgvPattern, line: str, c
     assert rule.covers(line.split(" ")) is covered
 
 
-@pytest.mark.parametrize("name", sorted(CLUSTERS))
+@all_rows("name", sorted(CLUSTERS))
 def test_a_program_that_clusters_letters_has_no_long_option_with_one_dash(name: str) -> None:
     def tables(program: Program) -> Iterator[str]:
         yield program.options
@@ -222,7 +224,7 @@ HITS = [
 ]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("rule", "line", "hit"),
     [pytest.param(*row, id=f"{row[0].tokens} {row[0].flags}: {row[1]} {row[2]}") for row in HITS],
 )
@@ -233,7 +235,7 @@ def test_a_strict_pattern_is_hit_past_options_and_folders(rule: ArgvPattern, lin
     assert rule.hits_anywhere(["sudo", "-u", "x", *words]) or not hit
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("rule", "line", "hit"),
     [
         pytest.param(PUSH, "sudo git push", True, id="behind a wrapper"),
@@ -253,7 +255,7 @@ WORDS = st.lists(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=proof_size(400))
 @given(
     WORDS, st.sampled_from([PUSH, FORCE, pattern("git", "add|push", "x"), pattern("git"), pattern("git", flags=["-f"])])
 )
@@ -261,7 +263,7 @@ def test_anywhere_means_at_some_position(words: list[str], rule: ArgvPattern) ->
     assert rule.hits_anywhere(words) is any(rule.hits(words[start:]) for start in range(len(words)))
 
 
-@settings(max_examples=400)
+@settings(max_examples=proof_size(400))
 @given(WORDS)
 def test_what_an_auto_rule_covers_the_same_words_as_a_strict_rule_hit(words: list[str]) -> None:
     """Tightening is never narrower than loosening: `deny` in place of `auto` leaves nothing to slip through."""
@@ -269,7 +271,7 @@ def test_what_an_auto_rule_covers_the_same_words_as_a_strict_rule_hit(words: lis
         assert not rule.covers(words) or ArgvPattern(tokens=rule.tokens, rest=rule.rest).hits(words)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "words",
     [
         pytest.param(lambda count: ["git", *["-a"] * count], id="options"),
@@ -279,7 +281,7 @@ def test_what_an_auto_rule_covers_the_same_words_as_a_strict_rule_hit(words: lis
         pytest.param(lambda count: ["git", "push", *["--forced"] * count], id="options that begin like the flag"),
     ],
 )
-@pytest.mark.parametrize("rule", [PUSH, FORCE, pattern("git", "a", "b", "c", flags=["-z"])])
+@all_rows("rule", [PUSH, FORCE, pattern("git", "a", "b", "c", flags=["-z"])])
 def test_the_work_of_hits_is_linear(rule: ArgvPattern, words: Callable[[int], list[str]]) -> None:
     assert_linear(words, rule.hits, 500)
     assert_linear(words, rule.hits_anywhere, 500)
@@ -303,7 +305,7 @@ SIMPLE = st.builds(
 PARTS = st.text("abA.-e", min_size=1, max_size=4).filter(lambda part: part not in (".", ".."))
 
 
-@settings(max_examples=800)
+@settings(max_examples=proof_size(800))
 @given(st.lists(SIMPLE, min_size=1, max_size=4), st.lists(PARTS, min_size=1, max_size=4))
 @example(["*"], ["a"])
 @example(["a/"], ["a"])
@@ -360,7 +362,7 @@ def part_by_part(wanted: Sequence[str], parts: Sequence[str]) -> bool:
     return bool(same) and part_by_part(wanted[1:], parts[1:])
 
 
-@settings(max_examples=800)
+@settings(max_examples=proof_size(800))
 @given(st.lists(HARD, min_size=1, max_size=3), st.lists(PARTS, min_size=1, max_size=4))
 @example(["[ab]x*"], ["ax", "b"])
 @example(["a/**/b?"], ["a", "b1", "b2", "b"])
@@ -371,7 +373,7 @@ def test_other_patterns_cover_the_file_itself_or_what_lies_below(texts: list[str
     assert rule.covers(["/".join(parts)]) is any(means(text, parts) for text in texts)
 
 
-@settings(max_examples=300)
+@settings(max_examples=proof_size(300))
 @given(st.lists(SIMPLE, min_size=1, max_size=4), st.lists(NAME, min_size=1, max_size=3).map("/".join))
 def test_what_a_path_rule_covers_it_also_hits(texts: list[str], name: str) -> None:
     rule = PathPatterns(patterns=tuple(texts))
@@ -381,7 +383,7 @@ def test_what_a_path_rule_covers_it_also_hits(texts: list[str], name: str) -> No
 TREE_NAME = st.text("abA.-/e\u0301\u00df\n", min_size=1, max_size=12).filter(lambda name: "//" not in name)
 
 
-@settings(max_examples=800)
+@settings(max_examples=proof_size(800))
 @given(st.lists(SIMPLE | HARD, min_size=1, max_size=4), st.lists(TREE_NAME, max_size=6))
 @example(["a/*"], ["x/a", "b"])
 @example(["[!b][!b][!b]", "a"], ["a", "x", "a"])
@@ -461,7 +463,7 @@ PATHS = [
 ]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("patterns", "names", "covered", "hit"),
     [pytest.param(*row, id=f"{row[0]!a} {row[1]!a} covers {row[2]} hits {row[3]}") for row in PATHS],
 )
@@ -499,21 +501,21 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "problem"), REFUSED)
+@all_rows(("text", "problem"), REFUSED)
 def test_a_pattern_that_does_not_mean_what_it_seems_to_is_refused(text: str, problem: str) -> None:
     found = check_pattern(text)
     assert found is not None
     assert found.startswith(problem) if problem.endswith(": ") else found == problem
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "text", ["a", "/a/", "a/b", "*.pem", "**/a", "a/**", "a\\ b", "[a-z]", "?", ".env.*", "a b", "...", "ünï", "a~"]
 )
 def test_a_usual_pattern_is_accepted(text: str) -> None:
     assert check_pattern(text) is None
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "simple"),
     [
         pytest.param("a", True, id="a name"),

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from proofs import proof_size
+from rows import all_rows
 
 from harness.actions import Access, Action, Facet, ToolUse
 from harness.files.workspace import Workspace
@@ -340,7 +342,7 @@ JUDGED = [
 ]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("tool", "what", "decision", "by"),
     [pytest.param(*row, id=f"{row[0]} {row[1]!a} is {row[2]} by {row[3]}") for row in JUDGED],
 )
@@ -401,7 +403,7 @@ def test_every_rule_of_the_deciding_strictness_is_named(workspace: Workspace) ->
     )
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("line", "from_default"),
     [
         pytest.param("make", True, id="a default alone"),
@@ -432,8 +434,8 @@ WITHOUT_READERS = [
 ]
 
 
-@pytest.mark.parametrize(("line", "decision"), WITHOUT_READERS)
-@pytest.mark.parametrize("layer", [Layer.FILE, Layer.MANAGED])
+@all_rows(("line", "decision"), WITHOUT_READERS)
+@all_rows("layer", [Layer.FILE, Layer.MANAGED])
 def test_without_readers_only_what_shows_nothing_itself_goes_with_the_command_that_it_runs(
     workspace: Workspace, layer: Layer, line: str, decision: str
 ) -> None:
@@ -455,7 +457,7 @@ READERS = [
 ]
 
 
-@pytest.mark.parametrize(("said", "decision"), READERS)
+@all_rows(("said", "decision"), READERS)
 def test_readers_are_on_where_the_floor_says_so_and_nobody_says_no(
     workspace: Workspace, said: tuple[bool | None, ...], decision: str
 ) -> None:
@@ -503,9 +505,7 @@ MIXED = [
 ]
 
 
-@pytest.mark.parametrize(
-    "row", [pytest.param(row, id=f"{row.decisions or 'no rule'}, default {row.default}") for row in MIXED]
-)
+@all_rows("row", [pytest.param(row, id=f"{row.decisions or 'no rule'}, default {row.default}") for row in MIXED])
 def test_the_strictest_rule_wins_and_a_default_speaks_only_without_one(workspace: Workspace, row: Mixed) -> None:
     text = f'[tools]\nbash = "{row.default}"\n'
     for number, decision in enumerate(row.decisions.split()):
@@ -524,7 +524,7 @@ DEFAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "tool", "decision"), DEFAULTS)
+@all_rows(("text", "tool", "decision"), DEFAULTS)
 def test_a_tool_has_its_default_or_the_files_or_is_asked_about(
     workspace: Workspace, text: str, tool: str, decision: str
 ) -> None:
@@ -618,8 +618,8 @@ LAYERED = {
 }
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=name) for name, row in LAYERED.items()])
-@pytest.mark.parametrize("order", [1, -1], ids=["in order", "in reverse"])
+@all_rows("row", [pytest.param(row, id=name) for name, row in LAYERED.items()])
+@all_rows("order", [1, -1], ids=["in order", "in reverse"])
 def test_layers_are_put_together_by_strictness_alone(workspace: Workspace, row: Layered, order: int) -> None:
     files = [policy(text, file=f"{layer.value}.toml", layer=layer) for layer, text in row.files]
     together = combine(files[::order])
@@ -638,7 +638,7 @@ TIGHTENING = [
 ]
 
 
-@pytest.mark.parametrize(("text", "what", "decision"), TIGHTENING)
+@all_rows(("text", "what", "decision"), TIGHTENING)
 def test_a_policy_that_nobody_trusts_can_only_tighten(
     workspace: Workspace, text: str, what: str, decision: str
 ) -> None:
@@ -657,7 +657,7 @@ SUSPENDED = [
 ]
 
 
-@pytest.mark.parametrize(("line", "changed", "decision", "by"), SUSPENDED)
+@all_rows(("line", "changed", "decision", "by"), SUSPENDED)
 def test_a_changed_entry_point_suspends_auto_rules_for_commands(
     workspace: Workspace, line: str, changed: tuple[str, ...], decision: str, by: str
 ) -> None:
@@ -699,7 +699,7 @@ WITH_PATH = [
 ]
 
 
-@pytest.mark.parametrize(("access", "line", "decision"), WITH_PATH)
+@all_rows(("access", "line", "decision"), WITH_PATH)
 def test_an_auto_rule_with_argv_and_path_covers_commands_that_do_no_more_to_no_other_files(
     workspace: Workspace, access: str, line: str, decision: str
 ) -> None:
@@ -711,7 +711,7 @@ def test_an_auto_rule_with_argv_and_path_covers_commands_that_do_no_more_to_no_o
     assert evaluate(rules, action(workspace, "bash", line)).decision.word == decision
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("path", "decision"),
     [
         pytest.param("notes.txt", "auto", id="a file"),
@@ -736,7 +736,7 @@ AS_ANOTHER_TOOL = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "decision"), AS_ANOTHER_TOOL)
+@all_rows(("tool", "decision"), AS_ANOTHER_TOOL)
 def test_a_call_that_does_only_what_another_tool_does_has_that_tools_default(
     workspace: Workspace, tool: str, decision: str
 ) -> None:
@@ -819,8 +819,8 @@ UNCOVERED = [
 ]
 
 
-@pytest.mark.parametrize("word", ["confirm", "deny", "block"])
-@pytest.mark.parametrize(("line", "uncovered"), [pytest.param(*row, id=f"{row[0]!a} {row[1]}") for row in UNCOVERED])
+@all_rows("word", ["confirm", "deny", "block"])
+@all_rows(("line", "uncovered"), [pytest.param(*row, id=f"{row[0]!a} {row[1]}") for row in UNCOVERED])
 def test_what_no_model_and_no_rule_covers_has_a_default_of_its_own(
     workspace: Workspace, line: str, uncovered: bool, word: str
 ) -> None:
@@ -828,7 +828,7 @@ def test_what_no_model_and_no_rule_covers_has_a_default_of_its_own(
     assert verdict.decision.word == (word if uncovered else "auto")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("tools", "rest", "line", "decision", "by"),
     [
         ('bash = "deny"\nuncovered = "confirm"', "", "unheard-of", "deny", "default for bash (p.toml:3)"),
@@ -920,7 +920,7 @@ def calls(workspace: Workspace) -> tuple[Action, ...]:
 
 
 PROPERTY = settings(
-    max_examples=150,
+    max_examples=proof_size(150),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -1084,9 +1084,7 @@ FURTHER_WORDS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("argv", "flags", "line", "covered"), [pytest.param(*row, id=f"{row[0]}: {row[2]}") for row in FURTHER_WORDS]
-)
+@all_rows(("argv", "flags", "line", "covered"), [pytest.param(*row, id=f"{row[0]}: {row[2]}") for row in FURTHER_WORDS])
 def test_further_words_of_a_build_are_names_of_targets(
     argv: list[str], flags: list[str], line: str, covered: bool
 ) -> None:
@@ -1099,17 +1097,17 @@ def test_further_words_of_a_build_are_names_of_targets(
     assert parse_policy(text.encode(), "p.toml", layer=Layer.FILE).rules[0].id == "a"
 
 
-@pytest.mark.parametrize("word", ["auto", "confirm", "deny"])
-def test_a_text_with_more_words_than_are_looked_up_is_refused(word: str, workspace: Workspace) -> None:
+def test_a_text_with_more_words_than_are_looked_up_is_refused(workspace: Workspace) -> None:
     """Whatever the policy says: a rule may be about any of the words that nobody looked at."""
-    policy = parse_policy(f'version = 1\n[tools]\nbash = "{word}"\n'.encode(), "p.toml", layer=Layer.FILE)
-    few, many = (" ".join(f"w{number}" for number in range(count)) for count in (9_000, 11_000))
-    decisions = []
-    for text in (few, many):
+    decided: dict[str, list[str]] = {"auto": [], "confirm": [], "deny": []}
+    for count in (9_000, 11_000):
+        text = " ".join(f"w{number}" for number in range(count))
         call = ToolCall(id="1", name="bash", arguments="{}")
         facets = read_commands(text, workspace)
         action = Action(
             call=call, tool="bash", arguments={}, facets=facets, summary="", preview="", request=None, text=text
         )
-        decisions.append(evaluate(policy, action).decision.word)
-    assert decisions == ["deny" if word == "deny" else "confirm", "deny"]
+        for word, decisions in decided.items():
+            policy = parse_policy(f'version = 1\n[tools]\nbash = "{word}"\n'.encode(), "p.toml", layer=Layer.FILE)
+            decisions.append(evaluate(policy, action).decision.word)
+    assert decided == {"auto": ["confirm", "deny"], "confirm": ["confirm", "deny"], "deny": ["deny", "deny"]}

@@ -12,6 +12,8 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from proofs import proof_size
+from rows import all_rows
 
 from harness.actions import Access
 from harness.errors import PolicyError
@@ -472,12 +474,12 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("text", "message"), [pytest.param(*row, id=row[1][:100]) for row in BAD])
+@all_rows(("text", "message"), [pytest.param(*row, id=row[1][:100]) for row in BAD])
 def test_a_mistake_is_named_with_file_line_and_key(text: str, message: str) -> None:
     assert problem(text) == f"p.toml:{message}"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "beginning"),
     [
         pytest.param("version = ", "p.toml: is not TOML: Invalid value (at ", id="a value is missing"),
@@ -542,9 +544,7 @@ NO_AUTO = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("body", "program", "why"), [pytest.param(*row, id=f"{row[0]}: {row[2] or 'accepted'}") for row in NO_AUTO]
-)
+@all_rows(("body", "program", "why"), [pytest.param(*row, id=f"{row[0]}: {row[2] or 'accepted'}") for row in NO_AUTO])
 def test_no_auto_rule_for_programs_that_run_their_operands(body: str, program: str, why: str) -> None:
     """A stricter rule may name them all."""
     text = rule(body, "auto")
@@ -555,7 +555,7 @@ def test_no_auto_rule_for_programs_that_run_their_operands(body: str, program: s
     assert parse(rule(body, "confirm")).rules[0].decision is Decision.CONFIRM
 
 
-@pytest.mark.parametrize("name", [*sorted(STEERING), "LD_X", "DYLD_INSERT_LIBRARIES", "GIT_X"])
+@all_rows("name", [*sorted(STEERING), "LD_X", "DYLD_INSERT_LIBRARIES", "GIT_X"])
 def test_no_auto_rule_lists_a_variable_that_steers_programs(name: str) -> None:
     body = f"argv = ['x']\nenv = ['CI', '{name}']"
     assert problem(rule(body, "auto")) == f"p.toml:6: [[rule]] env: {name} {STEERS}"
@@ -584,7 +584,7 @@ GOOD_EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize(("body", "decision"), GOOD_EXAMPLES)
+@all_rows(("body", "decision"), GOOD_EXAMPLES)
 def test_examples_that_come_out_as_they_say_load(body: str, decision: str) -> None:
     assert parse(rule(body, decision)).rules[0].id == "a"
 
@@ -596,7 +596,7 @@ def test_a_tool_of_a_program_of_ones_own_can_be_named_once_it_is_known() -> None
     assert problem(text.decode()).startswith("p.toml:7: [[rule]] tool: unknown tool 'fetch'")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "text",
     [
         pytest.param("version = 1\r\n\r\n[tools]\r\nbahs = 'auto'\r\n", id="line ends of Windows"),
@@ -629,7 +629,7 @@ KEYS = st.integers(min_value=0, max_value=99).map(lambda number: f"k{number}")
 BODIES = st.lists(st.tuples(KEYS, VALUES, NOISE), max_size=4, unique_by=lambda entry: entry[0])
 
 
-@settings(max_examples=300)
+@settings(max_examples=proof_size(300))
 @given(BODIES, st.lists(st.tuples(st.sampled_from(["[t]", "[[r]]", "[[ s ]]"]), BODIES, NOISE), max_size=5))
 def test_the_line_of_every_key_is_the_one_it_stands_on(
     top: list[tuple[str, str, str]], tables: list[tuple[str, list[tuple[str, str, str]], str]]
@@ -661,7 +661,7 @@ def test_the_line_of_every_key_is_the_one_it_stands_on(
     assert key_lines(text) == expected
 
 
-@settings(max_examples=200)
+@settings(max_examples=proof_size(200))
 @given(st.text(alphabet="[]{}='\"\\#\n ak.1,"))
 def test_lines_of_any_text_are_found_without_raising(text: str) -> None:
     assert key_lines(text)["", 0, ""] == 1
@@ -674,7 +674,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=proof_size(300))
 @given(
     st.dictionaries(st.sampled_from([*RULE_KEYS, "x"]), JSON), st.dictionaries(st.sampled_from(TOP_KEYS[1:-1]), JSON)
 )
@@ -740,7 +740,7 @@ UNREADABLE = [
 ]
 
 
-@pytest.mark.parametrize(("make", "message"), UNREADABLE)
+@all_rows(("make", "message"), UNREADABLE)
 def test_what_cannot_be_read_as_a_file_is_refused_at_once(
     tmp_path: Path, make: Callable[[Path], None], message: str
 ) -> None:
@@ -769,7 +769,7 @@ def test_a_device_is_refused() -> None:
         load_policy("/dev/zero")
 
 
-@pytest.mark.parametrize("path", ["a\0b", "a\ud800"])
+@all_rows("path", ["a\0b", "a\ud800"])
 def test_a_path_that_cannot_name_a_file_is_refused(path: str) -> None:
     with pytest.raises(PolicyError, match="cannot be read: "):
         load_policy(path)

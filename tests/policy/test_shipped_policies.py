@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import pytest
 from places import ROOT
+from rows import all_rows
 
 from harness.actions import Action
 from harness.cli.policy.policies import SHIPPED, load_named, shipped_policy_path
@@ -87,7 +88,7 @@ def test_the_folder_holds_the_policies_that_have_names_and_no_other() -> None:
     assert sorted(f"{name}.toml" for name in (*SHIPPED, "plan")) == FILES
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@all_rows("name", SHIPPED)
 def test_a_policy_is_the_same_policy_whenever_it_is_loaded(name: str) -> None:
     path = shipped_policy_path(name)
     with open(path, "rb") as file:
@@ -96,20 +97,20 @@ def test_a_policy_is_the_same_policy_whenever_it_is_loaded(name: str) -> None:
     assert (first, first.sha256, first.name) == (second, digest, name)
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@all_rows("name", SHIPPED)
 def test_a_policy_states_a_default_for_every_tool(name: str, policies: dict[str, Policy]) -> None:
     stated = {default.tool for default in policies[name].defaults}
     assert stated == {"bash", "read_file", "write_file", "edit_file", "default"}
 
 
-@pytest.mark.parametrize("rule", RULES)
+@all_rows("rule", RULES)
 def test_a_shipped_rule_has_a_reason_and_examples_on_both_sides(rule: Rule) -> None:
     present = {key for key in ("reason", "match", "not_match") if rule.table.get(key)}
     of_whole_tools = not {"argv", "path", "text", "env"} & rule.table.keys()  # which no counter-example could be of
     assert present == {"reason", "match", "not_match"} - ({"not_match"} if of_whole_tools else set())
 
 
-@pytest.mark.parametrize("rule", RULES)
+@all_rows("rule", RULES)
 def test_what_may_not_be_read_may_not_be_read_in_an_added_folder_either(rule: Rule) -> None:
     """A pattern that begins at the workspace says nothing of folders beside it (--add-dir), or of repositories in it."""
     if rule.table["decision"] != "deny" or "read" not in str(rule.table.get("access", "")):
@@ -370,7 +371,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("tool", "what", "decisions"),
     [pytest.param(*row, id=f"{row[0]} {row[1]!r} is {row[2]}") for row in EVERYDAY + HOSTILE],
 )
@@ -381,10 +382,8 @@ def test_each_policy_decides_as_the_table_says(
     assert decided(policies, registry, tool, what) == expected
 
 
-@pytest.mark.parametrize("name", ["ci", "readonly"])
-@pytest.mark.parametrize(
-    ("tool", "what"), [pytest.param(row[0], row[1], id=f"{row[0]} {row[1]!r}") for row in EVERYDAY]
-)
+@all_rows("name", ["ci", "readonly"])
+@all_rows(("tool", "what"), [pytest.param(row[0], row[1], id=f"{row[0]} {row[1]!r}") for row in EVERYDAY])
 def test_a_policy_for_unattended_runs_asks_about_no_everyday_call(
     tool: str, what: str, name: str, policies: dict[str, Policy], registry: ToolRegistry
 ) -> None:
@@ -401,9 +400,9 @@ CREDENTIALS = [
 ]
 
 
-@pytest.mark.parametrize("name", ["ci", "readonly"])
-@pytest.mark.parametrize("file", CREDENTIALS)
-@pytest.mark.parametrize("place", ["workspace", "added"])
+@all_rows("name", ["ci", "readonly"])
+@all_rows("file", CREDENTIALS)
+@all_rows("place", ["workspace", "added"])
 def test_no_unattended_run_reads_the_credentials_of_a_clone(
     tmp_path: Path, name: str, file: str, place: str, policies: dict[str, Policy]
 ) -> None:
@@ -444,7 +443,7 @@ SHOWS_AN_ADDRESS = [
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-@pytest.mark.parametrize(("line", "since"), SHOWS_AN_ADDRESS)
+@all_rows(("line", "since"), SHOWS_AN_ADDRESS)
 def test_no_unattended_run_shows_the_address_of_a_remote(
     tmp_path: Path, line: str, since: tuple[int, ...], policies: dict[str, Policy]
 ) -> None:
@@ -468,7 +467,7 @@ def test_no_unattended_run_shows_the_address_of_a_remote(
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-@pytest.mark.parametrize(
+@all_rows(
     "line",
     [
         "git diff HEAD -- .",
@@ -493,7 +492,7 @@ def test_a_pathspec_reaches_nothing_below_the_git_folder(
     assert [evaluate(policies[name], action).decision for name in ("ci", "readonly")] == [Decision.AUTO] * 2
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@all_rows("name", SHIPPED)
 def test_no_hostile_call_is_auto_under_a_policy_that_speaks_of_it(
     name: str, policies: dict[str, Policy], registry: ToolRegistry
 ) -> None:
@@ -506,8 +505,8 @@ def test_no_hostile_call_is_auto_under_a_policy_that_speaks_of_it(
     assert auto == ([("read_file", ".env"), ("read_file", "secret-by-link")] if name == "demo" else [])
 
 
-@pytest.mark.parametrize("line", ["cat cacert.pem/.env", "grep -r K cacert.pem", "tar cf - cacert.pem"])
-@pytest.mark.parametrize("name", ["default", "ci", "readonly"])
+@all_rows("line", ["cat cacert.pem/.env", "grep -r K cacert.pem", "tar cf - cacert.pem"])
+@all_rows("name", ["default", "ci", "readonly"])
 def test_a_folder_that_is_called_like_an_exception_is_none(
     tmp_path: Path, name: str, line: str, policies: dict[str, Policy]
 ) -> None:

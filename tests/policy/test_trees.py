@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from places import ROOT
+from rows import all_rows
 
 from harness.cli.policy.calls import action_for
 from harness.files.trees import (
@@ -29,6 +30,10 @@ from harness.policy.rules import Decision
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A repository in a home folder."""
+    return repository(tmp_path)
+
+
+def repository(tmp_path: Path) -> Path:
     folder = tmp_path.resolve() / "home" / "repo"
     for name in ("a.py", "b.txt", ".env", "sub/c.py", "sub/.hidden/d.py", "node_modules/e.py"):
         path = folder / name
@@ -48,7 +53,7 @@ def below(
 ALL = [".env", "a.py", "b.txt", "node_modules/e.py", "sub/.hidden/d.py", "sub/c.py"]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("narrowing", "names"),
     [
         pytest.param(Narrowing(), ALL, id="everything"),
@@ -84,7 +89,7 @@ def test_a_file_a_missing_folder_and_one_that_cannot_be_read(root: Path) -> None
     assert below(root, folder="x" * 300) == ([], False)
 
 
-@pytest.mark.parametrize(("most", "whole"), [(len(ALL) - 1, False), (len(ALL), True)])
+@all_rows(("most", "whole"), [(len(ALL) - 1, False), (len(ALL), True)])
 def test_too_many_files_are_not_whole(root: Path, most: int, *, whole: bool) -> None:
     found = names_below(str(root), str(root), Narrowing(), home=str(root.parent), follows=False, most=most)
     assert (len(found[0]), found[1]) == (most, whole)
@@ -101,7 +106,7 @@ def test_a_search_of_a_whole_workspace_runs_unasked(root: Path) -> None:
     assert evaluate(policy, action_for("bash", command, Workspace(str(root)))).decision is Decision.DENY
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("name", "plain", "split", "bare"),
     [
         ("sub/a.py", True, True, True),
@@ -123,13 +128,13 @@ def test_a_search_of_a_whole_workspace_runs_unasked(root: Path) -> None:
         ("(", True, True, False),
     ],
 )
-def test_names_that_are_words_in_a_list(root: Path, name: str, *, plain: bool, split: bool, bare: bool) -> None:
-    path = root / os.fsencode(name).decode("utf-8", "surrogateescape")
+def test_names_that_are_words_in_a_list(tmp_path: Path, name: str, *, plain: bool, split: bool, bare: bool) -> None:
+    path = tmp_path / os.fsencode(name).decode("utf-8", "surrogateescape")
     path.parent.mkdir(exist_ok=True)
     path.write_text("")
 
     def said(*, split: str, bare: bool) -> bool:
-        return plain_below(str(root), Narrowing(), split=split, bare=bare)
+        return plain_below(str(tmp_path), Narrowing(), split=split, bare=bare)
 
     assert (said(split="", bare=False), said(split=XARGS_SPLITS, bare=False), said(split=XARGS_SPLITS, bare=True)) == (
         plain,
@@ -168,8 +173,9 @@ BRINGS_BACK = [
 ]
 
 
-@pytest.mark.parametrize(("file", "text"), BRINGS_BACK)
-def test_an_ignore_file_may_bring_hidden_files_back(root: Path, file: str, text: str) -> None:
+@all_rows(("file", "text"), BRINGS_BACK)
+def test_an_ignore_file_may_bring_hidden_files_back(tmp_path: Path, file: str, text: str) -> None:
+    root = repository(tmp_path)
     path = root.parent / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -194,7 +200,7 @@ PATTERNS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@all_rows("pattern", PATTERNS)
 def test_a_pattern_stands_for_what_bash_makes_of_it(root: Path, pattern: str) -> None:
     done = subprocess.run(
         ["bash", "--norc", "-c", f"shopt -s nullglob; printf '%s\\n' {pattern}"],
@@ -211,7 +217,7 @@ def test_a_pattern_stands_for_what_bash_makes_of_it(root: Path, pattern: str) ->
     assert list(found) == ([] if told == [pattern.replace("\\", "")] and not found else told)
 
 
-@pytest.mark.parametrize("pattern", [".*", ".?", "[z-a]", "[a--b]*", "*a*b*c*d*e*", "s*/.*", "sub//c*", "*//c.py"])
+@all_rows("pattern", [".*", ".?", "[z-a]", "[a--b]*", "*a*b*c*d*e*", "s*/.*", "sub//c*", "*//c.py"])
 def test_a_pattern_that_may_be_read_otherwise_is_not_known(root: Path, pattern: str) -> None:
     assert expand(pattern, str(root)) is None
 

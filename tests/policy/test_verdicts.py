@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from rows import all_rows
 
 from harness.actions import Action
 from harness.cli.policy.policies import load_named
@@ -171,13 +172,13 @@ def run_git(folder: str, words: str) -> None:
     subprocess.run(["git", *words.split()], cwd=folder, env=environment, check=True)
 
 
-@pytest.mark.parametrize("row", HOSTILE, ids=[f"{row.line}: {row.command[:50]!r}" for row in HOSTILE])
+@all_rows("row", HOSTILE, ids=[f"{row.line}: {row.command[:50]!r}" for row in HOSTILE])
 def test_a_hostile_command_is_never_judged_laxer_than_its_row(row: Row, world_of_secrets: World) -> None:
     verdict = world_of_secrets.judge(row)
     assert verdict.decision >= row.decision, f"{row.command!r} is {verdict.decision.word}"
 
 
-@pytest.mark.parametrize("row", HARMLESS, ids=[f"{row.line}: {row.command[:50]!r}" for row in HARMLESS])
+@all_rows("row", HARMLESS, ids=[f"{row.line}: {row.command[:50]!r}" for row in HARMLESS])
 def test_a_harmless_command_runs_unasked_unless_its_row_says_that_it_asks(row: Row, world: World) -> None:
     verdict = world.judge(row)
     assert (verdict.decision, verdict.deciding.reason if verdict.decision is not row.decision else "") == (

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from rows import all_rows
 from sandbox_scene import needs_walls
 
 from harness import ToolRegistry, Workspace
@@ -63,12 +64,13 @@ def forms() -> Iterator[Form]:
 class Trial:
     """A workspace of its own, in which one command runs."""
 
-    def __init__(self, folder: Path, before: str) -> None:
+    def __init__(self, folder: Path, scene: Path, before: str) -> None:
         self.folder = folder
+        shutil.copytree(scene, folder, symlinks=True)
         workspace = folder / "workspace"
-        workspace.mkdir(parents=True)
         environment = {"PATH": PATH, "HOME": str(folder / "home"), "LANG": "C.UTF-8"}
-        subprocess.run(["bash", "-ec", SCENE + before], cwd=workspace, env=environment, check=True)
+        if before:
+            subprocess.run(["bash", "-ec", before], cwd=workspace, env=environment, check=True)
         self.tool = BashTool(Workspace(str(workspace), home=str(folder / "home")), environment=environment)
 
     def run(self, command: str, *, confined: bool) -> tuple[int | None, dict[str, tuple[object, ...]], str]:
@@ -109,13 +111,22 @@ def _seen(path: str) -> tuple[object, ...]:
             return (facts.st_mode,)
 
 
-@pytest.mark.parametrize("form", [pytest.param(form, id=f"{form.command} ;; {form.before}") for form in forms()])
-def test_a_covered_command_does_within_its_walls_what_it_does_without(form: Form, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that each trial has a copy of."""
+    folder = tmp_path_factory.mktemp("scene")
+    (folder / "workspace").mkdir()
+    subprocess.run(["bash", "-ec", SCENE], cwd=folder / "workspace", check=True)
+    return folder
+
+
+@all_rows("form", [pytest.param(form, id=f"{form.command} ;; {form.before}") for form in forms()])
+def test_a_covered_command_does_within_its_walls_what_it_does_without(form: Form, scene: Path, tmp_path: Path) -> None:
     missing = [program for program in form.programs if shutil.which(program, path=PATH) is None]
     assert ALWAYS.isdisjoint(missing)
     if missing:
         pytest.skip(f"NOT RUN: there is no {' and no '.join(missing)} here")
-    free, confined = (Trial(tmp_path / name, form.before) for name in ("free", "confined"))
+    free, confined = (Trial(tmp_path / name, scene, form.before) for name in ("free", "confined"))
     code, left, printed = free.run(form.command, confined=False)
     assert code == 0, printed
     told = confined.run(form.command, confined=True)

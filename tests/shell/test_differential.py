@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -17,15 +17,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from places import SUPPORT
-from work import assert_linear, lines_run
+from proofs import proof_size
+from rows import all_rows
 
-from harness.actions import Command, Facet, Opaque, PathAccess
-from harness.errors import ToolError
+from harness.actions import Command
 from harness.files.workspace import Workspace
-from harness.messages import ToolCall
-from harness.shell.facets import read_commands
-from harness.shell.parser import MAX_CHARACTERS
-from harness.tools.bash import MAX_COMMAND_BYTES, BashTool
 
 PROGRAM = (sys.executable, os.path.join(SUPPORT, "differential.py"))
 
@@ -83,7 +79,7 @@ def run_many(*options: str) -> dict[str, Any]:
 
 @needs_bash
 def test_every_command_that_bash_ran_was_predicted_or_the_script_was_not_auto() -> None:
-    part = run_many("--count", "2000", "--seed", "7")
+    part = run_many("--count", str(proof_size(2000)), "--seed", "7")
     assert part["found"] == []
     counts = part["counts"]
     assert counts["auto of grammar"] >= 0.25 * counts["made by grammar"]  # else the property says little
@@ -93,13 +89,13 @@ def test_every_command_that_bash_ran_was_predicted_or_the_script_was_not_auto() 
 
 @needs_bash
 def test_a_script_of_readers_writes_no_file() -> None:
-    part = run_many("--real", "--count", "2000", "--seed", "7")
+    part = run_many("--real", "--count", str(proof_size(2000)), "--seed", "7")
     assert part["found"] == []
     assert part["counts"]["auto of grammar"] >= 0.1 * part["counts"]["made by grammar"]
 
 
 @needs_bash
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=proof_size(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(random=st.randoms(use_true_random=False), mutate=st.booleans())
 def test_the_same_with_scripts_that_hypothesis_makes_and_shrinks(stubs: Oracle, random: Random, mutate: bool) -> None:
     grammar = differential.Grammar(random, 0.05)
@@ -166,12 +162,12 @@ COUNTEREXAMPLES = [
 
 
 @needs_bash
-@pytest.mark.parametrize("text", [pytest.param(text, id=f"{why}: {text!r}") for text, why in COUNTEREXAMPLES])
+@all_rows("text", [pytest.param(text, id=f"{why}: {text!r}") for text, why in COUNTEREXAMPLES])
 def test_what_once_went_wrong(stubs: Oracle, text: str) -> None:
     assert stubs.ask(text)["finding"] is None
 
 
-@pytest.mark.parametrize("text", differential.STAYS_OPAQUE)
+@all_rows("text", differential.STAYS_OPAQUE)
 def test_arrays_functions_and_their_like_stay_opaque(tmp_path: Any, text: str) -> None:
     reader = differential.Reader(differential.LOOSEST, Workspace(str(tmp_path), str(tmp_path)))
     assert reader.read(text).opaque
@@ -179,7 +175,7 @@ def test_arrays_functions_and_their_like_stay_opaque(tmp_path: Any, text: str) -
 
 # Scripts of the corpus that are AUTO with stubs: were they asked about, the properties would say nothing of them.
 @needs_bash
-@pytest.mark.parametrize(
+@all_rows(
     "text",
     [
         "ls -la sub; cat a.txt | sort | head -n 3",
@@ -210,7 +206,7 @@ def test_these_are_auto_and_run_as_predicted(stubs: Oracle, text: str) -> None:
 
 
 @needs_bash
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "ran"),
     [
         pytest.param("ok 'a b' \"\" $(run x)", [["run", "x"], ["ok", "a b", "", "x"]], id="words and substitutions"),
@@ -226,7 +222,7 @@ def test_the_oracle_sees_what_is_run(stubs: Oracle, text: str, ran: list[list[st
 
 
 @needs_bash
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "changed"),
     [
         pytest.param("> out1", ["out1"], id="a new file"),
@@ -241,7 +237,7 @@ def test_the_oracle_sees_what_is_written_and_puts_it_back(stubs: Oracle, text: s
 
 
 @needs_bash
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "changed"),
     [
         pytest.param("touch x1", ["x1"], id="touch"),
@@ -258,9 +254,7 @@ def test_the_oracle_sees_what_programs_write(programs: Oracle, text: str, change
 
 
 @needs_bash
-@pytest.mark.parametrize(
-    "text", ["cat k.pem", "tac sub/in", "xxd < way/secret", "base64 k.pem", "grep -R . sub", "od -c hidden/x"]
-)
+@all_rows("text", ["cat k.pem", "tac sub/in", "xxd < way/secret", "base64 k.pem", "grep -R . sub", "od -c hidden/x"])
 def test_the_oracle_sees_a_secret_that_is_shown(programs: Oracle, text: str) -> None:
     assert programs.ask([text])["shown"]
     assert not programs.ask(text)["auto"]
@@ -333,7 +327,7 @@ dd if=k.pem
 
 
 @needs_bash
-@pytest.mark.parametrize("text", READS)
+@all_rows("text", READS)
 def test_readers_do_not_show_what_a_rule_forbids(programs: Oracle, text: str) -> None:
     answer = programs.ask(text)
     assert answer["finding"] is None
@@ -367,7 +361,7 @@ def test_a_second_parser_finds_no_further_command(tmp_path: Any) -> None:
         (tmp_path / folder).mkdir(parents=True)
     reader = differential.Reader(differential.LOOSEST, Workspace(str(tmp_path), str(tmp_path / "home")))
     compared = 0
-    for made in differential.scripts(Random(5), 1500):
+    for made in differential.scripts(Random(5), proof_size(1500)):
         if "\\\n" in made.text or "\\ " in made.text or " in \n" in made.text or " in ;" in made.text:
             continue
         if NO_NAME.search(made.text):
@@ -377,138 +371,4 @@ def test_a_second_parser_finds_no_further_command(tmp_path: Any) -> None:
             compared += 1
             names = differential.find_unnamed(made.text, reading)
             assert [name for name in names if name not in RESERVED and not name.isdigit()] == [], made.text
-    assert compared >= 200
-
-
-# Noise.
-
-
-@pytest.fixture(scope="module")
-def disk(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    folder = tmp_path_factory.mktemp("noise")
-    (folder / "a.txt").touch()
-    return Workspace(str(folder), str(folder))
-
-
-def assert_facets(facets: tuple[Facet, ...]) -> None:
-    assert facets
-    for each in facets:
-        assert isinstance(each, Command | PathAccess | Opaque)
-        assert not isinstance(each, Command) or each.argv
-
-
-@settings(max_examples=300, deadline=None)
-@given(text=st.text())
-def test_any_text_is_read(disk: Workspace, text: str) -> None:
-    assert_facets(read_commands(text, disk))
-
-
-@settings(max_examples=300, deadline=None)
-@given(data=st.binary())
-def test_any_bytes_are_read(disk: Workspace, data: bytes) -> None:
-    assert_facets(read_commands(data.decode("utf-8", "surrogateescape"), disk))
-
-
-@settings(max_examples=500, deadline=None)
-@given(text=st.text(alphabet="ok'\"\\$`;&|<>(){}*?[]~#!= \n\t-/.:@A1\r\0\u00a0"))
-def test_any_text_of_shell_characters_is_read(disk: Workspace, text: str) -> None:
-    assert_facets(read_commands(text, disk))
-
-
-WORDS = (
-    "if then elif else fi for while until do done case esac in { } [[ ]] ( ) ; ;; & && || | |& ! time function coproc select "
-    'eval cd export read unset set exit break bash sh -c -exec {} \\; env xargs find $A "$A" $(ok) `ok` <(ok) > >> < <<E E '
-    "<<< ok x = A=1 'x * $((1)) ${A} ~ # $@ [c-a]* [a--]*"
-).split()
-
-
-@settings(max_examples=500, deadline=None)
-@given(words=st.lists(st.sampled_from([*WORDS, "\n"]), max_size=40), blank=st.sampled_from([" ", "\n", " \\\n"]))
-def test_any_words_of_the_shell_are_read(disk: Workspace, words: list[str], blank: str) -> None:
-    assert_facets(read_commands(blank.join(words), disk))
-
-
-LONG = {
-    "one word": lambda count: "a" * count,
-    "words": lambda count: "a " * (count // 2),
-    "quotes": lambda count: "'" * count,
-    "double quotes": lambda count: '"' * count,
-    "backslashes": lambda count: "\\" * count,
-    "continued lines": lambda count: "\\\n" * (count // 2),
-    "commands": lambda count: "a;" * (count // 2),
-    "pipes": lambda count: "a|" * (count // 2),
-    "line breaks": lambda count: "\n" * count,
-    "open parentheses": lambda count: "(" * count,
-    "open substitutions": lambda count: "$(" * (count // 2),
-    "open backquotes": lambda count: "`" * count,
-    "open parameters": lambda count: "${" * (count // 2),
-    "nested parameters": lambda count: "${a:-" * (count // 5),
-    "open braces": lambda count: "{ " * (count // 2),
-    "open conditions": lambda count: "if " * (count // 3),
-    "open loops": lambda count: "for a in b; do " * (count // 15),
-    "loops": lambda count: "for a in b; do c; done; " * (count // 24),
-    "redirections": lambda count: "<" * count,
-    "targets": lambda count: ">a " * (count // 3),
-    "here-documents": lambda count: "<<a " * (count // 4),
-    "bodies": lambda count: "cat <<a\nb\na\n" * (count // 12),
-    "digits": lambda count: "1" * count,
-    "dollars": lambda count: "$" * count,
-    "parameters": lambda count: "$a" * (count // 2),
-    "stars": lambda count: "*" * count,
-    "brackets": lambda count: "[" * count,
-    "classes": lambda count: "[a]*" * (count // 4),
-    "assignments": lambda count: "A=1 " * (count // 4),
-    "folders": lambda count: "cd a; " * (count // 6),
-    "steps up": lambda count: "cat " + "../" * (count // 3),
-    "options": lambda count: "ls -" + "ab=" * (count // 3),
-    "evals": lambda count: "eval " * (count // 5) + "ok",
-    "wrappers": lambda count: "env " * (count // 4) + "ok",
-    "xargs": lambda count: "xargs " * (count // 6) + "ok",
-    "shells": lambda count: "bash -c '" * (count // 9),
-    "alternatives": lambda count: "A=1 || " * (count // 7) + "ok",
-    "growing values": lambda count: "A=aaaaaaaa; " + "A=$A$A; " * (count // 9),
-    "loops in loops": lambda count: "for a in 1 2 3; do " * 12 + "ok;" + " done;" * 12 + "a;" * (count // 9),
-    "emoji": lambda count: "\U0001f600" * count,
-}
-FLAT = [name for name in LONG if name != "loops in loops"]
-"""All but that of which the work is as much as is ever done."""
-
-
-@pytest.mark.parametrize("make", [LONG[name] for name in FLAT], ids=FLAT)
-@pytest.mark.parametrize("size", [600, 2_400, 12_000])  # 10,000 characters are understood
-def test_the_work_of_reading_is_linear(disk: Workspace, size: int, make: Callable[[int], str]) -> None:
-    """What the regular expressions take is timed by bench/growth.py."""
-    assert_linear(make, lambda text: read_commands(text, disk), size)
-
-
-@pytest.mark.parametrize("make", LONG.values(), ids=LONG.keys())
-def test_the_longest_line_that_is_understood_is_read(disk: Workspace, make: Callable[[int], str]) -> None:
-    assert_facets(read_commands(make(MAX_CHARACTERS), disk))
-
-
-@pytest.mark.parametrize(
-    "shape",
-    [
-        "words",
-        "commands",
-        "quotes",
-        "double quotes",
-        "open substitutions",
-        "assignments",
-        "here-documents",
-        "options",
-        "emoji",
-    ],
-)
-def test_the_longest_line_that_the_tool_takes_is_read(disk: Workspace, shape: str) -> None:
-    assert_facets(read_commands(LONG[shape](MAX_COMMAND_BYTES), disk))
-
-
-def test_more_than_the_tool_takes_is_refused_unread(disk: Workspace) -> None:
-    tool, call = BashTool(disk), ToolCall(id="c", name="bash", arguments="{}")
-
-    def refused() -> None:
-        with pytest.raises(ToolError, match="at most 1,000,000 are taken"):
-            tool.prepare(call, {"command": "ls " * 340_000})
-
-    assert lines_run(refused) < 10_000  # of which hardly any are of ours
+    assert compared >= proof_size(200)

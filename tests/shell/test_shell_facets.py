@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from work import assert_linear, lines_run
+from rows import all_rows
 
 from harness.actions import Access, Command, Facet, Opaque, PathAccess
 from harness.files.workspace import Workspace
 from harness.policy.rule_examples import EXAMPLE_DISK
 from harness.shell.facets import MAX_ROUNDS, read_commands
-from harness.shell.loose_reading import MAX_CLUSTER_LETTERS, MAX_PATHS, likely_paths, loose_commands
+from harness.shell.loose_reading import MAX_CLUSTER_LETTERS, likely_paths, loose_commands
 
 Argv = tuple[str, ...]
 
@@ -277,9 +276,9 @@ FACETS = {
 }
 
 
-@pytest.mark.parametrize("line", FACETS, ids=[ascii(line) for line in FACETS])
-def test_a_line_becomes_these_facets(line: str) -> None:
-    assert read(line) == FACETS[line]
+@all_rows(("line", "facets"), FACETS.items())
+def test_a_line_becomes_these_facets(line: str, facets: list[str]) -> None:
+    assert read(line) == facets
 
 
 def on_disk(workspace: Workspace, line: str) -> list[str]:
@@ -386,17 +385,16 @@ ON_DISK: dict[str, list[str] | None] = {
 }
 
 
-@pytest.mark.parametrize("line", ON_DISK, ids=[ascii(line) for line in ON_DISK])
-def test_patterns_and_folders_are_looked_up(workspace: Workspace, line: str) -> None:
+@all_rows(("line", "expected"), ON_DISK.items())
+def test_patterns_and_folders_are_looked_up(workspace: Workspace, line: str, expected: list[str] | None) -> None:
     facets = on_disk(workspace, line)
-    expected = ON_DISK[line]
     if expected is None:
         assert any(facet.startswith("? ") for facet in facets), facets
     else:
         assert facets == expected
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("name", "act"),
     [
         ("a.json", "looks"),
@@ -463,15 +461,15 @@ HANDED = [
 ]
 
 
-@pytest.mark.parametrize(("line", "names"), HANDED)
+@all_rows(("line", "names"), HANDED)
 def test_the_names_that_xargs_is_handed_are_those_of_a_tree(workspace: Workspace, line: str, names: list[str]) -> None:
-    Path(workspace.root, "l").unlink()  # it leads to a folder, of which nobody knows what is in it
+    Path(workspace.root, "l").unlink(missing_ok=True)  # it leads to a folder, of which nobody knows what is in it
     *_, command = read_commands(f"{line} | sort | head -3 | xargs cat", workspace)
     assert isinstance(command, Command)
     assert sorted({name for path in command.paths for name in path.below}) == names
 
 
-@pytest.mark.parametrize(("line", "names"), NARROWED)
+@all_rows(("line", "names"), NARROWED)
 def test_a_tree_is_narrowed_as_the_command_narrows_it(workspace: Workspace, line: str, names: list[str]) -> None:
     (command,) = read_commands(line, workspace)
     assert isinstance(command, Command)
@@ -509,7 +507,7 @@ OPERANDS = [
 ]
 
 
-@pytest.mark.parametrize(("words", "found"), OPERANDS)
+@all_rows(("words", "found"), OPERANDS)
 def test_every_word_that_may_be_a_path_is_taken_as_one(words: str, found: set[str]) -> None:
     assert set(likely_paths(words.split())) == found
 
@@ -552,12 +550,12 @@ LOOSE = [
 ]
 
 
-@pytest.mark.parametrize(("line", "found"), [pytest.param(*row, id=ascii(row[0])) for row in LOOSE])
+@all_rows(("line", "found"), [pytest.param(*row, id=ascii(row[0])) for row in LOOSE])
 def test_loose_reading_finds_the_command(line: str, found: Argv) -> None:
     assert found in loose_commands(line)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("line", "lost"),
     [
         pytest.param("rm -rf ${x}/*", ("rm", "-rf", "/*"), id="what stands behind a parameter is no path of its own"),
@@ -567,89 +565,3 @@ def test_loose_reading_finds_the_command(line: str, found: Argv) -> None:
 def test_loose_reading_invents_no_root_folder(line: str, lost: Argv) -> None:
     words = {word for command in loose_commands(line) for word in command}
     assert lost[-1] not in words
-
-
-LETTERS = str.maketrans("0123456789", "abcdefghij")
-
-LONG = [
-    pytest.param(lambda count: "a" * count, id="one word"),
-    pytest.param(lambda count: "a " * (count // 2), id="many words"),
-    pytest.param(lambda count: "'" * (count // 2 * 2), id="empty quotes"),
-    pytest.param(lambda count: '"' * (count // 2 * 2), id="empty double quotes"),
-    pytest.param(lambda count: "\\" * (count // 2 * 2), id="backslashes"),
-    pytest.param(lambda count: "echo " + "\\;" * (count // 2), id="escapes"),
-    pytest.param(lambda count: "a;" * (count // 2), id="operators"),
-    pytest.param(lambda count: "-" + "a" * count + " >", id="a long option"),
-    pytest.param(lambda count: "ls -" + "ab=" * (count // 3), id="equals signs"),
-    pytest.param(lambda count: "${" * (count // 2), id="open parameters"),
-    pytest.param(lambda count: "${a:-" * (count // 5), id="nested parameters"),
-    pytest.param(lambda count: "${a}" * (count // 4), id="parameters"),
-    pytest.param(lambda count: "<" * count, id="redirections"),
-    pytest.param(lambda count: "1" * count + ">", id="digits before a redirection"),
-    pytest.param(lambda count: "'\\'\"" * (count // 4), id="quotes that do not fit"),
-]
-
-
-@pytest.mark.parametrize("make", LONG)
-@pytest.mark.parametrize("size", [600, 2_400, 12_000])
-@pytest.mark.parametrize(
-    "reader", [lambda text: read_commands(text, EXAMPLE_DISK), loose_commands], ids=["strict", "loose"]
-)
-def test_the_work_of_reading_is_linear(reader: Callable[[str], object], size: int, make: Callable[[int], str]) -> None:
-    """What the regular expressions take is timed by bench/growth.py."""
-    assert_linear(make, reader, size)
-
-
-def test_no_number_of_words_hides_an_operand() -> None:
-    words = " ".join(f"w{number}" for number in range(6_000))
-    for line in (f"cat {words} .env", f"cat {words} > .env"):
-        facets = read_commands(line, EXAMPLE_DISK)
-        named = [path for facet in facets if isinstance(facet, Command | Opaque) for path in facet.paths]
-        named += [facet for facet in facets if isinstance(facet, PathAccess)]
-        assert ".env" in {path.written for path in named}
-
-
-@pytest.mark.parametrize(
-    "word",
-    [
-        pytest.param(lambda number: f"w{number}", id="words"),
-        pytest.param(lambda number: f"a=b{number}", id="values"),
-        pytest.param(lambda number: f"rm w{number};", id="commands"),
-        pytest.param(lambda number: f"-{number:08}".translate(LETTERS), id="letters of short options"),
-    ],
-)
-def test_the_work_is_linear_in_words_that_may_be_paths_and_few_of_them_are_looked_up(
-    word: Callable[[int], str],
-) -> None:
-    def text(count: int) -> str:
-        return " ".join(word(number) for number in range(count))
-
-    assert_linear(text, lambda text: read_commands(text, EXAMPLE_DISK), 2_000)
-    (facet,) = read_commands(text(120_000)[:1_000_000], EXAMPLE_DISK)
-    assert isinstance(facet, Opaque)
-    assert (facet.whole, len(facet.paths) <= MAX_PATHS) == (False, True)
-
-
-@pytest.mark.parametrize(("count", "whole"), [(MAX_PATHS, True), (MAX_PATHS + 1, False)])
-def test_words_that_may_be_paths_are_looked_up_to_a_bound(count: int, whole: bool) -> None:
-    text = " ".join([*(f"w{number}" for number in range(count)), "w0"])
-    (facet,) = read_commands(text, EXAMPLE_DISK)
-    assert isinstance(facet, Opaque)
-    assert (facet.whole, len(facet.paths)) == (whole, MAX_PATHS)
-
-
-MOST_LINES = 10_000_000
-"""Of Python, for a text of some hundred characters: three times what the hardest of these takes."""
-NESTED = [
-    pytest.param("for a in 1 2 3 4 5 6 7 8 9; do " * 8 + "true" + "; done" * 8, id="loops in loops"),
-    pytest.param("while true; do " * 15 + "cd x" + "; done" * 15, id="loops that change the folder"),
-    pytest.param("bash -c '" * 8 + "ls" + "'" * 8, id="shells in shells"),
-    pytest.param("env " * 100 + "ls", id="wrappers around wrappers"),
-]
-
-
-@pytest.mark.parametrize("text", NESTED)
-def test_nothing_nested_is_much_work_or_is_taken_for_understood(text: str) -> None:
-    facets = read_commands(text, EXAMPLE_DISK)
-    assert isinstance(facets[-1], Opaque) or "bash" in text
-    assert lines_run(lambda: read_commands(text, EXAMPLE_DISK)) < MOST_LINES

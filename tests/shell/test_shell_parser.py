@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from proofs import proof_size
+from rows import all_rows
 from work import assert_linear
 
 from harness.shell import syntax
@@ -251,7 +253,7 @@ READ = [
 ]
 
 
-@pytest.mark.parametrize(("text", "tree"), READ)
+@all_rows(("text", "tree"), READ)
 def test_what_is_read(text: str, tree: str) -> None:
     assert shown(read(text)) == tree
 
@@ -276,7 +278,7 @@ LOST_ELSEWHERE = [
 ]
 
 
-@pytest.mark.parametrize(("text", "tree"), LOST_ELSEWHERE)
+@all_rows(("text", "tree"), LOST_ELSEWHERE)
 def test_what_other_parsers_lose(text: str, tree: str | None) -> None:
     if tree is None:
         refused(text)
@@ -479,12 +481,12 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "reason"), REFUSED)
+@all_rows(("text", "reason"), REFUSED)
 def test_what_is_refused(text: str, reason: str) -> None:
     assert reason in refused(text).reason
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "column"),
     [
         ("ls {a,b", 4),
@@ -578,7 +580,7 @@ def test_text_inside_backquotes_is_the_unescaped_one() -> None:
     assert [inner.text for inner in nodes(found.body)] == ["b $c"]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "constant", "plain"),
     [("ab", "ab", True), ("a'b'", "ab", False), ("''", "", False), ("a$x", None, False), ("*", None, False)],
 )
@@ -590,7 +592,7 @@ def test_a_constant_word_has_a_value(text: str, constant: str | None, plain: boo
 # -- limits
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "reason"),
     [
         ("a" * (MAX_CHARACTERS + 1), "longer than"),
@@ -608,8 +610,10 @@ def test_what_is_too_much(text: str, reason: str) -> None:
     assert reason in refused(text).reason
 
 
-@pytest.mark.parametrize(
-    "text", ["a" * MAX_CHARACTERS, "a " * MAX_WORDS, "( " * MAX_DEPTH + "a" + " )" * MAX_DEPTH], ids=len
+@all_rows(
+    "text",
+    ["a" * MAX_CHARACTERS, "a " * MAX_WORDS, "( " * MAX_DEPTH + "a" + " )" * MAX_DEPTH],
+    ids=["characters", "words", "levels"],
 )
 def test_up_to_the_limits_everything_is_read(text: str) -> None:
     read(text)
@@ -621,10 +625,10 @@ REPEATED = [
 ]
 
 
-@pytest.mark.parametrize("part", REPEATED)
-@pytest.mark.parametrize("quote", ["", '"', "'", "`", "$(", "( "])
+@all_rows("part", REPEATED)
+@all_rows("quote", ["", '"', "'", "`", "$(", "( "])
 def test_work_is_linear(part: str, quote: str) -> None:
-    assert_linear(lambda size: quote + part * (size // len(part)), parse, 800)
+    assert_linear(lambda size: quote + part * (size // len(part)), parse, proof_size(800, 4))
 
 
 # -- random texts
@@ -678,7 +682,7 @@ TOKENS = [
 @example("a\\\n")
 @example("$((")
 @example("<<'")
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=proof_size(400))
 def test_no_text_raises(text: str) -> None:
     tree = parse(text)
     if isinstance(tree, Unread):
@@ -710,7 +714,7 @@ _PIECES = [part for part in TOKENS if not set(part) & set("'#`\\") and part not 
 @example("a 2>&1 >|f", None)
 @example("if a;then b;fi", None)
 @example('A=$x "$(b;c)" ${y}', None)
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=proof_size(300))
 def test_a_continued_line_changes_nothing(text: str, data: st.DataObject | None) -> None:
     """bash joins it before all else: wherever it stands outside of quotes, the tree is the same, or there is none."""
     places = range(len(text) + 1) if data is None else [data.draw(st.integers(0, len(text)))]
@@ -789,7 +793,9 @@ SCRIPTS = st.builds(changed, _script, _changes)
 @needs_bash
 @given(SCRIPTS)
 @settings(
-    deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    deadline=None,
+    max_examples=proof_size(400),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_bash_accepts_the_syntax_of_what_is_read(tmp_path: Path, text: str) -> None:
     if isinstance(parse(text), Unread):
@@ -861,7 +867,9 @@ _quoted_words = st.lists(st.lists(st.sampled_from(_QUOTED), min_size=1, max_size
 @needs_bash
 @given(st.lists(_quoted_words.map(" ".join), min_size=1, max_size=12))
 @settings(
-    deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    deadline=None,
+    max_examples=proof_size(100),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_constant_words_are_the_words_of_bash(tmp_path: Path, lines: list[str]) -> None:
     """Each line is a command `p`; a function of that name prints the words that bash made of it."""
