@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001 - mkdocs hands its hooks all of these
 """The pages of the site that lie beside `docs/` in the repository: the README is its home page."""
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def linked(text: str, folder: str) -> str:
         elif path.startswith("docs/"):
             inside = path.removeprefix("docs/")
         else:
-            return words if words else path
+            return words or path
         here = folder.removeprefix("docs").strip("/")
         return f"[{words}]({posixpath.relpath(inside, here or '.')}{anchor})"
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from rows import all_rows
 
 from harness.actions import Action
 from harness.cli.commands import ALIASES
@@ -48,16 +49,9 @@ if TYPE_CHECKING:
     from program import Program
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = (
-    "README.md",
-    "SECURITY.md",
-    "DESIGN.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "AUDIT.md",
-    "CI.md",
-    "policies/README.md",
-)
+DOCUMENTS = tuple(sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))))
+POLICIES, CI, AUDIT, TERMINAL = "docs/policies.md", "docs/ci.md", "docs/audit.md", "docs/terminal.md"
+WORD = re.compile(r"\S*[^\W_]\S*")
 
 
 class Block(NamedTuple):
@@ -159,7 +153,7 @@ def test_a_python_snippet_runs(block: Block, program: Program, checkout: Path) -
         assert (program.players[0].finished, found.problem, found.open_sessions) == (True, "", ())
 
 
-@pytest.mark.parametrize("block", by_place("toml"))
+@all_rows("block", by_place("toml"))
 def test_a_policy_or_a_configuration_in_a_document_loads(block: Block) -> None:
     if "version = 1" in block.text:
         assert parse_policy(block.text.encode(), block.place).rules != ()
@@ -269,7 +263,7 @@ def commands_in_documents() -> list[object]:
     return [pytest.param(text, id=f"{document}: {text}") for text, document in sorted(found.items())]
 
 
-@pytest.mark.parametrize("text", commands_in_documents())
+@all_rows("text", commands_in_documents())
 def test_a_command_line_in_a_document_is_one_that_the_program_takes(
     text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -309,7 +303,7 @@ def test_the_shown_output_of_the_demo_is_what_it_writes(example: Shown, program:
 
 
 def test_the_reference_shows_the_keys_of_the_json_that_run_writes(program: Program) -> None:
-    (block, *_) = [block for block in blocks("json") if block.document == "CI.md"]
+    (block, *_) = [block for block in blocks("json") if block.document == CI]
     environment = serve(program, say("Hello."))
     done = program.run("run", "say hello", "--output", "json", env=environment)
     documented, real = json.loads(block.text), json.loads(done.out)
@@ -328,7 +322,7 @@ def test_the_refusals_that_the_policy_reference_shows_are_real(tmp_path: Path) -
         assert isinstance(ruling, Refusal)
         return ruling.text
 
-    text = section("policies/README.md", "How a refusal reads")
+    text = section(POLICIES, "How a refusal reads")
     shown_there = [line.strip() for line in text.splitlines() if line.startswith("    Denied")]
     assert shown_there == [refusal("cat .env"), refusal("cat /etc/passwd")]
 
@@ -342,15 +336,15 @@ def _deciders(name: str) -> set[tuple[str, str]]:
     }
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@all_rows("document", DOCUMENTS)
 def test_a_rule_of_a_shipped_policy_stands_where_a_document_says(document: str) -> None:
     place = rf"\((?:policies/)?((?:{'|'.join(SHIPPED)})\.toml:\d+)\)"
     named = set(re.findall(rf"(rule [\w-]+|default for \w+) {place}", read(document)))
     assert named - {decider for name in SHIPPED for decider in _deciders(name)} == set()
 
 
-def test_the_digests_that_the_readme_shows_are_those_of_the_files() -> None:
-    text = read("README.md")
+def test_the_digests_that_a_document_shows_are_those_of_the_files() -> None:
+    text = "".join(map(read, DOCUMENTS))
     named = {
         *re.findall(r"(\w+)\.toml \(([0-9a-f]{12})\)", text),
         *((name, digest[:12]) for name, digest in re.findall(r'"name": "(\w+)", "sha256": "([0-9a-f]{64})"', text)),
@@ -371,7 +365,7 @@ def test_the_digests_that_the_readme_shows_are_those_of_the_files() -> None:
 def test_the_messages_that_the_policy_reference_shows_are_real(rule: str) -> None:
     with pytest.raises(PolicyError) as caught:
         parse_policy(f"version = 1\n[[rule]]\n{rule}".encode(), "p.toml")
-    assert f"    {caught.value}\n" in read("policies/README.md")
+    assert f"    {caught.value}\n" in read(POLICIES)
 
 
 # --- what must be complete ---
@@ -379,7 +373,7 @@ def test_the_messages_that_the_policy_reference_shows_are_real(rule: str) -> Non
 
 def test_every_key_of_a_policy_is_in_its_table_and_no_other() -> None:
     documented = {
-        title: first_column(section("policies/README.md", title))
+        title: first_column(section(POLICIES, title))
         for title in ("Keys at the top", "`[tools]`", "`[unattended]`", "`[limits]`", "`[[rule]]`")
     }
     assert {title: sorted(keys) for title, keys in documented.items()} == {
@@ -392,12 +386,12 @@ def test_every_key_of_a_policy_is_in_its_table_and_no_other() -> None:
 
 
 def test_every_decision_is_in_the_policy_reference() -> None:
-    rows = table(read("policies/README.md"))
+    rows = table(read(POLICIES))
     assert [row[0].strip("`") for row in rows] == [decision.word for decision in Decision]
 
 
 def test_every_shipped_policy_is_in_the_policy_reference() -> None:
-    text = read("policies/README.md")
+    text = read(POLICIES)
     start = text.index("| name | meant for |")
     assert sorted(first_column(text[start:])) == sorted(SHIPPED)
     for name in SHIPPED:
@@ -405,7 +399,7 @@ def test_every_shipped_policy_is_in_the_policy_reference() -> None:
 
 
 def test_the_limits_that_hold_where_nobody_states_any_are_documented() -> None:
-    rows = table(section("policies/README.md", "`[limits]`"))
+    rows = table(section(POLICIES, "`[limits]`"))
     stated = {row[0].strip("`"): row[2] for row in rows}
     standard = load_policy(str(ROOT / "policies/demo.toml")).limits.filled()
     assert stated == {
@@ -434,7 +428,7 @@ def _finding_ids() -> dict[str, str]:
 
 
 def test_everything_that_is_built_in_is_in_the_policy_reference() -> None:
-    documented = {row[0].strip("`"): row[1] for row in table(section("policies/README.md", "Built in"))}
+    documented = {row[0].strip("`"): row[1] for row in table(section(POLICIES, "Built in"))}
     # `own-files` is both: a block, and a question for the folder around such a file.
     assert documented == {**_finding_ids(), "own-files": "block", "opaque": "confirm"}
 
@@ -448,7 +442,7 @@ def test_everything_that_is_built_in_is_in_the_policy_reference() -> None:
 )
 def test_the_policy_reference_lists_the_built_in_names(names: str, title: str) -> None:
     real = vars(built_in)[names]
-    text = section("policies/README.md", title).partition("at any depth" if title == "Built in" else "The names:")[2]
+    text = section(POLICIES, title).partition("at any depth" if title == "Built in" else "The names:")[2]
     assert code(text.partition("\n\n")[0].partition("###")[0]) == set(real)
 
 
@@ -460,7 +454,7 @@ def test_the_policy_reference_lists_the_built_in_names(names: str, title: str) -
     ],
 )
 def test_the_policy_reference_lists_what_no_auto_rule_may_have(names: frozenset[str], beginning: str) -> None:
-    text = section("policies/README.md", "Lists that the loader holds to").partition(beginning)[2].partition("\n\n")[0]
+    text = section(POLICIES, "Lists that the loader holds to").partition(beginning)[2].partition("\n\n")[0]
     assert code(text) - {"auto", "-m"} == names
 
 
@@ -476,7 +470,7 @@ def _codes_and_stops() -> dict[int, set[str]]:
 
 
 def test_the_table_of_exit_codes_is_the_one_of_the_program() -> None:
-    rows = table(section("README.md", "Exit codes"))
+    rows = table(section(CI, "Exit codes"))
     assert {int(row[0]): code(row[1]) for row in rows} == _codes_and_stops()
 
 
@@ -487,12 +481,12 @@ def test_the_help_names_every_exit_code() -> None:
 
 
 def test_the_exit_codes_of_audit_verify_are_documented() -> None:
-    rows = table(section("AUDIT.md", "Verifying"))
+    rows = table(section(AUDIT, "Verifying"))
     assert [int(row[0]) for row in rows] == sorted({*(one.value for one in Soundness), int(Exit.USAGE)})
 
 
 def test_every_kind_of_record_is_documented() -> None:
-    rows = table(section("AUDIT.md", "The records"))
+    rows = table(section(AUDIT, "The records"))
     assert [row[0].strip("`") for row in rows] == list(KINDS)
 
 
@@ -505,26 +499,26 @@ PARSERS = [
 ]
 
 
-@pytest.mark.parametrize(("command", "action"), [pytest.param(*p, id=" ".join(p).strip() or "prompt") for p in PARSERS])
-def test_every_flag_is_in_the_readme(command: str, action: str) -> None:
+@all_rows(("command", "action"), [pytest.param(*p, id=" ".join(p).strip() or "prompt") for p in PARSERS])
+def test_every_flag_is_in_a_document(command: str, action: str) -> None:
     flags = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", parser_for(command, action).format_help())) - {"--help"}
-    documented = "".join(map(read, ("README.md", "AUDIT.md", "CI.md", "policies/README.md")))
+    documented = "".join(map(read, DOCUMENTS))
     assert flags - set(re.findall(r"--[a-z][a-z-]*", documented)) == set()
 
 
-def test_every_command_of_the_prompt_is_in_the_readme() -> None:
-    documented = {word for text in code(section("README.md", "The prompt")) for word in re.findall(r"^/\w+$", text)}
+def test_every_command_of_the_prompt_is_in_its_table() -> None:
+    documented = {word for text in code(section(TERMINAL, "Commands")) for word in re.findall(r"^/\w+$", text)}
     assert documented == {command.name for command in PROMPT_COMMANDS} | set(ALIASES)
 
 
-def test_every_variable_that_the_command_line_reads_is_in_the_readme() -> None:
+def test_every_variable_that_the_command_line_reads_is_documented() -> None:
     read_there = {*VARIABLES.values(), "OPENAI_BASE_URL", "OPENAI_API_KEY"}  # what config.py reads, by its tables
     for path in (ROOT / "harness/cli").rglob("*.py"):
         read_there |= set(re.findall(r"environ(?:ment)?\.get\(\s*\"([A-Z_]+)\"", path.read_text()))
         read_there |= set(
             re.findall(r"(?:folder\(|_opened\(environment, |^VARIABLE = )\"([A-Z_]+)\"", path.read_text(), re.MULTILINE)
         )
-    documented = code(section("README.md", "Environment variables"))
+    documented = code(section("docs/getting-started.md", "Environment variables"))
     assert read_there - {"HOME", "PATH", "TERM"} == {name for name in documented if name.isupper()}
 
 
@@ -536,30 +530,36 @@ def test_the_two_commands_of_the_readme_stand_there_to_be_copied() -> None:
     )
 
 
+def test_the_documents_are_short() -> None:
+    readme = read("README.md")
+    words = sum(len(WORD.findall(read(document))) for document in DOCUMENTS)
+    assert (len(WORD.findall(readme)) <= 2_000, len(readme.splitlines()) <= 200, words <= 20_000) == (True, True, True)
+
+
 # --- what must not be there ---
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@all_rows("document", DOCUMENTS)
 def test_a_document_names_no_folder_of_the_machine_that_it_was_written_on(document: str) -> None:
     text = read(document)
     assert (str(ROOT) in text, re.findall(r"/(?:home|Users|root)/\S*", text)) == (False, [])
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@all_rows("document", DOCUMENTS)
 def test_the_links_of_a_document_lead_somewhere(document: str) -> None:
     targets = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", read(document))
     folder = (ROOT / document).parent
     assert [target for target in targets if not (folder / target).exists()] == []
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@all_rows("document", DOCUMENTS)
 def test_the_files_that_a_document_names_are_there(document: str) -> None:
     named = re.findall(r"`((?:tests|harness|policies|examples|bench|\.ci)/[\w./-]*\w)/?`", read(document))
     # In the wheel the policies lie in `harness/policies`.
     assert [name for name in named if not (ROOT / name).exists() and name != "harness/policies"] == []
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@all_rows("document", DOCUMENTS)
 def test_a_document_calls_nothing_simple(document: str) -> None:
     assert re.findall(r"\b(?:simply|just|easily|obviously)\b", read(document), re.IGNORECASE) == []
 
