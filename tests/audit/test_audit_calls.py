@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.audit.approvals import Question, questions
@@ -51,7 +52,7 @@ def test_only_lines_of_the_wanted_kinds_are_parsed(tmp_path: Path) -> None:
     assert [one["kind"] for one in records(path)] == ["intent", "user_message", "decision"]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "bad",
     [
         pytest.param("x", id="no JSON"),
@@ -81,16 +82,14 @@ def test_a_torn_last_line_is_said_too(tmp_path: Path) -> None:
     assert stops == [2]
 
 
-@pytest.mark.parametrize(
-    ("raw", "read"), [("NaN", "NaN"), ("-Infinity", "-Infinity"), ("1e999", "1e999"), ("1.5", 1.5)]
-)
+@all_rows(("raw", "read"), [("NaN", "NaN"), ("-Infinity", "-Infinity"), ("1e999", "1e999"), ("1.5", 1.5)])
 def test_a_number_that_json_cannot_hold_is_a_text(tmp_path: Path, raw: str, read: JsonValue) -> None:
     path = write(tmp_path / "log", [f'{{"kind":"limit","session":"s","time":"","x":{raw}}}'])
     (one,) = records(path)
     assert one["x"] == read
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("value", "as_number", "as_word"),
     [
         (1, 1, "1"),
@@ -116,7 +115,7 @@ def test_a_value_of_any_make(value: JsonValue, as_number: float | None, as_word:
 # joining
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("kinds", "status", "fate"),
     [
         (OF_CALLS, "ok", Fate.RAN),
@@ -145,7 +144,7 @@ def test_calls_of_interleaved_sessions_do_not_mix() -> None:
     ]
 
 
-@pytest.mark.parametrize("odd", [None, [], {}, "x", 1.5, True])
+@all_rows("odd", [None, [], {}, "x", 1.5, True])
 def test_a_call_number_of_any_make_is_a_key(odd: JsonValue) -> None:
     (call,) = logged_calls("log", [record("call_proposed", odd), record("outcome", odd, status="ok")])
     assert call.number == word(odd)
@@ -207,7 +206,7 @@ def asked(
     return calls
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("answers", "marked"),
     [
         pytest.param([("yes", 0), ("yes", 5), ("yes", 10)], "111", id="just within"),
@@ -220,7 +219,7 @@ def asked(
         pytest.param([("no", 0), ("no", 1), ("no", 2)], "000", id="no is no burst"),
     ],
 )
-@pytest.mark.parametrize("mono", [True, False])
+@all_rows("mono", [True, False])
 def test_bursts(answers: Sequence[tuple[str, float]], marked: str, mono: bool) -> None:
     found = list(questions(asked(answers, mono=mono)))
     assert "".join(str(int(one.in_burst)) for one in found) == marked
@@ -234,7 +233,7 @@ def test_bursts_are_of_people_and_of_one_log() -> None:
     assert not any(one.in_burst for one in questions(two))
 
 
-@pytest.mark.parametrize(("seconds", "by", "quick"), [
+@all_rows(("seconds", "by", "quick"), [
     (0.999, "person", True), (1.0, "person", False), (0.1, "script", False), (0.0, "nobody", False), ("0", "person", False),
     (None, "person", False), (0.2, "hook", True),
 ])  # fmt: skip
@@ -265,7 +264,7 @@ def refused(
 DETOUR = " Do not retry this call, and do not seek the same effect another way."
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("told", "facet", "hint"),
     [
         (f"Denied by rule x (f:1): No. Part: cat .env. Hint: Ask.{DETOUR}", "cat .env", "Ask."),
@@ -281,7 +280,7 @@ def test_the_hint_is_what_the_policy_advised(told: str, facet: str, hint: str) -
     assert refused(told, facet=facet).hint == hint
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("answer", "decision", "refuser"),
     [
         ("", "deny", Refuser.POLICY),
@@ -328,7 +327,7 @@ def test_what_has_no_end() -> None:
     assert [call.number for call in session.not_begun] == ["2"]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("effects", "paths"),
     [
         ({"write": ["/a"], "granted": ["."]}, ["/a", "."]),
@@ -366,7 +365,7 @@ def changes_of(*made: list[LogRecord], undone: Sequence[tuple[str, str]] = (), k
     return found_changes(logged_calls("log", every), is_kept=lambda _: kept, undone=undone)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("made", "now", "undone", "on_disk"),
     [
         ([change(1, A, B)], B, (), OnDisk.AS_LEFT),
@@ -404,7 +403,7 @@ def test_what_can_be_undone() -> None:
     assert told == [(Image.NONE, True, True), (Image.KEPT, True, False), (Image.MISSING, False, False)]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "odd",
     [[], 3, "x", {"path": []}, {"path": "../a", "before_sha256": None, "after_sha256": A, "before_mode": None}, {}],
 )
@@ -455,7 +454,7 @@ def judged(**fields: JsonValue) -> LoggedCall:
     return LoggedCall(log="l", session="s", number="1", started={}, decision={**record("decision"), **fields})
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("wanted", "fields", "takes"),
     [
         ({"path": "b/c"}, {"effects": {"write": ["/a/b/c.txt"]}}, True),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from audit_runs import POLICY, Call, own_policy, session
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.audit.difference import MOST_CELLS, account_of, aligned, differences
@@ -67,7 +68,7 @@ def changed(place: int, call: Call | None) -> list[Call]:
     return [*CALLS[:place], *([] if call is None else [call]), *CALLS[place + 1 :]]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("right", "expected"),
     [
         pytest.param(changed(0, None), ["- #1 bash  ls [auto, failed]"], id="a call less"),
@@ -87,8 +88,7 @@ def changed(place: int, call: Call | None) -> list[Call]:
             ["- #3 write_file  a.txt [confirm, yes, ok]", "- file a.txt: 2c8b08da5ce6 -> (nothing)"],
             id="a file less",
         ),
-    ],
-)  # fmt: skip
+    ], fresh=True)  # fmt: skip
 def test_each_difference_is_a_line(sides: Sides, right: list[Call], expected: list[str]) -> None:
     sides.run(CALLS, right)
     assert sides.lines() == expected
@@ -156,7 +156,7 @@ def test_sessions_are_named_by_log_by_name_or_both(sides: Sides) -> None:
         assert (done.code, done.out, "Traceback" in done.err) == (2, "", False)
 
 
-@pytest.mark.parametrize("value", [None, 1, "\udc80\x1b", [], {"a": []}])
+@all_rows("value", [None, 1, "\udc80\x1b", [], {"a": []}])
 def test_a_log_of_anything_is_no_crash(sides: Sides, value: JsonValue) -> None:
     """Fields of wrong types, calls without a number, lone surrogates."""
     kinds = ("session_started", "user_message", "call_proposed", "decision", "intent", "outcome", "session_ended")
@@ -182,7 +182,7 @@ def longest(left: Sequence[bytes], right: Sequence[bytes]) -> int:
     return row[-1]
 
 
-@pytest.mark.parametrize("most", [MOST_CELLS, -1])
+@all_rows("most", [MOST_CELLS, -1])
 def test_alignments_hold_every_item_once_in_order_and_are_the_longest(most: int) -> None:
     """Against the textbook's table; where the sequences are too long for it, shorter ones are allowed."""
     chance = random.Random(3)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from forged_logs import DIGEST, Step, decided, done, ended, intended, lines_of, one_call, proposed, started, write
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall
@@ -158,7 +159,7 @@ def test_digests_of_arguments_leave_only_under_the_key(log: Path) -> None:
         assert DIGEST not in text_of(form, export_of(write(log.parent / "one.jsonl", plain)))
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "wanted"),
     [
         ("plain", '"plain"'),
@@ -194,9 +195,9 @@ def test_other_cells() -> None:
 
 
 @pytest.mark.forges_logs
-@pytest.mark.parametrize("content", [True, False])
-@pytest.mark.parametrize("shape", ["text", "list", "object"])
-@pytest.mark.parametrize("form", FORMS)
+@all_rows("content", [True, False])
+@all_rows("shape", ["text", "list", "object"])
+@all_rows("form", sorted(FORMS))
 def test_hostile_values_in_every_field_are_exported_as_far_as_they_go(
     tmp_path: Path, form: str, shape: str, content: bool
 ) -> None:
@@ -220,10 +221,8 @@ def test_hostile_values_in_every_field_are_exported_as_far_as_they_go(
 
 
 @pytest.mark.forges_logs
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(
-    "number", ["1e999", "NaN", "9" * 400, "-1", "1.5", "true", "null", '{"a":' * 900 + "1" + "}" * 900]
-)
+@all_rows("form", sorted(FORMS))
+@all_rows("number", ["1e999", "NaN", "9" * 400, "-1", "1.5", "true", "null", '{"a":' * 900 + "1" + "}" * 900])
 def test_odd_numbers_stop_nothing(tmp_path: Path, form: str, number: str) -> None:
     odd = [
         re.sub(
@@ -476,7 +475,7 @@ def test_a_call_of_which_hardly_anything_is_known() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("form", FORMS)
+@all_rows("form", sorted(FORMS))
 def test_memory_does_not_grow_with_the_log(tmp_path: Path, form: str) -> None:
     peaks = []
     for count in (200, 4_000):
@@ -500,7 +499,7 @@ def ran(program: Program) -> Program:
     return program
 
 
-@pytest.mark.parametrize("form", FORMS)
+@all_rows("form", sorted(FORMS))
 def test_the_program_exports_to_a_file_and_to_stdout(ran: Program, tmp_path: Path, form: str) -> None:
     out = tmp_path / "out.txt"
     to_file = ran.run("audit", "export", "--to", form, "-o", str(out))

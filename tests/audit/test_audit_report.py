@@ -31,6 +31,7 @@ from forged_logs import (
     started,
     write,
 )
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.audit.report import CHARACTERS, TIMELINE_CALLS, report
@@ -208,7 +209,7 @@ STANDS_OUT = [
 
 
 @pytest.mark.forges_logs
-@pytest.mark.parametrize(("reach", "words"), STANDS_OUT)
+@all_rows(("reach", "words"), STANDS_OUT)
 def test_what_left_the_workspace_stands_out_and_is_listed(
     tmp_path: Path, reach: dict[str, JsonValue], words: str
 ) -> None:
@@ -286,8 +287,8 @@ def hostile_steps(shape: str) -> Iterator[Step]:
 
 
 @pytest.mark.forges_logs
-@pytest.mark.parametrize("shape", ["text", "list", "object"])
-@pytest.mark.parametrize("full", [True, False])
+@all_rows("shape", ["text", "list", "object"])
+@all_rows("full", [True, False])
 def test_no_text_of_any_field_gets_out_of_its_place(tmp_path: Path, shape: str, full: bool) -> None:
     steps = sorted(hostile_steps(shape), key=lambda step: step[0] == "session_ended")
     lines = lines_of(steps, session=hostile("zqsession"))
@@ -357,7 +358,7 @@ def test_every_text_and_digest_of_a_valid_log_is_shown_or_known_not_to_be(tmp_pa
 
 
 @pytest.mark.forges_logs
-@pytest.mark.parametrize("depth", [50, 900])
+@all_rows("depth", [50, 900])
 def test_deep_values_are_shown_or_said_to_be_too_deep(tmp_path: Path, depth: int) -> None:
     lines = lines_of([started(), *one_call(1), ended()])
     deep = b'{"a":' * depth + b"[]" + b"}" * depth
@@ -428,7 +429,7 @@ def test_each_standing_is_told_and_what_is_alarming_comes_first(tmp_path: Path) 
     assert "1 ran without a human, 2 ran after a yes, 2 refused, 1 blocked" in bar
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("seconds", "words"),
     [
         (0.0, ("0 s", "", "", "", "", "")),
@@ -457,7 +458,7 @@ def test_what_failed_is_striped_however_narrow_it_is_drawn(tmp_path: Path) -> No
 
 
 @pytest.mark.forges_logs
-@pytest.mark.parametrize(("answers", "burst"), [(["yes", "yes", "yes"], 3), (["yes", "yes"], 0)])
+@all_rows(("answers", "burst"), [(["yes", "yes", "yes"], 3), (["yes", "yes"], 0)])
 def test_a_burst_stands_out_and_is_marked(tmp_path: Path, answers: list[str], burst: int) -> None:
     steps = [started()]
     for number, answer in enumerate(answers, start=1):
@@ -474,7 +475,7 @@ def test_a_burst_stands_out_and_is_marked(tmp_path: Path, answers: list[str], bu
 
 
 @pytest.mark.forges_logs
-@pytest.mark.parametrize("known", [True, False])
+@all_rows("known", [True, False])
 def test_nothing_stands_out_only_in_green_where_the_head_is_known(tmp_path: Path, known: bool) -> None:
     lines = lines_of(a_session())
     log = write(tmp_path / "log.jsonl", lines)
@@ -548,7 +549,7 @@ def test_a_broken_log_is_said_first_and_what_could_not_be_read_is_said(program: 
     assert "Line 7 is no record: from there on this log is LEFT OUT" in told
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("found", "known", "state", "words"),
     [
         pytest.param({}, None, "NO HEAD", "No head to compare with", id="no head"),
@@ -599,7 +600,7 @@ class Tree:
         write_view(pieces, output, logs=[str(self.log)], state=self.state)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("name", "words"),
     [
         ("log.jsonl", "is or holds records of an action log"),
@@ -694,7 +695,7 @@ def _contrast(one: str, other: str) -> float:
     return (bright + 0.05) / (dark + 0.05)
 
 
-@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+@all_rows("scheme", [0, 1], ids=["light", "dark"])
 def test_contrast(scheme: int) -> None:
     """Text at 4.5:1 on each ground that it may stand on, what is drawn at 3:1."""
     names = dict(re.findall(r"--([a-z-]+):(#[0-9a-f]+)", STYLE.split("prefers-color-scheme:dark")[scheme]))
@@ -705,7 +706,7 @@ def test_contrast(scheme: int) -> None:
         assert _contrast(names[name], names["paper"]) >= 3, name
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "wanted"),
     [
         ("1970-01-01T00:00:00Z", 0),

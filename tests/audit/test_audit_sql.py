@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from audit_runs import CALLS, own_policy, session
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.audit.stats import statistics_of
@@ -93,7 +94,7 @@ def test_names_of_logs_are_no_patterns_and_no_sql(program: Program, log: Path) -
     assert row == {"log": str(odd), "n": log.read_bytes().count(b"\n")}
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "query",
     [
         "SELECT * FROM read_text('{secret}')",
@@ -170,7 +171,7 @@ def test_a_log_where_the_query_should_stand_is_an_error(program: Program, log: P
 BAD = (b"no json\n", b"\n", b"  \t\n", b"[1]\n", b'"x"\n', b'{"kind":"b"\n', b"\xff\n", b"{} trailing\n")
 
 
-@pytest.mark.parametrize("place", [0, 5])
+@all_rows("place", [0, 5], fresh=True)
 def test_lines_that_are_no_records_are_left_out_and_counted(program: Program, log: Path, place: int) -> None:
     good = log.read_bytes().splitlines(keepends=True)
     log.write_bytes(b"".join([*good[:place], *BAD, *good[place:]]))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from audit_runs import CALLS, Call, own_policy, session
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.audit.counts import Waits
@@ -133,7 +134,7 @@ ODD: list[JsonValue] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", ODD)
+@all_rows("value", ODD)
 def test_no_value_of_any_field_is_a_crash(program: Program, value: JsonValue) -> None:
     """A log of another program, or one that was tampered with, may hold anything anywhere."""
     kinds = {
@@ -188,7 +189,7 @@ def test_more_rules_than_anybody_has_are_counted_in_one_row() -> None:
     assert (len(found.rules), found.rules[OTHERS].calls) == (MOST_ROWS + 1, 10)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("seconds", "share", "expected"),
     [
         ([], 0.5, None),
@@ -210,7 +211,7 @@ def test_the_median_is_that_of_the_times_to_three_digits(
     assert waits.quantile(share) == expected
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "width", "expected"),
     [
         ("short", 10, "short"),
@@ -230,7 +231,7 @@ def test_a_table_keeps_to_its_width() -> None:
     assert lines[2].split() == ["y", "333", "4"]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("count", "shown"), [(0, "0"), (99_999, "99999"), (100_000, "100k"), (9_999_999, "9999k"), (10_000_000, "10M")]
 )
 def test_large_counts_are_short(count: int, shown: str) -> None:

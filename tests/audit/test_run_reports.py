@@ -12,6 +12,7 @@ import pytest
 from forged_logs import DIGEST, decided, ended, intended, lines_of, one_call, proposed, started, write
 from jsonschema import Draft202012Validator
 from report_scene import OTHER, THIRD, Step, gathered, odd_records, outcome, refused_call, told, written
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.audit.run_reports import FORMS, Reported
@@ -37,7 +38,7 @@ def test_a_file_changed_by_several_calls_is_told_once_with_its_first_and_its_las
     )
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("steps", "statuses"),
     [
         pytest.param(one_call(1), ["ok"], id="ran"),
@@ -52,7 +53,7 @@ def test_each_call_has_its_row(steps: Sequence[Step], statuses: list[str]) -> No
     assert [row.status for row in gathered(started(), *steps).calls] == statuses
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("advice", "toml", "why"),
     [
         ({"call": 1, "toml": "[[rule]]\nid = 1\n"}, "[[rule]]\nid = 1\n", ""),
@@ -76,7 +77,7 @@ def test_a_refusal_says_what_decided_it_and_where_that_stands() -> None:
     assert (facts.denied_count, facts.blocked_count, facts.decisions["confirm"]) == (1, 0, 1)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("tool", "arguments", "write", "touched"),
     [
         ("write_file", '{"path": "src/a b.py"}', [], "src/a b.py"),
@@ -135,7 +136,7 @@ def test_a_refusal_behind_thousands_of_calls_is_still_a_row() -> None:
     assert (facts.calls[-1].status, len(facts.calls), facts.calls_left_out) == ("denied", MOST_CALLS + 1, 2)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@all_rows("seed", range(30))
 def test_no_record_however_odd_ends_anything(seed: int) -> None:
     """Neither the gathering, nor any form, nor leaving out of a record what the model wrote."""
     facts = Facts()

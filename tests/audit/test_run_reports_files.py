@@ -15,6 +15,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from places import SUPPORT
 from report_scene import SCHEMAS, a_run, hostile_run
+from rows import all_rows
 
 from harness.audit.run_reports import FORMS
 from harness.cli.run.report_files import Reports
@@ -69,7 +70,7 @@ def with_fifo(folder: Path) -> list[str]:
     return [f"md:{folder}/fifo"]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("given", "why"),
     [
         (lambda folder: [f"pdf:{folder}/a"], "FORM one of md, junit, sarif, html"),
@@ -222,7 +223,7 @@ def test_a_limit_is_an_error_of_the_run(program: Program) -> None:
     assert "- limit: <code>1 requests were made" in (program.workspace / "r.md").read_text()
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "flags",
     [
         pytest.param(("--report", "pdf:r"), id="an unknown form"),

@@ -28,6 +28,7 @@ from report_scene import (
     text_of,
     told,
 )
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.audit.run_reports import FORMS, Reported
@@ -70,7 +71,7 @@ def outside_fences(page: str) -> str:
     return "\n".join(line for number, line in enumerate(lines) if number not in inside)
 
 
-@pytest.mark.parametrize("runs", [1, 3])
+@all_rows("runs", [1, 3])
 def test_nothing_of_a_log_comes_alive_in_markdown(runs: int) -> None:
     """No link, image, HTML, mention, issue, autolink, emphasis, emoji or heading but those of the report itself."""
     page = text_of("md", [hostile_run()] * runs, with_answer=True)
@@ -104,14 +105,14 @@ def test_issue_marks_and_commits_of_a_log_stand_in_code_alone() -> None:
     )
 
 
-@pytest.mark.parametrize("end", ["www.evil.example", "GH-1", "https://e", "x/y#1"])
+@all_rows("end", ["www.evil.example", "GH-1", "https://e", "x/y#1"])
 def test_how_a_run_ended_stands_in_code_unless_the_harness_says_it_itself(end: str) -> None:
     page = text_of("md", [run_of(gathered(started(), ended(stop=end)), end=end)])
     assert (end in page.replace(code(f"ended: {end}"), ""), code(f"ended: {end}") in page) == (False, True)
     assert "## harness: completed (exit code 0)\n" in text_of("md", [run_of(gathered(started(), ended()))])
 
 
-@pytest.mark.parametrize("text", ["", "a", "```", "a\n````\nb", "~~~", "`" * 50, "\r```\r", "\u2028```"])
+@all_rows("text", ["", "a", "```", "a\n````\nb", "~~~", "`" * 50, "\r```\r", "\u2028```"])
 def test_no_text_closes_the_block_that_it_stands_in(text: str) -> None:
     page = f"{fenced(text, 'toml', 100)}\nafter\n"
     tokens = [token.type for token in MarkdownIt("commonmark").parse(page)]
@@ -151,7 +152,7 @@ BEGINNINGS = {
 }
 
 
-@pytest.mark.parametrize(("fields", "shown"), BEGINNINGS.values(), ids=BEGINNINGS)
+@all_rows(("fields", "shown"), BEGINNINGS.values(), ids=BEGINNINGS)
 def test_each_form_tells_what_a_run_began_with(fields: Mapping[str, JsonValue], shown: tuple[str, str, str]) -> None:
     for form, words in zip(("md", "junit", "sarif"), shown, strict=True):
         with_it, without = (text_of(form, [run_of(gathered(started(**more)))]) for more in (fields, {"harness": ""}))
@@ -168,7 +169,7 @@ def test_a_markdown_report_never_grows_beyond_what_a_step_summary_holds() -> Non
     assert "699 more refusals are not listed here; the log has them." in alone
 
 
-@pytest.mark.parametrize("runs", [1, 2])
+@all_rows("runs", [1, 2])
 def test_a_markdown_report_can_end_behind_any_of_its_blocks(runs: int) -> None:
     """What follows is then a paragraph of its own: in no table, no list, no fence, and in nothing that is folded away."""
     some = [hostile_run(), a_run("b")] if runs == 2 else [a_run()]
@@ -222,7 +223,7 @@ def every_run() -> Iterator[tuple[str, list[Reported]]]:
         yield f"odd {seed}", [run_of(facts, name="\ud800", answer="\ud800]]>")]
 
 
-@pytest.mark.parametrize(("runs"), [pytest.param(runs, id=name) for name, runs in every_run()])
+@all_rows(("runs"), [pytest.param(runs, id=name) for name, runs in every_run()])
 def test_junit_fits_the_schema_that_jenkins_publishes(runs: list[Reported], junit_schema: xmlschema.XMLSchema) -> None:
     page = text_of("junit", runs, with_answer=True)
     junit_schema.validate(page)
@@ -266,7 +267,7 @@ def sarif_schema() -> Draft4Validator:
         return Draft4Validator(json.load(file), format_checker=Draft4Validator.FORMAT_CHECKER)
 
 
-@pytest.mark.parametrize(("runs"), [pytest.param(runs, id=name) for name, runs in every_run()])
+@all_rows(("runs"), [pytest.param(runs, id=name) for name, runs in every_run()])
 def test_sarif_fits_its_published_schema(runs: list[Reported], sarif_schema: Draft4Validator) -> None:
     page = text_of("sarif", runs, with_answer=True)
     report = json.loads(page)
@@ -316,7 +317,7 @@ def test_a_result_of_sarif_names_rule_place_and_advice() -> None:
     assert invocation["properties"]["logHead"] == DIGEST
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("file", "workspace", "uri", "base"),
     [
         ("/srv/shop/ci/p 1.toml", "/srv/shop", "ci/p%201.toml", "%SRCROOT%"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from forged_logs import ended, started
 from report_scene import Step, gathered, told
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.audit.run_reports import FORMS, Reported
@@ -58,7 +59,7 @@ UNFIT = {
 }
 
 
-@pytest.mark.parametrize(("answer", "why"), UNFIT.values(), ids=UNFIT)
+@all_rows(("answer", "why"), UNFIT.values(), ids=UNFIT)
 def test_of_an_answer_that_does_not_fit_the_places_in_the_schema_are_told(
     tmp_path: Path, answer: str, why: str
 ) -> None:
@@ -101,7 +102,7 @@ def taken(body: bytes) -> None:
     reader.response(frozenset())
 
 
-@pytest.mark.parametrize("body", REPLIES.values(), ids=REPLIES)
+@all_rows("body", REPLIES.values(), ids=REPLIES)
 def test_an_error_about_a_reply_is_told_without_the_reply(body: bytes) -> None:
     with pytest.raises(ModelError, match="Zebra") as raised:
         taken(body)
@@ -112,7 +113,7 @@ def test_an_error_about_a_reply_is_told_without_the_reply(body: bytes) -> None:
 KEPT = ("Incorrect API key provided.", "The answer is a web page, not a reply; check the base URL: <html>", "")
 
 
-@pytest.mark.parametrize("message", KEPT)
+@all_rows("message", KEPT)
 def test_an_error_that_quotes_no_reply_is_told_whole(message: str) -> None:
     assert message_of(message) == message
 
@@ -129,7 +130,7 @@ def diverged(role: str, request: int) -> Step:
     return "diverged", fields
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("role", "request_", "is_told"),
     [
         ("tool", 2, True),
@@ -161,8 +162,8 @@ def quoting(problem: str) -> Facts:
     return gathered(*steps)
 
 
-@pytest.mark.parametrize("form", ["md", "junit", "sarif"])
-@pytest.mark.parametrize("in_result", [False, True])
+@all_rows("form", ["md", "junit", "sarif"])
+@all_rows("in_result", [False, True])
 def test_no_form_quotes_the_model_but_where_that_is_wanted(tmp_path: Path, form: str, in_result: bool) -> None:
     (tmp_path / "s").write_text(json.dumps(SCHEMA))
     facts = quoting(AnswerSchema(str(tmp_path / "s")).problem('{"n": "Zebra"}'))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from audit_runs import POLICY as AUTO_READERS
 from audit_runs import Call, own_policy, session
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.audit.suggestions.subjects import rule_id, rule_text
@@ -246,7 +247,7 @@ def test_what_a_model_vouches_for_is_suggested_word_for_word(ran: Ran) -> None:
         assert ("\nwrite " in str(proposal["toml"])) is (argv(proposal)[0] in ("pytest", "cargo", "go"))
 
 
-@pytest.mark.parametrize("batch", range(4))
+@all_rows("batch", range(4), fresh=True)
 def test_nothing_else_is_suggested_however_often_it_was_approved(ran: Ran, batch: int) -> None:
     commands = commands_in(UNVOUCHED)[batch::4]
     ran.session(*(bash(command) for command in commands for _ in range(2)))
@@ -257,19 +258,18 @@ def test_nothing_else_is_suggested_however_often_it_was_approved(ran: Ran, batch
     assert len(dropped) > 0.9 * len(commands)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "command",
     [
         "wc a.py", "timeout 9 wc a.py", "env wc a.py", "bash -c 'wc a.py'", "eval 'wc a.py'", "cd docs && cd .. && wc a.py",
-    ],
-)  # fmt: skip
+    ], fresh=True)  # fmt: skip
 def test_what_a_wrapper_runs_is_suggested_and_not_the_wrapper(ran: Ran, command: str) -> None:
     (ran.program.workspace / "docs").mkdir()
     ran.session(*twice(bash(command)))
     assert [argv(proposal) for proposal in ran.found()[0].values()] == [["wc", "a.py"]]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("others", "proposed"),
     [
         pytest.param([], True, id="approved alone"),
@@ -287,6 +287,7 @@ def test_what_a_wrapper_runs_is_suggested_and_not_the_wrapper(ran: Ran, command:
         pytest.param([bash("sort b.py", "n")], True, id="another program was refused"),
         pytest.param([bash("wc b.py")], True, id="approved with other words"),
     ],
+    fresh=True,
 )
 def test_a_rule_that_would_let_through_more_than_was_approved_is_dropped(
     ran: Ran, others: list[Call], *, proposed: bool
@@ -320,13 +321,13 @@ def test_two_commands_of_one_line_are_two_rules(ran: Ran) -> None:
     assert summary["spared"] == 5
 
 
-@pytest.mark.parametrize(("least", "count"), [("1", 1), ("2", 1), ("3", 0)])
+@all_rows(("least", "count"), [("1", 1), ("2", 1), ("3", 0)], fresh=True)
 def test_how_often_is_often_enough_is_said(ran: Ran, least: str, count: int) -> None:
     ran.session(*twice(bash("wc a.py")))
     assert len(ran.found("--least", least)[0]) == count
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("commands", "proposed"),
     [
         (["wc -l a.py", "wc -l b.py"], []),
@@ -343,6 +344,7 @@ def test_how_often_is_often_enough_is_said(ran: Ran, least: str, count: int) -> 
         (["mypy a.py", "mypy b.py", "mypy c.py"], []),  # it runs code
         (["frob a.py", "frob b.py", "frob c.py"], []),  # nobody knows what it does to them
     ],
+    fresh=True,
 )
 def test_files_are_a_choice_only_where_one_command_that_looks_had_three_of_them(
     ran: Ran, commands: list[str], proposed: list[list[str]]
@@ -353,7 +355,7 @@ def test_files_are_a_choice_only_where_one_command_that_looks_had_three_of_them(
     assert [argv(proposal) for proposal in proposals.values()] == proposed
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("calls", "proposed", "why"),
     [
         pytest.param(
@@ -408,6 +410,7 @@ def test_files_are_a_choice_only_where_one_command_that_looks_had_three_of_them(
         ),
         pytest.param(twice(write("a b\u00e9.md")), [["/a b\u00e9.md"]], {}, id="blank and accent"),
     ],
+    fresh=True,
 )
 def test_files_are_suggested_by_their_exact_names(
     ran: Ran, calls: list[Call], proposed: list[list[str]], why: dict[str, str]
@@ -419,7 +422,7 @@ def test_files_are_suggested_by_their_exact_names(
     assert dropped == why
 
 
-@pytest.mark.parametrize("path", [".github/x", "../out"])
+@all_rows("path", [".github/x", "../out"], fresh=True)
 def test_files_that_built_ins_ask_about_are_not_suggested(ran: Ran, path: str) -> None:
     ran.session(*twice(write(path)))
     proposals, dropped, _ = ran.found()
@@ -543,10 +546,11 @@ def note_head(program: Program, log: Path) -> None:
 CUT_OFF = "a refusal at its end could have been cut off"
 
 
-@pytest.mark.parametrize("moved", [False, True], ids=["in its place", "copied"])
-@pytest.mark.parametrize("how", ["answer", "break", "first", "cut", "torn", "rewritten"])
+@all_rows("moved", [False, True], ids=["in its place", "copied"])
+@all_rows("how", ["answer", "break", "first", "cut", "torn", "rewritten"], fresh=True)
 def test_a_log_that_is_not_what_was_written_speaks_for_nothing(ran: Ran, how: str, *, moved: bool) -> None:
     """Not even for what stands before the break; another log beside it counts."""
+    ran.log = ran.program.home / "log.jsonl"
     ran.session(*twice(bash("wc a.py")), bash("wc a.py", "n"))
     note_head(ran.program, ran.log)
     if moved:
@@ -624,8 +628,8 @@ def test_without_a_head_it_is_said_that_a_refusal_could_be_missing(ran: Ran) -> 
     assert (CUT_OFF in done.err, CUT_OFF in done.out, done.out.count("[[rule]]")) == (False, False, 1)
 
 
-@pytest.mark.parametrize("workspace", ["", ".", "a\0b", "/a\0b", "/\ud800", "/" + "x" * 100_000, "~"])
-@pytest.mark.parametrize("words", [("policy", "suggest"), ("audit", "redecide", "--policy", "readonly")])
+@all_rows("workspace", ["", ".", "a\0b", "/a\0b", "/\ud800", "/" + "x" * 100_000, "~"])
+@all_rows("words", [("policy", "suggest"), ("audit", "redecide", "--policy", "readonly")])
 def test_a_workspace_that_is_no_path_stops_nothing(ran: Ran, words: tuple[str, ...], workspace: str) -> None:
     ran.session(*twice(bash("wc a.py")))
     started_with(ran.log, workspace=workspace)
@@ -634,7 +638,7 @@ def test_a_workspace_that_is_no_path_stops_nothing(ran: Ran, words: tuple[str, .
     assert "names no workspace" in done.err or "is gone" in done.err
 
 
-@pytest.mark.parametrize("path", ["", "a\0b", "/\ud800", "\u202e"])
+@all_rows("path", ["", "a\0b", "/\ud800", "\u202e"])
 def test_a_policy_of_no_path_stops_nothing(ran: Ran, path: str) -> None:
     ran.session(*twice(bash("wc a.py")))
     (first, *_) = read_log(str(ran.log))
@@ -644,7 +648,7 @@ def test_a_policy_of_no_path_stops_nothing(ran: Ran, path: str) -> None:
     assert [argv(proposal) for proposal in ran.found()[0].values()] == [["wc", "a.py"]]
 
 
-@pytest.mark.parametrize("text", ["x", 'a"b\\c', "tab\tline\n\x00\x7f", "\u00e9\u202e\U0001f600"])
+@all_rows("text", ["x", 'a"b\\c', "tab\tline\n\x00\x7f", "\u00e9\u202e\U0001f600"])
 def test_texts_of_rules_come_back_from_toml(text: str) -> None:
     written = rule_text({"id": text, "argv": ("frob", text), "flags": (), "network": True, "write": False})
     assert tomllib.loads(written) == {"rule": [{"id": text, "argv": ["frob", text], "network": True}]}

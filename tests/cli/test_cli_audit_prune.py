@@ -17,6 +17,7 @@ from typing import cast
 
 import pytest
 from forged_logs import a_session, decided, done, ended, head_of, intended, lines_of, one_call, proposed, started, write
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.cli.audit.prune import prune_command, remove_unnamed
@@ -149,7 +150,7 @@ def test_a_dry_run_removes_nothing_and_says_what_would_be(audit: Audit) -> None:
     assert len(os.listdir(audit.state.before_images)) == 1
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("lines", "tail", "flag", "code", "words"),
     [
         (OPEN_LINES, b"", "--open", 0, "is not known; it may have run"),
@@ -158,6 +159,7 @@ def test_a_dry_run_removes_nothing_and_says_what_would_be(audit: Audit) -> None:
         (LINES[1:], b"", "--broken", 1, "BROKEN at line 1"),
         (lines_of(a_session(2)), b"", "--broken", 1, "its first"),
     ],
+    fresh=True,
 )
 def test_what_is_open_or_broken_is_never_removed_silently(
     lines: list[bytes], tail: bytes, flag: str, code: int, words: str, audit: Audit
@@ -355,7 +357,7 @@ def test_a_whole_log_has_nothing_to_recover(audit: Audit) -> None:
     assert (whole.read_bytes(), still_open.read_bytes()) == before
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("lines", "tail", "words"),
     [
         (LINES[1:], TORN, "BROKEN at line 1"),
@@ -406,7 +408,7 @@ def test_a_file_that_is_in_the_way_is_not_written_over(audit: Audit) -> None:
     assert Path(f"{path}.torn.2").read_bytes() == TORN
 
 
-@pytest.mark.parametrize("size", [1, 4_095, 4_096, 3_000_000])
+@all_rows("size", [1, 4_095, 4_096, 3_000_000], fresh=True)
 def test_torn_ends_of_any_size(size: int, audit: Audit) -> None:
     path = audit.log("shop/a.jsonl", tail=b"\0" * size, known=False)
     assert audit.run("recover", path)[0] == 0

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from forged_logs import DIGEST, Step, decided, done, ended, intended, lines_of, one_call, proposed, started, write
 from playing import Playing
+from rows import all_rows
 
 from harness import ActionLog, Agent, Workspace, builtin_tools
 from harness.actions import Action, JsonValue
@@ -177,12 +178,13 @@ def test_a_burst_is_three_times_yes_within_ten_seconds(program: Program) -> None
     assert ["burst" in line for line in lines(program, "approvals")[:-1]] == [row["in_burst"] for row in found]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("approver", "said", "counts"),
     [
         pytest.param(deny_all, "nobody was there to answer", {"nobody": 1, "yes": 0}, id="nobody"),
         pytest.param(ScriptedAnswers(["y"]), "yes by script, 0.0 s", {"yes": 1, "quick": 0}, id="a script"),
     ],
+    fresh=True,
 )
 def test_a_quick_answer_is_only_said_of_people(
     program: Program, approver: Approver, said: str, counts: dict[str, int]
@@ -203,7 +205,7 @@ def answered(call: int, answer: str, by: str, seconds: JsonValue) -> tuple[Step,
 
 
 @pytest.mark.forges_logs
-@pytest.mark.parametrize(
+@all_rows(
     ("answers", "quick", "quick_yes", "bursts", "median"),
     [
         pytest.param([("yes", "alice", 0.2), ("yes", "person", 0.2), ("no", "person", 0.2)], 3, 2, 0, 0.2, id="a name"),
@@ -383,7 +385,7 @@ def test_a_log_in_use_may_simply_be_running(program: Program) -> None:
 
 
 @pytest.mark.forges_logs
-@pytest.mark.parametrize(
+@all_rows(
     ("whole", "tail", "code", "said"),
     [
         pytest.param((), b"\0" * 4096, 3, "0 calls of unknown end, 0 open sessions, 1 torn line", id="zeros alone"),
@@ -403,7 +405,7 @@ def test_a_torn_line_may_have_begun_a_call(
     assert [row["log"] for row in torn] == ([str(log)] if tail else [])
 
 
-@pytest.mark.parametrize("question", ["list", "show", "approvals", "unknown", "files", "denied", "reads", "outside"])
+@all_rows("question", ["list", "show", "approvals", "unknown", "files", "denied", "reads", "outside"])
 def test_a_full_disk_is_not_called_a_broken_pipe(program: Program, question: str) -> None:
     work(program, WRITE, approver=deny_all)
     with open("/dev/full", "wb") as full:
@@ -411,7 +413,7 @@ def test_a_full_disk_is_not_called_a_broken_pipe(program: Program, question: str
     assert (done.code, "No space left on device" in done.err, "Broken pipe" in done.err) == (141, True, False)
 
 
-@pytest.mark.parametrize("words", [("report",), ("export", "--to", "csv")], ids=["report", "export"])
+@all_rows("words", [("report",), ("export", "--to", "csv")], ids=["report", "export"])
 def test_a_full_stderr_does_not_change_what_was_done(program: Program, words: tuple[str, ...]) -> None:
     work(program, WRITE, approver=deny_all)
     with open("/dev/full", "wb") as full:
@@ -419,14 +421,14 @@ def test_a_full_stderr_does_not_change_what_was_done(program: Program, words: tu
     assert (done.code, (program.home / "view").stat().st_size > 100) == (0, True)
 
 
-@pytest.mark.parametrize("number", ["04", "#4", "x", "0", "-1", "4.0", "\u0664"])
+@all_rows("number", ["04", "#4", "x", "0", "-1", "4.0", "\u0664"])
 def test_what_can_be_no_number_of_a_call_is_a_wrong_flag(program: Program, number: str) -> None:
     log = write(program.home / "x.jsonl", lines_of((started(), *one_call(1), ended())))
     done = program.run("audit", "show", str(log), f"--call={number}")
     assert (done.code, "is no number of a call" in done.err) == (2, True)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("flags", "fits"),
     [
         ("--since 0300-01-01T00:00:00Z", True),
@@ -481,7 +483,7 @@ def test_every_changed_file_with_its_changes_in_order(program: Program) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("then", "on_disk"),
     [
         pytest.param(lambda path: None, "as left", id="as left"),
@@ -505,6 +507,7 @@ def test_every_changed_file_with_its_changes_in_order(program: Program) -> None:
             lambda path: os.truncate(path, 64_000_001), "not looked at: it is longer than 64 MB", id="a huge file"
         ),
     ],
+    fresh=True,
 )
 def test_what_became_of_the_file_since(program: Program, then: Callable[[Path], object], on_disk: str) -> None:
     path = program.workspace / "a.txt"
@@ -640,7 +643,7 @@ EMPTY = {
 }
 
 
-@pytest.mark.parametrize("question", EMPTY)
+@all_rows("question", list(EMPTY), fresh=True)
 def test_an_empty_answer_says_so(program: Program, question: str) -> None:
     for _ in range(2):
         work(program, call("frob") if question == "reads" else call("read_file", path="none.txt"))
@@ -648,7 +651,7 @@ def test_an_empty_answer_says_so(program: Program, question: str) -> None:
     assert [row["row"] for row in only(program, question, "")] == ["counts"]
 
 
-@pytest.mark.parametrize("question", [*EMPTY, "show"])
+@all_rows("question", [*EMPTY, "show"])
 def test_a_broken_log_is_exit_1_and_said_on_stderr(program: Program, question: str) -> None:
     log = work(program, WRITE)
     log.write_text(log.read_text().replace("a.txt", "b.txt", 1))
@@ -656,7 +659,7 @@ def test_a_broken_log_is_exit_1_and_said_on_stderr(program: Program, question: s
     assert (done.code, "is BROKEN at line" in done.err) == (1, True)
 
 
-@pytest.mark.parametrize("question", [*EMPTY, "list", "show"])
+@all_rows("question", [*EMPTY, "list", "show"], fresh=True)
 def test_which_logs_are_meant(program: Program, question: str) -> None:
     """Those of this workspace; all; a folder; one session; and a file that is named twice counts once."""
     first, second = work(program, WRITE), work(program, call("write_file", path="b.txt", content="b"))
@@ -693,8 +696,8 @@ def _sessions(records: Iterable[Row]) -> set[str]:
     return {str(record["session"]) for record in records}
 
 
-@pytest.mark.parametrize("question", [*EMPTY, "list", "show"])
-@pytest.mark.parametrize("form", [(), ("--json",)])
+@all_rows("question", [*EMPTY, "list", "show"])
+@all_rows("form", [(), ("--json",)])
 def test_nobody_reads_any_more(program: Program, question: str, form: tuple[str, ...]) -> None:
     steps = [step for number in range(1, 2_000) for step in asked(number)]
     log = write(program.home / "long.jsonl", lines_of((started(), *steps, ended())))
@@ -736,7 +739,7 @@ def test_list_counts_and_says_how_each_ended(program: Program) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("content", "said"),
     [
         pytest.param(b"", "no session  empty  0 B", id="empty"),
@@ -789,7 +792,7 @@ def mixed(program: Program) -> Program:
     return program
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("words", "calls"),
     [
         pytest.param("--tool bash", {2, 3, 5}, id="tool"),
@@ -886,7 +889,7 @@ def test_show_heads_each_session_and_each_new_date(program: Program) -> None:
     assert "          session aaaaaaaaaaaa goes on" in text
 
 
-@pytest.mark.parametrize("word", ["soon", "2024-13-01", "2024-05-01T10:00:00", "3y", "99999999d", "", "\u0661d"])
+@all_rows("word", ["soon", "2024-13-01", "2024-05-01T10:00:00", "3y", "99999999d", "", "\u0661d"])
 def test_show_refuses_what_is_no_time(program: Program, word: str) -> None:
     done = program.run("audit", "show", "--since", word)
     assert done.code == 2
@@ -973,8 +976,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return hostile_log(tmp_path_factory.mktemp("hostile") / "hostile.jsonl")
 
 
-@pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
-@pytest.mark.parametrize(
+@all_rows("form", [(), ("--json",)], ids=["text", "json"])
+@all_rows(
     "question",
     ["list", "show", "show --full", "show --tool bash", "show --rule x --path y", "approvals", "denied --invalid",
      "unknown", "files", "reads", "outside"],

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from forged_logs import a_session, encoded, ended, head_of, lines_of, one_call, rechained, started, write
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.cli.audit.sign import sign_command, sign_head
@@ -127,7 +128,7 @@ BLIND: Mapping[str, tuple[list[bytes], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BLIND)
+@all_rows("name", list(BLIND), fresh=True)
 def test_the_heads_file_shows_what_the_chain_does_not(name: str, audit: Audit) -> None:
     """And each of these is consistent in itself: without the notes it is 4, or 3 where it has no end."""
     lines, words = BLIND[name]
@@ -150,7 +151,7 @@ def test_a_broken_line_is_named_by_number_and_byte(audit: Audit) -> None:
     assert "Not proved: Anything of what stands from that line on" in told
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("lines", "tail", "closed", "code", "words"),
     [
         (LINES, b'{"torn', True, 3, "OPEN: the last line is torn (6 bytes without an end)"),
@@ -159,8 +160,7 @@ def test_a_broken_line_is_named_by_number_and_byte(audit: Audit) -> None:
         ([], b"", None, 3, "OPEN: there is no whole record in this file: nothing was proved"),
         ([], b'{"v', None, 3, "OPEN: the last line is torn (3 bytes"),
         (LINES, b"", False, 0, ""),
-    ],
-)  # fmt: skip
+    ], fresh=True)  # fmt: skip
 def test_what_has_no_end_is_open(
     lines: list[bytes], tail: bytes, closed: bool | None, code: int, words: str, audit: Audit
 ) -> None:
@@ -186,7 +186,7 @@ def test_a_log_that_went_on_after_its_last_note_says_so(audit: Audit) -> None:
     assert "Up to record 9 nothing was cut off or rewritten" in told
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("head", "code", "words"),
     [
         (head_of(LINES), 0, "The head is the one that you gave: nothing was cut off or rewritten"),
@@ -371,7 +371,7 @@ class TestSigned:
         told = audit.run(log, "--signers", signers, "--json")[1]
         assert (json.loads(told)["signer"], json.loads(told)["compared_with"]) == ("ann@example.org", "signature")
 
-    @pytest.mark.parametrize("lines", [LINES[:-1], spoiled(14, detail="x"), spoiled(0, workspace="/x"), OTHER, []])
+    @all_rows("lines", [LINES[:-1], spoiled(14, detail="x"), spoiled(0, workspace="/x"), OTHER, []])
     def test_what_the_signed_head_shows(
         self, lines: list[bytes], audit: Audit, log: Path, key: Path, signers: Path
     ) -> None:
@@ -390,7 +390,7 @@ class TestSigned:
         assert audit.run(log, "--key", key, action="sign")[0] == 0  # signed anew: the former note is replaced
         assert audit.run(log, "--signers", signers)[0] == 0
 
-    @pytest.mark.parametrize("missing", ["head", "head.sig"])
+    @all_rows("missing", ["head", "head.sig"])
     def test_no_signature_is_no_head(self, missing: str, audit: Audit, log: Path, key: Path, signers: Path) -> None:
         """Also where the heads file has one: it is not what was asked for."""
         audit.note(log, LINES)
@@ -419,7 +419,7 @@ class TestSigned:
         code, told = audit.run(log, "--signers", signers)
         assert (code, "the signed head beside it does not count" in told) == (1, True)
 
-    @pytest.mark.parametrize(
+    @all_rows(
         ("old", "new"),
         [
             (b"\n15\n", b"\n14\n"),
@@ -441,7 +441,7 @@ class TestSigned:
         code, told = audit.run(log, "--signers", signers)
         assert (code, "the signed head beside it does not count" in told) == (1, True)
 
-    @pytest.mark.parametrize("signature", [b"", b"-----BEGIN SSH SIGNATURE-----\n", b"\0" * 100_000])
+    @all_rows("signature", [b"", b"-----BEGIN SSH SIGNATURE-----\n", b"\0" * 100_000])
     def test_a_signature_that_is_none(
         self, signature: bytes, audit: Audit, log: Path, key: Path, signers: Path
     ) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from rows import all_rows
 from runner_commands import Found, Step, outputs_in
 
 from harness.actions import JsonValue
@@ -62,13 +63,13 @@ def obeyed(*texts: str) -> list[Found]:
     return step.obeyed
 
 
-@pytest.mark.parametrize("line", [line for line in EVIL if line != "::stop-commands::token" and "unknown" not in line])
+@all_rows("line", [line for line in EVIL if line != "::stop-commands::token" and "unknown" not in line])
 def test_the_lines_are_commands_where_nothing_is_done(line: str) -> None:
     """Else the tests below would show nothing. (`:::error::` is none: the name would be `:error`.)"""
     assert bool(obeyed(line)) == (line != ":::error::forged")
 
 
-@pytest.mark.parametrize("line", EVIL)
+@all_rows("line", EVIL)
 def test_a_guarded_line_is_no_command_however_it_is_cut(line: str) -> None:
     for size in (1, 2, 3, len(line)):
         guard = LineGuard()
@@ -79,21 +80,19 @@ def test_a_guarded_line_is_no_command_however_it_is_cut(line: str) -> None:
         assert not step.stopped
 
 
-@pytest.mark.parametrize(
-    "text", ["policy: file ci.toml (33a6); confinement", "a::b ## [x] #[y] C::d", "", "\n\n", "é ✓"]
-)
+@all_rows("text", ["policy: file ci.toml (33a6); confinement", "a::b ## [x] #[y] C::d", "", "\n\n", "é ✓"])
 def test_what_is_no_command_stays_as_it_is(text: str) -> None:
     assert LineGuard().safe(text) == text
 
 
-@pytest.mark.parametrize("line", EVIL)
+@all_rows("line", EVIL)
 def test_json_holds_no_command_and_says_the_same(line: str) -> None:
     for indent in (None, 2):
         text = escape_json(json.dumps({line: [line, {"a": f"\\{line}#"}]}, indent=indent))
         assert (json.loads(text), obeyed(text)) == ({line: [line, {"a": f"\\{line}#"}]}, [])
 
 
-@pytest.mark.parametrize("seed", range(300))
+@all_rows("seed", range(300))
 def test_pieces_in_any_mixture_hold_no_command(seed: int) -> None:
     """Also where the guard looks at a piece as a whole and passes it on."""
     chance = random.Random(seed)
@@ -122,7 +121,7 @@ def _interleaved(out: list[str], err: list[str], chance: random.Random) -> list[
     return [next(streams[which]) for which in order]
 
 
-@pytest.mark.parametrize("seed", range(200))
+@all_rows("seed", range(200))
 def test_in_whatever_order_the_runner_reads_the_streams_nothing_hostile_is_obeyed(seed: int) -> None:
     """Stop is one flag for both streams: with a fence in each, the end of one would lift the other's."""
     chance = random.Random(seed)
@@ -150,7 +149,7 @@ def test_a_fence_begins_a_line_and_a_kill_leaves_it_closed() -> None:
     assert (step.obeyed, step.stopped) == ([], True)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@all_rows("seed", range(100))
 def test_answers_of_runs_at_once_in_one_step_hold_no_command(seed: int) -> None:
     """The end of one fence lifts that of the other, in one pipe or two; so nothing in a fence relies on it."""
     one, other = (Fence().around("\n".join(EVIL * 3)).split("\n") for _ in range(2))
@@ -160,7 +159,7 @@ def test_answers_of_runs_at_once_in_one_step_hold_no_command(seed: int) -> None:
     assert step.obeyed == []
 
 
-@pytest.mark.parametrize("value", ["a,b:c%d\r\ne", "100%", "%0A", ""])
+@all_rows("value", ["a,b:c%d\r\ne", "100%", "%0A", ""])
 def test_what_a_command_says_arrives(value: str) -> None:
     """But a `%0A` that was written as such: the runner reads `%250A` in two steps, and gets a line end. Harmless."""
     (found,) = obeyed(command("warning", value, {"file": value, "line": "3"}))
@@ -226,13 +225,13 @@ def test_an_annotation_names_a_policy_file_as_the_step_summary_does() -> None:
     assert "<code>ci.toml:7</code>" in summary
 
 
-@pytest.mark.parametrize("file", ["/elsewhere/ci.toml", "", None, "/w/../x", "\0", "/w2/ci.toml", "ci"])
+@all_rows("file", ["/elsewhere/ci.toml", "", None, "/w/../x", "\0", "/w2/ci.toml", "ci"])
 def test_a_policy_that_lies_elsewhere_has_no_place(file: str | None) -> None:
     (found,) = annotations_of([facts_of(refusal(1, file=file))], "/w")
     assert found.file == ""
 
 
-@pytest.mark.parametrize(("number", "shown"), [(0, 0), (9, 9), (10, 10), (11, 10), (2_000, 10)])
+@all_rows(("number", "shown"), [(0, 0), (9, 9), (10, 10), (11, 10), (2_000, 10)])
 def test_the_annotations_of_many_runs_are_as_few(number: int, shown: int) -> None:
     found = annotations_of([facts_of(refusal(1)) for _ in range(number)], "/w")
     assert len(found) == shown
@@ -277,8 +276,8 @@ def _a_link(path: Path) -> None:
     path.symlink_to(path.parent / "target")
 
 
-@pytest.mark.parametrize("variable", ["GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"])
-@pytest.mark.parametrize(
+@all_rows("variable", ["GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"])
+@all_rows(
     ("make", "why"),
     [
         pytest.param(_a_link, "it is a link", id="a link"),
@@ -305,7 +304,7 @@ def test_a_file_of_the_runner_that_cannot_be_written_is_said(
         assert (tmp_path / "target").read_text() == ""
 
 
-@pytest.mark.parametrize("variable", ["GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"])
+@all_rows("variable", ["GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"])
 def test_a_full_file_of_the_runner(tmp_path: Path, variable: str, capfd: pytest.CaptureFixture[str]) -> None:
     """A summary that is full is said, and no failure of the run: the log has it all. Outputs are what a job goes by."""
     environment = job(tmp_path)
@@ -347,13 +346,13 @@ def test_several_runs_are_told_at_once(tmp_path: Path, capfd: pytest.CaptureFixt
     assert (tmp_path / "summary").read_text().count("No.") == 3
 
 
-@pytest.mark.parametrize("value", [None, "", "false", "False", "0"])
+@all_rows("value", [None, "", "false", "False", "0"])
 def test_outside_of_a_job_there_is_nobody_to_tell(value: str | None) -> None:
     environment = {"GITHUB_OUTPUT": "/nowhere/x"} | ({} if value is None else {"GITHUB_ACTIONS": value})
     assert actions_from(environment) is None
 
 
-@pytest.mark.parametrize("value", ["true", "True", "TRUE", "1", "yes"])
+@all_rows("value", ["true", "True", "TRUE", "1", "yes"])
 def test_a_job_is_one_however_it_is_written(value: str) -> None:
     """Taken for a job wrongly, a run loses nothing; not taken for one, its words are commands."""
     assert actions_from({"GITHUB_ACTIONS": value}) is not None
@@ -381,7 +380,7 @@ TOUCH = Reply(text="\n".join(EVIL), calls=(call("bash", command="touch x '##[err
 ANSWER = "\n".join(("Done.", *EVIL))
 
 
-@pytest.mark.parametrize("form", ["text", "json", "jsonl"])
+@all_rows("form", ["text", "json", "jsonl"], fresh=True)
 def test_a_run_in_a_job(program: Program, tmp_path: Path, form: str) -> None:
     """The real program: a hostile model's text is obeyed in neither stream, in no order; the job knows the end."""
     printed = Reply(
@@ -450,7 +449,7 @@ def test_no_command_writes_past_the_guard() -> None:
     assert found == set()
 
 
-@pytest.mark.parametrize("variable", ["GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"])
+@all_rows("variable", ["GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"])
 def test_a_job_that_cannot_be_told_is_no_success(program: Program, tmp_path: Path, variable: str) -> None:
     program.environment |= job(tmp_path)
     program.environment[variable] = str(tmp_path / "nowhere" / "file")

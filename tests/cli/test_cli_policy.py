@@ -18,6 +18,7 @@ import pytest
 from forged_logs import sha256
 from log_scene import filled
 from places import ROOT
+from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.cli.policy.calls import CallReader, action_for
@@ -102,7 +103,7 @@ EXPLAINED = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "what", "decision", "by"), EXPLAINED)
+@all_rows(("tool", "what", "decision", "by"), EXPLAINED)
 def test_explain_names_the_deciding_rule_and_exits_with_the_decision(
     program: Program, rules: str, tool: str, what: str, decision: str, by: str
 ) -> None:
@@ -122,7 +123,7 @@ def test_every_decision_has_an_exit_code_of_its_own() -> None:
     assert {decision.word: code for decision, code in EXIT_CODES.items()} == EXITS
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "words",
     [
         ("--tool", "red_file", "x"),
@@ -217,7 +218,7 @@ def test_the_effects_of_a_call_that_may_run_are_told(program: Program, rules: st
     assert effects("git push -f") is None
 
 
-@pytest.mark.parametrize("columns", [60, 80, 100, 200])
+@all_rows("columns", [60, 80, 100, 200])
 def test_the_table_fits_the_terminal(program: Program, rules: str, columns: int) -> None:
     """Cut cells end in dots; of a place the end is kept."""
     outer, inner = os.openpty()
@@ -240,7 +241,7 @@ def test_the_table_fits_the_terminal(program: Program, rules: str, columns: int)
         assert "..." in table[1]
 
 
-@pytest.mark.parametrize("width", [1, LEAST_WIDTH, 75, 120, 500])
+@all_rows("width", [1, LEAST_WIDTH, 75, 120, 500])
 def test_no_line_of_the_table_is_longer_than_asked(tmp_path: Path, width: int) -> None:
     """Whatever stands in it; never less than the least width."""
     file = f"/{'folder/' * 30}policy.toml"
@@ -299,7 +300,7 @@ def test_check_reports_every_file(program: Program) -> None:
 WIDE = 'version = 1\n[[rule]]\nid = "all\\u001b"\ndecision = "auto"\nargv = ["git", "..."]\n'
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("texts", "flags", "code"),
     [
         pytest.param([RULES], [], 0, id="nothing to say"),
@@ -386,7 +387,7 @@ def test_no_call_may_write_the_policies_or_the_log(program: Program, in_workspac
         assert path.read_text() != ""
 
 
-@pytest.mark.parametrize("words", [("--version",), ("policy", "explain", "ls"), ("demo", "--list"), ("audit", "list")])
+@all_rows("words", [("--version",), ("policy", "explain", "ls"), ("demo", "--list"), ("audit", "list")])
 def test_a_reader_that_goes_away_is_told_by_the_exit_code(program: Program, words: tuple[str, ...]) -> None:
     """141 without a word, as `| head` expects it; closed from the start it is 2."""
     program.run("demo", "--answers", "n,n")
@@ -511,7 +512,7 @@ def test_the_json_of_cases(held: Callable[..., Done]) -> None:
     assert (summary, done.code) == ({"summary": {"cases": 4, "ok": 1, "failed": 2, "unchecked": 1}}, 1)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("line", "problem"),
     [
         pytest.param("{", "is not JSON: ", id="no JSON"),
@@ -551,7 +552,7 @@ def test_nothing_is_judged_of_a_file_with_a_line_that_is_not_understood(held: Ca
     assert done.err.startswith("harness: cases.jsonl:2: is not an object")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("content", "problem"),
     [(b"", "holds no case"), (b"\n \n", "holds no case"), (b'{"id": "\xff"}\n', "is not JSON: byte 8 is not UTF-8")],
 )
@@ -589,9 +590,7 @@ def test_a_case_may_name_its_workspace(held: Callable[..., Done], program: Progr
     assert held(lines[0], flags=("--cwd", "none")).code == 2
 
 
-@pytest.mark.parametrize(
-    "words", [("cases.jsonl",), ("none.jsonl", "--policy", "ci"), ("cases.jsonl", "--policy", "none.toml")]
-)
+@all_rows("words", [("cases.jsonl",), ("none.jsonl", "--policy", "ci"), ("cases.jsonl", "--policy", "none.toml")])
 def test_a_test_needs_cases_and_a_policy(program: Program, in_workspace: Write, words: tuple[str, ...]) -> None:
     in_workspace("cases.jsonl", case("a"))
     done = program.run("policy", "test", *words)
@@ -649,7 +648,7 @@ def test_replay_lists_what_would_change(program: Program, demo: str) -> None:
     assert counted == {"summary": {"calls": 9, "changes": 3, "laxer": 2, "stricter": 1, "unknown": 0, "undecided": 0}}
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("policy", "fail_on", "code"),
     [("ci", "laxer", 1), ("ci", "any", 1), ("readonly", "laxer", 0), ("readonly", "any", 1), ("demo", "laxer", 0)],
 )
@@ -734,7 +733,7 @@ def test_nothing_is_run_or_written_by_a_replay(program: Program, demo: str) -> N
     assert list(program.workspace.iterdir()) == []
 
 
-@pytest.mark.parametrize("how", ["broken", "torn"])
+@all_rows("how", ["broken", "torn"])
 def test_a_broken_log_is_replayed_up_to_the_break(program: Program, demo: str, how: str) -> None:
     lines = Path(demo).read_bytes().splitlines(keepends=True)
     decisions = [number for number, line in enumerate(lines) if b'"kind":"decision"' in line]
@@ -758,7 +757,7 @@ def test_several_logs_are_counted_together(program: Program, demo: str) -> None:
     assert int(done.out.split()[0]) > 9
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "words", [("none.jsonl", "--policy", "ci"), ("LOG",), ("LOG", "--policy", "none.toml"), ("/", "--policy", "ci")]
 )
 def test_a_replay_needs_a_log_and_a_policy(program: Program, demo: str, words: tuple[str, ...]) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from program import Program
 from repl_scene import Prompt, Start, prompts, write_config
+from rows import all_rows
 from screen_scene import CTRL_C, CTRL_D, ENTER, ESC, PlayedTerminal, paste
 
 from harness.actions import Action
@@ -88,7 +89,7 @@ SAID = [
 ]
 
 
-@pytest.mark.parametrize(("text", "lines"), SAID)
+@all_rows(("text", "lines"), SAID)
 def test_what_a_policy_would_loosen_is_said_with_its_place(text: str, lines: list[str]) -> None:
     assert list(loosening(policy(text))) == lines
 
@@ -205,7 +206,7 @@ def test_a_yes_trusts_exactly_this_content_and_is_asked_once(tmp_path: Path) -> 
     assert here.autos() == ["tests"]
 
 
-@pytest.mark.parametrize("answer", [answer for answer in Answer if answer is not Answer.YES], ids=lambda a: a.value)
+@all_rows("answer", [answer for answer in Answer if answer is not Answer.YES])
 def test_anything_but_a_yes_is_a_no_that_is_remembered(tmp_path: Path, answer: Answer) -> None:
     here, asked = Folder(tmp_path).says(LOOSENS), Asked(answer)
     assert "not trusted" in here.asks(asked)
@@ -317,7 +318,7 @@ def test_a_yes_at_the_prompt_trusts_and_is_asked_once(
 
 
 @pytest.mark.terminal
-@pytest.mark.parametrize(
+@all_rows(
     "key",
     [
         pytest.param("n", id="n"),
@@ -325,6 +326,7 @@ def test_a_yes_at_the_prompt_trusts_and_is_asked_once(
         pytest.param(CTRL_C, id="Ctrl-C"),
         pytest.param(CTRL_D, id="Ctrl-D"),
     ],
+    fresh=True,
 )
 def test_any_other_answer_goes_on_without_trust_and_is_remembered(
     program: Program, in_workspace: Callable[[str, str], Path], start: Start, key: str
@@ -425,7 +427,7 @@ def _pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("spoil", "problem"),
     [
         pytest.param(_loose, "others than you may write it", id="others may write it"),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from log_scene import append_filled
 from playing import Playing
+from rows import all_rows
 from run_scene import wait_until
 
 from harness import ActionLog, Agent, Workspace, builtin_tools, deny_all
@@ -122,7 +123,7 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("calls", "expected"), CHANGES)
+@all_rows(("calls", "expected"), CHANGES, fresh=True)
 def test_all_that_a_session_wrote_comes_back(
     program: Program, calls: tuple[ToolCall, ...], expected: list[str]
 ) -> None:
@@ -213,7 +214,7 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("meddle", "why"), REFUSALS)
+@all_rows(("meddle", "why"), REFUSALS, fresh=True)
 def test_what_someone_touched_since_is_left_and_the_rest_comes_back(program: Program, meddle: object, why: str) -> None:
     """Neither the newest change of that file nor an earlier one; exit 7."""
     path = put(program, "a", "one")
@@ -384,7 +385,7 @@ USAGE = [
 ]
 
 
-@pytest.mark.parametrize(("words", "said"), USAGE)
+@all_rows(("words", "said"), USAGE)
 def test_what_cannot_be_meant(program: Program, words: tuple[str, ...], said: str) -> None:
     done = program.run("undo", *words)
     assert (done.code, said in done.err) == (8 if "--log" in words else 2, True), done.err
@@ -433,7 +434,7 @@ def test_a_log_whose_end_was_cut_off_is_refused(program: Program) -> None:
     assert (done.code, "a tail is missing" in done.err) == (2, True), done.err
 
 
-@pytest.mark.parametrize("was_done", [True, False], ids=["it was done", "it was not done"])
+@all_rows("was_done", [True, False], ids=["it was done", "it was not done"], fresh=True)
 def test_a_call_that_a_kill_cut_short(program: Program, was_done: bool) -> None:
     """The log ends at an intent, and in half a line: the file's content tells whether the call was done."""
     path = put(program, "a", "one")
@@ -566,7 +567,7 @@ def forged(program: Program, path: Path) -> str:
     return log.path
 
 
-@pytest.mark.parametrize(("inside", "code"), [(True, 0), (False, 7)])
+@all_rows(("inside", "code"), [(True, 0), (False, 7)])
 def test_a_log_that_anyone_may_have_made_reaches_no_file_elsewhere(program: Program, inside: bool, code: int) -> None:
     path = (program.workspace if inside else program.home) / "victim"
     path.write_text("x")
@@ -588,7 +589,7 @@ sys.exit(main(sys.argv[3:]))
 """
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@all_rows(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], fresh=True)
 def test_a_signal_stops_it_between_two_files_and_what_was_done_is_told(
     program: Program, number: signal.Signals, code: int
 ) -> None:
@@ -610,7 +611,7 @@ def test_a_signal_stops_it_between_two_files_and_what_was_done_is_told(
 # What is shown.
 
 
-@pytest.mark.parametrize("name", ["new\nline", "\x1b[2Jclear", "\u202etxt.exe", "~", "-rf", "caf\u00e9", "a b"])
+@all_rows("name", ["new\nline", "\x1b[2Jclear", "\u202etxt.exe", "~", "-rf", "caf\u00e9", "a b"])
 def test_names_are_shown_so_that_a_terminal_obeys_none(program: Program, name: str) -> None:
     work(program, write(f"./{name}", "x"))
     done = program.run("undo")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import os
+import shutil
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import pytest
 
@@ -16,12 +19,16 @@ SHOWN_LINES = 12
 
 
 def all_rows(
-    names: str | Sequence[str], rows: Iterable[Any] | Mapping[Any, Any], *, ids: Iterable[object] | None = None
+    names: str | Sequence[str],
+    rows: Iterable[Any] | Mapping[Any, Any],
+    *,
+    ids: Iterable[object] | None = None,
+    fresh: bool = False,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make of a test one that runs all `rows`, as `pytest.mark.parametrize` takes them, or a mapping of names to rows.
 
-    Each row has its own `tmp_path` and its own `monkeypatch`; every other fixture is shared. The test is skipped if every
-    row of it is.
+    Each row has its own `tmp_path` and its own `monkeypatch`; every other fixture is shared. With `fresh` the test's folder,
+    in which `program` lives, is for each row what the fixtures made of it. The test is skipped if every row of it is.
     """
     wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     table = _table(wanted, rows, ids)
@@ -33,13 +40,49 @@ def all_rows(
 
         @functools.wraps(test)
         def run(*positional: Any, **fixtures: Any) -> None:
-            _run(test, table, positional, fixtures)
+            request = fixtures.get("request") if "request" in signature.parameters else fixtures.pop("request", None)
+            with _Folder(request.getfixturevalue("tmp_path") if fresh and request else None) as folder:
+                _run(test, table, positional, fixtures, folder)
 
         rest = [parameter for name, parameter in signature.parameters.items() if name not in wanted]
+        if fresh and "request" not in signature.parameters:
+            rest.append(inspect.Parameter("request", inspect.Parameter.KEYWORD_ONLY))
         run.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
         return run
 
     return of
+
+
+_NUMBERS = itertools.count(1)
+
+
+class _Folder:
+    """The folder of a test, put back for each row; what the rows before left in it comes back at the end, to be looked at."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._used: list[Path] = []
+
+    def __enter__(self) -> Self:
+        if self._folder is not None:
+            shutil.copytree(self._folder, self._beside("kept"), symlinks=True)
+        return self
+
+    def begin_anew(self) -> None:
+        if self._folder is not None:
+            self._used.append(self._beside(f"used-{next(_NUMBERS)}"))
+            self._folder.rename(self._used[-1])
+            shutil.copytree(self._beside("kept"), self._folder, symlinks=True)
+
+    def __exit__(self, *_: object) -> None:
+        if self._folder is not None:
+            for used in self._used:
+                used.rename(self._folder / used.name)
+            shutil.rmtree(self._beside("kept"))
+
+    def _beside(self, name: str) -> Path:
+        assert self._folder is not None
+        return self._folder.with_name(f"{self._folder.name}-{name}")
 
 
 def _table(names: Sequence[str], rows: Iterable[Any], ids: Iterable[object] | None) -> dict[str, dict[str, Any]]:
@@ -68,6 +111,7 @@ def _run(
     table: Mapping[str, Mapping[str, Any]],
     positional: Sequence[Any],
     fixtures: Mapping[str, Any],
+    folder: _Folder,
 ) -> None:
     wanted = os.environ.get("ROW", "")
     failures: list[str] = []
@@ -76,6 +120,8 @@ def _run(
     for number, (name, values) in enumerate(table.items(), 1):
         if wanted not in name:
             continue
+        if ran:
+            folder.begin_anew()
         ran += 1
         own = dict(fixtures)
         if "tmp_path" in own:
