@@ -13,4 +13,4 @@ def proof_size(name: str, default: int, *, full: int) -> int:
 
 def examples(full: int) -> int:
     """Return how many examples of chance are tried where the whole proof tries `full`; HARNESS_EXAMPLES says another number."""
-    return proof_size("EXAMPLES", max(full // 8, 5), full=full)
+    return proof_size("EXAMPLES", max(full // 8, 3), full=full)
