@@ -5,9 +5,10 @@ Names are imported when first used, so that `import harness` costs nothing: neit
 
 from __future__ import annotations
 
-from harness.version import __version__ as __version__
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False  # type checkers take it for typing's; importing typing would double the start of --version
+__version__ = "0.1.0"
+
 if TYPE_CHECKING:
     from harness.errors import HarnessError, ModelError, PolicyError, ToolError, UsageError
     from harness.files.workspace import Workspace

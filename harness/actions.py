@@ -7,15 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
+from typing import TypeAlias, assert_never
 
-from harness.exhaustive import assert_never
 from harness.messages import ToolCall
 from harness.paths import NO_NAMES, TreeNames
 from harness.record import Record, replace
-
-TYPE_CHECKING = False  # as in harness/__init__.py
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 

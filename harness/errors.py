@@ -15,9 +15,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-TYPE_CHECKING = False  # as in harness/__init__.py
-if TYPE_CHECKING:
-    from harness.messages import Usage
+from harness.messages import Usage
 
 
 class HarnessError(Exception):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-
-TYPE_CHECKING = False  # as in harness/__init__.py
-if TYPE_CHECKING:
-    import re
-
 
 XARGS_SPLITS = " \"'\\"
 """What xargs splits words at, or takes for more than itself, of what can be shown."""

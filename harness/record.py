@@ -7,15 +7,7 @@ records; it knows no record itself.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as in harness/__init__.py: importing typing takes 3 ms
-if TYPE_CHECKING:
-    from typing import Any, Self, TypeVar, dataclass_transform
-else:
-
-    def dataclass_transform(**_: object) -> object:
-        """Do nothing: it speaks to type checkers."""
-        return lambda cls: cls
-
+from typing import Any, Self, TypeVar, dataclass_transform
 
 _set = object.__setattr__
 
@@ -93,8 +85,7 @@ class Record(metaclass=_RecordType):
         return self
 
 
-if TYPE_CHECKING:
-    RecordT = TypeVar("RecordT", bound=Record)
+RecordT = TypeVar("RecordT", bound=Record)
 
 
 def replace(record: RecordT, **changes: Any) -> RecordT:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import assert_never
 
-from harness.exhaustive import assert_never
 from harness.messages import StopReason
 
 

@@ -7,11 +7,11 @@ import os
 from argparse import ArgumentTypeError, RawDescriptionHelpFormatter
 from typing import TYPE_CHECKING
 
+from harness import __version__
 from harness.cli.audit.flags import ACTIONS as AUDIT_ACTIONS
 from harness.cli.audit.flags import add_flags as add_audit_flags
 from harness.cli.audit.flags import add_log_flags
 from harness.text.visible import visible
-from harness.version import __version__
 
 if TYPE_CHECKING:
     from typing import NoReturn

@@ -6,8 +6,8 @@ import errno
 import sys
 from typing import TYPE_CHECKING
 
+from harness import __version__
 from harness.errors import HarnessError, LogError, UsageError
-from harness.version import __version__
 
 if TYPE_CHECKING:
     from argparse import Namespace

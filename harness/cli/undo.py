@@ -9,6 +9,7 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
+from harness import __version__
 from harness.actions import JsonValue
 from harness.cli.config.provider import secrets_of
 from harness.cli.console import Console, complain, wants_colour
@@ -28,7 +29,6 @@ from harness.log.action_log import ActionLog
 from harness.messages import StopReason
 from harness.paths import is_within
 from harness.text.visible import visible_line
-from harness.version import __version__
 
 EFFECTS = (Result.RESTORED, Result.REMOVED)
 _FORESEEN = {"restored": "would restore", "removed": "would remove"}

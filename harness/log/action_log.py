@@ -12,6 +12,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.errors import LogError
@@ -21,7 +22,6 @@ from harness.log.schema import MAX_RECORD_BYTES, RECORDS, VERSION
 from harness.safe_files import sync_names
 from harness.text.strict_json import no_number, once
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from harness.redaction.redactor import Redactor
 

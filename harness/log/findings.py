@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
+from typing import TypeAlias
 
 from harness.log.heads import HeadNote, HeadsFile, KnownHead, Signature
 from harness.log.verify import Verification, first_session, verify
 from harness.record import Record
-
-TYPE_CHECKING = False  # as in harness/__init__.py
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
 MAX_TOLD = 20
 """Of many open calls or sessions, so many are named, and the others counted."""

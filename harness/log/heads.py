@@ -15,11 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.errors import LogError, UsageError
+from harness.log.action_log import ActionLog
 from harness.record import Record
-
-TYPE_CHECKING = False  # as in harness/__init__.py
-if TYPE_CHECKING:
-    from harness.log.action_log import ActionLog
 
 
 class Note(Record):

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 from harness.actions import JsonValue
-
-TYPE_CHECKING = False  # as in harness/__init__.py
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
 
 DECISIONS = ("auto", "confirm", "deny", "block")
 """From the mildest to the strictest."""

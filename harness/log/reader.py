@@ -9,13 +9,13 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.errors import LogError
 from harness.log.order import LogRecord
 from harness.log.schema import MAX_RECORD_BYTES
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
     from typing import BinaryIO
 

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from harness.actions import JsonValue
 from harness.log.order import ANSWERS, DECISIONS, STATUSES
 from harness.record import Record
-
-TYPE_CHECKING = False  # as in harness/__init__.py
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
 VERSION = 1
 """`v` of every record. Kinds, and fields that may be missing, are added; what is renamed, removed or given another meaning

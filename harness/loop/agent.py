@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from harness import __version__
 from harness.actions import Action, JsonValue
 from harness.errors import CutReply, GateError, LogError, ModelError, ModelFault, WorkspaceError
 from harness.gate.approval import Answer, Approval, Approver
@@ -35,7 +36,6 @@ from harness.policy.policy import Policy, PolicySource, Verdict
 from harness.policy.rules import Origin
 from harness.policy.session_grants import Grant, Pattern
 from harness.record import replace
-from harness.version import __version__
 
 DEFAULT_SYSTEM = """\
 You are a careful software engineer working in the user's repository through tools. Look before you change: read the \

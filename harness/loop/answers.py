@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Self
+from typing import Self, assert_never
 
-from harness.exhaustive import assert_never
 from harness.gate.gate import CallEnd, Gate, PendingCall
 from harness.interrupt import Interrupt, Interrupted
 from harness.log.rebuilding import UNKNOWN, edited_text

@@ -9,6 +9,7 @@ import os
 import weakref
 from collections.abc import Callable, Sequence
 
+from harness import __version__
 from harness.errors import CutReply, ModelError, ModelFault, UsageError
 from harness.messages import Message, ModelResponse, ToolCall
 from harness.model import Model, Retry, ToolSpec
@@ -27,7 +28,6 @@ from harness.models.cassette import (
 from harness.models.divergence import Outline, Outlines
 from harness.record import replace
 from harness.redaction.redactor import Redactor
-from harness.version import __version__
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_APPEND
 

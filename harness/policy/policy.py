@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from typing import assert_never
 
 from harness.actions import Access, Act, Action, Command, Effects, Facet, Opaque, PathAccess, ToolUse, Unconfined
-from harness.exhaustive import assert_never
 from harness.limits import Limits
 from harness.policy.built_in import Finding, Severity, inspect_facet
 from harness.policy.effects import Grants, Sandbox, effects_of, granted_by, is_open_ended

@@ -1,19 +1,6 @@
-"""Redaction: secrets in a text become marks. Names are imported when first used: what reads a log needs `marks` alone."""
+"""Secrets out of text: what is shown, logged or sent to the model holds a mark in a secret's place.
 
-from __future__ import annotations
-
-from harness.redaction.marks import is_redacted as is_redacted
-
-TYPE_CHECKING = False  # as in harness/__init__.py
-if TYPE_CHECKING:
-    from harness.redaction.redactor import KNOWN, Redactor
-
-__all__ = ["KNOWN", "Redactor", "is_redacted"]
-
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from harness.redaction import redactor
-
-    return getattr(redactor, name)
+Read `redactor` first: `Redactor(secrets).redact(text)`. `known_values` finds values that are known to be secret, `shapes`
+what looks like a credential (with `secret_checks`), `stream` does the same for a text that comes in pieces, and `marks` is
+the form of a mark, for whoever reads redacted text. Where secrets come from is not known here: `cli/environment_secrets` collects them.
+"""

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-TYPE_CHECKING = False  # as in harness/__init__.py
-if TYPE_CHECKING:
-    from harness.actions import JsonValue
+from harness.actions import JsonValue
 
 OPENING = "[redacted:"
 MARK = re.compile(r"\[redacted:([a-z0-9_-]{1,40}):[0-9a-f]{8}\]")

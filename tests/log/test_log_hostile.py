@@ -30,7 +30,7 @@ from harness.log.schema import RECORDS
 from harness.log.verify import verify
 from harness.messages import StopReason, ToolCall
 from harness.policy.policy import Verdict
-from harness.redaction import Redactor
+from harness.redaction.redactor import Redactor
 from harness.text.visible import visible
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from harness.loop.answers import ENDED_HERE
 from harness.messages import FinishReason, Message, Role, StopReason, ToolCall
 from harness.policy.policy import Verdict
 from harness.record import replace
-from harness.redaction import Redactor
+from harness.redaction.redactor import Redactor
 
 EXAMPLES = examples(350)
 PLAIN = Redactor(key=b"k" * 32, shapes=False)

@@ -548,8 +548,10 @@ def test_the_program_says_it_in_words(
     """One log, as a person asks: the exit code and what is printed."""
     _, path = spoiled(tmp_path, ran)[kind.__name__]
     (kept,) = ran.logs()
+    before = kept.read_bytes()
     kept.write_bytes(path.read_bytes())
     with_head = ran.run("audit", "verify")  # the head that the run itself noted
+    kept.write_bytes(before)
     without = ran.run("audit", "verify", str(path), "--heads", str(tmp_path / "none.jsonl"))
     assert (with_head.code, with_head.out.startswith("BROKEN")) == (1, True), with_head.out
     expected = {"flip_byte": 1, "cut_in_a_record": 3, "cut_at_a_record": 3, "rewrite_all": 4}

@@ -15,7 +15,8 @@ from harness.log.action_log import read_log
 from harness.loop.run import Session
 from harness.messages import Message, ModelResponse, Role, RunResult, StopReason, ToolCall
 from harness.policy.loader import parse_policy
-from harness.redaction import Redactor, is_redacted
+from harness.redaction.marks import is_redacted
+from harness.redaction.redactor import Redactor
 
 SECRET = "hunter2-" + "correct-horse"
 POLICY = b'version = 1\n[tools]\ndefault = "auto"\n'

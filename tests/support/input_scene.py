@@ -21,7 +21,7 @@ from harness.cli.terminal.file_names import FileIndex
 from harness.cli.terminal.history import KeptHistory
 from harness.cli.terminal.input_line import InputLine
 from harness.cli.terminal.status import Status, status_parts
-from harness.redaction import Redactor
+from harness.redaction.redactor import Redactor
 
 told, options = sys.argv[1], json.loads(sys.argv[2])
 look = look_of(sys.stdout, os.environ, ascii_only=options.get("ascii", False),

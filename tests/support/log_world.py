@@ -24,7 +24,7 @@ from harness.loop.run import Session
 from harness.messages import FinishReason, Message, ModelResponse, RunResult, ToolCall, Usage
 from harness.model import Retry, ToolSpec
 from harness.policy.loader import parse_policy
-from harness.redaction import Redactor
+from harness.redaction.redactor import Redactor
 from harness.tools.write_file import WriteFileTool
 
 TOOLS = ("free", "asked", "refused", "halted")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 
+from harness import __version__
 from harness.actions import JsonValue
 from harness.audit.approvals import BURST, BURST_SECONDS
 from harness.audit.calls import task_of
@@ -19,7 +20,6 @@ from harness.audit.report.text import block, digest, line, many, moment, number
 from harness.log.clocks import in_words
 from harness.log.findings import Findings, Soundness
 from harness.log.order import LogRecord
-from harness.version import __version__
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
+from harness import __version__
 from harness.actions import JsonValue
 from harness.audit.run_reports import Reported
 from harness.audit.run_reports.rows import Refused
@@ -31,7 +32,6 @@ from harness.audit.run_reports.wording import (
 )
 from harness.paths import is_within, short_place
 from harness.text.visible import visible, visible_line
-from harness.version import __version__
 
 MOST_RESULTS = 5_000
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from posixpath import basename
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from harness.actions import Access, Act, Command, PathAccess, Place
-from harness.exhaustive import assert_never
 from harness.policy.built_in import is_entry_point
 from harness.policy.rule_examples import plain_command
 from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS

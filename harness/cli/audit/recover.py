@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 
+from harness import __version__
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
 from harness.cli.state import State
@@ -25,7 +26,6 @@ from harness.log.verify import Verification
 from harness.record import Record
 from harness.safe_files import sync_path
 from harness.text.visible import visible_line
-from harness.version import __version__
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from harness import __version__
 from harness.actions import JsonValue
 from harness.cli.console import Console, wants_colour
 from harness.cli.doctor.attempts import ATTEMPTS, ENVIRON, REQUIRED, Attempt, Behind, Ground
@@ -21,7 +22,6 @@ from harness.record import Record, replace
 from harness.sandbox import Machine, Walls, bubblewrap, describe, enforces, missing, probe
 from harness.tools.bash import find_bash
 from harness.tools.walls import CONTAINER_HINT
-from harness.version import __version__
 
 if TYPE_CHECKING:
     from argparse import Namespace

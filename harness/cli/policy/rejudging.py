@@ -8,13 +8,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import islice
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from harness.actions import Action, JsonValue, written_paths
 from harness.cli.policy.calls import CallReader, tool_use, workspace_at
 from harness.cli.state import State
 from harness.errors import PolicyError, ToolError
-from harness.exhaustive import assert_never
 from harness.files.workspace import Workspace
 from harness.log.action_log import read_log
 from harness.log.findings import Findings, Soundness

@@ -7,6 +7,7 @@ import time
 from argparse import Namespace
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from typing import assert_never
 
 from harness.actions import JsonValue
 from harness.cli.commands import Ask, Do, Effect, Meaning, Run, Wrong, function_of, meaning_of
@@ -29,7 +30,6 @@ from harness.cli.terminal.status import status_parts
 from harness.cli.text_lines import counted
 from harness.cli.trace import Line, Tone
 from harness.errors import GateError, HarnessError, LogError, UsageError, WorkspaceError
-from harness.exhaustive import assert_never
 from harness.gate.registry import ToolRegistry
 from harness.messages import RunResult, StopReason
 from harness.text.visible import visible_line

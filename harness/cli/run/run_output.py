@@ -11,9 +11,8 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
-from harness.exhaustive import assert_never
 from harness.log.order import LogRecord
 from harness.text.visible import visible
 

@@ -6,12 +6,12 @@ Nothing here is the model's word but what stands behind a gutter, or in quotes w
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from harness.actions import Access, Action, Command, Enforcement, Facet, Opaque, PathAccess, ToolUse, Unconfined
 from harness.cli.policy.explain import effects_lines
 from harness.cli.terminal.row_text import Row, diff_tone, joined, prose, rows_of
 from harness.cli.trace import Tone
-from harness.exhaustive import assert_never
 from harness.limits import DEFAULT_COMMAND_SECONDS
 from harness.paths import short_place
 from harness.policy.policy import FacetVerdict, Verdict

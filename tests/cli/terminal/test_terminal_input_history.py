@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.terminal.history import LONGEST_ENTRY, MOST_BYTES, MOST_ENTRIES, KeptHistory
-from harness.redaction import Redactor
+from harness.redaction.redactor import Redactor
 
 SECRET = "s3cr3t-value-0815"
 LIKE_A_KEY = "sk-proj-" + "a1B2c3D4e5F6g7H8i9J0" * 2
