@@ -1,4 +1,4 @@
-"""Kept grants: what a person granted for a workspace, in a file of their own state folder; read strictly or not at all."""
+"""Grants that a person keeps for a workspace: a file of their own state folder, read strictly or not at all."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_BYTES = 1_000_000
 _NOTHING = Pattern(tools=())
 
 
-class Kept(Record):
+class KeptForWorkspace(Record):
     """What is kept of one workspace."""
 
     grants: tuple[Grant, ...] = ()
@@ -42,21 +42,21 @@ class KeptGrants:
         self.path = os.path.join(folder, f"{name}.jsonl")
         self._workspace = workspace
 
-    def read(self) -> Kept:
+    def read(self) -> KeptForWorkspace:
         """Return what is granted and not revoked. A file that is not wholly understood counts for nothing."""
         try:
             lines = self._lines()
         except FileNotFoundError:
-            return Kept()
+            return KeptForWorkspace()
         except (OSError, ValueError) as error:
-            return Kept(problem=f"{self.path}: {_said(error)}; no grant of it counts")
+            return KeptForWorkspace(problem=f"{self.path}: {_said(error)}; no grant of it counts")
         grants: dict[str, Grant] = {}
         for number, line in enumerate(lines, start=1):
             try:
                 self._take(grants, number, line)
             except (ValueError, RecursionError) as error:
-                return Kept(problem=f"{self.path}:{number}: not understood: {error}; no grant of it counts")
-        return Kept(grants=tuple(grants.values()))
+                return KeptForWorkspace(problem=f"{self.path}:{number}: not understood: {error}; no grant of it counts")
+        return KeptForWorkspace(grants=tuple(grants.values()))
 
     def keep(self, pattern: Pattern) -> Origin | str:
         """Add a grant, on disk when this returns; return where it stands, or why it cannot be kept."""

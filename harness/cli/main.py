@@ -30,7 +30,9 @@ def program() -> NoReturn:
     ends at once. The others are taken down in order: they have threads, and things to close.
     """
     light = bool(sys.argv[1:]) and (sys.argv[1] in LIGHT or " ".join(sys.argv[1:3]) in LIGHT)
-    if light or sys.argv[1:2] == ["run"]:  # a run collects when all that lives as long as it is loaded: Parts.load
+    if light or sys.argv[1:2] == [
+        "run"
+    ]:  # a run collects when all that lives as long as it is loaded: SessionParts.load
         import gc
 
         gc.disable()

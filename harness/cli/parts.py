@@ -61,11 +61,11 @@ class Unattended(Record):
     """Whether plan mode lies over the policy; at the prompt it is a mode, of which there is a command."""
     check_answer: Callable[[str, float | None], str] | None = None
     """Says what is wrong with an answer, or nothing, within so many seconds."""
-    model_for: Callable[[Parts], Model] | None = None
+    model_for: Callable[[SessionParts], Model] | None = None
     """Says who answers, when all but the log is known; None: the model that the settings name."""
 
 
-class Parts:
+class SessionParts:
     """What `run` and the prompt have in common. A policy that is wrong fails here, before any request."""
 
     def __init__(
@@ -176,7 +176,7 @@ def _limits_of(arguments: Namespace) -> Limits:
     )
 
 
-def about_of(parts: Parts, mode: str) -> dict[str, JsonValue]:
+def about_of(parts: SessionParts, mode: str) -> dict[str, JsonValue]:
     """Return what a session's first record says of how it was begun; `mode` is `run` or `repl`. No secret is in it."""
     return {
         "mode": mode,
@@ -203,7 +203,7 @@ def _lost_in(lost: KnownHead | None) -> dict[str, JsonValue]:
 
 
 def agent_of(
-    parts: Parts,
+    parts: SessionParts,
     *,
     approver: Approver,
     about: Mapping[str, JsonValue],

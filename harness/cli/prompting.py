@@ -47,14 +47,14 @@ class Skipped(Record):
     why: str
 
 
-class Found(Record):
+class FoundInstructions(Record):
     """What there is, from the repository's root down to the workspace: what comes later is closer to the work."""
 
     files: tuple[Instructions, ...] = ()
     skipped: tuple[Skipped, ...] = ()
 
 
-def find_instructions(root: str, *, own: Instructions | Skipped | None = None) -> Found:
+def find_instructions(root: str, *, own: Instructions | Skipped | None = None) -> FoundInstructions:
     """Return the AGENTS.md of the workspace `root` (a physical path) and of the folders above it within its repository.
 
     `own` is a further file that was read already, and comes first: the person's, for all their projects. Where the
@@ -62,7 +62,7 @@ def find_instructions(root: str, *, own: Instructions | Skipped | None = None) -
     belongs to neither the person nor root is passed over: anybody may have laid it there.
     """
     read = [own, *(_read(path, foreign_is_skipped=above) for path, above in _places(root))]
-    return Found(
+    return FoundInstructions(
         files=tuple(one for one in read if isinstance(one, Instructions)),
         skipped=tuple(one for one in read if isinstance(one, Skipped)),
     )
@@ -82,7 +82,7 @@ def instructions_of(path: str, data: bytes) -> Instructions | Skipped | None:
     return Instructions(path=path, text=text, sha256=hashlib.sha256(data).hexdigest())
 
 
-def as_context(found: Found) -> str:
+def as_context(found: FoundInstructions) -> str:
     """Return the texts as the model reads them, each under its path; empty where there are none."""
     if not found.files:
         return ""
@@ -143,7 +143,7 @@ class SystemPrompt(Record):
     """The first message of a conversation, and which files are in it."""
 
     text: str
-    found: Found
+    found: FoundInstructions
 
     @property
     def about(self) -> dict[str, JsonValue]:
@@ -167,7 +167,7 @@ def system_prompt(
     A template has these variables: workspace, date, platform, tools, policy and instructions; where it does not place
     the instructions itself they follow it. Raises UsageError for a template that cannot be read or filled.
     """
-    found = _instructions(workspace, os.path.join(config, NAME)) if settings.instructions.value else Found()
+    found = _instructions(workspace, os.path.join(config, NAME)) if settings.instructions.value else FoundInstructions()
     context = as_context(found)
     path = settings.system.value
     if not path:
@@ -191,7 +191,7 @@ def system_prompt(
     return SystemPrompt(text=text, found=found)
 
 
-def _instructions(workspace: str, own: str) -> Found:
+def _instructions(workspace: str, own: str) -> FoundInstructions:
     """Return what there is; the person's own file only where nobody else could have written it.
 
     That one may be a link, as the configuration may: it is the person who made it.

@@ -119,7 +119,7 @@ def verified_records(found: LoggedSession, state: State) -> tuple[LogRecord, ...
     return verified_session(found, state).records
 
 
-class Outline(Record):
+class SessionOutline(Record):
     """What a session came to, in short; read quickly, and not verified."""
 
     found: LoggedSession
@@ -136,7 +136,7 @@ class Outline(Record):
     """The session that it goes on from; empty where it began with nothing."""
 
 
-def outlines(sessions: Iterable[LoggedSession]) -> tuple[Outline, ...]:
+def outlines(sessions: Iterable[LoggedSession]) -> tuple[SessionOutline, ...]:
     """Return what these sessions came to, in their order. Raises LogError for what cannot be read."""
     sessions = tuple(sessions)
     read = {path: tuple(records(path, _OUTLINED)) for path in dict.fromkeys(one.path for one in sessions)}
@@ -150,12 +150,12 @@ def outlines(sessions: Iterable[LoggedSession]) -> tuple[Outline, ...]:
 _OUTLINED = ("session_started", "user_message", "session_ended")
 
 
-def _outline(found: LoggedSession, of_it: Sequence[LogRecord], *, torn: bool) -> Outline:
+def _outline(found: LoggedSession, of_it: Sequence[LogRecord], *, torn: bool) -> SessionOutline:
     of_kind = {kind: [one for one in of_it if one["kind"] == kind] for kind in ("user_message", "session_ended")}
     said, ends = of_kind["user_message"], of_kind["session_ended"]
     first = next((one for one in of_it if one["kind"] == "session_started"), {})
     origin = first.get("origin")
-    return Outline(
+    return SessionOutline(
         found=found,
         model=str(first.get("model") or ""),
         turns=len(said),
@@ -194,7 +194,7 @@ def _tell_stop(path: str, line: int) -> None:
     complain(where)
 
 
-def _line(one: Outline, *, everywhere: bool) -> str:
+def _line(one: SessionOutline, *, everywhere: bool) -> str:
     ended = one.ended.replace("_", " ") or ("open, torn" if one.torn else "open")
     turns = "1 turn" if one.turns == 1 else f"{one.turns} turns"
     words = [one.found.session, f"{one.found.time[:16].replace('T', ' ')}Z", one.found.mode, one.model, turns, ended]
@@ -206,7 +206,7 @@ def _line(one: Outline, *, everywhere: bool) -> str:
     return "  ".join((*(visible_line(word, 200) for word in words), visible_line(prompt.strip(), 80))).rstrip()
 
 
-def _fields(one: Outline) -> dict[str, JsonValue]:
+def _fields(one: SessionOutline) -> dict[str, JsonValue]:
     return {
         "session": one.found.session,
         "time": one.found.time,

@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.cli.prompting import given_prompt
-from harness.cli.run.attached import MAX_ATTACHED_BYTES, Attached, Source, Wait, read_attached, source_of
+from harness.cli.run.attached import MAX_ATTACHED_BYTES, Attached, StdinKind, Wait, read_attached, source_of
 from harness.errors import UsageError
 from harness.models.scripted import replies, say
 from harness.redaction.redactor import Redactor
@@ -93,7 +93,7 @@ def test_only_what_somebody_connected_is_a_stream(tmp_path: Path) -> None:
         os.close(descriptor)
     one.close()
     other.close()
-    stream, nothing, tty = Source.STREAM, Source.NOTHING, Source.TERMINAL
+    stream, nothing, tty = StdinKind.STREAM, StdinKind.NOTHING, StdinKind.TERMINAL
     assert found == [stream, nothing, nothing, nothing, stream, tty, stream, nothing]
 
 

@@ -25,7 +25,7 @@ from program import Done, Program
 from harness.audit.run_reports import FORMS
 from harness.audit.run_reports.facts import Facts
 from harness.cli.batch.batch_command import runs_of
-from harness.cli.batch.outcome import Origin, Outcome, lines_of, worst
+from harness.cli.batch.outcome import TaskEnd, TaskOutcome, lines_of, worst
 from harness.cli.batch.task import in_shard
 from harness.cli.batch.task_folder import TaskFolder
 from harness.cli.exits import Exit
@@ -321,7 +321,7 @@ def test_a_report_holds_few_runs_in_memory_at_once(tmp_path: Path, form: str) ->
         Path(folder.attempt(1)).mkdir(parents=True)
         Path(folder.log(1)).write_text(json.dumps(log) + "\n")
         folder.write_result({"exit_code": n % 2 * 7, "end": "completed"}, {"attempt": 1})
-    outcomes = [Outcome(id=f"t{n}", place=n, how=Origin.RAN, code=n % 2 * 7) for n in range(30)]
+    outcomes = [TaskOutcome(id=f"t{n}", place=n, how=TaskEnd.RAN, code=n % 2 * 7) for n in range(30)]
     alive: list[int] = []
     before = facts_alive()  # other tests have some, as arguments
     pieces = FORMS[form]()(runs_of(str(tmp_path), outcomes, ""), with_answer=False)
@@ -334,11 +334,11 @@ def test_a_report_holds_few_runs_in_memory_at_once(tmp_path: Path, form: str) ->
 
 
 def test_what_was_never_come_to_has_no_part_in_the_exit_code() -> None:
-    assert worst([outcome(6), Outcome(id="y", place=1, how=Origin.NOT_RUN)]) is Exit.MODEL
+    assert worst([outcome(6), TaskOutcome(id="y", place=1, how=TaskEnd.NOT_RUN)]) is Exit.MODEL
 
 
-def outcome(code: int | None) -> Outcome:
-    return Outcome(id="x", place=0, how=Origin.RAN if code is not None else Origin.NOT_DONE, code=code)
+def outcome(code: int | None) -> TaskOutcome:
+    return TaskOutcome(id="x", place=0, how=TaskEnd.RAN if code is not None else TaskEnd.NOT_DONE, code=code)
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,9 @@ def test_the_worst_exit_code_is_the_batch_s(codes: tuple[int | None, ...], code:
 
 
 def test_of_very_many_tasks_the_table_shows_those_that_are_not_well_and_counts_the_others() -> None:
-    rows = [Outcome(id=f"t{n}", place=n, how=Origin.RAN, code=7 if n == 5000 else 0, tries=1) for n in range(10_000)]
+    rows = [
+        TaskOutcome(id=f"t{n}", place=n, how=TaskEnd.RAN, code=7 if n == 5000 else 0, tries=1) for n in range(10_000)
+    ]
     lines = lines_of(rows)
     assert [line.split()[0] for line in lines] == ["task", "t5000", "(9999", "10,000"]
 

@@ -23,9 +23,9 @@ from places import ROOT
 
 from harness.cli.config.config_file import ConfigFile
 from harness.cli.config.settings import resolve
-from harness.cli.doctor.attempts import ATTEMPTS, Attempt, Behind, Expected, Ground
+from harness.cli.doctor.attempts import ATTEMPTS, Behind, Expectation, Ground, WallAttempt
 from harness.cli.doctor.model_findings import Asked, findings
-from harness.cli.doctor.trials import DONE, Outcome, Scene, make, outcome_of
+from harness.cli.doctor.trials import DONE, Scene, TrialOutcome, make, outcome_of
 from harness.cli.trace import Tone
 from harness.errors import ModelError, ModelFault
 from harness.messages import FinishReason, ModelResponse, ToolCall, Usage
@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 
 NOBODY = 65534
 AS_IT_SHOULD_BE = {
-    attempt.what: {Expected.STOPPED: "stopped", Expected.ALLOWED: "allowed", Expected.WORKS: "works"}[attempt.expected]
+    attempt.what: {Expectation.STOPPED: "stopped", Expectation.ALLOWED: "allowed", Expectation.WORKS: "works"}[
+        attempt.expected
+    ]
     for attempt in ATTEMPTS
 }
 HIDDEN_FILE = "read a hidden file inside the workspace"
@@ -209,7 +211,7 @@ def test_the_lines_name_every_attempt_and_fit_a_terminal(someone: Someone) -> No
     lines = done.stdout.splitlines()
     text = " ".join(done.stdout.split())
     assert [a.what for a in ATTEMPTS if a.what not in text] == []
-    assert [a.why for a in ATTEMPTS if a.expected is Expected.ALLOWED and a.why not in text] == []
+    assert [a.why for a in ATTEMPTS if a.expected is Expectation.ALLOWED and a.why not in text] == []
     assert [line for line in lines if len(line) > 80 and "/" not in line] == []
     assert "  stopped     make a file outside the workspace" in lines
     assert "  works       a here-document of 200 kB" in lines
@@ -222,7 +224,7 @@ def test_the_lines_name_every_attempt_and_fit_a_terminal(someone: Someone) -> No
 
 def test_without_any_walls_nothing_is_stopped_and_it_says_what_to_do(someone: Someone) -> None:
     done = someone.examine(NONE)
-    stopped = {a.what: "NOT STOPPED" for a in ATTEMPTS if a.expected is Expected.STOPPED}
+    stopped = {a.what: "NOT STOPPED" for a in ATTEMPTS if a.expected is Expectation.STOPPED}
     assert done.returncode == 2
     assert _different(done) == stopped
     assert someone.left() == []
@@ -255,13 +257,13 @@ def test_without_any_walls_nothing_is_stopped_and_it_says_what_to_do(someone: So
         pytest.param(
             "Machine(landlock=2, seccomp='{seccomp}', bubblewrap='')",
             2,
-            {a.what: "NOT STOPPED" for a in ATTEMPTS if a.expected is Expected.STOPPED},
+            {a.what: "NOT STOPPED" for a in ATTEMPTS if a.expected is Expectation.STOPPED},
             id="Landlock 2",
         ),
         pytest.param(
             "Machine(landlock=7, seccomp='', bubblewrap='')",
             2,
-            {a.what: "NOT STOPPED" for a in ATTEMPTS if a.expected is Expected.STOPPED},
+            {a.what: "NOT STOPPED" for a in ATTEMPTS if a.expected is Expectation.STOPPED},
             id="no seccomp",
         ),
     ],
@@ -450,26 +452,26 @@ NO_WALLS = "no walls: this machine has none"
 @pytest.mark.parametrize(
     ("expected", "without", "behind", "outcome"),
     [
-        (Expected.STOPPED, DONE, REFUSED, Outcome.STOPPED),
-        (Expected.STOPPED, DONE, DONE, Outcome.NOT_STOPPED),
-        (Expected.STOPPED, DONE, NO_WALLS, Outcome.NOT_STOPPED),
-        (Expected.STOPPED, REFUSED, REFUSED, Outcome.CLOSED),
-        (Expected.STOPPED, REFUSED, NO_WALLS, Outcome.CLOSED),
-        (Expected.STOPPED, REFUSED, DONE, Outcome.NOT_STOPPED),
-        (Expected.STOPPED, BROKEN, REFUSED, Outcome.CLOSED),
-        (Expected.STOPPED, DONE, BROKEN, Outcome.UNCLEAR),
-        (Expected.STOPPED, BROKEN, NO_WALLS, Outcome.UNCLEAR),
-        (Expected.ALLOWED, DONE, DONE, Outcome.ALLOWED),
-        (Expected.ALLOWED, DONE, REFUSED, Outcome.STOPPED),
-        (Expected.ALLOWED, DONE, BROKEN, Outcome.UNCLEAR),
-        (Expected.WORKS, DONE, DONE, Outcome.WORKS),
-        (Expected.WORKS, DONE, NO_WALLS, Outcome.WORKS),
-        (Expected.WORKS, DONE, REFUSED, Outcome.FAILS),
-        (Expected.WORKS, DONE, BROKEN, Outcome.FAILS),
-        (Expected.WORKS, BROKEN, BROKEN, Outcome.SKIPPED),
+        (Expectation.STOPPED, DONE, REFUSED, TrialOutcome.STOPPED),
+        (Expectation.STOPPED, DONE, DONE, TrialOutcome.NOT_STOPPED),
+        (Expectation.STOPPED, DONE, NO_WALLS, TrialOutcome.NOT_STOPPED),
+        (Expectation.STOPPED, REFUSED, REFUSED, TrialOutcome.CLOSED),
+        (Expectation.STOPPED, REFUSED, NO_WALLS, TrialOutcome.CLOSED),
+        (Expectation.STOPPED, REFUSED, DONE, TrialOutcome.NOT_STOPPED),
+        (Expectation.STOPPED, BROKEN, REFUSED, TrialOutcome.CLOSED),
+        (Expectation.STOPPED, DONE, BROKEN, TrialOutcome.UNCLEAR),
+        (Expectation.STOPPED, BROKEN, NO_WALLS, TrialOutcome.UNCLEAR),
+        (Expectation.ALLOWED, DONE, DONE, TrialOutcome.ALLOWED),
+        (Expectation.ALLOWED, DONE, REFUSED, TrialOutcome.STOPPED),
+        (Expectation.ALLOWED, DONE, BROKEN, TrialOutcome.UNCLEAR),
+        (Expectation.WORKS, DONE, DONE, TrialOutcome.WORKS),
+        (Expectation.WORKS, DONE, NO_WALLS, TrialOutcome.WORKS),
+        (Expectation.WORKS, DONE, REFUSED, TrialOutcome.FAILS),
+        (Expectation.WORKS, DONE, BROKEN, TrialOutcome.FAILS),
+        (Expectation.WORKS, BROKEN, BROKEN, TrialOutcome.SKIPPED),
     ],
 )
-def test_what_two_answers_mean(expected: Expected, without: str, behind: str, outcome: Outcome) -> None:
+def test_what_two_answers_mean(expected: Expectation, without: str, behind: str, outcome: TrialOutcome) -> None:
     """INVARIANT: nothing counts as stopped that did not say so, and that did not have its way without walls."""
     assert outcome_of(expected, without, behind) is outcome
 
@@ -485,21 +487,23 @@ def test_what_two_answers_mean(expected: Expected, without: str, behind: str, ou
     ],
 )
 def test_an_attempt_that_breaks_off_proves_nothing(machine: Machine, code: str, says: str) -> None:
-    attempt = Attempt(ground=Ground.OTHERS, what="try", code=code)
+    attempt = WallAttempt(ground=Ground.OTHERS, what="try", code=code)
     with Scene("/bin/bash", os.environ) as scene:
         (trial,) = make((attempt,), scene, machine, scene.walls())
     assert (trial.without, trial.behind) == (says, says)
-    assert trial.outcome is {DONE: Outcome.NOT_STOPPED, REFUSED: Outcome.CLOSED}.get(says, Outcome.UNCLEAR)
+    assert trial.outcome is {DONE: TrialOutcome.NOT_STOPPED, REFUSED: TrialOutcome.CLOSED}.get(
+        says, TrialOutcome.UNCLEAR
+    )
 
 
 def test_walls_that_cannot_be_put_up_are_no_walls(machine: Machine, tmp_path: Path) -> None:
     """A folder that is reached over a link is refused before anything is started."""
     (tmp_path / "link").symlink_to(tmp_path)
     walls = dict.fromkeys(Behind, Walls(write=(f"{tmp_path}/link",), network=False))
-    attempt = Attempt(ground=Ground.WRITING, what="try", code="pass")
+    attempt = WallAttempt(ground=Ground.WRITING, what="try", code="pass")
     with Scene("/bin/bash", os.environ) as scene:
         (trial,) = make((attempt,), scene, machine, walls)
-    assert (trial.outcome, "reached over a link" in trial.behind) == (Outcome.NOT_STOPPED, True)
+    assert (trial.outcome, "reached over a link" in trial.behind) == (TrialOutcome.NOT_STOPPED, True)
 
 
 def test_no_two_attempts_have_the_same_words() -> None:

@@ -21,7 +21,7 @@ from harness.audit.run_reports import FORMS, Reported
 from harness.audit.run_reports.facts import Facts
 from harness.cli.run import workflow_commands
 from harness.cli.run.github import MAX_ANNOTATIONS, MAX_SUMMARY_BYTES, Annotation, Annotations, actions_from
-from harness.cli.run.workflow_commands import Fence, Guarded, LineGuard, command, escape_json
+from harness.cli.run.workflow_commands import CommandFence, Guarded, LineGuard, command, escape_json
 from harness.models.scripted import Reply, call, replies, say
 from harness.process.environment import child_environment
 
@@ -125,7 +125,7 @@ def _interleaved(out: list[str], err: list[str], chance: random.Random) -> list[
 def test_in_whatever_order_the_runner_reads_the_streams_nothing_hostile_is_obeyed(seed: int) -> None:
     """Stop is one flag for both streams: with a fence in each, the end of one would lift the other's."""
     chance = random.Random(seed)
-    out = f"{Fence().around(chr(10).join(EVIL))}::notice::ours\n".split("\n")
+    out = f"{CommandFence().around(chr(10).join(EVIL))}::notice::ours\n".split("\n")
     err = LineGuard().safe("\n".join(EVIL)).split("\n")
     step = Step()
     for line in _interleaved(out, err, chance):
@@ -145,14 +145,14 @@ def test_a_fence_per_stream_would_not_hold() -> None:
 
 def test_a_fence_begins_a_line_and_a_kill_leaves_it_closed() -> None:
     step = Step()
-    step.read("progress 50%" + Fence().around("::error::forged")[:-12])
+    step.read("progress 50%" + CommandFence().around("::error::forged")[:-12])
     assert (step.obeyed, step.stopped) == ([], True)
 
 
 @all_rows("seed", range(100))
 def test_answers_of_runs_at_once_in_one_step_hold_no_command(seed: int) -> None:
     """The end of one fence lifts that of the other, in one pipe or two; so nothing in a fence relies on it."""
-    one, other = (Fence().around("\n".join(EVIL * 3)).split("\n") for _ in range(2))
+    one, other = (CommandFence().around("\n".join(EVIL * 3)).split("\n") for _ in range(2))
     step = Step()
     for line in _interleaved(one, other, random.Random(seed)):
         step.read(line)

@@ -17,15 +17,15 @@ import pytest
 from process_scene import until_there, wait_until
 
 from harness.actions import JsonValue
-from harness.cli.run.run_output import PIECE_BYTES, Form, Output
-from harness.cli.run.workflow_commands import Fence
+from harness.cli.run.run_output import PIECE_BYTES, OutputForm, RunOutput
+from harness.cli.run.workflow_commands import CommandFence
 from harness.log.action_log import ActionLog
 from harness.models.scripted import Reply, call, replies
 
 if TYPE_CHECKING:
     from program import Program
 
-FORMS = [form.value for form in Form]
+FORMS = [form.value for form in OutputForm]
 AUTO = 'version = 1\n[tools]\ndefault = "auto"\n'
 HOSTILE: dict[str, JsonValue] = {
     "kind": "x",
@@ -61,7 +61,7 @@ def test_jsonl_is_the_log_byte_for_byte(tmp_path: Path) -> None:
     path, seen = tmp_path / "a.jsonl", tmp_path / "seen"
     descriptor = os.open(seen, os.O_WRONLY | os.O_CREAT)
     log = ActionLog.open(str(path))
-    log.observers.append(Output("jsonl", lambda: None, descriptor=descriptor).record)
+    log.observers.append(RunOutput("jsonl", lambda: None, descriptor=descriptor).record)
     log.append("error", {"where": "x", "message": "a\u2028b\r\n\ud800 \x7f ##[x]"})
     log.append("error", {"where": "y", "message": "é" * 5000})
     log.close()
@@ -70,21 +70,21 @@ def test_jsonl_is_the_log_byte_for_byte(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("fence", [None, Fence()], ids=["plain", "fenced"])
-def test_what_stands_at_the_end(pipe: Pipe, form: str, fence: Fence | None) -> None:
-    output = Output(form, lambda: None, fence=fence, descriptor=pipe.writer)
+@pytest.mark.parametrize("fence", [None, CommandFence()], ids=["plain", "fenced"])
+def test_what_stands_at_the_end(pipe: Pipe, form: str, fence: CommandFence | None) -> None:
+    output = RunOutput(form, lambda: None, fence=fence, descriptor=pipe.writer)
     output.record(HOSTILE)
     output.finish({"answer": HOSTILE["text"], "v": 1}, "the answer")
     os.close(pipe.writer)
     out = pipe.read_all()
-    match Form(form):
-        case Form.TEXT if fence is None:
+    match OutputForm(form):
+        case OutputForm.TEXT if fence is None:
             assert out == b"the answer\n"
-        case Form.TEXT:
+        case OutputForm.TEXT:
             assert (out.split(b"\n")[2], out.count(b"::stop-commands::")) == (b"the answer", 1)
-        case Form.JSON:
+        case OutputForm.JSON:
             assert json.loads(out) == {"answer": HOSTILE["text"], "v": 1}
-        case Form.JSONL:
+        case OutputForm.JSONL:
             assert [json.loads(line) for line in out.split(b"\n") if line] == [HOSTILE]
     assert (b"##[" in out) == (form != "text" and fence is None)
 
@@ -92,7 +92,7 @@ def test_what_stands_at_the_end(pipe: Pipe, form: str, fence: Fence | None) -> N
 @pytest.mark.parametrize("form", FORMS)
 def test_a_reader_that_left_is_noticed_at_the_next_record(pipe: Pipe, form: str) -> None:
     calls: list[int] = []
-    output = Output(form, lambda: calls.append(1), descriptor=pipe.writer)
+    output = RunOutput(form, lambda: calls.append(1), descriptor=pipe.writer)
     assert not output.is_broken()
     os.close(pipe.reader)
     output.record(HOSTILE)
@@ -105,7 +105,7 @@ def test_a_reader_that_left_is_noticed_at_the_next_record(pipe: Pipe, form: str)
 
 def test_the_system_is_asked_whether_the_reader_left(pipe: Pipe) -> None:
     calls: list[int] = []
-    output = Output("text", lambda: calls.append(1), descriptor=pipe.writer)
+    output = RunOutput("text", lambda: calls.append(1), descriptor=pipe.writer)
     os.close(pipe.reader)
     assert (output.is_broken(), output.is_broken(), calls) == (True, True, [1])
 
@@ -114,7 +114,7 @@ def test_the_system_is_asked_whether_the_reader_left(pipe: Pipe) -> None:
 def test_a_full_disk_is_said(form: str) -> None:
     calls: list[int] = []
     descriptor = os.open("/dev/full", os.O_WRONLY)
-    output = Output(form, lambda: calls.append(1), descriptor=descriptor)
+    output = RunOutput(form, lambda: calls.append(1), descriptor=descriptor)
     output.record(HOSTILE)
     output.finish({"a": 1}, "answer")
     assert (output.is_broken(), calls) == (True, [1])
@@ -136,7 +136,7 @@ def test_a_slow_reader_gets_everything(pipe: Pipe, blocking: bool) -> None:
     reader = threading.Thread(target=read)
     reader.start()
     text = "0123456789" * 10_000
-    Output("text", lambda: None, descriptor=pipe.writer).finish({}, text)
+    RunOutput("text", lambda: None, descriptor=pipe.writer).finish({}, text)
     os.close(pipe.writer)
     reader.join()
     assert b"".join(got).decode() == f"{text}\n"
@@ -150,7 +150,9 @@ def test_a_pipe_that_nobody_empties_is_given_up_when_the_run_is_to_stop(pipe: Pi
         asked.append(True)
         return len(asked) > 3
 
-    output = Output("text", lambda: broken.append(1), asked_to_stop=asked_to_stop, patience=2, descriptor=pipe.writer)
+    output = RunOutput(
+        "text", lambda: broken.append(1), asked_to_stop=asked_to_stop, patience=2, descriptor=pipe.writer
+    )
     output.finish({}, "x" * 1_000_000)
     assert (len(asked), broken, output.is_broken()) == (5, [1], True)
     assert "not read" in output.why
@@ -170,7 +172,7 @@ def test_a_line_is_never_cut_for_a_reader_that_stays(pipe: Pipe) -> None:
             raise Stop
         return False
 
-    output = Output("jsonl", lambda: None, asked_to_stop=asked_to_stop, descriptor=pipe.writer)
+    output = RunOutput("jsonl", lambda: None, asked_to_stop=asked_to_stop, descriptor=pipe.writer)
     first: dict[str, JsonValue] = {"kind": "a", "text": "x" * 10_000}
     second: dict[str, JsonValue] = {"kind": "b"}
     with pytest.raises(Stop):
@@ -186,7 +188,7 @@ def test_a_line_is_never_cut_for_a_reader_that_stays(pipe: Pipe) -> None:
 
 def test_on_a_terminal_no_line_of_the_answer_begins_in_column_one() -> None:
     ours, theirs = os.openpty()
-    Output("text", lambda: None, descriptor=theirs).finish({}, "+ bash  ls  [auto]\n\x1b[2Jx")
+    RunOutput("text", lambda: None, descriptor=theirs).finish({}, "+ bash  ls  [auto]\n\x1b[2Jx")
     assert os.read(ours, 1000) == b"  + bash  ls  [auto]\r\n  \\x1b[2Jx\r\n"
     os.close(ours)
     os.close(theirs)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.audit.calls import is_summary, summary_name
-from harness.cli.batch.outcome import Origin, Outcome, by_exit_code, lines_of, worst
+from harness.cli.batch.outcome import TaskEnd, TaskOutcome, by_exit_code, lines_of, worst
 from harness.cli.batch.pool import Pool, Progress
 from harness.cli.batch.task import Task, in_shard, of_task, read_tasks, settings_of
 from harness.cli.batch.task_folder import TaskFolder, refuse_other_settings
@@ -53,7 +53,7 @@ def check_out(path: str, folders: Sequence[str], tasks: Sequence[Task]) -> str:
 
 
 def write_summary(
-    out: str, outcomes: Sequence[Outcome], code: int, *, shard: tuple[int, int] | None, seconds: float
+    out: str, outcomes: Sequence[TaskOutcome], code: int, *, shard: tuple[int, int] | None, seconds: float
 ) -> tuple[str, ...]:
     """Write a line for each task, and one object for all; return what went wrong, in words."""
     summary: dict[str, JsonValue] = {
@@ -61,7 +61,7 @@ def write_summary(
         "tasks": len(outcomes),
         "exit_code": code,
         "exit_codes": dict(by_exit_code(outcomes)),
-        "done_earlier": sum(one.how is Origin.EARLIER for one in outcomes),
+        "done_earlier": sum(one.how is TaskEnd.EARLIER for one in outcomes),
         "cost": sum(one.cost for one in outcomes if one.cost is not None),
         "cost_not_known": sum(one.cost is None for one in outcomes),
         "shard": "{}/{}".format(*shard) if shard else None,
@@ -103,7 +103,7 @@ class BatchReports:
 
             self._actions = actions_from(environment)
 
-    def write(self, outcomes: Sequence[Outcome], code: int) -> tuple[str, ...]:
+    def write(self, outcomes: Sequence[TaskOutcome], code: int) -> tuple[str, ...]:
         """Write the reports, and tell GitHub; return what went wrong, in words."""
         if self._reports is None and self._actions is None:
             return ()
@@ -116,7 +116,7 @@ class BatchReports:
         return tuple(problem for problem in problems if problem)
 
 
-def runs_of(out: str, outcomes: Sequence[Outcome], heads: str) -> Sequence[Reported]:
+def runs_of(out: str, outcomes: Sequence[TaskOutcome], heads: str) -> Sequence[Reported]:
     """Return the runs of a batch for a report: each reads its result and its log when it is asked for them."""
     from typing import cast
 
@@ -149,7 +149,7 @@ class _Run:
 
     __slots__ = ("_one", "_reading")
 
-    def __init__(self, one: Outcome, reading: _Reading) -> None:
+    def __init__(self, one: TaskOutcome, reading: _Reading) -> None:
         self._one = one
         self._reading = reading
 
@@ -179,17 +179,17 @@ class _Reading:
         self._result: tuple[int, Mapping[str, JsonValue]] | None = None
         self._facts: tuple[int, Facts] | None = None
 
-    def result(self, one: Outcome) -> Mapping[str, JsonValue]:
+    def result(self, one: TaskOutcome) -> Mapping[str, JsonValue]:
         if self._result is None or self._result[0] != one.place:
             self._result = one.place, self._result_of(one)
         return self._result[1]
 
-    def facts(self, one: Outcome) -> Facts:
+    def facts(self, one: TaskOutcome) -> Facts:
         if self._facts is None or self._facts[0] != one.place:
             self._facts = one.place, self._facts_of(one)
         return self._facts[1]
 
-    def _result_of(self, one: Outcome) -> Mapping[str, JsonValue]:
+    def _result_of(self, one: TaskOutcome) -> Mapping[str, JsonValue]:
         folder = TaskFolder(os.path.join(self._out, one.id))
         result, attempt = folder.read_result(), (folder.read_work() or {}).get("attempt")
         if one.code is None or result is None or type(attempt) is not int:
@@ -199,7 +199,7 @@ class _Reading:
             return _without_facts(one, f"the log {log} is not there, or cannot be read")
         return {**result, "log": log}
 
-    def _facts_of(self, one: Outcome) -> Facts:
+    def _facts_of(self, one: TaskOutcome) -> Facts:
         from harness.audit.run_reports.facts import Facts
         from harness.cli.run.report_files import facts_of_log
 
@@ -212,7 +212,7 @@ class _Reading:
             return facts
 
 
-def _without_facts(one: Outcome, problem: str) -> Mapping[str, JsonValue]:
+def _without_facts(one: TaskOutcome, problem: str) -> Mapping[str, JsonValue]:
     """Return the result object of a task that has none: reports must not leave it out."""
     from harness.audit.run_reports.facts import Facts
     from harness.audit.run_reports.result import result_object
@@ -275,7 +275,7 @@ def _with_result(
             continue
 
 
-def _shown(outcomes: Sequence[Outcome], code: Exit) -> int:
+def _shown(outcomes: Sequence[TaskOutcome], code: Exit) -> int:
     try:
         sys.stdout.write("".join(f"{line}\n" for line in lines_of(outcomes)))
         sys.stdout.flush()

@@ -21,7 +21,7 @@ _WORST_FIRST = (
 """A record that cannot be relied on is worst, then what the policy stopped; then what was not done, and how."""
 
 
-class Origin(Enum):
+class TaskEnd(Enum):
     """How a task came to its outcome in this batch."""
 
     RAN = "ran"
@@ -35,12 +35,12 @@ class Origin(Enum):
     """The batch was ended before, or while it was run."""
 
 
-class Outcome(Record):
+class TaskOutcome(Record):
     """What one task came to."""
 
     id: str
     place: int
-    how: Origin
+    how: TaskEnd
     code: int | None = None
     """The exit code of its run; None where there is none."""
     end: str = ""
@@ -82,7 +82,7 @@ class Outcome(Record):
         }
 
 
-def with_result(outcome: Outcome, result: Mapping[str, JsonValue], work: Mapping[str, JsonValue]) -> Outcome:
+def with_result(outcome: TaskOutcome, result: Mapping[str, JsonValue], work: Mapping[str, JsonValue]) -> TaskOutcome:
     """Return the outcome with what the result of the task says."""
     from harness.record import replace
 
@@ -100,27 +100,27 @@ def with_result(outcome: Outcome, result: Mapping[str, JsonValue], work: Mapping
     )
 
 
-def worst(outcomes: Iterable[Outcome]) -> Exit:
+def worst(outcomes: Iterable[TaskOutcome]) -> Exit:
     """Return the exit code of a batch. What was given up counts as an internal error; what it never came to, not at all."""
-    tried = [one.code for one in outcomes if one.how is not Origin.NOT_RUN]
+    tried = [one.code for one in outcomes if one.how is not TaskEnd.NOT_RUN]
     codes = {Exit.INTERNAL if code not in _WORST_FIRST else Exit(code) for code in tried}
     return next((code for code in _WORST_FIRST if code in codes), Exit.DONE)
 
 
-def by_exit_code(outcomes: Sequence[Outcome]) -> dict[str, int]:
+def by_exit_code(outcomes: Sequence[TaskOutcome]) -> dict[str, int]:
     """Return how many tasks came to which exit code, as texts; `none` where there is none."""
     found = Counter("none" if one.code is None else str(int(one.code)) for one in outcomes)
     return dict(sorted(found.items()))
 
 
-def lines_of(outcomes: Sequence[Outcome]) -> list[str]:
+def lines_of(outcomes: Sequence[TaskOutcome]) -> list[str]:
     """Return the lines of the table, and one that counts."""
-    shown = [one for one in outcomes if one.how is not Origin.NOT_RUN]
+    shown = [one for one in outcomes if one.how is not TaskEnd.NOT_RUN]
     if len(shown) > MAX_ROWS:
         shown = [one for one in shown if one.code != Exit.DONE][:MAX_ROWS]
     headings = ("task", "exit", "end", "turns", "refused", "files", "cost", "seconds", "tries", "")
     lines = table(headings, [_row(one) for one in shown]) if shown else []
-    not_run = sum(one.how is Origin.NOT_RUN for one in outcomes)
+    not_run = sum(one.how is TaskEnd.NOT_RUN for one in outcomes)
     if not_run:
         lines.append(f"({counted(not_run, 'task')} not run to the end: the batch was ended before)")
     if len(shown) + not_run < len(outcomes):
@@ -129,14 +129,14 @@ def lines_of(outcomes: Sequence[Outcome]) -> list[str]:
     codes = ", ".join(
         f"{count} {'without one' if code == 'none' else f'with exit code {code}'}" for code, count in counts
     )
-    ran = sum(one.how is not Origin.EARLIER and one.tries > 0 for one in outcomes)
-    earlier = sum(one.how is Origin.EARLIER for one in outcomes)
+    ran = sum(one.how is not TaskEnd.EARLIER and one.tries > 0 for one in outcomes)
+    earlier = sum(one.how is TaskEnd.EARLIER for one in outcomes)
     lines.append(f"{counted(len(outcomes), 'task')}: {codes or 'none'}; {ran} run now, {earlier} done earlier")
     problems = [f"{one.id}: {visible_line(one.why, 500)}" for one in shown if one.why]
     return [*lines, *problems[:MAX_ROWS]]
 
 
-def _row(one: Outcome) -> tuple[str, ...]:
+def _row(one: TaskOutcome) -> tuple[str, ...]:
     return (
         one.id,
         "-" if one.code is None else str(int(one.code)),
@@ -147,7 +147,7 @@ def _row(one: Outcome) -> tuple[str, ...]:
         "-" if one.cost is None else f"${one.cost:.4f}",
         f"{one.seconds:.1f}",
         str(one.tries),
-        "earlier" if one.how is Origin.EARLIER else "",
+        "earlier" if one.how is TaskEnd.EARLIER else "",
     )
 
 

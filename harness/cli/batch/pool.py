@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.cli.batch.git import Lifeline
-from harness.cli.batch.outcome import Origin, Outcome, with_result
+from harness.cli.batch.outcome import TaskEnd, TaskOutcome, with_result
 from harness.cli.batch.task import Task, of_task, settings_of
 from harness.cli.batch.task_folder import Finished, TaskFolder, finished, holder, is_held
 from harness.cli.batch.task_run import HELD
@@ -141,7 +141,7 @@ class Pool:
         self._progress = progress
         self._stopping = stopping
         self._jobs = jobs
-        self._outcomes: list[Outcome] = []
+        self._outcomes: list[TaskOutcome] = []
         self._running: dict[int, tuple[Worker, _Queued]] = {}
         """By the number of the process."""
         self._queue: deque[_Queued] = deque()
@@ -154,7 +154,7 @@ class Pool:
         self._kill_at = 0.0
         self._given_up = False
 
-    def run(self, tasks: Sequence[Task]) -> list[Outcome]:
+    def run(self, tasks: Sequence[Task]) -> list[TaskOutcome]:
         """Do the tasks, and return a row for each, in their order."""
         for place, task in enumerate(tasks):
             self._queue.append(_Queued(task, place, TaskFolder(os.path.join(self._out, task.id))))
@@ -215,7 +215,7 @@ class Pool:
         try:
             done = self._done(queued)
             if done is not None:
-                how = Origin.RAN if queued.tries else Origin.EARLIER
+                how = TaskEnd.RAN if queued.tries else TaskEnd.EARLIER
                 self._end(queued, how, done.code, result=done.result, work=done.work)
                 return
             queued.folder.make()
@@ -225,10 +225,10 @@ class Pool:
             queued.folder.claim(queued.task)
             worker = start_worker(queued.folder, self._arguments, self._environment, lifeline)
         except UsageError as error:
-            self._end(queued, Origin.CANNOT_BEGIN, Exit.USAGE, problem=str(error))
+            self._end(queued, TaskEnd.CANNOT_BEGIN, Exit.USAGE, problem=str(error))
         except OSError as error:
             problem = f"its process cannot be started: {error}"
-            self._end(queued, Origin.CANNOT_BEGIN, Exit.INTERNAL, problem=problem)
+            self._end(queued, TaskEnd.CANNOT_BEGIN, Exit.INTERNAL, problem=problem)
         else:
             queued.tries += 1
             self._running[worker.process.pid] = worker, queued
@@ -253,7 +253,7 @@ class Pool:
             problem = "" if result.get("exit_code") == code else last_words(queued.folder)
             self._end(
                 queued,
-                Origin.CANNOT_BEGIN if code == Exit.USAGE else Origin.RAN,
+                TaskEnd.CANNOT_BEGIN if code == Exit.USAGE else TaskEnd.RAN,
                 code,
                 result=result if not problem else None,
                 work=queued.folder.read_work(),
@@ -273,24 +273,24 @@ class Pool:
         """Have a task tried again whose process was killed, unless that was us, or it happened too often."""
         how = f"its process was ended ({_signal(code)})"
         if self._stopping.count:
-            self._end(queued, Origin.NOT_RUN, None, problem=f"{how} with the batch")
+            self._end(queued, TaskEnd.NOT_RUN, None, problem=f"{how} with the batch")
         elif queued.tries < MAX_TRIES:
             self._progress.tell(f"{queued.task.id}: {how}; it is tried again ({queued.tries + 1} of {MAX_TRIES})")
             self._queue.appendleft(queued)
         else:
-            self._end(queued, Origin.NOT_DONE, None, problem=f"{how}, {queued.tries} times")
+            self._end(queued, TaskEnd.NOT_DONE, None, problem=f"{how}, {queued.tries} times")
 
     def _end(
         self,
         queued: _Queued,
-        how: Origin,
+        how: TaskEnd,
         code: int | None,
         *,
         result: Mapping[str, JsonValue] | None = None,
         work: Mapping[str, JsonValue] | None = None,
         problem: str = "",
     ) -> None:
-        outcome = Outcome(
+        outcome = TaskOutcome(
             id=queued.task.id,
             place=queued.place,
             how=how,
@@ -302,9 +302,9 @@ class Pool:
         if result is not None:
             outcome = with_result(outcome, result, work or {})
         self._outcomes.append(outcome)
-        if how is not Origin.NOT_RUN:  # thousands, where a batch is ended early
+        if how is not TaskEnd.NOT_RUN:  # thousands, where a batch is ended early
             said = (
-                how.value if code is None else f"exit {int(code)}{' (done earlier)' if how is Origin.EARLIER else ''}"
+                how.value if code is None else f"exit {int(code)}{' (done earlier)' if how is TaskEnd.EARLIER else ''}"
             )
             self._progress.ended(outcome.id, said, outcome.seconds, failed=code != Exit.DONE, why=outcome.why)
 
@@ -332,9 +332,9 @@ class Pool:
             except UsageError:
                 done = None
             if done is not None:
-                self._end(queued, Origin.EARLIER, done.code, result=done.result, work=done.work)
+                self._end(queued, TaskEnd.EARLIER, done.code, result=done.result, work=done.work)
             else:
-                self._end(queued, Origin.NOT_RUN, None, problem="the batch was ended before")
+                self._end(queued, TaskEnd.NOT_RUN, None, problem="the batch was ended before")
 
 
 def _is_key_refused(result: Mapping[str, JsonValue]) -> bool:

@@ -33,7 +33,7 @@ LOCK_SECONDS = 0.5
 """How long a lock is tried for: who asks whether it is held takes it for a moment."""
 
 
-class Held(UsageError):
+class HeldElsewhere(UsageError):
     """The task is being run by another process."""
 
 
@@ -47,7 +47,7 @@ class Lease:
     def __init__(self, folder: str, *, seconds: float = LOCK_SECONDS) -> None:
         """Take the lease of the task in `folder`; a lock is tried for so long.
 
-        Raises Held, which names the process that holds it, and OSError.
+        Raises HeldElsewhere, which names the process that holds it, and OSError.
         """
         self._seconds = seconds
         self._path = os.path.join(folder, LOCK)
@@ -66,7 +66,7 @@ class Lease:
     def _lock(self, descriptor: int, folder: str) -> None:
         self._descriptors.append(descriptor)
         if not _locked_soon(descriptor, self._seconds):
-            raise Held(f"the task in {folder} is being run by process {holder(folder)}")
+            raise HeldElsewhere(f"the task in {folder} is being run by process {holder(folder)}")
 
     def holds(self) -> bool:
         """Say whether the folder is still the one whose lock is held: it may have been moved, removed or replaced."""

@@ -12,7 +12,7 @@ from harness.actions import JsonValue
 from harness.cli.batch.fresh_folder import Fresh, forget, fresh_folder, is_kept, keep
 from harness.cli.batch.git import is_of_a_batch, watch_lifeline
 from harness.cli.batch.task import Task, checked_flags, of_task, read_task, settings_of
-from harness.cli.batch.task_folder import Finished, Held, Lease, TaskFolder, changed_patch, finished
+from harness.cli.batch.task_folder import Finished, HeldElsewhere, Lease, TaskFolder, changed_patch, finished
 from harness.cli.console import complain
 from harness.cli.exits import Exit, is_soft
 from harness.cli.own_folders import place_of, worked_in
@@ -58,7 +58,7 @@ def run_task(arguments: Namespace, environment: Mapping[str, str], run_once: Run
             _check_done(folder, done, _heads(environment))
             attempt.forget_all_but_kept()  # a kill may have left one
             return _told_again(done, flags)
-    except Held:
+    except HeldElsewhere:
         if is_of_a_batch(environment):
             return HELD
         raise

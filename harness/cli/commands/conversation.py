@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from harness.actions import Action, JsonValue
 from harness.cli.kept_grants import KeptGrants
-from harness.cli.parts import Parts
+from harness.cli.parts import SessionParts
 from harness.cli.repl.told import Told
 from harness.cli.repl.turns import Turns
 from harness.cli.terminal.screen import Screen
@@ -40,7 +40,7 @@ class Conversation:
     def __init__(
         self,
         *,
-        parts: Parts,
+        parts: SessionParts,
         screen: Screen,
         approver: Approver,
         agent: Agent,

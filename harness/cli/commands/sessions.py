@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from harness.cli.commands.conversation import Conversation
 from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, told, until_turn
-from harness.cli.sessions import LoggedSession, Outline, chosen_session, logged_sessions, outlines
+from harness.cli.sessions import LoggedSession, SessionOutline, chosen_session, logged_sessions, outlines
 from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
 from harness.errors import UsageError
@@ -98,7 +98,7 @@ def _list(conversation: Conversation) -> None:
         conversation.say("/resume ID goes on with one: the beginning of its name is enough", Tone.QUIET)
 
 
-def _line(one: Outline) -> str:
+def _line(one: SessionOutline) -> str:
     ended = one.ended.replace("_", " ") or "open"
     prompt = " ".join(one.prompt.split())[:80]
     begun = f"{one.found.session}  {one.found.time[:16].replace('T', ' ')}Z  {one.model}"

@@ -31,7 +31,7 @@ class Behind(Enum):
     """Of a writer in whose workspace a single file is hidden."""
 
 
-class Expected(Enum):
+class Expectation(Enum):
     """What should become of an attempt."""
 
     STOPPED = "stopped"
@@ -40,7 +40,7 @@ class Expected(Enum):
     WORKS = "works"
 
 
-class Attempt(Record):
+class WallAttempt(Record):
     """One thing to try, in a process of its own whose folder is the workspace.
 
     Its environment names the rest: OUTSIDE and HIDDEN are folders that hold `kept`, HARNESS is the number of a process
@@ -54,7 +54,7 @@ class Attempt(Record):
     code: str
     """Python that ends, or raises the OSError that it met; where it has to work, a command line of bash that succeeds."""
     behind: Behind = Behind.WRITER
-    expected: Expected = Expected.STOPPED
+    expected: Expectation = Expectation.STOPPED
     why: str = ""
     """Said where it has its way."""
 
@@ -81,129 +81,131 @@ _RING = _CALL.format("syscall(425, 1, ctypes.create_string_buffer(120))")
 _TRACE = _CALL.format(f"ptrace({_ZERO}, {_ZERO}, {_ZERO}, {_ZERO})")
 _NAMESPACE = _CALL.format("unshare(0x10000000)")  # CLONE_NEWUSER
 
-ENVIRON = Attempt(
+ENVIRON = WallAttempt(
     ground=Ground.OTHERS,
     what="read the environment of the harness in /proc",
     code="open('/proc/' + os.environ['HARNESS'] + '/environ', 'rb').read(1)",
 )
 
 ATTEMPTS = (
-    Attempt(
+    WallAttempt(
         ground=Ground.WRITING,
         what="make a file outside the workspace",
         code="open(os.environ['OUTSIDE'] + '/new', 'x').close()",
     ),
-    Attempt(
+    WallAttempt(
         ground=Ground.WRITING,
         what="write to a file outside, through a link inside",
         code="os.symlink(os.environ['OUTSIDE'] + '/kept', 'link'); open('link', 'a').close()",
     ),
-    Attempt(ground=Ground.WRITING, what="empty a file outside", code="os.truncate(os.environ['OUTSIDE'] + '/kept', 0)"),
-    Attempt(ground=Ground.WRITING, what="delete a file outside", code="os.unlink(os.environ['OUTSIDE'] + '/kept')"),
-    Attempt(
+    WallAttempt(
+        ground=Ground.WRITING, what="empty a file outside", code="os.truncate(os.environ['OUTSIDE'] + '/kept', 0)"
+    ),
+    WallAttempt(ground=Ground.WRITING, what="delete a file outside", code="os.unlink(os.environ['OUTSIDE'] + '/kept')"),
+    WallAttempt(
         ground=Ground.WRITING,
         what="move a file out of the workspace",
         code="os.rename('kept', os.environ['OUTSIDE'] + '/moved')",
     ),
-    Attempt(
+    WallAttempt(
         ground=Ground.WRITING,
         what="bring a file from outside in, by a hard link",
         code="os.link(os.environ['OUTSIDE'] + '/kept', 'linked')",
     ),
-    Attempt(
+    WallAttempt(
         ground=Ground.WRITING,
         what="make a file inside the workspace, as a reader",
         code="open('new', 'x').close()",
         behind=Behind.READER,
     ),
-    Attempt(
+    WallAttempt(
         ground=Ground.WRITING,
         what="change the mode of a file outside, as a reader",
         code="os.chmod(os.environ['OUTSIDE'] + '/kept', 0o640)",
         behind=Behind.READER,
     ),
-    Attempt(
+    WallAttempt(
         ground=Ground.WRITING,
         what="change the mode of a file outside, as a writer",
         code="os.chmod(os.environ['OUTSIDE'] + '/kept', 0o640)",
-        expected=Expected.ALLOWED,
+        expected=Expectation.ALLOWED,
         why="modes, owners and times of one's own files are closed to readers only",
     ),
-    Attempt(ground=Ground.READING, what="read a hidden folder", code="open(os.environ['HIDDEN'] + '/kept').read()"),
-    Attempt(
+    WallAttempt(ground=Ground.READING, what="read a hidden folder", code="open(os.environ['HIDDEN'] + '/kept').read()"),
+    WallAttempt(
         ground=Ground.READING,
         what="see the size of a file in a hidden folder",
         code="os.stat(os.environ['HIDDEN'] + '/kept')",
-        expected=Expected.ALLOWED,
+        expected=Expectation.ALLOWED,
         why="Landlock hides what is in files, not their names and sizes",
     ),
-    Attempt(
+    WallAttempt(
         ground=Ground.READING,
         what="read a hidden file inside the workspace",
         code="if open('.env').read() == '': raise PermissionError(1, 'it is empty')",
         behind=Behind.MASKED,
         why="it takes bubblewrap; without it a policy that hides such files, and requires confinement, runs no command",
     ),
-    Attempt(ground=Ground.NETWORK, what="connect over TCP", code=_TCP),
-    Attempt(ground=Ground.NETWORK, what="send over UDP", code=_UDP),
-    Attempt(ground=Ground.NETWORK, what="make a ring of io_uring, past the filter", code=_RING),
-    Attempt(
+    WallAttempt(ground=Ground.NETWORK, what="connect over TCP", code=_TCP),
+    WallAttempt(ground=Ground.NETWORK, what="send over UDP", code=_UDP),
+    WallAttempt(ground=Ground.NETWORK, what="make a ring of io_uring, past the filter", code=_RING),
+    WallAttempt(
         ground=Ground.NETWORK,
         what="connect to a Unix socket, as a reader",
         code=_UNIX,
         behind=Behind.READER,
     ),
-    Attempt(
+    WallAttempt(
         ground=Ground.NETWORK,
         what="connect to a Unix socket, as a writer",
         code=_UNIX,
-        expected=Expected.ALLOWED,
+        expected=Expectation.ALLOWED,
         why="build tools talk over them; hide = [...] closes single ones with bubblewrap",
     ),
-    Attempt(
+    WallAttempt(
         ground=Ground.OTHERS,
         what="connect to an abstract Unix socket",
         code=_ABSTRACT,
         why="it takes Landlock 6 (Linux 6.12)",
     ),
-    Attempt(
+    WallAttempt(
         ground=Ground.OTHERS,
         what="send a signal to the harness",
         code="os.kill(int(os.environ['HARNESS']), 0)",
         why="it takes Landlock 6 (Linux 6.12)",
     ),
     ENVIRON,
-    Attempt(ground=Ground.OTHERS, what="trace a process (ptrace)", code=_TRACE),
-    Attempt(ground=Ground.OTHERS, what="enter a user namespace of its own", code=_NAMESPACE),
-    Attempt(
+    WallAttempt(ground=Ground.OTHERS, what="trace a process (ptrace)", code=_TRACE),
+    WallAttempt(ground=Ground.OTHERS, what="enter a user namespace of its own", code=_NAMESPACE),
+    WallAttempt(
         ground=Ground.WORK,
         what="make, move and delete files in the workspace",
         code="echo x > made && mkdir folder && mv made folder/ && ln folder/made again && rm -r folder again",
-        expected=Expected.WORKS,
+        expected=Expectation.WORKS,
     ),
-    Attempt(
+    WallAttempt(
         ground=Ground.WORK,
         what="a here-document of 200 kB",
         code="printf -v text '%*s' 200000 ''\n[ \"$(wc -c << END\n$text\nEND\n)\" = 200001 ]",
-        expected=Expected.WORKS,
+        expected=Expectation.WORKS,
     ),
-    Attempt(
+    WallAttempt(
         ground=Ground.WORK,
         what="write to /dev/null",
         code="echo x > /dev/null && ! read -r < /dev/null",
-        expected=Expected.WORKS,
+        expected=Expectation.WORKS,
     ),
-    Attempt(
+    WallAttempt(
         ground=Ground.WORK,
         what="a pipe of 1 MB, as a reader",
         code='[ "$(yes | head -c 1000000 | wc -c)" = 1000000 ]',
         behind=Behind.READER,
-        expected=Expected.WORKS,
+        expected=Expectation.WORKS,
     ),
-    Attempt(
+    WallAttempt(
         ground=Ground.WORK,
         what="git init",
         code="git init -q repository && rm -r repository",
-        expected=Expected.WORKS,
+        expected=Expectation.WORKS,
     ),
 )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from harness import __version__
 from harness.actions import JsonValue
 from harness.cli.console import Console, wants_colour
-from harness.cli.doctor.attempts import ATTEMPTS, ENVIRON, REQUIRED, Attempt, Behind, Ground
-from harness.cli.doctor.trials import NO_WALLS, REFUSED, Outcome, Scene, Trial, make
+from harness.cli.doctor.attempts import ATTEMPTS, ENVIRON, REQUIRED, Behind, Ground, WallAttempt
+from harness.cli.doctor.trials import NO_WALLS, REFUSED, Scene, Trial, TrialOutcome, make
 from harness.cli.exits import Exit
 from harness.cli.state import State
 from harness.cli.text_lines import paragraph, row
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 _TONES = {
-    Outcome.STOPPED: Tone.GOOD,
-    Outcome.WORKS: Tone.GOOD,
-    Outcome.ALLOWED: Tone.WARNING,
-    Outcome.CLOSED: Tone.QUIET,
-    Outcome.SKIPPED: Tone.QUIET,
-    Outcome.NOT_STOPPED: Tone.BAD,
-    Outcome.FAILS: Tone.BAD,
-    Outcome.UNCLEAR: Tone.BAD,
+    TrialOutcome.STOPPED: Tone.GOOD,
+    TrialOutcome.WORKS: Tone.GOOD,
+    TrialOutcome.ALLOWED: Tone.WARNING,
+    TrialOutcome.CLOSED: Tone.QUIET,
+    TrialOutcome.SKIPPED: Tone.QUIET,
+    TrialOutcome.NOT_STOPPED: Tone.BAD,
+    TrialOutcome.FAILS: Tone.BAD,
+    TrialOutcome.UNCLEAR: Tone.BAD,
 }
 
 WallsOf = Callable[[Scene], Mapping[Behind, Walls]]
 
 
-class Findings(Record):
+class MachineFindings(Record):
     """What is known of the machine and of who runs the program, before anything is tried."""
 
     system: str
@@ -55,7 +55,7 @@ class Findings(Record):
 class Report(Record):
     """Everything that was found."""
 
-    findings: Findings
+    findings: MachineFindings
     trials: tuple[Trial, ...]
     environment_closed: bool
     """Whether a command without walls cannot read the environment that the harness was started with."""
@@ -70,7 +70,7 @@ class Report(Record):
         """How many attempts show that it does not."""
         return sum(trial.outcome.bad and self.relies_on(trial.attempt) for trial in self.trials)
 
-    def relies_on(self, attempt: Attempt) -> bool:
+    def relies_on(self, attempt: WallAttempt) -> bool:
         """Tell whether such a policy relies on what was attempted."""
         by_bubblewrap = attempt.behind is Behind.MASKED
         return attempt.ground in REQUIRED and (not by_bubblewrap or bool(self.findings.machine.bubblewrap))
@@ -140,10 +140,10 @@ def _leave(number: int, frame: object) -> None:  # noqa: ARG001 - what signal.si
     sys.exit(128 + number)
 
 
-def _findings(machine: Machine, environment: Mapping[str, str]) -> Findings:
+def _findings(machine: Machine, environment: Mapping[str, str]) -> MachineFindings:
     system = os.uname()
     state = State.of(environment).state
-    return Findings(
+    return MachineFindings(
         system=f"{system.sysname} {system.release} {system.machine}",
         machine=machine,
         bash=find_bash(os.get_exec_path(environment)),
@@ -201,15 +201,15 @@ def _detail(trial: Trial, *, has_walls: bool) -> str:
     if trial.behind.startswith(NO_WALLS):
         return trial.behind if has_walls else ""
     match trial.outcome:
-        case Outcome.STOPPED | Outcome.WORKS:
+        case TrialOutcome.STOPPED | TrialOutcome.WORKS:
             return ""
-        case Outcome.ALLOWED | Outcome.NOT_STOPPED:
+        case TrialOutcome.ALLOWED | TrialOutcome.NOT_STOPPED:
             return trial.attempt.why
-        case Outcome.CLOSED:
+        case TrialOutcome.CLOSED:
             return f"{trial.without} without walls too"
-        case Outcome.SKIPPED:
+        case TrialOutcome.SKIPPED:
             return trial.without
-        case Outcome.FAILS | Outcome.UNCLEAR:
+        case TrialOutcome.FAILS | TrialOutcome.UNCLEAR:
             return trial.behind
 
 
@@ -226,7 +226,7 @@ def _verdict_lines(report: Report) -> Iterator[Line]:
         yield from paragraph(f"What to do: {_remedy(report.findings)}.")
 
 
-def _remedy(found: Findings) -> str:
+def _remedy(found: MachineFindings) -> str:
     if not found.system.startswith("Linux "):
         return "run the harness on Linux, in a container or a virtual machine; there are no walls for this system yet"
     return CONTAINER_HINT

@@ -11,7 +11,7 @@ from harness.actions import JsonValue
 from harness.cli.config.provider import model_from, not_for, withhold
 from harness.cli.config.settings import DEFAULT, Settings, settings_from
 from harness.cli.console import Console, wants_colour
-from harness.cli.doctor.model_findings import REPORT, Asked, Finding, findings
+from harness.cli.doctor.model_findings import REPORT, Asked, ModelFinding, findings
 from harness.cli.exits import Exit
 from harness.cli.state import here
 from harness.cli.text_lines import paragraph, row
@@ -110,13 +110,13 @@ def ask(model: Model) -> Asked:
     )
 
 
-def _code(asked: Asked, found: tuple[Finding, ...]) -> Exit:
+def _code(asked: Asked, found: tuple[ModelFinding, ...]) -> Exit:
     if asked.error is not None and asked.error.fault is ModelFault.SETTINGS:
         return Exit.USAGE
     return Exit.MODEL if any(finding.tone is Tone.BAD for finding in found) else Exit.DONE
 
 
-def _lines(settings: Settings, found: tuple[Finding, ...], code: Exit) -> Iterator[Line]:
+def _lines(settings: Settings, found: tuple[ModelFinding, ...], code: Exit) -> Iterator[Line]:
     by = "" if settings.api.origin == DEFAULT else f", from {settings.api.origin}"
     yield from row("asked", f"{settings.model.value} by the {settings.api.value.value} API{by}")
     for finding in found:
@@ -130,7 +130,7 @@ def _lines(settings: Settings, found: tuple[Finding, ...], code: Exit) -> Iterat
         yield from paragraph("The harness cannot use this model as things are.", Tone.BAD)
 
 
-def _fields(settings: Settings, asked: Asked, found: tuple[Finding, ...], code: Exit) -> dict[str, JsonValue]:
+def _fields(settings: Settings, asked: Asked, found: tuple[ModelFinding, ...], code: Exit) -> dict[str, JsonValue]:
     """Return what was found as one object."""
     return {
         "model": settings.model.value,

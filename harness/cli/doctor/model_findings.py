@@ -33,7 +33,7 @@ AS_TEXT = (
 )
 
 
-class Finding(Record):
+class ModelFinding(Record):
     """One thing that was looked at."""
 
     about: str
@@ -59,7 +59,7 @@ class Asked(Record):
     """How fast the last try was, as far as the adapter says."""
 
 
-def findings(settings: Settings, asked: Asked) -> Iterator[Finding]:
+def findings(settings: Settings, asked: Asked) -> Iterator[ModelFinding]:
     """Yield what was found, in the order in which a request goes its way. Pure."""
     if asked.error is not None:
         yield from _failed(settings, asked.error)
@@ -74,19 +74,19 @@ def findings(settings: Settings, asked: Asked) -> Iterator[Finding]:
         if asked.reply.echo:
             yield _good("reasoning", "comes with the reply, and goes back with the next request")
     for reason in asked.again:
-        yield Finding(about="sent again", tone=Tone.WARNING, said=reason)
+        yield ModelFinding(about="sent again", tone=Tone.WARNING, said=reason)
     yield _time(asked)
 
 
-def _good(about: str, said: str) -> Finding:
-    return Finding(about=about, tone=Tone.GOOD, said=said)
+def _good(about: str, said: str) -> ModelFinding:
+    return ModelFinding(about=about, tone=Tone.GOOD, said=said)
 
 
-def _bad(about: str, said: str, advice: str = "") -> Finding:
-    return Finding(about=about, tone=Tone.BAD, said=said, advice=advice)
+def _bad(about: str, said: str, advice: str = "") -> ModelFinding:
+    return ModelFinding(about=about, tone=Tone.BAD, said=said, advice=advice)
 
 
-def _failed(settings: Settings, error: ModelError) -> Iterator[Finding]:
+def _failed(settings: Settings, error: ModelError) -> Iterator[ModelFinding]:
     """Yield how far the request came, and where it ended."""
     said = str(error)
     match error.fault:
@@ -119,24 +119,24 @@ def _failed(settings: Settings, error: ModelError) -> Iterator[Finding]:
             assert_never(error.fault)
 
 
-def _address(settings: Settings) -> Finding:
+def _address(settings: Settings) -> ModelFinding:
     url, shown = settings.base_url.value, f"{shown_address(settings.base_url.value)} was reached"
     title = f" ({settings.preset.title})" if settings.preset else ""
     if settings.key_set and url.lower().startswith("http:") and not is_local(url):
         advice = "use https, or a server on this machine"
-        return Finding(
+        return ModelFinding(
             about="address", tone=Tone.WARNING, said=f"{shown}{title}, unencrypted: so is the key", advice=advice
         )
     return _good("address", shown + title)
 
 
-def _key(settings: Settings) -> Finding:
+def _key(settings: Settings) -> ModelFinding:
     if settings.key_set:
         return _good("key", f"the one in {settings.key_variable.value} was accepted")
     return _good("key", "none was sent, and none was wanted")
 
 
-def _asking(settings: Settings, quirks: Quirks | None) -> Iterator[Finding]:
+def _asking(settings: Settings, quirks: Quirks | None) -> Iterator[ModelFinding]:
     """Yield how the server was asked, and what had to be learned for it."""
     if quirks is None:
         return
@@ -145,14 +145,14 @@ def _asking(settings: Settings, quirks: Quirks | None) -> Iterator[Finding]:
     else:
         advice = "text appears only when a reply is whole; servers with --jinja or a tool parser stream calls too"
         said = "replies are asked for as a whole: the server does not stream calls"
-        yield Finding(about="streaming", tone=Tone.WARNING, said=said, advice=advice)
+        yield ModelFinding(about="streaming", tone=Tone.WARNING, said=said, advice=advice)
     known = settings.preset.quirks if settings.preset else Quirks()
     for name in field_names(Quirks):
         if getattr(known, name) != getattr(quirks, name):
-            yield Finding(about="learned", tone=Tone.PLAIN, said=f"{name} = {getattr(quirks, name)}, by a refusal")
+            yield ModelFinding(about="learned", tone=Tone.PLAIN, said=f"{name} = {getattr(quirks, name)}, by a refusal")
 
 
-def _call(reply: ModelResponse) -> Iterator[Finding]:
+def _call(reply: ModelResponse) -> Iterator[ModelFinding]:
     """Yield whether the tool was called as the harness needs it."""
     calls = [call for call in reply.tool_calls if call.name == REPORT.name]
     if not calls and reply.tool_calls:
@@ -167,7 +167,7 @@ def _call(reply: ModelResponse) -> Iterator[Finding]:
         yield _bad("tool call", said, AS_TEXT)
         return
     if len(reply.tool_calls) > 1:
-        yield Finding(
+        yield ModelFinding(
             about="tool call", tone=Tone.WARNING, said=f"{len(reply.tool_calls)} calls where one was asked for"
         )
     else:
@@ -181,10 +181,10 @@ def _call(reply: ModelResponse) -> Iterator[Finding]:
         yield _good("arguments", "as asked for")
     else:
         said = f"can be read, but are not those that were asked for: {visible_line(calls[0].arguments, 100)}"
-        yield Finding(about="arguments", tone=Tone.WARNING, said=said)
+        yield ModelFinding(about="arguments", tone=Tone.WARNING, said=said)
 
 
-def _end(reply: ModelResponse) -> Finding:
+def _end(reply: ModelResponse) -> ModelFinding:
     match reply.finish_reason:
         case FinishReason.DONE:
             return _good("end", "the reply was finished")
@@ -198,16 +198,16 @@ def _end(reply: ModelResponse) -> Finding:
             assert_never(reply.finish_reason)
 
 
-def _usage(reply: ModelResponse) -> Finding:
+def _usage(reply: ModelResponse) -> ModelFinding:
     if reply.usage.unreported:
         advice = (
             "limits of tokens and of cost cannot be held with this server: a run with one ends after its first reply"
         )
-        return Finding(about="usage", tone=Tone.WARNING, said="not reported", advice=advice)
+        return ModelFinding(about="usage", tone=Tone.WARNING, said="not reported", advice=advice)
     return _good("usage", f"{reply.usage.input_tokens} tokens in, {reply.usage.output_tokens} out")
 
 
-def _time(asked: Asked) -> Finding:
+def _time(asked: Asked) -> ModelFinding:
     steps = {
         "connected": asked.timing.connected,
         "first event": asked.timing.first_event,
@@ -215,4 +215,4 @@ def _time(asked: Asked) -> Finding:
         "all of it": asked.seconds,
     }
     said = ", ".join(f"{step} after {seconds * 1000:.0f} ms" for step, seconds in steps.items() if seconds is not None)
-    return Finding(about="time", tone=Tone.PLAIN, said=said)
+    return ModelFinding(about="time", tone=Tone.PLAIN, said=said)

@@ -15,7 +15,7 @@ from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, assert_never
 
-from harness.cli.doctor.attempts import Attempt, Behind, Expected
+from harness.cli.doctor.attempts import Behind, Expectation, WallAttempt
 from harness.process.start import Launch, start
 from harness.record import Record
 from harness.sandbox import Confinement, Machine, Unhidden, Walls, prepare
@@ -40,7 +40,7 @@ else:
 killed, proves nothing about them."""
 
 
-class Outcome(Enum):
+class TrialOutcome(Enum):
     """What became of an attempt, as it is shown."""
 
     STOPPED = "stopped"
@@ -59,14 +59,14 @@ class Outcome(Enum):
     @property
     def bad(self) -> bool:
         """Whether the walls do not do what they are for."""
-        return self in (Outcome.NOT_STOPPED, Outcome.FAILS, Outcome.UNCLEAR)
+        return self in (TrialOutcome.NOT_STOPPED, TrialOutcome.FAILS, TrialOutcome.UNCLEAR)
 
 
 class Trial(Record):
     """An attempt, and what became of it."""
 
-    attempt: Attempt
-    outcome: Outcome
+    attempt: WallAttempt
+    outcome: TrialOutcome
     without: str
     """What it said without walls: DONE, REFUSED and the name of an error, or anything else."""
     behind: str
@@ -154,11 +154,11 @@ class Scene:
         with open(os.path.join(self.workspace, ".env"), "w", encoding="utf-8") as file:
             file.write("KEY=value\n")
 
-    def say(self, attempt: Attempt, confinement: Confinement | None) -> str:
+    def say(self, attempt: WallAttempt, confinement: Confinement | None) -> str:
         """Make an attempt in a process of its own, and return its last line, or what kept it from having one."""
-        if attempt.expected is Expected.WORKS and not self._bash:
+        if attempt.expected is Expectation.WORKS and not self._bash:
             return "bash is not installed"
-        if attempt.expected is Expected.WORKS:
+        if attempt.expected is Expectation.WORKS:
             command: tuple[str, ...] = (
                 self._bash,
                 "--noprofile",
@@ -213,7 +213,7 @@ class Scene:
 
 
 def make(
-    attempts: Sequence[Attempt], scene: Scene, machine: Machine, walls: Mapping[Behind, Walls]
+    attempts: Sequence[WallAttempt], scene: Scene, machine: Machine, walls: Mapping[Behind, Walls]
 ) -> tuple[Trial, ...]:
     """Make every attempt in an entered scene, and return what became of them.
 
@@ -235,25 +235,25 @@ def make(
     return tuple(trials)
 
 
-def outcome_of(expected: Expected, without: str, behind: str) -> Outcome:
+def outcome_of(expected: Expectation, without: str, behind: str) -> TrialOutcome:
     """Return what it means that an attempt said `without` walls and `behind` them one thing and the other.
 
     Where there are no walls, behind them is as without.
     """
     said = without if behind.startswith(NO_WALLS) else behind
     match expected:
-        case Expected.WORKS if without != DONE:
-            return Outcome.SKIPPED
-        case Expected.WORKS:
-            return Outcome.WORKS if said == DONE else Outcome.FAILS
-        case Expected.STOPPED | Expected.ALLOWED if not said.startswith((DONE, REFUSED)):
-            return Outcome.UNCLEAR
-        case Expected.STOPPED | Expected.ALLOWED if said != DONE:
-            return Outcome.STOPPED if without == DONE else Outcome.CLOSED
-        case Expected.STOPPED:
-            return Outcome.NOT_STOPPED
-        case Expected.ALLOWED:
-            return Outcome.ALLOWED
+        case Expectation.WORKS if without != DONE:
+            return TrialOutcome.SKIPPED
+        case Expectation.WORKS:
+            return TrialOutcome.WORKS if said == DONE else TrialOutcome.FAILS
+        case Expectation.STOPPED | Expectation.ALLOWED if not said.startswith((DONE, REFUSED)):
+            return TrialOutcome.UNCLEAR
+        case Expectation.STOPPED | Expectation.ALLOWED if said != DONE:
+            return TrialOutcome.STOPPED if without == DONE else TrialOutcome.CLOSED
+        case Expectation.STOPPED:
+            return TrialOutcome.NOT_STOPPED
+        case Expectation.ALLOWED:
+            return TrialOutcome.ALLOWED
         case _:
             assert_never(expected)
 

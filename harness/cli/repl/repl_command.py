@@ -17,7 +17,7 @@ from harness.cli.console import terminal_is_there
 from harness.cli.exits import Exit
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.own_folders import set_right
-from harness.cli.parts import Parts, about_of, agent_of, close_log, pinned
+from harness.cli.parts import SessionParts, about_of, agent_of, close_log, pinned
 from harness.cli.policy.policies import describe
 from harness.cli.repl.repl_start import carried_over, parts_of
 from harness.cli.repl.repl_terminal import Terminal, Twice
@@ -83,7 +83,7 @@ def repl_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 class Repl:
     """One conversation at the terminal."""
 
-    def __init__(self, parts: Parts, arguments: Namespace, *, carried: Carried | None = None) -> None:
+    def __init__(self, parts: SessionParts, arguments: Namespace, *, carried: Carried | None = None) -> None:
         self._parts = parts
         self._first: str | None = arguments.prompt
         self._terminal = Terminal(

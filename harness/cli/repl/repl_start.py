@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from harness.cli.config.settings import TerminalSettings, settings_from
 from harness.cli.console import look_from
-from harness.cli.parts import Parts
+from harness.cli.parts import SessionParts
 from harness.cli.policy.trusting import trusted_or_not
 from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, named, newest, refuse_its_log
 from harness.cli.state import State, here
@@ -36,7 +36,7 @@ def carried_over(arguments: Namespace, environment: Mapping[str, str]) -> Carrie
     return carried
 
 
-def parts_of(arguments: Namespace, environment: Mapping[str, str]) -> Parts | int:
+def parts_of(arguments: Namespace, environment: Mapping[str, str]) -> SessionParts | int:
     """Return the parts of the session, or the exit code where there is no model and the person was told the ways to one.
 
     Before that they are asked, once for each content, whether they trust the policy that came with the folder: drawn, and
@@ -54,7 +54,7 @@ def parts_of(arguments: Namespace, environment: Mapping[str, str]) -> Parts | in
     if told:
         screen.line(told)
     try:
-        return Parts(arguments, environment)
+        return SessionParts(arguments, environment)
     except UsageError as error:
         from harness.cli.demo.first_run import first_run
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from harness.cli.console import Console
-from harness.cli.parts import Parts
+from harness.cli.parts import SessionParts
 from harness.cli.policy.trusting import is_wanted
 from harness.cli.repl.told import is_unanswered, own_words
 from harness.cli.sessions import undone_calls
@@ -59,7 +59,9 @@ class Turns:
         return self._calls.pop() if self._calls else None
 
 
-def take_back(turns: Turns, agent: Agent, session: Session, parts: Parts, approver: Approver, console: Console) -> None:
+def take_back(
+    turns: Turns, agent: Agent, session: Session, parts: SessionParts, approver: Approver, console: Console
+) -> None:
     """Forget the last turn, and put back the files that it changed if the person says yes. Raises LogError."""
     start, stop = session.history.last_turn
     words = split_summary(session.messages[start + 1].content)[1] if start < stop else ""
@@ -82,7 +84,7 @@ def take_back(turns: Turns, agent: Agent, session: Session, parts: Parts, approv
 class _Files:
     """The files that the calls of a turn changed."""
 
-    def __init__(self, agent: Agent, session: Session, parts: Parts, console: Console) -> None:
+    def __init__(self, agent: Agent, session: Session, parts: SessionParts, console: Console) -> None:
         self._log = agent.log
         self._identity = session.identity
         self._parts = parts

@@ -32,7 +32,7 @@ _ABOUT = (
 )
 
 
-class Source(Enum):
+class StdinKind(Enum):
     """What stdin is."""
 
     TERMINAL = "terminal"
@@ -68,16 +68,16 @@ class Wait(Record):
 STANDARD_WAIT = Wait()
 
 
-def source_of(descriptor: int) -> Source:
+def source_of(descriptor: int) -> StdinKind:
     """Return what a descriptor is."""
     try:
         mode = os.fstat(descriptor).st_mode
         if os.isatty(descriptor):
-            return Source.TERMINAL
+            return StdinKind.TERMINAL
     except OSError:
-        return Source.NOTHING
+        return StdinKind.NOTHING
     streams = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISREG(mode)
-    return Source.STREAM if streams else Source.NOTHING
+    return StdinKind.STREAM if streams else StdinKind.NOTHING
 
 
 def read_attached(
@@ -93,7 +93,7 @@ def read_attached(
     Raises UsageError where nothing came for `wait.quiet_seconds`, where it does not end within `wait.most_seconds` or
     MAX_READ_BYTES, and where it cannot be read.
     """
-    if source_of(descriptor) is not Source.STREAM:
+    if source_of(descriptor) is not StdinKind.STREAM:
         return None
     say = tell or complain
     ends = _Ends()
@@ -125,7 +125,7 @@ def read_prompt(
 
     Raises UsageError for a terminal, which is never read, for more than `most`, and as `read_attached` does.
     """
-    if source_of(descriptor) is Source.TERMINAL:
+    if source_of(descriptor) is StdinKind.TERMINAL:
         raise UsageError(
             "- reads the prompt from stdin, and that is a terminal, which is never read here: give the prompt as an "
             "argument, or connect something (- < FILE); `harness` without `run` is what you can talk to"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from harness.cli.console import complain
 from harness.cli.exits import is_soft
-from harness.cli.run.workflow_commands import Fence, Guarded, command, is_file, is_job
+from harness.cli.run.workflow_commands import CommandFence, Guarded, command, is_file, is_job
 from harness.paths import short_place
 from harness.record import Record, replace
 from harness.text.visible import visible_line
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.audit.run_reports import Reported
     from harness.audit.run_reports.facts import Facts
     from harness.audit.run_reports.rows import Refused
-    from harness.cli.run.run_output import Output
+    from harness.cli.run.run_output import RunOutput
 
 MAX_SUMMARY_BYTES = 1024 * 1024
 """Of a step's summary; the runner takes none that is longer."""
@@ -82,12 +82,12 @@ class Actions:
 
     def __init__(self, *, summary: Appended, outputs: Appended, workspace: str) -> None:
         """Use `actions_from`."""
-        self.fence = Fence()
+        self.fence = CommandFence()
         self._summary = summary
         self._outputs = outputs
         self._workspace = os.path.realpath(workspace) if os.path.isabs(workspace) else ""
 
-    def tell(self, reported: Reported, *, output: Output | None, code: int, with_answer: bool = False) -> str:
+    def tell(self, reported: Reported, *, output: RunOutput | None, code: int, with_answer: bool = False) -> str:
         """Tell the job of a run that ended with the exit code `code`; return what went wrong, or an empty text.
 
         Annotations go to stdout, behind the answer, where `output` takes them, else to stderr.
@@ -109,7 +109,7 @@ class Actions:
         runs: Sequence[Reported],
         outputs: Mapping[str, str],
         *,
-        output: Output | None,
+        output: RunOutput | None,
         code: int,
         with_answer: bool,
     ) -> str:
@@ -202,7 +202,7 @@ def _within(path: str, workspace: str) -> str:
     return real[len(workspace) + 1 :] if real.startswith(f"{workspace.rstrip('/')}/") else ""
 
 
-def _annotate(annotations: Sequence[Annotation], output: Output | None) -> str:
+def _annotate(annotations: Sequence[Annotation], output: RunOutput | None) -> str:
     """Write them where the runner reads them, outside of every fence; return what went wrong."""
     lines = [_line_of(one) for one in annotations]
     if output is not None and output.takes_commands:

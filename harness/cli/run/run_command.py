@@ -12,12 +12,12 @@ from harness.audit.run_reports.facts import Facts
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit, exit_code, is_soft
 from harness.cli.own_folders import place_of, set_right, worked_in
-from harness.cli.parts import Parts, Unattended, about_of, agent_of, close_log
+from harness.cli.parts import SessionParts, Unattended, about_of, agent_of, close_log
 from harness.cli.policy.policies import describe
 from harness.cli.prompting import given_prompt
-from harness.cli.run.run_end import Ending, runner_files
+from harness.cli.run.run_end import EndReports, runner_files
 from harness.cli.run.run_model import RunModel
-from harness.cli.run.run_output import Output
+from harness.cli.run.run_output import RunOutput
 from harness.cli.state import State
 from harness.cli.trace import Tone
 from harness.errors import LogError, UsageError
@@ -63,7 +63,7 @@ def run_once(
     `settle` is called when the model's work is over and before the end is recorded: it returns what went wrong, which is no
     success, or nothing. Not where the log cannot be written.
     """
-    return _Run(arguments, environment, settle).done()
+    return _Run(arguments, environment, settle).run()
 
 
 class _Run:
@@ -80,65 +80,72 @@ class _Run:
         if record is not None:
             record = place_of(record, worked_in(arguments), told=f"--record {record}")
         self._model = RunModel(record=record, replay=arguments.replay)
-        self._ending = Ending(arguments, environment)
-        self._parts = parts = Parts(arguments, environment, self._unattended(arguments))
-        # No call writes these, where they lie in the workspace.
-        recorded = [] if record is None else [record]
-        parts.policy = parts.policy.guarding(*recorded, *runner_files(environment))
-        self._prompt = prompt.masked(parts.redactor.redact)
-        self._about = self._told_about(arguments)
-        self._console = Console(sys.stderr, colour=wants_colour(sys.stderr, environment), redactor=parts.redactor)
-        self._output = Output(
-            arguments.output,
-            parts.interrupt.request_later,
-            fence=self._ending.fence,
-            asked_to_stop=lambda: parts.interrupt.requested,
-        )
-        self._facts = Facts()
-        self._environment = environment
-        self._code = Exit.LOG
-        """What the last record of the log says."""
-        self._bug: Exception | None = None
-
-    def _unattended(self, arguments: Namespace) -> Unattended:
-        return Unattended(
+        self._reports = EndReports(arguments, environment)
+        unattended = Unattended(
             dry_run=arguments.dry_run,
             plan=arguments.plan,
             check_answer=self._check.problem if self._check else None,
             model_for=self._model.of,
         )
-
-    def _told_about(self, arguments: Namespace) -> dict[str, JsonValue]:
-        about = about_of(self._parts, "run")
-        if arguments.plan:
-            about["plan"] = True
-        return {**about, **self._prompt.about, **self._model.about}
-
-    def done(self) -> RunEnd:
-        """Run, and return how it ended."""
-        self._tell_begin()
-        parts = self._parts
-        parts.log.observers += [self._facts.record, self._output.record]
-        parts.signals.install()
-        parts.load()
-        agent = agent_of(
-            parts,
-            approver=deny_all,
-            about=self._about,
-            done_marker=self._arguments.done_marker,
+        self._parts = parts = SessionParts(arguments, environment, unattended)
+        # No call writes these, where they lie in the workspace.
+        recorded = [] if record is None else [record]
+        parts.policy = parts.policy.guarding(*recorded, *runner_files(environment))
+        self._prompt = prompt.masked(parts.redactor.redact)
+        self._about = {
+            **about_of(parts, "run"),
+            **({"plan": True} if arguments.plan else {}),
+            **self._prompt.about,
+            **self._model.about,
+        }
+        self._console = Console(sys.stderr, colour=wants_colour(sys.stderr, environment), redactor=parts.redactor)
+        self._output = RunOutput(
+            arguments.output,
+            parts.interrupt.request_later,
+            fence=self._reports.fence,
+            asked_to_stop=lambda: parts.interrupt.requested,
         )
-        self._model.on_divergence = self._record_divergence
-        result = self._run(agent)
-        code, result = self._closed(result)
+        self._facts = Facts()
+        self._debug = bool(environment.get("HARNESS_DEBUG"))
+        self._bug: Exception | None = None
+        self._code = Exit.LOG
+        """The exit code as far as it is known. A step of the end that fails takes a success away; nothing gives it back."""
+
+    def run(self) -> RunEnd:
+        """Run from the first request to the exit code: the work, the log, then what is told, reported and answered."""
+        self._begin()
+        result = self._close_log(self._work())
         if self._check is not None and result.stop is StopReason.COMPLETED:
             result = replace(result, text=self._check.bare(result.text))
-        end = self._written(code, result)
-        if self._bug is not None and self._environment.get("HARNESS_DEBUG"):
+        self._model.tell_end(self._console)
+        summary = self._reports.summary(self._parts, self._facts, result, self._code)
+        self._reports.tell(self._console, self._parts, self._facts, result, self._code)
+        self._fail(self._model.problem, self._reports.report(self._facts, summary, self._code))
+        # INVARIANT: a JSON object on stdout has the exit code of the process, but for what is found while it is written. So it
+        # is written last; a text is written first, since annotations for GitHub stand behind it.
+        is_object = self._arguments.output == "json"
+        if not is_object:
+            self._answer(summary, result)
+        told = {**summary, "exit_code": int(self._code)}
+        self._fail(self._reports.tell_actions(told, self._facts, self._output, self._code))
+        summary["exit_code"] = int(self._code)
+        if is_object:
+            self._answer(summary, result)
+        if self._bug is not None and self._debug:
             raise self._bug
-        return end
+        return RunEnd(code=self._code, summary=summary)
 
-    def _run(self, agent: Agent) -> RunResult:
-        """Work on the prompt, and record the end with the exit code that is known by then."""
+    def _begin(self) -> None:
+        """Say what holds, and from here on what happens; load what the first request needs."""
+        self._tell_what_holds()
+        self._parts.log.observers += [self._facts.record, self._output.record]
+        self._parts.signals.install()
+        self._parts.load()
+        self._model.on_divergence = self._record_divergence
+
+    def _work(self) -> RunResult:
+        """Work on the prompt, settle what that left, and record the end with the exit code that is known by then."""
+        agent = agent_of(self._parts, approver=deny_all, about=self._about, done_marker=self._arguments.done_marker)
         carried = self._carried
         try:
             session = agent.start(
@@ -146,11 +153,12 @@ class _Run:
             )
         except LogError as error:
             return RunResult(stop=StopReason.LOG_ERROR, text="", detail=str(error))
-        result = self._worked(agent, session)
+        result = self._result_of(agent, session)
         if result.stop is StopReason.LOG_ERROR:
             return result
         problem = self._settled()
-        self._code = self._unless(self._code_of(result), problem)
+        self._code = self._code_of(result)
+        self._fail(problem)
         if problem:
             result = replace(result, detail="; ".join(part for part in (result.detail, problem) if part))
         try:
@@ -159,18 +167,18 @@ class _Run:
             return replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
         return result
 
-    def _settled(self) -> str:
-        try:
-            return self._settle()
-        except Exception as error:  # noqa: BLE001 - what it was for is lost, and the end of the log must not be
-            return self._noted(error)
-
-    def _worked(self, agent: Agent, session: Session) -> RunResult:
+    def _result_of(self, agent: Agent, session: Session) -> RunResult:
         prompt = f"{self._prompt.text}\n\n{self._check.instructions}" if self._check else self._prompt.text
         try:
             return agent.run(prompt, session)
         except Exception as error:  # noqa: BLE001 - a bug ends the run as everything does: in the log, and in what is written
             return RunResult(stop=StopReason.INTERNAL_ERROR, text="", detail=self._noted(error))
+
+    def _settled(self) -> str:
+        try:
+            return self._settle()
+        except Exception as error:  # noqa: BLE001 - what it was for is lost, and the end of the log must not be
+            return self._noted(error)
 
     def _noted(self, error: Exception) -> str:
         """Keep a bug for whoever debugs it, and return what is told of it, with secrets masked."""
@@ -179,70 +187,53 @@ class _Run:
         return self._parts.redactor.redact(told)
 
     def _code_of(self, result: RunResult) -> Exit:
-        code = exit_code(
+        # A signal counts above a reader that left: that one asks for no interrupt.
+        if self._output.is_broken() and not self._parts.interrupt.count:
+            return Exit.BROKEN_PIPE
+        return exit_code(
             result.stop,
             refusals=result.refusals,
             allow_refusals=self._arguments.allow_refusals,
             terminated=self._parts.signals.terminated,
         )
-        # A signal counts above a reader that left: that one asks for no interrupt.
-        return Exit.BROKEN_PIPE if self._output.is_broken() and not self._parts.interrupt.count else code
 
-    def _closed(self, result: RunResult) -> tuple[Exit, RunResult]:
-        """Close the log, and return the exit code: the one in its last record, unless it could not be written, or kept."""
-        code = Exit.LOG if result.stop is StopReason.LOG_ERROR else self._code
+    def _close_log(self, result: RunResult) -> RunResult:
+        """Close the log, and note its head. Where it could not be written, or its head kept, that is how the run ended."""
         try:
             close_log(self._parts.state, self._parts.log, sign_key=self._parts.settings.sign_key.value)
         except LogError as error:
-            return Exit.LOG, replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
-        return code, result
+            result = replace(result, stop=StopReason.LOG_ERROR, detail=str(error))
+        if result.stop is StopReason.LOG_ERROR:
+            self._code = Exit.LOG
+        return result
 
-    def _written(self, code: Exit, result: RunResult) -> RunEnd:
-        """Write the answer and the reports, and return how it ended at last: what could not be written is no success.
-
-        INVARIANT: the object on stdout has the exit code of the process, but for what is found while it is written itself.
-        """
-        ending, parts, is_object = self._ending, self._parts, self._arguments.output == "json"
-        self._model.tell_end(self._console)
-        summary = ending.summary(parts, self._facts, result, code)
-        ending.tell(self._console, parts, self._facts, result, code)
-        code = self._unless(code, self._model.problem, ending.report(self._facts, summary, code))
-        if not is_object:  # annotations stand behind the answer
-            self._output.finish(summary, result.text)
-            code = self._delivered(code)
-        code = self._unless(
-            code, ending.tell_actions({**summary, "exit_code": int(code)}, self._facts, self._output, code)
-        )
-        summary["exit_code"] = int(code)
-        if is_object:
-            self._output.finish(summary, result.text)
-            code = self._delivered(code)
-        return RunEnd(code=code, summary=summary)
-
-    def _delivered(self, code: Exit) -> Exit:
-        """Return the exit code when all is written: another, where nobody reads any more, or stdout cannot be written."""
+    def _answer(self, summary: Mapping[str, JsonValue], result: RunResult) -> None:
+        """Write the answer; the exit code says where nobody reads any more, or stdout cannot be written."""
+        self._output.finish(summary, result.text)
         if not self._output.is_broken():
-            return code
-        if self._parts.interrupt.count:  # the wait for a reader was ended by a signal
-            return (
-                code if not is_soft(code) else Exit.TERMINATED if self._parts.signals.terminated else Exit.INTERRUPTED
-            )
-        self._unless(code, self._output.why)
-        return Exit.BROKEN_PIPE
+            return
+        if not self._parts.interrupt.count:
+            self._tell_problem(self._output.why)
+            self._code = Exit.BROKEN_PIPE
+        elif is_soft(self._code):  # the wait for a reader was ended by a signal
+            self._code = Exit.TERMINATED if self._parts.signals.terminated else Exit.INTERRUPTED
 
-    def _unless(self, code: Exit, *problems: str) -> Exit:
-        """Say what went wrong, and return 1 in the place of a code that says that nothing did."""
-        told = [problem for problem in problems if problem]
-        for problem in told:
+    def _fail(self, *problems: str) -> None:
+        """Say what went wrong, where anything did: then the run is no success."""
+        for problem in filter(None, problems):
+            self._tell_problem(problem)
+            if is_soft(self._code):
+                self._code = Exit.INTERNAL
+
+    def _tell_problem(self, problem: str) -> None:
+        if problem:
             self._console.line(f"harness: {problem}", Tone.BAD)
-        return Exit.INTERNAL if told and is_soft(code) else code
 
     def _record_divergence(self, fields: Mapping[str, JsonValue]) -> None:
         with self._parts.interrupt.hold():
             self._parts.log.append("diverged", fields)
 
-    def _tell_begin(self) -> None:
-        """Say what holds, and from here on what happens."""
+    def _tell_what_holds(self) -> None:
         arguments, console, parts = self._arguments, self._console, self._parts
         if arguments.policy is None:
             console.line(

@@ -12,8 +12,8 @@ from harness.audit.run_reports.facts import Facts
 from harness.cli.console import Console
 from harness.cli.exits import Exit, is_soft
 from harness.cli.own_folders import worked_in
-from harness.cli.parts import Parts, pinned
-from harness.cli.run.run_output import Output
+from harness.cli.parts import SessionParts, pinned
+from harness.cli.run.run_output import RunOutput
 from harness.cli.state import PROJECT_POLICY, State
 from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.audit.run_reports import Reported
     from harness.cli.run.github import Actions
     from harness.cli.run.report_files import Reports
-    from harness.cli.run.workflow_commands import Fence
+    from harness.cli.run.workflow_commands import CommandFence
 
 RUNNER_FILES = ("GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
 """Variables that name the files in which a job of GitHub Actions is told something: what stands there is obeyed."""
@@ -32,7 +32,7 @@ MOST_RULES_SHOWN = 5
 """On stderr; all of them stand in the reports, in the JSON and in the log."""
 
 
-class Ending:
+class EndReports:
     """What is to be written when a run has ended; where that cannot be, is found before it begins."""
 
     def __init__(self, arguments: Namespace, environment: Mapping[str, str]) -> None:
@@ -61,11 +61,11 @@ class Ending:
             self._actions = actions_from(environment)
 
     @property
-    def fence(self) -> Fence | None:
+    def fence(self) -> CommandFence | None:
         """What keeps an answer on stdout from being read as commands, where somebody would."""
         return self._actions.fence if self._actions else None
 
-    def summary(self, parts: Parts, facts: Facts, result: RunResult, code: Exit) -> dict[str, JsonValue]:
+    def summary(self, parts: SessionParts, facts: Facts, result: RunResult, code: Exit) -> dict[str, JsonValue]:
         """Return the object that `--output json` writes."""
         from harness.audit.run_reports.result import result_object
 
@@ -85,7 +85,7 @@ class Ending:
             detail=result.detail if unsaid else None,
         )
 
-    def tell(self, console: Console, parts: Parts, facts: Facts, result: RunResult, code: Exit) -> None:
+    def tell(self, console: Console, parts: SessionParts, facts: Facts, result: RunResult, code: Exit) -> None:
         """Say which rules would let refused calls run, what pins the log, and last why the run was not done."""
         failed = result.stop is not StopReason.COMPLETED or code is Exit.LOG
         if result.refusals and not failed:
@@ -111,7 +111,7 @@ class Ending:
             self._reports.write([self._reported(facts, {**summary, "exit_code": int(Exit.INTERNAL)})])
         return problem
 
-    def tell_actions(self, summary: Mapping[str, JsonValue], facts: Facts, output: Output, code: Exit) -> str:
+    def tell_actions(self, summary: Mapping[str, JsonValue], facts: Facts, output: RunOutput, code: Exit) -> str:
         """Tell a GitHub Actions job, where this runs in one; return what went wrong, or nothing."""
         if self._actions is None:
             return ""

@@ -13,7 +13,7 @@ from harness.record import field_names
 
 if TYPE_CHECKING:
     from harness.cli.console import Console
-    from harness.cli.parts import Parts
+    from harness.cli.parts import SessionParts
     from harness.model import Model
     from harness.models.divergence import Divergence
     from harness.models.recording import RecordingModel
@@ -34,7 +34,7 @@ class RunModel:
         self._recording: RecordingModel | None = None
         self._replaying: ReplayingModel | None = None
 
-    def of(self, parts: Parts) -> Model:
+    def of(self, parts: SessionParts) -> Model:
         """Return the model of these parts. Raises UsageError for a cassette that cannot be read, or made."""
         if self._replay is not None:
             from harness.models.replaying import ReplayingModel

@@ -17,7 +17,7 @@ from harness.log.order import LogRecord
 from harness.text.visible import visible
 
 if TYPE_CHECKING:
-    from harness.cli.run.workflow_commands import Fence
+    from harness.cli.run.workflow_commands import CommandFence
 
 PIECE_BYTES = 4096
 """Written at once: what a pipe that poll(2) calls writable takes without blocking (PIPE_BUF, pipe(7))."""
@@ -30,7 +30,7 @@ PATIENCE = 25
 _encode = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
-class Form(Enum):
+class OutputForm(Enum):
     """What stdout holds."""
 
     TEXT = "text"
@@ -50,7 +50,7 @@ class Reader(Enum):
     """Nobody emptied the pipe, and the run was asked to stop."""
 
 
-class Output:
+class RunOutput:
     """Stdout, in one of three forms. Written to its descriptor, past Python's buffers: nothing is left over at the end."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Output:
         form: str,
         on_broken: Callable[[], None],
         *,
-        fence: Fence | None = None,
+        fence: CommandFence | None = None,
         asked_to_stop: Callable[[], bool] = lambda: False,
         patience: int = PATIENCE,
         descriptor: int = 1,
@@ -71,7 +71,7 @@ class Output:
         """
         import select
 
-        self._form = Form(form)
+        self._form = OutputForm(form)
         self._on_broken = on_broken
         self._fence = fence
         self._asked_to_stop = asked_to_stop
@@ -91,23 +91,23 @@ class Output:
         """Whether commands for the runner may stand on stdout, behind the answer: it is text, and fenced, and no file."""
         from harness.cli.run.workflow_commands import is_file
 
-        fenced = self._form is Form.TEXT and self._fence is not None
+        fenced = self._form is OutputForm.TEXT and self._fence is not None
         return fenced and self._reader is Reader.THERE and not is_file(self._descriptor)
 
     def record(self, record: LogRecord) -> None:
         """Take note of a record of the log; an observer. Ends the run where nobody reads any more."""
-        if not self.is_broken() and self._form is Form.JSONL:
+        if not self.is_broken() and self._form is OutputForm.JSONL:
             self._write_json(_encode(record))
 
     def finish(self, summary: Mapping[str, object], answer: str) -> None:
         """Write what stands at the end: the answer, or the JSON object `summary`."""
         match self._form:
-            case Form.TEXT:
+            case OutputForm.TEXT:
                 if answer:
                     self._write_answer(answer)
-            case Form.JSON:
+            case OutputForm.JSON:
                 self._write_json(json.dumps(summary, indent=2))
-            case Form.JSONL:
+            case OutputForm.JSONL:
                 self._drain()
             case _:
                 assert_never(self._form)

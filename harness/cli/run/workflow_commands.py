@@ -52,7 +52,7 @@ def escape_json(line: str) -> str:
     return line.replace("##[", "#\\u0023[")
 
 
-class Fence:
+class CommandFence:
     """Puts a text between `stop-commands` and its token, so that no line of the text is a command.
 
     Two programs of one step that write a fence at the same time lift each other's, in one pipe or in two; so the text is
