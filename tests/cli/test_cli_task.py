@@ -21,9 +21,11 @@ from program import Done, Program
 from run_scene import processes_in
 
 from harness.cli.batch.changes import CHANGES, IGNORED, Changes, take_changes
-from harness.cli.batch.fresh_folder import Fresh, forget, fresh_folder, programs_of
+from harness.cli.batch.git import programs_of
 from harness.cli.batch.task import read_tasks, task_of
 from harness.cli.batch.task_folder import Lease, is_held
+from harness.cli.batch.task_run import make_work_folder, remove_work_folder
+from harness.cli.batch.work_folder import WorkFolder
 from harness.errors import UsageError
 from harness.log.action_log import read_log
 
@@ -833,7 +835,9 @@ class _Place:
         self.out = folder / out
         self._attempt = self.out / "attempts" / "1"
         self._attempt.mkdir(parents=True)
-        self.fresh: Fresh = fresh_folder(str(self._attempt), str(self.source), None, str(self.out), self.environment)
+        self.fresh: WorkFolder = make_work_folder(
+            str(self._attempt), str(self.source), None, str(self.out), self.environment
+        )
         self.root = Path(self.fresh.root)
 
     def take(self) -> Changes:
@@ -849,7 +853,7 @@ class _Place:
 
     def forgotten(self) -> list[str]:
         """Remove the folder; return what is left of it beside the note, and what the repository still knows."""
-        assert forget(str(self._attempt), self.environment) == ""
+        assert remove_work_folder(str(self._attempt), self.environment) == ""
         worktrees = self.source / ".git" / "worktrees"
         return [*(name for name in os.listdir(self._attempt) if name != "place.json"), *_listed(worktrees)]
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
-from harness.cli.batch.folder_copy import MAX_NAMED, Tree, found
-from harness.cli.batch.fresh_folder import INDEX, OBJECTS, Fresh, identity_of, programs_of
-from harness.cli.batch.git import Git, GitFailure, GitTimeout
+from harness.cli.batch.folder_copy import fingerprint, walk
+from harness.cli.batch.git import Git, GitFailure, GitTimeout, programs_of
+from harness.cli.batch.work_folder import INDEX, OBJECTS, WorkFolder, identity_of
 from harness.errors import UsageError
 from harness.record import Record
-from harness.safe_files import remove_if_there
+from harness.safe_files import read_small, remove_if_there
 
 CHANGES, IGNORED = "changes.patch", "ignored.patch"
 MAX_CHANGED_BYTES = 256 << 20
@@ -20,6 +21,10 @@ MAX_IGNORED_BYTES = 64 << 20
 MAX_IGNORED_FILES = 10_000
 """Of new files that the repository ignores (build products, mostly)."""
 MAX_FAILURES = 200
+MAX_NAMED = 20
+MAX_PATH_BYTES = 4_000
+"""Of a path from the root of the disk: no file can be opened by a longer one (PATH_MAX)."""
+_READ_BY_GIT = (b".gitignore", b".gitattributes", b".gitmodules")
 _GITLINK = b"160000"
 
 
@@ -47,7 +52,7 @@ class Changes(Record):
     """Why the folder must be kept: what no patch holds, a line each."""
 
 
-def take_changes(fresh: Fresh, attempt: str, out: str, environment: Mapping[str, str]) -> Changes:
+def take_changes(fresh: WorkFolder, attempt: str, out: str, environment: Mapping[str, str]) -> Changes:
     """Write what differs from the base to CHANGES in the folder `out`, and new files that are ignored to IGNORED.
 
     Both are on disk when this returns. A file that could not be read, or data of a repository inside, is named in `lost`;
@@ -59,10 +64,21 @@ def take_changes(fresh: Fresh, attempt: str, out: str, environment: Mapping[str,
         return Changes(lost=(f"no patch could be made: {error}",))
 
 
+class Tree(Record):
+    """What was found in the folder."""
+
+    sizes: Mapping[bytes, int]
+    """Of each file and link, by its path from the root."""
+    touched: frozenset[bytes]
+    """Which of these were made or changed since the moment that was asked about, whatever time they show."""
+    odd: tuple[str, ...]
+    """What a patch cannot hold."""
+
+
 class _Taking:
     """One taking of the changes, with an index and objects of its own: the repository's are not touched."""
 
-    def __init__(self, fresh: Fresh, attempt: str, out: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, fresh: WorkFolder, attempt: str, out: str, environment: Mapping[str, str]) -> None:
         self._fresh = fresh
         self._out = out
         if identity_of(fresh.root) != fresh.identity:
@@ -81,7 +97,7 @@ class _Taking:
 
     def changes(self) -> Changes:
         """Compare, and write the patches. Raises GitFailure and OSError."""
-        tree = found(self._fresh, os.lstat(self._variables["GIT_INDEX_FILE"]).st_mtime_ns)
+        tree = _tree_of(self._fresh, os.lstat(self._variables["GIT_INDEX_FILE"]).st_mtime_ns)
         self._lost += tree.odd
         base = self._entries()
         links = {path for path, (mode, _) in base.items() if mode == _GITLINK}
@@ -277,3 +293,50 @@ def _sha256(file: object) -> str:
     import hashlib
 
     return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+
+
+def _tree_of(fresh: WorkFolder, since: int) -> Tree:
+    """Return every file and link of the folder, but for what git keeps to itself. Raises GitFailure and OSError.
+
+    `since` is a moment in nanoseconds. It is compared with the change time, which no program can set (inode(7)).
+    """
+    sizes: dict[bytes, int] = {}
+    touched: set[bytes] = set()
+    odd: list[str] = []
+    longest = MAX_PATH_BYTES - len(os.fsencode(fresh.root))
+
+    def goes_into(path: bytes) -> bool:
+        return os.path.basename(path) != b".git" and len(path) < longest
+
+    for path, status in walk(fresh.root, goes_into):
+        name, shown = os.path.basename(path), os.fsdecode(path)
+        is_kept = stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)
+        if name == b".git":
+            if not _is_as_made(fresh, path):
+                odd.append(f"the data of the repository in {os.path.dirname(shown) or 'its top folder'}")
+        elif stat.S_ISDIR(status.st_mode):
+            if not goes_into(path):
+                odd.append(f"{shown[:100]}..., which is too deep")
+        elif is_kept:
+            sizes[path] = status.st_size
+            if status.st_ctime_ns >= since:
+                touched.add(path)
+        elif name in _READ_BY_GIT:
+            raise GitFailure(f"{shown} is neither file nor folder, and git would wait for it")
+        else:
+            odd.append(f"{shown}, which is neither file, folder nor link")
+    return Tree(sizes=sizes, touched=frozenset(touched), odd=tuple(_first_named(odd)))
+
+
+def _first_named(odd: Collection[str]) -> Iterator[str]:
+    yield from [*odd][:MAX_NAMED]
+    if len(odd) > MAX_NAMED:
+        yield f"and {len(odd) - MAX_NAMED} more"
+
+
+def _is_as_made(fresh: WorkFolder, path: bytes) -> bool:
+    """Say whether what is called `.git` holds nothing that the run made."""
+    if path == b".git" and fresh.kind == "worktree":
+        # The file that leads to the worktree's data; it is never followed.
+        return read_small(os.path.join(fresh.root, ".git"), 10_000) == b"gitdir: %b\n" % os.fsencode(fresh.git_dir)
+    return path in fresh.inner and fresh.inner[path] == fingerprint(fresh.root, path)

@@ -8,27 +8,10 @@ import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from harness.audit.calls import ATTEMPTS, TASK
-from harness.cli.batch.fresh_folder import GIT, INDEX, TREE, Fresh, identity_of, note_place
-from harness.cli.batch.git import Git, GitFailure
+from harness.cli.batch.git import Git
+from harness.cli.batch.work_folder import GIT, INDEX, TREE, WorkFolder, identity_of, note_place
 from harness.errors import UsageError
 from harness.record import Record
-from harness.safe_files import read_small
-
-MAX_NAMED = 20
-MAX_PATH_BYTES = 4_000
-"""Of a path from the root of the disk: no file can be opened by a longer one (PATH_MAX)."""
-_READ_BY_GIT = (b".gitignore", b".gitattributes", b".gitmodules")
-
-
-class Tree(Record):
-    """What was found in the folder."""
-
-    sizes: Mapping[bytes, int]
-    """Of each file and link, by its path from the root."""
-    touched: frozenset[bytes]
-    """Which of these were made or changed since the moment that was asked about, whatever time they show."""
-    odd: tuple[str, ...]
-    """What a patch cannot hold."""
 
 
 def walk(root: str, goes_into: Callable[[bytes], bool]) -> Iterator[tuple[bytes, os.stat_result]]:
@@ -64,53 +47,6 @@ def fingerprint(root: str, path: bytes) -> str:
     return hashlib.sha256(repr(lines).encode()).hexdigest()
 
 
-def found(fresh: Fresh, since: int) -> Tree:
-    """Return every file and link of the folder, but for what git keeps to itself. Raises GitFailure and OSError.
-
-    `since` is a moment in nanoseconds. It is compared with the change time, which no program can set (inode(7)).
-    """
-    sizes: dict[bytes, int] = {}
-    touched: set[bytes] = set()
-    odd: list[str] = []
-    longest = MAX_PATH_BYTES - len(os.fsencode(fresh.root))
-
-    def goes_into(path: bytes) -> bool:
-        return os.path.basename(path) != b".git" and len(path) < longest
-
-    for path, status in walk(fresh.root, goes_into):
-        name, shown = os.path.basename(path), os.fsdecode(path)
-        is_kept = stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)
-        if name == b".git":
-            if not _is_as_made(fresh, path):
-                odd.append(f"the data of the repository in {os.path.dirname(shown) or 'its top folder'}")
-        elif stat.S_ISDIR(status.st_mode):
-            if not goes_into(path):
-                odd.append(f"{shown[:100]}..., which is too deep")
-        elif is_kept:
-            sizes[path] = status.st_size
-            if status.st_ctime_ns >= since:
-                touched.add(path)
-        elif name in _READ_BY_GIT:
-            raise GitFailure(f"{shown} is neither file nor folder, and git would wait for it")
-        else:
-            odd.append(f"{shown}, which is neither file, folder nor link")
-    return Tree(sizes=sizes, touched=frozenset(touched), odd=tuple(_some(odd)))
-
-
-def _some(odd: Collection[str]) -> Iterator[str]:
-    yield from [*odd][:MAX_NAMED]
-    if len(odd) > MAX_NAMED:
-        yield f"and {len(odd) - MAX_NAMED} more"
-
-
-def _is_as_made(fresh: Fresh, path: bytes) -> bool:
-    """Say whether what is called `.git` holds nothing that the run made."""
-    if path == b".git" and fresh.kind == "worktree":
-        # The file that leads to the worktree's data; it is never followed.
-        return read_small(os.path.join(fresh.root, ".git"), 10_000) == b"gitdir: %b\n" % os.fsencode(fresh.git_dir)
-    return path in fresh.inner and fresh.inner[path] == fingerprint(fresh.root, path)
-
-
 MAX_COPY_BYTES = 512 << 20
 MAX_COPY_FILES = 100_000
 """Of a folder that is copied for each task. What is larger should be a repository: worktrees share what they hold."""
@@ -129,7 +65,7 @@ class _Copy(Record):
     """What was left out, as neither file, folder nor link."""
 
 
-def copied(attempt: str, source: str, out: str, environment: Mapping[str, str]) -> Fresh:
+def copied(attempt: str, source: str, out: str, environment: Mapping[str, str]) -> WorkFolder:
     """Copy `source` into the folder of an attempt, and return the copy.
 
     What is neither file, folder nor link is left out, and so are folders of tasks, and the folder `out` (links followed).
@@ -157,7 +93,7 @@ def copied(attempt: str, source: str, out: str, environment: Mapping[str, str]) 
     notes = [f"it is a copy: {source} lies in no repository"]
     if copy.passed:
         notes.append(f"left out of the copy, as neither file, folder nor link: {', '.join(copy.passed[:5])}")
-    return Fresh(
+    return WorkFolder(
         root=root,
         identity=identity_of(root),
         workspace=root,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from harness.errors import UsageError
 from harness.process.environment import OFFLINE, OFFLINE_VARIABLES, UNASKED, as_variables
+from harness.record import Record
 from harness.text.visible import visible_line
 
 VARIABLE = "HARNESS_LIFELINE"
@@ -188,3 +189,24 @@ def _named(arguments: Sequence[str | bytes]) -> str:
     """Return the subcommand, for a message."""
     words = [one if isinstance(one, str) else os.fsdecode(one) for one in arguments]
     return visible_line(next((word for word in words if not word.startswith("-")), ""), 100)
+
+
+class Programs(Record):
+    """The programs that any configuration of a repository names, by git's names for them; git runs none of them for us."""
+
+    filters: tuple[str, ...]
+    """Filter drivers, which would be run on every file (gitattributes(5))."""
+    hooks: tuple[str, ...]
+
+
+def programs_of(git_dir: str, environment: Mapping[str, str]) -> Programs:
+    """Return what is to be switched off in a repository. Raises UsageError."""
+    git = Git(environment, folder="/")
+    words = [f"--git-dir={git_dir}", "config", "-z", "--name-only", "--get-regexp", r"^(filter|hook)\."]
+    keys = git.run(words, fine=(0, 1)).decode("utf-8", "surrogateescape").split("\0")
+    found: dict[str, dict[str, None]] = {"filter": {}, "hook": {}}
+    for key in keys:
+        section, _, rest = key.partition(".")
+        if "." in rest:
+            found[section][rest.rpartition(".")[0]] = None
+    return Programs(filters=tuple(found["filter"]), hooks=tuple(found["hook"]))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from harness.actions import JsonValue
 from harness.audit.calls import ATTEMPTS, LOG, TASK
 from harness.cli.batch.changes import CHANGES, IGNORED
-from harness.cli.batch.fresh_folder import TREE, is_kept
 from harness.cli.batch.task import MAX_TASK_BYTES, Task, task_of
+from harness.cli.batch.work_folder import TREE, is_kept
 from harness.cli.exits import Exit
 from harness.cli.text_lines import counted
 from harness.errors import UsageError

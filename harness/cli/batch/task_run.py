@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from copy import copy
@@ -9,15 +10,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.cli.batch.fresh_folder import Fresh, forget, fresh_folder, is_kept, keep
+from harness.cli.batch.folder_copy import copied
 from harness.cli.batch.git import is_of_a_batch, watch_lifeline
 from harness.cli.batch.task import Task, checked_flags, of_task, read_task, settings_of
 from harness.cli.batch.task_folder import Finished, HeldElsewhere, Lease, TaskFolder, changed_patch, finished
+from harness.cli.batch.work_folder import GIT, INDEX, NOTE, OBJECTS, TREE, WorkFolder, is_kept, keep, removed
+from harness.cli.batch.worktree import add_worktree, forget_worktrees
 from harness.cli.console import complain
 from harness.cli.exits import Exit, is_soft
 from harness.cli.own_folders import place_of, worked_in
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
+from harness.files.repository import git_top
+from harness.paths import is_within
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from harness.cli.batch.changes import Changes
-    from harness.cli.run.run_command import RunEnd
+    from harness.cli.run.run_end import RunEnd
     from harness.log.heads import HeadsFile
 
     RunOnce: TypeAlias = Callable[[Namespace, Mapping[str, str], Callable[[], str]], RunEnd]
@@ -132,7 +137,7 @@ class _Attempt:
         # Where a batch has all its folders: none of them belongs into a copy.
         out = os.path.dirname(self._folder.path) if is_of_a_batch(self._environment) else self._folder.path
         try:
-            fresh = fresh_folder(attempt, self._flags.cwd, self._task.revision, out, self._environment)
+            fresh = make_work_folder(attempt, self._flags.cwd, self._task.revision, out, self._environment)
             if not self._flags.quiet:
                 for note in fresh.notes:
                     complain(note)
@@ -144,13 +149,13 @@ class _Attempt:
             if os.path.lexists(self._folder.log(number)):
                 complain(f"what the run changed is left in {attempt}, until the task is started again")
             else:
-                _complain(forget(attempt, self._environment))
+                _complain(remove_work_folder(attempt, self._environment))
             raise
         if self._changes is None:
             _complain(self._settle(fresh, attempt))
         return self._keep(fresh, number, end.code, end.summary)
 
-    def _settle(self, fresh: Fresh, attempt: str) -> str:
+    def _settle(self, fresh: WorkFolder, attempt: str) -> str:
         """Take the changes; return what makes it no success: that there is no patch, or no folder to keep one in."""
         self._changes = self._taken(fresh, attempt) if self._lease.holds() else None
         if self._changes is None or not self._lease.holds():
@@ -166,9 +171,9 @@ class _Attempt:
         for number in self._folder.attempts():
             attempt = self._folder.attempt(number)
             if self._lease.holds() and not is_kept(attempt):
-                _complain(forget(attempt, self._environment))
+                _complain(remove_work_folder(attempt, self._environment))
 
-    def _keep(self, fresh: Fresh, number: int, code: Exit, summary: Mapping[str, JsonValue]) -> int:
+    def _keep(self, fresh: WorkFolder, number: int, code: Exit, summary: Mapping[str, JsonValue]) -> int:
         attempt = self._folder.attempt(number)
         changes = self._changes
         if changes is None or not self._lease.holds():
@@ -189,7 +194,7 @@ class _Attempt:
             self.forget_all_but_kept()
         return code
 
-    def _taken(self, fresh: Fresh, attempt: str) -> Changes:
+    def _taken(self, fresh: WorkFolder, attempt: str) -> Changes:
         from harness.cli.batch.changes import Changes, take_changes
         from harness.cli.signals import bounded_by_signals
 
@@ -200,7 +205,7 @@ class _Attempt:
             return Changes(lost=("no patch could be made: it was interrupted",))
 
     def _work(
-        self, fresh: Fresh, number: int, changes: Changes, code: Exit, summary: Mapping[str, JsonValue]
+        self, fresh: WorkFolder, number: int, changes: Changes, code: Exit, summary: Mapping[str, JsonValue]
     ) -> dict[str, JsonValue]:
         """Return what was worked on, and what became of it."""
         return {
@@ -220,6 +225,55 @@ class _Attempt:
             "lost": list(changes.lost),
             "head": summary.get("head"),
         }
+
+
+def make_work_folder(
+    attempt: str, cwd: str, revision: str | None, out: str, environment: Mapping[str, str]
+) -> WorkFolder:
+    """Make the folder of one attempt (an absolute folder that is there) out of `cwd`.
+
+    A folder in a repository becomes a worktree at `revision` (else HEAD); another is copied, but for the folder `out` in it,
+    where the folders of tasks lie. Raises UsageError where neither can be done.
+    """
+    source = os.path.realpath(cwd)
+    if not os.path.isdir(source):
+        raise UsageError(f"the workspace is not an existing folder: {cwd}")
+    in_repository = os.path.lexists(os.path.join(git_top(source), ".git"))
+    if in_repository:
+        return add_worktree(attempt, source, revision, environment)
+    if revision is not None:
+        raise UsageError(f"a revision needs a repository, and {source} lies in none")
+    if all(os.path.lexists(os.path.join(source, name)) for name in ("HEAD", "objects", "refs")):
+        raise UsageError(f"{source} is a repository without a work tree; name a folder that has one")
+    state = State.of(environment)
+    held = [folder for folder in state.guarded if is_within(folder, source)]
+    if held:
+        raise UsageError(f"{source} holds the harness's own files ({', '.join(held)}), and is not copied for a task")
+    return copied(attempt, source, out, environment)
+
+
+def remove_work_folder(attempt: str, environment: Mapping[str, str]) -> str:
+    """Remove the folder of an attempt, and what the repository knows of it; return what could not be removed, or nothing.
+
+    For an attempt that was killed at any moment, too. Nothing but what `make_work_folder` made is touched.
+    """
+    root = os.path.join(attempt, TREE)
+    problems = [removed(path) for path in (root, *(os.path.join(attempt, name) for name in (GIT, OBJECTS, INDEX)))]
+    try:
+        with open(os.path.join(attempt, NOTE), "rb") as file:
+            noted = json.loads(file.read(100_000))
+    except FileNotFoundError:
+        noted = {}
+    except (OSError, ValueError):
+        noted = {}
+        problems.append("it is not known which repository it was taken from (`git worktree prune` there forgets it)")
+    repository = noted.get("repository") if isinstance(noted, dict) else None
+    if isinstance(repository, str) and repository:
+        try:
+            problems.append(forget_worktrees(repository, attempt, environment))
+        except UsageError as error:
+            problems.append(str(error))
+    return "; ".join(problem for problem in problems if problem)
 
 
 def _heads(environment: Mapping[str, str]) -> HeadsFile:

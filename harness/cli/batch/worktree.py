@@ -3,90 +3,16 @@
 from __future__ import annotations
 
 import os
-import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from harness.cli.batch.fresh_folder import INDEX, TREE, Fresh, Programs, identity_of, note_place, programs_of
-from harness.cli.batch.git import Git, GitFailure
+from harness.cli.batch.git import Git, GitFailure, Programs, programs_of
+from harness.cli.batch.work_folder import INDEX, TREE, WorkFolder, identity_of, note_place, removed
 from harness.cli.state import State
 from harness.errors import UsageError
 from harness.safe_files import read_small
 from harness.text.visible import visible_line
-
-TRIES = 5
-"""What a killed run left may still be ending, and write meanwhile."""
-RETRY_SECONDS = 0.2
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-def removed(path: str) -> str:
-    """Remove `path`, where it is there; return why it could not be removed, or nothing."""
-    for left in reversed(range(TRIES)):
-        try:
-            if not os.path.lexists(path):
-                return ""
-            if stat.S_ISDIR(os.lstat(path).st_mode):
-                _remove_folder(path)
-            else:
-                os.unlink(path)
-        except OSError as error:
-            if not left:
-                return f"{path} cannot be removed: {error.strerror}"
-            time.sleep(RETRY_SECONDS)
-    return ""
-
-
-def _remove_folder(root: str) -> None:
-    """Empty a folder and remove it: each folder in it is first moved to its top, so that no path is too long. Raises OSError.
-
-    INVARIANT: all is done by the descriptors of `root` and of a folder straight in it, so that a link that is put in the
-    place of a folder meanwhile leads nowhere.
-    """
-    _open_to_us(root, None)
-    top = os.open(root, _FOLDER)
-    try:
-        waiting = _emptied(top, top)
-        while waiting:
-            name = waiting.pop()
-            _open_to_us(name, top)
-            folder = os.open(name, _FOLDER, dir_fd=top)
-            try:
-                waiting += _emptied(folder, top)
-            finally:
-                os.close(folder)
-            os.rmdir(name, dir_fd=top)
-    finally:
-        os.close(top)
-    os.rmdir(root)
-
-
-def _emptied(folder: int, top: int) -> list[str]:
-    """Remove what is in a folder, but for folders: they are moved to the top, under the names that are returned."""
-    moved = []
-    with os.scandir(folder) as entries:
-        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    for name, is_folder in found:
-        if not is_folder:
-            os.unlink(name, dir_fd=folder)
-        elif folder == top:
-            moved.append(name)
-        else:
-            _open_to_us(name, folder)
-            to = f".{os.urandom(12).hex()}"
-            os.rename(name, to, src_dir_fd=folder, dst_dir_fd=top)
-            moved.append(to)
-    return moved
-
-
-def _open_to_us(name: str, folder: int | None) -> None:
-    """Lift the mode of a folder that closes it: to be emptied, and to be moved, it must be writable."""
-    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    if stat.S_ISDIR(status.st_mode) and status.st_mode & 0o700 != 0o700:
-        # By its name: a folder that is closed to us has no descriptor for us. Whoever puts a link there meanwhile is this user.
-        os.chmod(name, 0o700, dir_fd=folder)
-
 
 ADD_TRIES = 5
 """A git that somebody else runs may be in the middle of adding a worktree: then listing them fails."""
@@ -94,7 +20,7 @@ WAIT_SECONDS = 0.2
 _NO_REPOSITORY = "which is no repository that can be worked in"
 
 
-def add_worktree(attempt: str, source: str, revision: str | None, environment: Mapping[str, str]) -> Fresh:
+def add_worktree(attempt: str, source: str, revision: str | None, environment: Mapping[str, str]) -> WorkFolder:
     """Add a worktree in the folder of an attempt, of the repository that `source` lies in, and return it.
 
     Raises UsageError where the repository has no such revision, or where that does not hold the folder `source`.
@@ -119,7 +45,7 @@ def add_worktree(attempt: str, source: str, revision: str | None, environment: M
     here.run([f"--git-dir={git_dir}", f"--work-tree={root}", "read-tree", "--reset", "-u", commit])
     _keep_index(git_dir, attempt)
     workspace = _inside(root, os.path.relpath(source, top), commit)
-    return Fresh(
+    return WorkFolder(
         root=root,
         identity=identity_of(root),
         workspace=workspace,

@@ -15,7 +15,7 @@ from harness.cli.own_folders import place_of, set_right, worked_in
 from harness.cli.parts import SessionParts, Unattended, about_of, agent_of, close_log
 from harness.cli.policy.policies import describe
 from harness.cli.prompting import given_prompt
-from harness.cli.run.run_end import EndReports, runner_files
+from harness.cli.run.run_end import EndReports, RunEnd, runner_files
 from harness.cli.run.run_model import RunModel
 from harness.cli.run.run_output import RunOutput
 from harness.cli.state import State
@@ -25,19 +25,11 @@ from harness.gate.approval import deny_all
 from harness.loop.agent import Agent
 from harness.loop.run import Session
 from harness.messages import RunResult, StopReason
-from harness.record import Record, replace
+from harness.record import replace
 
 if TYPE_CHECKING:
     from harness.cli.resume import Carried
     from harness.cli.run.answer_schema import AnswerSchema
-
-
-class RunEnd(Record):
-    """How a run ended."""
-
-    code: Exit
-    summary: Mapping[str, JsonValue]
-    """The object that `--output json` writes."""
 
 
 def run_command(arguments: Namespace, environment: Mapping[str, str]) -> int:

@@ -18,6 +18,7 @@ from harness.cli.state import PROJECT_POLICY, State
 from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
 from harness.messages import RunResult, StopReason
+from harness.record import Record
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -30,6 +31,14 @@ RUNNER_FILES = ("GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STATE", "G
 """Variables that name the files in which a job of GitHub Actions is told something: what stands there is obeyed."""
 MOST_RULES_SHOWN = 5
 """On stderr; all of them stand in the reports, in the JSON and in the log."""
+
+
+class RunEnd(Record):
+    """How a run ended."""
+
+    code: Exit
+    summary: Mapping[str, JsonValue]
+    """The object that `--output json` writes."""
 
 
 class EndReports:
