@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -55,17 +54,15 @@ class Signals:
 
 
 class Stopping:
-    """Of a batch: the first signal asks it to end in order, a second to kill what it runs; both wake who waits."""
+    """Of a batch: the first signal asks it to end in order, a second to kill what it runs."""
 
     def __init__(self) -> None:
         """Decide from here on what signals do. To be made in the main thread."""
         self.count = 0
         """How often the batch was asked to end."""
         self._terminated = False
-        self._descriptor, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         take_endings(self._on_signal)
-        signal.signal(signal.SIGCHLD, _wake)  # a function: with SIG_IGN no end of a process could be learned
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may have left it ignored; then no end could be learned
 
     @property
     def exit_code(self) -> Exit | None:
@@ -73,17 +70,6 @@ class Stopping:
         if not self.count:
             return None
         return Exit.TERMINATED if self._terminated else Exit.INTERRUPTED
-
-    def wait(self, seconds: float) -> None:
-        """Sleep until a signal came in or a process ended, or for so long."""
-        import select
-
-        if select.select([self._descriptor], [], [], seconds)[0]:
-            try:
-                while os.read(self._descriptor, 4096):
-                    pass
-            except BlockingIOError:
-                pass  # all of it was read
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         self.count += 1
@@ -117,7 +103,3 @@ def bounded_by_signals(seconds: float = PATCH_SECONDS) -> Iterator[None]:
 
 def _interrupted(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
-
-
-def _wake(_number: int, _frame: FrameType | None) -> None:
-    pass

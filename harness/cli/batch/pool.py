@@ -1,21 +1,23 @@
-"""The processes of a batch, some at once: starts, waits, starts again what was killed; of a finished task it keeps a row."""
+"""The processes of a batch, some at once: started, waited for, and started again where they were killed."""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
-from collections import deque
 from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from subprocess import DEVNULL, Popen
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.cli.batch.git import Lifeline
+from harness.cli.batch.git import VARIABLE, Lifeline
 from harness.cli.batch.outcome import TaskEnd, TaskOutcome, with_result
 from harness.cli.batch.task import Task, of_task, settings_of
-from harness.cli.batch.task_folder import Finished, TaskFolder, finished, holder, is_held
+from harness.cli.batch.task_folder import Finished, HeldElsewhere, TaskFolder, finished, holder, is_held
 from harness.cli.batch.task_run import HELD
-from harness.cli.batch.worker import Worker, last_words, start_worker
 from harness.cli.exits import Exit
 from harness.cli.signals import Stopping
 from harness.cli.text_lines import counted
@@ -40,6 +42,7 @@ class Progress:
         self._total = total
         self._quiet = quiet
         self._width = max(width, _LEAST_WIDTH) if width else 0
+        self._lock = Lock()
         self._began = time.monotonic()
         self._next = 0.0
         self._shown = False
@@ -49,8 +52,9 @@ class Progress:
 
     def tell(self, line: str) -> None:
         """Write a line that stays, also with `quiet`: a problem."""
-        self._clear()
-        self._write(f"harness: {visible_line(line, 2_000)}\n")
+        with self._lock:
+            self._clear()
+            self._write(f"harness: {visible_line(line, 2_000)}\n")
 
     def ended(self, name: str, how: str, seconds: float, *, failed: bool, why: str = "") -> None:
         """Count a task; where there is no terminal, say how it ended, and why."""
@@ -77,12 +81,14 @@ class Progress:
         ]
         # One column less: a full line would move the cursor to the next.
         line = ", ".join(parts)[: self._width - 1]
-        self._shown = True
-        self._write(f"\r{line.ljust(self._width - 1)}")
+        with self._lock:
+            self._shown = True
+            self._write(f"\r{line.ljust(self._width - 1)}")
 
     def finish(self) -> None:
         """Take the line away."""
-        self._clear()
+        with self._lock:
+            self._clear()
 
     def _clear(self) -> None:
         if self._shown:
@@ -121,9 +127,30 @@ class _Queued:
         self.seconds = 0.0
         """How long they ran."""
 
+    def outcome(
+        self,
+        how: TaskEnd,
+        code: int | None,
+        *,
+        result: Mapping[str, JsonValue] | None = None,
+        work: Mapping[str, JsonValue] | None = None,
+        problem: str = "",
+    ) -> TaskOutcome:
+        """Return what the task came to."""
+        came_to = TaskOutcome(
+            id=self.task.id,
+            place=self.place,
+            how=how,
+            code=code,
+            seconds=self.seconds,
+            tries=self.tries,
+            problem=problem,
+        )
+        return came_to if result is None else with_result(came_to, result, work or {})
+
 
 class Pool:
-    """Does tasks, so many at once."""
+    """Does tasks, so many at once: a thread takes a task, starts its process, and waits for the end of it."""
 
     def __init__(
         self,
@@ -142,66 +169,92 @@ class Pool:
         self._stopping = stopping
         self._jobs = jobs
         self._outcomes: list[TaskOutcome] = []
-        self._running: dict[int, tuple[Worker, _Queued]] = {}
-        """By the number of the process."""
-        self._queue: deque[_Queued] = deque()
-        self._elsewhere: deque[_Queued] = deque()
+        self._elsewhere: list[_Queued] = []
         """Tasks whose lease another process holds."""
-        self._ask_at = 0.0
-        self._tell_at = 0.0
-        self._asked = 0
-        """How often the processes were asked to end: first kindly, then not."""
-        self._kill_at = 0.0
+        self._lock = Lock()
+        """Held where a process is started or taken notice of, and where all of them are sent a signal."""
+        self._workers: set[Worker] = set()
+        self._untaken = 0
+        """How many tasks no thread has taken yet."""
         self._given_up = False
+        self._ask_at = self._tell_at = self._kill_at = 0.0
 
     def run(self, tasks: Sequence[Task]) -> list[TaskOutcome]:
         """Do the tasks, and return a row for each, in their order."""
-        for place, task in enumerate(tasks):
-            self._queue.append(_Queued(task, place, TaskFolder(os.path.join(self._out, task.id))))
         lifeline = Lifeline()
+        threads = ThreadPoolExecutor(self._jobs)
+        taken: dict[Future[TaskOutcome | None], _Queued] = {}
+
+        def hand_out(queued: _Queued) -> None:
+            with self._lock:
+                self._untaken += 1
+            taken[threads.submit(self._do, queued, lifeline)] = queued
+
         try:
-            while self._fill(lifeline) or self._running:
-                self._progress.show(len(self._running), len(self._elsewhere))
-                # A signal wakes it, and the end of a process does.
-                self._stopping.wait(EVERY_SECONDS)
+            for place, task in enumerate(tasks):
+                hand_out(_Queued(task, place, TaskFolder(os.path.join(self._out, task.id))))
+            while taken or (self._elsewhere and not self._is_ending()):
+                self._progress.show(len(self._workers), len(self._elsewhere))
+                if not taken:
+                    time.sleep(EVERY_SECONDS)
+                for future in wait(taken, EVERY_SECONDS, FIRST_COMPLETED).done:
+                    self._take(taken.pop(future), future.result())
                 self._end_if_asked()
-                self._reap()
+                for queued in self._freed(idle=not taken):
+                    hand_out(queued)
         finally:
-            for worker, _ in self._running.values():
-                worker.kill()
+            with self._lock:
+                self._given_up = True
+                for worker in self._workers:
+                    worker.kill()
+            threads.shutdown(cancel_futures=True)
             lifeline.close()
-        self._not_run()
+        for queued in self._elsewhere:
+            self._take(queued, self._not_run(queued))
         return sorted(self._outcomes, key=lambda one: one.place)
 
-    def _fill(self, lifeline: Lifeline) -> bool:
-        """Start what there is room for; say whether anything is left that may be started later."""
-        while not self._is_ending() and len(self._running) < self._jobs:
-            queued = self._queue.popleft() if self._queue else self._freed()
-            if queued is None:
-                return bool(self._elsewhere)
-            self._begin(queued, lifeline)
-            self._progress.show(len(self._running), len(self._elsewhere))
-        return not self._is_ending()
-
-    def _is_ending(self) -> bool:
-        return self._stopping.count > 0 or self._given_up
-
-    def _freed(self) -> _Queued | None:
-        """Return a task that no other process runs any more."""
-        now = time.monotonic()
-        if now < self._ask_at:
+    def _do(self, queued: _Queued, lifeline: Lifeline) -> TaskOutcome | None:
+        """Do one task, and return what it came to; None where another process is at it."""
+        with self._lock:
+            self._untaken -= 1
+        try:
+            while (outcome := self._tried(queued, lifeline)) is None:
+                pass
+        except HeldElsewhere:
             return None
-        for _ in range(len(self._elsewhere)):
-            queued = self._elsewhere.popleft()
-            if not is_held(queued.folder.path):
-                return queued
-            self._elsewhere.append(queued)
-        self._ask_at = now + ELSEWHERE_SECONDS
-        if self._elsewhere and not self._running and now >= self._tell_at:
-            self._tell_at = now + TELL_SECONDS
-            first = self._elsewhere[0]
-            told = f"waiting for {counted(len(self._elsewhere), 'task')} that other processes run"
-            self._progress.tell(f"{told}: {first.task.id} is run by process {holder(first.folder.path)}")
+        except UsageError as error:
+            return queued.outcome(TaskEnd.CANNOT_BEGIN, Exit.USAGE, problem=str(error))
+        except OSError as error:
+            problem = f"its process cannot be started: {error}"
+            return queued.outcome(TaskEnd.CANNOT_BEGIN, Exit.INTERNAL, problem=problem)
+        return outcome
+
+    def _tried(self, queued: _Queued, lifeline: Lifeline) -> TaskOutcome | None:
+        """Do a task by one process, unless it is done; None where that was killed, and it is to be tried again.
+
+        Raises UsageError (HeldElsewhere too) and OSError for what cannot be started.
+        """
+        done = self._done(queued)
+        if done is not None:
+            how = TaskEnd.RAN if queued.tries else TaskEnd.EARLIER
+            return queued.outcome(how, done.code, result=done.result, work=done.work)
+        worker = self._started(queued, lifeline)
+        if worker is None:
+            return self._not_run(queued)
+        code = self._waited_for(worker)
+        if code == HELD:
+            raise HeldElsewhere(queued.folder.path)
+        queued.tries += 1
+        queued.seconds += time.monotonic() - worker.began
+        if code >= 0 and code not in _ENDED_BY_SIGNAL:
+            return self._ended(queued, code)
+        how_it_ended = f"its process was ended ({_signal(code)})"
+        if self._stopping.count:
+            return queued.outcome(TaskEnd.NOT_RUN, None, problem=f"{how_it_ended} with the batch")
+        if queued.tries == MAX_TRIES:
+            return queued.outcome(TaskEnd.NOT_DONE, None, problem=f"{how_it_ended}, {queued.tries} times")
+        again = f"it is tried again ({queued.tries + 1} of {MAX_TRIES})"
+        self._progress.tell(f"{queued.task.id}: {how_it_ended}; {again}")
         return None
 
     def _done(self, queued: _Queued) -> Finished | None:
@@ -210,131 +263,103 @@ class Pool:
         done = finished(queued.folder, queued.task, settings_of(flags, queued.task))
         return done if done is not None and done.is_clean and not (done.damage or done.log_damage) else None
 
-    def _begin(self, queued: _Queued, lifeline: Lifeline) -> None:
-        """Start a task, unless it is done, or another process is at it."""
-        try:
-            done = self._done(queued)
-            if done is not None:
-                how = TaskEnd.RAN if queued.tries else TaskEnd.EARLIER
-                self._end(queued, how, done.code, result=done.result, work=done.work)
-                return
+    def _started(self, queued: _Queued, lifeline: Lifeline) -> Worker | None:
+        """Start the process of a task; None where the batch is ending. Raises UsageError (HeldElsewhere too) and OSError."""
+        with self._lock:
+            if self._is_ending():
+                return None
             queued.folder.make()
             if is_held(queued.folder.path):
-                self._elsewhere.append(queued)
-                return
+                raise HeldElsewhere(queued.folder.path)
             queued.folder.claim(queued.task)
             worker = start_worker(queued.folder, self._arguments, self._environment, lifeline)
-        except UsageError as error:
-            self._end(queued, TaskEnd.CANNOT_BEGIN, Exit.USAGE, problem=str(error))
-        except OSError as error:
-            problem = f"its process cannot be started: {error}"
-            self._end(queued, TaskEnd.CANNOT_BEGIN, Exit.INTERNAL, problem=problem)
-        else:
-            queued.tries += 1
-            self._running[worker.process.pid] = worker, queued
+            self._workers.add(worker)
+            return worker
 
-    def _reap(self) -> None:
-        """Take notice of the processes that have ended."""
-        for worker, queued in list(self._running.values()):
-            code = worker.process.poll()
-            if code is not None:
-                del self._running[worker.process.pid]
-                self._ended(worker, queued, code)
+    def _waited_for(self, worker: Worker) -> int:
+        """Return the exit code of a process when it has ended. As long as it may be sent a signal, its number is its own."""
+        os.waitid(os.P_PID, worker.process.pid, os.WEXITED | os.WNOWAIT)
+        with self._lock:
+            self._workers.remove(worker)
+            return worker.process.wait()
 
-    def _ended(self, worker: Worker, queued: _Queued, code: int) -> None:
-        queued.seconds += time.monotonic() - worker.began
-        if code < 0 or code in _ENDED_BY_SIGNAL:
-            self._killed(queued, code)
-        elif code == HELD:
-            queued.tries -= 1
-            self._elsewhere.append(queued)
-        else:
-            result = queued.folder.read_result() or {}
-            problem = "" if result.get("exit_code") == code else last_words(queued.folder)
-            self._end(
-                queued,
-                TaskEnd.CANNOT_BEGIN if code == Exit.USAGE else TaskEnd.RAN,
-                code,
-                result=result if not problem else None,
-                work=queued.folder.read_work(),
-                problem=problem,
-            )
-            if code == Exit.MODEL and not problem and not queued.task.model and _is_key_refused(result):
-                self._give_up(queued)
+    def _ended(self, queued: _Queued, code: int) -> TaskOutcome:
+        """Return what a task came to whose process ended by itself."""
+        result = queued.folder.read_result() or {}
+        problem = "" if result.get("exit_code") == code else last_words(queued.folder)
+        if code == Exit.MODEL and not problem and not queued.task.model and _is_key_refused(result):
+            self._give_up(queued)
+        return queued.outcome(
+            TaskEnd.CANNOT_BEGIN if code == Exit.USAGE else TaskEnd.RAN,
+            code,
+            result=result if not problem else None,
+            work=queued.folder.read_work(),
+            problem=problem,
+        )
 
     def _give_up(self, queued: _Queued) -> None:
         """Start nothing more: each further task would be refused with the same key. What runs goes on to its end."""
-        if not self._given_up:
-            left = counted(len(self._queue) + len(self._elsewhere), "task")
+        with self._lock:
+            before, self._given_up = self._given_up, True
+            left = counted(self._untaken + len(self._elsewhere), "task")
+        if not before:
             self._progress.tell(f"nothing more is started, since the key of {queued.task.id} was refused; {left} left")
-        self._given_up = True
 
-    def _killed(self, queued: _Queued, code: int) -> None:
-        """Have a task tried again whose process was killed, unless that was us, or it happened too often."""
-        how = f"its process was ended ({_signal(code)})"
-        if self._stopping.count:
-            self._end(queued, TaskEnd.NOT_RUN, None, problem=f"{how} with the batch")
-        elif queued.tries < MAX_TRIES:
-            self._progress.tell(f"{queued.task.id}: {how}; it is tried again ({queued.tries + 1} of {MAX_TRIES})")
-            self._queue.appendleft(queued)
-        else:
-            self._end(queued, TaskEnd.NOT_DONE, None, problem=f"{how}, {queued.tries} times")
+    def _not_run(self, queued: _Queued) -> TaskOutcome:
+        """Return what became of a task that the batch did not come to: it was asked to end, or gave up."""
+        try:
+            done = self._done(queued)
+        except UsageError:
+            done = None
+        if done is not None:
+            return queued.outcome(TaskEnd.EARLIER, done.code, result=done.result, work=done.work)
+        return queued.outcome(TaskEnd.NOT_RUN, None, problem="the batch was ended before")
 
-    def _end(
-        self,
-        queued: _Queued,
-        how: TaskEnd,
-        code: int | None,
-        *,
-        result: Mapping[str, JsonValue] | None = None,
-        work: Mapping[str, JsonValue] | None = None,
-        problem: str = "",
-    ) -> None:
-        outcome = TaskOutcome(
-            id=queued.task.id,
-            place=queued.place,
-            how=how,
-            code=code,
-            seconds=queued.seconds,
-            tries=queued.tries,
-            problem=problem,
-        )
-        if result is not None:
-            outcome = with_result(outcome, result, work or {})
+    def _take(self, queued: _Queued, outcome: TaskOutcome | None) -> None:
+        """Note what a task came to, and tell of it; None where another process is at it."""
+        if outcome is None:
+            self._elsewhere.append(queued)
+            return
         self._outcomes.append(outcome)
-        if how is not TaskEnd.NOT_RUN:  # thousands, where a batch is ended early
-            said = (
-                how.value if code is None else f"exit {int(code)}{' (done earlier)' if how is TaskEnd.EARLIER else ''}"
-            )
-            self._progress.ended(outcome.id, said, outcome.seconds, failed=code != Exit.DONE, why=outcome.why)
+        if outcome.how is not TaskEnd.NOT_RUN:  # thousands, where a batch is ended early
+            earlier = " (done earlier)" if outcome.how is TaskEnd.EARLIER else ""
+            how = outcome.how.value if outcome.code is None else f"exit {int(outcome.code)}{earlier}"
+            self._progress.ended(outcome.id, how, outcome.seconds, failed=outcome.code != Exit.DONE, why=outcome.why)
+
+    def _freed(self, *, idle: bool) -> list[_Queued]:
+        """Return the tasks that no other process runs any more; where nothing else is done, say now and then what is waited for."""
+        now = time.monotonic()
+        if not self._elsewhere or now < self._ask_at or self._is_ending():
+            return []
+        self._ask_at = now + ELSEWHERE_SECONDS
+        held = [is_held(queued.folder.path) for queued in self._elsewhere]
+        freed = [queued for queued, is_at_it in zip(self._elsewhere, held, strict=True) if not is_at_it]
+        self._elsewhere = [queued for queued, is_at_it in zip(self._elsewhere, held, strict=True) if is_at_it]
+        if self._elsewhere and not freed and idle and now >= self._tell_at:
+            self._tell_at = now + TELL_SECONDS
+            first = self._elsewhere[0]
+            told = f"waiting for {counted(len(self._elsewhere), 'task')} that other processes run"
+            self._progress.tell(f"{told}: {first.task.id} is run by process {holder(first.folder.path)}")
+        return freed
+
+    def _is_ending(self) -> bool:
+        return self._stopping.count > 0 or self._given_up
 
     def _end_if_asked(self) -> None:
         """Pass on that the batch is to end: once as SIGTERM, then as SIGKILL."""
         asked, now = self._stopping.count, time.monotonic()
         if not asked:
             return
-        if not self._asked:
-            told = f"{counted(len(self._running), 'task')} asked to end"
-            self._progress.tell(f"ending: {told}; once more kills what is still run")
-            self._kill_at = now + GRACE_SECONDS
-            for worker, _ in self._running.values():
-                worker.ask_to_end()
-        self._asked = asked
-        if asked > 1 or now > self._kill_at:
-            for worker, _ in self._running.values():
-                worker.kill()
-
-    def _not_run(self) -> None:
-        """Note what was not come to: only a batch that was asked to end, or gave up, leaves any."""
-        for queued in (*self._queue, *self._elsewhere):
-            try:
-                done = self._done(queued)
-            except UsageError:
-                done = None
-            if done is not None:
-                self._end(queued, TaskEnd.EARLIER, done.code, result=done.result, work=done.work)
-            else:
-                self._end(queued, TaskEnd.NOT_RUN, None, problem="the batch was ended before")
+        with self._lock:
+            if not self._kill_at:
+                self._kill_at = now + GRACE_SECONDS
+                told = f"{counted(len(self._workers), 'task')} asked to end"
+                self._progress.tell(f"ending: {told}; once more kills what is still run")
+                for worker in self._workers:
+                    worker.ask_to_end()
+            if asked > 1 or now > self._kill_at:
+                for worker in self._workers:
+                    worker.kill()
 
 
 def _is_key_refused(result: Mapping[str, JsonValue]) -> bool:
@@ -352,3 +377,89 @@ def _signal(code: int) -> str:
         return signal.Signals(-code).name
     except ValueError:
         return f"signal {-code}"
+
+
+MAX_TOLD_BYTES = 4_000
+"""Of the end of what a process wrote to stderr, so much is looked at for its last line."""
+_CODE = "import sys; sys.path.append(sys.argv.pop(1)); from harness.cli.main import program; program()"
+# 40 tasks must not write 40 summaries of one step: the batch tells GitHub of all of them at once.
+_NOT_PASSED = ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")
+_VALUES = (
+    "policy", "policy_sha256", "provider", "model", "base_url", "api", "system", "cwd", "max_turns", "max_seconds",
+    "max_tokens", "max_cost",
+)  # fmt: skip
+_SWITCHES = ("no_instructions", "dry_run", "plan", "allow_refusals", "quiet")
+
+
+class Worker:
+    """A process that does a task."""
+
+    def __init__(self, process: Popen[bytes]) -> None:
+        self.process = process
+        self.began = time.monotonic()
+
+    def ask_to_end(self) -> None:
+        """Send SIGTERM: the run ends with a whole log."""
+        try:
+            os.kill(self.process.pid, signal.SIGTERM)
+        except OSError:
+            pass  # it has ended
+
+    def kill(self) -> None:
+        """Send SIGKILL to its group: a git that it waits for ends with it."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except OSError:
+            pass  # it has ended
+
+
+def start_worker(
+    folder: TaskFolder, arguments: Namespace, environment: Mapping[str, str], lifeline: Lifeline
+) -> Worker:
+    """Start `harness run --task ... --out ...` for the task in a folder. Raises OSError.
+
+    What it says on stderr is added to a file in the folder; its stdout goes nowhere. It is in a process group of its own:
+    Ctrl-C at the terminal is for the batch, which passes it on.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    errors = os.open(folder.stderr, flags, 0o600)
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    try:
+        process = Popen(
+            # -P: no module of the current folder is taken for one of ours.
+            [sys.executable, "-P", "-c", _CODE, package, *_worker_words(folder, arguments)],
+            stdin=DEVNULL,
+            stdout=DEVNULL,
+            stderr=errors,
+            env={
+                **{key: value for key, value in environment.items() if key not in _NOT_PASSED},
+                VARIABLE: str(lifeline.reading),
+            },
+            pass_fds=(lifeline.reading,),
+            process_group=0,
+        )
+    finally:
+        os.close(errors)
+    return Worker(process)
+
+
+def last_words(folder: TaskFolder) -> str:
+    """Return the last line that the process of a task wrote to stderr; nothing where it wrote none."""
+    try:
+        with open(folder.stderr, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - MAX_TOLD_BYTES))
+            lines = file.read(MAX_TOLD_BYTES).decode("utf-8", "replace").split("\n")
+    except OSError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def _worker_words(folder: TaskFolder, arguments: Namespace) -> list[str]:
+    """Return the command line. Values stand behind `=`: one that begins with a dash is no flag."""
+    words = ["run", f"--task={folder.task}", f"--out={folder.path}"]
+    for name in _VALUES:
+        value = getattr(arguments, name, None)
+        if value is not None:
+            words.append(f"--{name.replace('_', '-')}={value}")
+    words += [f"--add-dir={folder}" for folder in arguments.add_dir]
+    return [*words, *(f"--{name.replace('_', '-')}" for name in _SWITCHES if getattr(arguments, name, False))]
