@@ -327,7 +327,7 @@ class Pool:
             self._progress.ended(outcome.id, how, outcome.seconds, failed=outcome.code != Exit.DONE, why=outcome.why)
 
     def _freed(self, *, idle: bool) -> list[_Queued]:
-        """Return the tasks that no other process runs any more; where nothing else is done, say now and then what is waited for."""
+        """Return the tasks that no other process runs any more; where nothing else is done, say what is waited for."""
         now = time.monotonic()
         if not self._elsewhere or now < self._ask_at or self._is_ending():
             return []
