@@ -27,7 +27,7 @@ from harness.policy.destruction import destroys
 from harness.policy.loader import parse_policy
 from harness.policy.policy import evaluate
 from harness.policy.rule_examples import EXAMPLE_DISK
-from harness.process.output import readable
+from harness.process.capture import readable
 from harness.redaction.redactor import Redactor
 from harness.redaction.shapes import SHAPES, shape_spans
 from harness.redaction.stream import RedactedStream

@@ -24,8 +24,8 @@ from harness.messages import ToolCall
 from harness.policy.loader import load_policy
 from harness.policy.policy import evaluate
 from harness.policy.rules import Decision
-from harness.process.output import Capture
-from harness.process.run import run_group
+from harness.process.capture import Capture
+from harness.process.command import run_group
 from harness.process.start import Launch
 from harness.process.temporary import TemporaryFolder
 from harness.tools import builtin_tools

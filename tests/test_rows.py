@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,16 @@ def test_each_row_finds_what_the_fixtures_made(notes: Path, text: str) -> None:
     assert notes.read_text() == "of the fixture\n"
     notes.write_text(text)
     (notes.parent / "made").mkdir()
+
+
+def empty_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield a folder that is empty, and must hold one file at the end."""
+    made = tmp_path_factory.mktemp("anew")
+    yield made
+    assert len(list(made.iterdir())) == 1
+
+
+@all_rows("name", "abc", anew={"folder": empty_folder})
+def test_what_is_made_anew_is_made_and_ended_for_each_row(name: str, folder: Path) -> None:
+    assert list(folder.iterdir()) == []
+    (folder / name).touch()

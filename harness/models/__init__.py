@@ -1,15 +1,18 @@
-"""Adapters behind the protocol in model.py. One request goes through these modules in this order:
+"""The wire: models behind the protocol of harness/model.py, and models that are scripted or recorded.
 
-- endpoint, presets, addresses: where a server is, and what it wants otherwise than the API says
-- openai_chat, openai_responses: the adapters, one for each API; dialect: what they share; lessons: what refusals teach
-- request_body, with chat_body or responses_body, and wire_ids: the conversation as bytes
-- openai_wire: tries, and tries again (retries), within deadlines (deadline, reading)
-- openai_client, exchange, connections: the SDK, in a thread that can be left at any moment
-- answer_check, answer_body: what is no success, and the bytes of a body
-- events, wire_json, reply_body: bytes to one whole reply; assembly, chat_reply (chat_calls, chat_finish, chat_echo) or
-  responses_reply (responses_items, responses_echo) put it together; unread_calls: calls that stayed in the text
-- failures, provider_text: what went wrong instead, in words that say what to do
-- recording, replaying: a model that is written down, and what was written in its place; cassette: the file, divergence:
-  where a conversation is another
-- scripted, loopback, scripted_responses: a model out of a script, for demos and tests
+Read `openai_wire` first: it asks a server, tries again and reads the reply. One request goes through these modules:
+
+- `endpoint`: where a server is, and its bounds. `presets`: servers that people use, one entry each
+- `openai_chat`, `openai_responses`: the two adapters, and what a conversation is in their requests. What they share is in
+  `dialect`; what is encoded once is in `request_body`
+- `openai_client`: the openai SDK, which is imported here alone, and only when a request is near. `exchange`: one request in
+  a thread that can be left at any moment
+- `http_answer`: what is no success. `failures`: what went wrong, in words that say what to do. `retries`: whether to try again
+- `wire_format`, `reply_body`: bytes to events to one whole reply, which `chat_reply` (with `chat_calls` and `chat_echo`) or
+  `responses_reply` (with `responses_items`) put together
+
+Models without a provider: `scripted` plays a script, `loopback` serves it over HTTP (`scripted_responses`: in the Responses
+API), `recording` and `replaying` write and read a `cassette`, and `divergence` says where a conversation is another.
+
+A model turns messages into a reply. It knows nothing of the gate, runs no tool, and reads no configuration.
 """

@@ -16,7 +16,7 @@ from harness.actions import JsonValue
 from harness.errors import CutReply, ModelError, ModelFault
 from harness.messages import FinishReason, ModelResponse, Role, ToolCall, Usage
 from harness.model import Retry
-from harness.models.divergence import SHOWN_CHARACTERS, Outline
+from harness.models.divergence import SHOWN_CHARACTERS, MessageOutline
 from harness.record import Record, field_names
 from harness.text.strict_json import NotJsonError, read_line
 
@@ -27,7 +27,7 @@ class MalformedError(ValueError):
     """A value of another form; the text says what is wrong with it."""
 
 
-class Form(Record):
+class JsonForm(Record):
     """How a value of one kind stands in JSON: there and back."""
 
     write: Callable[[Any], Any]
@@ -40,7 +40,7 @@ def as_it_is(value: Any) -> Any:
     return value
 
 
-def text(most: int) -> Form:
+def text(most: int) -> JsonForm:
     """Return the form of texts of at most so many characters."""
 
     def read(value: JsonValue, name: str) -> str:
@@ -48,7 +48,7 @@ def text(most: int) -> Form:
             raise MalformedError(f"{name}: a text of at most {most} characters is wanted")
         return value
 
-    return Form(write=as_it_is, read=read)
+    return JsonForm(write=as_it_is, read=read)
 
 
 def _read_count(value: JsonValue, name: str) -> int:
@@ -69,12 +69,12 @@ def _read_bool(value: JsonValue, name: str) -> bool:
     return value
 
 
-COUNT = Form(write=as_it_is, read=_read_count)
-SECONDS = Form(write=as_it_is, read=_read_seconds)
-FLAG = Form(write=as_it_is, read=_read_bool)
+COUNT = JsonForm(write=as_it_is, read=_read_count)
+SECONDS = JsonForm(write=as_it_is, read=_read_seconds)
+FLAG = JsonForm(write=as_it_is, read=_read_bool)
 
 
-def word(kind: type[Enum], unknown: str, but: Enum | None = None) -> Form:
+def word(kind: type[Enum], unknown: str, but: Enum | None = None) -> JsonForm:
     """Return the form of an enum's values, without that of `but`; of others is said that they are `unknown`."""
     words = {one.value: one for one in kind if one is not but}
 
@@ -83,18 +83,18 @@ def word(kind: type[Enum], unknown: str, but: Enum | None = None) -> Form:
             raise MalformedError(f"{name}: {unknown} {shown(value)}")
         return words[value]
 
-    return Form(write=lambda one: one.value, read=read)
+    return JsonForm(write=lambda one: one.value, read=read)
 
 
-def or_null(form: Form) -> Form:
+def or_null(form: JsonForm) -> JsonForm:
     """Return the form of what may be None."""
-    return Form(
+    return JsonForm(
         write=lambda value: None if value is None else form.write(value),
         read=lambda value, name: None if value is None else form.read(value, name),
     )
 
 
-def list_of(form: Form, most: int | None = None) -> Form:
+def list_of(form: JsonForm, most: int | None = None) -> JsonForm:
     """Return the form of tuples of values of one form, at most so many."""
 
     def read(value: JsonValue, name: str) -> tuple[Any, ...]:
@@ -104,10 +104,10 @@ def list_of(form: Form, most: int | None = None) -> Form:
             raise MalformedError(f"{name}: at most {most:,} are wanted, not {len(value):,}")
         return tuple(form.read(one, name) for one in value)
 
-    return Form(write=lambda values: [form.write(one) for one in values], read=read)
+    return JsonForm(write=lambda values: [form.write(one) for one in values], read=read)
 
 
-def record(kind: type[Record], what: str, fields: Mapping[str, Form], **renamed: str) -> Form:
+def record(kind: type[Record], what: str, fields: Mapping[str, JsonForm], **renamed: str) -> JsonForm:
     """Return the form of a record, an object with `fields`; `renamed` are those that the record calls otherwise.
 
     INVARIANT: each field of the record stands in it. Raises TypeError else.
@@ -123,7 +123,7 @@ def record(kind: type[Record], what: str, fields: Mapping[str, Form], **renamed:
         found = object_with(value, what, tuple(fields))
         return kind(**{attribute: fields[name].read(found[name], name) for attribute, name in attributes.items()})
 
-    return Form(write=write, read=read)
+    return JsonForm(write=write, read=read)
 
 
 def object_with(value: JsonValue, what: str, names: Sequence[str]) -> Mapping[str, JsonValue]:
@@ -182,12 +182,12 @@ class Failed(Record):
         return kind(self.text, fault=self.fault, usage=self.usage)
 
 
-class Exchange(Record):
+class RecordedExchange(Record):
     """A request, and what came of it."""
 
     kept: int
     """How many messages, from the first on, are those of the request before."""
-    messages: tuple[Outline, ...]
+    messages: tuple[MessageOutline, ...]
     """The others."""
     tools: tuple[str, ...]
     retries: tuple[Retry, ...]
@@ -204,7 +204,7 @@ def header_fields(header: Header) -> dict[str, JsonValue]:
     return {"cassette": VERSION, **_HEADER.write(header)}
 
 
-def exchange_fields(number: int, exchange: Exchange) -> dict[str, JsonValue]:
+def exchange_fields(number: int, exchange: RecordedExchange) -> dict[str, JsonValue]:
     """Return the fields of request `number`."""
     came = exchange.came
     match came:
@@ -230,7 +230,7 @@ def read_header(line: bytes) -> Header:
     return header
 
 
-def read_exchange(line: bytes, number: int, before: int) -> Exchange:
+def read_exchange(line: bytes, number: int, before: int) -> RecordedExchange:
     """Return request `number`, where the one before it had `before` messages. Raises MalformedError."""
     found = _parsed(line)
     came = "error" if isinstance(found, dict) and "error" in found else "response"
@@ -240,7 +240,7 @@ def read_exchange(line: bytes, number: int, before: int) -> Exchange:
     asked = {name: form.read(fields[name], name) for name, form in _REQUEST.items()}
     if asked["kept"] > before:
         raise MalformedError(f"kept: the request before has {before} messages, not {asked['kept']}")
-    return Exchange(**asked, came=_CAME[came].read(fields[came], came))
+    return RecordedExchange(**asked, came=_CAME[came].read(fields[came], came))
 
 
 def _parsed(line: bytes) -> JsonValue:
@@ -270,10 +270,10 @@ _HEADER = record(
     {"harness": _NAME, "model": _NAME, "api": _NAME, "workspace": text(_MAX_PATH_CHARACTERS)},
 )
 _OUTLINE = record(
-    Outline,
+    MessageOutline,
     "a message",
     {
-        "role": Form(write=as_it_is, read=_read_role),
+        "role": JsonForm(write=as_it_is, read=_read_role),
         "tool": _SHOWN,
         "sha256": text(64),
         "characters": COUNT,
@@ -320,7 +320,7 @@ _FAILED = record(
 _REQUEST = {
     "kept": COUNT,
     "messages": list_of(_OUTLINE),
-    "tools": list_of(Form(write=as_it_is, read=_read_name)),
+    "tools": list_of(JsonForm(write=as_it_is, read=_read_name)),
     "retries": list_of(_RETRY, MAX_RETRIES),
 }
 """What is in the line of a request, beside its number and what came of it."""

@@ -16,8 +16,8 @@ from typing import assert_never
 from harness.actions import JsonValue
 from harness.errors import CutReply
 from harness.messages import FinishReason, ModelResponse, Usage
-from harness.models.chat_body import Echo
 from harness.models.chat_calls import ChatCalls
+from harness.models.chat_echo import Echo
 from harness.models.dialect import ReplyText, usage_of
 from harness.models.endpoint import ReplyBounds
 from harness.models.failures import broken_off, excerpt

@@ -12,7 +12,7 @@ from harness.errors import ModelError
 from harness.messages import Message, ModelResponse, Usage
 from harness.model import MAX_REPLY_CHARACTERS, ToolSpec
 from harness.models.endpoint import Endpoint, Quirks
-from harness.models.failures import Refusal, join_pairs
+from harness.models.failures import ProviderRefusal, join_pairs
 from harness.models.retries import Lesson, learned
 
 MOST_TOKENS = 10**12
@@ -197,7 +197,7 @@ class Dialect:
         """Return what puts the next reply together, and repeats the secret in no error text."""
         raise NotImplementedError
 
-    def learn(self, refusal: Refusal, messages: Sequence[Message]) -> bool:  # noqa: ARG002 - for those that look
+    def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:  # noqa: ARG002 - for those that look
         """Take what was said instead of a reply to `messages`; say whether their request is another one now.
 
         INVARIANT: there is an end to what can be learned, so that the request is not sent for ever.

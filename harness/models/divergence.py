@@ -50,7 +50,7 @@ _VARYING: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
-class Outline(Record):
+class MessageOutline(Record):
     """What a cassette keeps of a message that was sent: enough to tell whether another is the same."""
 
     role: str
@@ -91,12 +91,12 @@ class Outlines:
         """`redact` masks what is secret before anything is kept of a text."""
         self._redact = redact
         self._place = _placed(places)
-        self._known: list[tuple[Message, str, Outline]] = []
+        self._known: list[tuple[Message, str, MessageOutline]] = []
 
-    def of(self, messages: Sequence[Message]) -> list[Outline]:
+    def of(self, messages: Sequence[Message]) -> list[MessageOutline]:
         """Return an outline for each message."""
         tools: dict[str, str] = {}
-        outlines: list[Outline] = []
+        outlines: list[MessageOutline] = []
         for index, message in enumerate(messages):
             tools.update({call.id: call.name for call in message.tool_calls})
             tool = tools.get(message.tool_call_id or "", "") if message.role is Role.TOOL else ""
@@ -107,10 +107,10 @@ class Outlines:
             outlines.append(known[2])
         return outlines
 
-    def _outline(self, message: Message, tool: str) -> Outline:
+    def _outline(self, message: Message, tool: str) -> MessageOutline:
         calls = "".join(f"\n{call.name} {call.arguments}" for call in message.tool_calls)
         text = self._place(self._redact(message.content + calls))
-        return Outline(
+        return MessageOutline(
             role=message.role.value,
             tool=tool[:SHOWN_CHARACTERS],
             sha256=hashlib.sha256(common_form(text).encode("utf-8", "surrogatepass")).hexdigest(),
@@ -141,7 +141,10 @@ def common_form(text: str) -> str:
 
 
 def first_divergence(
-    request: int, recorded: Sequence[Outline], now: Sequence[Outline], tools: tuple[Sequence[str], Sequence[str]]
+    request: int,
+    recorded: Sequence[MessageOutline],
+    now: Sequence[MessageOutline],
+    tools: tuple[Sequence[str], Sequence[str]],
 ) -> Divergence | None:
     """Return where a request is first another than the recorded one, or None. `tools`: the names of both, in this order."""
     for index in range(max(len(recorded), len(now))):
@@ -167,7 +170,7 @@ def first_divergence(
     return None
 
 
-def _apart(old: Outline | None, new: Outline | None) -> tuple[str, str]:
+def _apart(old: MessageOutline | None, new: MessageOutline | None) -> tuple[str, str]:
     """Return what shows the difference best."""
     if old is None or new is None or old.role != new.role:
         return _beginning(old), _beginning(new)
@@ -178,10 +181,10 @@ def _apart(old: Outline | None, new: Outline | None) -> tuple[str, str]:
     return _middle(old), _middle(new)
 
 
-def _beginning(outline: Outline | None) -> str:
+def _beginning(outline: MessageOutline | None) -> str:
     return "" if outline is None else outline.begins
 
 
-def _middle(outline: Outline) -> str:
+def _middle(outline: MessageOutline) -> str:
     begins = outline.begins[: SHOWN_CHARACTERS // 2]
     return f"{begins} [alike at both ends; {outline.characters:,} characters, {outline.sha256[:12]}]"

@@ -120,7 +120,7 @@ _SHORTER = (
 )
 
 
-class Refusal(Record):
+class ProviderRefusal(Record):
     """What a provider said instead of a reply."""
 
     status: int
@@ -144,7 +144,7 @@ class FailedTry(ModelError):
         passing: bool = False,
         cut: bool = False,
         retry_after: float | None = None,
-        refusal: Refusal | None = None,
+        refusal: ProviderRefusal | None = None,
         nobody_there: bool = False,
     ) -> None:
         super().__init__(text, fault=fault)
@@ -168,7 +168,7 @@ class _Kind(NamedTuple):
     passing: bool
 
 
-def refusal_of(value: object, *, status: int = 0, secret: str = "") -> Refusal:
+def refusal_of(value: object, *, status: int = 0, secret: str = "") -> ProviderRefusal:
     """Return what an error value says, which may be of any type; `status` is that of the answer, if it tells anything."""
     error = value
     for _ in range(5):  # Gemini wraps its errors in a list; many wrap them in `error`, Azure's reason in `innererror`
@@ -197,11 +197,11 @@ def refusal_of(value: object, *, status: int = 0, secret: str = "") -> Refusal:
     except RecursionError:
         words = ""
     said = provider_message(value, secret)
-    return Refusal(status=status, codes=tuple(codes), said=said, words=words[:WORDS_CHARACTERS].lower())
+    return ProviderRefusal(status=status, codes=tuple(codes), said=said, words=words[:WORDS_CHARACTERS].lower())
 
 
 def refused(
-    refusal: Refusal, *, model: str, address: str, key_variable: str, headers: Mapping[str, str] | None = None
+    refusal: ProviderRefusal, *, model: str, address: str, key_variable: str, headers: Mapping[str, str] | None = None
 ) -> FailedTry:
     """Return the failure for a request that was answered with an error status; `headers` have lower-case names.
 
@@ -233,7 +233,7 @@ def _status(value: object) -> int:
     return int(text) if re.fullmatch("[45][0-9][0-9]", text) else 0
 
 
-def _kind(refusal: Refusal) -> _Kind:
+def _kind(refusal: ProviderRefusal) -> _Kind:
     codes, status = frozenset(refusal.codes), refusal.status
     if codes & _QUOTA or status == 402:
         return _Kind(ModelFault.QUOTA, passing=False)
@@ -257,7 +257,7 @@ def _kind(refusal: Refusal) -> _Kind:
 
 
 def _text(  # noqa: C901, PLR0911 - a table
-    fault: ModelFault, refusal: Refusal, told: str, *, model: str, address: str, key_variable: str
+    fault: ModelFault, refusal: ProviderRefusal, told: str, *, model: str, address: str, key_variable: str
 ) -> str:
     match fault:
         case ModelFault.AUTHENTICATION if refusal.status == 403:

@@ -107,7 +107,7 @@ def _unpacked(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 ERROR_BYTES = 64 * 1024
-"""How much of the body of an error status is read; in time, ERROR_SECONDS of deadline.py is the bound."""
+"""How much of the body of an error status is read; in time, ERROR_SECONDS of exchange.py is the bound."""
 
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN)
 
@@ -133,7 +133,7 @@ class _Headers(Protocol):
     def multi_items(self) -> list[tuple[str, str]]: ...
 
 
-class Answer(Protocol):
+class HttpAnswer(Protocol):
     """What is used of a response of httpx and httpx2, whose body is not yet read."""
 
     status_code: int
@@ -179,7 +179,7 @@ class AnswerCheck:
         self._endpoint = endpoint
         self._connections = connections
 
-    def check(self, answer: Answer) -> None:
+    def check(self, answer: HttpAnswer) -> None:
         """Stop at everything but success, before the SDK reads all of its body, or httpx follows it."""
         body = AnswerBody(answer)
         if 200 <= answer.status_code < 300:
@@ -192,7 +192,7 @@ class AnswerCheck:
         self._connections.report(Phase.REFUSED)
         raise self._refused(answer, "" if body.unknown_encoding else self._error_value(body))
 
-    def _refused(self, answer: Answer, value: object) -> FailedTry:
+    def _refused(self, answer: HttpAnswer, value: object) -> FailedTry:
         refusal = refusal_of(value, status=answer.status_code, secret=self.secret)
         failure = refused(
             refusal,
@@ -224,7 +224,7 @@ class AnswerCheck:
             fault=ModelFault.REPLY,
         )
 
-    def _redirect(self, answer: Answer) -> None:
+    def _redirect(self, answer: HttpAnswer) -> None:
         """Raise Moved for a redirect within the origin; another one must not get the key, nor the conversation.
 
         A 303 asks for a GET, which would drop the request.

@@ -1,4 +1,4 @@
-"""The Responses API: the adapter for any server that speaks it; judges and runs nothing."""
+"""The Responses API: the adapter for any server that speaks it, and what a conversation is in its requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.messages import Message, Role
 from harness.model import ToolSpec
 from harness.models.dialect import Dialect
 from harness.models.endpoint import Endpoint, Quirks
-from harness.models.failures import Refusal, join_pairs
+from harness.models.failures import ProviderRefusal, join_pairs
 from harness.models.openai_wire import OpenAIWire
 from harness.models.request_body import EncodedMessages, EncodedTools, encoded, sendable_arguments, sendable_name
 from harness.models.responses_items import read_echo
@@ -21,7 +21,7 @@ from harness.models.retries import no_encrypted_reasoning, no_streams
 from harness.models.wire_format import IdForm, WireIds
 
 
-class Conversation:
+class ResponsesBodies:
     """Request bodies, with every message and every list of tools encoded once."""
 
     def __init__(self, model: str, quirks: Quirks | None = None) -> None:
@@ -132,13 +132,13 @@ class _Responses(Dialect):
     lessons = (no_encrypted_reasoning, no_streams)
 
     def __init__(self, model: str, endpoint: Endpoint) -> None:
-        self._conversation = Conversation(model, endpoint.quirks)
+        self._conversation = ResponsesBodies(model, endpoint.quirks)
         super().__init__(endpoint, self._conversation)
 
     def assembly(self, secret: str) -> ResponsesReply:
         return ResponsesReply(secret, bounds=self.bounds)
 
-    def learn(self, refusal: Refusal, messages: Sequence[Message]) -> bool:
+    def learn(self, refusal: ProviderRefusal, messages: Sequence[Message]) -> bool:
         """A server that refuses the reasoning of earlier replies (of another model or account, in a resumed session) gets
         the same conversation without; one that has no encrypted reasoning is never asked for it again.
         """

@@ -17,15 +17,15 @@ from harness.models.cassette import (
     MAX_CASSETTE_BYTES,
     MAX_NAME_CHARACTERS,
     MAX_RETRIES,
-    Exchange,
     Failed,
     Fields,
     Header,
+    RecordedExchange,
     exchange_fields,
     header_fields,
     line_of,
 )
-from harness.models.divergence import Outline, Outlines
+from harness.models.divergence import MessageOutline, Outlines
 from harness.record import replace
 from harness.redaction.redactor import Redactor
 
@@ -52,7 +52,7 @@ class RecordingModel:
         self._model = model
         self._redact = redactor.redact
         self._outlines = Outlines(redactor.redact, {workspace: "<workspace>"})
-        self._before: list[Outline] = []
+        self._before: list[MessageOutline] = []
         self._requests = 0
         self._size = 0
         self._file = _made(path)
@@ -137,7 +137,7 @@ class RecordingModel:
                 break
             kept += 1
         self._before = outlines
-        exchange = Exchange(
+        exchange = RecordedExchange(
             kept=kept,
             messages=tuple(outlines[kept:]),
             tools=tuple(self._redact(spec.name)[:MAX_NAME_CHARACTERS] for spec in tools),

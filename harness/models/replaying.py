@@ -18,14 +18,14 @@ from harness.model import Retry, ToolSpec
 from harness.models.cassette import (
     MAX_CASSETTE_BYTES,
     VERSION,
-    Exchange,
     Failed,
     Header,
     MalformedError,
+    RecordedExchange,
     read_exchange,
     read_header,
 )
-from harness.models.divergence import Divergence, Outline, Outlines, first_divergence
+from harness.models.divergence import Divergence, MessageOutline, Outlines, first_divergence
 from harness.record import replace
 from harness.redaction.marks import marks_in
 from harness.redaction.redactor import Redactor
@@ -65,7 +65,7 @@ class ReplayingModel:
         self._monotonic = monotonic
         self._outlines = Outlines(redactor.redact if redactor else _as_it_is, {workspace: "<workspace>"})
         self._moved = _mover(self.header.workspace, workspace)
-        self._recorded: list[Outline] = []
+        self._recorded: list[MessageOutline] = []
         self._asked = 0
         self.diverged: Divergence | None = None
         """Where the conversation was first another."""
@@ -135,7 +135,7 @@ class ReplayingModel:
             on_text(response.text)
         return response
 
-    def _compare(self, exchange: Exchange, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> None:
+    def _compare(self, exchange: RecordedExchange, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> None:
         if self.diverged is not None:
             return
         self._recorded[exchange.kept :] = exchange.messages
@@ -157,11 +157,11 @@ def _read(path: str) -> bytes:
     return data
 
 
-def _parsed(path: str, data: bytes) -> tuple[Header, list[Exchange], bool]:
+def _parsed(path: str, data: bytes) -> tuple[Header, list[RecordedExchange], bool]:
     """Return what a cassette holds, and whether its last line lacks its end. Raises UsageError."""
     first, *lines = data.split(b"\n")
     torn = bool(lines) and lines.pop() != b""
-    exchanges: list[Exchange] = []
+    exchanges: list[RecordedExchange] = []
     before, place = 0, 1
     try:
         header = read_header(first)

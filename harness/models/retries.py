@@ -17,7 +17,7 @@ from harness.errors import ModelError, ModelFault
 from harness.messages import Usage
 from harness.model import Retry
 from harness.models.endpoint import Quirks
-from harness.models.failures import FailedTry, Refusal
+from harness.models.failures import FailedTry, ProviderRefusal
 from harness.record import replace
 
 MAX_RETRY_AFTER_SECONDS = 60.0
@@ -143,7 +143,7 @@ def _date(text: str) -> float:
         return math.nan
 
 
-Lesson: TypeAlias = Callable[[Quirks, Refusal], Quirks]
+Lesson: TypeAlias = Callable[[Quirks, ProviderRefusal], Quirks]
 """Returns the quirks with what a refusal teaches, the very same ones if it teaches nothing."""
 
 _ABOUT_THE_REQUEST = frozenset((0, 400, 422, 500, 501))
@@ -158,32 +158,32 @@ _NO_STREAM = re.compile(
 _NO_ENCRYPTED_REASONING = re.compile(r"\binclude\b|encrypted.?content")
 
 
-def learned(quirks: Quirks, refusal: Refusal, lessons: tuple[Lesson, ...]) -> Quirks:
+def learned(quirks: Quirks, refusal: ProviderRefusal, lessons: tuple[Lesson, ...]) -> Quirks:
     """Return `quirks` with the first of the lessons that the refusal teaches."""
     return next((taught for lesson in lessons if (taught := lesson(quirks, refusal)) != quirks), quirks)
 
 
-def no_usage(quirks: Quirks, refusal: Refusal) -> Quirks:
+def no_usage(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
     """Learn that a stream may not be asked for its usage."""
     named = "stream_options" in refusal.words or "include_usage" in refusal.words
     asked = quirks.stream and quirks.usage and refusal.status in _ABOUT_THE_REQUEST
     return replace(quirks, usage=False) if named and asked else quirks
 
 
-def less_echo(quirks: Quirks, refusal: Refusal) -> Quirks:
+def less_echo(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
     """Learn that fields of a reply's message are not wanted back."""
     if refusal.status not in _ABOUT_THE_REQUEST - {500}:
         return quirks
     return replace(quirks, echo=tuple(name for name in quirks.echo if name not in refusal.words))
 
 
-def no_streams(quirks: Quirks, refusal: Refusal) -> Quirks:
+def no_streams(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
     """Learn that replies must be asked for as a whole."""
     asked = quirks.stream and refusal.status in _ABOUT_THE_REQUEST
     return replace(quirks, stream=False) if asked and _NO_STREAM.search(refusal.words) else quirks
 
 
-def no_encrypted_reasoning(quirks: Quirks, refusal: Refusal) -> Quirks:
+def no_encrypted_reasoning(quirks: Quirks, refusal: ProviderRefusal) -> Quirks:
     """Learn that reasoning may not be asked for in encrypted form."""
     asked = quirks.encrypted_reasoning and refusal.status in {0, 400, 404, 422}
     return (

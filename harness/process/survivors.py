@@ -109,7 +109,7 @@ class Survivors:
     def _new(self) -> list[Process]:
         """Return the children of the harness that were not there before the command.
 
-        Looked for at least twice a second (see processes.REAP_SECONDS), so that a number that was there, and is given anew,
+        Looked for at least twice a second (see command.REAP_SECONDS), so that a number that was there, and is given anew,
         is not taken for the old one: it was missing in between.
         """
         numbers = procfs.first_children(os.getpid())

@@ -1,6 +1,11 @@
 """The kernel's wall around one command: `Walls` say what it may touch, `prepare` builds them, `enter` goes behind them.
 
-Judges nothing and starts no command: whoever starts one does it from a thread that entered, and from which only it starts.
+Read `walls` first, then `confinement`, which puts them up by three means: `landlock` (files, ports, signals), `seccomp`
+(system calls; their numbers are in `system_calls`) and, where something must be hidden in a folder that may be written,
+`bubblewrap`. `probe` measures what this machine can do. `kernel` makes the system calls.
+
+Whoever starts a command does so from a thread that entered, and from which only it starts. Nothing here judges a command or
+starts one.
 """
 
 from __future__ import annotations

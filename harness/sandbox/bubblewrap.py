@@ -14,7 +14,7 @@ import os
 import stat
 from functools import cache
 
-from harness.sandbox.readable import parents
+from harness.sandbox.landlock import parents
 from harness.sandbox.walls import KEPT, Unenforceable, Walls
 
 PROBE_SECONDS = 30.0

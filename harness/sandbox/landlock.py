@@ -18,8 +18,11 @@ from enum import IntFlag
 from harness.paths import is_within
 from harness.record import Record
 from harness.sandbox import kernel
-from harness.sandbox.readable import MOST_ENTRIES, Readable, readable
 from harness.sandbox.walls import Unenforceable, Walls
+
+MOST_ENTRIES = 16_384
+"""How many entries of one folder are gone through; a rule each costs some 30 microseconds and memory of the kernel."""
+DEVICES = "/dev"
 
 
 class Right(IntFlag):
@@ -78,7 +81,7 @@ class Rules(Record):
     """What a ruleset allows, and of which version it is."""
 
     version: int
-    readable: Readable
+    readable: ReadablePaths
     write: tuple[str, ...]
     network: bool
     reader: bool
@@ -235,7 +238,7 @@ class Rulesets:
                     self._kept.pop(next(iter(self._kept))).close()
 
 
-def _gaps(walls: Walls, hidden: frozenset[str], found: Readable) -> tuple[str, ...]:
+def _gaps(walls: Walls, hidden: frozenset[str], found: ReadablePaths) -> tuple[str, ...]:
     """Say what Landlock cannot hide."""
     gaps = []
     for path in sorted(hidden):
@@ -288,3 +291,83 @@ def _held(paths: tuple[str, ...]) -> list[int]:
         except OSError:  # it is not there, and the ruleset knows
             pass
     return held
+
+
+# Reading everything but what is hidden. Landlock only allows, so a hidden path is one that no allowed folder holds: the folders
+# above it are gone through, and each of their other entries is allowed by itself. What is made in such a folder later is not in
+# the list, and so unreadable.
+
+
+class ReadablePaths(Record):
+    """What may be read."""
+
+    whole: tuple[str, ...]
+    """Files and folders, these with everything below."""
+    listed: tuple[str, ...]
+    """Folders above something hidden: their names may be listed, nothing more."""
+    too_large: tuple[str, ...]
+    """Folders above something hidden that have too many entries to go through: of these nothing may be read."""
+
+
+def readable(hidden: frozenset[str], show: tuple[str, ...]) -> ReadablePaths:
+    """Return what may be read where `hidden` may not, but `show` below it may. Devices are never in it.
+
+    All paths are absolute and resolved. Links in the folders that are gone through are left out: what they
+    lead to is allowed where it lies. A folder that cannot be listed allows nothing.
+    """
+    closed = hidden | {DEVICES}
+    above = {parent for path in closed for parent in parents(path)}
+    found = _Found()
+    found.go("/", closed, above)
+    for path in show:
+        if path not in closed:
+            found.go(path, closed, above)
+    return ReadablePaths(whole=tuple(found.whole), listed=tuple(found.listed), too_large=tuple(found.too_large))
+
+
+class _Found:
+    """The list while it grows."""
+
+    def __init__(self) -> None:
+        self.whole: list[str] = []
+        self.listed: list[str] = []
+        self.too_large: list[str] = []
+
+    def go(self, path: str, closed: frozenset[str], above: set[str]) -> None:
+        """Allow `path`, or what is not closed below it."""
+        if path in closed:
+            return
+        if path not in above:
+            self.whole.append(path)
+            return
+        self.listed.append(path)
+        names = _names(path)
+        if names is None:
+            self.too_large.append(path)
+            return
+        for name in names:
+            self.go(os.path.join(path, name), closed, above)
+
+
+def _names(folder: str) -> list[str] | None:
+    """Return the entries of a folder that are no links, or None where there are too many."""
+    names: list[str] = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if len(names) >= MOST_ENTRIES:
+                    return None
+                if not entry.is_symlink():
+                    names.append(entry.name)
+    except OSError:  # not a folder, gone, or not ours to list
+        return []
+    return names
+
+
+def parents(path: str) -> list[str]:
+    """Return every folder above an absolute path, the nearest first; none for the root."""
+    found = []
+    while path != "/":
+        path = os.path.dirname(path)
+        found.append(path)
+    return found

@@ -11,7 +11,7 @@ from functools import cache
 
 from harness.record import Record
 from harness.sandbox import bubblewrap, kernel, landlock, seccomp
-from harness.sandbox.readable import Readable
+from harness.sandbox.landlock import ReadablePaths
 from harness.sandbox.system_calls import ARCHITECTURES
 
 LEAST_LANDLOCK = 3
@@ -92,7 +92,7 @@ def _landlock() -> tuple[int, str]:
     """Return the version and an empty text, or 0 and why there is none."""
     try:
         version = kernel.landlock_version()
-        nothing = Readable(whole=(), listed=(), too_large=())
+        nothing = ReadablePaths(whole=(), listed=(), too_large=())
         rules = landlock.ruleset(
             landlock.Rules(version=version, readable=nothing, write=(), network=False, reader=True)
         )

@@ -57,7 +57,7 @@ NEW_NAMESPACES = 0x7E020080
 EXIT_SIGNAL_BITS = 0xFF
 """In the flags of clone(2) these name a signal; CLONE_NEWTIME, which lies among them, exists for unshare(2) only."""
 FILE_LOCKS = 10
-"""RLIMIT_LOCKS of <asm-generic/resource.h>, which bounds nothing: the harness marks commands by it (tools/hardening.py)."""
+"""RLIMIT_LOCKS of <asm-generic/resource.h>, which bounds nothing: the harness marks commands by it (process/hardening.py)."""
 
 ALWAYS: Final = (
     # A ring makes calls, sockets among them, that no filter sees.

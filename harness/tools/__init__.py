@@ -9,7 +9,7 @@ from harness.files.before_images import BeforeImages
 from harness.files.workspace import Workspace
 from harness.gate.tool import Tool
 from harness.limits import Limits
-from harness.process.spill import OutputFolder
+from harness.process.capture import OutputFolder
 from harness.tools.bash import BashTool
 from harness.tools.edit_file import EditFileTool
 from harness.tools.read_file import ReadFileTool

@@ -26,10 +26,9 @@ from harness.gate.tool import Arguments, ToolOutput
 from harness.limits import DEFAULT_COMMAND_SECONDS, Limits, strictest
 from harness.messages import ResultStatus, ToolCall
 from harness.model import ToolSpec
+from harness.process.capture import Capture, Live, OutputFolder, result_characters
+from harness.process.command import STANDARD_PACE, CommandEnding, Ended, Pace, run_group
 from harness.process.environment import child_environment, unasked_variables
-from harness.process.output import Capture, Live, result_characters
-from harness.process.run import STANDARD_PACE, Ended, Ending, Pace, run_group
-from harness.process.spill import OutputFolder
 from harness.process.start import Launch, NotConfinedError
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
@@ -357,7 +356,7 @@ def _output(request: BashRequest, capture: Capture, ended: Ended, held: Held | N
 def _notes(ended: Ended) -> list[str]:
     """Say what became of processes that the command left, where it left any."""
     notes = []
-    if ended.terminated and ended.ending in (Ending.EXITED, Ending.SIGNALLED, Ending.UNKNOWN):
+    if ended.terminated and ended.ending in (CommandEnding.EXITED, CommandEnding.SIGNALLED, CommandEnding.UNKNOWN):
         one = len(ended.terminated) == 1
         what = "1 background process was" if one else f"{len(ended.terminated)} background processes were"
         have = "has" if one else "have"
@@ -376,15 +375,15 @@ def _names(names: tuple[str, ...]) -> str:
 
 def _last_line(request: BashRequest, ended: Ended) -> str:
     match ended.ending:
-        case Ending.EXITED:
+        case CommandEnding.EXITED:
             return f"[exit code {ended.status}, {ended.seconds:.1f} s]"
-        case Ending.SIGNALLED:
+        case CommandEnding.SIGNALLED:
             return f"[killed by signal {ended.status}{_signal_name(ended.status)}, {ended.seconds:.1f} s]"
-        case Ending.TIMED_OUT:
+        case CommandEnding.TIMED_OUT:
             return f"[timed out after {request.seconds:g} s{request.cut_by}; process tree killed]"
-        case Ending.INTERRUPTED:
+        case CommandEnding.INTERRUPTED:
             return f"[interrupted by user after {ended.seconds:.0f} s]"
-        case Ending.UNKNOWN:
+        case CommandEnding.UNKNOWN:
             return f"[ended with an unknown status, {ended.seconds:.1f} s]"
         case _:
             assert_never(ended.ending)
@@ -399,13 +398,13 @@ def _signal_name(number: int | None) -> str:
 
 def _result_status(ended: Ended) -> ResultStatus:
     match ended.ending:
-        case Ending.EXITED:
+        case CommandEnding.EXITED:
             return ResultStatus.OK if ended.status == 0 else ResultStatus.FAILED
-        case Ending.SIGNALLED | Ending.UNKNOWN:
+        case CommandEnding.SIGNALLED | CommandEnding.UNKNOWN:
             return ResultStatus.FAILED
-        case Ending.TIMED_OUT:
+        case CommandEnding.TIMED_OUT:
             return ResultStatus.TIMEOUT
-        case Ending.INTERRUPTED:
+        case CommandEnding.INTERRUPTED:
             return ResultStatus.INTERRUPTED
         case _:
             assert_never(ended.ending)
@@ -413,9 +412,9 @@ def _result_status(ended: Ended) -> ResultStatus:
 
 def _exit_code(ended: Ended) -> int | None:
     """Return the exit code; of a killed shell 128 and the signal's number, as a shell would say it of its own child."""
-    if ended.ending is Ending.SIGNALLED and ended.status is not None:
+    if ended.ending is CommandEnding.SIGNALLED and ended.status is not None:
         return 128 + ended.status
-    return ended.status if ended.ending is Ending.EXITED else None
+    return ended.status if ended.ending is CommandEnding.EXITED else None
 
 
 def _spec(seconds: float) -> ToolSpec:

@@ -19,7 +19,7 @@ from harness.gate.tool import Arguments, ToolOutput
 from harness.limits import Limits, strictest
 from harness.messages import ToolCall
 from harness.model import ToolSpec
-from harness.process.output import RESERVED_CHARACTERS, result_characters
+from harness.process.capture import RESERVED_CHARACTERS, result_characters
 from harness.record import Record
 from harness.text.visible import visible, visible_line
 

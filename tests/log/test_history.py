@@ -19,7 +19,7 @@ from harness.log.action_log import read_log
 from harness.log.order import LogRecord
 from harness.log.rebuilding import NOT_RUN, UNKNOWN, Rebuilt, message_json, message_of, rebuilt
 from harness.messages import Message, Role, ToolCall
-from harness.models.openai_chat import Conversation
+from harness.models.openai_chat import ChatBodies
 from harness.models.scripted import request_problem
 
 MARK = "[redacted:known:00000000]"
@@ -45,7 +45,7 @@ def strict_problem(messages: Sequence[Message]) -> str:
     """Return what a server that checks everything would refuse in the messages after the system message."""
     history = History("system")
     history.messages += messages
-    problem = request_problem(json.loads(Conversation("m").request(history.messages, ())))
+    problem = request_problem(json.loads(ChatBodies("m").request(history.messages, ())))
     roles = [message.role for message in messages if message.role is not Role.TOOL]
     if any(a is b is Role.USER for a, b in pairwise(roles)) or roles[:1] not in ([], [Role.USER]):
         problem = problem or "roles do not alternate"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from fault_server import Answer, FaultServer, Request, status, whole
+from rows import all_rows
 from wire_contract import CHAT, RESPONSES, Speaker, fine
 
 from harness.errors import ModelError, ModelFault
@@ -40,8 +41,8 @@ def header(request: Request, name: str) -> str:
     return found[1].strip() if found else ""
 
 
-@pytest.mark.parametrize("path", ["", "/", "/openai", "/openai/", "/openai/v1", "/openai/v1/"])
-@pytest.mark.parametrize(
+@all_rows("path", ["", "/", "/openai", "/openai/", "/openai/v1", "/openai/v1/"])
+@all_rows(
     ("adapter", "target"),
     [
         pytest.param(OpenAIChat, "/openai/deployments/my-gpt/chat/completions", id="chat completions"),
@@ -58,7 +59,7 @@ def test_an_api_version_means_a_deployment_of_a_resource(
     assert request.json["model"] == "my-gpt"
 
 
-@pytest.mark.parametrize("adapter", ADAPTERS)
+@all_rows("adapter", ADAPTERS)
 def test_without_a_version_the_address_is_like_openai_s_own(adapter: type[OpenAIChat | OpenAIResponses]) -> None:
     text, request = ask(adapter, fine(SPEAKERS[adapter]), "/openai/v1/")
     assert text == "fine"
@@ -99,8 +100,8 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize("adapter", ADAPTERS)
-@pytest.mark.parametrize(("code", "body", "fault"), REFUSALS.values(), ids=REFUSALS)
+@all_rows("adapter", ADAPTERS)
+@all_rows(("code", "body", "fault"), REFUSALS)
 def test_its_refusals_are_known(
     adapter: type[OpenAIChat | OpenAIResponses], code: int, body: object, fault: ModelFault
 ) -> None:

@@ -19,13 +19,22 @@ import pytest
 from clocks import Clock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from places import SUPPORT
+from places import ROOT, SUPPORT
+from rows import all_rows
 
 from harness import ActionLog, Agent, Workspace, builtin_tools, deny_all, load_policy
 from harness.errors import CutReply, ModelError, ModelFault, UsageError
 from harness.messages import FinishReason, Message, ModelResponse, Role, RunResult, StopReason, ToolCall, Usage
 from harness.model import Model, Retry, ToolSpec
-from harness.models.cassette import MAX_RETRIES, Exchange, Header, MalformedError, line_of, read_exchange, read_header
+from harness.models.cassette import (
+    MAX_RETRIES,
+    Header,
+    MalformedError,
+    RecordedExchange,
+    line_of,
+    read_exchange,
+    read_header,
+)
 from harness.models.divergence import SHOWN_CHARACTERS, Divergence, Outlines, common_form
 from harness.models.recording import RecordingModel
 from harness.models.replaying import ReplayingModel
@@ -190,8 +199,8 @@ def test_no_secret_comes_into_a_cassette(tmp_path: Path) -> None:
     assert (reply, heard) == (answers[0], [retry])  # who asked gets what came
 
 
-@pytest.mark.parametrize("fault", list(ModelFault))
-@pytest.mark.parametrize("kind", [ModelError, CutReply])
+@all_rows("fault", list(ModelFault))
+@all_rows("kind", [ModelError, CutReply])
 def test_an_error_replays_as_the_error_it_was(tmp_path: Path, kind: type[ModelError], fault: ModelFault) -> None:
     usage = Usage(input_tokens=3, unreported=1) if fault is ModelFault.SERVER else None
     path = cassette(tmp_path / "c", kind("it broke", fault=fault, usage=usage))
@@ -349,7 +358,7 @@ def test_masked_replies_name_their_marks_so_that_no_call_runs_with_one(tmp_path:
     assert later.issued(ask(model).tool_calls[0].arguments).startswith("[redacted:known:")
 
 
-@pytest.mark.parametrize("inner", [0, 1])
+@all_rows("inner", [0, 1])
 def test_a_replay_can_be_recorded_again(tmp_path: Path, inner: int) -> None:
     first = cassette(tmp_path / "1", said("a"), CutReply("cut"))
     again = RecordingModel(ReplayingModel(str(first), never), str(tmp_path / "2"), PLAIN)
@@ -391,7 +400,7 @@ DIFFERENCES = {
 }
 
 
-@pytest.mark.parametrize(("recorded", "now", "expected"), DIFFERENCES.values(), ids=DIFFERENCES)
+@all_rows(("recorded", "now", "expected"), DIFFERENCES)
 def test_where_a_conversation_differs(
     tmp_path: Path, recorded: list[Message], now: list[Message], expected: tuple[int, str, str, str, str]
 ) -> None:
@@ -444,12 +453,12 @@ UNLIKE = {
 }
 
 
-@pytest.mark.parametrize(("one", "other"), ALIKE.values(), ids=ALIKE)
+@all_rows(("one", "other"), ALIKE)
 def test_what_differs_in_every_run_does_not_count(one: str, other: str) -> None:
     assert (one != other, common_form(one)) == (True, common_form(other))
 
 
-@pytest.mark.parametrize(("one", "other"), UNLIKE.values(), ids=UNLIKE)
+@all_rows(("one", "other"), UNLIKE)
 def test_what_a_program_says_counts(one: str, other: str) -> None:
     assert common_form(one) != common_form(other)
 
@@ -457,7 +466,7 @@ def test_what_a_program_says_counts(one: str, other: str) -> None:
 LONG = ("/a" * 100_000, "1" * 200_000, "[a/" * 60_000, "a:b" * 70_000, "[1] " * 50_000)
 
 
-@pytest.mark.parametrize("text", LONG, ids=lambda text: text[:6])
+@all_rows("text", LONG, ids=lambda text: text[:6])
 def test_a_long_text_in_which_nothing_varies_is_its_own_common_form(text: str) -> None:
     """How long each of them takes is timed by bench/growth.py."""
     assert common_form(text) == text
@@ -539,7 +548,7 @@ NO_CASSETTES = {
 }
 
 
-@pytest.mark.parametrize(("data", "why"), NO_CASSETTES.values(), ids=NO_CASSETTES)
+@all_rows(("data", "why"), NO_CASSETTES)
 def test_what_is_no_cassette_is_refused_with_its_line(tmp_path: Path, data: bytes, why: str) -> None:
     (tmp_path / "c").write_bytes(data)
     with pytest.raises(UsageError) as raised:
@@ -564,10 +573,10 @@ def test_whatever_a_line_holds_it_is_read_or_refused(
         line = json.dumps(value).encode()
         for read in (read_header, lambda line: read_exchange(line, 1, 0)):
             with suppress(MalformedError):
-                assert isinstance(read(line), Header | Exchange)
+                assert isinstance(read(line), Header | RecordedExchange)
 
 
-@pytest.mark.parametrize("name", ["nowhere", ".", "pipe", "a\0b"])
+@all_rows("name", ["nowhere", ".", "pipe", "a\0b"])
 def test_what_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UsageError, match="cannot be read"):
@@ -581,7 +590,7 @@ def test_a_line_without_its_end_is_left_out_and_told(tmp_path: Path) -> None:
     assert (model.unused, len(model.notes), "has no end" in model.notes[1]) == (1, 2, True)
 
 
-@pytest.mark.parametrize("cut", [5, 30])
+@all_rows("cut", [5, 30])
 def test_a_cassette_cut_within_its_first_line_is_none(tmp_path: Path, cut: int) -> None:
     path = cassette(tmp_path / "c", said("a"))
     path.write_bytes(path.read_bytes()[:cut])
@@ -613,7 +622,7 @@ def test_a_full_disk_leaves_whole_lines_and_is_told(tmp_path: Path) -> None:
     assert (model.unused, len(model.notes)) == (1, 1)
 
 
-@pytest.mark.parametrize("kind", ["nothing", "closed", "asked", "replaced"])
+@all_rows("kind", ["nothing", "closed", "asked", "replaced"])
 def test_a_recording_that_began_nothing_leaves_nothing(tmp_path: Path, kind: str) -> None:
     recording = RecordingModel(Saying(said("a")), str(tmp_path / "c"), PLAIN)
     match kind:
@@ -643,7 +652,7 @@ def test_a_closed_recording_says_what_it_lacks(tmp_path: Path) -> None:
 
 RECORDS_FOR_EVER = """
 import sys
-sys.path.insert(0, sys.argv[2])
+sys.path[:0] = sys.argv[2:]
 from test_cassette import PLAIN, RecordingModel, Saying, ask, said
 model = RecordingModel(Saying(*[said("x" * 5_000)] * 100_000), sys.argv[1], PLAIN)
 while True:
@@ -651,10 +660,12 @@ while True:
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@all_rows("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_recording_leaves_what_came_before(tmp_path: Path, number: int) -> None:
-    path, here = tmp_path / "c", SUPPORT
-    process = subprocess.Popen([sys.executable, "-c", RECORDS_FOR_EVER, str(path), here], cwd=os.path.dirname(here))
+    path = tmp_path / "c"
+    process = subprocess.Popen(
+        [sys.executable, "-c", RECORDS_FOR_EVER, str(path), SUPPORT, os.path.dirname(__file__)], cwd=ROOT
+    )
     deadline = time.monotonic() + 60
     while not path.exists() or path.stat().st_size < 200_000:
         assert process.poll() is None

@@ -11,25 +11,26 @@ import pytest
 from chat_wire import BASH, bash
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rows import all_rows
 
 from harness.messages import Message, Role, ToolCall
 from harness.model import ToolSpec
-from harness.models.chat_body import Conversation
 from harness.models.endpoint import Quirks
+from harness.models.openai_chat import ChatBodies
 from harness.models.wire_format import IdForm, WireIds
 from harness.record import replace
 
 
 def test_a_long_history_is_encoded_once() -> None:
     messages = [Message(role=Role.ASSISTANT, content=f"{number}" * 100) for number in range(500)]
-    conversation = Conversation("m1")
+    conversation = ChatBodies("m1")
     conversation.request(messages, (BASH,))
     encoded = list(conversation._messages._encoded)
     more = [*messages, Message(role=Role.USER, content="new")]
     body = conversation.request(more, (BASH,))
     assert len(conversation._messages._encoded) == 501
     assert all(old is new for old, new in zip(encoded, conversation._messages._encoded, strict=False))
-    assert body == Conversation("m1").request(more, (BASH,))
+    assert body == ChatBodies("m1").request(more, (BASH,))
 
 
 REASONING = '{"api":"chat","reasoning":{"reasoning_content":"hm"},"extra_content":1,"calls":[{"s":1}]}'
@@ -58,15 +59,15 @@ MESSAGES = st.lists(
 def test_whatever_was_asked_before_a_body_is_that_of_its_own_messages(
     history: list[tuple[list[Message], tuple[ToolSpec, ...]]],
 ) -> None:
-    conversation = Conversation("m1")
+    conversation = ChatBodies("m1")
     for messages, tools in history:
-        fresh = Conversation("m1")
+        fresh = ChatBodies("m1")
         assert conversation.request(messages, tools) == fresh.request(messages, tools)
         assert conversation.call_ids == fresh.call_ids == {c.id for message in messages for c in message.tool_calls}
 
 
 def sent(messages: Sequence[Message], quirks: Quirks | None = None) -> Any:
-    return json.loads(Conversation("m1", quirks).request(messages, ()))
+    return json.loads(ChatBodies("m1", quirks).request(messages, ()))
 
 
 def user(text: str) -> Message:
@@ -97,12 +98,12 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize(("messages", "expected"), SHAPES.values(), ids=SHAPES)
+@all_rows(("messages", "expected"), SHAPES)
 def test_roles_alternate_on_the_wire(messages: list[Message], expected: list[tuple[str, str]]) -> None:
     assert [(each["role"], each["content"]) for each in sent(messages)["messages"]] == expected
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("arguments", "expected"),
     [
         pytest.param('{"a" :1}', '{"a" :1}', id="an object goes back as it came"),
@@ -122,7 +123,7 @@ def test_past_arguments_are_an_object_on_the_wire(arguments: str, expected: str)
 IDS = ["c1", "abcDEF123", "call_" + "x" * 60, "call_" + "x" * 61, "", "functions.bash:0", "\ud800"]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("nine", "form"), [(True, r"[a-zA-Z0-9]{9}"), (False, r".{1,40}")], ids=["nine characters", "at most 40 characters"]
 )
 def test_ids_fit_and_stay_apart_in_calls_and_results_alike(nine: bool, form: str) -> None:
@@ -156,7 +157,7 @@ def test_reasoning_goes_back_within_its_turn_and_signatures_always() -> None:
         separators=(",", ":"),
     )
     turn = [user("a"), assistant("b", bash(), bash(call_id="c2"), echo=echo), result("c1"), result("c2")]
-    conversation = Conversation("m1")
+    conversation = ChatBodies("m1")
     within = json.loads(conversation.request(turn, ()))["messages"][1]
     after = json.loads(conversation.request([*turn, assistant("done"), user("more")], ()))["messages"][1]
     assert within.pop("reasoning_content") == "hm"
@@ -165,12 +166,12 @@ def test_reasoning_goes_back_within_its_turn_and_signatures_always() -> None:
     assert (after["extra_content"], "reasoning" in after, "echo" in after) == ({"google": 1}, False, False)
 
 
-@pytest.mark.parametrize("echo", ["{", "[]", '{"api":"responses","reasoning":{"reasoning_content":"x"}}', "[" * 10**5])
+@all_rows("echo", ["{", "[]", '{"api":"responses","reasoning":{"reasoning_content":"x"}}', "[" * 10**5])
 def test_what_another_adapter_kept_is_not_sent(echo: str) -> None:
     assert sent([user("a"), assistant("b", echo=echo)])["messages"][1] == {"role": "assistant", "content": "b"}
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("quirks", "expected"),
     [
         (Quirks(), {"model": "m1", "stream": True, "stream_options": {"include_usage": True}, "messages": []}),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-import pytest
+from rows import all_rows
 
 from harness.actions import JsonValue
-from harness.models.chat_body import ECHO_CHARACTERS, Echo, given_back
+from harness.models.chat_echo import ECHO_CHARACTERS, Echo, given_back
 
 KEPT: dict[str, tuple[list[dict[str, JsonValue]], dict[str, JsonValue]]] = {
     "text is put together": ([{"r": "a"}, {"r": "b"}], {"r": "ab"}),
@@ -31,7 +31,7 @@ KEPT: dict[str, tuple[list[dict[str, JsonValue]], dict[str, JsonValue]]] = {
 }
 
 
-@pytest.mark.parametrize(("deltas", "expected"), KEPT.values(), ids=KEPT)
+@all_rows(("deltas", "expected"), KEPT)
 def test_pieces_are_put_together(deltas: list[dict[str, JsonValue]], expected: dict[str, JsonValue]) -> None:
     echo = Echo(("r",))
     for delta in deltas:
@@ -43,7 +43,7 @@ def test_pieces_are_put_together(deltas: list[dict[str, JsonValue]], expected: d
     assert given_back(text, (), same_turn=True) == ({}, [])
 
 
-@pytest.mark.parametrize("value", [None, "", [], 0, 7, True, {"a": 1}])
+@all_rows("value", [None, "", [], 0, 7, True, {"a": 1}])
 def test_a_field_that_is_neither_text_nor_parts_is_nothing(value: JsonValue) -> None:
     echo = Echo(("r",))
     echo.add({"r": value})

@@ -20,6 +20,7 @@ from chat_wire import (
     reply,
     stream,
 )
+from rows import all_rows
 from work import lines_run
 
 from harness.errors import ModelError, ModelFault
@@ -45,7 +46,7 @@ LEARNED: dict[str, tuple[list[bytes], list[tuple[bool, bool]]]] = {
 }
 
 
-@pytest.mark.parametrize(("answers", "asked_for"), LEARNED.values(), ids=LEARNED)
+@all_rows(("answers", "asked_for"), LEARNED)
 def test_what_a_server_refuses_is_left_out_from_then_on(
     answers: list[bytes], asked_for: list[tuple[bool, bool]]
 ) -> None:
@@ -114,7 +115,7 @@ UNREAD = {
 }
 
 
-@pytest.mark.parametrize("text", UNREAD.values(), ids=UNREAD)
+@all_rows("text", UNREAD)
 def test_a_call_that_the_server_left_in_the_text_is_told_and_not_run(text: str) -> None:
     with Wire(stream(said(text), STOP, DONE)) as wire:
         asked = Asked(wire.url)
@@ -136,7 +137,7 @@ PROSE = {
 }
 
 
-@pytest.mark.parametrize("text", PROSE.values(), ids=PROSE)
+@all_rows("text", PROSE)
 def test_text_that_only_mentions_such_a_call_is_a_reply(text: str) -> None:
     with Wire(stream(said(text), STOP, DONE)) as wire:
         assert Asked(wire.url).complete(tools=(BASH,)) == reply(text)
@@ -184,13 +185,13 @@ USAGES: dict[str, tuple[dict[str, Any], Usage]] = {
 }
 
 
-@pytest.mark.parametrize(("more", "usage"), USAGES.values(), ids=USAGES)
+@all_rows(("more", "usage"), USAGES)
 def test_usage_is_found_wherever_it_stands(more: dict[str, Any], usage: Usage) -> None:
     with Wire(stream(said("Hi", "stop", **more), chunk({}, usage=None), DONE)) as wire:
         assert Asked(wire.url).complete() == reply("Hi", usage=usage)
 
 
-@pytest.mark.parametrize("kind", ["text/html", "application/json", "text/plain; charset=latin-1", ""])
+@all_rows("kind", ["text/html", "application/json", "text/plain; charset=latin-1", ""])
 def test_the_content_type_is_not_believed(kind: str) -> None:
     with Wire(http(200, sse(said("Grüße", "stop"), DONE), f"content-type: {kind}")) as wire:
         assert Asked(wire.url).complete() == reply("Grüße")

@@ -16,6 +16,7 @@ from chat_wire import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rows import all_rows
 from work import assert_linear
 
 from harness.errors import CutReply, ModelError
@@ -191,7 +192,7 @@ WHOLE = {
 }
 
 
-@pytest.mark.parametrize(("wire", "expected"), WHOLE.values(), ids=WHOLE)
+@all_rows(("wire", "expected"), WHOLE)
 def test_a_stream_becomes_a_reply(wire: bytes, expected: ModelResponse) -> None:
     assert read(wire) == (expected.text, expected)
 
@@ -389,8 +390,8 @@ CALLS: dict[str, tuple[list[object], tuple[ToolCall, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("finish", ["tool_calls", "stop"])
-@pytest.mark.parametrize(("chunks", "expected"), CALLS.values(), ids=CALLS)
+@all_rows("finish", ["tool_calls", "stop"])
+@all_rows(("chunks", "expected"), CALLS)
 def test_fragments_become_calls(chunks: list[object], expected: tuple[ToolCall, ...], finish: str) -> None:
     assert read(sse(*chunks, chunk(finish=finish), DONE)) == ("", reply("", *expected))
 
@@ -665,7 +666,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize(("wire", "kind", "text"), BROKEN.values(), ids=BROKEN)
+@all_rows(("wire", "kind", "text"), BROKEN)
 def test_what_is_no_whole_reply_is_an_error(wire: bytes, kind: type[ModelError], text: str) -> None:
     assert outcome(wire) == (kind, text)
 
@@ -720,7 +721,7 @@ def test_random_streams_mean_the_same_however_they_are_sliced_and_end_well(data:
     assert outcome(*sliced) == outcome(wire)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("value", "expected"),
     [
         pytest.param({"message": "m", "code": 1}, "m", id="the message of an object"),

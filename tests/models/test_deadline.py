@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from rows import all_rows
 
 from harness.models.endpoint import Deadlines
 from harness.models.exchange import Limit, Phase, Timing, TryClock
@@ -43,7 +43,7 @@ def test_the_steps_are_timed_once() -> None:
     assert found.timing == Timing(connected=1.5, first_event=8.0)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("now", "run_ends", "expected"),
     [
         (1000.0, 1500.0, (1050.0, Limit.IDLE)),

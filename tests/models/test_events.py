@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from rows import all_rows
 
 from harness.models.wire_format import EventDecoder
 
@@ -34,7 +34,7 @@ LONGEST = {
 }
 
 
-@pytest.mark.parametrize(("wire", "expected"), LONGEST.values(), ids=LONGEST)
+@all_rows(("wire", "expected"), LONGEST)
 def test_the_longest_line_or_event_is_known_while_it_comes(wire: bytes, expected: int) -> None:
     for size in range(1, len(wire) + 1):
         decoder = EventDecoder()
@@ -43,7 +43,7 @@ def test_the_longest_line_or_event_is_known_while_it_comes(wire: bytes, expected
         assert decoder.longest == expected
 
 
-@pytest.mark.parametrize(("wire", "expected"), EVENTS.values(), ids=EVENTS)
+@all_rows(("wire", "expected"), EVENTS)
 def test_bytes_become_events_wherever_they_are_cut(wire: bytes, expected: list[tuple[str, bytes]]) -> None:
     def events(*pieces: bytes) -> list[tuple[str, bytes]]:
         decoder = EventDecoder()

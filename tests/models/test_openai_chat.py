@@ -30,6 +30,7 @@ from chat_wire import (
     within,
 )
 from clocks import HOUR, Clock
+from rows import all_rows
 
 from harness.errors import CutReply, ModelError, ModelFault
 from harness.messages import Message, Role, ToolCall
@@ -136,7 +137,7 @@ RETRIED = {
 }
 
 
-@pytest.mark.parametrize(("answers", "expected"), RETRIED.values(), ids=RETRIED)
+@all_rows(("answers", "expected"), RETRIED)
 def test_passing_failures_are_retried_visibly(answers: list[bytes], expected: list[tuple[float, str]]) -> None:
     with Wire(*answers, GOOD) as wire:
         asked = Asked(wire.url)
@@ -159,7 +160,7 @@ CUT_OFF_EARLY = {
 }
 
 
-@pytest.mark.parametrize("answer", CUT_OFF_EARLY.values(), ids=CUT_OFF_EARLY)
+@all_rows("answer", CUT_OFF_EARLY)
 def test_a_connection_that_breaks_before_the_first_event_is_retried(answer: bytes) -> None:
     with Wire(answer, GOOD) as wire:
         asked = Asked(wire.url)
@@ -196,7 +197,7 @@ def test_nobody_there_is_told_after_one_more_try() -> None:
     assert (asked.slept, [(retry.attempt, retry.attempts) for retry in asked.retries]) == ([0.5], [(1, 2)])
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("address", "caused", "hint", "nobody"),
     [
         ("http://localhost:11434/v1", ConnectionRefusedError(111, "no"), "is Ollama running (`ollama serve`)?", True),
@@ -332,7 +333,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("answer", "kind", "text"), REFUSED.values(), ids=REFUSED)
+@all_rows(("answer", "kind", "text"), REFUSED)
 def test_lasting_failures_are_told_at_once(answer: bytes, kind: type[ModelError], text: str) -> None:
     with Wire(answer) as wire:
         asked = Asked(wire.url)
@@ -372,7 +373,7 @@ CUT_OFF = {
 }
 
 
-@pytest.mark.parametrize(("answer", "why", "characters", "begun"), CUT_OFF.values(), ids=CUT_OFF)
+@all_rows(("answer", "why", "characters", "begun"), CUT_OFF)
 def test_a_reply_that_breaks_off_is_asked_for_again_once_it_has_shown_something_only_once(
     answer: bytes, why: str, characters: int, begun: int
 ) -> None:
@@ -393,7 +394,7 @@ def test_a_reply_that_breaks_off_is_asked_for_again_once_it_has_shown_something_
     assert (len(wire.bodies), asked.text) == (tries, ["Hi"] * tries if characters else [])
 
 
-@pytest.mark.parametrize("answer", [row[0] for row in CUT_OFF.values()], ids=CUT_OFF)
+@all_rows("answer", [row[0] for row in CUT_OFF.values()], ids=CUT_OFF)
 def test_the_second_reply_counts_when_the_first_broke_off(answer: bytes) -> None:
     with Wire(answer, GOOD) as wire:
         assert Asked(wire.url).complete() == reply("Hi", retries=1)
@@ -484,7 +485,7 @@ BAD_SETTINGS = {
 }
 
 
-@pytest.mark.parametrize(("key", "url", "text"), BAD_SETTINGS.values(), ids=BAD_SETTINGS)
+@all_rows(("key", "url", "text"), BAD_SETTINGS)
 def test_settings_that_cannot_work_are_told_before_anything_is_sent(
     key: str | None, url: str, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -497,7 +498,7 @@ def test_settings_that_cannot_work_are_told_before_anything_is_sent(
     assert str(raised.value) == text
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("variable", "key", "words"),
     [
         ("X_KEY", "", "There is no API key. Set X_KEY; a local server"),
@@ -529,7 +530,7 @@ def test_key_and_address_come_from_the_environment_where_none_are_given(monkeypa
         assert OpenAIChat("m1").complete(USER, (), on_text=print, on_retry=print) == reply("Hi")
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.0.0.2", ""])
+@all_rows("host", ["127.0.0.1", "localhost", "127.0.0.2", ""])
 def test_a_proxy_in_the_environment_does_not_stand_before_the_loopback(
     host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

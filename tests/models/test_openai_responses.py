@@ -12,13 +12,14 @@ import pytest
 from fault_server import Answer, FaultServer, status, whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rows import all_rows
 
 from harness.errors import CutReply, ModelError, ModelFault
 from harness.messages import FinishReason, Message, ModelResponse, Role, ToolCall, Usage
 from harness.model import ToolSpec
 from harness.models.endpoint import Endpoint, Quirks, ReplyBounds
 from harness.models.loopback import ScriptServer
-from harness.models.openai_responses import Conversation, OpenAIResponses
+from harness.models.openai_responses import OpenAIResponses, ResponsesBodies
 from harness.models.reply_body import ReplyBody
 from harness.models.responses_reply import ResponsesReply
 from harness.models.scripted import Player, Reply, call, replies, say
@@ -408,7 +409,7 @@ CALLS: dict[str, tuple[bytes, ModelResponse]] = {
 }
 
 
-@pytest.mark.parametrize(("wire", "expected"), [*WHOLE.values(), *CALLS.values()], ids=[*WHOLE, *CALLS])
+@all_rows(("wire", "expected"), [*WHOLE.values(), *CALLS.values()], ids=[*WHOLE, *CALLS])
 def test_events_become_one_reply_wherever_they_are_cut(wire: bytes, expected: ModelResponse) -> None:
     assert read(wire) == (expected.text, expected)
     assert read(*(wire[i : i + 1] for i in range(len(wire)))) == (expected.text, expected)
@@ -574,7 +575,7 @@ FAILED = {
 }
 
 
-@pytest.mark.parametrize(("wire", "kind", "fault", "said"), FAILED.values(), ids=FAILED)
+@all_rows(("wire", "kind", "fault", "said"), FAILED)
 def test_what_did_not_end_is_no_reply(wire: bytes, kind: type[ModelError], fault: ModelFault, said: str) -> None:
     with pytest.raises(ModelError) as raised:
         read(wire)
@@ -596,7 +597,7 @@ TOO_MUCH = {
 }
 
 
-@pytest.mark.parametrize(("wire", "said"), TOO_MUCH.values(), ids=TOO_MUCH)
+@all_rows(("wire", "said"), TOO_MUCH)
 def test_more_than_the_bounds_is_dropped(wire: bytes, said: str) -> None:
     with pytest.raises(ModelError, match=said):
         read(wire, bounds=ReplyBounds(calls=2, argument_characters=20))
@@ -727,15 +728,15 @@ INPUTS: dict[str, tuple[Sequence[Message], list[object]]] = {
 }
 
 
-@pytest.mark.parametrize(("messages", "items"), INPUTS.values(), ids=INPUTS)
+@all_rows(("messages", "items"), INPUTS)
 def test_messages_become_items(messages: Sequence[Message], items: list[object]) -> None:
-    assert json.loads(Conversation("m").request(messages, ()))["input"] == items
+    assert json.loads(ResponsesBodies("m").request(messages, ()))["input"] == items
 
 
-@pytest.mark.parametrize("call_id", ["a b", "x" * 65, "", "a.b", "\ud800"])
+@all_rows("call_id", ["a b", "x" * 65, "", "a.b", "\ud800"])
 def test_an_id_that_the_api_refuses_is_another_one_in_call_and_result(call_id: str) -> None:
     history = [assistant("", bash(call_id=call_id)), replace(RESULT, tool_call_id=call_id)]
-    sent = json.loads(Conversation("m").request(history, ()))["input"]
+    sent = json.loads(ResponsesBodies("m").request(history, ()))["input"]
     assert sent[0]["call_id"] == sent[1]["call_id"]
     assert sent[0]["call_id"].startswith("call_")
     assert len(sent[0]["call_id"]) <= 64
@@ -744,7 +745,7 @@ def test_an_id_that_the_api_refuses_is_another_one_in_call_and_result(call_id: s
 def test_a_body_says_what_is_asked_for() -> None:
     tool = ToolSpec(name="bash", description="Run.", parameters={"type": "object"})
     history = [Message(role=Role.SYSTEM, content="s\ud800"), GO]
-    assert json.loads(Conversation("m").request(history, [tool])) == {
+    assert json.loads(ResponsesBodies("m").request(history, [tool])) == {
         "model": "m",
         "stream": True,
         "store": False,
@@ -761,7 +762,7 @@ def test_a_body_says_what_is_asked_for() -> None:
         ],
         "input": [USER_ITEM],
     }
-    plain = Conversation("m", Quirks(stream=False, encrypted_reasoning=False)).request([GO], ())
+    plain = ResponsesBodies("m", Quirks(stream=False, encrypted_reasoning=False)).request([GO], ())
     assert json.loads(plain) == {"model": "m", "stream": False, "store": False, "input": [USER_ITEM]}
 
 
@@ -776,10 +777,10 @@ SYSTEMS = st.sampled_from([(), (Message(role=Role.SYSTEM, content="s"),), (Messa
 def test_a_body_depends_on_the_messages_alone(
     turns: list[tuple[tuple[Message, ...], int, list[Message]]],
 ) -> None:
-    grown, history = Conversation("m"), list[Message]()
+    grown, history = ResponsesBodies("m"), list[Message]()
     for system, kept, further in turns:
         history = [*history[:kept], *further]
-        fresh = Conversation("m")
+        fresh = ResponsesBodies("m")
         assert grown.request([*system, *history], ()) == fresh.request([*system, *history], ())
         assert grown.call_ids == fresh.call_ids
 
@@ -804,8 +805,8 @@ class Asking:
 LONG = "Zeile für Zeile \U0001f600\n" * 40
 
 
-@pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("fragment", [1, 7, 100_000])
+@all_rows("stream", [True, False])
+@all_rows("fragment", [1, 7, 100_000])
 def test_a_conversation_goes_there_and_back_unchanged(fragment: int, stream: bool) -> None:
     written = Reply(
         text=LONG,
@@ -873,7 +874,7 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize(("code", "body"), REFUSALS.values(), ids=REFUSALS)
+@all_rows(("code", "body"), REFUSALS)
 def test_a_server_that_has_no_encrypted_reasoning_is_asked_once_only(code: int, body: object) -> None:
     fine = whole(sse(delta("a"), completed()))
     with FaultServer([status(code, body), fine, fine]) as server:
@@ -912,7 +913,7 @@ REASONING_REFUSALS = {
 }
 
 
-@pytest.mark.parametrize(("code", "body"), REASONING_REFUSALS.values(), ids=REASONING_REFUSALS)
+@all_rows(("code", "body"), REASONING_REFUSALS)
 def test_reasoning_that_the_server_refuses_is_left_out_and_later_reasoning_is_not(code: int, body: object) -> None:
     old = assistant("", bash(), echo=[[1, {"type": "reasoning", "id": "rs_1"}]])
     new = assistant("", bash(call_id="c2"), echo=[[1, {"type": "reasoning", "id": "rs_2"}]])
@@ -940,7 +941,7 @@ def test_a_field_that_only_the_error_s_details_name_is_learned_too() -> None:
         assert ["include" in request.json for request in server.requests] == [True, False]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("answers", "requests"),
     [
         pytest.param([status(400, {"error": {"message": "no tools here"}})], 1, id="another refusal"),

@@ -38,6 +38,7 @@ from clocks import HOUR, Clock
 from fault_server import Answer, End, FaultServer, FullListener, Repeat, Send, Wait, chunks, head, whole
 from in_flight import all_over, exchanges, signalled
 from process_scene import wait_until
+from rows import all_rows
 
 from harness.errors import CutReply, ModelError, ModelFault
 from harness.messages import Usage
@@ -123,7 +124,7 @@ LATE: dict[str, tuple[Steps, Deadlines, float | None, type[ModelError], str]] = 
 }
 
 
-@pytest.mark.parametrize(("steps", "deadlines", "step", "kind", "text"), LATE.values(), ids=LATE)
+@all_rows(("steps", "deadlines", "step", "kind", "text"), LATE)
 def test_deadlines_are_kept_and_leave_nothing_behind(
     steps: Steps, deadlines: Deadlines, step: float | None, kind: type[ModelError], text: str
 ) -> None:
@@ -160,7 +161,7 @@ STATUS_ALONE: dict[str, tuple[Steps, ModelFault]] = {
 }
 
 
-@pytest.mark.parametrize(("steps", "fault"), STATUS_ALONE.values(), ids=STATUS_ALONE)
+@all_rows(("steps", "fault"), STATUS_ALONE)
 def test_an_error_status_holds_however_its_body_ends(steps: Steps, fault: ModelFault) -> None:
     status = bytes(steps[0] if isinstance(steps[0], bytes) else b"").split(b" ")[1].decode()
     with Wire(steps) as wire:
@@ -189,14 +190,14 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize(("body", "header"), UNREADABLE.values(), ids=UNREADABLE)
+@all_rows(("body", "header"), UNREADABLE)
 def test_an_encoding_that_was_not_asked_for_is_not_read(body: bytes, header: str) -> None:
     with Wire(http(200, body, header)) as wire, pytest.raises(ModelError, match=" was not asked for ") as raised:
         Asked(wire.url).complete()
     assert (raised.value.fault, KEY in str(raised.value)) == (ModelFault.REPLY, False)
 
 
-@pytest.mark.parametrize("header", ["gzip", "GZIP, identity", "x-gzip"])
+@all_rows("header", ["gzip", "GZIP, identity", "x-gzip"])
 def test_gzip_is_asked_for_and_read(header: str) -> None:
     with Wire(http(200, PACKED, f"content-encoding: {header}")) as wire:
         assert Asked(wire.url).complete() == reply("Hi")
@@ -236,7 +237,7 @@ EARLY = {
 }
 
 
-@pytest.mark.parametrize("form", EARLY.values(), ids=EARLY)
+@all_rows("form", EARLY)
 def test_an_answer_that_came_too_early_is_not_that_to_the_next_request(form: Callable[[bytes], bytes]) -> None:
     first, second = (form(sse(said(text), STOP, DONE)) for text in ("one", "two"))
     with FaultServer([Answer(steps=(Send(data=first + first),)), Answer(steps=(Send(data=second),))]) as server:
@@ -268,7 +269,7 @@ LIKE = {
 }
 
 
-@pytest.mark.parametrize("answers", LIKE.values(), ids=LIKE)
+@all_rows("answers", LIKE)
 def test_a_reply_that_is_like_the_one_before_is_believed(answers: Sequence[bytes]) -> None:
     with Wire(*answers) as wire:
         asked = Asked(wire.url, attempts=1)
@@ -288,7 +289,7 @@ SPENT: dict[str, tuple[bytes, Usage]] = {
 }
 
 
-@pytest.mark.parametrize(("answer", "used"), SPENT.values(), ids=SPENT)
+@all_rows(("answer", "used"), SPENT)
 def test_what_a_failed_try_used_is_told(answer: bytes, used: Usage) -> None:
     with Wire(*[answer] * 2) as wire:
         asked = Asked(wire.url, attempts=2)
@@ -336,7 +337,7 @@ def test_a_slow_observer_is_no_slow_server() -> None:
         assert response.text == "Hix"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "end",
     [
         pytest.param(sse(STOP, DONE), id="after [DONE] the end of the answer is waited for only a moment"),
@@ -383,7 +384,7 @@ OUT_OF_TIME: dict[str, tuple[Steps, float]] = {
 }
 
 
-@pytest.mark.parametrize(("steps", "seconds"), OUT_OF_TIME.values(), ids=OUT_OF_TIME)
+@all_rows(("steps", "seconds"), OUT_OF_TIME)
 def test_nothing_takes_longer_than_the_run_has_left(steps: Steps, seconds: float) -> None:
     with Wire(GOOD, steps) as wire:
         asked = Asked(wire.url)
@@ -409,7 +410,7 @@ INTERRUPTED: dict[str, Steps] = {
 }
 
 
-@pytest.mark.parametrize("steps", INTERRUPTED.values(), ids=INTERRUPTED)
+@all_rows("steps", INTERRUPTED)
 def test_an_interrupt_takes_effect_at_once_and_leaves_nothing_behind(steps: Steps) -> None:
     with Wire(GOOD, steps, GOOD) as wire:
         model = OpenAIChat("m1", Endpoint(base_url=wire.url, api_key=KEY))
@@ -485,7 +486,7 @@ TOO_MUCH = {
 }
 
 
-@pytest.mark.parametrize(("steps", "what", "bound"), TOO_MUCH.values(), ids=TOO_MUCH)
+@all_rows(("steps", "what", "bound"), TOO_MUCH)
 def test_more_than_the_bounds_is_noticed_while_it_comes_and_dropped(steps: Steps, what: str, bound: str) -> None:
     # The server leaves the answer open: what is noticed, is noticed before its end; a document is read at its end.
     left_open = [End.STALL] if len(steps) == 1 else []
@@ -577,7 +578,7 @@ FAULTS: dict[str, tuple[bytes, ModelFault, int]] = {
 }
 
 
-@pytest.mark.parametrize(("answer", "fault", "tries"), FAULTS.values(), ids=FAULTS)
+@all_rows(("answer", "fault", "tries"), FAULTS)
 def test_every_failure_has_its_fault_and_only_passing_ones_are_tried_again(
     answer: bytes, fault: ModelFault, tries: int
 ) -> None:
@@ -601,7 +602,7 @@ def redirect(status: int, location: str) -> bytes:
     return http(status, b"<html>moved</html>", f"location: {location}")
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@all_rows("status", [301, 302, 303, 307, 308])
 def test_a_redirect_to_another_origin_gets_neither_key_nor_conversation(status: int) -> None:
     with Wire(GOOD) as other, Wire(redirect(status, f"{other.url}/chat/completions?key=hidden")) as wire:
         asked = Asked(wire.url)
@@ -618,7 +619,7 @@ def test_a_redirect_to_another_origin_gets_neither_key_nor_conversation(status: 
 ELSEWHERE = ["https://127.0.0.1:{port}/v1", "//localhost:{port}/v1", "http://127.0.0.1/v1", "ftp://127.0.0.1:{port}/"]
 
 
-@pytest.mark.parametrize("location", ELSEWHERE)
+@all_rows("location", ELSEWHERE)
 def test_another_scheme_host_or_port_is_another_origin(location: str) -> None:
     def answer(url: str) -> bytes:
         return redirect(307, location.replace("{port}", url.split(":")[2].removesuffix("/v1")))
@@ -629,8 +630,8 @@ def test_another_scheme_host_or_port_is_another_origin(location: str) -> None:
     assert (raised.value.fault, len(wire.bodies)) == (ModelFault.REQUEST, 1)
 
 
-@pytest.mark.parametrize("status", [301, 302, 307, 308])
-@pytest.mark.parametrize("path", ["/v2/chat/completions", "completions/"])
+@all_rows("status", [301, 302, 307, 308])
+@all_rows("path", ["/v2/chat/completions", "completions/"])
 def test_a_redirect_within_the_origin_is_followed_with_the_whole_request(status: int, path: str) -> None:
     with Wire(redirect(status, path), GOOD) as wire:
         assert Asked(wire.url, attempts=1).complete() == reply("Hi")
@@ -647,7 +648,7 @@ def test_redirects_come_to_an_end() -> None:
         assert len(wire.bodies) == 6
 
 
-@pytest.mark.parametrize("kind", ["application/json", "text/plain"])
+@all_rows("kind", ["application/json", "text/plain"])
 def test_of_an_error_s_body_only_so_much_is_read(kind: str) -> None:
     """The server would send for ever: the answer is told before it comes to an end."""
     head = f"HTTP/1.1 400 Word\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n".encode()
@@ -668,7 +669,7 @@ def test_quirks_say_what_holds_now() -> None:
     assert asked.model.quirks == Quirks(echo=(), usage=False)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("status", "variable", "words"),
     [
         (
@@ -736,7 +737,7 @@ def context() -> tuple[ssl.SSLContext, str]:
     return made, f"{folder}/cert"
 
 
-@pytest.mark.parametrize("tls", [False, True], ids=["plain", "TLS"])
+@all_rows("tls", [False, True], ids=["plain", "TLS"])
 def test_a_connection_is_used_again_until_its_request_is_let_go(tls: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if tls and shutil.which("openssl") is None:
         pytest.skip("there is no openssl to make a certificate with")

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 from places import ROOT
+from rows import all_rows
 from wire_cases import Probe, Stage, check_road, do
 
 from harness.errors import ModelError, ModelFault
@@ -172,7 +173,7 @@ def _ask(model: OpenAIResponses, history: list[Message], tools: Sequence[object]
     return model.complete(history, tools, on_text=lambda text: None, on_retry=lambda retry: None)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("prompt", "faults"),
     [
         pytest.param("limited", (ModelFault.SERVER,), id="a rate limit"),
@@ -189,7 +190,7 @@ def test_a_fault_of_aimock(prompt: str, faults: tuple[ModelFault, ...], tmp_path
     assert len(stage.records("error")) == 2  # tried twice
 
 
-@pytest.mark.parametrize("chaos", ["--chaos-drop", "--chaos-malformed", "--chaos-disconnect"])
+@all_rows("chaos", ["--chaos-drop", "--chaos-malformed", "--chaos-disconnect"])
 def test_chaos_of_aimock(chaos: str, tmp_path: Path) -> None:
     """Every answer is spoilt: an end that is told, and nothing runs."""
     with _aimock(tmp_path, chaos, "1") as url:
@@ -334,7 +335,7 @@ MAJOR_TESTS = [
 """As `.ci/run` plays them on the oldest version that is supported."""
 
 
-@pytest.mark.parametrize("major", MAJORS)
+@all_rows("major", MAJORS)
 def test_the_wire_cases_on_a_major_of_openai(major: str) -> None:
     name = "openai-" + "".join(c for c in major if c.isdigit())
     needs = ("pytest>=8.3", "hypothesis>=6.100", "pathspec>=1,<2", "prompt-toolkit>=3.0.47,<4", "rich>=13.9,<16")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from rows import all_rows
 
 from harness.models.endpoint import Quirks
 from harness.models.presets import PRESETS, Preset, preset_of
@@ -23,7 +24,7 @@ def test_the_table_holds_what_it_should() -> None:
     assert len(set(urls)) == len(urls)
 
 
-@pytest.mark.parametrize("preset", ROWS)
+@all_rows("preset", ROWS)
 def test_a_row_is_fit_for_use(preset: Preset) -> None:
     assert re.fullmatch(r"[a-z]+", preset.name)
     for variable in (preset.key_variable, preset.base_url_variable, preset.api_version_variable):
@@ -33,7 +34,7 @@ def test_a_row_is_fit_for_use(preset: Preset) -> None:
     assert all(host == host.lower() and "/" not in host for host in preset.hosts)
 
 
-@pytest.mark.parametrize("preset", ROWS)
+@all_rows("preset", ROWS)
 def test_a_server_of_one_s_own_has_no_quirks_and_others_have_a_host(preset: Preset) -> None:
     is_local = (preset.base_url or "").startswith("http://localhost:")
     assert bool(preset.hosts) is not is_local
@@ -41,7 +42,7 @@ def test_a_server_of_one_s_own_has_no_quirks_and_others_have_a_host(preset: Pres
         assert preset.quirks == Quirks()
 
 
-@pytest.mark.parametrize("preset", [preset for preset in PRESETS.values() if preset.base_url], ids=lambda p: p.name)
+@all_rows("preset", [preset for preset in PRESETS.values() if preset.base_url], ids=lambda p: p.name)
 def test_its_own_address_finds_it(preset: Preset) -> None:
     assert preset_of(preset.base_url) is preset
 
@@ -77,7 +78,7 @@ ADDRESSES: dict[str | None, str | None] = {
 }
 
 
-@pytest.mark.parametrize(("address", "name"), ADDRESSES.items(), ids=map(str, ADDRESSES))
+@all_rows(("address", "name"), ADDRESSES.items())
 def test_an_address_finds_its_row_by_its_host_alone(address: str | None, name: str | None) -> None:
     found = preset_of(address)
     assert (found.name if found is not None else None) == name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from rows import all_rows
 
 from harness.errors import CutReply, ModelError, ModelFault
 from harness.model import Retry
@@ -37,7 +38,7 @@ HEADERS: dict[str, tuple[list[tuple[str, str]], float | None]] = {
 }
 
 
-@pytest.mark.parametrize(("headers", "expected"), HEADERS.values(), ids=HEADERS)
+@all_rows(("headers", "expected"), HEADERS)
 def test_what_a_provider_asks_to_wait(headers: list[tuple[str, str]], expected: float | None) -> None:
     assert retry_after(headers, NOW) == expected
 
@@ -85,7 +86,7 @@ LASTING = {
 }
 
 
-@pytest.mark.parametrize(("retries", "failure", "more", "kind", "text"), LASTING.values(), ids=LASTING)
+@all_rows(("retries", "failure", "more", "kind", "text"), LASTING)
 def test_there_is_an_end_to_it(
     retries: Retries, failure: FailedTry, more: dict[str, float], kind: type[ModelError], text: str
 ) -> None:

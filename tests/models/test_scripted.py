@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import pytest
+from rows import all_rows
 
 from harness.errors import CutReply, ModelError
 from harness.messages import FinishReason, Message, ModelResponse, Role, ToolCall, Usage
@@ -127,7 +128,7 @@ PAIRING = {
 }
 
 
-@pytest.mark.parametrize(("asked_for", "problem"), PAIRING.values(), ids=PAIRING)
+@all_rows(("asked_for", "problem"), PAIRING)
 def test_a_history_is_taken_only_if_calls_and_results_are_paired(asked_for: dict[str, Any], problem: str) -> None:
     player = Player(replies(say("fine")))
     answer = player.answer(asked_for)
@@ -310,7 +311,7 @@ def test_a_stream_is_cut_into_pieces_as_the_api_does(served: tuple[Player, http.
     ]
 
 
-@pytest.mark.parametrize("options", [None, {}, {"include_usage": False}])
+@all_rows("options", [None, {}, {"include_usage": False}])
 def test_usage_is_left_out_of_a_stream_that_did_not_ask_for_it(
     served: tuple[Player, http.client.HTTPConnection], options: object
 ) -> None:
@@ -367,7 +368,7 @@ NOT_SERVED = {
 }
 
 
-@pytest.mark.parametrize(("method", "path", "body", "status", "message"), NOT_SERVED.values(), ids=NOT_SERVED)
+@all_rows(("method", "path", "body", "status", "message"), NOT_SERVED)
 def test_other_requests_get_a_plain_error(
     served: tuple[Player, http.client.HTTPConnection], method: str, path: str, body: object, status: int, message: str
 ) -> None:
@@ -470,7 +471,7 @@ ITEMS: dict[str, tuple[object, str]] = {
 }
 
 
-@pytest.mark.parametrize(("items", "problem"), ITEMS.values(), ids=ITEMS)
+@all_rows(("items", "problem"), ITEMS)
 def test_items_are_taken_only_if_calls_and_outputs_are_paired(
     served: tuple[Player, http.client.HTTPConnection], items: object, problem: str
 ) -> None:
@@ -560,7 +561,7 @@ def test_without_streaming_a_response_is_one_document(served: tuple[Player, http
     }
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("finish_reason", "status", "details"),
     [
         (None, "completed", None),
@@ -586,7 +587,7 @@ def test_failures_and_raw_answers_are_the_same_in_both_apis() -> None:
     assert [(status, body) for status, _, body in got] == [(503, "busy"), (200, "data: {")]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("body", "message"),
     [(b"{", "the body must be JSON with a content-length"), ([], "the request must be a JSON object")],
 )
@@ -622,7 +623,7 @@ GO = Message(role=Role.USER, content="go")
 LONG = "Zeile für Zeile \U0001f600\n" * 40
 
 
-@pytest.mark.parametrize("fragment", [1, 7, 100_000])
+@all_rows("fragment", [1, 7, 100_000])
 def test_a_conversation_goes_there_and_back_unchanged(fragment: int) -> None:
     written = Reply(
         text=LONG,

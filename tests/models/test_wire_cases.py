@@ -19,6 +19,7 @@ import wire_rows_replies as replies
 from chat_events import CALLED, calls, said, sse
 from fault_server import Answer, End, FaultServer, FullListener, Repeat, Send, chunked, chunks, head
 from in_flight import exchanges, signalled
+from rows import all_rows
 from wire_cases import (
     ENDPOINT,
     FINE,
@@ -61,7 +62,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("case", "streaming"), ROWS)
+@all_rows(("case", "streaming"), ROWS)
 def test_a_wire_case(case: Case, streaming: bool, tmp_path: Path) -> None:
     play(case, str(tmp_path), streaming=streaming)
 
@@ -75,7 +76,7 @@ BOTH_APIS = {
 }
 
 
-@pytest.mark.parametrize("case", BOTH_APIS.values(), ids=BOTH_APIS)
+@all_rows("case", BOTH_APIS)
 def test_a_fault_by_the_responses_api(case: Case, tmp_path: Path) -> None:
     play(case, str(tmp_path), api=Api.RESPONSES)
 
@@ -83,8 +84,8 @@ def test_a_fault_by_the_responses_api(case: Case, tmp_path: Path) -> None:
 SPEAKERS = {Api.CHAT: CHAT, Api.RESPONSES: RESPONSES}
 
 
-@pytest.mark.parametrize("api", SPEAKERS)
-@pytest.mark.parametrize("row", LOOP.values(), ids=LOOP)
+@all_rows("api", SPEAKERS)
+@all_rows("row", LOOP)
 def test_the_loop_is_the_same_whatever_api_was_spoken(row: Callable[[Speaker], Case], api: Api, tmp_path: Path) -> None:
     play(row(SPEAKERS[api]), str(tmp_path), api=api)
 
@@ -101,7 +102,7 @@ def _redirect(code: int, to: str) -> Answer:
     return Answer(steps=(Send(data=head(code, f"location: {to}", "content-length: 0", kind="")),))
 
 
-@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+@all_rows("code", [301, 302, 303, 307, 308])
 def test_a_redirect_elsewhere_never_takes_the_key_along(code: int, tmp_path: Path) -> None:
     """Whether it is followed is the SDK's; the key stays with the server that it is for."""
     with FaultServer([], afterwards=FINE) as elsewhere:
@@ -114,7 +115,7 @@ def test_a_redirect_elsewhere_never_takes_the_key_along(code: int, tmp_path: Pat
     assert stage.reached == []
 
 
-@pytest.mark.parametrize("code", [301, 302, 307, 308])
+@all_rows("code", [301, 302, 307, 308])
 def test_a_redirect_to_itself_ends(code: int, tmp_path: Path) -> None:
     with FaultServer([], afterwards=_redirect(code, "/v1/chat/completions")) as server:
         stage = Stage(str(tmp_path), replace(ENDPOINT, base_url=server.url))
@@ -165,7 +166,7 @@ def interrupted(stage: Stage, when: Callable[[], bool]) -> StopReason:
     return result.stop
 
 
-@pytest.mark.parametrize("answers", INTERRUPTED.values(), ids=INTERRUPTED)
+@all_rows("answers", INTERRUPTED)
 def test_an_interrupt_takes_effect_at_once(answers: tuple[Given, ...], tmp_path: Path) -> None:
     threads = threading.active_count()
     with FaultServer(answers, afterwards=FINE) as server:

@@ -10,6 +10,7 @@ from typing import TypedDict, assert_never
 import pytest
 from clocks import Clock
 from fault_server import FaultServer
+from rows import all_rows
 from wire_contract import (
     CHAT,
     MAX_ARGUMENT_CHARACTERS,
@@ -102,7 +103,7 @@ def check(found: Expected, expected: Expected) -> None:
             assert_never(expected)
 
 
-@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+@all_rows("row", ROWS)
 def test_chat_completions(row: Row) -> None:
     watching = Watching(row)
     with FaultServer(row.answers(CHAT)) as server:
@@ -115,7 +116,7 @@ def test_chat_completions(row: Row) -> None:
     assert row.slept is None or tuple(watching.slept) == row.slept
 
 
-@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+@all_rows("row", ROWS)
 def test_responses(row: Row) -> None:
     watching = Watching(row)
     with FaultServer(row.answers(RESPONSES)) as server:
@@ -128,9 +129,7 @@ def test_responses(row: Row) -> None:
     assert row.slept is None or tuple(watching.slept) == row.slept
 
 
-@pytest.mark.parametrize(
-    ("speaker", "assembly"), [(CHAT, ChatReply), (RESPONSES, ResponsesReply)], ids=["chat", "responses"]
-)
+@all_rows(("speaker", "assembly"), [(CHAT, ChatReply), (RESPONSES, ResponsesReply)], ids=["chat", "responses"])
 def test_of_a_long_text_no_more_is_taken_in_than_a_reply_may_have(speaker: Speaker, assembly: type[Assembly]) -> None:
     """Counted is what was fed: 200 MB were offered."""
     body = ReplyBody(assembly())

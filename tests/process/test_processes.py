@@ -32,14 +32,14 @@ from process_scene import (
     until_there,
     wait_until,
 )
+from rows import all_rows
 
 from harness.interrupt import Interrupt
 from harness.process import procfs
+from harness.process.capture import KEPT_BYTES, Capture, Live, OutputFolder
+from harness.process.command import CommandEnding, Ended, run_group
 from harness.process.guard import guard, told
 from harness.process.hardening import MAX_OPEN_FILES, OOM_SCORE
-from harness.process.output import KEPT_BYTES, Capture, Live
-from harness.process.run import Ended, Ending, run_group
-from harness.process.spill import OutputFolder
 from harness.process.start import NotConfinedError, start
 from harness.process.survivors import Survivors
 from harness.record import replace
@@ -118,7 +118,7 @@ def names_of(token: str, shell: str) -> list[str]:
     return sorted(seen.name for number in numbers if (seen := procfs.process(number)) is not None)
 
 
-@pytest.mark.parametrize(("command", "names"), LEAVES)
+@all_rows(("command", "names"), LEAVES, anew={"token": sleep_token})
 def test_what_a_command_leaves_is_ended_and_named(
     tmp_path: Path, token: str, command: str, names: tuple[str, ...]
 ) -> None:
@@ -129,7 +129,7 @@ def test_what_a_command_leaves_is_ended_and_named(
     with when(lambda: names_of(token, str(go)) == sorted(names), go.touch):
         ended, _ = run(command.format(*[token] * 2, wait=until_there(go)))
 
-    assert (ended.ending, sorted(ended.terminated), ended.surviving) == (Ending.EXITED, sorted(names), ())
+    assert (ended.ending, sorted(ended.terminated), ended.surviving) == (CommandEnding.EXITED, sorted(names), ())
     assert alive(token) == []
     assert procfs.children(os.getpid()) - before <= {guard()._pid}
 
@@ -165,8 +165,8 @@ ENDLESS = [
 ]
 
 
-@pytest.mark.parametrize(("program", "option", "code"), ENDLESS)
-@pytest.mark.parametrize("start", ["", "env -i "], ids=["marked", "without environment"])
+@all_rows(("program", "option", "code"), ENDLESS)
+@all_rows("start", ["", "env -i "], ids=["marked", "without environment"])
 def test_what_looks_like_it_ended_is_ended_too(
     tmp_path: Path, program: str, option: str, code: str, start: str
 ) -> None:
@@ -178,7 +178,7 @@ def test_what_looks_like_it_ended_is_ended_too(
 
     ended, _ = run(f"{start}{program} {option} '{code}' {beats}; {wait}")
 
-    assert (ended.ending, ended.status, ended.surviving) == (Ending.EXITED, 0, ())
+    assert (ended.ending, ended.status, ended.surviving) == (CommandEnding.EXITED, 0, ())
     assert ended.terminated
     size = beats.stat().st_size
     time.sleep(0.1)  # a busy machine can only hide a beat
@@ -186,7 +186,7 @@ def test_what_looks_like_it_ended_is_ended_too(
     assert procfs.children(os.getpid()) - before <= {guard()._pid}
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "command",
     [
         "setsid sleep {} & sleep {}",
@@ -194,11 +194,12 @@ def test_what_looks_like_it_ended_is_ended_too(
         "env -i setsid sleep {} & kill -STOP $$; : {}",
         "f() {{ sleep {} & sleep 0.01; f & f; }}; f {}",
     ],
+    anew={"token": sleep_token},
 )
 def test_a_timeout_ends_everything(token: str, command: str) -> None:
     ended, _ = run(command.format(token, token), seconds=0.3)
 
-    assert (ended.ending, ended.surviving) == (Ending.TIMED_OUT, ())
+    assert (ended.ending, ended.surviving) == (CommandEnding.TIMED_OUT, ())
     assert alive(token) == []
 
 
@@ -323,7 +324,7 @@ def test_a_program_may_stand_in_front_and_get_descriptors() -> None:
     assert output.readable().text == "1\npassed"
 
 
-@pytest.mark.parametrize("confine", [None, no_new_privileges], ids=["unconfined", "confined"])
+@all_rows("confine", [None, no_new_privileges], ids=["unconfined", "confined"])
 def test_a_command_is_bounded_and_marked_before_it_begins(confine: Callable[[], None] | None) -> None:
     text = run(
         "ulimit -Hx; ulimit -c; ulimit -Hn; ulimit -Hf; ulimit -Hd; cat /proc/self/oom_score_adj", confine=confine
@@ -353,7 +354,7 @@ def harness(command: str, *, times: int = 1) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, start_new_session=True)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "command",
     [
         "sleep {} & setsid sleep {} & sleep 0.02",
@@ -361,6 +362,7 @@ def harness(command: str, *, times: int = 1) -> subprocess.Popen[bytes]:
         "setsid bash -c \"trap '' TERM; sleep {}; :\" & sleep {}",
         "setsid env -i bash -c 'while :; do sleep {} & sleep 0.01; done' & sleep {}",
     ],
+    anew={"token": sleep_token},
 )
 def test_nothing_outlives_a_harness_that_is_killed(token: str, command: str) -> None:
     """At a random moment: before the command, in its course, or at its end."""
@@ -390,7 +392,7 @@ def test_what_looks_like_it_ended_does_not_outlive_the_harness(tmp_path: Path) -
     assert wait_until(stands_still)
 
 
-@pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), 9)"])
+@all_rows("end", ["", "os.kill(os.getpid(), 9)"], anew={"token": sleep_token})
 def test_nothing_is_left_of_a_harness_inside_a_command_of_another(token: str, end: str) -> None:
     """Also where the inner one is killed in the course of a command; behind it, where the machine is too busy."""
     inner = f"env -i setsid sleep {token} & sleep {token} & sleep 0.2"
@@ -403,7 +405,7 @@ def test_nothing_is_left_of_a_harness_inside_a_command_of_another(token: str, en
 
     ended, _ = run(f'"$PYTHON" -c "$(cat <<\'END\'\n{code}\nEND\n)"; exit 5')
 
-    assert (ended.ending, ended.status, ended.surviving) == (Ending.EXITED, 5, ())
+    assert (ended.ending, ended.status, ended.surviving) == (CommandEnding.EXITED, 5, ())
     assert alive(token) == []
 
 
@@ -482,7 +484,7 @@ def test_a_process_forked_from_the_harness_does_not_keep_its_guard() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become an ordinary user")
-@pytest.mark.parametrize(("hardened", "status"), [(False, 0), (True, 1)])
+@all_rows(("hardened", "status"), [(False, 0), (True, 1)])
 def test_the_harnesss_environment_is_closed_to_an_ordinary_users_command(
     readable: Path, *, hardened: bool, status: int
 ) -> None:
@@ -504,7 +506,7 @@ def test_the_harnesss_environment_is_closed_to_an_ordinary_users_command(
 # Interrupts, live output, memory
 
 
-@pytest.mark.parametrize("counted", [True, False], ids=["the second is counted", "both raise"])
+@all_rows("counted", [True, False], ids=["the second is counted", "both raise"], anew={"token": sleep_token})
 def test_a_second_request_kills_at_once(token: str, counted: bool) -> None:
     """As the program wires Ctrl-C, the second one is only counted. The command asks again when it gets SIGTERM."""
     interrupt = Interrupt()
@@ -534,7 +536,7 @@ def test_a_second_request_kills_at_once(token: str, counted: bool) -> None:
     finally:
         signal.signal(signal.SIGUSR1, before)
 
-    assert ended is None or (ended.ending, len(asked)) == (Ending.INTERRUPTED, 2)
+    assert ended is None or (ended.ending, len(asked)) == (CommandEnding.INTERRUPTED, 2)
     assert alive(token) == []
 
 
@@ -572,7 +574,7 @@ def test_a_slow_or_failing_observer_slows_and_harms_nothing(tmp_path: Path) -> N
     command = f"echo; {until_there(begun)}; seq 1000000; touch {printed}"
     ended = run_group(launch(command), seconds=ENOUGH, output=output, live=Live(observer))
 
-    assert (ended.ending, printed.exists(), output.total) == (Ending.EXITED, True, 6_888_897)
+    assert (ended.ending, printed.exists(), output.total) == (CommandEnding.EXITED, True, 6_888_897)
     assert all(len(text) < KEPT_BYTES + 100 for text in told)
     dropped = sum(int(text.split()[1].replace(",", "")) for text in told if text.startswith("[... "))
     shown = sum(len(text) - (text.index("\n") + 1 if text.startswith("[... ") else 0) for text in told)
@@ -583,7 +585,7 @@ def test_memory_stays_flat_whatever_is_printed(tmp_path: Path) -> None:
     code = (
         "import resource, sys\n"
         "from tests.process_scene import ENOUGH, Capture, launch, run, run_group\n"
-        "from harness.process.spill import OutputFolder\n"
+        "from harness.process.capture import OutputFolder\n"
         "run('true')\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "output = Capture(30_000, OutputFolder(sys.argv[1], call_bytes=1 << 20).spill())\n"
@@ -607,7 +609,7 @@ def test_a_spill_folder_is_not_made_for_nothing(tmp_path: Path) -> None:
     assert (output.readable().truncated, list(tmp_path.iterdir())) == (False, [])
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("table", "running"),
     [
         (b"", {}),

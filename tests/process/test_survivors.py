@@ -21,8 +21,9 @@ from process_scene import (
     run,
     sleep_token,
 )
+from rows import all_rows
 
-from harness.process.run import Ending
+from harness.process.command import CommandEnding
 from harness.process.start import Latch, start
 from harness.record import replace
 
@@ -72,7 +73,7 @@ def test_a_command_finds_nothing_of_the_latch() -> None:
     assert state == "0:1:bash:hBc:none:none"
     assert descriptors in ("/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3", "/proc/self/fd/*")
     assert (found, error, inner) == ("0", "bash: line 1: nosuch: command not found", "none")
-    assert ended.ending is Ending.EXITED
+    assert ended.ending is CommandEnding.EXITED
 
 
 # No descendant
@@ -90,7 +91,7 @@ sys.exit(number < 0)
 
 
 @pytest.mark.skipif(SYS_CLONE < 0, reason="CLONE_PARENT WAS NOT TRIED, the number of clone(2) is not known here")
-@pytest.mark.parametrize("confine", [None, no_new_privileges], ids=["unconfined", "confined"])
+@all_rows("confine", [None, no_new_privileges], ids=["unconfined", "confined"], anew={"token": sleep_token})
 def test_what_is_started_as_a_sibling_is_ended(token: str, confine: Callable[[], None] | None) -> None:
     command = f"exec $PYTHON -S -c '{SIBLING}' {SYS_CLONE} {token}"
     ended, text = run(command, confine=confine)
@@ -116,8 +117,8 @@ time.sleep(1000)
 
 SCENE = """
 import sys
-from harness.process.output import Capture
-from harness.process.run import Pace, run_group
+from harness.process.capture import Capture
+from harness.process.command import Pace, run_group
 from harness.process.start import Launch
 argv = ("bash", "--noprofile", "--norc", "-c", "--", sys.argv[1])
 environment = dict(zip(("PATH", "CODE"), sys.argv[3:]))
@@ -208,7 +209,7 @@ def test_what_has_ended_is_reaped_while_the_command_runs() -> None:
         "echo ${#children[@]}; exit 1",
     )
 
-    assert (ended.ending, ended.status, text) == (Ending.EXITED, 0, "")
+    assert (ended.ending, ended.status, text) == (CommandEnding.EXITED, 0, "")
 
 
 STEALING = """
@@ -233,4 +234,4 @@ def test_a_command_that_takes_its_own_output_does_not_hold_up_its_timeout() -> N
     for _ in range(2):
         ended, _ = run(f"exec $PYTHON -S -c '{STEALING}'", seconds=0.7)
 
-        assert ended.ending is Ending.TIMED_OUT
+        assert ended.ending is CommandEnding.TIMED_OUT

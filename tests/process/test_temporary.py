@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from places import ROOT
+from rows import all_rows
 
 from harness.process.temporary import TemporaryFolder
 
@@ -19,12 +20,14 @@ LEVELS = 1_100
 """More than Python calls into each other, and longer than a path may be."""
 
 
-@pytest.fixture
-def parent(tmp_path: Path) -> Iterator[Path]:
+def below(tmp_path: Path) -> Iterator[Path]:
     """Make temporary files below a folder of the test."""
     was, tempfile.tempdir = tempfile.tempdir, str(tmp_path)
     yield tmp_path
     tempfile.tempdir = was
+
+
+parent = pytest.fixture(below)
 
 
 def test_it_is_made_when_it_is_asked_for_and_stays_the_same(parent: Path) -> None:
@@ -34,7 +37,7 @@ def test_it_is_made_when_it_is_asked_for_and_stays_the_same(parent: Path) -> Non
     assert (folder.path(), os.stat(path).st_mode & 0o777) == (path, 0o700)
 
 
-@pytest.mark.parametrize("instead", ["nothing", "a link", "a link above", "another user's folder", "a file"])
+@all_rows("instead", ["nothing", "a link", "a link above", "another user's folder", "a file"], anew={"parent": below})
 def test_it_is_made_anew_where_something_else_is_in_its_place(parent: Path, instead: str) -> None:
     """A command that may write the folder above can rename it, and put there what leads elsewhere."""
     above = parent / "above"
@@ -105,8 +108,8 @@ REMOVED = {
 }
 
 
-@pytest.mark.parametrize("command", [pytest.param(command, id=name) for name, command in REMOVED.items()])
-@pytest.mark.parametrize("user", ["this user", "an ordinary user"])
+@all_rows("command", REMOVED)
+@all_rows("user", ["this user", "an ordinary user"], anew={"parent": below})
 def test_all_of_it_goes_with_the_program(parent: Path, command: str, user: str) -> None:
     """Go's module cache is read-only, for one. Root could remove it anyhow."""
     if user == "an ordinary user" and os.getuid() != 0:

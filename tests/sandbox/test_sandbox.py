@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from rows import all_rows
 from sandbox_attacks import ATTACKS, READER, REMAINING, Attack
 from sandbox_scene import ROOT, USERS, Harness, Scene, harness_of, needs_walls, scene_of
 
@@ -38,16 +39,17 @@ def skip_what_needs_another_user(attack: Attack, scene: Scene) -> None:
         pytest.skip("an ordinary user cannot do it without walls either")
 
 
-@pytest.mark.parametrize("attack", [pytest.param(attack, id=attack.name) for attack in ATTACKS])
+@all_rows("attack", [pytest.param(attack, id=attack.name) for attack in ATTACKS], anew={"scene": scene_of})
 def test_an_attack_succeeds_without_walls(attack: Attack, scene: Scene) -> None:
     skip_what_needs_another_user(attack, scene)
     done = scene.run(attack.command, None)
     assert (done.code, done.output) == (0, done.output)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("attack", "kind"),
     [pytest.param(a, kind, id=f"{kind}: {a.name}") for a in ATTACKS for kind in a.stopped_by],
+    anew={"scene": scene_of},
 )
 def test_an_attack_fails_behind_walls_and_leaves_nothing(attack: Attack, kind: str, scene: Scene) -> None:
     guarded = ("O", "H", "S", "W", "T") if kind == READER else ("O", "H", "S")
@@ -58,9 +60,10 @@ def test_an_attack_fails_behind_walls_and_leaves_nothing(attack: Attack, kind: s
     assert scene.look(*guarded) == before
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("attack", "kind"),
     [pytest.param(a, kind, id=f"{kind}: {a.name}") for a in REMAINING for kind in a.stopped_by],
+    anew={"scene": scene_of},
 )
 def test_what_stays_possible_is_known(attack: Attack, kind: str, scene: Scene) -> None:
     done = scene.run(attack.command, walls_of(scene, kind))

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 from places import ROOT, SUPPORT
 from process_scene import wait_until
+from rows import all_rows
 from sandbox_attacks import ATTACKS, METADATA, READER, WRITER, Attack
 from sandbox_scene import USERS, Harness, Scene, harness_of, needs_walls, scene_of
 
@@ -40,13 +41,13 @@ def hiding(scene: Scene, *names: str) -> dict[str, object]:
     return {**scene.writer, "hide": [f"{scene.folder}/H", *(f"{scene.folder}/{name}" for name in names)]}
 
 
-@pytest.mark.parametrize("attack", [
+@all_rows("attack", [
     "cat .env", "cp .env copy && test -s copy", "cat < .env", "rm .env", "mv .env other", "echo x > .env",
     "ln .env hard && cat hard", "cat secrets/key", "ls secrets | grep key", "echo x > secrets/new",
     "mv secrets other && cat other/key", "rmdir secrets",
     "cat /proc/1/root/$W/.env", "cat /proc/self/root/$W/.env", 'cat "$H/key"', 'test -s "$H/key"',
     "umount .env; cat .env | grep .", "umount secrets; cat secrets/key", "mount --bind / secrets",
-])  # fmt: skip
+], anew={"scene": scene_of})  # fmt: skip
 def test_what_is_hidden_in_the_workspace_stays_hidden_and_whole(attack: str, scene: Scene) -> None:
     walls = hiding(scene, "W/.env", "W/secrets")
     before = {path: facts for path, facts in scene.look("W", "H", "O").items() if path != f"{scene.folder}/W"}
@@ -72,9 +73,10 @@ def bubblewrap_stops(attack: Attack) -> bool:
     return WRITER in attack.stopped_by or attack in METADATA[:7]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "attack",
     [pytest.param(a, id=a.name) for a in ATTACKS if bubblewrap_stops(a) and a.name != "chmod in the workspace"],
+    anew={"scene": scene_of},
 )
 def test_the_attacks_fail_in_bubblewrap_too(attack: Attack, scene: Scene) -> None:
     walls = hiding(scene, "W/.env")
@@ -85,7 +87,7 @@ def test_the_attacks_fail_in_bubblewrap_too(attack: Attack, scene: Scene) -> Non
     assert scene.look("O", "H", "S") == before
 
 
-@pytest.mark.parametrize("attack", [pytest.param(a, id=a.name) for a in ATTACKS if READER in a.stopped_by])
+@all_rows("attack", [pytest.param(a, id=a.name) for a in ATTACKS if READER in a.stopped_by], anew={"scene": scene_of})
 def test_a_reader_without_landlock_is_held_by_bubblewrap(attack: Attack, scene: Scene) -> None:
     before = scene.look("W", "T", "O", "H", "S")
     done = scene.run(attack.command, scene.reader, landlock=0, bubblewrap=bubblewrap.find())

@@ -8,6 +8,7 @@ import re
 import struct
 
 import pytest
+from rows import all_rows
 
 from harness.sandbox.seccomp import ALLOW, KILL, REFUSE, Calls, answer_of, program
 from harness.sandbox.system_calls import (
@@ -108,7 +109,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("name", "arguments", "filters", "answer"),
     [pytest.param(*case, id=f"{case[0]}{case[1]}: {len(case[2])} filters") for case in CASES],
 )
@@ -120,8 +121,8 @@ def test_a_call_is_answered(name: str, arguments: tuple[int, ...], filters: tupl
             assert answers == {answer}, architecture
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("calls", ALL)
+@all_rows("architecture", ARCHITECTURES)
+@all_rows("calls", ALL)
 def test_every_other_call_is_let_through_and_newer_ones_do_not_exist(calls: Calls, architecture: str) -> None:
     filtered = program(architecture, calls)
     named = set(numbers_of(architecture).values())
@@ -130,8 +131,8 @@ def test_every_other_call_is_let_through_and_newer_ones_do_not_exist(calls: Call
     assert {answer_of(filtered, n) for n in newer} == {ENOSYS}
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("calls", ALL)
+@all_rows("architecture", ARCHITECTURES)
+@all_rows("calls", ALL)
 def test_a_filter_is_what_the_kernel_takes(calls: Calls, architecture: str) -> None:
     """At most 4096 instructions, jumps forward and inside only, every path ends with an answer."""
     steps = list(struct.iter_unpack("=HBBI", program(architecture, calls)))
@@ -141,7 +142,7 @@ def test_a_filter_is_what_the_kernel_takes(calls: Calls, architecture: str) -> N
         assert all(at + 1 + jump < len(steps) for jump in reached)
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@all_rows("architecture", ARCHITECTURES)
 def test_a_program_of_another_architecture_is_ended(architecture: str) -> None:
     (other,) = set(ARCHITECTURES) - {architecture}
     steps = program(architecture, EVERYTHING)
@@ -158,7 +159,7 @@ def test_an_unknown_architecture_has_no_filter() -> None:
 HEADERS = {"x86_64": "/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "aarch64": "/usr/include/asm-generic/unistd.h"}
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@all_rows("architecture", ARCHITECTURES)
 def test_the_numbers_are_those_of_the_kernels_headers(architecture: str) -> None:
     path = HEADERS[architecture]
     if not os.path.exists(path):

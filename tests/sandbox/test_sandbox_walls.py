@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from places import ROOT
+from rows import all_rows
 from sandbox_scene import USERS, Harness, Scene, harness_of, needs_walls, scene_of
 
 from harness.paths import is_within
@@ -29,8 +30,7 @@ from harness.sandbox import (
     prepare,
     probe,
 )
-from harness.sandbox.landlock import Rulesets
-from harness.sandbox.readable import MOST_ENTRIES, parents, readable
+from harness.sandbox.landlock import MOST_ENTRIES, Rulesets, parents, readable
 
 
 @pytest.fixture(scope="module", params=USERS)
@@ -120,7 +120,7 @@ def test_a_hidden_link_hides_what_it_leads_to(scene: Scene) -> None:
 
 
 @needs_walls
-@pytest.mark.parametrize("name", ["link", "linked/inside"], ids=["a link itself", "a folder on the way"])
+@all_rows("name", ["link", "linked/inside"], ids=["a link itself", "a folder on the way"], anew={"scene": scene_of})
 def test_a_writable_path_that_became_a_link_starts_nothing(name: str, scene: Scene) -> None:
     """What was judged was a folder; a link in its place leads to where nobody looked."""
     os.symlink(f"{scene.folder}/O", f"{scene.folder}/W/linked")
@@ -132,8 +132,8 @@ def test_a_writable_path_that_became_a_link_starts_nothing(name: str, scene: Sce
     assert "over a link" in done.output
 
 
-@pytest.mark.parametrize("path", ["relative", "/a/../b", "/a/", "//a", "/a//b", "", "/a/.", "/a\0b", "/\ud800"])
-@pytest.mark.parametrize("field", ["write", "hide", "show"])
+@all_rows("path", ["relative", "/a/../b", "/a/", "//a", "/a//b", "", "/a/.", "/a\0b", "/\ud800"])
+@all_rows("field", ["write", "hide", "show"])
 @needs_walls
 def test_a_path_that_is_not_resolved_is_refused(field: str, path: str) -> None:
     with pytest.raises(Unenforceable, match=r"no absolute path|cannot be the name"):
@@ -187,7 +187,7 @@ def test_a_folder_with_too_many_entries_is_refused_or_closed(scene: Scene) -> No
 
 
 @needs_walls
-@pytest.mark.parametrize(
+@all_rows(
     ("machine", "words"),
     [
         pytest.param({"seccomp": ""}, "system calls cannot be filtered", id="no filter"),
@@ -197,6 +197,7 @@ def test_a_folder_with_too_many_entries_is_refused_or_closed(scene: Scene) -> No
             {"landlock": 0, "bubblewrap": "", "reasons": ["turned off"]}, "turned off", id="the reason is told"
         ),
     ],
+    anew={"scene": scene_of},
 )
 def test_a_machine_that_cannot_do_it_starts_nothing(machine: dict[str, Any], words: str, scene: Scene) -> None:
     done = scene.run("echo x > new", scene.writer, **machine)
@@ -339,7 +340,7 @@ def test_rulesets_are_kept_while_nothing_changes_and_not_without_end(tmp_path: P
 
 
 @needs_walls
-@pytest.mark.parametrize("version", range(3, 8))
+@all_rows("version", range(3, 8), anew={"scene": scene_of})
 def test_every_version_of_landlock_holds_writing_and_the_network(version: int, scene: Scene) -> None:
     if version > probe().landlock:
         pytest.skip(f"NOT TESTED WITH LANDLOCK {version}: this kernel has {probe().landlock}")
@@ -371,8 +372,8 @@ os.write(writer, b"x")
 
 
 @needs_walls
-@pytest.mark.parametrize("how", ["F_SETOWN", "F_SETOWN_EX"])
-@pytest.mark.parametrize("version", [5, 6])
+@all_rows("how", ["F_SETOWN", "F_SETOWN_EX"])
+@all_rows("version", [5, 6], anew={"scene": scene_of})
 def test_a_reader_ends_no_other_program_by_owning_a_descriptor(version: int, how: str, scene: Scene) -> None:
     """On every kernel; without walls it does."""
     program = scene.file("W/owned.py", OWNED_BY_ANOTHER)
@@ -392,7 +393,7 @@ def test_a_reader_ends_no_other_program_by_owning_a_descriptor(version: int, how
     assert ended == [-signal.SIGKILL, 0]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("machine", "line", "enough", "words"),
     [
         (Machine(landlock=7, seccomp="x86_64"), "Landlock 7, seccomp", True, []),
@@ -466,7 +467,7 @@ def test_what_is_hidden_twice_or_everywhere_leaves_nothing() -> None:
     assert readable(frozenset("/"), ("/usr",)).whole == ("/usr",)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("path", "folder", "inside"),
     [
         ("/a", "/a", True),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from rows import all_rows
 from sandbox_scene import ROOT, USERS, Harness, Scene, harness_of, needs_walls, scene_of
 
 from harness.sandbox import bubblewrap
@@ -40,7 +41,7 @@ def scene(harness: Harness) -> Iterator[Scene]:
     yield from scene_of(harness)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "command",
     [
         pytest.param("echo x > new && cat new && echo y >> new && : > new", id="write, append, truncate"),
@@ -105,7 +106,7 @@ def test_work_inside_the_walls_goes_on(command: str, harness: Harness) -> None:
             assert done.code == 0, (walled, done.output)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "command",
     [
         pytest.param("ls -la . /; ls -l /etc /usr/bin >/dev/null", id="ls -l"),
@@ -124,6 +125,7 @@ def test_work_inside_the_walls_goes_on(command: str, harness: Harness) -> None:
         pytest.param("ps >/dev/null; df . >/dev/null; du -s . ; date; uname -a", id="looking around"),
         pytest.param("timeout 0.1 sleep 1000 || test $? = 124; sleep 1000 & kill $!", id="its own processes"),
     ],
+    anew={"scene": scene_of},
 )
 def test_reading_goes_on_for_a_reader(command: str, scene: Scene) -> None:
     scene.run(f"{GIT} init -q r && cd r && echo x > a && {GIT} add a && {GIT} commit -qm one", None)
@@ -133,7 +135,7 @@ def test_reading_goes_on_for_a_reader(command: str, scene: Scene) -> None:
     assert scene.look("W", "T", "O", "H") == before
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("command", "sockets"),
     [
         pytest.param('exec 3<> "/dev/tcp/127.0.0.1/$TCP"', True, id="TCP"),
@@ -142,7 +144,7 @@ def test_reading_goes_on_for_a_reader(command: str, scene: Scene) -> None:
         pytest.param('exec 3<> "/dev/tcp/127.0.0.1/$TCP"', False, id="TCP without Unix sockets"),
         pytest.param("\"$PY\" -c 'import socket; socket.create_server((\"127.0.0.1\", 0))'", False, id="a server"),
     ],
-)  # fmt: skip
+anew={"scene": scene_of})  # fmt: skip
 def test_the_network_is_there_where_it_is_allowed(command: str, sockets: bool, scene: Scene) -> None:
     done = scene.run(command, {**scene.writer, "network": True, "unix_sockets": sockets})
     assert done.code == 0, done.output
@@ -182,8 +184,11 @@ def test_a_long_here_document_is_lost_without_a_temporary_folder(scene: Scene) -
     assert "200000" in scene.run(long, {**scene.reader, "temporary": f"{scene.folder}/T"}).output
 
 
-@pytest.mark.parametrize(
-    "machine", [{}, {"landlock": 0, "bubblewrap": bubblewrap.find()}], ids=["Landlock", "bubblewrap"]
+@all_rows(
+    "machine",
+    [{}, {"landlock": 0, "bubblewrap": bubblewrap.find()}],
+    ids=["Landlock", "bubblewrap"],
+    anew={"scene": scene_of},
 )
 def test_a_reader_with_a_temporary_folder_is_a_reader(machine: dict[str, Any], scene: Scene) -> None:
     if machine.get("bubblewrap") == "":

@@ -16,8 +16,8 @@ from pathlib import Path
 from places import ROOT
 
 from harness.process import procfs
-from harness.process.output import Capture
-from harness.process.run import Ended, Pace, run_group
+from harness.process.capture import Capture
+from harness.process.command import Ended, Pace, run_group
 from harness.process.start import Launch
 from harness.record import replace
 

@@ -8,7 +8,8 @@ import itertools
 import os
 import shutil
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,22 +19,29 @@ SHOWN_LINES = 12
 """Of each failure: its last lines."""
 
 
+Fixture = Callable[..., Iterator[Any]]
+
+
 def all_rows(
     names: str | Sequence[str],
     rows: Iterable[Any] | Mapping[Any, Any],
     *,
-    ids: Iterable[object] | None = None,
+    ids: Iterable[object] | Callable[[Any], object] | None = None,
     fresh: bool = False,
+    anew: Mapping[str, Fixture] | None = None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make of a test one that runs all `rows`, as `pytest.mark.parametrize` takes them, or a mapping of names to rows.
 
     Each row has its own `tmp_path` and its own `monkeypatch`; every other fixture is shared. With `fresh` the test's folder,
-    in which `program` lives, is for each row what the fixtures made of it. The test is skipped if every row of it is.
+    in which `program` lives, is for each row what the fixtures made of it. What is `anew` is made for each row: generators
+    as pytest takes for fixtures, by their names, which may ask for fixtures. The test is skipped if every row of it is.
     """
     wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     table = _table(wanted, rows, ids)
     if not table:
         raise ValueError(f"a table of {', '.join(wanted)} without a row proves nothing")
+
+    made = dict(anew or {})
 
     def of(test: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(test)
@@ -42,9 +50,20 @@ def all_rows(
         def run(*positional: Any, **fixtures: Any) -> None:
             request = fixtures.get("request") if "request" in signature.parameters else fixtures.pop("request", None)
             with _Folder(request.getfixturevalue("tmp_path") if fresh and request else None) as folder:
-                _run(test, table, positional, fixtures, folder)
+                _run(row, table, positional, fixtures, folder)
 
-        rest = [parameter for name, parameter in signature.parameters.items() if name not in wanted]
+        @functools.wraps(test)
+        def row(*positional: Any, **own: Any) -> None:
+            with ExitStack() as ending:
+                for name, make in made.items():
+                    given = {one: own[one] for one in inspect.signature(make).parameters}
+                    own[name] = ending.enter_context(contextmanager(make)(**given))
+                test(*positional, **{name: value for name, value in own.items() if name not in unasked})
+
+        rest = [one for name, one in signature.parameters.items() if name not in wanted and name not in made]
+        asked = {name for make in made.values() for name in inspect.signature(make).parameters}
+        unasked = asked - set(signature.parameters)
+        rest += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in sorted(unasked)]
         if fresh and "request" not in signature.parameters:
             rest.append(inspect.Parameter("request", inspect.Parameter.KEYWORD_ONLY))
         run.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
@@ -85,13 +104,16 @@ class _Folder:
         return self._folder.with_name(f"{self._folder.name}-{name}")
 
 
-def _table(names: Sequence[str], rows: Iterable[Any], ids: Iterable[object] | None) -> dict[str, dict[str, Any]]:
+def _table(
+    names: Sequence[str], rows: Iterable[Any], ids: Iterable[object] | Callable[[Any], object] | None
+) -> dict[str, dict[str, Any]]:
     """Return the rows by their names: the values of each, by the names of the test's parameters."""
     if isinstance(rows, Mapping):
         ids = list(rows)
         rows = rows.values()
+    rows = list(rows)
+    told = None if ids is None else [str(one) for one in (map(ids, rows) if callable(ids) else ids)]
     table: dict[str, dict[str, Any]] = {}
-    told = None if ids is None else [str(one) for one in ids]
     for number, row in enumerate(rows, 1):
         name = told[number - 1] if told is not None else ""
         values = row

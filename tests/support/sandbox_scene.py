@@ -13,11 +13,11 @@ import uuid
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import places
 import pytest
 
 from harness.sandbox import enforces, missing, probe
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = 0
 ORDINARY = 65534
 PYTHON = shutil.which("python3", path="/usr/bin:/bin:/usr/local/bin") or sys.executable
@@ -71,12 +71,12 @@ class Harness:
         self.uid = uid
         self.wrapped = bool(wrapper)
         self._process = subprocess.Popen(
-            [*wrapper, sys.executable, os.path.join(HERE, "sandbox_runner.py"), str(uid)],
+            [*wrapper, sys.executable, os.path.join(places.SUPPORT, "sandbox_runner.py"), str(uid)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            cwd=os.path.dirname(HERE),
-            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": os.path.dirname(HERE), "SECRET_KEY": "sk-harness"},
+            cwd=places.ROOT,
+            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": places.ROOT, "SECRET_KEY": "sk-harness"},
         )
 
     def ask(self, request: dict[str, Any]) -> Outcome:

@@ -1,9 +1,9 @@
 """The second wall stands alone: hostile commands run for real, as if the gate had taken each for a reader (or a writer).
 
-By hand: `python tests/second_wall.py [--json] [--only TEXT] [PASS...]` with the passes `control`, `reader` and `writer`. Every
-pass is a process in a throw-away namespace of its own (bwrap: mounts, processes, network, IPC, host name, and a user
-namespace), as an ordinary user, with a read-only root; what can be written there lies in memory, and is watched. The control
-runs the same commands without walls: an attempt that has no effect then proves nothing about the wall.
+By hand: `python tests/support/second_wall.py [--json] [--only TEXT] [PASS...]` with the passes `control`, `reader` and
+`writer`. Every pass is a process in a throw-away namespace of its own (bwrap: mounts, processes, network, IPC, host name,
+and a user namespace), as an ordinary user, with a read-only root; what can be written there lies in memory, and is watched.
+The control runs the same commands without walls: an attempt that has no effect then proves nothing about the wall.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 if HERE not in sys.path:
     sys.path.insert(0, HERE)
 
-from second_wall_attempts import LEFT_OUT, STUBS, own, rows  # noqa: E402 - lies beside this file
+from places import ROOT  # noqa: E402 - lies beside this file
+from second_wall_attempts import LEFT_OUT, STUBS, own, rows  # noqa: E402
 
 ORDINARY = 65534
 PASSES = ("control", "reader", "writer")
@@ -67,7 +68,7 @@ def bwrap(stubs: str) -> list[str]:
         words += ["--perms", "1777", "--tmpfs", folder]
     words += ["--symlink", "../run", "/var/run"]
     made = {"/"}
-    for folder in dict.fromkeys((sys.base_prefix, sys.prefix, os.path.dirname(HERE))):
+    for folder in dict.fromkeys((sys.base_prefix, sys.prefix, ROOT)):
         if not folder.startswith("/usr/"):
             words += [*_parents(folder, made), "--ro-bind", folder, folder]
     words += [
@@ -96,7 +97,7 @@ def bwrap(stubs: str) -> list[str]:
     ]
     for name, value in (
         ("PATH", f"{PATH}:{STUB_FOLDER}"),
-        ("PYTHONPATH", os.path.dirname(HERE)),
+        ("PYTHONPATH", ROOT),
         ("PYTHONDONTWRITEBYTECODE", "1"),
         ("LANG", "C.UTF-8"),
     ):

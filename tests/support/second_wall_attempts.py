@@ -11,7 +11,7 @@ import shlex
 from enum import Enum
 from typing import NamedTuple
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+from places import ROOT, SUPPORT
 
 TCP, TCP6, UDP = 8001, 8002, 8003
 """Ports on 127.0.0.1 and ::1, of a network that holds nothing else."""
@@ -144,7 +144,7 @@ _NUMBERS |= {
 def rows() -> list[Attempt]:
     """Return the rows of the gate's table, changed where they must be."""
     found = []
-    for number, line in enumerate(_lines("hostile_commands.txt"), 1):
+    for number, line in enumerate(_lines(f"{ROOT}/tests/policy/hostile_commands.txt"), 1):
         if line and not line.startswith("# "):
             command = line.split(" ", 2)[2]
             by_design = TABLE_OPEN_TO_WRITER.get(command.split()[0])
@@ -164,15 +164,15 @@ def rewritten(command: str) -> str:
 def own() -> list[Attempt]:
     """Return the attempts that an attacker adds who knows what a reader may not do."""
     found = []
-    for line in _lines("second_wall_attempts.txt"):
+    for line in _lines(f"{SUPPORT}/second_wall_attempts.txt"):
         if line and not line.startswith("# "):
             how, mark, what = line.split(" ", 2)
             found.append(Attempt(_command(how, what), open_to_writer=None if mark == "-" else Kind[mark]))
     return found
 
 
-def _lines(name: str) -> list[str]:
-    with open(f"{HERE}/{name}", encoding="utf-8") as file:
+def _lines(path: str) -> list[str]:
+    with open(path, encoding="utf-8") as file:
         return [line.replace("\u23ce", "\n") for line in file.read().split("\n")]
 
 

@@ -1,18 +1,15 @@
-"""What a conversation is in requests of the chat completions API; pure, encodes nothing itself."""
+"""What a server of the chat completions API wants back with one of its replies: its reasoning, and signatures of calls.
+
+It is put together while the reply comes in (`Echo`), kept as text with the message, and given back in later requests
+(`given_back`).
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 
 from harness.actions import JsonValue
-from harness.messages import Message, Role, ToolCall
-from harness.model import ToolSpec
-from harness.models.endpoint import Quirks
-from harness.models.failures import join_pairs
-from harness.models.request_body import EncodedMessages, EncodedTools, encoded, sendable_arguments, sendable_name
-from harness.models.wire_format import IdForm, WireIds
 
 ECHO_CHARACTERS = 4_000_000
 """More of it is not kept: a part of a reasoning is of no use."""
@@ -128,60 +125,3 @@ def given_back(echo: str, names: Sequence[str], *, same_turn: bool) -> tuple[dic
     if value.get(EXTRA):
         fields[EXTRA] = value[EXTRA]
     return fields, calls if isinstance(calls, list) else []
-
-
-class Conversation:
-    """Request bodies, with every message and every list of tools encoded once."""
-
-    def __init__(self, model: str, quirks: Quirks | None = None) -> None:
-        """Take the model's name, and what its server wants otherwise."""
-        self._model = model
-        self._tools = EncodedTools(_tool_json)
-        self.adapt(quirks or Quirks())
-
-    @property
-    def call_ids(self) -> AbstractSet[str]:
-        """The ids of all calls in the messages of the last request."""
-        return self._messages.call_ids
-
-    def adapt(self, quirks: Quirks) -> None:
-        """Write the next bodies as these quirks want them."""
-        self._echo = quirks.echo
-        self._ids = WireIds(IdForm.NINE if quirks.nine_character_ids else IdForm.CHAT)
-        self._messages = EncodedMessages(self._items)
-        self._start = b'{"model":' + encoded(self._model) + b',"stream":' + encoded(quirks.stream)
-        if quirks.stream and quirks.usage:
-            self._start += b',"stream_options":{"include_usage":true}'
-
-    def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> bytes:
-        """Return the body of a request. Reasoning goes back within the turn that it belongs to."""
-        self._messages.update(messages)
-        return b"".join((self._start, b',"messages":', *self._messages.array(), self._tools.field(tools), b"}"))
-
-    def _items(self, message: Message, with_reasoning: bool) -> Iterator[JsonValue]:
-        content = join_pairs(message.content, errors="replace")
-        value: dict[str, JsonValue] = {"role": message.role.value, "content": content}
-        fields, extras = given_back(message.echo, self._echo, same_turn=with_reasoning)
-        if message.tool_calls:
-            # Servers that turn "" away and servers that want the field to be there both take null.
-            value["content"] = content or None
-            value["tool_calls"] = [
-                self._call_json(call, extras[place] if place < len(extras) else None)
-                for place, call in enumerate(message.tool_calls)
-            ]
-        if message.role is Role.TOOL:
-            value["tool_call_id"] = self._ids.of(message.tool_call_id or "")
-        yield value | fields
-
-    def _call_json(self, call: ToolCall, extra: JsonValue) -> JsonValue:
-        function: JsonValue = {"name": sendable_name(call.name), "arguments": sendable_arguments(call.arguments)}
-        value: dict[str, JsonValue] = {"id": self._ids.of(call.id), "type": "function", "function": function}
-        return value | {EXTRA: extra} if extra else value
-
-
-def _tool_json(tool: ToolSpec) -> JsonValue:
-    parameters = dict(tool.parameters)
-    return {
-        "type": "function",
-        "function": {"name": tool.name, "description": tool.description, "parameters": parameters},
-    }

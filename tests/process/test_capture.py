@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from rows import all_rows
 
-from harness.process.output import Capture, Readable, readable
-from harness.process.spill import OutputFolder, Spill
+from harness.process.capture import Capture, OutputFolder, ReadableOutput, Spill, readable
 
 LINES = b"".join(b"%d\n" % number for number in range(20_000))
 
 
-def captured(blocks: Sequence[bytes], spill: Spill | None, characters: int = 2_000) -> Readable:
+def captured(blocks: Sequence[bytes], spill: Spill | None, characters: int = 2_000) -> ReadableOutput:
     capture = Capture(characters, spill)
     for block in blocks:
         capture.add(block)
@@ -29,7 +29,7 @@ def in_blocks(text: bytes, size: int) -> list[bytes]:
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
-@pytest.mark.parametrize("size", [1, 100, 4_096, 65_536, 1 << 20])
+@all_rows("size", [1, 100, 4_096, 65_536, 1 << 20])
 def test_a_cut_output_is_whole_in_its_file(tmp_path: Path, size: int) -> None:
     """However the blocks fall."""
     spill = OutputFolder(str(tmp_path / "outputs")).spill()
@@ -59,7 +59,7 @@ def test_the_lines_of_a_very_long_output_are_guessed_and_that_is_said() -> None:
     assert abs(int(lines.replace(",", "")) - 2_000_000) < 20_000
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("blocks", "text"),
     [
         pytest.param([b"short\n"], "short\n", id="short"),
@@ -69,7 +69,7 @@ def test_the_lines_of_a_very_long_output_are_guessed_and_that_is_said() -> None:
 def test_what_is_shown_whole_is_kept_nowhere(tmp_path: Path, blocks: list[bytes], text: str) -> None:
     spill = OutputFolder(str(tmp_path / "outputs")).spill()
 
-    assert captured(blocks, spill) == Readable(text=text, truncated=False)
+    assert captured(blocks, spill) == ReadableOutput(text=text, truncated=False)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -81,7 +81,7 @@ def test_what_fits_into_memory_and_not_into_the_result_is_kept(tmp_path: Path) -
     assert (text.truncated, Path(spill.path).read_bytes()) == (True, b"x" * 2_500)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("raw", "text"),
     [
         pytest.param(b"\0" * 5_000, "[binary output, 5,000 bytes; saved to {}]", id="binary"),
@@ -91,11 +91,11 @@ def test_what_fits_into_memory_and_not_into_the_result_is_kept(tmp_path: Path) -
 def test_binary_output_is_kept(tmp_path: Path, raw: bytes, text: str) -> None:
     spill = OutputFolder(str(tmp_path)).spill()
 
-    assert captured([raw], spill) == Readable(text=text.format(spill.path), truncated=True)
+    assert captured([raw], spill) == ReadableOutput(text=text.format(spill.path), truncated=True)
     assert Path(spill.path).read_bytes() == raw
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("raw", "text"),
     [
         (b"a\r\nb\r\n", "a\nb\n"),
@@ -110,7 +110,7 @@ def test_of_a_line_that_is_written_over_the_last_state_is_shown(raw: bytes, text
     assert readable(raw) == text
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("unit", "text", "end"),
     [
         (b"\r", "", ""),
@@ -134,7 +134,7 @@ def test_a_tenth_of_nul_bytes_is_still_text() -> None:
     assert captured([b"\0" + b"x" * 9], None).text == "\\x00xxxxxxxxx"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("size", "note"),
     [pytest.param(1 << 20, "", id="exactly as much"), pytest.param((1 << 20) + 1, " (spill cut at 1 MiB)", id="more")],
 )
@@ -164,7 +164,7 @@ def test_the_newest_file_is_kept_if_it_alone_is_too_much(tmp_path: Path) -> None
     assert os.path.getsize(spill.path) == 100_000
 
 
-@pytest.mark.parametrize("place", ["a file", "/dev/full", "a link"])
+@all_rows("place", ["a file", "/dev/full", "a link"])
 def test_where_nothing_can_be_saved_the_output_is_cut_and_that_is_said(tmp_path: Path, place: str) -> None:
     folder = tmp_path / "outputs"
     spill = OutputFolder(str(folder)).spill()

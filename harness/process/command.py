@@ -16,9 +16,9 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from harness.process.capture import Capture, Live
 from harness.process.guard import MARK_VARIABLE
 from harness.process.hardening import adopt_orphans
-from harness.process.output import Capture, Live
 from harness.process.procfs import Process
 from harness.process.start import Latch, Launch, start
 from harness.process.survivors import Survivors, send
@@ -36,7 +36,7 @@ BLOCK_BYTES = 1 << 18
 """What the pipe holds, and one reading takes: twice as fast as the standard 64 KiB, and small enough for the cache."""
 
 
-class Ending(Enum):
+class CommandEnding(Enum):
     """How a program ended."""
 
     EXITED = "exited"
@@ -50,7 +50,7 @@ class Ending(Enum):
 class Ended(Record):
     """What a run came to."""
 
-    ending: Ending
+    ending: CommandEnding
     status: int | None
     """The exit code, or the signal's number."""
     seconds: float
@@ -308,18 +308,18 @@ class _Group:
             if not self._pipe_open:
                 time.sleep(wait)
 
-    def _status(self, seen: _Seen) -> tuple[Ending, int | None]:
+    def _status(self, seen: _Seen) -> tuple[CommandEnding, int | None]:
         if seen is _Seen.DEADLINE:
-            return Ending.TIMED_OUT, None
+            return CommandEnding.TIMED_OUT, None
         if seen is _Seen.INTERRUPT:
-            return Ending.INTERRUPTED, None
+            return CommandEnding.INTERRUPTED, None
         try:
             status = os.waitid(os.P_PIDFD, self._exit, os.WEXITED | os.WNOWAIT | os.WNOHANG)
         except ChildProcessError:
             status = None
         if status is None:
-            return Ending.UNKNOWN, None
-        return (Ending.EXITED if status.si_code == os.CLD_EXITED else Ending.SIGNALLED), status.si_status
+            return CommandEnding.UNKNOWN, None
+        return (CommandEnding.EXITED if status.si_code == os.CLD_EXITED else CommandEnding.SIGNALLED), status.si_status
 
     def _until_exit(self, seconds: float) -> _Seen:
         now = time.monotonic()

@@ -1,14 +1,18 @@
-"""What a command printed: kept in bounded memory while it comes, made readable afterwards; runs nothing."""
+"""What a command prints: `Capture` keeps it in bounded memory while it comes, and makes it readable afterwards.
+
+The whole of a long output goes into a file of an `OutputFolder`, within bounds for a call and for a session; a disk that is
+full harms no command.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from _thread import allocate_lock
 from collections import deque
 from collections.abc import Callable
 
 from harness.limits import Limits
-from harness.process.spill import Spill
 from harness.record import Record
 from harness.text.visible import visible
 
@@ -23,6 +27,10 @@ COUNTED_BYTES = 8 << 20
 """Of an output, whose lines are counted one by one."""
 SAMPLED_BLOCKS = 8
 """Of the blocks after those, one in so many is counted."""
+
+CALL_BYTES, SESSION_BYTES = 64 << 20, 512 << 20
+"""Of the files that hold full outputs."""
+_MIB = 1 << 20
 
 # Bytes kept per character that may be shown: escape sequences are dropped, and a character takes up to four bytes.
 _HEAD_BYTES, _TAIL_BYTES = 2, 3
@@ -45,7 +53,7 @@ def result_characters(limits: Limits) -> int:
     return characters
 
 
-class Readable(Record):
+class ReadableOutput(Record):
     """Text for the model, and whether anything is missing from it."""
 
     text: str
@@ -122,21 +130,21 @@ class Capture:
         while self._tail_size - len(self._tail[0]) >= self._tail_bytes:
             self._tail_size -= len(self._tail.popleft())
 
-    def readable(self) -> Readable:
+    def readable(self) -> ReadableOutput:
         """Return what came as text: the middle left out if it is too long, empty if nothing came."""
         head, tail = bytes(self._head), b"".join(self._tail)
         probe = head[:BINARY_PROBE_BYTES]
         if probe.count(0) * 10 > len(probe):
             saved = self._saved("; saved to {}", "; {}")
-            return Readable(text=f"[binary output, {self.total:,} bytes{saved}]", truncated=True)
+            return ReadableOutput(text=f"[binary output, {self.total:,} bytes{saved}]", truncated=True)
         if self.total > len(head) + len(tail):
             return self._cut(readable(head), readable(tail))
         whole = readable(head + tail)
         if len(whole) <= self._characters:
-            return Readable(text=whole, truncated=False)
+            return ReadableOutput(text=whole, truncated=False)
         return self._cut(whole, whole)
 
-    def _cut(self, head: str, tail: str) -> Readable:
+    def _cut(self, head: str, tail: str) -> ReadableOutput:
         head = _beginning(head, int(self._characters * HEAD_SHARE))
         tail = _end(tail, self._characters - int(self._characters * HEAD_SHARE))
         # As exact as it can be said: what was dropped to make the rest readable counts as omitted.
@@ -145,7 +153,7 @@ class Capture:
         about = "" if self._lines.exact else "about "
         gap = "" if head.endswith("\n") else "\n"
         saved = self._saved("; full output: {}; read it with read_file", "; {}")
-        return Readable(
+        return ReadableOutput(
             text=f"{head}{gap}[... {size:,} bytes, {about}{lines:,} lines omitted{saved} ...]\n{tail}", truncated=True
         )
 
@@ -242,3 +250,98 @@ def _whole(raw: bytes) -> int:
     """Return how much of `raw` can be shown: up to its last line's end; all of a line that is too long to wait for."""
     end = max(raw.rfind(b"\n"), raw.rfind(b"\r", 0, -1)) + 1  # a CR at the very end may be half of a CR LF
     return end if end or len(raw) < KEPT_BYTES // 4 else len(raw)
+
+
+class OutputFolder:
+    """The folder of a session's full outputs. Nothing else should be kept in it: the oldest files are removed."""
+
+    def __init__(self, folder: str, *, call_bytes: int = CALL_BYTES, session_bytes: int = SESSION_BYTES) -> None:
+        """Take the folder, made (mode 0700) when the first file is kept; bounds in bytes."""
+        self.folder = folder
+        self.call_bytes = call_bytes
+        self._session_bytes = session_bytes
+        self._lock = allocate_lock()
+
+    def spill(self) -> Spill:
+        """Return a file for one output, not yet made."""
+        return Spill(self, os.path.join(self.folder, f"output-{os.urandom(6).hex()}.txt"))
+
+    def make(self) -> None:
+        """Make the folder. Raises OSError."""
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+
+    def trim(self, newest: str) -> None:
+        """Remove the oldest files until the session's bound holds; never `newest`."""
+        with self._lock:
+            try:
+                with os.scandir(self.folder) as entries:
+                    files = [(entry.stat(follow_symlinks=False), entry.path) for entry in entries]
+            except OSError:
+                return
+            size = sum(status.st_size for status, _ in files)
+            for status, path in sorted(files, key=lambda file: file[0].st_mtime_ns):
+                if size <= self._session_bytes:
+                    return
+                if path != newest:
+                    _remove(path)
+                    size -= status.st_size
+
+
+class Spill:
+    """One output, byte for byte as far as it fits."""
+
+    def __init__(self, outputs: OutputFolder, path: str) -> None:
+        self.path = path
+        self.size = 0
+        """Bytes that the file holds."""
+        self.failure = ""
+        """Why there is no file, or no whole one; empty: none of that."""
+        self._outputs = outputs
+        self._room = outputs.call_bytes
+        self._file = -1
+
+    def add(self, block: bytes) -> None:
+        """Append; what does not fit any more is left out."""
+        if self.failure or not block:
+            return
+        try:
+            if self._file < 0:
+                self._outputs.make()
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+                self._file = os.open(self.path, flags, 0o600)
+            room = self._room - self.size
+            self._write(memoryview(block)[:room])
+        except OSError as error:
+            self._fail(f"the full output could not be saved: {error.strerror or error}")
+            return
+        if len(block) > room:
+            self.failure = f"spill cut at {self._room // _MIB} MiB"
+
+    def close(self) -> None:
+        """Close the file, and remove older ones if the session has too many."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+            self._outputs.trim(self.path)
+
+    def _write(self, block: memoryview) -> None:
+        while block:
+            written = os.write(self._file, block)
+            self.size += written
+            block = block[written:]
+
+    def _fail(self, reason: str) -> None:
+        """Keep no half of an output that would pass for the whole."""
+        self.failure = reason
+        self.size = 0
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+            _remove(self.path)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
