@@ -190,6 +190,7 @@ def _read(parsed: Parsed, use: Use) -> Use:
     return replace(use, paths=tuple(path for path in use.paths if path.tree or path.word not in assigned))
 
 
-_AWK = Program(style=Style.POSIX, options="--version:info -F=TEXT -v=TEXT", operands="TEXT READ...", refine=_read)
+_OTHER_AWK = Program(style=Style.POSIX, options="--version:info -F=TEXT -v=TEXT", operands="TEXT READ...", refine=_read)
+_AWK = replace(_OTHER_AWK, facts="few-variables")
 
-PROGRAMS = {"awk": _AWK, "gawk": _AWK, "mawk": _AWK, "original-awk": _AWK, "nawk": _AWK}
+PROGRAMS = {"awk": _AWK, "gawk": _AWK, "mawk": _AWK, "original-awk": _OTHER_AWK, "nawk": _OTHER_AWK}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.actions import Access, Act
-from harness.programs.model import Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
+from harness.programs.model import READER, READER_OF_INPUT, Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
 from harness.programs.options import read_command, stricter
 from harness.record import replace
 
@@ -227,6 +227,7 @@ _COPIES = (
 )
 # Left out with intent, of all that copy: backups (-b, -S), which write further names.
 _LS = Program(
+    facts=READER_OF_INPUT,
     options=_INFO + "-a|--all -A|--almost-all --author -b|--escape --block-size=TEXT -B|--ignore-backups -c -C --color[=TEXT] "
     "-d|--directory -D|--dired -f -F --classify[=TEXT] --file-type --format=TEXT --full-time -g --group-directories-first "
     "-G|--no-group -h|--human-readable --si -H|--dereference-command-line --dereference-command-line-symlink-to-dir "
@@ -248,9 +249,10 @@ PROGRAMS = {
     "dir": _LS,
     "vdir": _LS,
     "cat": Program(
+        facts=READER_OF_INPUT,
         options=_INFO
         + "-A|--show-all -b|--number-nonblank -e -E|--show-ends -n|--number -s|--squeeze-blank -t -T|--show-tabs "
-        "-u -v|--show-nonprinting"
+        "-u -v|--show-nonprinting",
     ),
     "cp": Program(
         act=Act.WRITES,
@@ -308,9 +310,11 @@ PROGRAMS = {
     "chown": _CHOWN,
     "chgrp": _CHOWN,
     "stat": Program(
-        options=_INFO + "-L|--dereference -f|--file-system --cached=TEXT -c|--format=TEXT --printf=TEXT -t|--terse"
+        facts=READER_OF_INPUT,
+        options=_INFO + "-L|--dereference -f|--file-system --cached=TEXT -c|--format=TEXT --printf=TEXT -t|--terse",
     ),
     "du": Program(
+        facts=READER_OF_INPUT,
         options=_INFO
         + "-0|--null -a|--all --apparent-size -B|--block-size=TEXT -b|--bytes -c|--total -D|--dereference-args "
         "-d|--max-depth=TEXT -H -h|--human-readable --inodes -k -L|--dereference:gap -l|--count-links -m -P|--no-dereference "
@@ -319,17 +323,20 @@ PROGRAMS = {
         refine=_here,
     ),
     "df": Program(
+        facts="few-variables",
         options=_INFO + "-a|--all -B|--block-size=TEXT -h|--human-readable -H|--si -i|--inodes -k -l|--local --no-sync "
-        "--output[=TEXT] -P|--portability --total -t|--type=TEXT -T|--print-type -x|--exclude-type=TEXT -v"
+        "--output[=TEXT] -P|--portability --total -t|--type=TEXT -T|--print-type -x|--exclude-type=TEXT -v",
     ),
     "realpath": Program(
+        facts=READER_OF_INPUT,
         options=_INFO + "-e|--canonicalize-existing -m|--canonicalize-missing -L|--logical -P|--physical -q|--quiet "
-        "--relative-to=READ --relative-base=READ -s|--strip|--no-symlinks -z|--zero -E"
+        "--relative-to=READ --relative-base=READ -s|--strip|--no-symlinks -z|--zero -E",
     ),
     "readlink": Program(
+        facts=READER,
         options=_INFO
         + "-f|--canonicalize -e|--canonicalize-existing -m|--canonicalize-missing -n|--no-newline -q|--quiet "
-        "-s|--silent -v|--verbose -z|--zero"
+        "-s|--silent -v|--verbose -z|--zero",
     ),
     "mktemp": Program(
         options=_INFO + "-d|--directory -u|--dry-run -q|--quiet --suffix=TEXT -p=TEXT --tmpdir[=TEXT] -t",
@@ -354,6 +361,7 @@ PROGRAMS = {
     "mkfifo": Program(options=_INFO + "-m|--mode=TEXT", operands="WRITE..."),
     "mknod": Program(act=Act.CHANGES, options=_INFO + "-m|--mode=TEXT", operands="WRITE TEXT..."),
     "date": Program(
+        facts="few-variables",
         options=_INFO + "-d|--date=TEXT --debug -f|--file=READ -I[=TEXT] --iso-8601[=TEXT] --resolution -R|--rfc-email "
         "--rfc-3339=TEXT -r|--reference=READ -s|--set=TEXT:changes -u|--utc|--universal",
         operands="TEXT...",
@@ -369,8 +377,7 @@ PROGRAMS = {
     "uptime": Program(options="-p|--pretty -s|--since -h|--help:info -V|--version:info"),
     "who": Program(options=_INFO + "-a|--all -b|--boot -H|--heading -q|--count -u|--users -m -s|--short"),
     "users": Program(options=_INFO),
-    **dict.fromkeys(
-        "dirname basename uname whoami id groups logname hostid arch nproc tty printenv sleep yes seq expr factor".split(),
-        _FACT,
-    ),
+    **dict.fromkeys(("dirname", "basename"), replace(_FACT, facts=READER + " no-input")),
+    **dict.fromkeys("uname whoami id nproc printenv sleep seq expr".split(), replace(_FACT, facts="few-variables")),
+    **dict.fromkeys("groups logname hostid arch tty yes factor".split(), _FACT),
 }

@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
+from harness.programs.facts import names_for
 from harness.programs.model import Found, Inner, Names, PathUse, Program, Unknown, Use, handed_over
 from harness.programs.options import stricter
-from harness.programs.readers import names_for
 
 _ALONE = frozenset(
     """
@@ -273,4 +273,4 @@ def _parent(path: str) -> str:
     return before or ("/" if slash or path.startswith("/") else ".")
 
 
-PROGRAMS: Mapping[str, Program] = {"find": Program(read=_read)}
+PROGRAMS: Mapping[str, Program] = {"find": Program(read=_read, facts="few-variables")}

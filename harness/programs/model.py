@@ -252,6 +252,12 @@ Refine: TypeAlias = Callable[[Parsed, Use], Use]
 Read: TypeAlias = Callable[[Sequence[str]], Use]
 
 
+FACTS = ("files", "only-reads", "few-variables", "no-input", "input-without-files")
+READER = "files only-reads few-variables"
+READER_OF_INPUT = f"{READER} input-without-files"
+"""The facts of cat and its like: what stands there is read, and nothing else happens."""
+
+
 class Program(Record):
     """The model of one program, or of one subcommand.
 
@@ -285,6 +291,15 @@ class Program(Record):
     """Called with what the tables said; returns that, or something stricter, or with more paths."""
     read: Read | None = None
     """Takes the place of the tables: called with the whole argv."""
+    facts: str = ""
+    """What else is known of the program, in words:
+
+    - `files`: it takes each operand for the name of a file, whatever it is called, and reads what lies in a folder only where
+      its model says so (TREE).
+    - `only-reads`: no option writes a file that is named in it, however loosely the words were split.
+    - `few-variables`: it obeys few variables of the environment, all of them known (variables.py).
+    - `no-input`: it does not read its input. `input-without-files`: only where no operand names a file, or one is `-`.
+    """
 
 
 def gap(reason: str) -> Use:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
 from harness.programs.gathered import never
-from harness.programs.model import Parsed, PathUse, Program, Unknown, Use, gap
+from harness.programs.model import READER_OF_INPUT, Parsed, PathUse, Program, Unknown, Use, gap
 from harness.programs.options import read_command, stricter
 from harness.record import replace
 
@@ -58,7 +58,7 @@ def _grep_here(parsed: Parsed, use: Use) -> Use:
     return replace(use, paths=tuple(paths))
 
 
-_GREP = Program(options=_GREP_OPTIONS, operands="(TEXT) READ...", refine=_grep_here)
+_GREP = Program(facts=READER_OF_INPUT, options=_GREP_OPTIONS, operands="(TEXT) READ...", refine=_grep_here)
 
 # rg(1), ripgrep 13 to 15.
 _RG_OPTIONS = """
@@ -125,7 +125,7 @@ def _rg_paths(parsed: Parsed, use: Use) -> Use:
     return replace(use, paths=tuple(read))
 
 
-_RG = Program(options=_RG_OPTIONS, operands="(TEXT) READ...", refine=_rg_paths)
+_RG = Program(facts="only-reads few-variables", options=_RG_OPTIONS, operands="(TEXT) READ...", refine=_rg_paths)
 
 # ag(1), the silver searcher 2.2.
 _AG = Program(

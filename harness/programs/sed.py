@@ -249,6 +249,7 @@ def _copy(file: str, suffix: str) -> str:
 
 PROGRAMS = {
     "sed": Program(
+        facts="files few-variables input-without-files",
         options="--help:info --version:info -n|--quiet|--silent -e|--expression=TEXT:instead -E|-r|--regexp-extended "
         "-s|--separate -u|--unbuffered -z|--null-data -l|--line-length=TEXT --debug --sandbox -i|--in-place[=TEXT]:inplace "
         "-f|--file=CODE",

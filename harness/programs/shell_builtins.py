@@ -132,22 +132,19 @@ def _printf(argv: Sequence[str]) -> Use:
     return Use(act=Act.LOOKS)
 
 
-_PRINTS = Program(style=Style.TEXT, operands="TEXT...")
-_SAYS = Program(style=Style.TEXT, operands="TEXT...")
+_SAYS = Program(style=Style.TEXT, operands="TEXT...", facts="few-variables no-input")
 _ENDS = Program(style=Style.TEXT, operands="TEXT...")
-_TESTS = Program(
-    read=_test,
-)  # fmt: skip
+_TESTS = Program(read=_test, facts="few-variables no-input")
 
 PROGRAMS = {
-    "echo": _PRINTS,
-    "printf": Program(
+    "echo": _SAYS,
+    "printf": Program(facts="few-variables no-input",
         read=_printf,
     ),
     "true": _SAYS,
     "false": _SAYS,
     ":": _SAYS,
-    "pwd": Program(options="-L -P", operands=""),
+    "pwd": Program(facts="few-variables", options="-L -P", operands=""),
     "test": _TESTS,
     "[": _TESTS,
     "type": Program(

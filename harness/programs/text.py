@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from harness.actions import Access, Act
-from harness.programs.model import Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
+from harness.programs.model import READER, READER_OF_INPUT, Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
 from harness.programs.options import option_table, read_command
 from harness.record import replace
 
@@ -115,6 +115,7 @@ def _jq_option(word: str, words: Iterator[str], files: list[str]) -> str:
 
 
 _PRINTS_SUMS = Program(
+    facts=READER_OF_INPUT,
     # -c reads the names of files out of a file.
     options=_INFO + "-b|--binary -t|--text -z|--zero --tag -l|--length=TEXT -a|--algorithm=TEXT --untagged --raw --base64 "
     "--debug -c|--check:gap",
@@ -147,17 +148,17 @@ def _xxd(argv: Sequence[str]) -> Use:
 
 
 PROGRAMS = {
-    "head": Program(
+    "head": Program(facts=READER_OF_INPUT,
         options=_INFO + "-NUM -c|--bytes=TEXT -n|--lines=TEXT -q|--quiet|--silent -v|--verbose -z|--zero-terminated",
     ),
-    "tail": Program(
+    "tail": Program(facts=READER_OF_INPUT,
         options=_INFO + "-NUM -c|--bytes=TEXT -f --follow[=TEXT] -F -n|--lines=TEXT --max-unchanged-stats=TEXT --pid=TEXT "
         "-q|--quiet|--silent --retry -s|--sleep-interval=TEXT -v|--verbose -z|--zero-terminated",
     ),
-    "wc": Program(
+    "wc": Program(facts=READER_OF_INPUT,
         options=_INFO + "-c|--bytes -m|--chars -l|--lines -L|--max-line-length -w|--words --total=TEXT",
     ),
-    "sort": Program(
+    "sort": Program(facts="files few-variables",
         # The folder of -T gets files that hold the text; a compressor is a program.
         options=_INFO + "-b|--ignore-leading-blanks -d|--dictionary-order -f|--ignore-case -g|--general-numeric-sort "
         "-i|--ignore-nonprinting -M|--month-sort -h|--human-numeric-sort -n|--numeric-sort -R|--random-sort "
@@ -166,64 +167,64 @@ PROGRAMS = {
         "-t|--field-separator=TEXT -T|--temporary-directory=WRITE_TREE --parallel=TEXT -u|--unique -z|--zero-terminated "
         "--files0-from=CODE",
     ),
-    "uniq": Program(
+    "uniq": Program(facts="files few-variables",
         options=_INFO + "-NUM -c|--count -d|--repeated -D --all-repeated[=TEXT] -f|--skip-fields=TEXT --group[=TEXT] "
         "-i|--ignore-case -s|--skip-chars=TEXT -u|--unique -w|--check-chars=TEXT -z|--zero-terminated",
         operands="READ WRITE",
     ),
-    "cut": Program(
+    "cut": Program(facts=READER,
         options=_INFO + "-b|--bytes=TEXT -c|--characters=TEXT -d|--delimiter=TEXT -f|--fields=TEXT -n --complement "
         "-s|--only-delimited --output-delimiter=TEXT -z|--zero-terminated",
     ),
     # None of these two opens a file that is named to it.
-    "tr": Program(style=Style.TEXT, operands="TEXT..."),
+    "tr": Program(facts="only-reads few-variables", style=Style.TEXT, operands="TEXT..."),
     "numfmt": Program(style=Style.TEXT, operands="TEXT..."),
-    "paste": Program(
+    "paste": Program(facts="only-reads few-variables",
         options=_INFO + "-d|--delimiters=TEXT -s|--serial -z|--zero-terminated",
     ),
-    "join": Program(
+    "join": Program(facts="only-reads few-variables",
         options=_INFO + "-a=TEXT -e=TEXT -i|--ignore-case -j=TEXT -o=TEXT -t=TEXT -v=TEXT -1=TEXT -2=TEXT --check-order "
         "--nocheck-order --header -z|--zero-terminated",
         operands="READ READ",
     ),
-    "comm": Program(
+    "comm": Program(facts="few-variables",
         options=_INFO + "-1 -2 -3 --check-order --nocheck-order --output-delimiter=TEXT --total -z|--zero-terminated",
         operands="READ READ",
     ),
-    "nl": Program(
+    "nl": Program(facts=READER_OF_INPUT,
         options=_INFO + "-b|--body-numbering=TEXT -d|--section-delimiter=TEXT -f|--footer-numbering=TEXT "
         "-h|--header-numbering=TEXT -i|--line-increment=TEXT -l|--join-blank-lines=TEXT -n|--number-format=TEXT "
         "-p|--no-renumber -s|--number-separator=TEXT -v|--starting-line-number=TEXT -w|--number-width=TEXT",
     ),
-    "od": Program(
+    "od": Program(facts=READER,
         options=_INFO + "-A|--address-radix=TEXT --endian=TEXT -j|--skip-bytes=TEXT -N|--read-bytes=TEXT -S=TEXT "
         "--strings[=TEXT] -t|--format=TEXT -v|--output-duplicates -w|--width[=TEXT] -a -b -c -d -f -i -l -o -s -x",
     ),
-    "xxd": replace(_XXD, read=_xxd),
+    "xxd": replace(_XXD, read=_xxd, facts="few-variables"),
     "hexdump": _HEXDUMP,
     "hd": _HEXDUMP,
-    "fold": Program(
+    "fold": Program(facts=READER,
         options=_INFO + "-NUM -b|--bytes -s|--spaces -w|--width=TEXT",
     ),
     "fmt": Program(
         options=_INFO + "-NUM -c|--crown-margin -p|--prefix=TEXT -s|--split-only -t|--tagged-paragraph -u|--uniform-spacing "
         "-w|--width=TEXT -g|--goal=TEXT",
     ),
-    "column": Program(
+    "column": Program(facts="files",
         options=_INFO_SHORT + "-t|--table -n|--table-name=TEXT -O|--table-order=TEXT -N|--table-columns=TEXT "
         "-l|--table-columns-limit=TEXT -E|--table-noextreme=TEXT -d|--table-noheadings -e|--table-header-repeat "
         "-H|--table-hide=TEXT -R|--table-right=TEXT -T|--table-truncate=TEXT -W|--table-wrap=TEXT -L|--keep-empty-lines "
         "-J|--json -r|--tree=TEXT -i|--tree-id=TEXT -p|--tree-parent=TEXT -c|--output-width=TEXT -o|--output-separator=TEXT "
         "-s|--separator=TEXT -x|--fillrows",
     ),
-    "expand": Program(
+    "expand": Program(facts=READER,
         options=_INFO + "-i|--initial -t|--tabs=TEXT -NUM"
     ),
-    "unexpand": Program(
+    "unexpand": Program(facts=READER,
         options=_INFO + "-a|--all --first-only -t|--tabs=TEXT -NUM"
     ),
-    "rev": Program(options=_INFO_SHORT),
-    "tac": Program(
+    "rev": Program(facts="few-variables", options=_INFO_SHORT),
+    "tac": Program(facts=READER,
         options=_INFO + "-b|--before -r|--regex -s|--separator=TEXT",
     ),
     "shuf": Program(
@@ -265,8 +266,8 @@ PROGRAMS = {
     "sha384sum": _PRINTS_SUMS,
     "sha512sum": _PRINTS_SUMS,
     "cksum": _PRINTS_SUMS,
-    "sum": Program(options=_INFO + "-r -s|--sysv"),
-    "diff": Program(
+    "sum": Program(facts="only-reads", options=_INFO + "-r -s|--sysv"),
+    "diff": Program(facts="only-reads few-variables",
         # Of two folders diff reads every file, with -r or without. -l runs pr.
         options=_INFO + "-v:info --normal -q|--brief -s|--report-identical-files -c -C=TEXT --context[=TEXT] -u -U=TEXT "
         "--unified[=TEXT] -NUM -e|--ed -n|--rcs -y|--side-by-side -W|--width=TEXT --left-column --suppress-common-lines "
@@ -282,7 +283,7 @@ PROGRAMS = {
         operands="TREE...",
         refine=_following,
     ),
-    "cmp": Program(
+    "cmp": Program(facts=READER,
         options=_INFO + "-v:info -b|--print-bytes -i|--ignore-initial=TEXT -l|--verbose -n|--bytes=TEXT -s|--quiet|--silent",
         operands="READ READ TEXT TEXT",
     ),
@@ -295,19 +296,19 @@ PROGRAMS = {
         "--no-backup-if-mismatch -e|--ed:gap",
         operands="EITHER READ",
     ),
-    "strings": Program(
+    "strings": Program(facts="files",
         options=_INFO + "-v|-V:info -NUM -a|--all -d|--data -f|--print-file-name -n|--bytes=TEXT -t|--radix=TEXT "
         "-w|--include-all-whitespace -o -e|--encoding=TEXT -U|--unicode=TEXT -s|--output-separator=TEXT",
         refine=_no_lists,
     ),
-    "file": Program(
+    "file": Program(facts="files input-without-files",
         # -m and -C read and write what it knows files by, -f reads names, -z runs decompressors.
         options=_INFO + "-v:info -b|--brief -e|--exclude=TEXT --exclude-quiet=TEXT --extension -F|--separator=TEXT "
         "-h|--no-dereference -i|--mime --mime-type --mime-encoding --apple -k|--keep-going -L|--dereference -n|--no-buffer "
         "-N|--no-pad -0|--print0 "
         "-P|--parameter=TEXT -r|--raw",
     ),
-    "jq": Program(
+    "jq": Program(facts=READER,
         read=_jq
     ),
     "less": Program(

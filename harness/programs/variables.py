@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 PASSED = frozenset(
     "HOME USER LOGNAME SHELL TZ TMPDIR LANG LC_ALL LC_ADDRESS LC_COLLATE LC_CTYPE LC_IDENTIFICATION LC_MEASUREMENT "
     "LC_MESSAGES LC_MONETARY LC_NAME LC_NUMERIC LC_PAPER LC_TELEPHONE LC_TIME".split()
@@ -24,24 +22,6 @@ HARMLESS = frozenset(
 
 INVARIANT: no program takes a path or a program from one of these. (TZ=:FILE reads a file of time zones, and prints none.)
 """
-
-OBEY_FEW = frozenset(
-    "[ [[ : awk basename cat cmp comm cut date df diff dirname du echo egrep expand expr false fgrep find fold gawk grep head "
-    "id join jq ls mawk md5sum nl nproc od paste printenv printf pwd readlink realpath rev rg sed seq sha1sum sha256sum sleep "
-    "sort stat tac tail test tr true uname uniq unexpand wc whoami xxd".split()
-)
-"""Programs that obey few variables, all of them known (OBEYED, and those that steer): any other only stands there.
-
-From their manuals: GNU coreutils 9, diffutils 3, findutils 4, grep 3, sed 4; gawk 5, mawk 1; jq 1.7, ripgrep 14; macOS.
-"""
-
-_OBEYED = re.compile(
-    r"_?POSIX|TMP|TEMP|GREP_|AWK|GAWK|MAWK|WHINY|LOCPATH|NLSPATH|LANGUAGE|OUTPUT_CHARSET|CHARSET|TZDIR|DATEMSK|TERMINFO|TERMCAP|"
-    r"GETCONF|ICU_|MALLOC|GLIBC|MUSL|LIBC|RES_|HOSTALIASES|LOCALDOMAIN|JQ_|RIPGREP|GMON|GCOV|ASAN|UBSAN|LSAN|MSAN|TSAN|XDG_|OMP_|"
-    r"COMMAND_MODE|UNIX_STD|NSS_|DYLD",
-    re.IGNORECASE,
-)
-"""How the names begin of variables that those, or the libraries that all programs use, do obey."""
 
 STEERING = frozenset(
     "BASH_ENV BROWSER CARGO_BUILD_RUSTC CDPATH EDITOR ENV GCONV_PATH GIT_ASKPASS GIT_CONFIG GIT_CONFIG_COUNT "
@@ -65,14 +45,6 @@ _THE_SHELL_READS = frozenset(
 def steers(name: str) -> bool:
     """Say whether a variable may make some program run something else."""
     return name in STEERING or name.startswith(_STEERING_PREFIXES)
-
-
-def harmless_for(model: str, name: str) -> bool:
-    """Say whether a program that only reads does the same, but for colours and the like, where this variable is set."""
-    if name in HARMLESS:
-        return True
-    known = name in PASSED or name in SET or steers(name) or changes_the_shell(name)
-    return model in OBEY_FEW and not known and _OBEYED.match(name) is None
 
 
 _MAKES = frozenset(

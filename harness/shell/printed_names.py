@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from harness.actions import Access, Act, Place
 from harness.paths import SHELL_SPLITS, XARGS_SPLITS, is_plain_name
 from harness.programs.catalog import model_of
+from harness.programs.facts import is_known, names_for
 from harness.programs.find import names_found
 from harness.programs.git_pathspecs import Shown
 from harness.programs.model import Found, Incoming, Inner, Listed, Names, Parsed, Program, Unknown, Use
 from harness.programs.options import parse_words, read_command
-from harness.programs.readers import FILE_READERS, names_for
 from harness.programs.runners import VERSIONED
 from harness.programs.variables import steers
 from harness.record import replace
@@ -293,7 +293,7 @@ class HandedNames(Parts):
         if not inner.takes or (inner.takes == "\0") is not names.nul or self.disk_changed or not state.folders:
             return False
         program = program_of(inner.argv[0])
-        if names.bare and program not in FILE_READERS and (names.folders or program != "rg"):
+        if names.bare and not is_known(program, "files") and (names.folders or program != "rg"):
             return False
         if not all(_BEGINS_A_PATH.match(start) and is_plain_name(start, split=split) for start in names.starts):
             return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from harness.programs.facts import is_known
 from harness.programs.model import Names
 from harness.programs.variables import PASSED, SET, steers
 from harness.record import Record, replace
@@ -21,12 +22,6 @@ from harness.shell.syntax import (
     While,
     Word,
 )
-
-_READ_NOTHING = frozenset("echo printf true : [ test basename dirname".split())
-_READ_OPERANDS = frozenset(
-    "cat head tail wc grep egrep fgrep ls stat file du md5sum sha1sum sha256sum nl sed realpath".split()
-)
-"""Programs that read their input only where no operand names a file, or where one is `-`."""
 
 
 class Lines(Record):
@@ -87,12 +82,14 @@ def _reads_no_input(node: object, lines: Lines) -> bool:
     if not isinstance(node, Simple):
         return False
     program = node.words[0].constant
-    if program in _READ_NOTHING:
+    if program is None:
+        return False
+    if is_known(program, "no-input"):
         return True
     operands = node.words[1:]
     others = [word.constant for word in operands if not lines.is_line(word)]
     return (
-        program in _READ_OPERANDS
+        is_known(program, "input-without-files")
         and len(others) < len(operands)
         and all(
             word == "--" or (word and word[-1] != "-" and "/dev/" not in word and "/proc/" not in word)

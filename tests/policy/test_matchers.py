@@ -16,7 +16,7 @@ from work import assert_linear
 from harness.paths import TreeNames, fold
 from harness.policy.matchers import NUMBER_FLAG, ArgvPattern, PathPatterns, check_pattern, is_simple
 from harness.programs.catalog import model_of
-from harness.programs.joined_options import CLUSTERS
+from harness.programs.facts import CLUSTERS
 from harness.programs.model import Program, Style
 from harness.programs.options import option_table
 

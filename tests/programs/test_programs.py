@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 import harness.programs
 from harness.actions import Access, Act
 from harness.programs.catalog import FILES, model_of, names
-from harness.programs.model import Found, Inner, PathUse, Program, Unknown, Use
+from harness.programs.model import FACTS, Found, Inner, PathUse, Program, Unknown, Use
 from harness.programs.options import operand_roles, option_table, read_command
 
 MODELS: dict[str, Program] = {name: model for name in names() if (model := model_of(name)) is not None}
@@ -147,6 +147,7 @@ def test_the_tables_are_well_formed() -> None:
             operand_roles(model.operands, instead=True)
         except (ValueError, KeyError) as problem:
             wrong.append(f"{name}: {problem}")
+        wrong += [f"{name}: {fact} is no fact" for fact in model.facts.split() if fact not in FACTS]
     assert wrong == []
 
 
