@@ -6,8 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from harness.actions import JsonValue
-from harness.audit.call_fields import about_call, about_decision, edited_from, edited_to
-from harness.audit.calls import LoggedCall, Who, text
+from harness.audit.calls import LoggedCall, Who, about_call, about_decision, edited_from, edited_to, text
 from harness.record import Record
 
 BURST_SECONDS, BURST = 10.0, 3

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 
 from harness.actions import JsonValue
-from harness.audit.call_fields import about_call, about_decision, call_number, edited_from
-from harness.audit.calls import LoggedCall, Who, text, word
+from harness.audit.calls import LoggedCall, Who, about_call, about_decision, call_number, edited_from, text, word
 from harness.audit.effects import Reach, reach_of
 from harness.files.undo import Ending, Undoable, Unrestorable, plan
 from harness.log.order import LogRecord

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 
 from harness.actions import JsonValue
-from harness.audit.call_fields import call_number
-from harness.audit.calls import CALL_KINDS, LoggedCall, logged_calls, text, word
+from harness.audit.calls import CALL_KINDS, LoggedCall, call_number, logged_calls, text, word
 from harness.log.order import LogRecord
 from harness.record import Record
 

@@ -9,8 +9,7 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.actions import Enforcement, JsonValue
-from harness.audit.call_fields import about_call, about_decision
-from harness.audit.calls import Fate, LoggedCall, text
+from harness.audit.calls import Fate, LoggedCall, about_call, about_decision, text
 from harness.log.order import FILE_TOOLS, LogRecord
 from harness.paths import is_within
 from harness.record import Record, replace

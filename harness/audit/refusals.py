@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from harness.actions import JsonValue
-from harness.audit.call_fields import about_call, about_decision, edited_to
-from harness.audit.calls import Fate, LoggedCall, Who, text
+from harness.audit.calls import Fate, LoggedCall, Who, about_call, about_decision, edited_to, text
 from harness.record import Record
 
 _DETOURS = (" Do not retry this call, and do not seek the same effect another way.", " The run stops here.")

@@ -4,13 +4,159 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from math import ceil, isfinite
 
 from harness.actions import JsonValue
 from harness.audit.calls import Who, is_quick, number, text, who_answered, word
-from harness.audit.counts import TOTALS, Cost, RuleCount, ToolCount
 from harness.log.clocks import NANO, nanoseconds
-from harness.log.order import DECISIONS, MOST_FACETS, LogRecord
+from harness.log.order import ANSWERS, DECISIONS, MOST_FACETS, STATUSES, LogRecord
 from harness.log.reader import log_lines, record_in
+
+_DIGITS = 1_000
+_MOST_SECONDS = 1e9
+
+
+class Waits:
+    """How long answers took, to three digits: the space does not grow with how many there are."""
+
+    __slots__ = ("counts", "total")
+
+    def __init__(self) -> None:
+        self.counts: dict[int, int] = {}
+        """Milliseconds, rounded down to three digits, and how often."""
+        self.total = 0
+
+    def add(self, seconds: float) -> None:
+        """Take in an answer; a time that is none (negative, not finite) is left out."""
+        if not isfinite(seconds) or not 0 <= seconds < _MOST_SECONDS:
+            return
+        milliseconds = round(seconds * 1000)
+        step = 1
+        while milliseconds // step >= _DIGITS:
+            step *= 10
+        key = milliseconds // step * step
+        self.counts[key] = self.counts.get(key, 0) + 1
+        self.total += 1
+
+    def quantile(self, share: float) -> float | None:
+        """Return the time, in seconds, that this share of the answers did not exceed (nearest rank); None without any."""
+        left = ceil(share * self.total)
+        for key in sorted(self.counts):
+            left -= self.counts[key]
+            if left <= 0:
+                return key / 1000
+        return None
+
+
+class RuleCount:
+    """What one rule, default, built-in or model decided, and what people answered where it asked."""
+
+    __slots__ = ("answers", "calls", "decisions", "facets", "origin", "quick", "quick_yes", "waits")
+
+    def __init__(self) -> None:
+        self.facets = 0
+        """Parts of calls that it decided, as far as the log lists them."""
+        self.calls = 0
+        """Calls whose decision was its."""
+        self.decisions = dict.fromkeys(DECISIONS, 0)
+        """Of the calls."""
+        self.answers = dict.fromkeys(ANSWERS, 0)
+        self.quick = 0
+        """A person's answers in under a second."""
+        self.quick_yes = 0
+        """Those of them that were a yes."""
+        self.waits = Waits()
+        """Of persons' answers."""
+        self.origin: dict[str, JsonValue] = dict.fromkeys(("source", "rule", "file", "line", "layer"))
+        """Where it stands, as the decisions say; null for what never decided a whole call."""
+
+    def row(self, by: str) -> dict[str, JsonValue]:
+        """Return its row; `by` is what the log calls it."""
+        count, answers = self.decisions, self.answers
+        return {
+            "row": "rule",
+            "by": by,
+            **self.origin,
+            "facets": self.facets,
+            "calls": self.calls,
+            "auto": count["auto"],
+            "asked": count["confirm"],
+            "denied": count["deny"],
+            "blocked": count["block"],
+            **answers,
+            "unanswered": max(0, count["confirm"] - sum(answers.values())),
+            "wait_median": self.waits.quantile(0.5),
+            "wait_p90": self.waits.quantile(0.9),
+            "quick": self.quick,
+            "quick_yes": self.quick_yes,
+        }
+
+
+class ToolCount:
+    """What became of the calls of one tool."""
+
+    __slots__ = ("calls", "duration_ms", "output_bytes", "statuses", "unknown")
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.statuses = dict.fromkeys(STATUSES, 0)
+        self.unknown = 0
+        """Begun, and the end is not known."""
+        self.duration_ms = 0
+        self.output_bytes = 0
+
+    def row(self, tool: str) -> dict[str, JsonValue]:
+        """Return its row; `tool` is its name."""
+        return {
+            "row": "tool",
+            "tool": tool,
+            "calls": self.calls,
+            **self.statuses,
+            "unknown": self.unknown,
+            "duration_ms": self.duration_ms,
+            "output_bytes": self.output_bytes,
+        }
+
+
+TOTALS = (
+    "logs", "records", "torn", "left_out", "sessions", "prompts", "turns", "requests", "retries", "errors", "input_tokens",
+    "output_tokens", "calls", "undecided", "unknown", "masked", "cut_facets",
+)  # fmt: skip
+"""Sums over all logs. `torn`: last lines without an end. `left_out`: other lines that are no records. `turns`: replies of the
+model in conversations. `requests`: those for summaries too. `undecided`: calls that nothing judged. `masked`: places where a
+secret stood. `cut_facets`: calls of which the log lists not every part."""
+
+
+class Cost:
+    """Dollars, and the replies and failed tries of which the log does not say what they cost."""
+
+    def __init__(self) -> None:
+        self.known = 0
+        self.unknown = 0
+        self._dollars = 0.0
+
+    def take(self, record: LogRecord) -> None:
+        """Take in a `model_response` or an `error`; of errors those that used anything count."""
+        cost = number(record, "cost")
+        if cost is not None and cost >= 0:
+            self.known += 1
+            self._dollars += cost
+        elif record["kind"] == "model_response" or "input_tokens" in record:
+            self.unknown += 1
+
+    @property
+    def dollars(self) -> float | None:
+        """The sum of what is known; None where nothing is."""
+        return round(self._dollars, 6) if self.known else None
+
+    @property
+    def words(self) -> str:
+        """`$0.0123`, and how many replies are not in it; or that it is unknown."""
+        if self.dollars is None:
+            return "cost unknown"
+        rest = f" and {self.unknown} replies of unknown cost" if self.unknown else ""
+        return f"${self.dollars:.4f}{rest}"
+
 
 MOST_ROWS = 10_000
 """Rules, and tools, that have a row of their own; further names, which only a strange log holds, are counted in one."""
@@ -67,7 +213,7 @@ class Statistics:
         span.enter(record)
         masked = record.get("masked")
         if masked and isinstance(masked, dict):
-            self.totals["masked"] += sum(map(whole_number, masked.values()))
+            self.totals["masked"] += sum(map(_count, masked.values()))
         match record["kind"]:
             case "call_proposed" | "decision" | "approval_answered" | "intent" | "outcome":
                 self._enter_call(session, record)
@@ -100,9 +246,9 @@ class Statistics:
     def rows(self) -> Iterator[dict[str, JsonValue]]:
         """Yield a row a rule, the busiest first, then a row a tool, then the total."""
         rules = sorted(self.rules.items(), key=lambda item: (-item[1].calls, -item[1].facets, item[0]))
-        yield from (count.told(by) for by, count in rules)
+        yield from (count.row(by) for by, count in rules)
         tools = sorted(self.tools.items(), key=lambda item: (-item[1].calls, item[0]))
-        yield from (count.told(tool) for tool, count in tools)
+        yield from (count.row(tool) for tool, count in tools)
         cost: dict[str, JsonValue] = {"cost": self.cost.dollars, "cost_unknown": self.cost.unknown}
         yield {"row": "total", **self.totals, **cost, "wall_seconds": round(self.wall_seconds, 3)}
 
@@ -124,8 +270,8 @@ class Statistics:
 
     def _use(self, record: LogRecord) -> None:
         self.cost.take(record)
-        self.totals["input_tokens"] += whole_number(record.get("input_tokens"))
-        self.totals["output_tokens"] += whole_number(record.get("output_tokens"))
+        self.totals["input_tokens"] += _count(record.get("input_tokens"))
+        self.totals["output_tokens"] += _count(record.get("output_tokens"))
 
     def _enter_call(self, session: str, record: LogRecord) -> None:
         key = session, str(record.get("call"))
@@ -165,7 +311,7 @@ class Statistics:
                 by = facet.get("by")
                 if isinstance(by, str) and by:
                     self.rule(by).facets += 1
-        if len(facets) >= MOST_FACETS and whole_number(record.get("facet_count")) > len(facets):
+        if len(facets) >= MOST_FACETS and _count(record.get("facet_count")) > len(facets):
             self.totals["cut_facets"] += 1
 
 
@@ -208,10 +354,10 @@ class _Span:
     def seconds(self) -> float:
         if self.first is not None:
             return (self.last - self.first) / NANO
-        return seconds_of_dates(*self.dates) if self.dates is not None else 0.0
+        return _seconds_of_dates(*self.dates) if self.dates is not None else 0.0
 
 
-def seconds_of_dates(first: str, last: str) -> float:
+def _seconds_of_dates(first: str, last: str) -> float:
     """Return the seconds from one date to a later one (RFC 3339); 0 where one of them is none."""
     start, stop = nanoseconds(first), nanoseconds(last)
     return 0.0 if start is None or stop is None else max(0, stop - start) / NANO
@@ -221,26 +367,21 @@ def _answer(rule: RuleCount | None, record: LogRecord) -> None:
     answer = record.get("answer")
     if rule is None or not isinstance(answer, str) or answer not in rule.answers:
         return
-    add_answers(rule, answer, word(record.get("by")), number(record, "seconds"))
-
-
-def add_answers(rule: RuleCount, answer: str, by: str, seconds: float | None, times: int = 1) -> None:
-    """Count answers of one kind to a rule's questions, that took the same time."""
-    rule.answers[answer] += times
-    who = who_answered(answer, by)
+    rule.answers[answer] += 1
+    who, seconds = who_answered(answer, word(record.get("by"))), number(record, "seconds")
     if who is Who.PERSON and seconds is not None:
-        rule.waits.add(seconds, times)
+        rule.waits.add(seconds)
     if is_quick(who, seconds):
-        rule.quick += times
-        rule.quick_yes += times * (answer == "yes")
+        rule.quick += 1
+        rule.quick_yes += answer == "yes"
 
 
 def _end(tool: ToolCount, record: LogRecord) -> None:
     status = record.get("status")
     if isinstance(status, str) and status in tool.statuses:
         tool.statuses[status] += 1
-    tool.duration_ms += whole_number(record.get("duration_ms"))
-    tool.output_bytes += whole_number(record.get("output_bytes"))
+    tool.duration_ms += _count(record.get("duration_ms"))
+    tool.output_bytes += _count(record.get("output_bytes"))
 
 
 def _is_record(record: LogRecord) -> bool:
@@ -251,7 +392,7 @@ def _is_record(record: LogRecord) -> bool:
     )
 
 
-def whole_number(value: JsonValue) -> int:
+def _count(value: JsonValue) -> int:
     """Return a whole number from 0 to what 63 bits hold, or 0 for anything else."""
     return value if type(value) is int and 0 <= value < 1 << 63 else 0
 

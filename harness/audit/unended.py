@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from harness.actions import JsonValue
-from harness.audit.call_fields import about_call, about_decision, call_number
-from harness.audit.calls import Fate, Joiner, LoggedCall, task_of, text
+from harness.audit.calls import Fate, Joiner, LoggedCall, about_call, about_decision, call_number, task_of, text
 from harness.log.order import LogRecord
 from harness.record import Record
 

@@ -15,10 +15,10 @@ from harness.actions import JsonValue
 from harness.audit.approvals import Question, questions
 from harness.audit.calls import CALL_KINDS, Fate, Joiner, LoggedCall, logged_calls, number, text, word
 from harness.audit.changes import Change, Found, Image, Look, OnDisk, changed_files, found_changes, look, undone_calls
-from harness.audit.filters import CallFilter
 from harness.audit.refusals import Ends, Refusal, Refuser, refusals
-from harness.audit.sessions import sessions_of
 from harness.audit.unended import OpenSession, UnknownCall, open_ends
+from harness.cli.audit.list import sessions_of
+from harness.cli.audit.show import CallFilter
 from harness.log.order import LogRecord
 from harness.log.reader import records
 

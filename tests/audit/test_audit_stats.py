@@ -13,8 +13,7 @@ from audit_runs import CALLS, Call, own_policy, session
 from rows import all_rows
 
 from harness.actions import JsonValue
-from harness.audit.counts import Waits
-from harness.audit.stats import MOST_ROWS, OTHERS, Statistics, statistics_of
+from harness.audit.stats import MOST_ROWS, OTHERS, Statistics, Waits, statistics_of
 from harness.cli.text_lines import cut, short_count, table
 from harness.log.action_log import ActionLog
 from harness.model import Prices
@@ -90,7 +89,6 @@ def test_what_it_cost_is_what_the_replies_say_and_never_a_guess(program: Program
     assert "33 out, $0.0009" in program.run("audit", "stats", str(priced)).out
     both = program.run("audit", "stats", str(log), str(priced)).out
     assert "$0.0009 and 12 replies of unknown cost" in both
-    assert program.run("audit", "stats", str(log), str(priced), "--sql").out == both
 
 
 def test_the_tables_fit_and_say_what_they_count(program: Program, log: Path) -> None:

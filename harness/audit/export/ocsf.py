@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, text
 from harness.audit.export.row import Cell, Export, encoded, plain, row
-from harness.audit.report.standing import Standing, did_fail, rule_of, standing_of
+from harness.audit.standing import Standing, did_fail, rule_of, standing_of
 from harness.log.clocks import nanoseconds, whole
 
 SCHEMA_VERSION = "1.6.0"

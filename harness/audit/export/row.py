@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol, TypeAlias
 
 from harness.actions import JsonValue
-from harness.audit.call_fields import call_number
-from harness.audit.calls import LoggedCall
+from harness.audit.calls import LoggedCall, call_number
 from harness.log.clocks import finite, whole
 from harness.log.order import LogRecord
 

@@ -31,10 +31,10 @@ from harness.audit.report.charts import RULE_ROWS, bar_table, histogram, legend,
 from harness.audit.report.figures import Figures, Source, figures_of, is_command
 from harness.audit.report.logs import looked_at
 from harness.audit.report.page import alarms, figure_cards, page_end, page_start, policies, session_rows, talk
-from harness.audit.report.standing import Standing, standing_of
 from harness.audit.report.tables import table
 from harness.audit.report.text import many, number
 from harness.audit.report.timeline import Timeline
+from harness.audit.standing import Standing, standing_of
 from harness.log.findings import Findings
 
 TIMELINE_CALLS = 2_000

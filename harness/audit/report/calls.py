@@ -10,8 +10,8 @@ from harness.audit.calls import LoggedCall, text
 from harness.audit.effects import Reach, reach_words
 from harness.audit.report.charts import waited_in_words
 from harness.audit.report.figures import Figures
-from harness.audit.report.standing import NAMES, Standing, did_fail, rule_of, sign, standing_of
 from harness.audit.report.text import block, digest, line, moment, number
+from harness.audit.standing import NAMES, Standing, did_fail, rule_of, sign, standing_of
 from harness.log.clocks import finite, in_words, whole
 from harness.log.order import LogRecord
 from harness.log.schema import problem

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from harness.audit.calls import LoggedCall
 from harness.audit.report.figures import WAITS, Figures, SessionFigures
-from harness.audit.report.standing import NAMES, Standing, did_fail, standing_of
 from harness.audit.report.text import line, number
+from harness.audit.standing import NAMES, Standing, did_fail, standing_of
 from harness.log.clocks import in_words, seconds_between
 
 CHARTED_SESSIONS = 24

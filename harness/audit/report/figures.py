@@ -9,10 +9,10 @@ from typing import Protocol
 from harness.actions import JsonValue
 from harness.audit.approvals import questions
 from harness.audit.calls import QUICK_SECONDS, LoggedCall, Who, text
-from harness.audit.counts import Cost, Waits
 from harness.audit.effects import Reach, reach_of
-from harness.audit.report.standing import Standing, did_fail, rule_of, standing_of
 from harness.audit.report.text import shown
+from harness.audit.standing import Standing, did_fail, rule_of, standing_of
+from harness.audit.stats import Cost, Waits
 from harness.log.clocks import seconds_between, whole
 from harness.log.order import FILE_TOOLS, LogRecord
 

@@ -9,14 +9,14 @@ from harness import __version__
 from harness.actions import JsonValue
 from harness.audit.approvals import BURST, BURST_SECONDS
 from harness.audit.calls import task_of
-from harness.audit.counts import Cost
 from harness.audit.report.calls import Shown
 from harness.audit.report.charts import bar
 from harness.audit.report.figures import MAX_TALK, MOST_PATHS, Figures, SessionFigures, Source
-from harness.audit.report.standing import Standing
 from harness.audit.report.style import STYLE, content_policy
 from harness.audit.report.tables import table
 from harness.audit.report.text import block, digest, line, many, moment, number
+from harness.audit.standing import Standing
+from harness.audit.stats import Cost
 from harness.log.clocks import in_words
 from harness.log.findings import Findings, Soundness
 from harness.log.order import LogRecord

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
-from harness.audit.call_fields import call_number
-from harness.audit.calls import ABOUT_CALLS, Fate, LoggedCall, joined, text, word
+from harness.audit.calls import ABOUT_CALLS, Fate, LoggedCall, call_number, joined, text, word
 from harness.audit.run_reports.rows import CallRow, Changed, Refused, Started, Trouble, line, refused_of, row_of
 from harness.audit.run_reports.unquoted import message_of, problem_of
 from harness.log.clocks import seconds_between, whole

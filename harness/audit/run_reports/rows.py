@@ -9,8 +9,7 @@ import json
 import posixpath
 
 from harness.actions import JsonValue
-from harness.audit.call_fields import call_number
-from harness.audit.calls import Fate, LoggedCall, number, text
+from harness.audit.calls import Fate, LoggedCall, call_number, number, text
 from harness.log.clocks import whole
 from harness.paths import is_within, short_place
 from harness.record import Record

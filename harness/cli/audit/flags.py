@@ -28,7 +28,7 @@ def _list(parser: ArgumentParser, filled: Filled) -> None:
 
 
 def _show(parser: ArgumentParser, filled: Filled) -> None:
-    from harness.audit.filters import UNANSWERED
+    from harness.cli.audit.show import UNANSWERED
     from harness.log.order import ANSWERS, DECISIONS
 
     parser.description = "Write a readable timeline, times in UTC; of the latest log where none is named."
@@ -127,7 +127,7 @@ def _stats(parser: ArgumentParser, filled: Filled) -> None:
         nargs="?",
         const="",
         metavar="QUERY",
-        help="by DuckDB (the extra `sql`), behind LOG: the same; or the answer to a SELECT over the view `records`",
+        help="behind LOG: the answer to a SELECT over the view `records`, by DuckDB (the extra `sql`)",
     )
 
 

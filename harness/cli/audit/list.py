@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from harness.actions import JsonValue
 from harness.audit.calls import task_of, text
-from harness.audit.sessions import SessionInShort, sessions_of
 from harness.cli.audit.logs import chosen_logs
 from harness.cli.audit.wording import Output
 from harness.cli.exits import Exit
 from harness.cli.trace import Tone
 from harness.errors import LogError, UsageError
-from harness.log.reader import is_in_use
+from harness.log.order import LogRecord
+from harness.log.reader import is_in_use, records, size_and_end
+from harness.record import Record
 from harness.text.visible import visible_line
 
 
@@ -75,3 +77,96 @@ def _ending(one: SessionInShort, *, in_use: bool) -> tuple[str, Tone]:
 
 def _size(size: int) -> str:
     return f"{size} B" if size < 10_000 else f"{size // 1_000} kB" if size < 10_000_000 else f"{size // 1_000_000} MB"
+
+
+_KINDS = frozenset(("session_started", "session_ended", "call_proposed", "approval_asked", "outcome"))
+_REFUSED = ("denied", "blocked")
+_REFUSALS = tuple(f'"status":"{status}"'.encode() for status in _REFUSED)
+
+
+class SessionInShort(Record):
+    """One session of a log. Of a file without any, the only thing that is known is its size."""
+
+    log: str
+    size: int
+    """Of the whole file, in bytes."""
+    started: LogRecord
+    """Empty where the file holds no session."""
+    ended: LogRecord
+    """Empty where it never said that it ended."""
+    calls: int
+    asked: int
+    refused: int
+    """Denied or blocked, those among them that a person put another call in the place of."""
+    bad_line: int
+    """The line (from 1) at which reading stopped, for it is no record; 0 where there was none."""
+    torn: bool
+    """Whether the file ends in a line without its end."""
+
+    @property
+    def state(self) -> str:
+        """`ended`, `open`, `torn`, `broken`, or `none` for a file without a session."""
+        if self.bad_line and not (self.torn and self.ended):
+            return "torn" if self.torn else "broken"
+        if not self.started:
+            return "none"
+        return "ended" if self.ended else "open"
+
+    def fields(self, *, in_use: bool) -> dict[str, JsonValue]:
+        """Return what is written of it as JSON."""
+        started = self.started
+        names = ("session", "time", "mode", "model", "workspace", "user", "host")
+        return {
+            "row": "session",
+            **{name: text(started, name) or None for name in names},
+            "calls": self.calls,
+            "asked": self.asked,
+            "refused": self.refused,
+            "state": self.state,
+            "stop": text(self.ended, "stop") or None,
+            "ended_at": text(self.ended, "time") or None,
+            "in_use": in_use,
+            "bad_line": self.bad_line or None,
+            "bytes": self.size,
+            "log": self.log,
+            "task": task_of(self.log) or None,
+        }
+
+
+def sessions_of(log: str) -> Iterator[SessionInShort]:
+    """Yield the sessions of a log in the order in which they began. Raises LogError if it cannot be read.
+
+    Only the lines that count are parsed, and of the outcomes those of refusals.
+    """
+    started: dict[str, LogRecord] = {}
+    ended: dict[str, LogRecord] = {}
+    counts: dict[str, dict[str, int]] = {}
+    stops: list[int] = []
+    for record in records(log, _KINDS, stopped=stops.append, passed_over=_is_no_refusal):
+        session, kind = text(record, "session"), text(record, "kind")
+        if kind == "session_started":
+            started.setdefault(session, record)
+        elif kind == "session_ended":
+            ended[session] = record
+        elif kind != "outcome" or text(record, "status") in _REFUSED:
+            of_session = counts.setdefault(session, {})
+            of_session[kind] = of_session.get(kind, 0) + 1
+    size, whole = size_and_end(log)
+    for session in started or {"": {}}:
+        of_session = counts.get(session, {})
+        yield SessionInShort(
+            log=log,
+            size=size,
+            started=started.get(session, {}),
+            ended=ended.get(session, {}),
+            calls=of_session.get("call_proposed", 0),
+            asked=of_session.get("approval_asked", 0),
+            refused=of_session.get("outcome", 0),
+            bad_line=stops[0] if stops else 0,
+            torn=not whole,
+        )
+
+
+def _is_no_refusal(line: bytes) -> bool:
+    """Say whether a line is an outcome of a call that was not refused: inside a text, quotation marks are escaped."""
+    return b'"kind":"outcome"' in line and not any(mark in line for mark in _REFUSALS)

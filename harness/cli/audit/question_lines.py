@@ -7,12 +7,11 @@ from typing import assert_never
 
 from harness.actions import JsonValue
 from harness.audit.approvals import Question
-from harness.audit.call_fields import edited_from, edited_to
-from harness.audit.calls import Fate, text, word
+from harness.audit.calls import Fate, edited_from, edited_to, text, word
 from harness.audit.changes import Change, ChangedFile, Command, OnDisk, look, undone_calls
-from harness.audit.counts import Waits
 from harness.audit.effects import FileRead, Reach, reach_words
 from harness.audit.refusals import Ends, Refusal, Refuser
+from harness.audit.stats import Waits
 from harness.audit.unended import OpenSession, UnknownCall
 from harness.cli.audit.logs import ChosenLogs
 from harness.cli.audit.wording import count, moment, name, quoted, seconds, short_digest, what, who, why

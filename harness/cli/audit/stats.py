@@ -52,12 +52,7 @@ def stats_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         if left_out:
             complain(f"LEFT OUT: {left_out} lines that are no records; see `harness audit verify`")
         return BROKEN if left_out else code
-    if arguments.sql is None:
-        found = statistics_of(chosen.paths, chosen.session)
-    else:
-        from harness.cli.audit.sql_stats import sql_statistics
-
-        found = sql_statistics(chosen.paths, chosen.session)
+    found = statistics_of(chosen.paths, chosen.session)
     if found.totals["left_out"]:
         code = BROKEN
     rows = tuple(found.rows())

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.actions import JsonValue
-from harness.audit.call_fields import edited_from, edited_to
-from harness.audit.calls import Fate, LoggedCall, text, word
+from harness.audit.calls import Fate, LoggedCall, edited_from, edited_to, text, word
 from harness.cli.audit.wording import json_text, short_digest
 from harness.cli.trace import Line, Tone, ended_line, event_line, how_decided
 from harness.log.order import MOST_FACETS, LogRecord
