@@ -21,7 +21,7 @@ from harness.actions import Action
 from harness.cli.commands import ALIASES
 from harness.cli.commands import COMMANDS as PROMPT_COMMANDS
 from harness.cli.config.config_file import parse_config
-from harness.cli.config.settings import VARIABLES
+from harness.cli.config.declared import VARIABLES
 from harness.cli.exits import Exit, exit_code
 from harness.cli.flags import ACTIONS, parser_for
 from harness.cli.main import COMMANDS

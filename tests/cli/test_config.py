@@ -13,14 +13,12 @@ from hypothesis import strategies as st
 
 from harness.cli.config.config_file import (
     MAX_CONFIG_BYTES,
-    PRICE_CHECKS,
-    TABLE_CHECKS,
-    TOP_CHECKS,
     ConfigFile,
     Setting,
     load_config,
     parse_config,
 )
+from harness.cli.config.declared import PRICE_CHECKS, SETTINGS
 from harness.cli.config.settings import DEFAULT_MODEL, OPENAI_URL, Settings, resolve
 from harness.errors import UsageError
 from harness.model import Prices
@@ -122,9 +120,11 @@ def test_every_key_is_taken_with_its_line() -> None:
 
 def test_the_full_file_above_leaves_no_key_out() -> None:
     table = tomllib.loads(FULL)
-    assert set(table) == {*TOP_CHECKS, *TABLE_CHECKS, "prices"}
-    assert {name: set(table[name]) for name in TABLE_CHECKS} == {name: set(keys) for name, keys in TABLE_CHECKS.items()}
-    assert set(table["prices"]["some-model"]) == set(PRICE_CHECKS)
+    prices = table.pop("prices")
+    tables = {name: value for name, value in table.items() if isinstance(value, dict)}
+    keys = {*(table.keys() - tables), *(f"{name}.{key}" for name, value in tables.items() for key in value)}
+    assert keys == set(SETTINGS)
+    assert set(prices["some-model"]) == set(PRICE_CHECKS)
 
 
 NEVER = "keys are never read from files"
@@ -533,7 +533,7 @@ def test_the_key_for_signing_lies_beside_the_file_or_at_home(written: str, meant
 
 
 def test_instructions_are_switched_off_by_a_flag_too() -> None:
-    assert told(settings({"no_instructions": "True"}), "instructions") == [(False, "flag --no-instructions")]
+    assert told(settings({"instructions": "True"}), "instructions") == [(False, "flag --no-instructions")]
 
 
 def test_prices_are_those_of_the_model() -> None:

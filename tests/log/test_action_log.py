@@ -26,8 +26,8 @@ from harness.errors import LogError
 from harness.log.action_log import NO_PREVIOUS, ActionLog, parse_line, read_log
 from harness.log.order import LogRecord
 from harness.log.verify import Verification, verify
-from harness.redaction.marks import is_redacted
 from harness.redaction.known_values import MIN_SECRET_CHARACTERS, is_ordinary
+from harness.redaction.marks import is_redacted
 
 START: Step = ("session_started", {})
 PROPOSED: Step = ("call_proposed", {"call": 1})

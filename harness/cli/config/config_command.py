@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.cli.config.config_file import Setting
-from harness.cli.config.settings import Settings, TerminalSettings, config_path, settings_from
+from harness.cli.config.declared import SETTINGS
+from harness.cli.config.settings import Settings, config_path, settings_from
 from harness.cli.exits import Exit
 from harness.cli.state import here
 from harness.model import Prices
@@ -21,9 +22,6 @@ from harness.text.visible import visible, visible_line
 
 if TYPE_CHECKING:
     from argparse import Namespace
-
-_PLAIN = ("provider", "model", "base_url", "api", "azure_api_version", "key_variable", "attempts", "retry_seconds",
-          "context_tokens", "system", "instructions", "sign_key")  # fmt: skip
 
 
 def config_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -43,16 +41,12 @@ def config_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 
 def _listed(settings: Settings) -> Iterator[tuple[str, str, Setting[JsonValue]]]:
     """Yield table, key and setting, in the order of the file; what nobody said is None."""
-    for name in _PLAIN:
-        setting: Setting[object] = getattr(settings, name)
-        yield "", name, Setting(value=_shown(name, setting.value), origin=setting.origin)
-    for name in field_names(TerminalSettings):
-        of_terminal: Setting[JsonValue] = getattr(settings.terminal, name)
-        yield "terminal", name, of_terminal
-    for name, number in settings.deadlines.items():
-        yield "deadlines", name, number
-    for name, whole in settings.bounds.items():
-        yield "bounds", name, whole
+    for key in SETTINGS:
+        table, _, name = key.rpartition(".")
+        held = {"": settings, "terminal": settings.terminal}.get(table)
+        by_name: Mapping[str, Setting[object]] = settings.deadlines if table == "deadlines" else settings.bounds
+        setting: Setting[object] = by_name[name] if held is None else getattr(held, name)
+        yield table, name, Setting(value=_shown(name, setting.value), origin=setting.origin)
     for model, prices in settings.file.prices.items():
         for name in field_names(Prices):
             yield f"prices.{_quoted(model)}", name, Setting(value=getattr(prices.value, name), origin=prices.origin)

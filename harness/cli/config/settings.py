@@ -1,4 +1,4 @@
-"""What holds of a person's settings: flags over environment over the user's file over presets and defaults; sends nothing.
+"""What holds of a person's settings: flags over environment over the user's file over presets and defaults.
 
 No file in the workspace has a say, and no key is in here: only the name of the variable that holds it.
 """
@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from harness.cli.config.config_file import ConfigFile, Setting, Value, address_problem, load_config
+from harness.cli.config.config_file import ConfigFile, Setting, load_config
+from harness.cli.config.declared import SETTINGS, Value, address_problem
 from harness.cli.state import State
 from harness.errors import UsageError
 from harness.model import Prices
-from harness.models.endpoint import Deadlines, Endpoint, ReplyBounds
+from harness.models.endpoint import Deadlines, ReplyBounds
 from harness.models.presets import PRESETS, Api, Preset, preset_of
 from harness.policy.loader import nearest
 from harness.record import Record, field_names
@@ -30,17 +31,6 @@ OPENAI = "openai"
 OPENAI_URL = "https://api.openai.com/v1"
 """Always given to the SDK: it would take OPENAI_BASE_URL where it is told nothing."""
 
-VARIABLES = {
-    "provider": "HARNESS_PROVIDER",
-    "model": "HARNESS_MODEL",
-    "base_url": "HARNESS_BASE_URL",
-    "api": "HARNESS_API",
-}
-"""The environment variables of settings, by the setting's name."""
-NO_INSTRUCTIONS = "no_instructions"
-"""The flag that switches the setting `instructions` off."""
-ASCII, SCREEN_READER = "ascii", "screen_reader"
-"""Flags that switch settings of the terminal on."""
 DEFAULT = "default"
 
 
@@ -121,8 +111,8 @@ class _Said(Record):
 
 def settings_from(arguments: Namespace, environment: Mapping[str, str], workspace: str) -> Settings:
     """Return the settings that hold in `workspace` (absolute, links followed). Raises UsageError."""
-    names = (*VARIABLES, "system", NO_INSTRUCTIONS, ASCII, SCREEN_READER)
-    flags = {name: str(value) for name in names if (value := getattr(arguments, name, None))}
+    places = {name: declared.flag.removeprefix("--").replace("-", "_") for name, declared in SETTINGS.items()}
+    flags = {name: str(value) for name, place in places.items() if place and (value := getattr(arguments, place, None))}
     return resolve(flags, environment, load_config(config_path(environment), workspace))
 
 
@@ -163,10 +153,11 @@ class _Layers:
 
     def said(self, name: str) -> list[_Said]:
         """Return what the layers say of a setting, the one that counts first."""
-        said = []
+        declared, said = SETTINGS[name], []
         if flag := self.flags.get(name):
-            said.append(_Said(rank=_Rank.FLAG, value=flag, origin=f"flag --{name.replace('_', '-')}"))
-        if variable := self.variable(VARIABLES.get(name, "")):
+            meant = flag if declared.flag_means is None else declared.flag_means
+            said.append(_Said(rank=_Rank.FLAG, value=meant, origin=f"flag {declared.flag}"))
+        if variable := self.variable(declared.variable):
             said.append(variable)
         if written := self.file.values.get(name):
             said.append(_Said(rank=_Rank.FILE, value=written.value, origin=written.origin))
@@ -211,21 +202,30 @@ class _Layers:
             key_variable=key,
             key_set=bool(key.value and self.environment.get(key.value, "").strip()),
             model=model,
-            attempts=self.whole("attempts", Endpoint().attempts),
-            retry_seconds=self.number("retry_seconds", Endpoint().retry_seconds),
-            deadlines={
-                name: self.number(f"deadlines.{name}", getattr(Deadlines(), name)) for name in field_names(Deadlines)
-            },
-            bounds={
-                name: self.whole(f"bounds.{name}", getattr(ReplyBounds(), name)) for name in field_names(ReplyBounds)
-            },
+            attempts=self.plain("attempts", int),
+            retry_seconds=self.plain("retry_seconds", float),
+            deadlines={name: self.plain(f"deadlines.{name}", float) for name in field_names(Deadlines)},
+            bounds={name: self.plain(f"bounds.{name}", int) for name in field_names(ReplyBounds)},
             context_tokens=self.context_tokens(),
             prices=self.file.prices.get(model.value) or Setting[Prices | None](value=None, origin=DEFAULT),
             system=self.system(),
-            instructions=self.instructions(),
-            terminal=self.terminal(),
+            instructions=self.plain("instructions", bool),
+            terminal=TerminalSettings(
+                dead_seconds=self.plain("terminal.dead_seconds", float),
+                vi=self.plain("terminal.vi", bool),
+                notify=self.plain("terminal.notify", str),
+                ascii=self.plain("terminal.ascii", bool),
+                screen_reader=self.plain("terminal.screen_reader", bool),
+            ),
             sign_key=self.sign_key(),
         )
+
+    def plain(self, name: str, convert: Callable[[Value], ValueT]) -> Setting[ValueT]:
+        """Return a setting that depends on no other: what counts most of what is said, or its default."""
+        said = next(iter(self.said(name)), None)
+        if said is not None:
+            return Setting(value=convert(said.value), origin=said.origin)
+        return Setting(value=convert(SETTINGS[name].default), origin=DEFAULT)
 
     def address(self) -> Setting[str]:
         if self.base_url:
@@ -268,35 +268,15 @@ class _Layers:
         return _setting(said, DEFAULT_MODEL if self.preset is None or self.preset.name == OPENAI else "")
 
     def system(self) -> Setting[str]:
-        said = next(iter(self.said("system")), None)
-        if said is None:
-            return Setting(value="", origin=DEFAULT)
-        folder = os.path.dirname(self.file.path) if said.rank is _Rank.FILE else ""
-        return Setting(value=os.path.join(folder, str(said.value)), origin=said.origin)
-
-    def instructions(self) -> Setting[bool]:
-        if self.flags.get(NO_INSTRUCTIONS):
-            return Setting(value=False, origin="flag --no-instructions")
-        return self.written("instructions", bool, default=True)
-
-    def terminal(self) -> TerminalSettings:
-        return TerminalSettings(
-            dead_seconds=self.number("terminal.dead_seconds", 0.4),
-            vi=self.written("terminal.vi", bool, default=False),
-            notify=self.written("terminal.notify", str, default="bell"),
-            ascii=self.switched_on(ASCII),
-            screen_reader=self.switched_on(SCREEN_READER),
-        )
-
-    def switched_on(self, name: str) -> Setting[bool]:
-        """Return a switch of the terminal that a flag can turn on."""
-        if self.flags.get(name):
-            return Setting(value=True, origin=f"flag --{name.replace('_', '-')}")
-        return self.written(f"terminal.{name}", bool, default=False)
+        """Return the path of the template; what the file names lies beside it."""
+        said = self.plain("system", str)
+        if said.value and not said.origin.startswith("flag "):
+            return Setting(value=os.path.join(os.path.dirname(self.file.path), said.value), origin=said.origin)
+        return said
 
     def sign_key(self) -> Setting[str]:
         """Return the path of the key; `~/` is the home folder, and what is relative lies beside the file."""
-        written = self.written("sign_key", str, default="")
+        written = self.plain("sign_key", str)
         path, home = written.value, self.environment.get("HOME", "")
         if not path or (path.startswith("~/") and not home):
             return written
@@ -304,20 +284,8 @@ class _Layers:
         return Setting(value=os.path.join(os.path.dirname(self.file.path), path), origin=written.origin)
 
     def context_tokens(self) -> Setting[int | None]:
-        return self.written("context_tokens", int, default=None)
-
-    def whole(self, name: str, default: int) -> Setting[int]:
-        return self.written(name, int, default)
-
-    def number(self, name: str, default: float) -> Setting[float]:
-        return self.written(name, float, default)
-
-    def written(self, name: str, convert: Callable[[Value], ValueT], default: ValueT) -> Setting[ValueT]:
-        """Return what the file alone can say, or the default."""
-        found = self.file.values.get(name)
-        if found is None:
-            return Setting(value=default, origin=DEFAULT)
-        return Setting(value=convert(found.value), origin=found.origin)
+        said = next(iter(self.said("context_tokens")), None)
+        return Setting(value=int(said.value), origin=said.origin) if said else Setting(value=None, origin=DEFAULT)
 
 
 def _setting(said: _Said | None, default: str) -> Setting[str]:
