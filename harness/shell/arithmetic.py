@@ -14,6 +14,7 @@ from typing import TypeAlias
 MOST = 2**63 - 1
 """What bash counts with. Of a value beyond it only that it is an integer is known."""
 _MAX_TOKENS = 100
+UNREADABLE = "more than names, numbers and + - * / % ** ( )"
 _MAY_FAIL = "a division or a power that may fail"
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -61,7 +62,7 @@ def _tokens(expression: str, value_of: Callable[[str], int | None]) -> list[_Tok
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None or len(matches) == _MAX_TOKENS:
-            raise ValueError("more than names, numbers and + - * / % ** ( )")
+            raise ValueError(UNREADABLE)
         matches.append(match)
         position = match.end()
     tokens = [_token(match, value_of) for match in matches]

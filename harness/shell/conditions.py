@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 
 from harness.shell.arithmetic import is_integer
-from harness.shell.lexer import Lexer
+from harness.shell.cursor import Cursor
 from harness.shell.syntax import Arithmetic, Literal, Number, Parameter, Word
+from harness.shell.words import WordReader
 
 _UNARY_TESTS = frozenset("-n -z -e -f -d -r -w -x -s -L -h".split())
 NUMBER_TESTS = frozenset("-eq -ne -lt -le -gt -ge".split())
@@ -22,50 +23,62 @@ _TEST_ENDS = frozenset(("]]",))
 _NO_OPERANDS = frozenset("]] == = != =~ ! -o".split()) | NUMBER_TESTS
 
 
-class Conditions(Lexer):
+def read_condition(cursor: Cursor, words: WordReader) -> tuple[Word, ...]:
+    """Read the condition behind `[[`, and past its `]]`."""
+    return _ConditionReader(cursor, words).condition()
+
+
+class _ConditionReader:
     """Reads conditional expressions into the words that they are made of, operators among them."""
+
+    def __init__(self, cursor: Cursor, words: WordReader) -> None:
+        self.cursor = cursor
+        self._words = words
 
     def condition(self) -> tuple[Word, ...]:
         """Read the condition behind `[[`, and past its `]]`."""
+        cursor = self.cursor
         words: list[Word] = []
-        self.skip()
+        cursor.skip()
         self._terms(words)
-        if _TEST_END.match(self.text, self.position) is None:
-            raise self.unexpected()
-        self.position += 2
+        if _TEST_END.match(cursor.text, cursor.position) is None:
+            raise cursor.unexpected()
+        cursor.position += 2
         return tuple(words)
 
     def _terms(self, words: list[Word]) -> None:
         """Read terms joined by `&&` and `||`, to what ends them."""
+        cursor = self.cursor
         while True:
             self._term(words)
-            self.skip()
-            if not self.text.startswith(("&&", "||"), self.position):
+            cursor.skip()
+            if not cursor.text.startswith(("&&", "||"), cursor.position):
                 return
             words.append(self._operator(2))
 
     def _term(self, words: list[Word]) -> None:
-        while _NEGATION.match(self.text, self.position):
+        cursor = self.cursor
+        while _NEGATION.match(cursor.text, cursor.position):
             words.append(self._operator(1))
-        if self.text[self.position] == "(":
-            self.enter()
+        if cursor.text[cursor.position] == "(":
+            cursor.enter()
             words.append(self._operator(1))
             self._terms(words)
-            if self.text[self.position] != ")":
-                raise self.unexpected()
+            if cursor.text[cursor.position] != ")":
+                raise cursor.unexpected()
             words.append(self._operator(1))
-            self.depth -= 1
+            cursor.depth -= 1
             return
         first = self._operand(_NO_OPERANDS)
         words.append(first)
         if first.plain and (first.constant or "").startswith("-"):
             if first.constant not in _UNARY_TESTS:
-                raise self.stop("a test that is not known to be harmless", first.start)
-            self.skip()
+                raise cursor.stop("a test that is not known to be harmless", first.start)
+            cursor.skip()
             words.append(self._operand(_NO_OPERANDS | _UNARY_TESTS))
             return
-        self.skip()
-        match = _BINARY_TEST.match(self.text, self.position)
+        cursor.skip()
+        match = _BINARY_TEST.match(cursor.text, cursor.position)
         if match is not None and match.group() == "=~":
             words.append(self._operator(2))
             words.append(self._expression())
@@ -74,33 +87,36 @@ class Conditions(Lexer):
             second = self._operand(_TEST_ENDS)
             words.append(second)
             if match.group() in NUMBER_TESTS and not (_is_number(first) and _is_number(second)):
-                raise self.stop("a test that evaluates arithmetic", first.start)
+                raise cursor.stop("a test that evaluates arithmetic", first.start)
 
     def _expression(self) -> Word:
         """Read a regular expression: plain characters, in which parentheses pair, or a word that is read as any other.
 
         bash ends it at a blank outside of parentheses, and takes `|` and `(` for a part of it.
         """
-        match = _EXPRESSION.match(self.text, self.position)
+        cursor = self.cursor
+        match = _EXPRESSION.match(cursor.text, cursor.position)
         if match is not None and match.group() != "]]" and _parentheses_pair(match.group()):
             return self._operator(len(match.group()))
         word = self._operand(_TEST_ENDS)
-        if self.text[self.position] not in " \t":
-            raise self.stop("a regular expression that is more than plain characters", word.start)
+        if cursor.text[cursor.position] not in " \t":
+            raise cursor.stop("a regular expression that is more than plain characters", word.start)
         return word
 
     def _operand(self, operators: frozenset[str]) -> Word:
-        word = self.word()
+        cursor = self.cursor
+        word = self._words.word()
         if word.plain and word.constant in operators:
-            raise self.stop("an operator of [[ where a word is expected", word.start)
+            raise cursor.stop("an operator of [[ where a word is expected", word.start)
         return word
 
     def _operator(self, length: int) -> Word:
         """Read an operator as a word, and the blanks behind it."""
-        start = self.position
-        self.position = self.end = end = start + length
-        pieces = (Literal(text=self.text[start:end], quoted=False),)
-        self.skip()
+        cursor = self.cursor
+        start = cursor.position
+        cursor.position = cursor.end = end = start + length
+        pieces = (Literal(text=cursor.text[start:end], quoted=False),)
+        cursor.skip()
         return Word(pieces=pieces, start=start, end=end)
 
 

@@ -1,4 +1,6 @@
-"""Bash text to a syntax tree, for a strict subset; the rest is `Unread` with a reason. It runs, expands and judges nothing.
+"""Bash text to a syntax tree (syntax.py), for a strict subset of bash; the rest is `Unread` with a reason.
+
+This module reads commands. Their words are read in words.py, their redirections in redirections.py, `[[ ]]` in conditions.py.
 
 The grammar is that of POSIX.1-2024, Shell Command Language, 2.10, and of bash(1), SHELL GRAMMAR. Where bash accepts an
 odd form (`if(ls)then`, `! ! x`, `{ (ls) }`), this refuses it: a tree is given only where bash reads the same.
@@ -10,8 +12,9 @@ import re
 from collections.abc import Callable
 from typing import ClassVar
 
-from harness.shell.conditions import Conditions
-from harness.shell.quoting import END, Stop
+from harness.shell.conditions import read_condition
+from harness.shell.cursor import END, Cursor, Stop
+from harness.shell.redirections import read_redirection
 from harness.shell.syntax import (
     AndOr,
     Assignment,
@@ -22,7 +25,6 @@ from harness.shell.syntax import (
     If,
     Literal,
     Node,
-    Pattern,
     Pipeline,
     Redirection,
     Script,
@@ -32,6 +34,7 @@ from harness.shell.syntax import (
     While,
     Word,
 )
+from harness.shell.words import WordReader, check_no_array_element
 from harness.text.visible import visible
 
 MAX_CHARACTERS = 10_000
@@ -51,9 +54,6 @@ _UNREAD_KEYWORDS = {
 _IN = re.compile(r"in(?=[ \t\n;])")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TIME_OPTION = re.compile(r"-p(?=[ \t])")
-_DESCRIPTOR = re.compile(r"[0-9]+(?=[<>])")
-_REDIRECTION = re.compile(r"&>>|&>|<<<|<<-|<<|<&|<>|<|>>|>&|>\||>")
-_DUPLICATED = re.compile(r"-|[A-Za-z0-9_./][A-Za-z0-9_./,:=@%+-]*")
 _PREFIX = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=)")
 _CONNECTORS = {"&&": Connector.AND, "||": Connector.OR}
 
@@ -71,7 +71,7 @@ _BRACE = frozenset(("}",))
 def parse(text: str) -> Script | Unread:
     """Return the tree of `text`, or why there is none. Never raises; linear in the length of the text.
 
-    Limits: MAX_CHARACTERS, MAX_WORDS (lexer.py) and MAX_DEPTH (cursor.py).
+    Limits: MAX_CHARACTERS, and MAX_WORDS and MAX_DEPTH of cursor.py.
     """
     if len(text) > MAX_CHARACTERS:
         return Unread(reason=f"longer than {MAX_CHARACTERS} characters", column=MAX_CHARACTERS + 1)
@@ -79,7 +79,7 @@ def parse(text: str) -> Script | Unread:
     if unread is not None:
         return unread
     try:
-        return Parser(text).whole()
+        return _Parser(text).whole_text()
     except Stop as stopped:
         return Unread(reason=stopped.reason, column=stopped.position + 1)
 
@@ -95,38 +95,56 @@ def _hidden_character(text: str) -> Unread | None:
     return None
 
 
-class Parser(Conditions):
+class _Parser:
     """Recursive descent over one text. Every method begins at its first character and ends behind its last."""
 
-    def whole(self) -> Script:
+    def __init__(self, text: str, depth: int = 0, words: int = 0) -> None:
+        self.cursor = Cursor(text, depth, words)
+        self.words = WordReader(self.cursor, self)
+
+    def whole_text(self) -> Script:
         """Read the text to its end; Stop if there is no command in it."""
+        cursor = self.cursor
         script = self._script()
-        if self.text[self.position] != END:
-            raise self.unexpected()
-        self.no_pending_here_document()
+        if cursor.text[cursor.position] != END:
+            raise cursor.unexpected()
+        cursor.no_pending_here_document()
         if not script.items:
-            raise self.stop("no command", 0)
+            raise cursor.stop("no command", 0)
         return script
 
-    def enclosed(self) -> Script:
+    def in_parentheses(self) -> Script:
         """Read commands, of which there must be one, to the closing parenthesis, and past it."""
+        cursor = self.cursor
         script = self._script()
-        if self.text[self.position] != ")":
-            raise self.unexpected()
+        if cursor.text[cursor.position] != ")":
+            raise cursor.unexpected()
         if not script.items:
-            raise self.stop("nothing inside the parentheses")
-        self.position += 1
-        self.end = self.position
+            raise cursor.stop("nothing inside the parentheses")
+        cursor.position += 1
+        cursor.end = cursor.position
+        return script
+
+    def in_backquotes(self, text: str) -> Script:
+        """Read the commands of a text of its own, which counts for the limits of this one."""
+        cursor = self.cursor
+        inner = _Parser(text, cursor.depth, cursor.words)
+        try:
+            script = inner.whole_text()
+        except Stop as stopped:
+            raise cursor.stop(stopped.reason) from None
+        cursor.words = inner.cursor.words
         return script
 
     # -- lists
 
     def _script(self, stops: frozenset[str] = _NO_STOPS) -> Script:
         """Read lists up to a keyword of `stops` or to what can begin no list: `)`, `;;` or the end of the text."""
+        cursor = self.cursor
         items = []
         while True:
-            char = self.gap()
-            if char in (")", END) or (char == ";" and self.text[self.position + 1] in ";&"):
+            char = cursor.gap()
+            if char in (")", END) or (char == ";" and cursor.text[cursor.position + 1] in ";&"):
                 break
             keyword = self._keyword()
             if keyword in stops:
@@ -135,105 +153,113 @@ class Parser(Conditions):
         return Script(items=tuple(items))
 
     def _and_or(self, keyword: str) -> AndOr:
-        start = self.position
+        cursor = self.cursor
+        start = cursor.position
         first = self._pipeline(keyword)
         rest = []
         while True:
-            char = self.skip()
-            connector = _CONNECTORS.get(self.text[self.position : self.position + 2])
+            char = cursor.skip()
+            connector = _CONNECTORS.get(cursor.text[cursor.position : cursor.position + 2])
             if connector is None:
                 break
-            self.position += 2
-            self.gap()
+            cursor.position += 2
+            cursor.gap()
             rest.append((connector, self._pipeline(self._keyword())))
-        text = self.text[start : self.end]
+        text = cursor.text[start : cursor.end]
         self._separator(char)
         return AndOr(first=first, rest=tuple(rest), background=char == "&", text=text)
 
     def _separator(self, char: str) -> None:
         """Move past what ends a list; `)`, `;;` and the end of the text are left to the one who waits for them."""
+        cursor = self.cursor
         if char == "\n":
-            self.newline()
-        elif char == "&" or (char == ";" and self.text[self.position + 1] not in ";&"):
-            self.position += 1
+            cursor.newline()
+        elif char == "&" or (char == ";" and cursor.text[cursor.position + 1] not in ";&"):
+            cursor.position += 1
         elif char not in (")", ";", END):
-            raise self.unexpected()
+            raise cursor.unexpected()
 
     def _pipeline(self, keyword: str) -> Pipeline:
-        start = self.position
+        cursor = self.cursor
+        start = cursor.position
         if keyword == "time":
             keyword = self._timed()
         if keyword == "!":
-            self.position += 1
-            self.skip()
+            cursor.position += 1
+            cursor.skip()
             keyword = self._keyword()
         commands, errors_too = [self._command(keyword)], False
-        while self.skip() == "|" and self.text[self.position + 1] != "|":
-            both = self.text[self.position + 1] == "&"
-            self.position += 2 if both else 1
+        while cursor.skip() == "|" and cursor.text[cursor.position + 1] != "|":
+            both = cursor.text[cursor.position + 1] == "&"
+            cursor.position += 2 if both else 1
             errors_too = errors_too or both
-            self.gap()
+            cursor.gap()
             commands.append(self._command(self._keyword()))
-        return Pipeline(commands=tuple(commands), text=self.text[start : self.end], errors_too=errors_too)
+        return Pipeline(commands=tuple(commands), text=cursor.text[start : cursor.end], errors_too=errors_too)
 
     def _timed(self) -> str:
-        if self.inside_substitution:
-            raise self.stop("time inside a substitution")  # bash 5.2 does not read `$(time (ls))`
-        self.position += len("time")
-        self.skip()
-        match = _TIME_OPTION.match(self.text, self.position)
+        cursor = self.cursor
+        if cursor.substitutions:
+            raise cursor.stop("time inside a substitution")  # bash 5.2 does not read `$(time (ls))`
+        cursor.position += len("time")
+        cursor.skip()
+        match = _TIME_OPTION.match(cursor.text, cursor.position)
         if match:
-            self.position = match.end()
-            self.skip()
-        if self.text[self.position] == "-":
-            raise self.stop("time with an odd option")
+            cursor.position = match.end()
+            cursor.skip()
+        if cursor.text[cursor.position] == "-":
+            raise cursor.stop("time with an odd option")
         return self._keyword()
 
     # -- commands
 
     def _keyword(self) -> str:
-        match = _KEYWORD.match(self.text, self.position)
+        cursor = self.cursor
+        match = _KEYWORD.match(cursor.text, cursor.position)
         return match.group() if match else ""
 
     def _command(self, keyword: str) -> Node:
-        if self.text[self.position] == "(":
+        cursor = self.cursor
+        if cursor.text[cursor.position] == "(":
             keyword = "("
         if not keyword:
             return self._simple()
         if keyword not in self._compounds:
             what = _UNREAD_KEYWORDS.get(keyword, f"the reserved word {keyword} where it is not expected")
-            raise self.stop(what)
-        self.enter()
-        start = self.position
-        self.position += len(keyword)
+            raise cursor.stop(what)
+        cursor.enter()
+        start = cursor.position
+        cursor.position += len(keyword)
         node = self._compounds[keyword](self, start)
-        self.depth -= 1
+        cursor.depth -= 1
         return node
 
     def _simple(self) -> Simple:
-        start = self.position
+        cursor = self.cursor
+        start = cursor.position
         assignments: list[Assignment] = []
         words: list[Word] = []
         redirections: list[Redirection] = []
-        while (char := self.skip()) not in _COMMAND_ENDS:
+        while (char := cursor.skip()) not in _COMMAND_ENDS:
             if char == "(":
-                raise self.stop("a function definition" if len(words) == 1 else "a ( where it is not expected")
-            if (redirection := self._redirection(char)) is not None:
+                raise cursor.stop("a function definition" if len(words) == 1 else "a ( where it is not expected")
+            if (redirection := read_redirection(cursor, self.words, char)) is not None:
                 redirections.append(redirection)
             elif char == "&":
                 break
             elif words:
-                words += [self.word()] if words[0].constant == "export" else self.braced_words()
+                words += [self.words.word()] if words[0].constant == "export" else self.words.braced_words()
             else:
                 self._first_word(assignments, words)
         if not (words or assignments or redirections):
-            raise self.unexpected()
-        text = self.text[start : self.end]
+            raise cursor.unexpected()
+        text = cursor.text[start : cursor.end]
         return Simple(assignments=tuple(assignments), words=tuple(words), redirections=tuple(redirections), text=text)
 
     def _first_word(self, assignments: list[Assignment], words: list[Word]) -> None:
         """Read an assignment or the name of the command."""
-        word = self.word()
+        cursor = self.cursor
+        word = self.words.word()
         first = word.pieces[0]
         if not isinstance(first, Literal) or first.quoted:
             words.append(word)
@@ -244,89 +270,41 @@ class Parser(Conditions):
             assignments.append(_assignment(word, first.text, match.group(1)))
             return
         if operator == "+=":
-            raise self.stop("an assignment that adds (+=)", word.start)
-        self._no_element(word)
+            raise cursor.stop("an assignment that adds (+=)", word.start)
+        check_no_array_element(cursor, word)
         if len(word.pieces) == 1 and first.text in _RESERVED:
-            raise self.stop(f"the reserved word {first.text} where it is not expected", word.start)
+            raise cursor.stop(f"the reserved word {first.text} where it is not expected", word.start)
         words.append(word)
-
-    def _no_element(self, word: Word) -> None:
-        """Stop where bash reads on from `NAME[` to the `]`, past blanks: where there could be an assignment.
-
-        Among redirections in front of a command it does so for some targets too.
-        """
-        first = word.pieces[0]
-        if not isinstance(first, Literal) or first.quoted:
-            return
-        name, bracket, _ = first.text.partition("[")
-        if not bracket and len(word.pieces) > 1 and isinstance(word.pieces[1], Pattern):
-            bracket = word.pieces[1].text[0]
-        if bracket == "[" and _NAME.fullmatch(name):
-            raise self.stop("an element of an array, or a pattern behind a name", word.start)
-
-    # -- redirections
-
-    def _redirection(self, char: str) -> Redirection | None:
-        """Read the redirection that begins here with `char`, or return None if there is none."""
-        start = self.position
-        descriptor = None
-        if char.isdecimal():
-            match = _DESCRIPTOR.match(self.text, start)
-            if match is None:
-                return None
-            if len(match.group()) > 2:
-                raise self.stop("a redirection of a descriptor above 99")
-            descriptor = int(match.group())
-            self.position = match.end()
-        elif char not in "<>&":
-            return None
-        if self.text[self.position] in "<>" and self.text[self.position + 1] == "(":
-            if descriptor is not None:
-                raise self.stop("a process substitution inside a word")
-            return None
-        match = _REDIRECTION.match(self.text, self.position)
-        if match is None:
-            return None
-        operator = match.group()
-        self.position = match.end()
-        if operator in ("<<", "<<-"):
-            target = self.here_document(strip=operator == "<<-")
-            operator = "<<"
-        else:
-            self.skip()
-            target = self.word()
-            self._no_element(target)
-            # bash 5.2 expands this target twice (`>&'$(id)'` runs id), and takes the dash of `>&-x` for a word of its own.
-            if operator in (">&", "<&") and not (target.plain and _DUPLICATED.fullmatch(target.constant or "")):
-                raise self.stop(f"a target of {operator} that is more than a plain word", target.start)
-        return Redirection(operator=operator, descriptor=descriptor, target=target, start=start, end=self.end)
 
     def _rest(self, start: int) -> tuple[tuple[Redirection, ...], str]:
         """Read the redirections behind a compound command; return them, and its whole text."""
-        self.end = self.position
+        cursor = self.cursor
+        cursor.end = cursor.position
         redirections = []
-        while (redirection := self._redirection(self.skip())) is not None:
+        while (redirection := read_redirection(cursor, self.words, cursor.skip())) is not None:
             redirections.append(redirection)
-        return tuple(redirections), self.text[start : self.end]
+        return tuple(redirections), cursor.text[start : cursor.end]
 
     # -- compound commands; each begins behind its first keyword
 
     def _body(self, stops: frozenset[str]) -> tuple[Script, str]:
         """Read lists and the keyword of `stops` behind them."""
+        cursor = self.cursor
         script = self._script(stops)
         keyword = self._keyword()
         if keyword not in stops:
             expected = " or ".join(sorted(stops))
-            raise self.stop(f"a compound command without {expected}")
+            raise cursor.stop(f"a compound command without {expected}")
         if not script.items:
-            raise self.stop(f"nothing before {keyword}")
-        self.position += len(keyword)
+            raise cursor.stop(f"nothing before {keyword}")
+        cursor.position += len(keyword)
         return script, keyword
 
     def _subshell(self, start: int) -> Group:
-        if self.text[self.position] == "(":
-            raise self.stop("arithmetic, or a subshell that looks like it (())", start)
-        body = self.enclosed()
+        cursor = self.cursor
+        if cursor.text[cursor.position] == "(":
+            raise cursor.stop("arithmetic, or a subshell that looks like it (())", start)
+        body = self.in_parentheses()
         redirections, text = self._rest(start)
         return Group(body=body, subshell=True, redirections=redirections, text=text)
 
@@ -355,83 +333,87 @@ class Parser(Conditions):
         return While(condition=condition, body=body, redirections=redirections, text=text)
 
     def _for(self, start: int) -> For:
-        self.skip()
-        match = _NAME.match(self.text, self.position)
-        if match is None or self.text[match.end()] not in " \t\n;":
-            raise self.stop("a loop that is not over words")
-        self.position = match.end()
+        cursor = self.cursor
+        cursor.skip()
+        match = _NAME.match(cursor.text, cursor.position)
+        if match is None or cursor.text[match.end()] not in " \t\n;":
+            raise cursor.stop("a loop that is not over words")
+        cursor.position = match.end()
         words = self._for_words()
-        self.gap()
+        cursor.gap()
         if self._keyword() != "do":
-            raise self.stop("a for without do")
-        self.position += len("do")
+            raise cursor.stop("a for without do")
+        cursor.position += len("do")
         body, _ = self._body(_DONE)
         redirections, text = self._rest(start)
         return For(name=match.group(), words=words, body=body, redirections=redirections, text=text)
 
     def _for_words(self) -> tuple[Word, ...] | None:
-        if self.skip() == ";":
-            self.position += 1
+        cursor = self.cursor
+        if cursor.skip() == ";":
+            cursor.position += 1
             return None
-        self.gap()
-        if _IN.match(self.text, self.position) is None:
+        cursor.gap()
+        if _IN.match(cursor.text, cursor.position) is None:
             return None
-        self.position += len("in")
+        cursor.position += len("in")
         words = []
-        while (char := self.skip()) not in ";\n":
-            words += self.braced_words()
+        while (char := cursor.skip()) not in ";\n":
+            words += self.words.braced_words()
         if char == ";":
-            self.position += 1
+            cursor.position += 1
         return tuple(words)
 
     def _case(self, start: int) -> Case:
-        self.skip()
-        subject = self.word()
-        self.gap()
-        if _IN.match(self.text, self.position) is None:
-            raise self.stop("a case without in")
-        self.position += len("in")
+        cursor = self.cursor
+        cursor.skip()
+        subject = self.words.word()
+        cursor.gap()
+        if _IN.match(cursor.text, cursor.position) is None:
+            raise cursor.stop("a case without in")
+        cursor.position += len("in")
         patterns: list[Word] = []
         bodies: list[Script] = []
-        self.gap()
+        cursor.gap()
         while self._keyword() != "esac":
             patterns += self._case_patterns()
             bodies.append(self._script(_ESAC))
-            if self.text.startswith(";;", self.position) and self.text[self.position + 2] != "&":
-                self.position += 2
-                self.gap()
+            if cursor.text.startswith(";;", cursor.position) and cursor.text[cursor.position + 2] != "&":
+                cursor.position += 2
+                cursor.gap()
             elif self._keyword() != "esac":
-                raise self.stop("a case without esac, or a clause that goes on into the next")
-        self.position += len("esac")
+                raise cursor.stop("a case without esac, or a clause that goes on into the next")
+        cursor.position += len("esac")
         redirections, text = self._rest(start)
         return Case(
             subject=subject, patterns=tuple(patterns), bodies=tuple(bodies), redirections=redirections, text=text
         )
 
     def _case_patterns(self) -> list[Word]:
-        if self.text[self.position] == "(":
-            self.position += 1
-            self.skip()
+        cursor = self.cursor
+        if cursor.text[cursor.position] == "(":
+            cursor.position += 1
+            cursor.skip()
         patterns = []
         while True:
-            word = self.word()
+            word = self.words.word()
             if word.plain and word.constant in _RESERVED:
-                raise self.stop("a reserved word as a pattern", word.start)
+                raise cursor.stop("a reserved word as a pattern", word.start)
             patterns.append(word)
-            char = self.skip()
+            char = cursor.skip()
             if char not in "|)":
-                raise self.unexpected()
-            self.position += 1
+                raise cursor.unexpected()
+            cursor.position += 1
             if char == ")":
                 return patterns
-            self.skip()
+            cursor.skip()
 
     def _test(self, start: int) -> Test:
-        words = self.condition()
+        words = read_condition(self.cursor, self.words)
         redirections, text = self._rest(start)
         return Test(words=words, redirections=redirections, text=text)
 
-    _compounds: ClassVar[dict[str, Callable[[Parser, int], Node]]] = {
+    _compounds: ClassVar[dict[str, Callable[[_Parser, int], Node]]] = {
         "(": _subshell,
         "{": _braces,
         "if": _if,

@@ -16,9 +16,8 @@ from rows import all_rows
 from work import assert_linear
 
 from harness.shell import syntax
-from harness.shell.lexer import MAX_WORDS
+from harness.shell.cursor import MAX_DEPTH, MAX_WORDS
 from harness.shell.parser import MAX_CHARACTERS, parse
-from harness.shell.quoting import MAX_DEPTH
 from harness.shell.syntax import (
     Arithmetic,
     Case,

@@ -1,0 +1,183 @@
+"""A place in a bash text: blanks, comments, continued lines and the bodies of here-documents are passed here.
+
+Everything that reads a text (parser.py, words.py, redirections.py, conditions.py) moves one cursor. Its limits stand here too.
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness.shell.syntax import Literal, Word
+
+MAX_DEPTH = 20
+MAX_WORDS = 2_000
+
+END = "\0"
+"""What stands behind the last character of a text; a text that holds it is never read."""
+
+WORD_ENDS = frozenset(" \t\n;&|)" + END)
+_OPERATOR_CHARACTERS = frozenset("&|;<>()")
+ALPHANUMERIC = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+# bash joins a continued line before it looks at anything. Joining in place, as it is done here and within words, gives the
+# same where the character behind the join can be no part of what began before it, here of an operator.
+_AFTER_JOINED_OPERATOR = ALPHANUMERIC | frozenset(" \t'\"$/._~")
+
+_DELIMITER = re.compile(rf"""([A-Za-z0-9_.-]+)|'([^'\n{END}]+)'|"([^"$`\\\n{END}]+)"|\\([A-Za-z0-9_.-]+)""")
+
+
+class Stop(Exception):
+    """Reading cannot go on; `position` is an offset into the text."""
+
+    def __init__(self, reason: str, position: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.position = position
+
+
+class Cursor:
+    """A place in one text. Its methods raise Stop where the text leaves the subset."""
+
+    def __init__(self, text: str, depth: int = 0, words: int = 0) -> None:
+        self.text = text + END
+        self.position = 0
+        self.end = 0
+        """Where the last token ended."""
+        self.depth = depth
+        self.words = words
+        """How many words were read."""
+        self.substitutions = 0
+        """How many of `$(`, `<(` and `>(` are open here."""
+        self.here_documents = 0
+        """Of the innermost of these."""
+        # INVARIANT: a here-document is begun and not yet passed exactly while _line_end >= 0. Its body stands behind the
+        # line break at _line_end and ends at _body_end; if the next line break token is another one, bash reads another body.
+        self._line_end = -1
+        self._body_end = 0
+
+    def stop(self, reason: str, position: int | None = None) -> Stop:
+        """Return the exception for something at `position`, by default here."""
+        return Stop(reason, self.position if position is None else position)
+
+    def unexpected(self) -> Stop:
+        """Return the exception for the character here."""
+        char = self.text[self.position]
+        names = {END: "the end of the text", "\n": "a line break"}
+        return self.stop(f"{names.get(char, char)} where it is not expected")
+
+    def enter(self) -> None:
+        """Go one level deeper."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self.stop(f"more than {MAX_DEPTH} levels of nesting")
+
+    def count_words(self, words: int) -> None:
+        """Stop where the text has too many words."""
+        self.words += words
+        if self.words > MAX_WORDS:
+            raise self.stop(f"more than {MAX_WORDS} words")
+
+    # -- between words
+
+    def skip(self) -> str:
+        """Move past blanks, continued lines and a comment; return the character there."""
+        text = self.text
+        position = self.position
+        while True:
+            char = text[position]
+            if char in " \t":
+                position += 1
+            elif char == "\\" and text[position + 1] == "\n":
+                position = self._joined_between_words(position)
+            else:
+                break
+        if char == "#":
+            position = text.find("\n", position)
+            if position < 0:
+                position = len(text) - 1
+            char = text[position]
+        self.position = position
+        return char
+
+    def gap(self) -> str:
+        """Move past line breaks too; return the character there."""
+        while (char := self.skip()) == "\n":
+            self.newline()
+        return char
+
+    def newline(self) -> None:
+        """Move past the line break here, and past the bodies of here-documents behind it."""
+        if self._line_end < 0:
+            self.position += 1
+            return
+        self.no_pending_here_document(except_at=self.position)
+        self.position = self._body_end
+        self._line_end = -1
+
+    def no_pending_here_document(self, except_at: int = -1) -> None:
+        """Stop if a here-document was begun whose body would have to be elsewhere than directly behind its line."""
+        if self._line_end >= 0 and self._line_end != except_at:
+            raise self.stop("a here-document that does not begin right behind its line")
+
+    def _joined_between_words(self, position: int) -> int:
+        after = self.behind_continuations(position)
+        if (
+            position
+            and self.text[position - 1] in _OPERATOR_CHARACTERS
+            and self.text[after] not in _AFTER_JOINED_OPERATOR
+        ):
+            raise self.stop("a line continued inside an operator", position)
+        return after
+
+    def behind_continuations(self, position: int) -> int:
+        """Return where the text goes on behind the continued lines at `position`."""
+        while self.text.startswith("\\\n", position):
+            position += 2
+        return position
+
+    # -- here-documents
+
+    def here_document(self, *, strip: bool) -> Word:
+        """Read the delimiter here and the body behind this line; return the body. `strip`: without leading tabs."""
+        self.skip()
+        match = _DELIMITER.match(self.text, self.position)
+        if match is None or not self._ends_delimiter(match.group(), match.end()):
+            raise self.stop("a here-document with an odd delimiter")
+        if self._line_end < 0:
+            self._line_end = self.text.find("\n", self.position)
+            self._body_end = self._line_end + 1
+        start = self._body_end
+        if self._line_end < 0:
+            raise self.stop("a here-document without a body")
+        delimiter = match.group(match.lastindex or 0)
+        body, end = self._lines_before(delimiter, strip=strip)
+        if match.lastindex == 1:
+            if "$" in body or "`" in body or "\\\n" in body:
+                raise self.stop("an expansion inside a here-document")
+            body = body.replace("\\\\", "\\")
+        self.here_documents += 1
+        self.position = self.end = match.end()
+        return Word(pieces=(Literal(text=body, quoted=True),), start=start, end=end)
+
+    def _ends_delimiter(self, delimiter: str, end: int) -> bool:
+        """Say whether the word ends here, and is no number of a redirection behind it."""
+        if self.text[end] in "<>":
+            return self.text[end + 1] != "(" and not delimiter.isdecimal()
+        return self.text[end] in WORD_ENDS
+
+    def _lines_before(self, delimiter: str, *, strip: bool) -> tuple[str, int]:
+        """Return the lines up to the one that is the delimiter, and where that begins; put _body_end behind it."""
+        lines: list[str] = []
+        while True:
+            start = self._body_end
+            end = self.text.find("\n", start)
+            at_end = end < 0
+            line = self.text[start:end]  # at the end this cuts END off
+            if strip:
+                line = line.lstrip("\t")
+            self._body_end = len(self.text) - 1 if at_end else end + 1
+            if line == delimiter:
+                return "".join(lines), start
+            # Inside a substitution bash 5.2 also takes `EOF)` for the end of the body.
+            if at_end or (self.substitutions and line.startswith(delimiter)):
+                raise self.stop("a here-document that is not ended by a line of its own")
+            lines.append(line + "\n")

@@ -1,0 +1,167 @@
+"""The quotes of a word that hold nothing that expands: '...', $'...' and the backslash; and the pieces that a word is made of.
+
+What stands between double quotes is read in words.py, since it may expand. Facts: POSIX.1-2024, Shell Command Language, 2.2;
+bash(1), QUOTING.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+from harness.shell.cursor import ALPHANUMERIC, END, Cursor
+from harness.shell.syntax import Literal, Pattern, Piece
+
+# What may stand behind a continued line inside a word (cursor.py): no part of an expansion or of a pattern before it.
+_AFTER_JOINED_WORD = ALPHANUMERIC | frozenset(" \t\n_./,:=@%+^-'\"$" + END)
+
+_ANSI_QUOTED = re.compile(rf"\$'((?:[^'\\{END}]|\\[^{END}])*+)'")
+_ANSI_ESCAPE = re.compile(
+    r"\\(?:([abeEfnrtv\\'\"?])|([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|c([A-Za-z])|(.))",
+    re.DOTALL,
+)
+_ANSI_LETTERS = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
+
+
+class Pieces:
+    """The pieces of one word while it is read."""
+
+    __slots__ = ("_braces", "_quoted", "_texts", "items", "open_bracket", "parameter_end", "start", "takes_braces")
+
+    def __init__(self, start: int, *, takes_braces: bool = False) -> None:
+        self.items: list[Piece] = []
+        self.start = start
+        self.open_bracket = False
+        """Whether an unquoted `[` was taken as a literal: no unquoted `]` may follow in the same word."""
+        self.parameter_end = -1
+        """Where the last expansion without braces ended: what is joined to it could be part of it."""
+        self.takes_braces = takes_braces
+        """Whether bash takes brace lists apart here."""
+        self._braces: list[tuple[int, tuple[str, ...]]] = []
+        self._texts: list[str] = []
+        self._quoted = False
+
+    def literal(self, text: str, *, quoted: bool) -> None:
+        """Add characters; neighbours of the same kind become one piece."""
+        if self._texts and self._quoted is not quoted:
+            self._flush()
+        self._quoted = quoted
+        self._texts.append(text)
+
+    def append(self, piece: Piece) -> None:
+        """Add any other piece."""
+        self._flush()
+        self.items.append(piece)
+
+    @property
+    def has_braces(self) -> bool:
+        """Whether a brace list was added."""
+        return bool(self._braces)
+
+    @property
+    def count(self) -> int:
+        """How many words the brace lists make of this one."""
+        return prod(len(texts) for _, texts in self._braces)
+
+    def add_braces(self, texts: tuple[str, ...]) -> None:
+        """Add a brace list: one of the texts stands here, in each word another one."""
+        self._flush()
+        self._braces.append((len(self.items), texts))
+
+    def finish(self) -> list[tuple[Piece, ...]]:
+        """Return the pieces of each word; there are several where a brace list was added."""
+        self._flush()
+        places = [place for place, _ in self._braces]
+        return [self._with(places, chosen) for chosen in product(*(texts for _, texts in self._braces))]
+
+    def _with(self, places: list[int], chosen: Sequence[str]) -> tuple[Piece, ...]:
+        if not places:
+            return tuple(self.items)
+        made = Pieces(self.start)
+        begin = 0
+        for place, text in zip(places, chosen, strict=True):
+            made._take(self.items[begin:place])
+            made._take(_plain_pieces(text))
+            begin = place
+        made._take(self.items[begin:])
+        made._flush()
+        return tuple(made.items)
+
+    def _take(self, pieces: Sequence[Piece]) -> None:
+        for piece in pieces:
+            if isinstance(piece, Literal):
+                self.literal(piece.text, quoted=piece.quoted)
+            else:
+                self.append(piece)
+
+    def _flush(self) -> None:
+        if self._texts:
+            self.items.append(Literal(text="".join(self._texts), quoted=self._quoted))
+            self._texts.clear()
+
+
+def _plain_pieces(text: str) -> list[Piece]:
+    """Return what a text without quotes and expansions is made of."""
+    parts = (part for part in re.split("([*?])", text) if part)
+    return [Pattern(text=part) if part in "*?" else Literal(text=part, quoted=False) for part in parts]
+
+
+def single_quoted(cursor: Cursor, pieces: Pieces) -> None:
+    """Read '...': everything is literal."""
+    end = cursor.text.find("'", cursor.position + 1)
+    if end < 0:
+        raise cursor.stop("a quote that is not closed (')")
+    pieces.literal(cursor.text[cursor.position + 1 : end], quoted=True)
+    cursor.position = end + 1
+
+
+def escaped(cursor: Cursor, pieces: Pieces) -> None:
+    """Read a backslash and the character behind it; none where a line is continued."""
+    following = cursor.text[cursor.position + 1]
+    if following == END:
+        raise cursor.stop("a backslash at the end")
+    if following == "\n":
+        after = cursor.behind_continuations(cursor.position)
+        if pieces.parameter_end == cursor.position or cursor.text[after] not in _AFTER_JOINED_WORD:
+            raise cursor.stop("a line continued inside a word")
+        cursor.position = after
+        return
+    pieces.literal(following, quoted=True)
+    cursor.position += 2
+
+
+def ansi_quoted(cursor: Cursor, pieces: Pieces) -> None:
+    """Read $'...' with its escape sequences."""
+    match = _ANSI_QUOTED.match(cursor.text, cursor.position)
+    if match is None:
+        raise cursor.stop("a quote that is not closed ($')")
+    try:
+        text = _ANSI_ESCAPE.sub(_ansi_character, match.group(1))
+    except ValueError as error:
+        raise cursor.stop(str(error)) from None
+    pieces.literal(text, quoted=True)
+    cursor.position = match.end()
+
+
+def _ansi_character(match: re.Match[str]) -> str:
+    """Return what an escape sequence in $'...' stands for; ValueError for what depends on the locale or is a control."""
+    letter, octal, byte, short, long, control, other = match.groups()
+    if other is not None:
+        if other in "xuUc\n":
+            raise ValueError("an odd escape sequence in $'...'")
+        return match.group()
+    if letter is not None:
+        char = _ANSI_LETTERS[letter]
+    elif octal is not None:
+        char = chr(int(octal, 8) & 0xFF)
+    elif control is not None:
+        char = chr(ord(control.upper()) ^ 0x40)
+    else:
+        char = chr(min(int(byte or short or long, 16), 0x80))
+    if char >= "\x80":
+        raise ValueError("a character in $'...' that depends on the locale")
+    if not char.isprintable() and char not in "\n\t":
+        raise ValueError("a control character in $'...'")
+    return char
