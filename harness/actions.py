@@ -12,6 +12,7 @@ from typing import TypeAlias, assert_never
 from harness.messages import ToolCall
 from harness.paths import NO_NAMES, TreeNames
 from harness.record import Record, replace
+from harness.tool_kinds import ToolKind, tool_kind
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
@@ -188,6 +189,13 @@ class Action(Record):
     """Of a call that starts a program: the folder that it starts in, links followed."""
     seconds: float | None = None
     """How long it may take, where that is limited."""
+    described: ToolKind | None = None
+    """What the tool says that it is; a tool that ships need not say it again."""
+
+    @property
+    def kind(self) -> ToolKind:
+        """What the tool is."""
+        return self.described or tool_kind(self.tool)
 
     def all_facets(self) -> Iterator[Facet]:
         """Yield every facet, operands of commands included; at least one, so that nothing is judged by its absence."""

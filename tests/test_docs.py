@@ -44,6 +44,7 @@ from harness.policy.policy import evaluate
 from harness.policy.rules import Decision
 from harness.programs.runners import INTERPRETERS
 from harness.programs.variables import STEERING
+from harness.tool_kinds import SHIPPED_TOOLS
 
 if TYPE_CHECKING:
     from program import Program
@@ -378,7 +379,7 @@ def test_every_key_of_a_policy_is_in_its_table_and_no_other() -> None:
     }
     assert {title: sorted(keys) for title, keys in documented.items()} == {
         "Keys at the top": sorted(policy_file.TOP_KEYS),
-        "`[tools]`": sorted((*policy_file.TOOL_NAMES, *policy_file.TOOLS_KEYS)),
+        "`[tools]`": sorted((*SHIPPED_TOOLS, *policy_file.TOOLS_KEYS)),
         "`[unattended]`": sorted(policy_file.UNATTENDED_KEYS),
         "`[limits]`": sorted(policy_file.LIMIT_KEYS),
         "`[[rule]]`": sorted(policy_file.RULE_KEYS),

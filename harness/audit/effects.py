@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.actions import Enforcement, JsonValue
 from harness.audit.calls import Fate, LoggedCall, about_call, about_decision, text
-from harness.log.order import FILE_TOOLS, LogRecord
+from harness.log.order import LogRecord
 from harness.paths import is_within
 from harness.record import Record, replace
 from harness.text.visible import visible_line
+from harness.tool_kinds import tool_kind
 
 
 class Reach(Record):
@@ -139,7 +140,9 @@ def reach_of(call: LoggedCall) -> Reach | None:
     effects = effects if isinstance(effects, dict) else {}
     read, write = (_paths(effects, name) for name in ("read", "write"))
     is_off = effects.get("enforcement") == Enforcement.OFF.value
-    is_loose = write is None and call.tool not in FILE_TOOLS and text(call.intent, "confinement").startswith("none")
+    is_loose = (
+        write is None and not tool_kind(call.tool).is_of_files and text(call.intent, "confinement").startswith("none")
+    )
     return Reach(
         call=_light(call),
         reads=read or (),

@@ -12,6 +12,7 @@ from harness.cli.audit.flags import ACTIONS as AUDIT_ACTIONS
 from harness.cli.audit.flags import add_flags as add_audit_flags
 from harness.cli.audit.flags import add_log_flags
 from harness.text.visible import visible
+from harness.tool_kinds import BASH, SHIPPED_TOOLS
 
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -26,6 +27,8 @@ ACTIONS = {
 }
 """Commands that take an action, and the actions."""
 
+EXAMPLE_CASE = f'{{"id": "1", "tool": "{BASH.name}", "args": {{"{BASH.subject}": "ls"}}, "expect": "auto"}}'
+"""Of those that `policy test` takes."""
 MOST_WIDTH = 110
 """Of help, in columns; so wide it is in a file."""
 
@@ -202,7 +205,7 @@ def _policy_flags(parser: ArgumentParser, action: str) -> None:
             parser.add_argument("files", nargs="+", metavar="FILE")
         case "test":
             parser.description = "Hold a file of cases against a policy, one JSON object a line; nothing is run."
-            parser.epilog = 'A case: {"id": "1", "tool": "bash", "args": {"command": "ls"}, "expect": "auto"}'
+            parser.epilog = f"A case: {EXAMPLE_CASE}"
             parser.add_argument(
                 "--policy", type=filled, metavar="FILE", required=True, help="a policy file, or a shipped one"
             )
@@ -231,7 +234,8 @@ def _policy_flags(parser: ArgumentParser, action: str) -> None:
         case _:
             parser.description = "Say what would be decided on a call, and by which rule; nothing is run."
             parser.epilog = "Exit code: 0 auto, 10 confirm, 20 deny, 30 block."
-            parser.add_argument("--tool", default="bash", help="bash, read_file, write_file or edit_file")
+            *names, last = SHIPPED_TOOLS
+            parser.add_argument("--tool", default=BASH.name, help=f"{', '.join(names)} or {last}")
             parser.add_argument(
                 "--policy", type=filled, metavar="FILE", help="a policy file, or a shipped one (else the prompt's)"
             )

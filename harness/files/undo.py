@@ -16,10 +16,11 @@ from harness.files.opening import open_folder
 from harness.files.reading import Present, read_in, read_whole
 from harness.files.replacing import change_to, put, sha256
 from harness.files.workspace import Workspace
-from harness.log.order import CUT_SHORT, FILE_TOOLS, LogRecord
+from harness.log.order import CUT_SHORT, LogRecord
 from harness.record import Record
 from harness.redaction.marks import is_redacted
 from harness.text.visible import visible_line
+from harness.tool_kinds import Does, tool_kind
 
 
 class Ending(Enum):
@@ -117,7 +118,7 @@ def _step(
     if change is None:
         if changed is not None:
             return _file(call, tool, changed, "the log does not say what the file was before")
-        return None if tool in FILE_TOOLS else _command(call, tool, intent, decision)
+        return None if tool_kind(tool).is_of_files else _command(call, tool, intent, decision)
     ending = _ending(outcome)
     if ending is None:
         return None
@@ -182,8 +183,9 @@ def _command(call: int, tool: str, intent: LogRecord, decision: LogRecord) -> Un
     # Of one that a person let run unconfined, the effects are what is known of it, no more.
     if reads_only and isinstance(effects, dict) and effects.get("enforcement") != Enforcement.OFF.value:
         return None
+    who = "a command" if tool_kind(tool).does is Does.RUNS else "this tool"
     what = str(decision.get("summary"))
-    return Unrestorable(call=call, tool=tool, what=what, why="what a command changed is not recorded", is_command=True)
+    return Unrestorable(call=call, tool=tool, what=what, why=f"what {who} changed is not recorded", is_command=True)
 
 
 def _is_plain(path: str) -> bool:

@@ -185,9 +185,8 @@ class Gate:
                 return self._not_valid(pending, error)
             pending.action = pending.verdict = None  # the action may hold a whole file
             self._records.decided(pending.proposal, action, verdict, self._policy_sha256)
-            approval = None
-            if verdict.decision is Decision.CONFIRM:
-                approval = self._ask(pending, action, verdict, approver or self._approver)
+            asks = verdict.decision is Decision.CONFIRM
+            approval = self._ask(pending, action, verdict, approver or self._approver) if asks else None
             ruling = rule_on(
                 pending.proposal, action, verdict, approval, self.policy.unattended, self._records.describe
             )
@@ -273,7 +272,7 @@ class Gate:
         if mark:
             raise ToolError(
                 f"The arguments hold {mark}, which stands for a secret that was not shown to you; it would be written in "
-                "the secret's place. Leave that part of the file as it is: change the lines around it with edit_file."
+                "the secret's place. Leave that part of the file as it is: change the lines around it."
             )
         return action
 

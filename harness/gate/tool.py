@@ -42,7 +42,8 @@ class Tool(Protocol):
     def prepare(self, call: ToolCall, arguments: Arguments) -> Action:
         """Return the action that `call` stands for: paths resolved, command read, preview made. Has no effects.
 
-        `arguments` fit the schema. Raises ToolError for what cannot be prepared.
+        `arguments` fit the schema. The action says what the tool is (`Action.described`); of a tool that does not, nothing
+        is known but its name. Raises ToolError for what cannot be prepared.
         """
         ...
 

@@ -19,8 +19,6 @@ DID_NOT_RUN = ("invalid", "denied", "blocked", "not_run")
 STATUSES = (*RAN, *DID_NOT_RUN)
 MOST_FACETS = 50
 """How many parts of a call a decision lists, those first that decided."""
-FILE_TOOLS = ("read_file", "write_file", "edit_file")
-"""Tools whose intent names all that they change."""
 
 
 LogRecord: TypeAlias = Mapping[str, JsonValue]

@@ -11,12 +11,12 @@ from itertools import product
 
 from harness.actions import Access, Act, PathAccess, Place
 from harness.policy.built_in import inspect_facet
-from harness.policy.loader import TOOL_NAMES
 from harness.policy.matchers import ArgvPattern, PathPatterns
 from harness.policy.policy import Policy
 from harness.policy.rule_examples import plain_command
 from harness.policy.rules import UNCOVERED, Decision, Origin, Rule
 from harness.record import Record, field_names
+from harness.tool_kinds import SHIPPED_TOOLS, Does, shipped_that, tool_kind
 
 MAX_COMBINATIONS = 1_000
 """Of the alternatives of one rule's words; a rule with more of them is not compared with the others."""
@@ -54,9 +54,8 @@ _FOLDERS_OF_A_MACHINE = {
     "usr": frozenset("bin sbin lib lib32 lib64 libexec local share include".split()),
     "proc": frozenset("self cpuinfo meminfo mounts sys net".split()),
 }
+_COMMANDS = shipped_that(Does.RUNS)
 _FOLDERS_OF_PEOPLE = frozenset(("home", "Users"))
-_ACCESS_OF_TOOLS = {"read_file": Access.READ, "write_file": Access.WRITE}
-"""The file tools that do one thing only; edit_file reads and writes."""
 
 _WORDS = frozenset(("id", "origin", "reason", "hint"))
 """What a rule says to people; the rest of it is what it does."""
@@ -97,16 +96,18 @@ def _tools(policy: Policy) -> Iterator[PolicyWarning]:
         stated = {default.tool: default for default in policy.defaults if default.origin.file == file}
         first = min((default.origin for default in stated.values()), key=lambda origin: origin.line)
         named = {tool for rule in policy.rules if rule.origin.file == file for tool in rule.tools}
-        missing = [tool for tool in TOOL_NAMES if tool not in stated and tool not in named]
+        missing = [tool for tool in SHIPPED_TOOLS if tool not in stated and tool not in named]
         opens = any(default.decision is Decision.AUTO for default in stated.values())
         if opens and missing and "default" not in stated:
             problem = (
                 f"no line names {', '.join(missing)}, and there is no `default`: confirm, so refused with nobody to ask"
             )
             yield PolicyWarning(rule="", origin=first, problem=problem)
-        uncovered, bash = stated.get(UNCOVERED), stated.get("bash", stated.get("default"))
-        if uncovered is not None and bash is not None and bash.decision >= uncovered.decision:
-            problem = f"uncovered says nothing: {bash.what} is {bash.decision.word} by default"
+        uncovered = stated.get(UNCOVERED)
+        for runs in dict.fromkeys(stated.get(tool, stated.get("default")) for tool in _COMMANDS):
+            if uncovered is None or runs is None or runs.decision < uncovered.decision:
+                continue
+            problem = f"uncovered says nothing: {runs.what} is {runs.decision.word} by default"
             yield PolicyWarning(rule="", origin=uncovered.origin, problem=problem)
 
 
@@ -152,7 +153,7 @@ def _caught_by(rule: Rule, rules: Sequence[Rule]) -> Rule | None:
 
 def _catches(strict: Rule, rule: Rule) -> bool:
     """Say whether `strict`, of a stricter decision, matches all that `rule` matches; no where that is not sure."""
-    tools = rule.tools or (("bash",) if rule.argv is not None else ())
+    tools = rule.tools or (_COMMANDS if rule.argv is not None else ())
     if strict.tools and not (tools and set(tools) <= set(strict.tools)):
         return False
     if strict.text and strict.text not in rule.text:
@@ -200,7 +201,7 @@ def _same_default(policy: Policy, rule: Rule) -> str:
     found = {default.tool: default for default in policy.defaults if default.layer is rule.layer}
     if found.pop(UNCOVERED, None) and rule.argv is not None:
         return ""  # what no model covers is no longer auto
-    tools = rule.tools or (("bash",) if rule.argv is not None else (*found, "default"))
+    tools = rule.tools or (_COMMANDS if rule.argv is not None else (*found, "default"))
     wanted = [found.get(tool, found.get("default")) for tool in tools]
     if any(default is None or default.decision is not Decision.AUTO for default in wanted):
         return ""
@@ -242,8 +243,8 @@ def _patterns(rule: Rule) -> Iterator[str]:
     """Yield the patterns of a rule that can never match, or whose match changes nothing."""
     if rule.path is None:
         return
-    does = {_ACCESS_OF_TOOLS.get(tool) for tool in rule.tools}
-    if does and None not in does and does.isdisjoint(rule.access):
+    only_read = all(tool_kind(tool).does is Does.READS for tool in rule.tools)
+    if rule.tools and only_read and Access.READ not in rule.access:
         words = " and ".join(access.value for access in rule.access)
         yield f"can never match: {' and '.join(rule.tools)} never do what `access` asks for ({words})"
     for pattern in rule.path.patterns:

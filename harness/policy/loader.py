@@ -19,10 +19,10 @@ from harness.policy.rule_examples import example_matches, rule_problem
 from harness.policy.rules import UNCOVERED, Decision, Layer, Origin, Readers, Rule, ToolDefault
 from harness.record import replace
 from harness.text.toml_places import key_lines, read_toml
+from harness.tool_kinds import SHIPPED_TOOLS
 
 Table: TypeAlias = Mapping[str, object]
 
-TOOL_NAMES = ("bash", "read_file", "write_file", "edit_file")
 TOP_KEYS = ("version", "name", "tools", "unattended", "limits", "sandbox", "rule")
 RULE_KEYS = (
     "id", "decision", "tool", "argv", "flags", "env", "access", "path", "except", "text", "write", "network", "reason",
@@ -42,7 +42,7 @@ MAX_POLICY_BYTES = 1_000_000
 def load_policy(path: str, *, layer: Layer = Layer.FILE, extra_tools: Sequence[str] = ()) -> Policy:
     """Return the policy in the TOML file at `path`.
 
-    `extra_tools` names tools besides the four built in that the file may speak of.
+    `extra_tools` names tools besides those that ship, that the file may speak of.
 
     Raises PolicyError, whose text names file, line and key, if anything in it is not understood.
     """
@@ -74,7 +74,7 @@ def parse_policy(data: bytes, file: str, *, layer: Layer = Layer.FILE, extra_too
     except ValueError as error:
         raise PolicyError(f"{file}: {error}") from None
     source = PolicySource(layer=layer, path=file, content=data)
-    return _Loader(file, key_lines(text), layer, (*TOOL_NAMES, *extra_tools)).policy(table, source)
+    return _Loader(file, key_lines(text), layer, (*SHIPPED_TOOLS, *extra_tools)).policy(table, source)
 
 
 def combine(policies: Sequence[Policy]) -> Policy:

@@ -19,6 +19,7 @@ from harness.programs.facts import harmless_for
 from harness.programs.runners import INTERPRETERS
 from harness.programs.variables import steers
 from harness.record import Record, replace
+from harness.tool_kinds import WRITE_FILE
 
 
 class Source(Enum):
@@ -517,7 +518,7 @@ def _from_opaque(facet: Opaque) -> FacetVerdict:
             decision=Decision.DENY,
             source=Source.OPAQUE,
             reason=f"not plainly understood: {facet.reason}; and too many of its words may be files",
-            hint="Write large files with write_file, and send a long command in pieces.",
+            hint=f"Write large files with {WRITE_FILE.name}, and send a long command in pieces.",
             by="built-in opaque",
         )
     return FacetVerdict(

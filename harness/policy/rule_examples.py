@@ -16,15 +16,16 @@ from harness.programs.variables import steers
 from harness.record import replace
 from harness.shell.builtins import SHELL_BUILTINS, STEERS_THE_SHELL
 from harness.shell.facets import read_commands
+from harness.tool_kinds import BASH, READ_FILE, Does, tool_kind
 
 
 def example_matches(rule: Rule, example: str) -> bool:
     """Say whether the rule alone would decide the example: a command line, or a path for rules about files alone."""
-    if rule.argv is None and not rule.text and not rule.env and (rule.path is not None or "bash" not in rule.tools):
+    if rule.argv is None and not rule.text and not rule.env and (rule.path is not None or not _runs(rule.tools)):
         accesses = [EXAMPLE_DISK.resolve(example, access) for access in rule.access or (Access.READ, Access.WRITE)]
-        tool = rule.tools[0] if rule.tools else "read_file"
+        tool = rule.tools[0] if rule.tools else READ_FILE.name
         return any(_decides(rule, _action(tool, (path,), "")) for path in accesses)
-    return _decides(rule, _action("bash", read_commands(example, EXAMPLE_DISK), example))
+    return _decides(rule, _action(BASH.name, read_commands(example, EXAMPLE_DISK), example))
 
 
 def plain_command(words: Sequence[str]) -> Command | None:
@@ -109,8 +110,8 @@ def rule_problem(rule: Rule) -> Problem | None:
     """Return why a rule cannot be: it could never match, or would let through what no rule can vouch for."""
     if rule.argv is None and rule.path is None and not (rule.text or rule.env or rule.tools):
         return "", "matches nothing: give argv, path, text, env or tool"
-    if rule.tools and "bash" not in rule.tools and (rule.argv or rule.text or rule.env):
-        return "tool", "argv, text and env are about bash, which is not among the tools"
+    if rule.tools and not _runs(rule.tools) and (rule.argv or rule.text or rule.env):
+        return "tool", f"argv, text and env are about {BASH.name}, which is not among the tools"
     for key, given in (("write", rule.write), ("network", rule.network)):
         if given and (rule.decision is not Decision.AUTO or rule.argv is None):
             return key, "is what an auto rule grants to the commands of its argv"
@@ -122,6 +123,11 @@ def rule_problem(rule: Rule) -> Problem | None:
     if valued is not None:
         return "flags", f"{valued} holds a value: a stricter rule names the option, and means it with any value"
     return None
+
+
+def _runs(tools: Sequence[str]) -> bool:
+    """Say whether one of these tools runs commands."""
+    return any(tool_kind(tool).does is Does.RUNS for tool in tools)
 
 
 def _auto_problems(rule: Rule) -> Iterator[Problem]:

@@ -17,10 +17,10 @@ from harness.policy.rule_examples import rule_problem
 from harness.policy.rules import Decision, Layer, Origin, Rule
 from harness.programs.runners import INTERPRETERS, WRAPPERS
 from harness.record import Record, replace
+from harness.tool_kinds import Does, shipped_that
 
 SESSION_GRANTS = "grants of this session"
 """What stands in the place of a file's name where a grant decided that is kept in none."""
-_FILE_TOOLS = ("edit_file", "write_file")
 _RUNS_ANYTHING = ("python", "ipython", "pypy", "ld-linux", "ld.so", "ld-musl", "capsh")
 """Beginnings of the names of interpreters and loaders of which there are many versions."""
 _PATTERN_CHARACTERS = frozenset("*?[]\\!#")
@@ -249,8 +249,8 @@ def _path_problem(path: PathAccess) -> str:
 
 def _pattern(policy: Policy, action: Action, facet: Facet) -> Pattern:
     if isinstance(facet, PathAccess):
-        edits = action.tool in _FILE_TOOLS  # which read what they change
-        tools = _FILE_TOOLS if edits else (action.tool,)
+        edits = action.kind.does is Does.WRITES  # which read what they change
+        tools = tuple(sorted({action.tool, *shipped_that(Does.WRITES)})) if edits else (action.tool,)
         access = (Access.READ, Access.WRITE) if edits or facet.access is not Access.READ else (Access.READ,)
         return Pattern(tools=tools, path=f"/{facet.names[-1]}", access=access)
     argv, folder = (facet.argv, facet.folder) if isinstance(facet, Command) else ((), "")

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from harness.limits import Limits
 from harness.record import Record
 from harness.text.visible import visible
+from harness.tool_kinds import READ_FILE
 
 HEAD_SHARE = 0.4
 """Of what is shown of a long output: the beginning says what was done, the end how it came out."""
@@ -152,7 +153,7 @@ class Capture:
         lines = max(self._lines.count() - head.count("\n") - tail.count("\n"), 0)
         about = "" if self._lines.exact else "about "
         gap = "" if head.endswith("\n") else "\n"
-        saved = self._saved("; full output: {}; read it with read_file", "; {}")
+        saved = self._saved(f"; full output: {{}}; read it with {READ_FILE.name}", "; {}")
         return ReadableOutput(
             text=f"{head}{gap}[... {size:,} bytes, {about}{lines:,} lines omitted{saved} ...]\n{tail}", truncated=True
         )

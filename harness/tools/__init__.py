@@ -16,9 +16,6 @@ from harness.tools.read_file import ReadFileTool
 from harness.tools.walls import Reach
 from harness.tools.write_file import WriteFileTool
 
-BUILTIN = ("bash", "read_file", "write_file", "edit_file")
-"""The names of the tools that ship; each is a module of this package."""
-
 
 def builtin_tools(
     workspace: Workspace,
@@ -30,7 +27,7 @@ def builtin_tools(
     on_output: Callable[[str], None] | None = None,
     interrupts: Callable[[], int] | None = None,
 ) -> tuple[Tool, ...]:
-    """Return the four tools for `workspace`, in the order of `BUILTIN`.
+    """Return the four tools for `workspace`, in the order of tool_kinds.SHIPPED_TOOLS.
 
     `limits` bounds the seconds of a command and the characters of a result. `environment` is where commands get their few
     variables from (PATH, HOME, locale; never keys): this process's where it is None. `images` keeps what files held

@@ -35,6 +35,7 @@ from harness.record import Record, replace
 from harness.shell.facets import read_call
 from harness.shell.remembered_disk import WithoutTrees
 from harness.text.visible import one_line, visible, visible_line
+from harness.tool_kinds import BASH
 from harness.tools.walls import Held, Reach, only_looks, wall_notes
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class BashRequest(Record):
 
 class BashTool:
     """Runs command lines."""
+
+    kind = BASH
 
     def __init__(  # noqa: PLR0913 - what a tool is made of, each named where it is passed
         self,
@@ -170,6 +173,7 @@ class BashTool:
             summary=visible_line(f"{first} ..." if newline else first, SUMMARY_CHARACTERS),
             preview=_preview(request),
             request=request,
+            described=self.kind,
             text=command,
             cwd=cwd.real,
             seconds=request.seconds,
@@ -419,7 +423,7 @@ def _exit_code(ended: Ended) -> int | None:
 
 def _spec(seconds: float) -> ToolSpec:
     return ToolSpec(
-        name="bash",
+        name=BASH.name,
         description=_DESCRIPTION,
         parameters={
             "type": "object",

@@ -18,6 +18,7 @@ from harness.messages import ToolCall
 from harness.model import ToolSpec
 from harness.record import Record
 from harness.text.visible import visible, visible_line
+from harness.tool_kinds import EDIT_FILE, READ_FILE
 from harness.tools.matching import Edit, Occurrences, Unmatched, splice_all
 
 MAX_EDITS = 50
@@ -43,6 +44,8 @@ class EditFileRequest(Record):
 
 class EditFileTool:
     """Edits files."""
+
+    kind = EDIT_FILE
 
     def __init__(
         self, workspace: Workspace, *, baselines: Baselines | None = None, images: BeforeImages | None = None
@@ -73,13 +76,14 @@ class EditFileTool:
             tool=self.spec.name,
             arguments=arguments,
             facets=write_and_read(path),
-            reads_as="read_file",
-            default_of="read_file" if unable and path.place is Place.INSIDE else "",
+            reads_as=READ_FILE.name,
+            default_of=READ_FILE.name if unable and path.place is Place.INSIDE else "",
             summary=visible_line(path.written, SUMMARY_CHARACTERS),
             preview=_preview(request),
             shown_whole=isinstance(request.change, Unable) or request.change.diff.whole,
             change=None if isinstance(request.change, Unable) else request.change.by_digest,
             request=request,
+            described=self.kind,
         )
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - it does what the action says
@@ -191,7 +195,7 @@ def _spec() -> ToolSpec:
         "replace_all": {"type": "boolean", "description": "Replace every occurrence; false if left out."},
     }
     return ToolSpec(
-        name="edit_file",
+        name=EDIT_FILE.name,
         description=_DESCRIPTION,
         parameters={
             "type": "object",

@@ -22,6 +22,7 @@ from harness.model import ToolSpec
 from harness.process.capture import RESERVED_CHARACTERS, result_characters
 from harness.record import Record
 from harness.text.visible import visible, visible_line
+from harness.tool_kinds import READ_FILE
 
 MAX_LINE_CHARACTERS = 2_000
 MAX_READ_BYTES = 2 * 1024 * 1024 * 1024
@@ -231,6 +232,8 @@ class ReadFileRequest(Record):
 class ReadFileTool:
     """Reads pages of files."""
 
+    kind = READ_FILE
+
     def __init__(
         self,
         workspace: Workspace,
@@ -267,6 +270,7 @@ class ReadFileTool:
             summary=f"{visible_line(path.written, SUMMARY_CHARACTERS)}{start}",
             preview=f"read {where(path)}{start}, {limit} lines at most",
             request=ReadFileRequest(path=path, offset=offset, limit=limit),
+            described=self.kind,
         )
 
     def run(self, action: Action, effects: Effects) -> ToolOutput:  # noqa: ARG002 - it does what the action says
@@ -378,7 +382,7 @@ def _encoding(page: Page, encoding: Encoding, *, marked: bool) -> str:
 
 def _spec() -> ToolSpec:
     return ToolSpec(
-        name="read_file",
+        name=READ_FILE.name,
         description=_DESCRIPTION,
         parameters={
             "type": "object",

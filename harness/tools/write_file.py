@@ -17,6 +17,7 @@ from harness.messages import ToolCall
 from harness.model import ToolSpec
 from harness.record import Record
 from harness.text.visible import visible, visible_line
+from harness.tool_kinds import READ_FILE, WRITE_FILE
 
 _DESCRIPTION = (
     "Write a whole text file: a new one, with the folders that it needs, or in the place of an old one, which must have "
@@ -36,6 +37,8 @@ class WriteFileRequest(Record):
 
 class WriteFileTool:
     """Writes whole files."""
+
+    kind = WRITE_FILE
 
     def __init__(
         self, workspace: Workspace, *, baselines: Baselines | None = None, images: BeforeImages | None = None
@@ -77,13 +80,14 @@ class WriteFileTool:
             tool=self.spec.name,
             arguments=arguments,
             facets=write_and_read(path, new=new),
-            reads_as="read_file",
-            default_of="" if writes or path.place is not Place.INSIDE else "read_file",
+            reads_as=READ_FILE.name,
+            default_of="" if writes or path.place is not Place.INSIDE else READ_FILE.name,
             summary=visible_line(path.written, SUMMARY_CHARACTERS),
             preview=_preview(request, old),
             shown_whole=isinstance(change, Unable) or change.diff.whole,
             change=change.by_digest if isinstance(change, Change) and change.changes else None,
             request=request,
+            described=self.kind,
         )
 
     def _request(self, path: PathAccess, old: Present | None, content: bytes) -> WriteFileRequest:
@@ -179,7 +183,7 @@ def _lines(count: int) -> str:
 
 def _spec() -> ToolSpec:
     return ToolSpec(
-        name="write_file",
+        name=WRITE_FILE.name,
         description=_DESCRIPTION,
         parameters={
             "type": "object",

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from harness.files.workspace import Workspace
 from harness.gate.approval import Answer
 from harness.log import order as log_words
 from harness.messages import ResultStatus
 from harness.policy.rules import Decision
-from harness.tools import builtin_tools
 
 
 def test_the_words_are_those_of_the_enums() -> None:
     assert [*log_words.DECISIONS] == [decision.word for decision in sorted(Decision)]
     assert set(log_words.ANSWERS) == {answer.value for answer in Answer}
     assert set(log_words.STATUSES) == {status.value for status in ResultStatus}
-
-
-def test_the_file_tools_are_all_tools_but_bash() -> None:
-    assert {tool.spec.name for tool in builtin_tools(Workspace("/"))} - {*log_words.FILE_TOOLS} == {"bash"}

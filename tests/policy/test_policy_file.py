@@ -25,7 +25,6 @@ from harness.policy.loader import (
     MAX_POLICY_BYTES,
     RULE_KEYS,
     SANDBOX_KEYS,
-    TOOL_NAMES,
     TOP_KEYS,
     combine,
     load_policy,
@@ -38,6 +37,7 @@ from harness.policy.rules import Decision, Layer, Origin, Rule, ToolDefault
 from harness.programs.runners import INTERPRETERS
 from harness.programs.variables import STEERING
 from harness.text.toml_places import key_lines
+from harness.tool_kinds import SHIPPED_TOOLS
 
 
 def parse(text: str, *, layer: Layer = Layer.FILE) -> Policy:
@@ -199,7 +199,7 @@ def test_the_full_file_really_has_every_key() -> None:
     rule_keys = {key for rule in table["rule"] for key in rule}
     assert set(table["sandbox"]) == set(SANDBOX_KEYS)
     assert (set(table), rule_keys, set(table["limits"])) == (set(TOP_KEYS), set(RULE_KEYS), set(LIMIT_KEYS))
-    assert set(table["tools"]) == {*TOOL_NAMES, "default"}
+    assert set(table["tools"]) == {*SHIPPED_TOOLS, "default"}
 
 
 def test_the_least_file_has_a_version_and_takes_its_name_from_the_file() -> None:
@@ -397,7 +397,7 @@ BAD = [
     (rule("tool = 'bash'"), f"5: [[rule]] tool: {LIST}"),
     (rule("tool = []"), "5: [[rule]] tool: must not be empty"),
     (rule("tool = ['writefile']"), "5: [[rule]] tool: unknown tool 'writefile'; did you mean write_file?"),
-    (rule("tool = ['default']"), f"5: [[rule]] tool: unknown tool 'default'; known: {', '.join(TOOL_NAMES)}"),
+    (rule("tool = ['default']"), f"5: [[rule]] tool: unknown tool 'default'; known: {', '.join(SHIPPED_TOOLS)}"),
     (
         rule("tool = ['read_file']\nargv = ['x']"),
         "5: [[rule]] tool: argv, text and env are about bash, which is not among the tools",

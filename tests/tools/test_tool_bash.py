@@ -27,7 +27,7 @@ from harness.log.order import LogRecord
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy.loader import parse_policy
 from harness.record import Record, replace
-from harness.tools import BUILTIN
+from harness.tool_kinds import SHIPPED_TOOLS
 from harness.tools.bash import BashRequest, BashTool
 
 token = pytest.fixture(sleep_token)
@@ -861,5 +861,5 @@ def test_an_action_of_another_tool_is_not_run(road: Road) -> None:
 def test_the_builtin_tools_are_the_listed_ones(road: Road) -> None:
     specs = [tool.spec for tool in builtin_tools(road.workspace, environment={})]
 
-    assert tuple(spec.name for spec in specs) == BUILTIN
+    assert tuple(spec.name for spec in specs) == tuple(SHIPPED_TOOLS)
     assert all(spec.parameters["additionalProperties"] is False for spec in specs)

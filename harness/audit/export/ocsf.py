@@ -18,11 +18,11 @@ from harness.audit.calls import LoggedCall, text
 from harness.audit.export.row import Cell, Export, encoded, plain, row
 from harness.audit.standing import Standing, did_fail, rule_of, standing_of
 from harness.log.clocks import nanoseconds, whole
+from harness.tool_kinds import Does, tool_kind
 
 SCHEMA_VERSION = "1.6.0"
 """Of OCSF: what is used here stands in it and in later ones."""
 _SHA_256 = 3
-_FILE_TOOLS = {"read_file": "Read", "write_file": "Update", "edit_file": "Update"}
 _FILE_ACTIVITIES = {"Create": 1, "Read": 2, "Update": 3}
 
 Event: TypeAlias = dict[str, JsonValue]
@@ -82,9 +82,10 @@ def event(call: LoggedCall, export: Export) -> Event:
     """Return a call as one event."""
     fields = row(call, export)
     arguments = _arguments(call)
-    if call.tool == "bash":
+    tool = tool_kind(call.tool)
+    if tool.does is Does.RUNS:
         kind, activity, name, about = _PROCESS, 1, "Launch", _process(call, fields, arguments, export)
-    elif call.tool in _FILE_TOOLS:
+    elif tool.is_of_files:
         name, about = _file(call, fields, arguments, export)
         kind, activity = _FILE, _FILE_ACTIVITIES[name]
     else:
@@ -219,11 +220,15 @@ def _host(fields: Mapping[str, Cell]) -> Event:
 
 
 def _process(call: LoggedCall, fields: Mapping[str, Cell], arguments: Event, export: Export) -> Event:
-    command = arguments.get("command")
+    command = arguments.get(tool_kind(call.tool).subject)
     if not isinstance(command, str):
         export.note("a command that cannot be read from its arguments")
         command = str(fields["summary"] or "")
-    process: Event = {"uid": f"{fields['session']}:{fields['call']}", "name": "bash", "cmd_line": plain(command)}
+    process: Event = {
+        "uid": f"{fields['session']}:{fields['call']}",
+        "name": plain(call.tool),
+        "cmd_line": plain(command),
+    }
     folder = export.text(call.intent, "cwd")
     if folder:
         process["working_directory"] = folder
@@ -237,8 +242,8 @@ def _process(call: LoggedCall, fields: Mapping[str, Cell], arguments: Event, exp
 
 def _file(call: LoggedCall, fields: Mapping[str, Cell], arguments: Event, export: Export) -> tuple[str, Event]:
     """Return the activity and the file; a path that was only asked for is told as the model wrote it."""
-    change = export.part(call.intent, "change")
-    path = fields["changed_path"] or change.get("path") or arguments.get("path")
+    tool, change = tool_kind(call.tool), export.part(call.intent, "change")
+    path = fields["changed_path"] or change.get("path") or arguments.get(tool.subject)
     if not isinstance(path, str) or not path:
         export.note("a file that cannot be read from its arguments")
         path = str(fields["summary"] or "") or "unknown"
@@ -246,7 +251,7 @@ def _file(call: LoggedCall, fields: Mapping[str, Cell], arguments: Event, export
         path = posixpath.join(str(fields["workspace"]), path)
     before = fields["before_sha256"] or change.get("before_sha256")
     changes = bool(fields["after_sha256"] or change.get("after_sha256"))
-    activity = "Create" if call.tool == "write_file" and changes and not before else _FILE_TOOLS[call.tool]
+    activity = "Read" if tool.does is Does.READS else "Create" if tool.creates and changes and not before else "Update"
     about: Event = {"file": _file_object(path, before)}
     if fields["after_sha256"]:
         about["file_result"] = _file_object(path, fields["after_sha256"])

@@ -14,7 +14,8 @@ from harness.audit.report.text import shown
 from harness.audit.standing import Standing, did_fail, rule_of, standing_of
 from harness.audit.stats import Cost, Waits
 from harness.log.clocks import seconds_between, whole
-from harness.log.order import FILE_TOOLS, LogRecord
+from harness.log.order import LogRecord
+from harness.tool_kinds import tool_kind
 
 WAITS = (QUICK_SECONDS, 2.0, 5.0, 15.0, 60.0, 300.0)
 """Upper bounds of the bins of waiting times, in seconds; what is longer is the last bin."""
@@ -226,7 +227,7 @@ class Figures:
 
 def is_command(reach: Reach) -> bool:
     """Say whether a call could write, and the log does not say what it wrote."""
-    return reach.is_writer and reach.call.tool not in FILE_TOOLS
+    return reach.is_writer and not tool_kind(reach.call.tool).is_of_files
 
 
 def wait_bin(seconds: float) -> int:

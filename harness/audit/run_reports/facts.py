@@ -14,9 +14,10 @@ from harness.audit.calls import ABOUT_CALLS, Fate, LoggedCall, call_number, join
 from harness.audit.run_reports.rows import CallRow, Changed, Refused, Started, Trouble, line, refused_of, row_of
 from harness.audit.run_reports.unquoted import message_of, problem_of
 from harness.log.clocks import seconds_between, whole
-from harness.log.order import ANSWERS, DECISIONS, FILE_TOOLS, STATUSES, LogRecord
+from harness.log.order import ANSWERS, DECISIONS, STATUSES, LogRecord
 from harness.messages import Usage
 from harness.record import replace
+from harness.tool_kinds import tool_kind
 
 MOST_CALLS = 10_000
 MOST_REFUSED = 5_000
@@ -196,7 +197,7 @@ class Facts:
             case "approval_answered":
                 self._count(f"answer_{_known(text(record, 'answer'), ANSWERS)}")
             case "intent":
-                self.ran_unrecorded += text(record, "tool") not in FILE_TOOLS
+                self.ran_unrecorded += not tool_kind(text(record, "tool")).is_of_files
             case "outcome":
                 self._count(f"status_{_known(text(record, 'status'), STATUSES)}")
                 del self._open[name]

@@ -14,6 +14,7 @@ from harness.log.clocks import whole
 from harness.paths import is_within, short_place
 from harness.record import Record
 from harness.text.visible import visible_line
+from harness.tool_kinds import tool_kind
 
 MOST_SUMMARY = 200
 _READ = 4_000
@@ -117,14 +118,14 @@ def _touched(call: LoggedCall, workspace: str) -> str:
 
 def _argument(call: LoggedCall) -> str:
     """Return the path that a file tool was given; empty for other tools, and for what is none."""
-    arguments = text(call.proposed, "arguments")
-    if call.tool not in ("read_file", "write_file", "edit_file"):
+    arguments, kind = text(call.proposed, "arguments"), tool_kind(call.tool)
+    if not kind.is_of_files:
         return ""
     try:
         found: JsonValue = json.loads(arguments)
     except (ValueError, RecursionError):
         return ""
-    path = found.get("path") if isinstance(found, dict) else None
+    path = found.get(kind.subject) if isinstance(found, dict) else None
     return path if isinstance(path, str) else ""
 
 

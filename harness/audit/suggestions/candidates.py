@@ -15,6 +15,7 @@ from harness.audit.suggestions.subjects import command_problem, file_problem, is
 from harness.policy.policy import Policy, Source, Verdict
 from harness.policy.rules import Decision
 from harness.record import Record
+from harness.tool_kinds import Does, tool_kind
 
 REFUSALS = ("no", "stop", "edit")
 """Answers that say: not this call."""
@@ -231,7 +232,7 @@ def _asked_files(evidence: Iterable[Seen]) -> _Files:
     """Return the files that were asked about, by name; of calls of the file tools, which have one file each."""
     found: _Files = {}
     for one in evidence:
-        if one.tool not in ("write_file", "edit_file") or one.verdict is None:
+        if tool_kind(one.tool).does is not Does.WRITES or one.verdict is None:
             continue
         asked = [f for f in one.verdict.facets if f.decision is Decision.CONFIRM and f.source is Source.DEFAULT]
         paths = [verdict.facet for verdict in asked if isinstance(verdict.facet, PathAccess)]

@@ -28,6 +28,7 @@ from harness.policy.matchers import ArgvPattern
 from harness.policy.policy import evaluate
 from harness.policy.rules import Decision, Rule
 from harness.record import Record, replace
+from harness.tool_kinds import Does, tool_kind
 
 MOST_EXAMPLES = 4
 _MAY_FAIL = ('say what, as in write = ["."]', "say network = true if it should")
@@ -89,7 +90,7 @@ def _others(candidate: Candidate, seen: Iterable[Seen]) -> list[str]:
 
 def _about_file(candidate: Candidate, seen: Iterable[Seen]) -> dict[str, Value]:
     (name,) = candidate.files
-    calls = (one for one in seen if one.tool in ("write_file", "edit_file"))
+    calls = (one for one in seen if tool_kind(one.tool).does is Does.WRITES)
     names = (other for one in calls for path in touched_files(one) for other in path.names)
     others = (other for other in names if is_plain(other) and other[:1] != "/" and other != name)
     return {

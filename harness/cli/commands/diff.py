@@ -13,6 +13,7 @@ from harness.files.undo import Undoable, Unrestorable, plan
 from harness.log.order import LogRecord
 from harness.record import Record
 from harness.text.visible import visible_line
+from harness.tool_kinds import Does, shipped_that
 
 MOST_LINES = 500
 """Of one file's difference at the prompt; of more, the rest is counted."""
@@ -38,7 +39,7 @@ def diff(conversation: Conversation, rest: str) -> None:
     for file in files:
         _show(conversation, file, images, stat=rest == "--stat")
     if not files:
-        conversation.say("this session changed no file by write_file or edit_file", Tone.QUIET)
+        conversation.say(f"this session changed no file by {' or '.join(shipped_that(Does.WRITES))}", Tone.QUIET)
     if origin := conversation.turns.origin:
         conversation.say_line(
             f"not shown: what session {origin} changed, from which this one goes on; `harness audit files --session {origin}`",

@@ -10,6 +10,7 @@ from harness.cli.trace import Tone, ended_line
 from harness.errors import UsageError
 from harness.log.order import LogRecord
 from harness.text.visible import visible
+from harness.tool_kinds import Does, tool_kind
 
 MOST = 999
 """So many commands back."""
@@ -35,7 +36,7 @@ def output(conversation: Conversation, rest: str) -> None:
             decisions[record.get("call")] = record
         elif record["kind"] == "outcome":
             decision = decisions.pop(record.get("call"), {})
-            if record.get("tool") == "bash" and "output_bytes" in record:
+            if tool_kind(str(record.get("tool"))).does is Does.RUNS and "output_bytes" in record:
                 last.append((record, decision))
     if len(last) < back:
         conversation.say(

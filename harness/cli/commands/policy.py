@@ -17,6 +17,7 @@ from harness.paths import short_place
 from harness.policy.policy import Policy, evaluate
 from harness.policy.rules import Layer
 from harness.text.visible import visible_line
+from harness.tool_kinds import BASH, READ_FILE, WRITE_FILE
 
 ACTIONS = ("show", "explain", "reload", "trust")
 
@@ -82,7 +83,7 @@ def _explain(conversation: Conversation, what: str) -> None:
         raise UsageError("usage: /policy explain COMMAND or PATH")
     workspace, held = conversation.parts.workspace, conversation.agent.gate.policy
     is_path = os.path.lexists(os.path.join(workspace.root, os.path.expanduser(what)))
-    for tool in ("read_file", "write_file") if is_path else ("bash",):
+    for tool in (READ_FILE.name, WRITE_FILE.name) if is_path else (BASH.name,):
         try:
             verdict = evaluate(held, action_for(tool, what, workspace))
         except ToolError as error:

@@ -8,6 +8,7 @@ from harness.cli.trace import Tone
 from harness.gate.ruling import NO_DETOUR
 from harness.messages import ResultStatus, ToolResult
 from harness.text.visible import visible
+from harness.tool_kinds import BASH
 
 MOST_LINES = 2_000
 """Of a command's output at the prompt."""
@@ -22,11 +23,11 @@ def run_as_person(conversation: Conversation, text: str, *, told: bool) -> bool:
 
     Raises LogError and GateError.
     """
-    arguments: dict[str, JsonValue] = {"command": text}
+    arguments: dict[str, JsonValue] = {BASH.subject: text}
     shown = _Shown(conversation)
     before, conversation.parts.on_output = conversation.parts.on_output, shown
     try:
-        result = conversation.agent.do(conversation.session, "bash", arguments)
+        result = conversation.agent.do(conversation.session, BASH.name, arguments)
     finally:
         conversation.parts.on_output = before
         shown.finish()

@@ -6,10 +6,11 @@ from harness.cli.commands.conversation import Conversation
 from harness.cli.terminal.status import Status
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision
+from harness.tool_kinds import Does, shipped_that
 
 UNBOUND = "none"
 """How the level of confinement begins where the kernel holds commands to nothing."""
-_CHANGING = ("bash", "write_file", "edit_file", "default")
+_CHANGING = (*shipped_that(Does.RUNS, Does.WRITES), "default")
 
 
 def status_of(conversation: Conversation) -> Status:

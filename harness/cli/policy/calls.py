@@ -9,21 +9,21 @@ from harness.actions import Access, Action, Facet, JsonValue, Place
 from harness.cli.policy.policies import assemble, load_named
 from harness.cli.state import State
 from harness.errors import ToolError, UsageError
+from harness.exhaustive import assert_never
 from harness.files.workspace import Workspace
 from harness.limits import Limits
 from harness.messages import ToolCall
-from harness.policy.loader import TOOL_NAMES, nearest
+from harness.policy.loader import nearest
 from harness.policy.policy import Policy
 from harness.record import replace
 from harness.shell.facets import read_call
 from harness.text.visible import visible_line
+from harness.tool_kinds import READ_FILE, SHIPPED_TOOLS, Does, tool_kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from harness.model import ToolSpec
 
-_ACCESSES = {"read_file": (Access.READ,)}
-"""What a tool does to its file, where that is not reading and writing it."""
 _ANY_SECONDS = 1e9
 """How long a command may run is no matter of rules: what was a valid call under other limits is one here."""
 
@@ -37,18 +37,24 @@ def action_for(tool: str, text: str, workspace: Workspace, *, cwd: str = "", cha
     Raises UsageError for an unknown tool, ToolError for a path that cannot name a file or a folder outside.
     """
     call = ToolCall(id="explain", name=tool, arguments="{}")
+    facets: tuple[Facet, ...]
     default_of = reads_as = raw = ""
-    if tool == "bash":
-        facets, raw = _commands(text, workspace, cwd), text
-    elif tool in TOOL_NAMES:
-        paths = [workspace.resolve(text, access) for access in _ACCESSES.get(tool, (Access.WRITE, Access.READ))]
-        if tool == "write_file" and not os.path.lexists(paths[0].real):
-            paths[1] = replace(paths[1], new=True)
-        facets, reads_as = tuple(paths), "" if tool == "read_file" else "read_file"
-        if not changes and paths[0].place is Place.INSIDE:
-            default_of = reads_as
-    else:
-        raise UsageError(f"there is no tool named {tool!r}{nearest(tool, TOOL_NAMES)}")
+    kind = tool_kind(tool)
+    match kind.does:
+        case Does.RUNS:
+            facets, raw = _commands(text, workspace, cwd), text
+        case Does.READS:
+            facets = (workspace.resolve(text, Access.READ),)
+        case Does.WRITES:
+            written, read = (workspace.resolve(text, access) for access in (Access.WRITE, Access.READ))
+            new = kind.creates and not os.path.lexists(written.real)
+            facets, reads_as = (written, replace(read, new=new)), READ_FILE.name
+            if not changes and written.place is Place.INSIDE:
+                default_of = reads_as
+        case Does.OTHER:
+            raise UsageError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
+        case _:
+            assert_never(kind.does)
     return Action(
         call=call,
         tool=tool,
@@ -95,14 +101,14 @@ class CallReader:
         from harness.gate.arguments import parse_arguments
 
         if tool not in self._specs:
-            raise ToolError(f"there is no tool named {tool!r}{nearest(tool, TOOL_NAMES)}")
+            raise ToolError(f"there is no tool named {tool!r}{nearest(tool, SHIPPED_TOOLS)}")
         parsed = parse_arguments(arguments, self._specs[tool])
-        text = parsed["command" if tool == "bash" else "path"]
+        text = parsed[tool_kind(tool).subject]
         return action_for(tool, str(text), workspace, cwd=str(parsed.get("cwd", "")), changes=changes)
 
 
 def _relaxed(spec: ToolSpec) -> ToolSpec:
-    required: list[JsonValue] = ["command" if spec.name == "bash" else "path"]
+    required: list[JsonValue] = [tool_kind(spec.name).subject]
     return replace(spec, parameters={**spec.parameters, "required": required})
 
 

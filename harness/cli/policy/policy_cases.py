@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.cli.exits import Exit
+from harness.cli.flags import EXAMPLE_CASE
 from harness.cli.policy.calls import CallReader, PolicyInForce, workspace_at
 from harness.cli.state import current_folder
 from harness.errors import ToolError, UsageError
@@ -113,7 +114,7 @@ def _case(line: bytes, number: int) -> Case:
     except NotJsonError as error:
         raise ValueError(f"is not JSON: {error}") from None
     if not isinstance(table, dict):
-        raise ValueError('is not an object, such as {"id": "1", "tool": "bash", "args": {"command": "ls"}}')  # noqa: TRY004
+        raise ValueError(f"is not an object, such as {EXAMPLE_CASE}")  # noqa: TRY004
     for key in table:
         if key not in CASE_KEYS:
             raise ValueError(f"unknown key {key!r}{nearest(key, CASE_KEYS)}")

@@ -21,13 +21,14 @@ from harness.log.findings import judged as log_judged
 from harness.log.heads import HeadsFile
 from harness.log.order import CUT_SHORT, LogRecord
 from harness.policy.built_in import is_entry_point
-from harness.policy.loader import TOOL_NAMES, combine, parse_policy, tightening_only
+from harness.policy.loader import combine, parse_policy, tightening_only
 from harness.policy.policy import Policy, Verdict, evaluate
 from harness.policy.rules import Layer, Origin
 from harness.policy.session_grants import Grant, GrantScope, pattern_from, with_grants
 from harness.record import Record, replace
 from harness.redaction.marks import is_redacted
 from harness.text.visible import visible_line
+from harness.tool_kinds import SHIPPED_TOOLS, Does
 
 _OF_POLICY = ("policy", "policy_sha256", "policy_files")
 """What a record says of a policy that holds from there on."""
@@ -226,7 +227,7 @@ class Rejudging:
     def _action(self, session: LoggedSetting, decision: LogRecord) -> Action:
         """Return the action that was judged. Raises ToolError where the log does not hold all of it."""
         facets, tool = _facets(decision), str(decision.get("tool"))
-        if tool not in TOOL_NAMES:
+        if tool not in SHIPPED_TOOLS:
             if [facet.get("kind") for facet in facets] == ["ToolUse"]:
                 return tool_use(tool)
             raise ToolError(f"{tool} is a tool of another program")
@@ -236,8 +237,10 @@ class Rejudging:
             raise ToolError("the log holds its arguments only in part")
         if is_redacted(arguments):
             raise ToolError("a secret was masked in its arguments")
-        # A call that would change nothing was judged as a read; older logs show that of an edit by its facets.
-        old_edit = tool == "edit_file" and not any(str(f.get("facet")).startswith("write ") for f in facets)
+        # A call that would change nothing was judged as a read; older logs show that by its facets.
+        old_edit = SHIPPED_TOOLS[tool].does is Does.WRITES and not any(
+            str(f.get("facet")).startswith("write ") for f in facets
+        )
         changes = not (decision.get("default_of") or old_edit)
         return self._reader.action(tool, arguments, session.workspace, changes=changes)
 
@@ -341,7 +344,9 @@ def recorded_policy(started: LogRecord, state: State) -> Policy | str:
     """Return the policy of a session, made of the texts in its first record; or why it cannot be made."""
     files, tools = started.get("policy_files"), started.get("tools")
     extra = (
-        [tool for tool in tools if isinstance(tool, str) and tool not in TOOL_NAMES] if isinstance(tools, list) else []
+        [tool for tool in tools if isinstance(tool, str) and tool not in SHIPPED_TOOLS]
+        if isinstance(tools, list)
+        else []
     )
     layers = []
     for file in files if isinstance(files, list) else ():

@@ -7,6 +7,7 @@ from harness.policy.loader import combine, load_policy
 from harness.policy.policy import Policy
 from harness.policy.rules import Decision, Layer, Rule
 from harness.record import replace
+from harness.tool_kinds import READ_FILE
 
 
 def planned(held: Policy) -> Policy:
@@ -19,7 +20,7 @@ def planned(held: Policy) -> Policy:
     overlay = load_policy(shipped_policy_path("plan"), layer=Layer.SHIPPED)
     if not any(readers.on for readers in held.readers):
         overlay = replace(overlay, readers=())
-    if not any(default.tool in ("read_file", "default") for default in held.defaults):
+    if not any(default.tool in (READ_FILE.name, "default") for default in held.defaults):
         strict = tuple(default for default in overlay.defaults if default.decision is not Decision.AUTO)
         overlay = replace(overlay, defaults=strict)
     rules = tuple(_tightened(rule) for rule in held.rules if rule.decision is not Decision.AUTO or _reads(rule))

@@ -12,6 +12,7 @@ from harness.cli.text_lines import counted
 from harness.log.order import LogRecord
 from harness.record import Record
 from harness.text.visible import visible_line
+from harness.tool_kinds import READ_FILE
 
 TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def _saved(content: str) -> str:
 
     Nothing, too, where it is named twice: then the output of the command does so itself, and one of them may be a lie.
     """
-    for before, after in (("lines omitted; full output: ", "; read it with read_file"), ("; saved to ", "]")):
+    for before, after in (("lines omitted; full output: ", f"; read it with {READ_FILE.name}"), ("; saved to ", "]")):
         if content.count(before) == 1:
             path, found, _ = content.partition(before)[2].partition(after)
             return path if found else ""

@@ -18,6 +18,7 @@ from harness.actions import Action, JsonValue
 from harness.record import Record
 from harness.safe_files import read_small, write_new
 from harness.text.visible import visible_line
+from harness.tool_kinds import Does
 
 MOST_BYTES = 4_000_000
 """Of what is taken back from an editor: more than a model takes in, and shown at once all the same."""
@@ -187,20 +188,14 @@ def _is_plain_text(text: str) -> bool:
 
 def _text_of(action: Action) -> _Text | None:
     """Return what of the call's arguments is edited, or None where there is no such thing."""
-    arguments = action.arguments
-    match action.tool:
-        case "bash":
-            return _plain(arguments.get("command"), ".sh")
-        case "write_file":
-            return _plain(arguments.get("content"), _suffix(arguments.get("path")))
-        case "edit_file":
-            edits = arguments.get("edits")
-            if edits is None:
-                return _plain(arguments.get("new_string"), _suffix(arguments.get("path")))
-            texts = _new_texts(edits)
-            return None if texts is None else _Text(body=_sections(texts), suffix=".txt")
-        case _:
-            return None
+    arguments, kind = action.arguments, action.kind
+    if not kind.edited:
+        return None
+    if kind.edited_each in arguments:
+        texts = _new_texts(arguments[kind.edited_each], kind.edited)
+        return None if texts is None else _Text(body=_sections(texts), suffix=".txt")
+    suffix = ".sh" if kind.does is Does.RUNS else _suffix(arguments.get(kind.subject))
+    return _plain(arguments.get(kind.edited), suffix)
 
 
 def _plain(value: JsonValue, suffix: str) -> _Text | None:
@@ -213,10 +208,11 @@ def _suffix(path: JsonValue) -> str:
     return ending if ending[1:].isascii() and ending[1:].isalnum() and len(ending) <= 10 else ".txt"
 
 
-def _new_texts(edits: JsonValue) -> list[str] | None:
+def _new_texts(edits: JsonValue, edited: str) -> list[str] | None:
+    """Return the text that each of several edits holds under the name `edited`."""
     if not isinstance(edits, list):
         return None
-    texts = [edit.get("new_string") if isinstance(edit, dict) else None for edit in edits]
+    texts = [edit.get(edited) if isinstance(edit, dict) else None for edit in edits]
     found = [text for text in texts if isinstance(text, str)]
     return found if found and len(found) == len(texts) else None
 
@@ -252,14 +248,14 @@ def _split(body: str, before: list[str]) -> list[str] | None:
 def _arguments(action: Action, body: str) -> EditedCall | NotEdited:
     """Return the call's arguments with the edited text in them."""
     wanted: dict[str, JsonValue] = dict(action.arguments)
-    edits = action.arguments.get("edits")
-    if action.tool == "edit_file" and isinstance(edits, list):
-        texts = _split(body, _new_texts(edits) or [])
+    kind = action.kind
+    edits = action.arguments.get(kind.edited_each)
+    if isinstance(edits, list):
+        texts = _split(body, _new_texts(edits, kind.edited) or [])
         if texts is None:
             return NotEdited(why="the lines that part the new texts were changed")
         old = [edit for edit in edits if isinstance(edit, dict)]
-        wanted["edits"] = [{**edit, "new_string": new} for edit, new in zip(old, texts, strict=True)]
+        wanted[kind.edited_each] = [{**edit, kind.edited: new} for edit, new in zip(old, texts, strict=True)]
     else:
-        name = {"bash": "command", "write_file": "content", "edit_file": "new_string"}[action.tool]
-        wanted[name] = body
+        wanted[kind.edited] = body
     return EditedCall(arguments=json.dumps(wanted))

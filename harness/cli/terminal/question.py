@@ -281,9 +281,11 @@ def _undo(question: Question) -> str:
         new = action.change.before_sha256 is None
         kept = "the file is new: undo removes it" if new else "the old content is kept before anything is written"
         return f"undo: yes, {kept}"
-    if action.cwd and not (effects.write == () and not effects.granted):
+    if effects.write == () and not effects.granted:
+        return ""
+    if action.cwd:
         return "undo: no, what a command changes is not kept"
-    return ""
+    return "undo: no, what this tool changes is not kept" if by_model(action) and not action.kind.is_of_files else ""
 
 
 def _note(note: str, width: int) -> Iterator[Row]:

@@ -276,4 +276,4 @@ def test_what_can_be_edited(root: str) -> None:
     edits = [{"old_string": "one", "new_string": "two"}, {"old_string": "two", "new_string": "three"}]
     assert is_editable(command(root, "touch a").action)
     assert is_editable(asked(root, "edit_file", {"path": "a.py", "edits": edits}).action)
-    assert _new_texts(json.loads('[{"new_string": 1}]')) is None
+    assert _new_texts(json.loads('[{"new_string": 1}]'), "new_string") is None

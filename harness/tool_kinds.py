@@ -1,0 +1,67 @@
+"""What a tool is, as far as anybody but itself must know: what it does, what a call is about, what a person may edit.
+
+A tool says it with its `kind`. Rules, questions, logs, reports and exports ask the kind and never the name. Those who have
+no tool at hand, but only its name in a policy or a log, look it up here: `tool_kind`. This table is the only place outside
+of `harness/tools/` where the tools that ship are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+from harness.record import Record
+
+
+class Does(Enum):
+    """What a call of a tool does."""
+
+    READS = "reads"
+    """It reads one file, and changes nothing."""
+    WRITES = "writes"
+    """It changes one file, which it reads for that; its intent says from what to what."""
+    RUNS = "runs"
+    """It runs a command line, which may do anything that its verdict allows."""
+    OTHER = "other"
+    """Something else, or nobody knows what."""
+
+
+class ToolKind(Record):
+    """What one tool is."""
+
+    name: str
+    does: Does = Does.OTHER
+    subject: str = ""
+    """The argument that says what a call is about: the command line, or the path of the file."""
+    creates: bool = False
+    """Whether it may make a file that is not there yet."""
+    edited: str = ""
+    """The argument whose text a person may change at the question."""
+    edited_each: str = ""
+    """A list of objects that may stand in the place of `edited`: each of them holds such a text."""
+
+    @property
+    def is_of_files(self) -> bool:
+        """Whether it reads or writes one file: then its records tell all that a call changed."""
+        return self.does in (Does.READS, Does.WRITES)
+
+
+_SHIPPED = (
+    ToolKind(name="bash", does=Does.RUNS, subject="command", edited="command"),
+    ToolKind(name="read_file", does=Does.READS, subject="path"),
+    ToolKind(name="write_file", does=Does.WRITES, subject="path", creates=True, edited="content"),
+    ToolKind(name="edit_file", does=Does.WRITES, subject="path", edited="new_string", edited_each="edits"),
+)
+SHIPPED_TOOLS: Mapping[str, ToolKind] = {kind.name: kind for kind in _SHIPPED}
+"""The tools that ship, by name."""
+BASH, READ_FILE, WRITE_FILE, EDIT_FILE = _SHIPPED
+
+
+def tool_kind(name: str) -> ToolKind:
+    """Return what the tool of that name is; of one that does not ship, nothing is known."""
+    return SHIPPED_TOOLS.get(name) or ToolKind(name=name)
+
+
+def shipped_that(*does: Does) -> tuple[str, ...]:
+    """Return the names of the tools that ship and do one of these things."""
+    return tuple(kind.name for kind in SHIPPED_TOOLS.values() if kind.does in does)
