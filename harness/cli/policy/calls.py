@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import assert_never
 
 from harness.actions import Access, Action, Facet, JsonValue, Place
 from harness.cli.policy.policies import assemble, load_named
 from harness.cli.state import State
 from harness.errors import ToolError, UsageError
-from harness.exhaustive import assert_never
 from harness.files.workspace import Workspace
 from harness.limits import Limits
 from harness.messages import ToolCall
