@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from forged_logs import head_of, lines_of, one_call, started, write
 from rows import all_rows
+from sizes import proof_size
 from work import lines_run
 
 from harness.cli.session_log import NOTE_RECORDS, NOTE_SECONDS, HeadNotes
@@ -236,6 +237,8 @@ def test_the_notes_of_other_logs_are_passed_over_without_being_parsed(tmp_path: 
     assert looking < lines_run(lambda: NotedLogs(notes_in(str(path)))) / 3
 
 
+KILLED_PAIRS = proof_size("KILLED_PAIRS", 4, full=10)
+WRITERS = proof_size("WRITERS", 5, full=16)
 WRITER = """
 import sys
 from harness.log.heads import append_note
@@ -245,13 +248,13 @@ for number in range(200):
 """
 
 
-def test_sixteen_processes_lose_and_mix_nothing(tmp_path: Path) -> None:
+def test_processes_at_once_lose_and_mix_nothing(tmp_path: Path) -> None:
     heads = str(tmp_path / "heads.jsonl")
-    running = [subprocess.Popen([sys.executable, "-c", WRITER, heads, f"/log{n}"]) for n in range(16)]
-    assert [process.wait(timeout=600) for process in running] == [0] * 16
+    running = [subprocess.Popen([sys.executable, "-c", WRITER, heads, f"/log{n}"]) for n in range(WRITERS)]
+    assert [process.wait(timeout=600) for process in running] == [0] * WRITERS
     lines = [json.loads(line) for line in Path(heads).read_text().splitlines()]
-    assert Counter(line["file"] for line in lines) == {f"/log{n}": 200 for n in range(16)}
-    for n in range(16):
+    assert Counter(line["file"] for line in lines) == {f"/log{n}": 200 for n in range(WRITERS)}
+    for n in range(WRITERS):
         assert [line["records"] for line in lines if line["file"] == f"/log{n}"] == list(range(200))
 
 
@@ -259,7 +262,7 @@ def test_writers_that_are_killed_tear_no_other_line(tmp_path: Path) -> None:
     """Each pair is killed when it has written some lines; chance says how many."""
     heads, chance = tmp_path / "heads.jsonl", random.Random(1)
     heads.touch()
-    for _ in range(10):
+    for _ in range(KILLED_PAIRS):
         wanted = heads.stat().st_size + chance.randrange(20_000)
         running = [subprocess.Popen([sys.executable, "-c", WRITER, str(heads), "/log"]) for _ in range(2)]
         while heads.stat().st_size <= wanted and any(process.poll() is None for process in running):
@@ -270,7 +273,7 @@ def test_writers_that_are_killed_tear_no_other_line(tmp_path: Path) -> None:
         assert heads.stat().st_size > wanted
         append_note(str(heads), {"file": "/mine", "records": 1, "head": "h"})
     lines = heads.read_text().splitlines()
-    assert [json.loads(line)["file"] for line in lines if "/mine" in line] == ["/mine"] * 10
+    assert [json.loads(line)["file"] for line in lines if "/mine" in line] == ["/mine"] * KILLED_PAIRS
 
 
 def test_a_writer_that_hangs_with_the_lock_does_not_stop_the_others(tmp_path: Path) -> None:

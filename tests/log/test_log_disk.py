@@ -17,6 +17,7 @@ from log_scene import append_filled
 from log_world import World, eventful, unexplained
 from places import SUPPORT
 from rows import all_rows
+from sizes import spread
 
 from harness.actions import Action
 from harness.errors import LogError
@@ -139,7 +140,7 @@ def test_a_disk_that_fails_at_any_write_or_sync_ends_the_run_for_good(tmp_path: 
     count = counts["sync" if how == "sync" else "write"]
     assert count > (10 if how == "sync" else 50)
     wrong: list[str] = []
-    for number in range(1, count + 1):
+    for number in spread("DISK_FAILURES", range(1, count + 1), 15):
         folder = tmp_path / str(number)
         folder.mkdir()
         disk = Failing(how, number, error)
@@ -155,7 +156,7 @@ def test_a_disk_that_fails_at_any_write_or_sync_ends_the_run_for_good(tmp_path: 
 def test_a_short_write_is_gone_on_with(tmp_path: Path) -> None:
     """Which write(2) allows at any time: the run is the same, and no record is torn. So with pieces of any size."""
     count = whole_run(tmp_path / "whole").counts["write"]
-    for number in range(1, count + 1):
+    for number in spread("DISK_FAILURES", range(1, count + 1), 15):
         folder = tmp_path / str(number)
         folder.mkdir()
         world, result = play(folder, Failing("short", number))
@@ -179,7 +180,7 @@ def test_an_interrupt_at_any_write_leaves_whole_records_and_a_closed_log(tmp_pat
     """Python's own KeyboardInterrupt, where nothing else takes it: the part is taken back, and no more is written."""
     count = whole_run(tmp_path / "whole").counts["write"]
     wrong: list[str] = []
-    for number in range(1, count + 1):
+    for number in spread("DISK_FAILURES", range(1, count + 1), 15):
         folder = tmp_path / str(number)
         folder.mkdir()
         disk = Failing("interrupted", number)

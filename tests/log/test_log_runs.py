@@ -357,7 +357,7 @@ def _renumbered(steps: list[Step]) -> list[Step]:
 def test_the_random_runs_come_to_every_end_and_every_status() -> None:
     """Else the properties above would hold of little."""
     found: set[str] = set()
-    for number in range(40):
+    for number in (2, 0, *range(40)):  # these two come to all of it, as things are
         if found >= EVERYTHING:
             break
         found |= seen_in_some(number)

@@ -17,6 +17,7 @@ from log_scene import append_filled
 from log_world import World, eventful
 from places import ROOT
 from rows import all_rows
+from sizes import proof_size
 
 from harness.log.action_log import ActionLog, read_log
 from harness.log.verify import verify
@@ -26,7 +27,7 @@ from harness.models.scripted import Reply, call, replies, say
 if TYPE_CHECKING:
     from program import Program
 
-RUNS = 16
+RUNS = proof_size("RUNS", 6, full=16)
 CALLS = 5
 HOUR = 3600.0
 
@@ -41,8 +42,8 @@ argv = ["echo", "..."]
 """
 
 
-def test_sixteen_runs_at_once_in_one_state_folder_lose_and_mix_nothing(program: Program) -> None:
-    """Sixteen processes of the program: sixteen logs, each whole, each against its own head, each of its own run alone."""
+def test_runs_at_once_in_one_state_folder_lose_and_mix_nothing(program: Program) -> None:
+    """Many processes of the program: as many logs, each whole, each against its own head, each of its own run alone."""
     policy = program.home / "policy.toml"
     policy.write_text(POLICY)
     running = []
