@@ -32,8 +32,8 @@ from harness.files.workspace import Workspace
 from harness.gate.approval import Approval, deny_all
 from harness.gate.records import Proposal
 from harness.gate.ruling import Refusal, rule_on
-from harness.log.action_log import KINDS
 from harness.log.findings import Soundness
+from harness.log.schema import RECORDS
 from harness.log.verify import verify
 from harness.messages import StopReason
 from harness.models.scripted import Reply, call, replies, say
@@ -488,7 +488,7 @@ def test_the_exit_codes_of_audit_verify_are_documented() -> None:
 
 def test_every_kind_of_record_is_documented() -> None:
     rows = table(section(AUDIT, "The records"))
-    assert [row[0].strip("`") for row in rows] == list(KINDS)
+    assert [row[0].strip("`") for row in rows] == list(RECORDS)
 
 
 PARSERS = [

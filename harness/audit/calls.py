@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 
 from harness.actions import JsonValue
-from harness.log.clocks import whole
 from harness.log.order import LogRecord
+from harness.log.reader import whole
 from harness.record import Record
 
 TASK, ATTEMPTS, LOG = "task.json", "attempts", "log.jsonl"

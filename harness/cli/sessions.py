@@ -15,11 +15,10 @@ from harness.cli.exits import Exit
 from harness.cli.state import State, here
 from harness.cli.trace import Tone
 from harness.errors import UsageError
-from harness.log.action_log import read_log
 from harness.log.findings import judged
 from harness.log.heads import HeadsFile
 from harness.log.order import LogRecord
-from harness.log.reader import is_whole, records
+from harness.log.reader import is_whole, read_log, records
 from harness.record import Record
 from harness.text.visible import visible_line
 

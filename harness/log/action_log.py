@@ -1,4 +1,4 @@
-"""The action log: one JSON object a line, each holding the hash of the line before; append and read.
+"""Write the action log: one JSON object a line, each holding the hash of the line before.
 
 INVARIANT: `append(..., sync=True)` returns only when the record is on disk. After the first failure nothing can be
 appended any more, so that nothing runs unrecorded.
@@ -8,28 +8,25 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
+import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.errors import LogError
+from harness.log.clocks import timestamp
 from harness.log.order import Ledger, LogRecord
-from harness.log.reader import last_line, log_lines
-from harness.log.schema import MAX_RECORD_BYTES, RECORDS, VERSION
+from harness.log.reader import NO_PREVIOUS, is_number, last_line, parse_line
+from harness.log.schema import MAX_RECORD_BYTES, VERSION
 from harness.safe_files import sync_names
-from harness.text.strict_json import no_number, once
 
 if TYPE_CHECKING:
     from harness.redaction.redactor import Redactor
 
-NO_PREVIOUS = "0" * 64
-"""`prev` of the first record."""
-KINDS = tuple(RECORDS)
-
-_COMMON_FIELDS = frozenset(("v", "seq", "time", "mono_ns", "session", "kind", "prev"))
 _encode = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -51,8 +48,6 @@ class ActionLog:
         sync: Callable[[int], None],
     ) -> None:
         """Use `ActionLog.open`."""
-        import hashlib  # OpenSSL, 3 ms, which whoever only reads does without
-
         self.path = path
         self.session = os.urandom(6).hex()
         self.observers: list[Callable[[LogRecord], None]] = []
@@ -67,7 +62,6 @@ class ActionLog:
         self._sync = sync
         self._whole = True
         self._ledger = Ledger()
-        self._sha256 = hashlib.sha256
 
     @classmethod
     def open(
@@ -171,7 +165,7 @@ class ActionLog:
         if len(line) > MAX_RECORD_BYTES:
             raise LogError(f"the action log takes no record of {len(line)} bytes ({kind}): {self.path}")
         self._write(line + b"\n", sync=sync)
-        self._previous = self._sha256(line).hexdigest()
+        self._previous = hashlib.sha256(line).hexdigest()
         self._seq += 1
         self._size += len(line) + 1
         self._whole = True
@@ -187,7 +181,7 @@ class ActionLog:
         record |= {
             "v": VERSION,
             "seq": self._seq,
-            "time": _timestamp(self._clock()),
+            "time": timestamp(self._clock(), digits=6),
             "mono_ns": self._monotonic_ns(),
             "session": self.session,
             "kind": kind,
@@ -241,16 +235,8 @@ class ActionLog:
             pass  # verify reports the torn tail
 
 
-def _timestamp(seconds: float) -> str:
-    """Return RFC 3339 in UTC with microseconds."""
-    whole, fraction = divmod(round(seconds * 1_000_000), 1_000_000)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{fraction:06d}Z"
-
-
 def _continue_from(descriptor: int, path: str) -> tuple[int, str]:
     """Lock the file and return the sequence number and hash that the next record continues from."""
-    import stat
-
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         raise LogError(f"the action log is not a regular file: {path}")
     try:
@@ -265,33 +251,4 @@ def _continue_from(descriptor: int, path: str) -> tuple[int, str]:
     seq = record["seq"] if record is not None and is_number(record["v"], VERSION) else None
     if line is None or not isinstance(seq, int) or isinstance(seq, bool):
         raise LogError(f"the action log does not end in a whole record; start another file: {path}")
-    import hashlib
-
     return seq + 1, hashlib.sha256(line).hexdigest()
-
-
-def parse_line(line: bytes) -> LogRecord | None:
-    """Return the record in one raw line, or None if it is not one: strict JSON in ASCII, an object, no key twice."""
-    try:
-        # Decoded here: json.loads guesses at the encoding of bytes.
-        record = json.loads(line.decode("ascii"), object_pairs_hook=once, parse_constant=no_number)
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) and record.keys() >= _COMMON_FIELDS else None
-
-
-def read_log(path: str) -> Iterator[LogRecord]:
-    """Yield the whole records of a log in order; stops at the first line that is not one.
-
-    Raises LogError if the file cannot be read.
-    """
-    for line, whole in log_lines(path):
-        record = parse_line(line) if whole else None
-        if record is None:
-            return
-        yield record
-
-
-def is_number(value: JsonValue, wanted: int) -> bool:
-    """Say whether `value` is `wanted` to the letter: in Python `true` and `1.0` equal 1 as well."""
-    return type(value) is int and value == wanted

@@ -1,19 +1,21 @@
-"""The two clocks of a log: its timestamps as numbers, and where they disagree with the monotonic clock; pure, asks no clock."""
+"""Time in a log: timestamps written and read, and where they disagree with the monotonic clock beside them. Asks no clock."""
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 from harness.actions import JsonValue
 from harness.log.order import LogRecord
+from harness.log.reader import LARGEST, whole
 from harness.record import Record
 
 NANO = 1_000_000_000
-LARGEST = 2**63 - 1
 APART = 2 * NANO
 """What two clocks that were read one after the other may differ by: a process waits in between, and a second leaps."""
 _RFC3339 = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
+    r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d):(\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)",
+    re.ASCII,
 )
 
 
@@ -55,29 +57,25 @@ class Clocks:
         return Jump(line=self._count, session=session, seconds=(jumped + NANO // 2) // NANO)
 
 
+def timestamp(seconds: float, *, digits: int = 0) -> str:
+    """Return seconds since 1970 as RFC 3339 in UTC, with 6 digits of a second or with none."""
+    moment = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=round(seconds * 1_000_000))
+    return moment.isoformat(timespec="microseconds" if digits else "seconds").replace("+00:00", "Z")
+
+
 def nanoseconds(text: JsonValue) -> int | None:
     """Return the nanoseconds from 1970 to an RFC 3339 timestamp; None for what is none, or lies before 1970."""
     found = _RFC3339.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         return None
-    year, month, day, hour, minute, second = (int(found[n]) for n in range(1, 7))
-    if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second <= 60):
+    minutes, seconds, fraction, zone = found.groups()
+    is_leap = seconds == "60"  # which RFC 3339 has, and datetime has not
+    try:
+        moment = datetime.fromisoformat(f"{minutes}:{'59' if is_leap else seconds}{zone}".upper())
+    except ValueError:
         return None
-    seconds = (_days(year, month, day) * 24 + hour) * 3600 + minute * 60 + second
-    if found[8]:
-        offset = int(found[9]) * 3600 + int(found[10]) * 60
-        seconds += -offset if found[8] == "+" else offset
-    if seconds < 0:
-        return None
-    total = seconds * NANO + int((found[7] or "").ljust(9, "0"))
-    return total if total <= LARGEST else None
-
-
-def _days(year: int, month: int, day: int) -> int:
-    """Return the days from 1970-01-01 in the Gregorian calendar, counted from the first of March of the year 0."""
-    year -= month <= 2
-    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
-    return year * 365 + year // 4 - year // 100 + year // 400 + of_year - 719_468
+    total = (int(moment.timestamp()) + is_leap) * NANO + int((fraction or "").ljust(9, "0"))
+    return total if 0 <= total <= LARGEST else None
 
 
 def seconds_between(first: LogRecord, later: LogRecord) -> float | None:
@@ -91,21 +89,6 @@ def seconds_between(first: LogRecord, later: LogRecord) -> float | None:
     if start is None or stop is None:
         return None
     return max(0, stop - start) / NANO
-
-
-def whole(value: JsonValue) -> int | None:
-    """Return a whole number that fits 63 bits, or None: a forged record may hold one of a thousand digits."""
-    if isinstance(value, bool) or not isinstance(value, int) or not -LARGEST <= value <= LARGEST:
-        return None
-    return value
-
-
-def finite(value: JsonValue) -> float | None:
-    """Return a number that can be reckoned with, or None: JSON as Python reads it may hold NaN and infinities."""
-    if isinstance(value, float):
-        return value if -1e15 < value < 1e15 else None
-    found = whole(value)
-    return None if found is None else float(found)
 
 
 def in_words(seconds: float) -> str:

@@ -12,11 +12,15 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
 from harness.errors import LogError, UsageError
-from harness.log.action_log import ActionLog
+from harness.log.clocks import timestamp
 from harness.record import Record
+
+if TYPE_CHECKING:
+    from harness.log.action_log import ActionLog
 
 
 class Note(Record):
@@ -330,11 +334,6 @@ def _append(descriptor: int, line: bytes) -> None:
         line = b"\n" + line
     while line:  # a disk that fills up takes a part first, and then says why (write(2))
         line = line[os.write(descriptor, line) :]
-
-
-def timestamp(seconds: float) -> str:
-    """Return RFC 3339 in UTC, to the second."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 ORIGIN = "harness action log"

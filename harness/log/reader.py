@@ -15,10 +15,16 @@ from harness.actions import JsonValue
 from harness.errors import LogError
 from harness.log.order import LogRecord
 from harness.log.schema import MAX_RECORD_BYTES
+from harness.text.strict_json import no_number, once
 
 if TYPE_CHECKING:
     from typing import BinaryIO
 
+
+NO_PREVIOUS = "0" * 64
+"""`prev` of a log's first record."""
+LARGEST = 2**63 - 1
+_COMMON_FIELDS = frozenset(("v", "seq", "time", "mono_ns", "session", "kind", "prev"))
 
 _BUFFER_BYTES = 1 << 20
 _STEP = 65_536
@@ -116,6 +122,33 @@ def is_in_use(path: str) -> bool:
     return False
 
 
+def parse_line(line: bytes) -> LogRecord | None:
+    """Return the record in one raw line, or None if it is not one: strict JSON in ASCII, an object, no key twice."""
+    try:
+        # Decoded here: json.loads guesses at the encoding of bytes.
+        record = json.loads(line.decode("ascii"), object_pairs_hook=once, parse_constant=no_number)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) and record.keys() >= _COMMON_FIELDS else None
+
+
+def read_log(path: str) -> Iterator[LogRecord]:
+    """Yield the whole records of a log in order; stops at the first line that is not one.
+
+    Raises LogError if the file cannot be read.
+    """
+    for line, whole in log_lines(path):
+        record = parse_line(line) if whole else None
+        if record is None:
+            return
+        yield record
+
+
+def is_number(value: JsonValue, wanted: int) -> bool:
+    """Say whether `value` is `wanted` to the letter: in Python `true` and `1.0` equal 1 as well."""
+    return type(value) is int and value == wanted
+
+
 _KIND = re.compile(rb'"kind":"([a-z_]{1,40})","')
 
 
@@ -169,3 +202,18 @@ def _finite(number: str) -> float | str:
 
 
 _decode = json.JSONDecoder(parse_float=_finite, parse_constant=str).decode
+
+
+def whole(value: JsonValue) -> int | None:
+    """Return a whole number that fits 63 bits, or None: a forged record may hold one of a thousand digits."""
+    if isinstance(value, bool) or not isinstance(value, int) or not -LARGEST <= value <= LARGEST:
+        return None
+    return value
+
+
+def finite(value: JsonValue) -> float | None:
+    """Return a number that can be reckoned with, or None: JSON as Python reads it may hold NaN and infinities."""
+    if isinstance(value, float):
+        return value if -1e15 < value < 1e15 else None
+    found = whole(value)
+    return None if found is None else float(found)

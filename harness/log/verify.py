@@ -5,14 +5,14 @@ Memory stays flat: one line at a time, and of a line at most MAX_RECORD_BYTES.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 
 from harness.actions import JsonValue
-from harness.log.action_log import NO_PREVIOUS, is_number, parse_line
 from harness.log.clocks import Clocks, Jump
 from harness.log.order import DECISIONS, Ledger, LogRecord
-from harness.log.reader import first_line, raw_lines
+from harness.log.reader import NO_PREVIOUS, first_line, is_number, parse_line, raw_lines
 from harness.log.schema import MAX_RECORD_BYTES, VERSION
 from harness.log.schema import problem as schema_problem
 from harness.record import Record
@@ -95,8 +95,6 @@ class _Reading:
     """A log that is being read, line by line."""
 
     def __init__(self, head: str | None, noted: Mapping[int, frozenset[str]]) -> None:
-        import hashlib  # OpenSSL, 3 ms: only where a log is read whole
-
         self.head, self.noted = head, noted
         self.previous, self.count, self.bytes = NO_PREVIOUS, 0, 0
         self.torn_bytes = 0
@@ -111,7 +109,6 @@ class _Reading:
         self.policies = _Policies()
         self.arguments = _Arguments()
         self.encoded = _encoder()
-        self.sha256 = hashlib.sha256
 
     def take(self, line: bytes) -> bool:
         """Take in one line, its newline included; return whether it was a good one."""
@@ -130,7 +127,7 @@ class _Reading:
                 self.problem = "is nested more deeply than any record"
         if self.problem:
             return False
-        self.previous, self.count = self.sha256(raw).hexdigest(), self.count + 1
+        self.previous, self.count = hashlib.sha256(raw).hexdigest(), self.count + 1
         self.bytes += len(line)
         self.passed = self.passed or self.previous == self.head
         if record is not None and (jump := self.wall_clocks.jump(record)) and len(self.jumps) < MOST_JUMPS:
@@ -303,6 +300,4 @@ def _policy_problem(record: LogRecord) -> str:
 
 
 def _sha256_of(text: str) -> str:
-    import hashlib
-
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -42,9 +42,10 @@ from harness.cli.audit.logs import ChosenLogs
 from harness.cli.audit.views import write_view
 from harness.cli.state import State
 from harness.errors import UsageError
-from harness.log.clocks import finite, in_words, nanoseconds, seconds_between, whole
+from harness.log.clocks import in_words, nanoseconds, seconds_between
 from harness.log.findings import Noted, evidence_of, findings_of, judged
 from harness.log.heads import HeadsFile, KnownHead
+from harness.log.reader import finite, whole
 from harness.log.schema import RECORDS, json_schema
 from harness.log.verify import Verification
 from harness.models.scripted import Reply, call, replies

@@ -19,8 +19,8 @@ from rows import all_rows
 from harness.actions import JsonValue
 from harness.audit.suggestions.subjects import rule_id, rule_text
 from harness.errors import PolicyError
-from harness.log.action_log import read_log
 from harness.log.order import LogRecord
+from harness.log.reader import read_log
 from harness.log.verify import verify
 from harness.policy.loader import load_policy, parse_policy
 

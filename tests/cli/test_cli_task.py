@@ -27,7 +27,7 @@ from harness.cli.batch.task_folder import Lease, is_held
 from harness.cli.batch.task_run import make_work_folder, remove_work_folder
 from harness.cli.batch.work_folder import WorkFolder
 from harness.errors import UsageError
-from harness.log.action_log import read_log
+from harness.log.reader import read_log
 
 token = pytest.fixture(sleep_token)
 BAD = [

@@ -12,8 +12,8 @@ from harness.errors import GateError
 from harness.gate.approval import Answer, Approval, ScriptedAnswers
 from harness.gate.gate import MAX_EDITS
 from harness.limits import Limits
-from harness.log.action_log import read_log
 from harness.log.order import LogRecord
+from harness.log.reader import read_log
 from harness.log.rebuilding import rebuilt
 from harness.log.verify import verify
 from harness.messages import StopReason

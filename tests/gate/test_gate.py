@@ -20,8 +20,9 @@ from harness.gate.gate import CallEnd, Gate, PendingCall
 from harness.gate.registry import ToolRegistry
 from harness.gate.ruling import Permit, Refusal, refusal_text, rule_on
 from harness.gate.tool import ToolOutput
-from harness.log.action_log import ActionLog, read_log
+from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
+from harness.log.reader import read_log
 from harness.log.verify import Verification, verify
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.model import ToolSpec

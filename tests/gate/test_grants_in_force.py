@@ -19,8 +19,9 @@ from harness.cli.state import State
 from harness.cli.trace import event_line
 from harness.files.workspace import Workspace
 from harness.gate.approval import Answer, Approval, Approver
-from harness.log.action_log import ActionLog, read_log
+from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
+from harness.log.reader import read_log
 from harness.log.rebuilding import rebuilt
 from harness.log.verify import verify
 from harness.loop.agent import Agent

@@ -23,8 +23,9 @@ from sizes import examples
 
 from harness.actions import JsonValue
 from harness.errors import LogError
-from harness.log.action_log import NO_PREVIOUS, ActionLog, parse_line, read_log
+from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
+from harness.log.reader import NO_PREVIOUS, parse_line, read_log
 from harness.log.verify import Verification, verify
 from harness.redaction.known_values import MIN_SECRET_CHARACTERS, is_ordinary
 from harness.redaction.marks import is_redacted

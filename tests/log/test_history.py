@@ -15,8 +15,8 @@ from sizes import examples
 
 from harness.actions import JsonValue
 from harness.history import History, pairing_problem
-from harness.log.action_log import read_log
 from harness.log.order import LogRecord
+from harness.log.reader import read_log
 from harness.log.rebuilding import NOT_RUN, UNKNOWN, Rebuilt, message_json, message_of, rebuilt
 from harness.messages import Message, Role, ToolCall
 from harness.models.openai_chat import ChatBodies

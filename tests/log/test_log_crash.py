@@ -28,7 +28,8 @@ from sizes import proof_size, spread
 from harness.actions import Action
 from harness.errors import LogError
 from harness.gate.tool import ToolOutput
-from harness.log.action_log import ActionLog, read_log
+from harness.log.action_log import ActionLog
+from harness.log.reader import read_log
 from harness.log.schema import RECORDS
 from harness.log.verify import verify
 

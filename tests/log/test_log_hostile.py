@@ -25,7 +25,8 @@ from harness.gate.approval import Answer, Approval
 from harness.gate.records import MAX_LOGGED_ARGUMENTS
 from harness.gate.tool import ToolOutput
 from harness.limits import Limits
-from harness.log.action_log import ActionLog, read_log
+from harness.log.action_log import ActionLog
+from harness.log.reader import read_log
 from harness.log.schema import RECORDS
 from harness.log.verify import verify
 from harness.messages import StopReason, ToolCall

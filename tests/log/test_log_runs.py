@@ -25,7 +25,7 @@ from harness.gate.approval import Answer, Approval, Approver, deny_all
 from harness.gate.tool import ToolOutput
 from harness.interrupt import Interrupt
 from harness.limits import Limits
-from harness.log.action_log import read_log
+from harness.log.reader import read_log
 from harness.log.rebuilding import rebuilt
 from harness.log.verify import verify
 from harness.loop.answers import ENDED_HERE

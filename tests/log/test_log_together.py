@@ -19,7 +19,8 @@ from places import ROOT
 from rows import all_rows
 from sizes import proof_size
 
-from harness.log.action_log import ActionLog, read_log
+from harness.log.action_log import ActionLog
+from harness.log.reader import read_log
 from harness.log.verify import verify
 from harness.messages import StopReason
 from harness.models.scripted import Reply, call, replies, say

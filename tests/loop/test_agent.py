@@ -55,8 +55,9 @@ from harness.gate.gate import MOST_KEPT_CHARACTERS
 from harness.interrupt import Interrupt
 from harness.limits import Limits
 from harness.log import action_log as action_log_module
-from harness.log.action_log import ActionLog, read_log
+from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
+from harness.log.reader import read_log
 from harness.log.rebuilding import UNKNOWN, rebuilt
 from harness.log.verify import Verification, verify
 from harness.loop import agent as agent_module

@@ -9,7 +9,8 @@ from typing import cast
 import pytest
 
 from harness.limits import STANDARD, Limits
-from harness.log.action_log import ActionLog, read_log
+from harness.log.action_log import ActionLog
+from harness.log.reader import read_log
 from harness.loop.run import Run, Session
 from harness.messages import StopReason, ToolCall, Usage
 from harness.model import Prices

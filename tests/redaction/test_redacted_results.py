@@ -11,7 +11,7 @@ from agent_scene import DONE, Playing, reply
 
 from harness import ActionLog, Agent, Workspace, builtin_tools
 from harness.gate.approval import ScriptedAnswers
-from harness.log.action_log import read_log
+from harness.log.reader import read_log
 from harness.loop.run import Session
 from harness.messages import Message, ModelResponse, Role, RunResult, StopReason, ToolCall
 from harness.policy.loader import parse_policy

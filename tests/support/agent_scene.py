@@ -15,8 +15,9 @@ from harness.gate.approval import Approval, Approver, ScriptedAnswers
 from harness.gate.tool import ToolOutput
 from harness.interrupt import Interrupt
 from harness.limits import Limits
-from harness.log.action_log import ActionLog, read_log
+from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
+from harness.log.reader import read_log
 from harness.log.verify import Verification
 from harness.loop.agent import Agent
 from harness.loop.run import Session

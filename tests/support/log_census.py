@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.actions import JsonValue
-from harness.log.action_log import NO_PREVIOUS, is_number, parse_line
-from harness.log.reader import log_lines
+from harness.log.reader import NO_PREVIOUS, is_number, log_lines, parse_line
 from harness.log.schema import RECORDS, VERSION, json_schema, problem
 
 MAX_RECORDS = 20_000

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from forged_logs import sha256
 
 from harness.actions import JsonValue
-from harness.log.action_log import NO_PREVIOUS, ActionLog
+from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
+from harness.log.reader import NO_PREVIOUS
 from harness.log.schema import RECORDS
 from harness.log.verify import Verification, verify
 from harness.policy.policy import Policy

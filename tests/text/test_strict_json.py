@@ -12,7 +12,7 @@ from work import assert_linear
 from harness.actions import JsonValue
 from harness.errors import ToolError
 from harness.gate.arguments import parse_arguments
-from harness.log.action_log import parse_line
+from harness.log.reader import parse_line
 from harness.model import ToolSpec
 from harness.models.cassette import COUNT, MalformedError, read_header, record
 from harness.record import Record

@@ -17,7 +17,8 @@ from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, text
 from harness.audit.export.row import Cell, Export, encoded, plain, row
 from harness.audit.standing import Standing, did_fail, rule_of, standing_of
-from harness.log.clocks import nanoseconds, whole
+from harness.log.clocks import nanoseconds
+from harness.log.reader import whole
 from harness.tool_kinds import Does, tool_kind
 
 SCHEMA_VERSION = "1.6.0"

@@ -15,8 +15,8 @@ from typing import Protocol, TypeAlias
 
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, call_number
-from harness.log.clocks import finite, whole
 from harness.log.order import LogRecord
+from harness.log.reader import finite, whole
 
 Cell: TypeAlias = str | int | float | bool | None
 MOST_TROUBLES = 50

@@ -12,8 +12,9 @@ from harness.audit.report.charts import waited_in_words
 from harness.audit.report.figures import Figures
 from harness.audit.report.text import block, digest, line, moment, number
 from harness.audit.standing import NAMES, Standing, did_fail, rule_of, sign, standing_of
-from harness.log.clocks import finite, in_words, whole
+from harness.log.clocks import in_words
 from harness.log.order import LogRecord
+from harness.log.reader import finite, whole
 from harness.log.schema import problem
 
 TYPE_CHECKING = False  # as in harness/__init__.py

@@ -13,8 +13,9 @@ from harness.audit.effects import Reach, reach_of
 from harness.audit.report.text import shown
 from harness.audit.standing import Standing, did_fail, rule_of, standing_of
 from harness.audit.stats import Cost, Waits
-from harness.log.clocks import seconds_between, whole
+from harness.log.clocks import seconds_between
 from harness.log.order import LogRecord
+from harness.log.reader import whole
 from harness.tool_kinds import tool_kind
 
 WAITS = (QUICK_SECONDS, 2.0, 5.0, 15.0, 60.0, 300.0)

@@ -13,8 +13,9 @@ from harness.actions import JsonValue
 from harness.audit.calls import ABOUT_CALLS, Fate, LoggedCall, call_number, joined, text, word
 from harness.audit.run_reports.rows import CallRow, Changed, Refused, Started, Trouble, line, refused_of, row_of
 from harness.audit.run_reports.unquoted import message_of, problem_of
-from harness.log.clocks import seconds_between, whole
+from harness.log.clocks import seconds_between
 from harness.log.order import ANSWERS, DECISIONS, STATUSES, LogRecord
+from harness.log.reader import whole
 from harness.messages import Usage
 from harness.record import replace
 from harness.tool_kinds import tool_kind

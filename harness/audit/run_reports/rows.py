@@ -10,7 +10,7 @@ import posixpath
 
 from harness.actions import JsonValue
 from harness.audit.calls import Fate, LoggedCall, call_number, number, text
-from harness.log.clocks import whole
+from harness.log.reader import whole
 from harness.paths import is_within, short_place
 from harness.record import Record
 from harness.text.visible import visible_line

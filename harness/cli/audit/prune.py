@@ -15,8 +15,9 @@ from harness.actions import JsonValue
 from harness.cli.exits import Exit
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
+from harness.log.clocks import timestamp
 from harness.log.findings import Findings, Soundness, judged
-from harness.log.heads import HeadsFile, append_note, timestamp
+from harness.log.heads import HeadsFile, append_note
 from harness.log.reader import is_in_use
 from harness.record import Record
 from harness.safe_files import sync_path

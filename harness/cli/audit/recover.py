@@ -19,9 +19,10 @@ from harness.actions import JsonValue
 from harness.cli.exits import Exit
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
-from harness.log.action_log import read_log
+from harness.log.clocks import timestamp
 from harness.log.findings import Findings, judged
-from harness.log.heads import HeadsFile, append_note, timestamp
+from harness.log.heads import HeadsFile, append_note
+from harness.log.reader import read_log
 from harness.log.verify import Verification
 from harness.record import Record
 from harness.safe_files import sync_path

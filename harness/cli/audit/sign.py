@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 
 from harness.cli.console import complain
 from harness.errors import UsageError
-from harness.log.heads import HeadNote, Signature, parse_note, timestamp
+from harness.log.clocks import timestamp
+from harness.log.heads import HeadNote, Signature, parse_note
 from harness.safe_files import remove_if_there, sync_path, write_new
 from harness.text.visible import visible_line
 

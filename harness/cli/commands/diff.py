@@ -51,7 +51,7 @@ def diff(conversation: Conversation, rest: str) -> None:
 
 
 def _records(conversation: Conversation) -> list[LogRecord]:
-    from harness.log.action_log import read_log
+    from harness.log.reader import read_log
 
     session = conversation.session.identity
     found = (one for one in read_log(conversation.agent.log.path) if one["session"] == session)

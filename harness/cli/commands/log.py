@@ -15,7 +15,7 @@ LINES, MOST_LINES = 10, 10_000
 
 def log(conversation: Conversation, rest: str) -> None:
     """Show it. Raises UsageError, and LogError for a log that cannot be read."""
-    from harness.log.action_log import read_log
+    from harness.log.reader import read_log
 
     wanted = LINES
     if rest:

@@ -22,7 +22,7 @@ def output(conversation: Conversation, rest: str) -> None:
     It is what the model was given, without secrets; where that is cut, it names the file that holds all of it. Raises
     UsageError, and LogError for a log that cannot be read.
     """
-    from harness.log.action_log import read_log
+    from harness.log.reader import read_log
 
     if rest and not (rest.isascii() and rest.isdigit() and 1 <= int(rest[:9]) <= MOST):
         raise UsageError(f"usage: /output [N], where 1 is the last command and {MOST} the most")

@@ -71,7 +71,7 @@ def switch(conversation: Conversation, carried: Carried) -> None:
 
 def _own(conversation: Conversation, found: LoggedSession, how: str, turn: int | None) -> Carried:
     """Return what a session of this very log held: it is open, and what this process wrote needs no verifying."""
-    from harness.log.action_log import read_log
+    from harness.log.reader import read_log
 
     log = conversation.agent.log
     records = [one for one in read_log(log.path) if one["session"] == found.session]

@@ -15,11 +15,11 @@ from harness.cli.policy.calls import CallReader, tool_use, workspace_at
 from harness.cli.state import State
 from harness.errors import PolicyError, ToolError
 from harness.files.workspace import Workspace
-from harness.log.action_log import read_log
 from harness.log.findings import Findings, Soundness
 from harness.log.findings import judged as log_judged
 from harness.log.heads import HeadsFile
 from harness.log.order import CUT_SHORT, LogRecord
+from harness.log.reader import read_log
 from harness.policy.built_in import is_entry_point
 from harness.policy.loader import combine, parse_policy, tightening_only
 from harness.policy.policy import Policy, Verdict, evaluate

@@ -16,8 +16,8 @@ from harness.cli.undo import EFFECTS, Ended, put_back, undo_line, unless_forged
 from harness.files.before_images import BeforeImages
 from harness.files.undo import Outcome, Rehearsal, Step, plan, restore, unwind
 from harness.gate.approval import Approver
-from harness.log.action_log import read_log
 from harness.log.order import LogRecord
+from harness.log.reader import read_log
 from harness.loop.agent import Agent
 from harness.loop.compaction import split_summary, without_turn
 from harness.loop.run import Session
