@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import pyte
+from forked import Forked, can_fork
 from pyte.screens import Char
 
 ENTER, ESC, TAB, BACKSPACE, SPACE = "\r", "\x1b", "\t", "\x7f", " "
@@ -45,6 +46,27 @@ _LAUNCHER = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0
 def paste(text: str) -> str:
     """Return what a terminal sends when text is pasted while bracketed paste is on (xterm, "Bracketed Paste Mode")."""
     return f"\x1b[200~{text}\x1b[201~"
+
+
+def _started(
+    command: Sequence[str],
+    terminal: int,
+    cwd: str | os.PathLike[str] | None,
+    environment: Mapping[str, str] | None,
+) -> subprocess.Popen[bytes]:
+    """Start a command in a session of its own, on its terminal; the program itself is forked where that comes to the same."""
+    options: dict[str, Any] = {
+        "stdin": terminal,
+        "stdout": terminal,
+        "stderr": terminal,
+        "cwd": cwd,
+        "env": None if environment is None else dict(environment),
+        "start_new_session": True,
+    }
+    if list(command[:3]) == [sys.executable, "-m", "harness"] and environment is not None:
+        if can_fork(environment, options):
+            return Forked(command[2:], **options, controlling_terminal=True)
+    return subprocess.Popen([sys.executable, "-I", "-S", "-c", _LAUNCHER, *command], **options)
 
 
 class Cell(NamedTuple):
@@ -108,15 +130,7 @@ class PlayedTerminal:
             os.write(self._fd, ahead.encode())
             self.mode_before = self.mode()
             """How the terminal was set before the program started."""
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _LAUNCHER, *command],
-                stdin=slave,
-                stdout=slave,
-                stderr=slave,
-                cwd=cwd,
-                env=None if environment is None else dict(environment),
-                start_new_session=True,
-            )
+            self._process = _started(command, slave, cwd, environment)
         finally:
             os.close(slave)
         self.pid = self._process.pid
@@ -249,7 +263,10 @@ class PlayedTerminal:
     def stop(self) -> None:
         """Stop the program (SIGSTOP), and wait until it has stopped; SIGCONT continues it."""
         self.signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT)
+        end = time.monotonic() + SECONDS
+        while not self._is_stopped():
+            assert time.monotonic() < end, "it does not stop"
+            time.sleep(0.001)
 
     # Waiting.
 
@@ -313,6 +330,10 @@ class PlayedTerminal:
         self._wake = self._waker = -1
 
     # How it is done.
+
+    def _is_stopped(self) -> bool:
+        with open(f"/proc/{self.pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] == "T"
 
     def _foreground(self) -> int:
         """Return the process group in the foreground, if it is one of this terminal."""
