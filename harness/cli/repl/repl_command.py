@@ -244,8 +244,13 @@ class Repl:
             self._conversation.say_line(f"what you type is not kept beyond this program: {problem}", Tone.WARNING)
 
     def _warm_up(self) -> None:
-        """Import openai while the person types: it takes longer than everything else together."""
-        threading.Thread(target=self._parts.warm_up, daemon=True).start()
+        """Import what the first turn needs while the person types: it takes longer than everything else together."""
+
+        def warm_up() -> None:
+            self._parts.warm_up()
+            import harness.cli.terminal.markdown  # noqa: F401 - for the answer, with rich
+
+        threading.Thread(target=warm_up, daemon=True).start()
 
     # Doing
 

@@ -46,16 +46,14 @@ class Ticker:
             self._tick(ended)
 
 
-SPINNER, ASCII_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
 TURNS_A_SECOND = 5
 """Of the spinner, and looks of the ticker: seen to move, and hardly any work."""
 CHARACTERS_A_TOKEN = 4
 """An estimate, and marked as one: the server alone knows."""
 
 
-def spinner(seconds: float, *, ascii_only: bool) -> str:
+def spinner(signs: str, seconds: float) -> str:
     """Return the sign of this moment."""
-    signs = ASCII_SPINNER if ascii_only else SPINNER
     return signs[int(seconds * TURNS_A_SECOND) % len(signs)]
 
 

@@ -34,6 +34,7 @@ from harness.cli.terminal.completion import LineCompleter
 from harness.cli.terminal.folding import Folding, plain
 from harness.cli.terminal.outlet import size_of
 from harness.cli.terminal.plain_line import CONTINUED, Candidate, continues, read_plain
+from harness.cli.terminal.styles import PROMPT_STYLES, TOOLBAR, TOOLBAR_RED
 from harness.cli.trace import Tone
 from harness.text.visible import visible, visible_line
 
@@ -165,9 +166,6 @@ class LineDisplay(Processor):
 PROMPT = "> "
 MENU_LINES = 8
 """Kept free below the line while completions are shown."""
-_STYLES = {Tone.PLAIN: "", Tone.QUIET: "", Tone.GOOD: "", Tone.WARNING: "bold", Tone.BAD: "bold underline"}
-_RED = "noreverse bg:ansired fg:ansiwhite bold"
-_STYLE = {"hidden-character": "reverse", "folded": "underline", "bottom-toolbar": "noreverse", "status": "reverse"}
 
 
 class InputLine:
@@ -272,7 +270,7 @@ class InputLine:
             bottom_toolbar=self._drawn_toolbar,
             search_ignore_case=True,
             enable_suspend=True,
-            style=Style.from_dict(_STYLE),
+            style=Style.from_dict(PROMPT_STYLES),
             include_default_pygments_style=False,
             color_depth=None if look.colour else ColorDepth.MONOCHROME,
             output=_Output(sys.stdout, _size, term=self._environment.get("TERM")),
@@ -289,7 +287,7 @@ class InputLine:
         event.app.exit(result=event.current_buffer.text)
 
     def _drawn_toolbar(self) -> StyleAndTextTuples:
-        styles = {**_STYLES, Tone.BAD: _RED} if self._look.colour else _STYLES
+        styles = {**TOOLBAR, Tone.BAD: TOOLBAR_RED} if self._look.colour else TOOLBAR
         return [(f"class:status {styles[tone]}", visible_line(text, 1_000)) for text, tone in self._toolbar()]
 
 

@@ -1,140 +1,103 @@
-"""Markdown as it streams: each block becomes lines when it is finished, in order, once; pure: writes nothing.
+"""Markdown as it streams: each block is drawn by rich when it is finished, in order, once.
 
 What is given out depends on the text alone, not on the pieces in which it came. INVARIANTS: every line begins with blanks
 (column 1 is the harness's own), no line is wider than the width, no line begins like the output of a command (`  | `),
-and what waits is bounded: a line or a block that does not end is given out in parts.
+nothing that the model wrote is hidden but the titles of links, and what waits is bounded: a line or a block that does not
+end is given out in parts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from io import StringIO
+from itertools import accumulate
 
-from harness.cli.terminal.inline import Table, begins_table, inline, painted
-from harness.cli.terminal.row_text import BOLD, NOT_BOLD, pieces, wrapped
-from harness.text.visible import visible_prose
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from rich.box import Box
+from rich.color import ColorSystem
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.markdown import BlockQuote, CodeBlock, Heading, HorizontalRule, ListElement, ListItem, TableElement
+from rich.markdown import Markdown as RichMarkdown
+from rich.segment import Segment
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+from rich.theme import Theme
 
+from harness.cli.terminal import styles
+from harness.cli.terminal.row_text import cells, narrowed, pieces, wrapped
+from harness.cli.terminal.styles import Signs
+from harness.text.visible import visible, visible_prose
+
+MARGIN = "  "
+MOST_IN_A_LINE = 4_096
+"""Characters of a line that is read as Markdown; what goes on is shown as it is, in parts of this length."""
+MOST_IN_A_BLOCK = 8_192
+"""Characters of a block that wait; then what came is given out."""
+LEAST_WIDTH = 20
+"""Cells that a line is made for at least: below that, the margins alone would fill it."""
+WIDEST_RULE = 40
+NARROW_COLUMN, MOST_COLUMNS = 16, 32
+"""Where a table does not fit: columns of fewer cells, or more of them, become named values, one below the other."""
+MOST_COLOURED, LONGEST_COLOURED = 500, 500
+"""Lines of a block of code, and characters of a line, that are coloured."""
+LANGUAGES = frozenset(
+    "bash c c++ cpp css diff dockerfile go html ini java javascript js json jsx kotlin make makefile markdown md perl php "
+    "python py rb ruby rs rust scss sh shell sql swift toml ts tsx typescript xml yaml yml zsh".split()
+)
+"""Names of languages that are coloured: of the lexers of pygments those that many people use."""
 BARS = tuple(
     "|\u00a6\u01c0\u2016\u2223\u23ae\u23d0\u2502\u2503\u2551\u258c\u258d\u258e\u258f\u2758\u2759\u275a\ufe31\uff5c\uffe8"
 )
 """What a line of text does not begin with where the output of a command has its bar, and what could be taken for it."""
 
 _COLOURS = re.compile(r"\A(?:\x1b\[[0-9;]*+m)++")
-FENCE = re.compile(r"(?P<indent> *+)(?P<fence>`{3,}+|~{3,}+)(?P<info>[^`]*+)")
-HEADING = re.compile(r"(#{1,6})(?:\s++(.*))?", re.DOTALL)
-RULE = re.compile(r"(?:\*\s*+){3,}+|(?:-\s*+){3,}+|(?:_\s*+){3,}+")
-ITEM = re.compile(r"([-*+]|[0-9]{1,9}[.)])(?:\s++(.*))?", re.DOTALL)
-UNDERLINE = re.compile(r"={2,}+|-{2,}+")
-
-
-class Fence:
-    """A code block that is open."""
-
-    def __init__(self, fence: str, indent: int, quotes: int, lead: str) -> None:
-        self.fence = fence
-        self.indent = indent
-        self.quotes = quotes
-        self.lead = lead
-        self._is_plain = not (indent or quotes)
-
-    def holds_as_it_is(self, line: str, columns: int) -> bool:
-        """Say whether a line is code that is shown as it stands; a no says nothing."""
-        return (
-            self._is_plain
-            and 0 < len(line) <= columns - len(self.lead)
-            and line.isascii()
-            and line.isprintable()
-            and self.fence not in line
-        )
-
-    def is_closed_by(self, line: str) -> bool:
-        """Say whether a line is the end of the block."""
-        line = line.strip()
-        return len(line) >= len(self.fence) and not line.strip(self.fence[0])
-
-
-def begins_with_bar(line: str) -> bool:
-    """Say whether a line that is ready to be shown begins, behind its colours, with a bar or what looks like one."""
-    return line.startswith(BARS) or (line.startswith("\x1b") and _COLOURS.sub("", line).startswith(BARS))
-
-
-def unquoted(line: str, most: int) -> tuple[int, str]:
-    """Return how deep a line is quoted, at most so deep, and what is quoted."""
-    quotes = 0
-    while quotes < most and (body := line.lstrip(" ")).startswith(">"):
-        quotes += 1
-        line = body[1:].removeprefix(" ")
-    return quotes, line
-
-
-def title_of(text: str) -> str:
-    """Return a heading without the signs that may close it."""
-    title = text.rstrip(" #")
-    return text.rstrip(" ") if title and text[len(title) : len(title) + 1] == "#" else title
-
-
-def paragraph_of(lines: list[str]) -> str:
-    """Return a paragraph in one line, but for the line ends that its writer asked for."""
-    parts = []
-    for line in lines[:-1]:
-        if line.endswith("\\"):
-            parts.append(f"{line[:-1]}\n")
-        else:
-            parts.append(f"{line.rstrip(' ')}\n" if line.endswith("  ") else f"{line} ")
-    parts.append(lines[-1].rstrip(" "))
-    return "".join(parts)
-
-
-MARGIN = "  "
-QUOTE = "> "
-MOST_IN_A_LINE = 8_192
-"""Characters of a line that is read as Markdown; what goes on is shown as it is, in parts of this length."""
-MOST_IN_A_BLOCK = 16_384
-"""Characters of a paragraph or of the rows of a table that wait; then what came is given out."""
-DEEPEST_QUOTE = 8
-"""Quotes in quotes that are told apart; deeper ones are text."""
-LEAST_WIDTH = 20
-"""Cells that a line is made for at least: below that, the margins alone would fill it."""
-_BEGINS_A_BLOCK = frozenset("#-*+_=>`~|:0123456789")
+_FENCE = re.compile(r"(?P<fence>`{3,}+|~{3,}+)(?P<info>[^`]*+)")
+_INNER_FENCE = re.compile(r"(?:>\s?+|[-*+]\s++|[0-9]{1,9}[.)]\s++)*+\s*+(?P<fence>`{3,}+|~{3,}+)[^`]*+")
+_HEADING = re.compile(r"#{1,6}(?:\s.*)?", re.DOTALL)
+_RULE = re.compile(r"(?:\*\s*+){3,}+|(?:-\s*+){3,}+|(?:_\s*+){3,}+")
+_ITEM = re.compile(r"([-*+]|[0-9]{1,9}[.)])(?:\s++(.*))?", re.DOTALL)
+_UNDERLINE = re.compile(r"={2,}+|-{2,}+")
+_DELIMITERS = re.compile(r"\|?\s*+:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*+\|?\s*+")
+_PIPE = re.compile(r"(?<!\\)\|")
 
 
 class Markdown:
-    """One text, from its first piece to `finish`."""
+    """One text, from its first piece to `finish`: finds where its blocks end."""
 
     def __init__(self, width: Callable[[], int], *, colour: bool = False, ascii_only: bool = False) -> None:
         """Take how many cells a line has, asked for each block anew."""
         self._width = width
-        self._colour = colour
-        self._bullet, self._line_sign = ("-", "-") if ascii_only else ("•", "─")
-        self._broken = "\\ " if ascii_only else "↪ "
+        self._drawing = _Drawing(styles.signs(ascii_only=ascii_only), colour=colour)
         self._columns = LEAST_WIDTH
         self._begin()
 
     def _begin(self) -> None:
         self._rest = ""
         self._lines: list[str] = []
-        self._paragraph: list[str] = []
+        self._block: list[str] = []
         self._size = 0
-        self._lead = self._later = MARGIN
-        self._items: list[tuple[int, str]] = []
-        """Of the list items that are open: where their marker stands, and the margin of what is in them."""
-        self._quotes = 0
-        self._fence: Fence | None = None
-        self._table: Table | None = None
+        self._item = 0
+        """Where the text of the list item stands that is open; 0: none is."""
+        self._inner = ""
+        """The fence of a block of code within the block that waits."""
+        self._code: _Code | None = None
+        """The block of code that is open."""
         self._blank = self._began = self._endless = False
 
     def feed(self, text: str) -> list[str]:
         """Take the next piece, and return the lines that are finished with it."""
         self._columns = max(LEAST_WIDTH, self._width())
-        whole, _, rest = text.rpartition("\n")
-        if not _:
-            self._rest += rest
-        else:
-            first, *others = whole.split("\n")
-            self._whole(self._rest + first)
-            self._rest = rest
-            for line in others:
-                self._whole(line)
+        *lines, rest = text.split("\n")
+        if lines:
+            lines[0] = self._rest + lines[0]
+            self._rest = ""
+        for line in lines:
+            self._whole(line)
+        self._rest += rest
         if len(self._rest) > MOST_IN_A_LINE:
             self._rest = self._parts(self._rest)
         return self._taken()
@@ -153,28 +116,28 @@ class Markdown:
     @property
     def tail(self) -> str:
         """What came and is not given out yet, its end at least; not yet safe to show."""
-        if self._rest.strip() or not self._paragraph:
+        if self._rest.strip() or not self._block:
             return self._rest[-400:]
-        return self._paragraph[-1][-400:]
+        return self._block[-1][-400:]
+
+    @property
+    def waiting(self) -> int:
+        """How many characters wait."""
+        return len(self._rest) + self._size
 
     def _taken(self) -> list[str]:
         lines, self._lines = self._lines, []
         return lines
 
     def _whole(self, line: str) -> None:
-        fence = self._fence
-        if fence is not None and not (self._blank or self._endless) and fence.holds_as_it_is(line, self._columns):
-            self._lines.append(fence.lead + line)  # most lines of code, and those come fast
-            return
         if len(line) > MOST_IN_A_LINE:
             line = self._parts(line)
-        if not (line.isascii() and line.isprintable()):
-            line = visible_prose(line.removesuffix("\r"))
-            if "\t" in line:
-                line = line.expandtabs(4)
+        line = visible_prose(line.removesuffix("\r")).expandtabs(4)
         if self._endless:
             self._endless = False
             self._show_plain(line)
+        elif self._code is not None:
+            self._in_code(line, self._code)
         else:
             self._line(line)
 
@@ -184,171 +147,475 @@ class Markdown:
         while len(line) - at > MOST_IN_A_LINE:
             if not self._endless:
                 self._endless = True
-                if self._fence is None:
-                    self._end_block()
+                self._end_block()
             self._show_plain(visible_prose(line[at : at + MOST_IN_A_LINE]).expandtabs(4))
             at += MOST_IN_A_LINE
         return line[at:]
 
     def _show_plain(self, line: str) -> None:
-        if self._fence is not None:
-            self._code(line, self._fence.lead)
+        if self._code is not None:
+            self._put(self._drawing.code(self._code, line, self._code_room()))
         else:
-            self._put(wrapped(line, self._room(MARGIN)), MARGIN, MARGIN)
+            self._put(wrapped(line, self._room()))
 
-    def _line(self, line: str) -> None:
-        most = DEEPEST_QUOTE if self._fence is None else self._fence.quotes
-        quotes, line = unquoted(line, most) if most and ">" in line else (0, line)
-        if self._fence is not None and self._fence.quotes == quotes:
-            self._in_fence(line, self._fence)
-            return
-        self._fence = None  # its quote ended, and so did it
-        if quotes != self._quotes:
-            self._end_block()
-            self._items.clear()
-            self._quotes = quotes
-        body = line.lstrip(" ")
-        if not body:
-            self._end_block()
-            self._blank = True
-        elif self._table is not None and "|" in line:
-            self._table.add(line)
-            if self._table.size > MOST_IN_A_BLOCK:
-                self._show_table(self._table)
-        else:
-            self._end_table()
-            self._body(body.rstrip(" ") if not body.endswith("  ") else body, len(line) - len(body))
-
-    def _in_fence(self, line: str, fence: Fence) -> None:
-        if fence.is_closed_by(line):
-            self._fence = None
+    def _in_code(self, line: str, code: _Code) -> None:
+        if code.is_closed_by(line):
+            self._code = None
             return
         outer = len(line) - len(line.lstrip(" "))
-        self._code(line[min(outer, fence.indent) :], fence.lead)
+        self._put(self._drawing.code(code, line[min(outer, code.indent) :], self._code_room()))
 
-    def _body(self, body: str, indent: int) -> None:
-        """Take in a line that is not blank, without the signs of its quotes; `indent` is what was before it."""
-        if body[0] not in _BEGINS_A_BLOCK:
-            self._text(body, indent)
-            return
-        if body[0] in "`~" and (found := FENCE.fullmatch(body.rstrip(" "))):
-            if found["fence"][0] == "~" or "`" not in found["info"]:
-                self._end_block()
-                self._leave_items(indent)
-                self._fence = Fence(found["fence"], indent, self._quotes, self._margin() + "  ")
-        elif body[0] == "#" and (found := HEADING.fullmatch(body.rstrip(" "))):
-            self._heading(title_of(found[2] or ""), found[1])
-        elif self._paragraph and self._is_table(body):
-            self._table = Table(self._paragraph.pop(), body)
-        elif self._paragraph and not self._items and UNDERLINE.fullmatch(body.rstrip(" ")):
-            title = " ".join(self._paragraph)
-            self._paragraph = []
-            self._heading(title, "#" if body[0] == "=" else "##")
-        elif body[0] in "*-_" and RULE.fullmatch(body):
+    def _line(self, line: str) -> None:
+        """Take in a line that is no code of an open block: it goes on with the block that waits, ends it, or begins another."""
+        body = line.lstrip(" ")
+        if self._inner:
+            self._add(line)
+            if _closes(body.lstrip("> "), self._inner):
+                self._inner = ""
+        elif not body:
             self._end_block()
-            self._items.clear()
-            self._put([self._line_sign * min(40, self._room(self._margin()))], self._margin(), self._margin())
-        elif found := ITEM.fullmatch(body):
-            self._item(found[1], found[2] or "", indent)
+            self._blank = True
         else:
-            self._text(body, indent)
+            self._body(line, body, len(line) - len(body))
 
-    def _is_table(self, body: str) -> bool:
-        return len(self._paragraph) == 1 and begins_table(self._paragraph[0], body)
-
-    def _text(self, body: str, indent: int) -> None:
-        if not self._paragraph:
-            if indent >= 4 and not self._items:
-                self._code(" " * (indent - 4) + body, self._margin() + "  ")
+    def _body(self, line: str, body: str, indent: int) -> None:
+        trimmed = body.rstrip(" ")
+        if found := _FENCE.fullmatch(trimmed):
+            self._end_block()
+            self._leave_item(indent)
+            self._code = _Code(found["fence"], indent, found["info"].strip().partition(" ")[0].lower())
+        elif self._is_alone(trimmed, indent):
+            self._end_block()
+            self._leave_item(indent)
+            self._add(body)
+            self._end_block()
+        elif self._block and indent < 2 and _UNDERLINE.fullmatch(trimmed) and self._is_paragraph:
+            self._add(line)
+            self._end_block()
+        else:
+            if self._begins_block(trimmed, indent):
+                self._end_block()
+            if not self._block:
+                self._leave_item(indent)
+            self._add(line)
+            if self._inner_fence(body):
                 return
-            self._leave_items(indent)
-            self._lead = self._later = self._margin()
-        self._paragraph.append(body)
-        self._size += len(body) + 1
-        if self._size > MOST_IN_A_BLOCK:
-            self._end_block()
+            if self._size > MOST_IN_A_BLOCK:
+                self._end_block()
 
-    def _item(self, marker: str, body: str, indent: int) -> None:
-        if self._paragraph and marker[0].isdigit() and not self._items and marker[:-1] != "1":
-            self._text(f"{marker} {body}", indent)  # as CommonMark has it: a number at the beginning of a wrapped line
-            return
-        self._end_block()
-        self._leave_items(indent)
-        outer = self._margin()
-        if len(outer) > max(12, self._columns // 3):
-            outer = outer[: max(12, self._columns // 3)]
-        shown = self._bullet if marker in "-*+" else marker
-        inner = outer + " " * (len(shown) + 1)
-        self._items.append((indent, inner))
-        del self._items[:-16]
-        self._lead, self._later = f"{outer}{shown} ", inner
-        if body.startswith(("```", "~~~", "#")):
-            self._put([""], self._lead, inner)
-            self._body(body, indent + len(marker) + 1)
-            return
-        self._paragraph.append(body)
-        self._size += len(body) + 1
-        if not body:
-            self._end_block()
+    def _is_alone(self, body: str, indent: int) -> bool:
+        """Say whether a line is a block by itself: a heading or a rule."""
+        if body[0] == "#":
+            return indent < 4 and _HEADING.fullmatch(body) is not None
+        underlines = self._is_paragraph and _UNDERLINE.fullmatch(body) is not None
+        return body[0] in "*-_" and indent < 4 and not underlines and _RULE.fullmatch(body) is not None
 
-    def _leave_items(self, indent: int) -> None:
-        """Leave the list items that something at this place is no part of; two blanks more than the marker are enough."""
-        while self._items and indent < self._items[-1][0] + 2:
-            self._items.pop()
+    @property
+    def _is_paragraph(self) -> bool:
+        first = self._block[0].lstrip(" ") if self._block else ""
+        return bool(first) and first[0] != ">" and not _ITEM.fullmatch(first) and not self._is_table
 
-    def _margin(self) -> str:
-        if self._items:
-            return self._items[-1][1]
-        return MARGIN + QUOTE * min(self._quotes, DEEPEST_QUOTE)
+    @property
+    def _is_table(self) -> bool:
+        return len(self._block) > 1 and _begins_table(self._block[0], self._block[1])
 
-    def _heading(self, title: str, signs: str) -> None:
-        self._end_block()
-        self._items.clear()
-        margin = self._margin()
-        shown = inline(title, colour=self._colour)
-        text = f"{BOLD}{shown}{NOT_BOLD}" if self._colour else f"{signs} {shown}".rstrip(" ")
-        self._put(painted(wrapped(text, self._room(margin))), margin, margin)
+    def _begins_block(self, body: str, indent: int) -> bool:
+        """Say whether a line ends the block that waits."""
+        if not self._block:
+            return False
+        first = self._block[0].lstrip(" ")
+        if (body[0] == ">") is not (first[0] == ">") and indent < 2:
+            return True
+        if body[0] == ">":
+            return False
+        item = _ITEM.fullmatch(body) if indent < 2 else None
+        if item is None:
+            return bool(_ITEM.fullmatch(first)) and self._block[-1].strip() == "" and indent < 2
+        # As CommonMark has it: a number other than 1 at the beginning of a wrapped line is text.
+        return bool(_ITEM.fullmatch(first)) or not item[1][0].isdigit() or item[1][:-1] == "1"
+
+    def _inner_fence(self, body: str) -> bool:
+        """Note that a block of code begins within a quote or an item."""
+        found = _INNER_FENCE.fullmatch(body.rstrip(" ")) if "```" in body or "~~~" in body else None
+        self._inner = found["fence"] if found else ""
+        return bool(found)
+
+    def _leave_item(self, indent: int) -> None:
+        """Leave the list item that a block at this place is no part of; two blanks are enough to stay in it."""
+        if indent < 2:
+            self._item = 0
+
+    def _add(self, line: str) -> None:
+        self._block.append(line)
+        self._size += len(line) + 1
 
     def _end_block(self) -> None:
-        self._end_table()
-        if not self._paragraph:
+        """Draw the block that waits."""
+        self._inner = ""
+        lines, self._block, self._size = self._block, [], 0
+        if not lines:
             return
-        lines, self._paragraph, self._size = self._paragraph, [], 0
-        lead, later = self._lead, self._later
-        self._lead = later
-        room = self._room(later)
-        styled = inline(paragraph_of(lines), colour=self._colour)
-        shown: list[str] = []
-        for line in styled.split("\n") if "\n" in styled else (styled,):
-            shown += wrapped(line, room)
-        self._put(painted(shown) if self._colour else shown, lead, later)
+        margin = self._item
+        if margin:
+            lines = [line[min(margin, len(line) - len(line.lstrip(" "))) :] for line in lines]
+        self._put(self._drawing.block(lines, self._room()))
+        first = lines[0].lstrip(" ")
+        if not margin and (item := _ITEM.fullmatch(first)) and not _RULE.fullmatch(first.rstrip(" ")):
+            self._item = len(item[1]) + 1
 
-    def _end_table(self) -> None:
-        if self._table is not None:
-            self._show_table(self._table)
-            self._table = None
+    def _room(self) -> int:
+        return self._columns - len(MARGIN) - (self._item or 2)
 
-    def _show_table(self, table: Table) -> None:
-        margin = self._margin()
-        self._put(table.lines(self._room(margin), colour=self._colour, line=self._line_sign), margin, margin)
+    def _code_room(self) -> int:
+        return self._columns - len(MARGIN) - self._item
 
-    def _code(self, line: str, lead: str) -> None:
-        """Give out a line of code as it is; only what no line can hold is broken, with a mark in the margin."""
-        room = self._room(lead)
-        if len(line) <= room and line.isascii():
-            self._put([line], lead, lead)
-        else:
-            self._put(list(pieces(line, room)), lead, lead[:-2] + self._broken)
-
-    def _room(self, margin: str) -> int:
-        return self._columns - len(margin) - (2 if margin == MARGIN else 0)
-
-    def _put(self, lines: list[str], lead: str, later: str) -> None:
-        if self._blank and self._began:
+    def _put(self, lines: Sequence[str]) -> None:
+        if self._blank and self._began and lines:
             self._lines.append("")
-        self._blank, self._began = False, True
+        if lines:
+            self._blank, self._began = False, True
+        margin = MARGIN + " " * self._item
         for line in lines:
-            if lead == MARGIN and begins_with_bar(line):
-                line = f"  {line}"  # noqa: PLW2901 - else it could pass for the output of a command
-            self._lines.append(f"{lead}{line}" if line else lead.rstrip(" "))
-            lead = later
+            safe = f"  {line}" if margin == MARGIN and begins_with_bar(line) else line
+            self._lines.append(f"{margin}{safe}" if line else "")
+
+
+class _Code:
+    """A block of code that is open, and how its language is coloured."""
+
+    def __init__(self, fence: str, indent: int, language: str) -> None:
+        self.fence = fence
+        self.indent = indent
+        self.language = language
+        self.lines = 0
+
+    def is_closed_by(self, line: str) -> bool:
+        """Say whether a line is the end of the block."""
+        return _closes(line.strip(), self.fence)
+
+
+def _closes(line: str, fence: str) -> bool:
+    return len(line.rstrip(" ")) >= len(fence) and not line.strip(f"{fence[0]} ")
+
+
+def begins_with_bar(line: str) -> bool:
+    """Say whether a line that is ready to be shown begins, behind its colours, with a bar or what looks like one."""
+    return line.startswith(BARS) or (line.startswith("\x1b") and _COLOURS.sub("", line).startswith(BARS))
+
+
+def _begins_table(header: str, line: str) -> bool:
+    """Say whether `line`, below `header`, makes of it the first row of a table."""
+    line = line.strip()
+    return "-" in line and "|" in header + line and _DELIMITERS.fullmatch(line) is not None
+
+
+def _with_all_cells(lines: Sequence[str]) -> Sequence[str]:
+    """Return the lines of a table: a cell that has no column of its own is part of the last one, not left out."""
+    if len(lines) < 3 or not _begins_table(lines[0], lines[1]):
+        return lines
+    most = _columns(lines[0])
+    return [*lines[:2], *(_joined(line, most) if _columns(line) > most else line for line in lines[2:])]
+
+
+def _columns(row: str) -> int:
+    row = row.strip().removeprefix("|")
+    return len(_PIPE.split(row[:-1] if row.endswith("|") and not row.endswith("\\|") else row))
+
+
+def _joined(row: str, most: int) -> str:
+    row = row.strip().removeprefix("|")
+    found = _PIPE.split(row[:-1] if row.endswith("|") and not row.endswith("\\|") else row)
+    return "|" + "|".join([*found[: most - 1], "\\|".join(found[most - 1 :])]) + "|"
+
+
+class _Drawing:
+    """Draws blocks with rich, and returns them as lines."""
+
+    def __init__(self, signs: Signs, *, colour: bool) -> None:
+        self._signs = signs
+        self._colour = colour
+        self._console = Console(
+            file=StringIO(),
+            width=80,
+            color_system="standard" if colour else None,
+            force_terminal=colour,
+            no_color=False,
+            force_jupyter=False,
+            legacy_windows=False,
+            markup=False,
+            emoji=False,
+            highlight=False,
+            theme=_theme(),
+        )
+
+    def block(self, lines: Sequence[str], room: int) -> list[str]:
+        """Return a block as it is shown; what cannot be drawn is shown as it was written."""
+        text = "\n".join(_with_all_cells(lines))
+        try:
+            return self._drawn(_Block(text, self._signs, self._draw_code, colour=self._colour), room)
+        except Exception:  # noqa: BLE001 - no text of a model may end the program by how it is drawn
+            return [row for line in lines for row in wrapped(line, room)]
+
+    def code(self, code: _Code, line: str, room: int) -> list[str]:
+        """Return a line of code as it is; only what no line can hold is broken, with a mark in the margin."""
+        code.lines += 1
+        coloured = self._colour and code.lines <= MOST_COLOURED
+        return self._texts(self._draw_code(line, code.language if coloured else "", room))
+
+    def _draw_code(self, line: str, language: str, room: int) -> list[Text]:
+        """Return one line of code, in as many lines as it takes."""
+        parts = list(pieces(line, max(1, room - 2)))
+        known = self._colour and language in LANGUAGES and len(line) <= LONGEST_COLOURED
+        text = _syntax(language).highlight(line) if known else Text(line)
+        text.rstrip()
+        shown = text.divide(list(accumulate(map(len, parts[:-1])))) if len(parts) > 1 else [text]
+        return [
+            Text.assemble(self._signs.broken if number else "  ", part, end="") for number, part in enumerate(shown)
+        ]
+
+    def _texts(self, texts: Iterable[Text]) -> list[str]:
+        return [self._line(text.render(self._console, end="")) for text in texts]
+
+    def _drawn(self, block: RenderableType, room: int) -> list[str]:
+        options = self._console.options.update(width=room)
+        options.max_width = room
+        shown = [self._line(line) for line in self._console.render_lines(block, options, pad=False)]
+        while (
+            shown and not shown[0]
+        ):  # rich parts the elements of a block from each other, and from nothing before them
+            del shown[0]
+        while shown and not shown[-1]:
+            shown.pop()
+        return [row for line in shown for row in (narrowed([line], room) if _width(line) > room else (line,))]
+
+    def _line(self, segments: Iterable[Segment]) -> str:
+        """Return one line, ready to be written: safe to show, whatever became of the text on the way here."""
+        system = ColorSystem.STANDARD if self._colour else None
+        parts = [part for part in segments if not part.control]
+        while parts and not parts[-1].text.strip():
+            parts.pop()
+        if parts:
+            parts[-1] = Segment(parts[-1].text.rstrip(), parts[-1].style)
+        shown = []
+        for text, style, _ in parts:
+            safe = text if text.isascii() and text.isprintable() else visible(text.replace("\n", ""))
+            shown.append(style.render(safe, color_system=system) if style else safe)
+        return "".join(shown)
+
+
+def _width(line: str) -> int:
+    return cells(re.sub(r"\x1b\[[0-9;]*m", "", line))
+
+
+@cache
+def _theme() -> Theme:
+    return Theme(styles.MARKDOWN)
+
+
+@cache
+def _syntax(language: str) -> Syntax:
+    return Syntax("", language, theme=styles.CODE)
+
+
+@cache
+def _parser(*, colour: bool) -> MarkdownIt:
+    """Return what reads Markdown, without all that hides text: HTML, entities, definitions of links.
+
+    Without colours the signs of emphasis stay as they are: they are all that shows it.
+    """
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.disable(["entity", "reference", "html_block", "html_inline"])
+    return parser.enable("strikethrough") if colour else parser.disable("emphasis")
+
+
+class _Block(RichMarkdown):
+    """A block of Markdown as rich draws it, with the parts that are drawn otherwise here."""
+
+    inlines = {"em", "strong", "code", "s", "url"}  # noqa: RUF012 - rich declares it so
+
+    def __init__(self, text: str, signs: Signs, code: Callable[[str, str, int], list[Text]], *, colour: bool) -> None:
+        super().__init__("", hyperlinks=False)
+        self.signs = signs
+        self.draw_code = code
+        self.colour = colour
+        self.parsed = _parser(colour=colour).parse(text)
+        for token in self.parsed:
+            if token.children:
+                token.children = list(_shown(token.children, colour=colour))
+
+
+def _text(content: str) -> Token:
+    return Token("text", "", 0, content=content)
+
+
+def _shown(tokens: Sequence[Token], *, colour: bool) -> Iterator[Token]:
+    """Yield tokens that stand in a line: a link and a picture say where they lead, code keeps its ticks without colours."""
+    opened: list[tuple[str, str]] = []
+    for token in tokens:
+        if token.type == "code_inline" and not colour:
+            yield _text(f"{token.markup}{token.content}{token.markup}")
+        elif token.type == "image":
+            yield from (_text(f"{token.content} ("), *_address(str(token.attrs.get("src", ""))), _text(")"))
+        elif token.type == "link_open":
+            opened.append((str(token.attrs.get("href", "")), ""))
+            if token.markup == "autolink":
+                yield Token("url_open", "url", 1)
+        elif token.type == "link_close":
+            address, text = opened.pop()
+            if token.markup == "autolink":
+                yield Token("url_close", "url", -1)
+            elif text != address:
+                yield from (_text(" ("), *_address(address), _text(")"))
+        else:
+            if opened:
+                opened[-1] = (opened[-1][0], opened[-1][1] + token.content)
+            yield token
+
+
+def _address(address: str) -> tuple[Token, ...]:
+    return Token("url_open", "url", 1), _text(address), Token("url_close", "url", -1)
+
+
+class _Heading(Heading):
+    """Its signs are shown where no colour tells of them."""
+
+    @classmethod
+    def create(cls, markdown: RichMarkdown, token: Token) -> _Heading:
+        made = cls(token.tag)
+        made.signs = "" if isinstance(markdown, _Block) and markdown.colour else f"{'#' * int(token.tag[1:])} "
+        return made
+
+    signs = ""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text.assemble(self.signs, self.text)
+
+
+class _Quote(BlockQuote):
+    """Its sign is the one that it was written with."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from _behind("> ", "> ", self.elements, console, options)
+
+
+class _ListItem(ListItem):
+    """Its number is the one that it was written with."""
+
+    lead = ""
+
+    @classmethod
+    def create(cls, markdown: RichMarkdown, token: Token) -> _ListItem:
+        made = cls()
+        bullet = markdown.signs.bullet if isinstance(markdown, _Block) else "-"
+        made.lead = f"{token.info}{token.markup} " if token.info else f"{bullet} "
+        return made
+
+
+class _List(ListElement):
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for item in self.items:
+            lead = item.lead if isinstance(item, _ListItem) else "- "
+            yield from _behind(lead, " " * len(lead), item.elements, console, options)
+
+
+def _behind(
+    first: str, later: str, inner: RenderableType, console: Console, options: ConsoleOptions
+) -> Iterator[Segment]:
+    """Yield the lines of what stands behind a sign."""
+    width = max(1, options.max_width - len(first))
+    for number, line in enumerate(console.render_lines(inner, options.update(width=width), pad=False) or [[]]):
+        yield Segment(later if number else first)
+        yield from line
+        yield Segment.line()
+
+
+class _Rule(HorizontalRule):
+    def __init__(self, sign: str) -> None:
+        self._sign = sign
+
+    @classmethod
+    def create(cls, markdown: RichMarkdown, token: Token) -> _Rule:  # noqa: ARG003 - as rich calls it
+        return cls(markdown.signs.rule if isinstance(markdown, _Block) else "-")
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text(self._sign * min(WIDEST_RULE, options.max_width))
+
+
+class _CodeBlock(CodeBlock):
+    """Code within a quote or an item, and what is indented."""
+
+    def __init__(self, draw: Callable[[str, int], list[Text]]) -> None:
+        super().__init__("text", styles.CODE)
+        self._draw = draw
+
+    @classmethod
+    def create(cls, markdown: RichMarkdown, token: Token) -> _CodeBlock:
+        language = (token.info or "").strip().partition(" ")[0].lower()
+        if isinstance(markdown, _Block):
+            return cls(lambda line, room: markdown.draw_code(line, language, room))
+        return cls(lambda line, _: [Text(line)])
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in self.text.plain.rstrip("\n").split("\n"):
+            for text in self._draw(line, options.max_width):
+                yield from text.render(console, end="")
+                yield Segment.line()
+
+
+class _Table(TableElement):
+    """A table whose cells are never cut; one that has no room becomes named values."""
+
+    rule = "-"
+
+    @classmethod
+    def create(cls, markdown: RichMarkdown, token: Token) -> _Table:  # noqa: ARG003 - as rich calls it
+        made = cls()
+        made.rule = markdown.signs.rule if isinstance(markdown, _Block) else "-"
+        return made
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        header = [cell.content for cell in self.header.row.cells] if self.header and self.header.row else []
+        rows = [[cell.content for cell in row.cells] for row in self.body.rows] if self.body else []
+        table = Table(
+            box=Box(f"    \n    \n {self.rule * 2} \n    \n    \n    \n    \n    \n", ascii=self.rule == "-"),
+            pad_edge=False,
+            show_edge=False,
+            collapse_padding=True,
+            header_style="markdown.table.header",
+            border_style="markdown.table.border",
+        )
+        for heading in header:
+            table.add_column(heading, overflow="fold", justify=heading.justify or "left")
+        for row in rows:
+            table.add_row(*row)
+        columns = max(1, len(header))
+        natural = console.measure(table, options=options.update(width=100_000)).maximum
+        if natural > options.max_width and (columns > MOST_COLUMNS or options.max_width // columns < NARROW_COLUMN):
+            yield from self._named(header, rows)
+        else:
+            yield table
+
+    @staticmethod
+    def _named(header: Sequence[Text], rows: Sequence[Sequence[Text]]) -> Iterator[RenderableType]:
+        for number, row in enumerate(rows):
+            if number:
+                yield Text()
+            for name, value in zip(header, row, strict=False):
+                value.justify = "left"
+                yield Text.assemble(name, ": " if name else "", value)
+        if not rows:
+            yield Text(" / ").join(header)
+
+
+_Block.elements = {
+    **RichMarkdown.elements,
+    "heading_open": _Heading,
+    "fence": _CodeBlock,
+    "code_block": _CodeBlock,
+    "blockquote_open": _Quote,
+    "hr": _Rule,
+    "bullet_list_open": _List,
+    "ordered_list_open": _List,
+    "list_item_open": _ListItem,
+    "table_open": _Table,
+}

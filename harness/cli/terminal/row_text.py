@@ -7,21 +7,12 @@ wrapped: no text can begin a row of its own.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
+from harness.cli.terminal.styles import TONES
 from harness.cli.trace import Tone
 from harness.record import Record
 from harness.text.visible import one_line, visible
-
-BOLD, NOT_BOLD = "\x0e", "\x0f"
-ITALIC, NOT_ITALIC = "\x10", "\x11"
-CODE, NOT_CODE = "\x12", "\x13"
-STRUCK, NOT_STRUCK = "\x14", "\x15"
-LINK, NOT_LINK = "\x16", "\x17"
-MARKS = "\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17"
-ANY_MARK = re.compile(f"[{MARKS}]")
-
 
 _EMOJI_STYLE = "\ufe0f"
 _BECAME_WIDE = (
@@ -40,7 +31,7 @@ class _Widths(dict[str, int]):
 
         if character == _EMOJI_STYLE:
             cells = 1  # it makes some terminals take a second cell for what is before it: never count too few
-        elif character in MARKS or unicodedata.category(character) in ("Mn", "Me"):
+        elif unicodedata.category(character) in ("Mn", "Me"):
             cells = 0
         else:
             wide = unicodedata.east_asian_width(character) in "WF"
@@ -53,12 +44,9 @@ _widths = _Widths((chr(code), 1) for code in range(0x20, 0x7F))
 
 
 def cells(text: str) -> int:
-    """Return how many cells one line takes: wide characters two, combining ones and style marks none.
-
-    `text` holds no control characters but the marks.
-    """
+    """Return how many cells one line takes: wide characters two, combining ones none. `text` holds no control characters."""
     if text.isascii():
-        return len(text) if text.isprintable() else sum(map(len, ANY_MARK.split(text)))
+        return len(text)
     return sum(map(_widths.__getitem__, text))
 
 
@@ -122,13 +110,9 @@ def wrapped(text: str, room: int, later: int | None = None) -> list[str]:
     A word that is longer than a line is broken wherever the line is full.
     """
     later = room if later is None else later
-    plain = text if text.isprintable() else "".join(ANY_MARK.split(text))
-    if plain.isascii() or all(_widths[character] == 1 for character in set(plain)):
-        if len(plain) <= room:
-            return [text]
-        breaks = _breaks(plain, room, later)
-        return [plain[at:end] for at, end in breaks] if plain is text else _marked(text, breaks)
-    if sum(map(_widths.__getitem__, plain)) <= room:
+    if text.isascii() or all(_widths[character] == 1 for character in set(text)):
+        return [text] if len(text) <= room else [text[at:end] for at, end in _breaks(text, room, later)]
+    if cells(text) <= room:
         return [text]
     return _wrapped_words(text, room, later)
 
@@ -150,18 +134,6 @@ def _breaks(text: str, room: int, later: int) -> list[tuple[int, int]]:
     if at < end:
         breaks.append((at, end))
     return breaks
-
-
-def _marked(text: str, breaks: list[tuple[int, int]]) -> list[str]:
-    """Return the lines between `breaks`, which are places in the text without its marks, with them."""
-    places = [found.start() - number for number, found in enumerate(ANY_MARK.finditer(text))]
-    lines, before, taken = [], 0, 0
-    for at, end in breaks:
-        until = end + bisect_right(places, end)
-        lines.append(text[taken:until].replace(" ", "", at - before))  # the blanks at which the line was broken
-        before, taken = end, until
-    lines[-1] += "".join(ANY_MARK.findall(text[taken:]))  # those behind the blanks that it ended with
-    return lines
 
 
 def _wrapped_words(text: str, room: int, later: int) -> list[str]:
@@ -239,7 +211,6 @@ def joined(groups: Iterable[Iterable[Row]]) -> tuple[Row, ...]:
 HANGING = "    "
 """Before what did not fit on the row before: text from elsewhere must not reach column 1 by being long."""
 
-_SGR = {Tone.PLAIN: "", Tone.QUIET: "\x1b[2m", Tone.GOOD: "\x1b[32m", Tone.WARNING: "\x1b[33m", Tone.BAD: "\x1b[1;31m"}
 _ENDS_SGR = "\x1b[0m"
 _SGRS = re.compile(r"\x1b\[[0-9;]*+m")
 _NARROW = "   "
@@ -247,8 +218,8 @@ _NARROW = "   "
 
 
 def toned(text: str, tone: Tone, *, colour: bool) -> str:
-    """Return text in the colour of its tone (SGR, ECMA-48 8.3.117), or as it is."""
-    code = _SGR[tone] if colour and text else ""
+    """Return text in the colour of its tone, or as it is."""
+    code = TONES[tone] if colour and text else ""
     return f"{code}{text}{_ENDS_SGR}" if code else text
 
 

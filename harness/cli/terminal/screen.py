@@ -14,6 +14,7 @@ from harness.cli.terminal.activity import TURNS_A_SECOND, Activity, Ticker, comp
 from harness.cli.terminal.outlet import DEFAULT_SIZE, Notices, encodable_for, size_of
 from harness.cli.terminal.output import BAR, shown_line
 from harness.cli.terminal.row_text import cells, diff_tone, fitted, narrowed, toned, toned_rows
+from harness.cli.terminal.styles import signs
 from harness.cli.trace import Tone
 from harness.log.order import LogRecord
 from harness.text.visible import visible, visible_line
@@ -67,6 +68,7 @@ class Screen(Console):
         what shows all that a command printed, in words."""
         super().__init__(stream, colour=look.colour, redactor=redactor)
         self.look = look
+        self._signs = signs(ascii_only=look.ascii)
         self._size = size or (lambda: size_of(stream))
         self._monotonic = monotonic
         self._notices = notices
@@ -104,7 +106,7 @@ class Screen(Console):
 
     @cached_property
     def _markdown(self) -> Markdown:
-        from harness.cli.terminal.markdown import Markdown  # its patterns are not needed before the first prompt
+        from harness.cli.terminal.markdown import Markdown  # with rich, which is not needed before the first answer
 
         return Markdown(lambda: self._columns, colour=self.look.colour, ascii_only=self.look.ascii)
 
@@ -148,7 +150,7 @@ class Screen(Console):
 
     def rule(self, title: str) -> None:
         """Write a line across the terminal with a title in it."""
-        sign, width = "-" if self.look.ascii else "─", min(self.width, WIDEST_RULE)
+        sign, width = self._signs.rule, min(self.width, WIDEST_RULE)
         shown = fitted(f"{sign * 2} {visible_line(title, 200)}", width - 3)
         self._lines([(f"{shown} {sign * max(0, width - 1 - cells(shown))}", Tone.QUIET)])
 
@@ -281,8 +283,7 @@ class Screen(Console):
     def _show_text(self, lines: list[str]) -> None:
         if lines and not self._signed:
             self._signed = True
-            sign = "*" if self.look.ascii else "●"
-            lines = ["", sign + lines[0][1:], *lines[1:]]
+            lines = ["", self._signs.answer + lines[0][1:], *lines[1:]]
         self._print_shown(lines if self._columns >= LEAST_TEXT_WIDTH else list(narrowed(lines, self._columns)))
 
     def _print_shown(self, lines: list[str]) -> None:
@@ -329,7 +330,7 @@ class Screen(Console):
         if self._note:
             state = self._note
         elif state:
-            state = f"{spinner(now, ascii_only=self.look.ascii)} {state}"
+            state = f"{spinner(self._signs.spinner, now)} {state}"
         if self._in_text:
             tail = self._markdown.tail
         number, typed = self._typed
