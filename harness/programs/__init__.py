@@ -1,7 +1,17 @@
-"""What well-known programs do with their operands; data, pure.
+"""What well-known programs read, write, run and reach: data, and no I/O.
 
-Begin with model.py (what a model says), options.py (how words are held against one) and catalog.py (which file has which
-program, loaded when asked). What several models say alike is in tables.py, gathered.py, refinements.py, pflag.py and
-code_files.py; what is known of a program by its name is in facts.py, lists of names alone in runners.py and variables.py. Every other file holds the models of
-one kind of program, in `PROGRAMS`; the model of git is git.py, its parts are git_*.py.
+The shell package asks `model_of(name)` (catalog.py) for the `Program` of a command and `read_command(program, argv)`
+(options.py) for its `Use`: what it does, which paths it reads and writes, which commands it runs, or the gap in the model.
+A `Program` (model.py) lists options as a manual page does, each with the role of its value:
+
+    "nl": Program(options="-b|--body-numbering=TEXT -f|--file=READ -o|--output=WRITE --version:info", operands="READ...")
+
+What a table cannot say is said by a function: `refine` gets what the tables said, `read` the words alone. A model vouches:
+what it does not name is not covered, and a person is asked. Read model.py first, then options.py and any file of models.
+
+To add a program, add one entry to `PROGRAMS` in the file of its kind (what several models say alike is in shared.py), its
+name to that file's line in catalog.py, and lines on what it does to `tests/programs/<file>.txt`. Names that rules and the shell
+must know besides are in runners.py and variables.py; facts.py answers questions about a program by its name alone.
+
+Nothing here knows a policy, splits a command line into words, or looks at the disk.
 """

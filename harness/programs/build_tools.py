@@ -1,6 +1,7 @@
-"""Models of the programs that build by rules of a project: make, cmake, ninja, meson, just, task, bazel; data.
+"""Programs that build by rules of a project (make, cmake, ninja, just, bazel), and tools that check files of one kind.
 
-Reading the rules may run code (`$(shell ...)` also with `make -n`), so that none of them ever only looks.
+Reading the rules may run code (`$(shell ...)` also with `make -n`), so that no builder ever only looks. Which checker only
+looks depends on its configuration: that comes with the project, and what of it is no configuration is shown.
 """
 
 from __future__ import annotations
@@ -8,9 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import Act
-from harness.programs.model import Parsed, Program, Use
-from harness.programs.tables import ANYTHING_ELSE, all_of, arguments_from, definitions, names_only
+from harness.programs.model import Parsed, Program, Style, Use
+from harness.programs.shared import (
+    ANYTHING_ELSE,
+    all_of,
+    arguments_from,
+    as_trees,
+    definitions,
+    either_dash,
+    names_only,
+    operands_written,
+    options_first,
+)
 from harness.record import replace
+
+# --- Builders
 
 
 def _make(parsed: Parsed, use: Use) -> Use:
@@ -174,6 +187,76 @@ _BAZEL = Program(
     },
 )
 
+
+# --- Checkers of files
+
+# With -x, or where .shellcheckrc says so, the files that a script sources are read too; only -a shows anything of them.
+# What is no setting in .shellcheckrc is not shown (seen with ShellCheck 0.11).
+_SHELLCHECK = Program(
+    options="""
+        -V|--version:info --help:info --list-optional:info -x|--external-sources -C|--color[=TEXT] -e|--exclude=TEXT
+        -i|--include=TEXT -f|--format=TEXT --norc -o|--enable=TEXT -P|--source-path=TEXT -s|--shell=TEXT -S|--severity=TEXT
+        -W|--wiki-link-count=TEXT --extended-analysis=TEXT --rcfile=READ -a|--check-sourced:gap
+    """
+)
+
+
+def _shfmt(parsed: Parsed, use: Use) -> Use:
+    use = operands_written(parsed, use) if parsed.has("-w") else use
+    return as_trees(parsed, use)
+
+
+# Reads .editorconfig beside the scripts, and shows nothing of it.
+_SHFMT = Program(
+    style=Style.SINGLE,
+    options=f"""
+        {either_dash("version:info help:info h:info apply-ignore filename=TEXT tojson to-json detect=TEXT")}
+        -l|--list|-list[=TEXT] -d|--diff|-diff -w|--write|-write -s|--simplify|-simplify -mn|--minify -i|--indent=TEXT
+        -bn|--binary-next-line -ci|--case-indent -sr|--space-redirects -kp|--keep-padding -fn|--func-next-line
+        -ln|--language-dialect=TEXT -p|--posix -f|--find[=TEXT]
+    """,
+    refine=_shfmt,
+)
+
+# Their configuration extends other files, or what is wrong with it is shown, or they run other checkers: they read more than
+# is named.
+_LINTER = Program(
+    act=Act.CHANGES,
+    options="""
+        -h|--help:info -v|--version:info --verbose --no-color --no-warnings -s|--strict --list-files -f|--format=TEXT
+        --failure-threshold|-t=TEXT --ignore=TEXT --no-fail --error=TEXT --warning=TEXT -c|--config|--config-file=READ
+        -d|--config-data=TEXT:gap
+    """,
+)
+_ACTIONLINT = Program(
+    act=Act.CHANGES,
+    style=Style.SINGLE,
+    options=either_dash(
+        """
+        h:info help:info version:info color no-color oneline verbose ignore=TEXT format=TEXT config-file=READ shellcheck=CODE
+        pyflakes=CODE
+        """
+    ),
+)
+# buf generate and lint run the plugins that buf.yaml and buf.gen.yaml name.
+_BUF = Program(
+    act=Act.RUNS,
+    network=True,
+    options="-h|--help:info --version:info",
+    subcommands=dict.fromkeys(
+        ("lint", "build", "generate", "format", "breaking", "dep update", "mod update"),
+        Program(
+            act=Act.RUNS,
+            network=True,
+            options="""
+                -h|--help:info --path=READ --exclude-path=READ --error-format=TEXT --against=READ -d|--diff --exit-code --debug
+                -w|--write:inplace -o|--output=WRITE_TREE --config=CODE --template=CODE
+            """,
+        ),
+    ),
+)
+
+
 PROGRAMS: Mapping[str, Program] = {
     **dict.fromkeys(("make", "gmake"), _MAKE),
     "cmake": _CMAKE,
@@ -183,4 +266,9 @@ PROGRAMS: Mapping[str, Program] = {
     "just": _JUST,
     "task": _TASK,
     **dict.fromkeys(("bazel", "bazelisk"), _BAZEL),
+    "shellcheck": _SHELLCHECK,
+    "shfmt": options_first(_SHFMT),
+    **dict.fromkeys(("yamllint", "hadolint"), _LINTER),
+    "actionlint": _ACTIONLINT,
+    "buf": _BUF,
 }

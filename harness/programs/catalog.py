@@ -9,79 +9,76 @@ from harness.programs.model import Program
 
 # A new model goes into the file of its kind (`PROGRAMS` there), and its name into this list.
 FILES = {
-    "archives": "zip unzip zipinfo ar 7z cpio",
+    "archives": (
+        "zip unzip zipinfo ar 7z cpio tar gzip gunzip zcat bzip2 bunzip2 bzcat xz unxz xzcat zstd unzstd zstdcat"
+    ),
     "awk": "awk gawk mawk original-awk nawk",
-    "build_tools": "make gmake cmake ctest ninja meson just task bazel bazelisk",
-    "c_tools": "gcc g++ cc c++ clang clang++ as ld clang-format clang-tidy protoc",
-    "clusters": "kubectl helm terraform tofu ansible-playbook vagrant minikube kind",
-    "compression": "gzip gunzip zcat bzip2 bunzip2 bzcat xz unxz xzcat zstd unzstd zstdcat",
-    "containers": "docker podman docker-compose",
+    "build_tools": (
+        "make gmake cmake ctest ninja meson just task bazel bazelisk shellcheck shfmt yamllint hadolint actionlint buf"
+    ),
+    "c_tools": "gcc g++ cc c++ clang clang++ as ld clang-format clang-tidy protoc nm objdump readelf size ldd",
+    "containers": "docker podman docker-compose kubectl helm terraform tofu ansible-playbook vagrant minikube kind",
     "coreutils": (
         "ls dir vdir cat cp mv install ln rm unlink link rmdir mkdir touch chmod chown chgrp stat du df "
         "dirname basename realpath readlink mktemp dd truncate tee sync shred mkfifo mknod date hostname "
         "uptime who users uname whoami id groups logname hostid arch nproc tty printenv sleep yes seq expr "
         "factor"
     ),
-    "curl": "curl",
     "elevation": (
         "sudo doas su runuser pkexec chroot unshare setsid systemd-run ssh-agent dbus-run-session xvfb-run "
         "fakeroot busybox toybox nsenter bwrap firejail parallel at batch tmux screen sg setpriv runcon "
         "sshpass"
     ),
-    "file_checkers": "shellcheck shfmt yamllint hadolint actionlint buf",
     "find": "find",
     "gh": "gh",
     "git": "git",
     "go_tools": "go gofmt golangci-lint staticcheck goimports gofumpt",
     "interpreters": (
         "perl ruby php lua luajit Rscript julia java tclsh osascript expect pwsh jshell sqlite3 psql mysql ed "
-        "ex vi vim nvim nano emacs m4 gdb lldb R"
+        "ex vi vim nvim nano emacs m4 gdb lldb R node nodejs deno bun ts-node tsx"
     ),
     "javascript_packages": "npm npx pnpx bunx pnpm yarn corepack nvm fnm volta",
-    "javascript_runtimes": "node nodejs deno bun ts-node tsx",
     "javascript_tools": (
         "tsc eslint prettier stylelint markdownlint markdownlint-cli2 jest vitest mocha ava playwright "
         "cypress vite webpack rollup esbuild next ng nx turbo lerna gulp grunt nodemon serve http-server"
     ),
-    "jvm_tools": "mvn mvnw mvnd gradle gradlew sbt ant lein javac",
-    "manuals": "man cal ncal",
-    "network": "wget ping dig host nslookup traceroute whois nc telnet ftp openssl",
-    "objects": "nm objdump readelf size ldd",
-    "observers": "strace ltrace valgrind hyperfine watch script entr unbuffer",
-    "packages": "apt apt-get apt-cache apt-mark dpkg dpkg-query rpm dnf yum zypper apk brew pacman",
+    "language_tools": (
+        "mvn mvnw mvnd gradle gradlew sbt ant lein javac bundle bundler gem rake rspec rubocop composer "
+        "phpunit mix dotnet msbuild swift xcodebuild dart flutter"
+    ),
+    "network": "curl wget ping dig host nslookup traceroute whois nc telnet ftp openssl ssh scp sftp rsync",
     "processes": (
         "ps pgrep pidof pstree top kill pkill killall free w vmstat iostat lsof lscpu lsblk lsusb lspci lsmod "
         "lsb_release sw_vers nvidia-smi sysctl getconf getent locale crontab useradd userdel usermod groupadd "
         "groupdel groupmod adduser deluser passwd chpasswd chage gpasswd clear tput stty xdg-open open"
     ),
-    "project_tools": (
-        "bundle bundler gem rake rspec rubocop composer phpunit mix dotnet msbuild swift xcodebuild dart flutter"
-    ),
     "python": "python python2 python3 pypy pypy3",
-    "python_checkers": "ruff black isort flake8 pylint bandit vulture mypy pyright basedpyright",
-    "python_packages": "pip pip3 uv uvx",
-    "python_projects": "poetry pipenv twine hatch flit pdm conda mamba micromamba pipx virtualenv",
+    "python_packages": "pip pip3 uv uvx poetry pipenv twine hatch flit pdm conda mamba micromamba pipx virtualenv",
     "python_tools": (
-        "pytest py.test tox nox coverage pre-commit sphinx-build mkdocs alembic django-admin ipython ipython3 jupyter"
+        "ruff black isort flake8 pylint bandit vulture mypy pyright basedpyright pytest py.test tox nox "
+        "coverage pre-commit sphinx-build mkdocs alembic django-admin ipython ipython3 jupyter"
     ),
     "rust_tools": "cargo rustc rustfmt rustup",
     "search": "grep egrep fgrep zgrep rg ag ack fd fdfind tree which whereis locate ctags",
     "sed": "sed",
-    "shell_builtins": (
-        "echo printf true false : pwd test [ type exit return break continue wait jobs times help umask"
+    "shells": (
+        "echo printf true false : pwd test [ type exit return break continue wait jobs times help umask bash "
+        "sh dash ash zsh ksh mksh fish csh tcsh yash rbash eval command builtin exec"
     ),
-    "shells": "bash sh dash ash zsh ksh mksh fish csh tcsh yash rbash eval command builtin exec",
-    "ssh": "ssh scp sftp rsync",
     "system": (
-        "systemctl service journalctl timedatectl hostnamectl dmesg mount umount findmnt ip ss netstat ifconfig"
+        "systemctl service journalctl timedatectl hostnamectl dmesg mount umount findmnt ip ss netstat "
+        "ifconfig apt apt-get apt-cache apt-mark dpkg dpkg-query rpm dnf yum zypper apk brew pacman"
     ),
-    "tar": "tar",
     "text": (
         "head tail wc sort uniq cut tr numfmt paste join comm nl od xxd hexdump hd fold fmt column expand "
         "unexpand rev tac shuf split csplit iconv base64 base32 basenc md5sum b2sum sha1sum sha224sum "
-        "sha256sum sha384sum sha512sum cksum sum diff cmp patch strings file jq less more bc tsort"
+        "sha256sum sha384sum sha512sum cksum sum diff cmp patch strings file jq less more bc tsort man cal "
+        "ncal"
     ),
-    "wrappers": "env timeout time nice ionice nohup stdbuf chrt taskset numactl prlimit flock xargs",
+    "wrappers": (
+        "env timeout time nice ionice nohup stdbuf chrt taskset numactl prlimit flock xargs strace ltrace "
+        "valgrind hyperfine watch script entr unbuffer"
+    ),
 }
 
 _file_of: dict[str, str] = {}

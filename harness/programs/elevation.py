@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from harness.actions import Access, Act
 from harness.programs.model import Found, Inner, Parsed, PathUse, Program, Style, Unknown, Use, gap
 from harness.programs.options import parse_words
-from harness.programs.refinements import with_command, with_text_for_sh, wraps
+from harness.programs.shared import with_command, with_text_for_sh, wraps
 from harness.record import replace
 
 _UTIL_LINUX = "-V|--version:info -h|--help:info "

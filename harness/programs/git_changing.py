@@ -7,8 +7,7 @@ None of them is ever a reader. They are listed so that what they read and write 
 from __future__ import annotations
 
 from harness.actions import Act
-from harness.programs import git_modes as modes
-from harness.programs import git_reading as reading
+from harness.programs import git_operands
 from harness.programs.model import Program, Refine, Style
 
 _SIGN = "-S|--gpg-sign[=TEXT] --no-gpg-sign"
@@ -41,7 +40,7 @@ def _changes(options: str = "", operands: str = "TEXT...", refine: Refine | None
     return Program(act=Act.CHANGES, options=options, operands=operands, refine=refine)
 
 
-def _reaches(options: str = "", operands: str = "TEXT...", refine: Refine = modes.exchange) -> Program:
+def _reaches(options: str = "", operands: str = "TEXT...", refine: Refine = git_operands.exchange) -> Program:
     return Program(act=Act.CHANGES, network=True, options=options, operands=operands, refine=refine)
 
 
@@ -51,7 +50,7 @@ CHANGING = {
         -N|--intent-to-add -A|--all|--no-ignore-removal --ignore-removal|--no-all --refresh --ignore-errors --ignore-missing
         --sparse --chmod=TEXT""",
         "READ...",
-        reading.working_tree,
+        git_operands.working_tree,
     ),
     "commit": _changes(
         f"""-q|--quiet -v|--verbose -F|--file=READ -t|--template=READ --author=TEXT --date=TEXT -m|--message=TEXT
@@ -60,33 +59,33 @@ CHANGING = {
         --interactive -p|--patch -o|--only -n|--no-verify --verify --dry-run --short --branch --porcelain --long -z|--null
         --amend --no-post-rewrite -u|--untracked-files[=TEXT] --allow-empty --allow-empty-message {_SIGN}""",
         "READ...",
-        reading.working_tree,
+        git_operands.working_tree,
     ),
     "rm": _changes(
         "-n|--dry-run -q|--quiet --cached -f|--force -r --ignore-unmatch --sparse",
         "WRITE_TREE...",
-        reading.working_tree,
+        git_operands.working_tree,
     ),
     "mv": _changes("-v|--verbose -n|--dry-run -f|--force -k --sparse", "EITHER_TREE... WRITE_TREE"),
     "restore": _changes(
         """-s|--source=TEXT -S|--staged -W|--worktree --ignore-unmerged --overlay --no-overlay -q|--quiet --progress
         --no-progress -m|--merge --conflict=TEXT -2|--ours -3|--theirs -p|--patch --ignore-skip-worktree-bits""",
         "WRITE...",
-        reading.working_tree,
+        git_operands.working_tree,
     ),
     # A branch or a file: as a path, a branch costs nothing.
     "checkout": _changes(
         f"""{_SWITCH} -b=TEXT -B=TEXT -l --overlay --no-overlay -2|--ours -3|--theirs -p|--patch
         --ignore-skip-worktree-bits""",
         "WRITE...",
-        reading.working_tree,
+        git_operands.working_tree,
     ),
     "switch": _changes(f"{_SWITCH} -c|--create=TEXT -C|--force-create=TEXT --discard-changes"),
     "reset": _changes(
         """-q|--quiet --no-quiet --refresh --no-refresh --mixed --soft --hard --merge --keep -p|--patch -N|--intent-to-add"""
     ),
-    "stash": _changes(_PUSH_STASH, "WRITE...", reading.working_tree),
-    "stash push": _changes(_PUSH_STASH, "WRITE...", reading.working_tree),
+    "stash": _changes(_PUSH_STASH, "WRITE...", git_operands.working_tree),
+    "stash push": _changes(_PUSH_STASH, "WRITE...", git_operands.working_tree),
     "stash save": _changes(_PUSH_STASH),
     "stash pop": _changes("--index -q|--quiet"),
     "stash apply": _changes("--index -q|--quiet"),
@@ -98,7 +97,7 @@ CHANGING = {
     "merge": _changes(
         f"""{_MERGE} -n --summary --rerere-autoupdate --no-rerere-autoupdate -m|--message=TEXT -F|--file=READ
         --into-name=TEXT -v|--verbose -q|--quiet --abort --quit --continue --progress --no-progress --overwrite-ignore""",
-        refine=modes.strategy,
+        refine=git_operands.strategy,
     ),
     "rebase": _changes(
         f"""--onto=TEXT --keep-base --no-keep-base --no-verify --verify -q|--quiet -v|--verbose -n|--no-stat --stat
@@ -107,12 +106,12 @@ CHANGING = {
         -i|--interactive --rerere-autoupdate --empty=TEXT --autosquash --no-autosquash --update-refs --no-update-refs
         --autostash --no-autostash -x|--exec=SHELL -r|--rebase-merges[=TEXT] --fork-point --no-fork-point
         --strategy|-s=TEXT -X|--strategy-option=TEXT --root --reschedule-failed-exec --reapply-cherry-picks {_SIGN}""",
-        refine=modes.strategy,
+        refine=git_operands.strategy,
     ),
     "cherry-pick": _changes(
-        f"{_PICK} -x --ff --allow-empty --allow-empty-message --keep-redundant-commits", refine=modes.strategy
+        f"{_PICK} -x --ff --allow-empty --allow-empty-message --keep-redundant-commits", refine=git_operands.strategy
     ),
-    "revert": _changes(f"{_PICK} --reference", refine=modes.strategy),
+    "revert": _changes(f"{_PICK} --reference", refine=git_operands.strategy),
     "am": _changes(
         f"""-i|--interactive -3|--3way --no-3way -q|--quiet -s|--signoff -u|--utf8 -k|--keep --keep-non-patch -m|--message-id
         --keep-cr --no-keep-cr -c|--scissors --no-scissors --whitespace=TEXT --ignore-space-change --ignore-whitespace
@@ -135,7 +134,7 @@ CHANGING = {
         --separate-git-dir=WRITE_TREE --server-option=TEXT -4|--ipv4 -6|--ipv6 --filter=TEXT --also-filter-submodules
         --remote-submodules --sparse --bundle-uri=TEXT -u|--upload-pack=CODE -c|--config=CODE --template=CODE""",
         "TEXT WRITE_TREE",
-        modes.clones,
+        git_operands.clones,
     ),
     "fetch": _reaches(
         f"""{_FETCH} --atomic -m|--multiple -n -j|--jobs=TEXT --prefetch -P|--prune-tags --write-fetch-head
@@ -149,7 +148,7 @@ CHANGING = {
         --recurse-submodules=TEXT --no-recurse-submodules --thin --no-thin -u|--set-upstream --progress --no-progress
         --prune --no-verify --verify --follow-tags --signed[=TEXT] --atomic -o|--push-option=TEXT -4|--ipv4 -6|--ipv6
         --receive-pack=CODE --exec=CODE""",
-        refine=modes.publication,
+        refine=git_operands.publication,
     ),
     "remote add": _reaches("-t=TEXT -m=TEXT -f --tags --no-tags --mirror[=TEXT]", "TEXT TEXT"),
     "remote rename": _changes("--progress --no-progress"),
@@ -159,7 +158,7 @@ CHANGING = {
     "remote prune": _reaches("-n|--dry-run"),
     "remote update": _reaches("-p|--prune"),
     "remote set-branches": _changes("--add"),
-    "remote set-url": _changes("--push --add --delete", refine=modes.exchange),
+    "remote set-url": _changes("--push --add --delete", refine=git_operands.exchange),
     "reflog expire": _changes(
         "--expire=TEXT --expire-unreachable=TEXT --all --rewrite --updateref --stale-fix -n --dry-run"
     ),
@@ -192,7 +191,7 @@ CHANGING = {
         style=Style.POSIX,
         options="-q|--quiet --recursive",
         operands="TEXT...",
-        refine=modes.each_submodule,
+        refine=git_operands.each_submodule,
     ),
     **{f"bisect {name}": _changes() for name in ("good", "bad", "new", "old", "skip", "reset", "terms", "next")},
     "bisect start": _changes(
@@ -219,7 +218,7 @@ CHANGING = {
         act=Act.RUNS,
         options="""--format=TEXT --prefix=TEXT --add-file=READ --add-virtual-file=TEXT -o|--output=WRITE
         --worktree-attributes -v|--verbose -NUM -l|--list --mtime=TEXT --remote=TEXT:gap --exec=CODE""",
-        refine=reading.archived,
+        refine=git_operands.archived,
     ),
     "gc": _changes(
         "-q|--quiet --prune[=TEXT] --no-prune --cruft --no-cruft --aggressive --auto --force --keep-largest-pack", ""

@@ -111,7 +111,7 @@ def _problem(name: str, value: str | None) -> str:
 
 def _is_looking(alias: str) -> bool:
     """Say whether an alias has the name of a subcommand that looks: it counts where git does not know that, or no more."""
-    from harness.programs.git_looking import LOOKING
+    from harness.programs.git import LOOKING
 
     return alias.partition(".")[0].lower() in {name.partition(" ")[0] for name in LOOKING}
 

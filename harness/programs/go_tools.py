@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from harness.actions import Act
 from harness.programs.model import Found, Parsed, Program, Style, Unknown, Use
 from harness.programs.options import stricter
-from harness.programs.tables import also_writes, arguments_from, as_trees, either_dash, operands_written, options_first
+from harness.programs.shared import also_writes, arguments_from, as_trees, either_dash, operands_written, options_first
 from harness.record import replace
 
 _PLAIN_FLAGS = r"(?:(?:all=)?-(?:s|w|m|N|l|X [A-Za-z0-9_./-]+=[A-Za-z0-9_.+-]*)(?: +|\Z))*"

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 
 from harness.actions import Act
 from harness.programs.model import Parsed, Program, Refine, Style, Use
-from harness.programs.refinements import read_alike
-from harness.programs.tables import ANYTHING_ELSE, all_of, also_writes, arguments_from, name_first
+from harness.programs.shared import ANYTHING_ELSE, all_of, also_writes, arguments_from, name_first, read_alike
 from harness.record import replace
 
 # npm takes one dash for two and abbreviations: hence no clusters, and whatever is not written out here is a gap.

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from harness.actions import Access, Act
 from harness.programs.model import Parsed, PathUse, Program, Use
 from harness.programs.options import stricter
-from harness.programs.tables import all_of, arguments_from, no_files_of_words, one_of, written_by
+from harness.programs.shared import all_of, arguments_from, no_files_of_words, one_of, written_by
 from harness.record import replace
 
 _SOURCES = tuple(

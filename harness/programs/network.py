@@ -1,14 +1,170 @@
-"""Models of programs that reach the network; none of them is ever a reader. Data, and what tables cannot say. No I/O."""
+"""Programs that reach the network: curl, wget, ping, ssh, rsync (which also copies on this machine) and their like.
+
+curl(1) is that of 8.11, and 7.88 where it differs: its values read files behind `@`, and it writes under names out of
+addresses.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from harness.actions import Access, Act
-from harness.programs.gathered import Gathered, joined, never
 from harness.programs.model import Found, Parsed, Program, Style, Unknown, Use, gap
 from harness.programs.options import stricter
+from harness.programs.shared import Gathered, NotCoveredError, joined, never
 from harness.record import replace
+
+# --- curl
+
+_OPTIONS = """
+    -o|--output=TEXT --output-dir=TEXT -O|--remote-name --remote-name-all -J|--remote-header-name
+    -D|--dump-header=TEXT -c|--cookie-jar=TEXT --trace|--trace-ascii|--stderr|--libcurl|--etag-save=TEXT
+    -d|--data|--data-ascii=TEXT:changes --data-binary=TEXT:changes --json=TEXT:changes --data-raw=TEXT:changes
+    --data-urlencode=TEXT:changes -F|--form=TEXT:changes --form-string=TEXT:changes -T|--upload-file=TEXT:changes
+    -H|--header=TEXT --proxy-header=TEXT -b|--cookie=TEXT -w|--write-out=TEXT -z|--time-cond=TEXT --url-query=TEXT
+    -E|--cert|--proxy-cert=TEXT --cert-type=TEXT --key|--proxy-key=READ --key-type=TEXT --pass=TEXT
+    --cacert|--proxy-cacert=READ --capath=READ --crlfile=READ --netrc-file=READ --etag-compare=READ
+    -X|--request=TEXT -Q|--quote=TEXT:changes -G|--get -I|--head -L|--location --location-trusted --max-redirs=TEXT
+    --post301 --post302 --post303 -f|--fail --fail-with-body --fail-early --remove-on-error --create-dirs --no-clobber
+    -s|--silent --no-silent -S|--show-error -v|--verbose -i|--include|--show-headers -N|--no-buffer -#|--progress-bar
+    --no-progress-meter --styled-output --no-styled-output --compressed --raw --trace-time --trace-ids
+    -A|--user-agent=TEXT -e|--referer=TEXT -u|--user=TEXT --oauth2-bearer=TEXT --basic --digest --ntlm --negotiate
+    --anyauth --aws-sigv4=TEXT -n|--netrc --netrc-optional -q|--disable -k|--insecure
+    -m|--max-time=TEXT --connect-timeout=TEXT --retry=TEXT --retry-delay=TEXT --retry-max-time=TEXT --retry-connrefused
+    --retry-all-errors --limit-rate=TEXT --rate=TEXT -Y|--speed-limit=TEXT -y|--speed-time=TEXT --keepalive-time=TEXT
+    --no-keepalive -C|--continue-at=TEXT -r|--range=TEXT --max-filesize=TEXT -R|--remote-time -a|--append -l|--list-only
+    -B|--use-ascii -g|--globoff --path-as-is --request-target=TEXT --ignore-content-length -j|--junk-session-cookies
+    -Z|--parallel --parallel-max=TEXT --parallel-immediate --next
+    -0|--http1.0 --http1.1 --http2 --http2-prior-knowledge --http3 --http0.9 -1|--tlsv1 --tlsv1.0 --tlsv1.1 --tlsv1.2
+    --tlsv1.3 --tls-max=TEXT --ciphers=TEXT --tls13-ciphers=TEXT --pinnedpubkey=READ --ssl --ssl-reqd --cert-status
+    -4|--ipv4 -6|--ipv6 --interface=TEXT --resolve=TEXT --connect-to=TEXT --dns-servers=TEXT --doh-url=TEXT
+    --local-port=TEXT --tcp-nodelay --tcp-fastopen --no-alpn --no-sessionid
+    -x|--proxy=TEXT --noproxy=TEXT -U|--proxy-user=TEXT -p|--proxytunnel --proxy-insecure --socks5=TEXT
+    --socks5-hostname=TEXT --socks4=TEXT --socks4a=TEXT --preproxy=TEXT --url=TEXT
+    -K|--config=CODE --engine=CODE --unix-socket=CODE --abstract-unix-socket=CODE --proto-default=CODE --hsts=CODE
+    --alt-svc=CODE --ssl-sessions=CODE
+    -V|--version:info -h|--help:info
+"""
+# A Unix socket may be that of a service that obeys (docker); --variable and --expand-* read files by name: not vouched for.
+
+_WRITTEN = ("-D", "-c", "--trace")
+_PLAIN_ADDRESS = re.compile(r"(https?|ftps?)://[^\n]*", re.IGNORECASE)
+_BARE_ADDRESS = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?([/?#][^\n]*)?")
+_READING_METHODS = ("GET", "HEAD", "OPTIONS")
+
+
+def _files(parsed: Parsed, use: Use) -> Use:
+    """Add the files that values and addresses name. An address of another kind (file:, scp:) is a gap."""
+    gathered = Gathered()
+    addresses = (*parsed.operands, *parsed.values("--url"))
+    try:
+        for address in addresses:
+            _check_address(address)
+        for given in parsed.options:
+            if given.value is not None and given.name in _MAY_READ:
+                _read_by(given.name, given.value, gathered)
+        _written(parsed, addresses, gathered)
+    except NotCoveredError as problem:
+        return gap(str(problem))
+    act = stricter(use.act, gathered.use().act)
+    if any(method not in _READING_METHODS for method in parsed.values("-X")):
+        act = stricter(act, Act.CHANGES)
+    return replace(use, act=act, paths=(*use.paths, *gathered.paths))
+
+
+def _check_address(address: str) -> None:
+    known = address.prefix if isinstance(address, Unknown) else address
+    if isinstance(address, Found) or not (_PLAIN_ADDRESS.fullmatch(known) or _BARE_ADDRESS.fullmatch(known)):
+        raise NotCoveredError(f"{address} is not an address of the web")
+    if isinstance(address, Unknown) and not re.match(r"https?://[^/]", known):
+        raise NotCoveredError(f"the address {address} is not known")
+
+
+_MAY_READ = {
+    "-d": r"[^@]",
+    "--data-binary": r"[^@]",
+    "--json": r"[^@]",
+    "-H": r"[^@]",
+    "--proxy-header": r"[^@]",
+    "--data-urlencode": r"[^=@]*=",
+    "--url-query": r"[^=@]*=",
+    "-b": r"[^=@]+=",
+    "-w": "",
+    "-F": "",
+    "-E": "",
+    "-T": "",
+    "-z": "",
+}
+"""Options whose value may name a file that is read, each with the beginning by which a value is text for sure."""
+
+
+_REFUSED = {"-w": "%output", "-T": r"[{\[]", "-E": r"^pkcs11:|\\"}
+"""A format that writes files, a pattern, a key that loads a library."""
+
+
+def _read_by(name: str, value: str, gathered: Gathered) -> None:
+    text = _MAY_READ[name]
+    if isinstance(value, Unknown | Found):
+        if not text or isinstance(value, Found) or not re.match(text, value.prefix):
+            raise NotCoveredError(f"{name} {value} may name a file")
+        return
+    if text and re.match(text, value):
+        return
+    refused = _REFUSED.get(name)
+    if refused and re.search(refused, value):
+        raise NotCoveredError(f"{name} {value} is not plain")
+    match name:
+        case "-F":
+            file = _form_file(value)
+        case "-E":
+            file = value.partition(":")[0]
+        case "-b" | "-T" | "-z":
+            file = value.removeprefix("@")
+        case _:
+            # @FILE; for --data-urlencode also NAME@FILE.
+            file = value.partition("@")[2]
+    if file not in ("", "-", "."):
+        gathered.add(file, Access.READ)
+
+
+def _form_file(value: str) -> str:
+    """Return the file of `-F NAME=@FILE;type=...`."""
+    content = value.partition("=")[2]
+    if "headers=" in content or (content[:1] in ("@", "<") and re.search(r'[",\\]', content)):
+        raise NotCoveredError(f"-F {value} may name several files")
+    return content[1:].partition(";")[0] if content[:1] in ("@", "<") else ""
+
+
+def _written(parsed: Parsed, addresses: tuple[str, ...], gathered: Gathered) -> None:
+    folder = (parsed.values("--output-dir") or ("",))[-1]
+    if isinstance(folder, Unknown | Found):
+        raise NotCoveredError(f"--output-dir {folder} is not known")
+    for word in parsed.values("-o"):
+        if re.search(r"#[0-9]", word):
+            gathered.add(folder or ".", Access.WRITE, tree=True)
+        if word != "-":
+            gathered.add(word, Access.WRITE, folder=folder)
+    for word in parsed.values(*_WRITTEN):
+        if word not in ("-", "%"):
+            gathered.add(word, Access.WRITE)
+    for address in addresses if parsed.has("-O", "--remote-name-all") else ():
+        name = _remote_name(address)
+        if not name or parsed.has("-J"):
+            gathered.add(folder or ".", Access.WRITE, tree=True)
+        else:
+            gathered.add(name, Access.WRITE, folder=folder)
+
+
+def _remote_name(address: str) -> str:
+    """Return the file that -O writes for an address, or nothing where that is not plain."""
+    if isinstance(address, Unknown) or re.search(r"[{\[]", address):
+        return ""
+    path = re.split(r"[?#]", address.partition("://")[2] or address)[0]
+    return path.partition("/")[2].rpartition("/")[2]
+
+
+# --- wget, ping and others
 
 # wget(1), 1.21.
 _WGET_OPTIONS = """
@@ -69,7 +225,103 @@ def _dig_files(parsed: Parsed, use: Use) -> Use:
 _NET = Program(network=True)
 _OPENSSL = Program(style=Style.SINGLE, operands="", refine=_plain_files)
 
+
+# --- ssh, scp, rsync
+
+
+def _is_remote(word: str) -> bool:
+    """Say whether scp and rsync take a word for a file on another machine: a colon before any slash (scp(1))."""
+    return ":" in word.partition("/")[0] or "://" in word
+
+
+# ssh(1), scp(1) of OpenSSH 9. Forwarding, other configurations and programs to run are left out or CODE.
+_SSH_HARMLESS = frozenset(
+    """
+    addressfamily batchmode compression connectionattempts connecttimeout identitiesonly loglevel
+    numberofpasswordprompts passwordauthentication port preferredauthentications pubkeyauthentication
+    serveralivecountmax serveraliveinterval stricthostkeychecking tcpkeepalive user
+    """.split()
+)
+_SSH_HOST = re.compile(r"[A-Za-z0-9_.\[\]:@/%][A-Za-z0-9_.\[\]:@/%-]*")
+_SSH_OPTIONS = "-4 -6 -C -q -v -i=READ -c=TEXT -o=TEXT -F=CODE -J=CODE -S=CODE"
+
+
+def _ssh_options(parsed: Parsed) -> str:
+    for value in parsed.values("-o"):
+        known = value.prefix if isinstance(value, Unknown) else value
+        name = re.split(r"[= \t]", known, maxsplit=1)
+        if len(name) < 2 or name[0].lower() not in _SSH_HARMLESS or "\n" in value or isinstance(value, Found):
+            return f"-o {value} is not in the model of ssh"
+    return ""
+
+
+def _ssh_host(parsed: Parsed, use: Use) -> Use:
+    """ssh reads options behind the host too, up to the command."""
+    host, *words = parsed.operands or ("",)
+    problem = _ssh_options(parsed)
+    if not isinstance(host, Unknown) and (isinstance(host, Found) or not _SSH_HOST.fullmatch(host)):
+        problem = problem or "ssh without a plain host"
+    if words and words[0][:1] == "-":
+        problem = problem or f"{words[0]} behind the host is an option of ssh"
+    if words and isinstance(words[0], Unknown) and words[0].prefix[:1] in ("", "-"):
+        problem = problem or f"{words[0]} behind the host may be an option of ssh"
+    return gap(problem) if problem else replace(use, remote=" ".join(words))
+
+
+def _copies(parsed: Parsed, use: Use, *, tree: bool) -> Use:
+    """The last operand is written, the others are read; some lie on other machines."""
+    if any(isinstance(word, Unknown) for word in parsed.operands) or len(parsed.operands) < 2:
+        return gap("what is copied where is not known")
+    if any(word.startswith("-") for word in parsed.operands):
+        return gap("options behind the operands")
+    *sources, target = parsed.operands
+    paths = Gathered()
+    for source in sources:
+        if isinstance(source, Found) or not _is_remote(source):
+            paths.add(source, Access.EITHER if parsed.has("--remove-source-files") else Access.READ, tree=tree)
+    if isinstance(target, Found) or not _is_remote(target):
+        paths.add(target, Access.WRITE, tree=True, entry=True)
+    act = Act.WRITES if paths.paths and paths.paths[-1].access is not Access.READ else Act.CHANGES
+    return replace(use, act=stricter(use.act, act), paths=(*use.paths, *paths.paths))
+
+
+def _scp_copies(parsed: Parsed, use: Use) -> Use:
+    problem = _ssh_options(parsed)
+    return gap(problem) if problem else _copies(parsed, use, tree=parsed.has("-r"))
+
+
+def _rsync_copies(parsed: Parsed, use: Use) -> Use:
+    """With one operand rsync lists it; a colon or `rsync://` in any operand reaches another machine."""
+    remote = any(_is_remote(word) and not isinstance(word, Found) for word in parsed.operands)
+    if len(parsed.operands) == 1 and parsed.operands[0][:1] != "-" and not isinstance(parsed.operands[0], Unknown):
+        listed = Gathered()
+        if not remote:
+            listed.add(parsed.operands[0], Access.READ, tree=True)
+        return replace(use, network=remote, paths=(*use.paths, *listed.paths))
+    use = _copies(parsed, use, tree=True)
+    return use if use.gap else replace(use, network=remote)
+
+
+# rsync(1), 3.2. Filters may name files of filters, links may lead outside, and some folders are seen from the target:
+# left out, or CODE.
+_RSYNC_OPTIONS = """
+    -a|--archive -r|--recursive -v|--verbose -q|--quiet -n|--dry-run -l|--links -p|--perms -t|--times -g|--group
+    -o|--owner -D -E|--executability -A|--acls -X|--xattrs -H|--hard-links -S|--sparse -W|--whole-file -R|--relative
+    -u|--update -c|--checksum -I|--ignore-times --size-only -x|--one-file-system -d|--dirs -z|--compress -h
+    --human-readable -P --partial --progress --inplace --append -i|--itemize-changes --stats --info=TEXT
+    --ignore-existing --existing --delete --delete-before --delete-during --delete-after --delete-delay
+    --delete-excluded --remove-source-files -m|--prune-empty-dirs --max-size=TEXT --min-size=TEXT --max-delete=TEXT
+    --exclude=TEXT --include=TEXT --exclude-from|--include-from=READ --chmod=TEXT --no-perms --no-owner --no-group
+    --bwlimit=TEXT --timeout=TEXT --numeric-ids --out-format=TEXT -4|--ipv4 -6|--ipv6 -s|--protect-args
+    --log-file=WRITE --backup-dir|--partial-dir|-T|--temp-dir=CODE -b|--backup --suffix=TEXT --password-file=READ
+    -e|--rsh=CODE --rsync-path=CODE -M|--remote-option=CODE -f|--filter=CODE --files-from=CODE --config=CODE
+    --daemon:gap --write-batch|--only-write-batch|--read-batch=CODE
+    -V|--version:info --help:info
+"""
+
+
 PROGRAMS: Mapping[str, Program] = {
+    "curl": Program(network=True, options=_OPTIONS, operands="TEXT...", refine=_files),
     "wget": replace(_NET, options=_WGET_OPTIONS, operands="TEXT...", refine=_wget_writes),
     "ping": replace(
         _NET,
@@ -111,4 +363,21 @@ PROGRAMS: Mapping[str, Program] = {
             ),
         }
     ),
+    "ssh": Program(
+        network=True,
+        act=Act.CHANGES,
+        style=Style.POSIX,
+        options=_SSH_OPTIONS + " -a -k -n -N -T -t -x -b=TEXT -e=TEXT -l=TEXT -m=TEXT -p=TEXT -E=WRITE -V:info",
+        operands="HOST TEXT...",
+        refine=_ssh_host,
+    ),
+    "scp": Program(
+        network=True,
+        style=Style.POSIX,
+        options=_SSH_OPTIONS + " -3 -B -O -p -r -T -l=TEXT -P=TEXT -D=CODE -X=CODE",
+        operands="TEXT...",
+        refine=_scp_copies,
+    ),
+    "sftp": never("it takes commands from its input, and `!` runs one here"),
+    "rsync": Program(options=_RSYNC_OPTIONS, operands="TEXT...", refine=_rsync_copies),
 }

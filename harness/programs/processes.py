@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Act
-from harness.programs.gathered import never
 from harness.programs.model import Found, Parsed, Program, Style, Unknown, Use, gap
 from harness.programs.options import stricter
+from harness.programs.shared import never
 from harness.record import replace
 
 _INFO = " -V|--version:info -h|--help:info"

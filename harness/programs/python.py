@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from harness.actions import Access, Act
-from harness.programs.code_files import argument_paths
 from harness.programs.model import Found, PathUse, Program, Unknown, Use, gap
 from harness.programs.options import read_command
+from harness.programs.shared import argument_paths
 from harness.record import replace
 
 _PYTHON_FLAGS = frozenset("bBdEIOPqRsSuv")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from harness.actions import Access, Act
 from harness.programs.model import Parsed, PathUse, Program, Refine, Use
-from harness.programs.tables import (
+from harness.programs.shared import (
     ANYTHING_ELSE,
     all_of,
     also_writes,

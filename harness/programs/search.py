@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
-from harness.programs.gathered import never
 from harness.programs.model import READER_OF_INPUT, Parsed, PathUse, Program, Unknown, Use, gap
 from harness.programs.options import read_command, stricter
+from harness.programs.shared import never
 from harness.record import replace
 
 

@@ -1,18 +1,148 @@
-"""Shells and the builtins that run their words: which text is run, and which of it is read as bash reads it; pure.
+"""Shells, and what bash does itself: echo, printf, test, wait and their like, and the builtins that run their words.
 
 Only the text of `-c` and of `eval` is vouched for. What a shell reads from a file is code that nobody reads, and what it
-reads from its input is a gap here.
+reads from its input is a gap here. Builtins that change the shell for what follows (cd, set, export, read, unset, eval,
+exec ...) are read by the shell package.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from harness.actions import Access, Act
-from harness.programs.code_files import argument_paths
-from harness.programs.model import Found, Parsed, PathUse, Program, Unknown, Use, gap
-from harness.programs.refinements import read_alike, with_command, wraps
+from harness.programs.model import Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
+from harness.programs.options import read_command
+from harness.programs.shared import argument_paths, read_alike, with_command, wraps
 from harness.record import Record
+
+# --- Builtins
+
+_FILES = Program(operands="READ...")
+"""Files that are read, for the functions below: it finds what is not known among them."""
+
+# Of bash(1), "CONDITIONAL EXPRESSIONS". Left out: -v and -R, which evaluate the index of an array, `a[$(reboot)]`.
+_ASKS_A_FILE = frozenset("-b -c -d -e -f -g -h -k -p -r -s -u -w -x -L -N -O -G -S".split())
+_ASKS_TWO_FILES = frozenset("-nt -ot -ef".split())
+_ASKS_A_TEXT = frozenset("-n -z".split())
+_COMPARES_TEXTS = frozenset("= == != < >".split())
+_COMPARES_NUMBERS = frozenset("-eq -ne -lt -le -gt -ge".split())
+_BEFORE_AN_EXPRESSION = frozenset("! ( -a -o".split())
+
+
+def _test(argv: Sequence[str]) -> Use:
+    """Read `test` and `[`: what they ask about files, and nothing that they would evaluate."""
+    words = list(argv[1:])
+    if argv[0].rpartition("/")[2] == "[" and (not words or words.pop() != "]"):
+        return gap("[ without its ]")
+    unknown = [word for word in words if isinstance(word, Unknown)]
+    several = next((word for word in unknown if not word.single), None)
+    if several is not None:
+        return gap(f"{several} may be any number of words")
+    if _compares_texts(words):
+        return Use(act=Act.LOOKS)
+    problem = _problem_of_known(words) or (_problem_of_unknown(words) if unknown else "")
+    if problem:
+        return gap(problem)
+    return read_command(_FILES, (argv[0], "--", *_files_asked(words)))
+
+
+def _compares_texts(words: Sequence[str]) -> bool:
+    """Say whether the expression is `A = B` or `! A = B`: of three words the middle one decides (POSIX, test)."""
+    if len(words) == 4 and words[0] == "!" and not isinstance(words[0], Unknown):
+        words = words[1:]
+    return len(words) == 3 and words[1] in _COMPARES_TEXTS and not isinstance(words[1], Unknown)
+
+
+def _problem_of_known(words: Sequence[str]) -> str:
+    """Return why `test` is not covered, whatever words stand for what is not known."""
+    before = ""
+    for place, word in enumerate(words):
+        after = words[place + 1] if place + 1 < len(words) else ""
+        if isinstance(word, Unknown):
+            pass
+        elif word in ("-v", "-R"):
+            return f"test {word} evaluates the index of an array"
+        elif word == "-o" and (place == 0 or before in _BEFORE_AN_EXPRESSION):
+            return "the option -o of test is not in its model"
+        elif word in _COMPARES_NUMBERS and not (place and _is_number(before) and _is_number(after)):
+            return f"test {word} of something other than digits"
+        elif word == "-t" and after and not _is_number(after):
+            return "test -t of something other than digits"
+        before = word
+    return ""
+
+
+def _problem_of_unknown(words: Sequence[str]) -> str:
+    """Return why a word that is not known may be more than an operand (POSIX, test: the number of words decides)."""
+    if len(words) > 4:
+        return "a word of test is not known, and may be an operator"
+    while len(words) > 1 and words[0] == "!" and not isinstance(words[0], Unknown):
+        words = words[1:]
+    operator = words[0] if len(words) == 2 else words[1] if len(words) == 3 else ""
+    known = not isinstance(operator, Unknown)
+    match len(words):
+        case 1:
+            covered = True
+        case 2:
+            covered = known and (operator in _ASKS_A_TEXT or operator in _ASKS_A_FILE)
+        case 3:
+            covered = known and operator in _COMPARES_NUMBERS | _ASKS_TWO_FILES
+        case _:
+            covered = False
+    return "" if covered else "a word of test is not known, and may be an operator"
+
+
+def _is_number(word: str) -> bool:
+    """Say whether a word is an integer for sure; `Unknown` is, where bash makes one of it (`$#`)."""
+    if isinstance(word, Unknown):
+        return word.integer
+    digits = word.removeprefix("-").removeprefix("+")
+    return digits.isascii() and digits.isdigit()
+
+
+def _files_asked(words: Sequence[str]) -> list[str]:
+    """Return every word that some reading of the expression takes for a file: rather one too many."""
+    files: list[str] = []
+    for place, word in enumerate(words):
+        if isinstance(word, Unknown):
+            continue
+        after = list(words[place + 1 : place + 2])
+        if word in _ASKS_TWO_FILES:
+            files += [*words[max(place - 1, 0) : place], *after]
+        elif word in _ASKS_A_FILE or (word == "-a" and (place == 0 or words[place - 1] in _BEFORE_AN_EXPRESSION)):
+            files += after
+    return files
+
+
+_CONVERSION = r"%(?:%|[-+ #0']*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?(?:(?:hh|ll|[hlLqjzt])?[diouxXfFeEgGaAcsbqQ]|\([^()]*\)T))"
+"""What a format of printf may convert. Left out: %n, which sets the variable that its operand names."""
+
+
+def _printf(argv: Sequence[str]) -> Use:
+    """Read `printf FORMAT [OPERAND...]`; -v assigns to whatever its value says, and evaluates it."""
+    words = list(argv[1:])
+    ended = words[:1] == ["--"]
+    if ended:
+        words.pop(0)
+    if not words:
+        return gap("printf without a format")
+    form = words[0]
+    if isinstance(form, Unknown):
+        return gap(f"the format {form} is not known")
+    if not ended and form.startswith("-") and len(form) > 1:
+        return gap(f"the option {form} of printf is not in its model")
+    if "%" in re.sub(_CONVERSION, "", form):
+        return gap("a conversion of printf that is not in its model")
+    return Use(act=Act.LOOKS)
+
+
+_SAYS = Program(style=Style.TEXT, operands="TEXT...", facts="few-variables no-input")
+_ENDS = Program(style=Style.TEXT, operands="TEXT...")
+_TESTS = Program(read=_test, facts="few-variables no-input")
+
+
+# --- Shells
 
 _OPTIONS = frozenset(("errexit", "nounset", "pipefail", "xtrace", "verbose"))
 _LETTERS = frozenset("ceuxvno")
@@ -125,7 +255,30 @@ def _command(parsed: Parsed, use: Use) -> Use:
 
 _OTHER_SHELL = Program(read=_other_shell)
 
+
 PROGRAMS = {
+    "echo": _SAYS,
+    "printf": Program(
+        facts="few-variables no-input",
+        read=_printf,
+    ),
+    "true": _SAYS,
+    "false": _SAYS,
+    ":": _SAYS,
+    "pwd": Program(facts="few-variables", options="-L -P", operands=""),
+    "test": _TESTS,
+    "[": _TESTS,
+    "type": Program(options="-a -f -p -P -t", operands="TEXT..."),
+    "exit": _ENDS,
+    "return": _ENDS,
+    "break": _ENDS,
+    "continue": _ENDS,
+    # `wait -p NAME` sets a variable, `jobs -x` runs a command.
+    "wait": Program(options="-f -n", operands="TEXT..."),
+    "jobs": Program(options="-l -n -p -r -s", operands="TEXT..."),
+    "times": Program(operands=""),
+    "help": Program(options="-d -m -s", operands="TEXT..."),
+    "umask": Program(options="-p -S", operands=""),
     "bash": Program(read=_bash),
     "sh": Program(read=_sh),
     "dash": Program(read=_sh),
@@ -137,5 +290,5 @@ PROGRAMS = {
         refine=_command,
     ),
     "builtin": wraps(),
-    "exec": wraps(),  # -a: another name, on which what some programs do hangs; -c: no environment; -l: a login
+    "exec": wraps(),  # -a: another name, on which what some programs do hangs; -c: no environment; -l: a login,
 }

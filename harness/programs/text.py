@@ -1,19 +1,17 @@
-"""Models of programs that cut, sort, compare and show text and other files; data, pure. sed and awk have files of their own.
-
-Most only print. The treacherous ones: a second operand of uniq and xxd is written, sort has -o and runs compressors,
-split has --filter, diff reads everything in a folder, and some read lists of files or options (`@FILE`) out of a file.
-"""
+"""Programs that cut, sort, compare and show text and other files; manual pages. sed and awk have files of their own."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from harness.actions import Access, Act
 from harness.programs.model import READER, READER_OF_INPUT, Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
 from harness.programs.options import option_table, read_command
 from harness.record import replace
+
+# --- Text
 
 _INFO = "--help:info --version:info "
 _INFO_SHORT = "-h|--help:info -V|--version:info "
@@ -147,18 +145,38 @@ def _xxd(argv: Sequence[str]) -> Use:
     return read_command(_XXD, argv)
 
 
-PROGRAMS = {
-    "head": Program(facts=READER_OF_INPUT,
+# --- Manual pages and calendars
+
+
+def _man(parsed: Parsed, use: Use) -> Use:
+    """Allow names and sections. With a slash in it, a word is a file that is laid out."""
+    for word in (*parsed.operands, *(given.value for given in parsed.options if given.value)):
+        if isinstance(word, Unknown | Found) or "/" in word:
+            return gap(f"{word} is not the plain name of a manual page")
+    return use
+
+
+_CALENDAR = Program(style=Style.TEXT, operands="TEXT...")
+"""util-linux and BSD: no word is a file or a program."""
+
+
+PROGRAMS: Mapping[str, Program] = {
+    "head": Program(
+        facts=READER_OF_INPUT,
         options=_INFO + "-NUM -c|--bytes=TEXT -n|--lines=TEXT -q|--quiet|--silent -v|--verbose -z|--zero-terminated",
     ),
-    "tail": Program(facts=READER_OF_INPUT,
-        options=_INFO + "-NUM -c|--bytes=TEXT -f --follow[=TEXT] -F -n|--lines=TEXT --max-unchanged-stats=TEXT --pid=TEXT "
+    "tail": Program(
+        facts=READER_OF_INPUT,
+        options=_INFO
+        + "-NUM -c|--bytes=TEXT -f --follow[=TEXT] -F -n|--lines=TEXT --max-unchanged-stats=TEXT --pid=TEXT "
         "-q|--quiet|--silent --retry -s|--sleep-interval=TEXT -v|--verbose -z|--zero-terminated",
     ),
-    "wc": Program(facts=READER_OF_INPUT,
+    "wc": Program(
+        facts=READER_OF_INPUT,
         options=_INFO + "-c|--bytes -m|--chars -l|--lines -L|--max-line-length -w|--words --total=TEXT",
     ),
-    "sort": Program(facts="files few-variables",
+    "sort": Program(
+        facts="files few-variables",
         # The folder of -T gets files that hold the text; a compressor is a program.
         options=_INFO + "-b|--ignore-leading-blanks -d|--dictionary-order -f|--ignore-case -g|--general-numeric-sort "
         "-i|--ignore-nonprinting -M|--month-sort -h|--human-numeric-sort -n|--numeric-sort -R|--random-sort "
@@ -167,64 +185,72 @@ PROGRAMS = {
         "-t|--field-separator=TEXT -T|--temporary-directory=WRITE_TREE --parallel=TEXT -u|--unique -z|--zero-terminated "
         "--files0-from=CODE",
     ),
-    "uniq": Program(facts="files few-variables",
+    "uniq": Program(
+        facts="files few-variables",
         options=_INFO + "-NUM -c|--count -d|--repeated -D --all-repeated[=TEXT] -f|--skip-fields=TEXT --group[=TEXT] "
         "-i|--ignore-case -s|--skip-chars=TEXT -u|--unique -w|--check-chars=TEXT -z|--zero-terminated",
         operands="READ WRITE",
     ),
-    "cut": Program(facts=READER,
+    "cut": Program(
+        facts=READER,
         options=_INFO + "-b|--bytes=TEXT -c|--characters=TEXT -d|--delimiter=TEXT -f|--fields=TEXT -n --complement "
         "-s|--only-delimited --output-delimiter=TEXT -z|--zero-terminated",
     ),
     # None of these two opens a file that is named to it.
     "tr": Program(facts="only-reads few-variables", style=Style.TEXT, operands="TEXT..."),
     "numfmt": Program(style=Style.TEXT, operands="TEXT..."),
-    "paste": Program(facts="only-reads few-variables",
+    "paste": Program(
+        facts="only-reads few-variables",
         options=_INFO + "-d|--delimiters=TEXT -s|--serial -z|--zero-terminated",
     ),
-    "join": Program(facts="only-reads few-variables",
-        options=_INFO + "-a=TEXT -e=TEXT -i|--ignore-case -j=TEXT -o=TEXT -t=TEXT -v=TEXT -1=TEXT -2=TEXT --check-order "
+    "join": Program(
+        facts="only-reads few-variables",
+        options=_INFO
+        + "-a=TEXT -e=TEXT -i|--ignore-case -j=TEXT -o=TEXT -t=TEXT -v=TEXT -1=TEXT -2=TEXT --check-order "
         "--nocheck-order --header -z|--zero-terminated",
         operands="READ READ",
     ),
-    "comm": Program(facts="few-variables",
+    "comm": Program(
+        facts="few-variables",
         options=_INFO + "-1 -2 -3 --check-order --nocheck-order --output-delimiter=TEXT --total -z|--zero-terminated",
         operands="READ READ",
     ),
-    "nl": Program(facts=READER_OF_INPUT,
+    "nl": Program(
+        facts=READER_OF_INPUT,
         options=_INFO + "-b|--body-numbering=TEXT -d|--section-delimiter=TEXT -f|--footer-numbering=TEXT "
         "-h|--header-numbering=TEXT -i|--line-increment=TEXT -l|--join-blank-lines=TEXT -n|--number-format=TEXT "
         "-p|--no-renumber -s|--number-separator=TEXT -v|--starting-line-number=TEXT -w|--number-width=TEXT",
     ),
-    "od": Program(facts=READER,
+    "od": Program(
+        facts=READER,
         options=_INFO + "-A|--address-radix=TEXT --endian=TEXT -j|--skip-bytes=TEXT -N|--read-bytes=TEXT -S=TEXT "
         "--strings[=TEXT] -t|--format=TEXT -v|--output-duplicates -w|--width[=TEXT] -a -b -c -d -f -i -l -o -s -x",
     ),
     "xxd": replace(_XXD, read=_xxd, facts="few-variables"),
     "hexdump": _HEXDUMP,
     "hd": _HEXDUMP,
-    "fold": Program(facts=READER,
+    "fold": Program(
+        facts=READER,
         options=_INFO + "-NUM -b|--bytes -s|--spaces -w|--width=TEXT",
     ),
     "fmt": Program(
-        options=_INFO + "-NUM -c|--crown-margin -p|--prefix=TEXT -s|--split-only -t|--tagged-paragraph -u|--uniform-spacing "
+        options=_INFO
+        + "-NUM -c|--crown-margin -p|--prefix=TEXT -s|--split-only -t|--tagged-paragraph -u|--uniform-spacing "
         "-w|--width=TEXT -g|--goal=TEXT",
     ),
-    "column": Program(facts="files",
+    "column": Program(
+        facts="files",
         options=_INFO_SHORT + "-t|--table -n|--table-name=TEXT -O|--table-order=TEXT -N|--table-columns=TEXT "
         "-l|--table-columns-limit=TEXT -E|--table-noextreme=TEXT -d|--table-noheadings -e|--table-header-repeat "
         "-H|--table-hide=TEXT -R|--table-right=TEXT -T|--table-truncate=TEXT -W|--table-wrap=TEXT -L|--keep-empty-lines "
         "-J|--json -r|--tree=TEXT -i|--tree-id=TEXT -p|--tree-parent=TEXT -c|--output-width=TEXT -o|--output-separator=TEXT "
         "-s|--separator=TEXT -x|--fillrows",
     ),
-    "expand": Program(facts=READER,
-        options=_INFO + "-i|--initial -t|--tabs=TEXT -NUM"
-    ),
-    "unexpand": Program(facts=READER,
-        options=_INFO + "-a|--all --first-only -t|--tabs=TEXT -NUM"
-    ),
+    "expand": Program(facts=READER, options=_INFO + "-i|--initial -t|--tabs=TEXT -NUM"),
+    "unexpand": Program(facts=READER, options=_INFO + "-a|--all --first-only -t|--tabs=TEXT -NUM"),
     "rev": Program(facts="few-variables", options=_INFO_SHORT),
-    "tac": Program(facts=READER,
+    "tac": Program(
+        facts=READER,
         options=_INFO + "-b|--before -r|--regex -s|--separator=TEXT",
     ),
     "shuf": Program(
@@ -267,9 +293,11 @@ PROGRAMS = {
     "sha512sum": _PRINTS_SUMS,
     "cksum": _PRINTS_SUMS,
     "sum": Program(facts="only-reads", options=_INFO + "-r -s|--sysv"),
-    "diff": Program(facts="only-reads few-variables",
+    "diff": Program(
+        facts="only-reads few-variables",
         # Of two folders diff reads every file, with -r or without. -l runs pr.
-        options=_INFO + "-v:info --normal -q|--brief -s|--report-identical-files -c -C=TEXT --context[=TEXT] -u -U=TEXT "
+        options=_INFO
+        + "-v:info --normal -q|--brief -s|--report-identical-files -c -C=TEXT --context[=TEXT] -u -U=TEXT "
         "--unified[=TEXT] -NUM -e|--ed -n|--rcs -y|--side-by-side -W|--width=TEXT --left-column --suppress-common-lines "
         "-p|--show-c-function -F|--show-function-line=TEXT -L|--label=TEXT -t|--expand-tabs -T|--initial-tab --tabsize=TEXT "
         "--suppress-blank-empty -r|--recursive --no-dereference -N|--new-file -P|--unidirectional-new-file "
@@ -283,34 +311,37 @@ PROGRAMS = {
         operands="TREE...",
         refine=_following,
     ),
-    "cmp": Program(facts=READER,
-        options=_INFO + "-v:info -b|--print-bytes -i|--ignore-initial=TEXT -l|--verbose -n|--bytes=TEXT -s|--quiet|--silent",
+    "cmp": Program(
+        facts=READER,
+        options=_INFO
+        + "-v:info -b|--print-bytes -i|--ignore-initial=TEXT -l|--verbose -n|--bytes=TEXT -s|--quiet|--silent",
         operands="READ READ TEXT TEXT",
     ),
     "patch": Program(
         # The patch names the files; an ed script in it is run by ed.
         act=Act.CHANGES,
-        options=_INFO + "-v:info -p|--strip=TEXT -F|--fuzz=TEXT -l|--ignore-whitespace -c|--context -n|--normal -u|--unified "
+        options=_INFO
+        + "-v:info -p|--strip=TEXT -F|--fuzz=TEXT -l|--ignore-whitespace -c|--context -n|--normal -u|--unified "
         "-N|--forward -R|--reverse -i|--input=READ -o|--output=WRITE -r|--reject-file=WRITE --merge[=TEXT] "
         "-E|--remove-empty-files -t|--batch -f|--force -s|--quiet|--silent --verbose --dry-run -d|--directory=FOLDER --binary "
         "--no-backup-if-mismatch -e|--ed:gap",
         operands="EITHER READ",
     ),
-    "strings": Program(facts="files",
+    "strings": Program(
+        facts="files",
         options=_INFO + "-v|-V:info -NUM -a|--all -d|--data -f|--print-file-name -n|--bytes=TEXT -t|--radix=TEXT "
         "-w|--include-all-whitespace -o -e|--encoding=TEXT -U|--unicode=TEXT -s|--output-separator=TEXT",
         refine=_no_lists,
     ),
-    "file": Program(facts="files input-without-files",
+    "file": Program(
+        facts="files input-without-files",
         # -m and -C read and write what it knows files by, -f reads names, -z runs decompressors.
         options=_INFO + "-v:info -b|--brief -e|--exclude=TEXT --exclude-quiet=TEXT --extension -F|--separator=TEXT "
         "-h|--no-dereference -i|--mime --mime-type --mime-encoding --apple -k|--keep-going -L|--dereference -n|--no-buffer "
         "-N|--no-pad -0|--print0 "
         "-P|--parameter=TEXT -r|--raw",
     ),
-    "jq": Program(facts=READER,
-        read=_jq
-    ),
+    "jq": Program(facts=READER, read=_jq),
     "less": Program(
         style=Style.POSIX,
         options="-V|--version:info --help:info -F -i -N -R -r -S -X",
@@ -326,4 +357,16 @@ PROGRAMS = {
         operands="",
     ),
     "tsort": Program(options=_INFO, operands="READ"),
-}  # fmt: skip
+    # man-db 2.11, and that of BSD. What is printed goes into no pager, since it is no terminal.
+    "man": Program(
+        options="""
+            -f|--whatis -k|--apropos -w|--where|--path|--location -a|--all -i|--ignore-case -I|--match-case --regex --wildcard
+            --names-only --no-subpages -s|-S|--sections=TEXT -e|--extension=TEXT -7|--ascii --no-hyphenation|--nh
+            --no-justification|--nj -V|--version:info -h|--help:info
+        """,
+        operands="TEXT...",
+        refine=_man,
+    ),
+    "cal": _CALENDAR,
+    "ncal": _CALENDAR,
+}

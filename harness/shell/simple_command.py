@@ -11,8 +11,8 @@ from harness.actions import Access, Act, Command, PathAccess, Place
 from harness.programs.catalog import model_of
 from harness.programs.model import Found, Unknown, Use, gap
 from harness.programs.options import read_command
-from harness.programs.refinements import read_alike
 from harness.programs.runners import FIND_RUNS, INTERPRETERS, PLAIN_WRAPPERS, SHELLS, WRAPPERS
+from harness.programs.shared import read_alike
 from harness.programs.variables import changes_the_shell
 from harness.record import replace
 from harness.shell.builtins import (

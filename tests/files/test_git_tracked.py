@@ -21,7 +21,7 @@ from harness.files.repository import read_index, tracked_from
 from harness.files.workspace import Workspace
 from harness.messages import ToolCall
 from harness.policy.policy import evaluate
-from harness.programs.git_looking import LOOKING
+from harness.programs.git import LOOKING
 from harness.programs.git_pathspecs import Shown, is_exclusion, shown
 from harness.programs.options import option_table
 from harness.shell.facets import read_commands

@@ -11,8 +11,8 @@ import pytest
 from git_scene import run_git
 
 from harness.programs import git
+from harness.programs.git import LOOKING
 from harness.programs.git_config import OVERRIDDEN, programs_named
-from harness.programs.git_looking import LOOKING
 from harness.programs.model import Use
 from harness.programs.options import option_table, read_command
 

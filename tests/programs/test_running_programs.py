@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import shlex
 import shutil
@@ -10,18 +9,12 @@ import subprocess
 from pathlib import Path
 
 from harness.actions import Act
+from harness.programs.catalog import model_of, names
 from harness.programs.model import Program, Unknown, Use
 from harness.programs.options import read_command
 from harness.programs.runners import FIND_RUNS, INTERPRETERS, SHELLS, VERSIONED, WRAPPERS
 
-FILES = (
-    "wrappers", "shells", "observers", "elevation", "python", "interpreters", "javascript_runtimes", "containers", "clusters",
-)  # fmt: skip
-PROGRAMS: dict[str, Program] = {
-    name: program
-    for file in FILES
-    for name, program in importlib.import_module(f"harness.programs.{file}").PROGRAMS.items()
-}
+PROGRAMS: dict[str, Program] = {name: model for name in names() if (model := model_of(name)) is not None}
 
 
 def use_of(argv: list[str]) -> Use:

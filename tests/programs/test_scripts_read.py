@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness.programs import awk, sed
 from harness.programs.python import LIBRARY
-from harness.programs.refinements import read_alike
+from harness.programs.shared import read_alike
 
 SED_ONLY_EDITS = [
     "s/a/b\\\nc/",

@@ -1,6 +1,6 @@
-"""What option tables of build tools have in common: spellings, and refinements over Parsed and Use; pure.
+"""What several models say alike: paths gathered from words, programs that run commands or code, options of build tools. Pure.
 
-A refinement gets what the tables said of a command without a gap and returns that or something stricter, never less.
+A refinement gets what the tables said of a command without a gap, and returns that or something stricter, never less.
 """
 
 from __future__ import annotations
@@ -9,10 +9,140 @@ import re
 from collections.abc import Sequence
 
 from harness.actions import Access, Act
-from harness.programs.code_files import argument_paths
-from harness.programs.model import Found, Parsed, PathUse, Program, Refine, Unknown, Use, gap
+from harness.programs.model import Found, Parsed, PathUse, Program, Read, Refine, Style, Unknown, Use, gap, handed_over
 from harness.programs.options import parse_words, read_command, stricter
 from harness.record import replace
+
+# --- Models that read whole command lines by themselves: the paths gathered, and the ways out
+
+
+class NotCoveredError(Exception):
+    """Why the words at hand are not covered, in a few words for a person; only for functions under `or_gap`."""
+
+
+def or_gap(read: Read) -> Read:
+    """Turn a NotCoveredError that `read` raises into a gap."""
+
+    def safe(argv: Sequence[str]) -> Use:
+        try:
+            return read(argv)
+        except NotCoveredError as problem:
+            return gap(str(problem))
+
+    return safe
+
+
+def never(reason: str) -> Program:
+    """Return the model of a program that is never covered, with the reason that people are told."""
+    return Program(read=lambda _argv: gap(reason))
+
+
+class Gathered:
+    """The paths of one command."""
+
+    def __init__(self) -> None:
+        self.paths: list[PathUse] = []
+
+    def add(self, word: str, access: Access, *, tree: bool = False, entry: bool = False, folder: str = "") -> None:
+        """Add what `word` names, seen from `folder`. Raises NotCoveredError for a word whose value is not known."""
+        if isinstance(word, Unknown):
+            raise NotCoveredError(f"the path {word} is not known")
+        if isinstance(word, Found):
+            self.paths += handed_over(word, access, tree=tree, folder=folder)
+        else:
+            self.paths.append(PathUse(word=joined(folder, word), access=access, tree=tree, entry=entry))
+
+    def add_with(self, suffixes: Sequence[str], word: str, access: Access) -> None:
+        """Add `word`, and the names that the program tries or makes by putting a suffix behind it."""
+        self.add(word, access)
+        for suffix in () if isinstance(word, Found) else suffixes:
+            self.add(word + suffix, access)
+
+    def use(self, act: Act = Act.LOOKS) -> Use:
+        """Return the use of a command that does `act`, or writes what was added as written."""
+        written = any(path.access is not Access.READ for path in self.paths)
+        return Use(act=stricter(act, Act.WRITES) if written else act, paths=tuple(self.paths))
+
+
+def joined(folder: str, word: str) -> str:
+    """Return `word` seen from `folder`; nothing stands for the current one."""
+    return word if not folder or word.startswith("/") else f"{folder}/{word}"
+
+
+# --- Programs that run commands, and text for sh
+
+_OTHERWISE = (
+    # Sequences that dash, ash and others read otherwise than bash, or not at all: each of them in the strict subset.
+    r"\$'|\[\[|\(\(|[<>]\(|\|&|&>|<<<|>&[^0-9-]|[0-9]{2}[<>]|[}][<>]|\[\^|[<>][|&]?[ \t]*[^\s;&|()<>]*[*?\[]"
+    r"|\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}"
+    # Keywords that they do not have; and builtins that make commands of text in which the above may come up again.
+    r"|\b(?:time|function|select|coproc|eval|alias|trap|pushd|popd)\b"
+    # Older ones split the words of export: `export A=$(echo b PATH=.)`.
+    r"|\bexport\b[^;\n]*[$`]"
+)
+_NO_QUOTES = str.maketrans("", "", "'\"\\\n")
+
+
+def read_alike(text: str) -> bool:
+    """Say whether dash and its kin read `text`, if bash reads it at all, as bash does (POSIX.1-2024, XCU 2; dash(1)).
+
+    Asked for `sh`, which is dash, ash, ksh or bash, whatever the system has, and for programs that hand text to `sh -c`.
+    A sequence counts also where it is only made by quotes or line continuations being taken away.
+    """
+    bare = text.translate(_NO_QUOTES)
+    return text.isascii() and re.search(_OTHERWISE, text) is None and re.search(_OTHERWISE, bare) is None
+
+
+def with_text_for_sh(parsed: Parsed, use: Use) -> Use:
+    """Refine: the texts that a program hands to `sh -c` must be read by that as bash reads them, and there must be one."""
+    if not use.scripts:
+        return gap(f"{parsed.program} without a command")
+    return use if all(read_alike(text) for text in use.scripts) else gap("text that sh may read otherwise than bash")
+
+
+def with_command(parsed: Parsed, use: Use) -> Use:
+    """Refine: a wrapper without a command is a gap; many start a shell then."""
+    return use if use.commands else gap(f"{parsed.program} without a command")
+
+
+def wraps(
+    options: str = "", operands: str = "COMMAND...", *, refine: Refine = with_command, act: Act = Act.WRAPS
+) -> Program:
+    """Return the model of a program whose options stand in front of the command that it runs."""
+    return Program(act=act, style=Style.POSIX, options=options, operands=operands, refine=refine)
+
+
+# --- Files whose code is run, and the words that it is given
+
+
+def argument_paths(words: Sequence[str]) -> tuple[PathUse, ...] | str:
+    """Return the words given to code that may be files, with which it may do anything; or why that is not known.
+
+    A word of the shape `name=value` or `--name=value` may be one by its value too; other options are none.
+    """
+    paths: list[PathUse] = []
+    for word in words:
+        if isinstance(word, Unknown):
+            return f"the value of {word} is not known"
+        if isinstance(word, Found):
+            paths += [PathUse(word=start, access=Access.EITHER, tree=True) for start in word.starts]
+            continue
+        names = [] if word.startswith("-") else [word]
+        if "=" in word:
+            names.append(word.partition("=")[2])
+        paths += [PathUse(word=name, access=Access.EITHER) for name in names if name]
+    return tuple(paths)
+
+
+def with_arguments(parsed: Parsed, use: Use) -> Use:
+    """Refine for `SCRIPT TEXT...`: what follows the script may be files; without a script, the input is run: a gap."""
+    if not parsed.operands or parsed.operands[0] == "-":
+        return gap("it runs what its input says")
+    paths = argument_paths(parsed.operands[1:])
+    return gap(paths) if isinstance(paths, str) else replace(use, paths=(*use.paths, *paths))
+
+
+# --- Options of build tools: spellings, and refinements
 
 _NAME = r"[A-Za-z0-9_./%+,:@\[\]-]+"
 _SWITCH = r"(?i:on|off|true|false|yes|no|[01]|enabled|disabled|auto)"
