@@ -13,7 +13,7 @@ BURST_SECONDS, BURST = 10.0, 3
 """So many times yes within so many seconds are a burst."""
 
 
-class Question(Record):
+class LoggedQuestion(Record):
     """A question that the gate asked."""
 
     call: LoggedCall
@@ -63,7 +63,7 @@ class Question(Record):
         }
 
 
-def questions(calls: Iterable[LoggedCall]) -> Iterator[Question]:
+def questions(calls: Iterable[LoggedCall]) -> Iterator[LoggedQuestion]:
     """Yield the questions among these calls, in their order; keeps those of the last BURST_SECONDS.
 
     Whether a yes is in a burst is told within one log: the answers of one person at one terminal.
@@ -96,8 +96,8 @@ class _Waiting:
         self.in_burst = False
         self.is_yes = call.answer == "yes" and call.answered_by is Who.PERSON
 
-    def question(self) -> Question:
-        return Question(call=self.call, in_burst=self.in_burst)
+    def question(self) -> LoggedQuestion:
+        return LoggedQuestion(call=self.call, in_burst=self.in_burst)
 
 
 def _within(first: _Waiting, last: _Waiting) -> bool:
@@ -116,6 +116,6 @@ def _within(first: _Waiting, last: _Waiting) -> bool:
     return begun is not None and ended is not None and abs(ended - begun) <= BURST_SECONDS * NANO
 
 
-def _released(waiting: deque[_Waiting]) -> Iterator[Question]:
+def _released(waiting: deque[_Waiting]) -> Iterator[LoggedQuestion]:
     while waiting:
         yield waiting.popleft().question()

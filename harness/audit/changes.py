@@ -10,7 +10,7 @@ from enum import Enum
 
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, Who, about_call, about_decision, call_number, edited_from, text, word
-from harness.audit.effects import Reach, reach_of
+from harness.audit.effects import CallEffects, effects_of
 from harness.files.undo import Ending, Undoable, Unrestorable, plan
 from harness.log.order import LogRecord
 from harness.record import Record
@@ -20,7 +20,7 @@ MOST_BYTES = 64_000_000
 _PIECE_BYTES = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class Look(Record):
+class FileOnDisk(Record):
     """What was found under a path."""
 
     sha256: str | None = None
@@ -29,41 +29,41 @@ class Look(Record):
     """Why it was not looked at; empty where it was."""
 
 
-def look(path: str) -> Look:
+def file_on_disk(path: str) -> FileOnDisk:
     """Return what lies under an absolute path. Links are not followed in its last part, and nothing but a regular file is
     opened: to open a device can have effects (open(2)). Raises nothing: whatever is in the way is a `problem`."""
     if not path.startswith("/"):
-        return Look(problem="it is no absolute path")
+        return FileOnDisk(problem="it is no absolute path")
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
-            return Look(problem="it is no regular file")
+            return FileOnDisk(problem="it is no regular file")
         descriptor = os.open(path, _PIECE_BYTES)
     except (FileNotFoundError, NotADirectoryError):
-        return Look()
+        return FileOnDisk()
     except OSError as error:
-        return Look(problem=error.strerror or "it cannot be opened")
+        return FileOnDisk(problem=error.strerror or "it cannot be opened")
     except ValueError:
-        return Look(problem="no file has such a name")
+        return FileOnDisk(problem="no file has such a name")
     try:
         return _digest(descriptor)
     except OSError as error:
-        return Look(problem=error.strerror or "it cannot be read")
+        return FileOnDisk(problem=error.strerror or "it cannot be read")
     finally:
         os.close(descriptor)
 
 
-def _digest(descriptor: int) -> Look:
+def _digest(descriptor: int) -> FileOnDisk:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
-        return Look(problem="it is no regular file")
+        return FileOnDisk(problem="it is no regular file")
     digest, read = hashlib.sha256(), 0
     while read <= MOST_BYTES and status.st_size <= MOST_BYTES:
         data = os.read(descriptor, 1 << 20)
         if not data:
-            return Look(sha256=digest.hexdigest())
+            return FileOnDisk(sha256=digest.hexdigest())
         digest.update(data)
         read += len(data)
-    return Look(problem=f"it is longer than {MOST_BYTES // 1_000_000} MB")
+    return FileOnDisk(problem=f"it is longer than {MOST_BYTES // 1_000_000} MB")
 
 
 class OnDisk(Enum):
@@ -87,7 +87,7 @@ class Image(Enum):
     """There was no file."""
 
 
-class Change(Record):
+class FileChange(Record):
     """What one call changed, or may have changed, of one file."""
 
     path: str
@@ -116,11 +116,11 @@ class Change(Record):
         return None if self.after_sha256 is None else self.before_sha256 is None
 
 
-class Command(Record):
+class WritingCommand(Record):
     """A call that could write, without a record of what it wrote."""
 
     what: str
-    reach: Reach
+    reach: CallEffects
     """What it was let do."""
 
     @property
@@ -133,7 +133,7 @@ class ChangedFile(Record):
     """A path with its changes in order, and what is there now."""
 
     path: str
-    changes: tuple[Change, ...]
+    changes: tuple[FileChange, ...]
     on_disk: OnDisk
     problem: str
     """Why it was not looked at."""
@@ -172,41 +172,41 @@ class ChangedFile(Record):
             }
 
 
-class Found(Record):
+class FoundChanges(Record):
     """What is known of the changes of some logs."""
 
-    changes: tuple[Change, ...]
-    commands: tuple[Command, ...]
+    changes: tuple[FileChange, ...]
+    commands: tuple[WritingCommand, ...]
 
 
 def found_changes(
     calls: Iterable[LoggedCall], *, is_kept: Callable[[str], bool], undone: Iterable[tuple[str, str]]
-) -> Found:
+) -> FoundChanges:
     """Return what these calls changed, in the order in which they come.
 
     `is_kept` says whether the content with a digest is kept; `undone` are session and call of what was put back. Keeps one
     entry a change, and none of the records.
     """
     put_back = frozenset(undone)
-    changes: list[Change] = []
-    commands: list[Command] = []
+    changes: list[FileChange] = []
+    commands: list[WritingCommand] = []
     for call in calls:
         for step in plan(_plain_records(call), call.session):
             match step:
                 case Unrestorable(is_command=True):
-                    if (reach := reach_of(call)) is not None:
-                        commands.append(Command(what=call.summary, reach=reach))
+                    if (reach := effects_of(call)) is not None:
+                        commands.append(WritingCommand(what=call.summary, reach=reach))
                 case _:
                     changes.append(_change(call, step, is_kept, (call.session, call.number) in put_back))
-    return Found(changes=tuple(changes), commands=tuple(commands))
+    return FoundChanges(changes=tuple(changes), commands=tuple(commands))
 
 
-def changed_files(changes: Iterable[Change], look: Callable[[str], Look]) -> Iterator[ChangedFile]:
+def changed_files(changes: Iterable[FileChange], file_on_disk: Callable[[str], FileOnDisk]) -> Iterator[ChangedFile]:
     """Yield the changes path by path, paths in the order of their names, changes in that of their times.
 
     Within a session the order of the log holds, whatever its clock did.
     """
-    by_path: dict[str, list[tuple[str, Change]]] = {}
+    by_path: dict[str, list[tuple[str, FileChange]]] = {}
     latest: dict[str, str] = {}
     for change in changes:
         session = change.place[0]
@@ -214,7 +214,7 @@ def changed_files(changes: Iterable[Change], look: Callable[[str], Look]) -> Ite
         by_path.setdefault(change.path, []).append((latest[session], change))
     for path in sorted(by_path):
         ordered = tuple(change for _, change in sorted(by_path[path], key=lambda pair: pair[0]))
-        found = look(path)
+        found = file_on_disk(path)
         yield ChangedFile(path=path, changes=ordered, on_disk=_on_disk(ordered, found), problem=found.problem)
 
 
@@ -225,7 +225,9 @@ def undone_calls(records: Iterable[LogRecord]) -> Iterator[tuple[str, str]]:
             yield text(record, "of_session"), word(record.get("call"))
 
 
-def _change(call: LoggedCall, step: Undoable | Unrestorable, is_kept: Callable[[str], bool], undone: bool) -> Change:
+def _change(
+    call: LoggedCall, step: Undoable | Unrestorable, is_kept: Callable[[str], bool], undone: bool
+) -> FileChange:
     fields = {**about_call(call), **about_decision(call), "edited_from": edited_from(call)}
     time = text(call.outcome or call.intent, "time")
     permitted_by = "policy" if call.decided == "auto" else text(call.answered, "by") or "unknown"
@@ -236,7 +238,7 @@ def _change(call: LoggedCall, step: Undoable | Unrestorable, is_kept: Callable[[
             image = Image.NONE
             if step.before_sha256 is not None:
                 image = Image.KEPT if is_kept(step.before_sha256) else Image.MISSING
-            return Change(
+            return FileChange(
                 path=step.path,
                 time=time,
                 place=place,
@@ -252,7 +254,7 @@ def _change(call: LoggedCall, step: Undoable | Unrestorable, is_kept: Callable[[
             )
         case Unrestorable():
             before, after = (text(call.outcome, name) or None for name in ("before_sha256", "after_sha256"))
-            return Change(
+            return FileChange(
                 path=step.what,
                 time=time,
                 place=place,
@@ -268,7 +270,7 @@ def _change(call: LoggedCall, step: Undoable | Unrestorable, is_kept: Callable[[
             )
 
 
-def _on_disk(changes: tuple[Change, ...], found: Look) -> OnDisk:
+def _on_disk(changes: tuple[FileChange, ...], found: FileOnDisk) -> OnDisk:
     if found.problem:
         return OnDisk.NOT_LOOKED_AT
     last = changes[-1]

@@ -117,7 +117,7 @@ _FIELDS = ("harness", "model", "api", "mode", "confinement", "policy", "policy_s
 """What is compared of how two sessions began."""
 
 
-class Change(Enum):
+class DifferenceKind(Enum):
     """How something differs."""
 
     ONLY_LEFT = "only_a"
@@ -165,7 +165,7 @@ class Difference(Record):
 
     about: str
     """`began`, `prompt`, `call`, `file` or `end`."""
-    change: Change
+    change: DifferenceKind
     name: str
     """Of a field or a file."""
     left: str = ""
@@ -222,13 +222,15 @@ def differences(left: Account, right: Account) -> Iterator[Difference]:
     there = dict(right.began)
     for name, value in left.began:
         if value != there.get(name, ""):
-            yield Difference(about="began", change=Change.OTHER, name=name, left=value, right=there.get(name, ""))
+            yield Difference(
+                about="began", change=DifferenceKind.OTHER, name=name, left=value, right=there.get(name, "")
+            )
     said, asked = [digest for digest, _ in left.prompts], [digest for digest, _ in right.prompts]
     for a, b in aligned(said, asked):
         if a is None or b is None:
             yield Difference(
                 about="prompt",
-                change=Change.ONLY_RIGHT if a is None else Change.ONLY_LEFT,
+                change=DifferenceKind.ONLY_RIGHT if a is None else DifferenceKind.ONLY_LEFT,
                 name="",
                 left="" if a is None else left.prompts[a][1],
                 right="" if b is None else right.prompts[b][1],
@@ -238,13 +240,13 @@ def differences(left: Account, right: Account) -> Iterator[Difference]:
     for name, digest in left.files:
         other = files.pop(name, None)
         if other is None:
-            yield Difference(about="file", change=Change.ONLY_LEFT, name=name, left=digest)
+            yield Difference(about="file", change=DifferenceKind.ONLY_LEFT, name=name, left=digest)
         elif other != digest:
-            yield Difference(about="file", change=Change.OTHER, name=name, left=digest, right=other)
+            yield Difference(about="file", change=DifferenceKind.OTHER, name=name, left=digest, right=other)
     for name, digest in files.items():
-        yield Difference(about="file", change=Change.ONLY_RIGHT, name=name, right=digest)
+        yield Difference(about="file", change=DifferenceKind.ONLY_RIGHT, name=name, right=digest)
     if left.end != right.end:
-        yield Difference(about="end", change=Change.OTHER, name="", left=left.end, right=right.end)
+        yield Difference(about="end", change=DifferenceKind.OTHER, name="", left=left.end, right=right.end)
 
 
 def _calls(left: Sequence[CallAccount], right: Sequence[CallAccount]) -> Iterator[Difference]:
@@ -252,13 +254,20 @@ def _calls(left: Sequence[CallAccount], right: Sequence[CallAccount]) -> Iterato
         calls = None if a is None else left[a], None if b is None else right[b]
         if calls[0] is None or calls[1] is None:
             yield Difference(
-                about="call", change=Change.ONLY_RIGHT if a is None else Change.ONLY_LEFT, name="", calls=calls
+                about="call",
+                change=DifferenceKind.ONLY_RIGHT if a is None else DifferenceKind.ONLY_LEFT,
+                name="",
+                calls=calls,
             )
             continue
         results = zip(calls[0].results, calls[1].results, strict=True)
         fields = tuple((name, before, after) for (name, before), (_, after) in results if before != after)
         yield Difference(
-            about="call", change=Change.OTHER if fields else Change.SAME, name="", calls=calls, fields=fields
+            about="call",
+            change=DifferenceKind.OTHER if fields else DifferenceKind.SAME,
+            name="",
+            calls=calls,
+            fields=fields,
         )
 
 

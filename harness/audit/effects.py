@@ -17,7 +17,7 @@ from harness.text.visible import visible_line
 from harness.tool_kinds import tool_kind
 
 
-class Reach(Record):
+class CallEffects(Record):
     """What one call was let do. Paths are absolute, links followed, but for `may_write`."""
 
     call: LoggedCall
@@ -43,7 +43,7 @@ class Reach(Record):
         return bool(self.writes or self.may_write or not self.writes_known or self.is_unheld)
 
     @property
-    def outside(self) -> Reach | None:
+    def outside(self) -> CallEffects | None:
         """Return what of it lies outside the workspace, or reaches the network; None where nothing does."""
         workspace = text(self.call.started, "workspace")
         reads, writes = (
@@ -84,7 +84,7 @@ MOST_PATHS = 5
 """Of more paths of one kind the number of the others is told; the JSON form has them."""
 
 
-def reach_words(reach: Reach, *, outside: bool = False) -> str:
+def effects_words(reach: CallEffects, *, outside: bool = False) -> str:
     """Return in words where a call could write and what it could reach; with `outside` also what it read."""
     told = [f"read {_listed(reach.reads)}"] if outside and reach.reads else []
     places = [*reach.writes, *("the workspace" if place == "." else place for place in reach.may_write)]
@@ -108,7 +108,7 @@ class FileRead(Record):
     """A file or folder with the calls that read it, in their order."""
 
     path: str
-    reads: tuple[Reach, ...]
+    reads: tuple[CallEffects, ...]
 
     @property
     def is_outside(self) -> bool:
@@ -128,11 +128,11 @@ class Reads(Record):
 
     files: tuple[FileRead, ...]
     """By path, in the order of their names."""
-    unknown: tuple[Reach, ...]
+    unknown: tuple[CallEffects, ...]
     """The calls of which that is not known, or not all."""
 
 
-def reach_of(call: LoggedCall) -> Reach | None:
+def effects_of(call: LoggedCall) -> CallEffects | None:
     """Return what a call that was begun was let do; None for one that did not run."""
     if call.fate not in (Fate.RAN, Fate.UNKNOWN) or not call.intent:
         return None
@@ -143,7 +143,7 @@ def reach_of(call: LoggedCall) -> Reach | None:
     is_loose = (
         write is None and not tool_kind(call.tool).is_of_files and text(call.intent, "confinement").startswith("none")
     )
-    return Reach(
+    return CallEffects(
         call=_light(call),
         reads=read or (),
         reads_known=read is not None and not _left_out(effects, "read"),
@@ -157,7 +157,7 @@ def reach_of(call: LoggedCall) -> Reach | None:
 
 
 def _light(call: LoggedCall) -> LoggedCall:
-    """Return a call without what is long in its records: lists of reaches are kept while a log is read."""
+    """Return a call without what is long in its records: many of them are kept while a log is read."""
     decision = {name: value for name, value in call.decision.items() if name not in ("facets", "effects")}
     proposed, intent, outcome = (
         {name: record[name] for name in ("call", "time", "tool", "status") if name in record}
@@ -166,16 +166,16 @@ def _light(call: LoggedCall) -> LoggedCall:
     return replace(call, proposed=proposed, decision=decision, intent=intent, outcome=outcome)
 
 
-def reaches(calls: Iterable[LoggedCall]) -> Iterator[Reach]:
+def effects_of_calls(calls: Iterable[LoggedCall]) -> Iterator[CallEffects]:
     """Yield what each of these calls that was begun was let do."""
-    return (reach for call in calls if (reach := reach_of(call)) is not None)
+    return (reach for call in calls if (reach := effects_of(call)) is not None)
 
 
 def reads_of(calls: Iterable[LoggedCall]) -> Reads:
     """Return what these calls read, file by file; keeps an entry a call and path."""
-    files: dict[str, list[Reach]] = {}
+    files: dict[str, list[CallEffects]] = {}
     unknown = []
-    for reach in reaches(calls):
+    for reach in effects_of_calls(calls):
         for path in reach.reads:
             files.setdefault(path, []).append(reach)
         if not reach.reads_known:

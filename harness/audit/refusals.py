@@ -38,7 +38,7 @@ _REFUSERS = {
 }
 
 
-class Refusal(Record):
+class LoggedRefusal(Record):
     """A call that was refused, or that was invalid."""
 
     call: LoggedCall
@@ -113,10 +113,10 @@ class Ends:
         return {"refused": sum(self.refused.values()), "by": by, "invalid": self.invalid, "not_run": self.never_came}
 
 
-def refusals(calls: Iterable[LoggedCall], ends: Ends, *, invalid: bool) -> Iterator[Refusal]:
+def refusals(calls: Iterable[LoggedCall], ends: Ends, *, invalid: bool) -> Iterator[LoggedRefusal]:
     """Yield the refused calls among these, with `invalid` also those that could not be prepared; count in `ends`."""
     for call in calls:
-        refusal = Refusal(call=call)
+        refusal = LoggedRefusal(call=call)
         match call.fate:
             case Fate.REFUSED:
                 ends.refused[refusal.refuser] = ends.refused.get(refusal.refuser, 0) + 1

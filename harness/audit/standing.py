@@ -12,7 +12,7 @@ FAILED = frozenset(RAN) - {"ok"}
 """Statuses of a call that ran, and not well."""
 
 
-class Standing(Enum):
+class CallStanding(Enum):
     """Who let a call run, or what became of it instead. In the order in which a page tells them."""
 
     UNASKED = "unasked"
@@ -25,30 +25,30 @@ class Standing(Enum):
 
 
 NAMES = {
-    Standing.UNASKED: "ran without a human",
-    Standing.APPROVED: "ran after a yes",
-    Standing.REFUSED: "refused",
-    Standing.BLOCKED: "blocked (the run halted)",
-    Standing.NEVER: "not run (invalid, or its turn never came)",
-    Standing.UNKNOWN: "unknown: may have run",
-    Standing.UNACCOUNTED: "ran, and nothing in the log allows it",
+    CallStanding.UNASKED: "ran without a human",
+    CallStanding.APPROVED: "ran after a yes",
+    CallStanding.REFUSED: "refused",
+    CallStanding.BLOCKED: "blocked (the run halted)",
+    CallStanding.NEVER: "not run (invalid, or its turn never came)",
+    CallStanding.UNKNOWN: "unknown: may have run",
+    CallStanding.UNACCOUNTED: "ran, and nothing in the log allows it",
 }
 
 
-def standing_of(call: LoggedCall) -> Standing:
+def standing_of(call: LoggedCall) -> CallStanding:
     """Return how the call stands."""
     fate = call.fate
     match fate:
         case Fate.RAN if text(call.answered, "answer") == "yes":
-            return Standing.APPROVED
+            return CallStanding.APPROVED
         case Fate.RAN:
-            return Standing.UNASKED if call.decided == "auto" else Standing.UNACCOUNTED
+            return CallStanding.UNASKED if call.decided == "auto" else CallStanding.UNACCOUNTED
         case Fate.REFUSED:
-            return Standing.BLOCKED if text(call.outcome, "status") == "blocked" else Standing.REFUSED
+            return CallStanding.BLOCKED if text(call.outcome, "status") == "blocked" else CallStanding.REFUSED
         case Fate.INVALID | Fate.NOT_RUN | Fate.OPEN:
-            return Standing.NEVER
+            return CallStanding.NEVER
         case Fate.UNKNOWN:
-            return Standing.UNKNOWN
+            return CallStanding.UNKNOWN
         case _:
             assert_never(fate)
 
@@ -70,8 +70,8 @@ def rule_of(call: LoggedCall) -> str:
 def sign(call: LoggedCall) -> str:
     """Return the sign of a call, as the terminal's time line has it; `??` for one that nothing in the log allows."""
     standing = standing_of(call)
-    if standing is Standing.UNACCOUNTED:
+    if standing is CallStanding.UNACCOUNTED:
         return "??"
     if call.outcome:
         return sign_of(text(call.outcome, "status"))
-    return "?" if standing is Standing.UNKNOWN else "."
+    return "?" if standing is CallStanding.UNKNOWN else "."

@@ -12,10 +12,20 @@ import pytest
 from rows import all_rows
 
 from harness.actions import JsonValue
-from harness.audit.approvals import Question, questions
+from harness.audit.approvals import LoggedQuestion, questions
 from harness.audit.calls import CALL_KINDS, Fate, Joiner, LoggedCall, logged_calls, number, text, word
-from harness.audit.changes import Change, Found, Image, Look, OnDisk, changed_files, found_changes, look, undone_calls
-from harness.audit.refusals import Ends, Refusal, Refuser, refusals
+from harness.audit.changes import (
+    FileChange,
+    FileOnDisk,
+    FoundChanges,
+    Image,
+    OnDisk,
+    changed_files,
+    file_on_disk,
+    found_changes,
+    undone_calls,
+)
+from harness.audit.refusals import Ends, LoggedRefusal, Refuser, refusals
 from harness.audit.unended import OpenSession, UnknownCall, open_ends
 from harness.cli.audit.list import sessions_of
 from harness.cli.audit.show import CallFilter
@@ -240,7 +250,7 @@ def test_bursts_are_of_people_and_of_one_log() -> None:
 def test_under_one_second(seconds: JsonValue, by: str, quick: bool) -> None:
     answered = record("approval_answered", answer="yes", by=by, seconds=seconds)
     call = LoggedCall(log="l", session="s", number="1", started={}, asked=record("approval_asked"), answered=answered)
-    assert Question(call=call, in_burst=False).is_quick is quick
+    assert LoggedQuestion(call=call, in_burst=False).is_quick is quick
 
 
 # refusals
@@ -248,7 +258,7 @@ def test_under_one_second(seconds: JsonValue, by: str, quick: bool) -> None:
 
 def refused(
     told: str, *, facet: str = "cat .env", reason: str = "No.", answer: str = "", decision: str = "deny"
-) -> Refusal:
+) -> LoggedRefusal:
     call = LoggedCall(
         log="l",
         session="s",
@@ -258,7 +268,7 @@ def refused(
         answered=record("approval_answered", answer=answer, by="person") if answer else {},
         outcome=record("outcome", status="denied", content=told),
     )
-    return Refusal(call=call)
+    return LoggedRefusal(call=call)
 
 
 DETOUR = " Do not retry this call, and do not seek the same effect another way."
@@ -360,7 +370,7 @@ def change(call: int, before: str | None, after: str, *, time: str = "1", sessio
     ]
 
 
-def changes_of(*made: list[LogRecord], undone: Sequence[tuple[str, str]] = (), kept: bool = True) -> Found:
+def changes_of(*made: list[LogRecord], undone: Sequence[tuple[str, str]] = (), kept: bool = True) -> FoundChanges:
     every = (one for some in made for one in some)
     return found_changes(logged_calls("log", every), is_kept=lambda _: kept, undone=undone)
 
@@ -382,7 +392,7 @@ def test_how_a_file_stands(
     made: list[list[LogRecord]], now: str | None, undone: Sequence[tuple[str, str]], on_disk: OnDisk
 ) -> None:
     found = changes_of(*made, undone=undone)
-    (file,) = changed_files(found.changes, lambda _: Look(sha256=now))
+    (file,) = changed_files(found.changes, lambda _: FileOnDisk(sha256=now))
     assert file.on_disk is on_disk
 
 
@@ -392,7 +402,7 @@ def test_changes_stand_in_the_order_of_their_times_and_of_their_log() -> None:
         change(1, A, B, time="2024-01-01T10"), change(2, B, C, time="2024-01-01T08"),
         change(1, C, A, time="2024-01-01T09", session="t"),
     )  # fmt: skip
-    (file,) = changed_files(found.changes, lambda _: Look(sha256=None))
+    (file,) = changed_files(found.changes, lambda _: FileOnDisk(sha256=None))
     assert [one.place for one in file.changes] == [("t", "1"), ("s", "1"), ("s", "2")]
 
 
@@ -410,7 +420,7 @@ def test_what_can_be_undone() -> None:
 def test_a_change_that_makes_no_sense_cannot_be_undone(odd: JsonValue) -> None:
     made = record("intent", tool="write_file", change=odd)
     (one,) = changes_of([made]).changes
-    assert isinstance(one, Change)
+    assert isinstance(one, FileChange)
     assert one.why_not != ""
 
 
@@ -438,13 +448,13 @@ def test_look(tmp_path: Path) -> None:
     folder.mkdir()
     os.mkfifo(pipe)
     link.symlink_to(plain)
-    assert look(str(plain)).sha256 == "2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806"
-    assert look(str(tmp_path / "none")) == Look()
-    assert look(str(plain / "below")) == Look()
+    assert file_on_disk(str(plain)).sha256 == "2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806"
+    assert file_on_disk(str(tmp_path / "none")) == FileOnDisk()
+    assert file_on_disk(str(plain / "below")) == FileOnDisk()
     for path in (folder, pipe, link):
-        assert look(str(path)) == Look(problem="it is no regular file")
+        assert file_on_disk(str(path)) == FileOnDisk(problem="it is no regular file")
     for odd in ("relative", "/nul\0", "/\ud800", "/" + "x" * 5_000):
-        assert look(odd).problem != ""
+        assert file_on_disk(odd).problem != ""
 
 
 # filters and sessions

@@ -15,10 +15,10 @@ from report_scene import OTHER, THIRD, Step, gathered, odd_records, outcome, ref
 from rows import all_rows
 
 from harness.actions import JsonValue
-from harness.audit.run_reports import FORMS, Reported
-from harness.audit.run_reports.facts import MOST_CALLS, MOST_CHANGED, MOST_NOTES, MOST_REFUSED, Facts
+from harness.audit.run_reports import FORMS, ReportedRun
+from harness.audit.run_reports.facts import MOST_CALLS, MOST_CHANGED, MOST_NOTES, MOST_REFUSED, RunFacts
 from harness.audit.run_reports.result import RESULT_SCHEMA
-from harness.audit.run_reports.rows import Changed
+from harness.audit.run_reports.rows import ReportedFile
 from harness.audit.run_reports.unquoted import record_of
 from harness.cli.run.report_files import facts_of_log
 from harness.models.scripted import Reply, call, replies
@@ -33,8 +33,8 @@ def test_a_file_changed_by_several_calls_is_told_once_with_its_first_and_its_las
         *written(3, "/srv/shop/a", OTHER, THIRD), ended(),
     )  # fmt: skip
     assert facts.changed == (
-        Changed(path="/srv/shop/a", before_sha256=None, after_sha256=THIRD, calls=(1, 3)),
-        Changed(path="/srv/shop/b", before_sha256=DIGEST, after_sha256=OTHER, calls=(2,)),
+        ReportedFile(path="/srv/shop/a", before_sha256=None, after_sha256=THIRD, calls=(1, 3)),
+        ReportedFile(path="/srv/shop/b", before_sha256=DIGEST, after_sha256=OTHER, calls=(2,)),
     )
 
 
@@ -139,13 +139,13 @@ def test_a_refusal_behind_thousands_of_calls_is_still_a_row() -> None:
 @all_rows("seed", range(30))
 def test_no_record_however_odd_ends_anything(seed: int) -> None:
     """Neither the gathering, nor any form, nor leaving out of a record what the model wrote."""
-    facts = Facts()
+    facts = RunFacts()
     for record in odd_records(seed, 300):
         facts.record(record)
         assert record_of(record).keys() <= record.keys()
     result = told(facts, answer="\ud800```</x>")
     assert json.loads(json.dumps(result)) == result
-    run = Reported(name="\ud800|<t>", facts=facts, result=result)
+    run = ReportedRun(name="\ud800|<t>", facts=facts, result=result)
     pages = ["".join(FORMS[form]()([run, run], with_answer=True)).encode("utf-8") for form in ("md", "junit", "sarif")]
     assert [page[:3] for page in pages] == [b"## ", b"<?x", b"{\n "]
 

@@ -31,8 +31,8 @@ from report_scene import (
 from rows import all_rows
 
 from harness.actions import JsonValue
-from harness.audit.run_reports import FORMS, Reported
-from harness.audit.run_reports.facts import Facts
+from harness.audit.run_reports import FORMS, ReportedRun
+from harness.audit.run_reports.facts import RunFacts
 from harness.audit.run_reports.markdown import MOST_BYTES, code, fenced
 from harness.audit.run_reports.sarif import MOST_RESULTS
 from harness.audit.run_reports.unquoted import LEFT_OUT
@@ -196,7 +196,7 @@ def test_a_report_on_many_runs_begins_with_what_went_wrong() -> None:
 
 
 def test_a_log_without_an_end_is_told_of_in_every_form() -> None:
-    unended, nothing = run_of(gathered(started(), *one_call(1)), end=""), run_of(Facts(), end="")
+    unended, nothing = run_of(gathered(started(), *one_call(1)), end=""), run_of(RunFacts(), end="")
     for form in ("md", "junit", "sarif"):
         assert "The log has no end of this session" in text_of(form, [unended])
         assert "There is no session in the log" in text_of(form, [nothing])
@@ -210,21 +210,23 @@ def junit_schema() -> xmlschema.XMLSchema:
     return xmlschema.XMLSchema(os.path.join(SCHEMAS, "junit-10.xsd"))
 
 
-def every_run() -> Iterator[tuple[str, list[Reported]]]:
+def every_run() -> Iterator[tuple[str, list[ReportedRun]]]:
     yield "a run", [a_run()]
     yield "runs", [a_run("a"), a_run("b", code_=0)]
     yield "none", []
     yield "hostile", [hostile_run()]
-    yield "no log", [run_of(Facts())]
+    yield "no log", [run_of(RunFacts())]
     for seed in range(8):
-        facts = Facts()
+        facts = RunFacts()
         for record in odd_records(seed, 200):
             facts.record(record)
         yield f"odd {seed}", [run_of(facts, name="\ud800", answer="\ud800]]>")]
 
 
 @all_rows(("runs"), [pytest.param(runs, id=name) for name, runs in every_run()])
-def test_junit_fits_the_schema_that_jenkins_publishes(runs: list[Reported], junit_schema: xmlschema.XMLSchema) -> None:
+def test_junit_fits_the_schema_that_jenkins_publishes(
+    runs: list[ReportedRun], junit_schema: xmlschema.XMLSchema
+) -> None:
     page = text_of("junit", runs, with_answer=True)
     junit_schema.validate(page)
     root = ET.fromstring(page.encode("utf-8"))
@@ -268,7 +270,7 @@ def sarif_schema() -> Draft4Validator:
 
 
 @all_rows(("runs"), [pytest.param(runs, id=name) for name, runs in every_run()])
-def test_sarif_fits_its_published_schema(runs: list[Reported], sarif_schema: Draft4Validator) -> None:
+def test_sarif_fits_its_published_schema(runs: list[ReportedRun], sarif_schema: Draft4Validator) -> None:
     page = text_of("sarif", runs, with_answer=True)
     report = json.loads(page)
     assert (page.isascii(), [f"{e.json_path}: {e.message[:200]}" for e in sarif_schema.iter_errors(report)]) == (
@@ -379,7 +381,7 @@ def test_the_page_of_html_is_that_of_the_audit_without_the_models_words(program:
     (log,) = program.logs()
     heads = str(program.state / "harness" / "heads.jsonl")
     facts = facts_of_log(str(log))
-    run = Reported(name="nightly", facts=facts, result=told(facts, log=str(log)), heads=heads)
+    run = ReportedRun(name="nightly", facts=facts, result=told(facts, log=str(log)), heads=heads)
     without, whole = (text_of("html", [run], with_answer=one) for one in (False, True))
     assert ("Zebra" in without, LEFT_OUT in without, "Zebra two" in whole) == (False, True, True)
     assert "touch x" in without

@@ -13,8 +13,8 @@ from report_scene import Step, gathered, told
 from rows import all_rows
 
 from harness.actions import JsonValue
-from harness.audit.run_reports import FORMS, Reported
-from harness.audit.run_reports.facts import Facts
+from harness.audit.run_reports import FORMS, ReportedRun
+from harness.audit.run_reports.facts import RunFacts
 from harness.audit.run_reports.unquoted import LEFT_OUT, message_of, problem_of, record_of
 from harness.cli.run.answer_schema import AnswerSchema
 from harness.errors import ModelError
@@ -146,12 +146,12 @@ def test_of_a_divergence_only_what_the_model_did_not_say_is_told(role: str, requ
     assert ("now" in record_of({"kind": "diverged", **fields})) is is_told
     facts = gathered(started(), diverged(role, request_), ended())
     for form in ("md", "junit", "sarif"):
-        run = Reported(name="", facts=facts, result=told(facts))
+        run = ReportedRun(name="", facts=facts, result=told(facts))
         without, whole = ("".join(FORMS[form]()([run], with_answer=one)) for one in (False, True))
         assert ("now N" in without, "now N" in whole) == (is_told, True), form
 
 
-def quoting(problem: str) -> Facts:
+def quoting(problem: str) -> RunFacts:
     steps: Sequence[Step] = (
         started(),
         ("answer_checked", {"fits": False, "problem": problem}),
@@ -168,7 +168,7 @@ def test_no_form_quotes_the_model_but_where_that_is_wanted(tmp_path: Path, form:
     (tmp_path / "s").write_text(json.dumps(SCHEMA))
     facts = quoting(AnswerSchema(str(tmp_path / "s")).problem('{"n": "Zebra"}'))
     result = told(facts, code=5, answer="Zebra", **({} if in_result else {"end": "", "detail": ""}))
-    run = Reported(name="", facts=facts, result=result)
+    run = ReportedRun(name="", facts=facts, result=result)
     without, whole = ("".join(FORMS[form]()([run], with_answer=one)) for one in (False, True))
     assert ("Zebra" in without, whole.count("Zebra") > 2) == (False, True)
     assert "/properties/n/enum" in without.replace("&#47;", "/")

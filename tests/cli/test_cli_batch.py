@@ -23,7 +23,7 @@ from batch_scene import POLICY, SECONDS, ByContent, add_gate, applied, git, repo
 from program import Done, Program
 
 from harness.audit.run_reports import FORMS
-from harness.audit.run_reports.facts import Facts
+from harness.audit.run_reports.facts import RunFacts
 from harness.cli.batch.batch_command import runs_of
 from harness.cli.batch.outcome import TaskEnd, TaskOutcome, lines_of, worst
 from harness.cli.batch.task import in_shard
@@ -309,7 +309,7 @@ def test_a_finished_task_that_was_changed_is_seen_by_the_batch(scene: Scene) -> 
 
 
 def facts_alive() -> int:
-    return sum(isinstance(one, Facts) for one in gc.get_objects())
+    return sum(isinstance(one, RunFacts) for one in gc.get_objects())
 
 
 @pytest.mark.parametrize("form", ["md", "junit", "sarif"])

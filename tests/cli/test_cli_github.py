@@ -17,8 +17,8 @@ from rows import all_rows
 from runner_commands import Found, Step, outputs_in
 
 from harness.actions import JsonValue
-from harness.audit.run_reports import FORMS, Reported
-from harness.audit.run_reports.facts import Facts
+from harness.audit.run_reports import FORMS, ReportedRun
+from harness.audit.run_reports.facts import RunFacts
 from harness.cli.run import workflow_commands
 from harness.cli.run.github import MAX_ANNOTATIONS, MAX_SUMMARY_BYTES, Annotation, Annotations, actions_from
 from harness.cli.run.workflow_commands import CommandFence, Guarded, LineGuard, command, escape_json
@@ -193,15 +193,15 @@ def refusal(number: int, status: str = "denied", file: str | None = "/w/ci.toml"
     ]  # fmt: skip
 
 
-def facts_of(records: list[dict[str, JsonValue]]) -> Facts:
-    facts = Facts()
+def facts_of(records: list[dict[str, JsonValue]]) -> RunFacts:
+    facts = RunFacts()
     started: dict[str, JsonValue] = {"kind": "session_started", "session": "s", "time": "", "mono_ns": 0}
     for record in [started, *records]:
         facts.record(record)
     return facts
 
 
-def annotations_of(runs: list[Facts], workspace: str) -> list[Annotation]:
+def annotations_of(runs: list[RunFacts], workspace: str) -> list[Annotation]:
     found = Annotations(workspace)
     for facts in runs:
         found.add(facts)
@@ -238,8 +238,8 @@ def test_the_annotations_of_many_runs_are_as_few(number: int, shown: int) -> Non
     assert number <= 10 or found[-1].message.startswith(f"{number - 9} more")
 
 
-def reported(facts: Facts, **result: JsonValue) -> Reported:
-    return Reported(name="run", facts=facts, result={"end": "completed", "log": "/l", "head": "ab", **result})
+def reported(facts: RunFacts, **result: JsonValue) -> ReportedRun:
+    return ReportedRun(name="run", facts=facts, result={"end": "completed", "log": "/l", "head": "ab", **result})
 
 
 def test_hostile_values_stay_values(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

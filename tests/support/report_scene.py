@@ -10,8 +10,8 @@ from typing import Any
 from forged_logs import DIGEST, decided, done, ended, intended, one_call, proposed, started
 
 from harness.actions import JsonValue
-from harness.audit.run_reports import FORMS, Reported
-from harness.audit.run_reports.facts import Facts
+from harness.audit.run_reports import FORMS, ReportedRun
+from harness.audit.run_reports.facts import RunFacts
 from harness.audit.run_reports.result import result_object
 from harness.log.order import LogRecord
 from harness.log.schema import RECORDS
@@ -22,8 +22,8 @@ Step = tuple[str, Mapping[str, JsonValue]]
 OTHER, THIRD = "e" * 64, "f" * 64
 
 
-def gathered(*steps: Step, session: str = "s") -> Facts:
-    facts = Facts()
+def gathered(*steps: Step, session: str = "s") -> RunFacts:
+    facts = RunFacts()
     for seq, (kind, fields) in enumerate(steps):
         facts.record(
             {"kind": kind, "session": session, "time": "2024-05-01T10:00:00Z", "mono_ns": seq * 10**9, **fields}
@@ -31,7 +31,7 @@ def gathered(*steps: Step, session: str = "s") -> Facts:
     return facts
 
 
-def told(facts: Facts, **more: Any) -> dict[str, JsonValue]:
+def told(facts: RunFacts, **more: Any) -> dict[str, JsonValue]:
     given: dict[str, Any] = {
         "answer": "a", "code": 0, "cost": None, "model": "m", "policy": "ci", "policy_sha256": DIGEST, "log": "/l.jsonl",
         "head": DIGEST, "records": 3,
@@ -96,15 +96,15 @@ HOSTILE = (
 )
 
 
-def text_of(form: str, runs: Sequence[Reported], *, with_answer: bool = False) -> str:
+def text_of(form: str, runs: Sequence[ReportedRun], *, with_answer: bool = False) -> str:
     return "".join(FORMS[form]()(runs, with_answer=with_answer))
 
 
-def run_of(facts: Facts, *, name: str = "", answer: str = "", **more: Any) -> Reported:
-    return Reported(name=name, facts=facts, result=told(facts, answer=answer, **more))
+def run_of(facts: RunFacts, *, name: str = "", answer: str = "", **more: Any) -> ReportedRun:
+    return ReportedRun(name=name, facts=facts, result=told(facts, answer=answer, **more))
 
 
-def hostile_facts() -> Facts:
+def hostile_facts() -> RunFacts:
     """Facts in which every text that a log can hold is hostile."""
     kind, fields = decided(1, "deny", HOSTILE)
     spoiled: Mapping[str, JsonValue] = {
@@ -127,12 +127,12 @@ def hostile_facts() -> Facts:
     )  # fmt: skip
 
 
-def hostile_run() -> Reported:
+def hostile_run() -> ReportedRun:
     more = {"end": HOSTILE, "detail": HOSTILE, "model": HOSTILE, "log": HOSTILE, "head": HOSTILE, "code": 6}
     return run_of(hostile_facts(), name=HOSTILE, answer=HOSTILE, **more)
 
 
-def a_run(name: str = "task-1", *, code_: int = 7) -> Reported:
+def a_run(name: str = "task-1", *, code_: int = 7) -> ReportedRun:
     steps: list[Step] = [
         started(model="gpt", policy="ci"),
         *one_call(1),

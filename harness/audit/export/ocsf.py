@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, text
 from harness.audit.export.row import Cell, Export, encoded, plain, row
-from harness.audit.standing import Standing, did_fail, rule_of, standing_of
+from harness.audit.standing import CallStanding, did_fail, rule_of, standing_of
 from harness.log.clocks import nanoseconds
 from harness.log.reader import whole
 from harness.tool_kinds import Does, tool_kind
@@ -61,14 +61,14 @@ _INFORMATIONAL, _LOW, _MEDIUM, _HIGH, _CRITICAL = (
 )  # fmt: skip
 _ALLOWED, _DENIED, _UNKNOWN = (1, "Allowed"), (2, "Denied"), (0, "Unknown")
 _SUCCESS, _FAILURE = (1, "Success"), (2, "Failure")
-_OUTCOMES: Mapping[Standing, _Outcome] = {
-    Standing.UNASKED: _Outcome(_ALLOWED, (1, "Allowed"), _INFORMATIONAL, _SUCCESS),
-    Standing.APPROVED: _Outcome(_ALLOWED, (8, "Approved"), _LOW, _SUCCESS),
-    Standing.REFUSED: _Outcome(_DENIED, (2, "Blocked"), _MEDIUM, _FAILURE),
-    Standing.BLOCKED: _Outcome(_DENIED, (2, "Blocked"), _HIGH, _FAILURE),
-    Standing.NEVER: _Outcome((99, "Not run"), (16, "No Action"), _LOW, _FAILURE),
-    Standing.UNKNOWN: _Outcome(_ALLOWED, (1, "Allowed"), _HIGH, _UNKNOWN),
-    Standing.UNACCOUNTED: _Outcome(_UNKNOWN, (99, "Ran without a decision"), _CRITICAL, _UNKNOWN),
+_OUTCOMES: Mapping[CallStanding, _Outcome] = {
+    CallStanding.UNASKED: _Outcome(_ALLOWED, (1, "Allowed"), _INFORMATIONAL, _SUCCESS),
+    CallStanding.APPROVED: _Outcome(_ALLOWED, (8, "Approved"), _LOW, _SUCCESS),
+    CallStanding.REFUSED: _Outcome(_DENIED, (2, "Blocked"), _MEDIUM, _FAILURE),
+    CallStanding.BLOCKED: _Outcome(_DENIED, (2, "Blocked"), _HIGH, _FAILURE),
+    CallStanding.NEVER: _Outcome((99, "Not run"), (16, "No Action"), _LOW, _FAILURE),
+    CallStanding.UNKNOWN: _Outcome(_ALLOWED, (1, "Allowed"), _HIGH, _UNKNOWN),
+    CallStanding.UNACCOUNTED: _Outcome(_UNKNOWN, (99, "Ran without a decision"), _CRITICAL, _UNKNOWN),
 }
 _UNAUTHORIZED, _REJECTED = (26, "Unauthorized"), (25, "Rejected")
 
@@ -130,7 +130,7 @@ def _decided(call: LoggedCall, fields: Mapping[str, Cell]) -> Event:
         severity, status = max(severity, _LOW), _FAILURE
     if text(call.outcome, "status") == "invalid":
         action, disposition = _DENIED, _REJECTED
-    elif standing is Standing.REFUSED and call.answered:
+    elif standing is CallStanding.REFUSED and call.answered:
         disposition = _UNAUTHORIZED
     elif not call.outcome and not call.intent:
         action, disposition, status = _UNKNOWN, _UNKNOWN, _UNKNOWN
@@ -145,7 +145,7 @@ def _decided(call: LoggedCall, fields: Mapping[str, Cell]) -> Event:
         "action": action[1],
         "disposition_id": disposition[0],
         "disposition": disposition[1],
-        "is_alert": standing in (Standing.BLOCKED, Standing.UNKNOWN, Standing.UNACCOUNTED),
+        "is_alert": standing in (CallStanding.BLOCKED, CallStanding.UNKNOWN, CallStanding.UNACCOUNTED),
     }
     if fields["reason"]:
         told["status_detail"] = fields["reason"]

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall, text
 from harness.audit.export.row import Cell, Export, encoded, plain, row
-from harness.audit.standing import Standing, standing_of
+from harness.audit.standing import CallStanding, standing_of
 from harness.log.clocks import nanoseconds
 from harness.log.order import LogRecord
 
@@ -209,7 +209,7 @@ def call_span(call: LoggedCall, export: Export) -> Span:
 
 def _error_type(call: LoggedCall) -> str | None:
     """Return what went wrong, in one of a few words: the status of a call that did not end well."""
-    if standing_of(call) in (Standing.UNKNOWN, Standing.UNACCOUNTED):
+    if standing_of(call) in (CallStanding.UNKNOWN, CallStanding.UNACCOUNTED):
         return standing_of(call).value
     if not call.outcome:
         return "no_end"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from harness.audit.calls import LoggedCall
-from harness.audit.effects import reaches
+from harness.audit.effects import effects_of_calls
 from harness.audit.report.calls import (
     ASKED_HEADS,
     CHANGED_HEADS,
@@ -34,7 +34,7 @@ from harness.audit.report.page import alarms, figure_cards, page_end, page_start
 from harness.audit.report.tables import table
 from harness.audit.report.text import many, number
 from harness.audit.report.timeline import Timeline
-from harness.audit.standing import Standing, standing_of
+from harness.audit.standing import CallStanding, standing_of
 from harness.log.findings import Findings
 
 TIMELINE_CALLS = 2_000
@@ -86,14 +86,14 @@ def report(
 
 
 def _unknown(source: Source, show: Shown) -> Iterator[str]:
-    count = show.figures.standings[Standing.UNKNOWN]
+    count = show.figures.standings[CallStanding.UNKNOWN]
     yield '<h2 id="unknown">Unknown calls</h2>\n'
     if not count:
         yield '<p class="whole">None: every call that was begun has an end in the log.</p>\n'
         return
     yield f'<p class="alarm"><strong>? {number(count)} begun, end not known.</strong> They may have run, wholly or in part: '
     yield "look at what they would have changed.</p>\n"
-    chosen = (call for call in source.calls() if standing_of(call) is Standing.UNKNOWN)
+    chosen = (call for call in source.calls() if standing_of(call) is CallStanding.UNKNOWN)
     yield from table("calls whose end is not known", UNKNOWN_HEADS, (unknown_row(call, show) for call in chosen))
 
 
@@ -120,10 +120,10 @@ def _charts(source: Source, figures: Figures) -> Iterator[str]:
 def _lists(source: Source, show: Shown) -> Iterator[str]:
     """Yield the lists of refusals, questions, and what left the workspace: each complete."""
     figures = show.figures
-    refused = figures.standings[Standing.REFUSED] + figures.standings[Standing.BLOCKED]
+    refused = figures.standings[CallStanding.REFUSED] + figures.standings[CallStanding.BLOCKED]
     yield f'<h2 id="refused">Refused ({number(refused)})</h2>\n'
     if refused:
-        chosen = (c for c in source.calls() if standing_of(c) in (Standing.REFUSED, Standing.BLOCKED))
+        chosen = (c for c in source.calls() if standing_of(c) in (CallStanding.REFUSED, CallStanding.BLOCKED))
         yield from table("calls that were refused", REFUSED_HEADS, (refused_row(call, show) for call in chosen))
     yield f'<h2 id="asked">Questions and approvals ({number(figures.asked)})</h2>\n'
     if figures.asked:
@@ -133,7 +133,7 @@ def _lists(source: Source, show: Shown) -> Iterator[str]:
     yield "<p>Calls that read or could write outside the workspace, or could reach the network, as their verdicts let them. "
     yield f"What {many(figures.reads_unknown, 'call')} read is not known.</p>\n"
     if figures.outside or figures.network:
-        outside = (left for reach in reaches(source.calls()) if (left := reach.outside) is not None)
+        outside = (left for reach in effects_of_calls(source.calls()) if (left := reach.outside) is not None)
         rows = (reach_row(one, show, outside=True) for one in outside)
         yield from table("calls that left the workspace, or could", OUTSIDE_HEADS, rows)
 
@@ -151,7 +151,7 @@ def _files(source: Source, show: Shown) -> Iterator[str]:
     yield f'<h2 id="commands">Commands that could write ({number(figures.commands)})</h2>\n'
     yield "<p>What commands changed is not recorded file by file. Told is where they could, as their verdicts say.</p>\n"
     if figures.commands:
-        rows = (reach_row(one, show, outside=False) for one in reaches(source.calls()) if is_command(one))
+        rows = (reach_row(one, show, outside=False) for one in effects_of_calls(source.calls()) if is_command(one))
         yield from table("commands that could write", COMMAND_HEADS, rows)
     yield f'<h2 id="read">Files read ({number(len(figures.read))})</h2>\n'
     yield f"<p>Of a folder, all below it may be meant. What {many(figures.reads_unknown, 'call')} read is not known, "

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from harness.actions import JsonValue
-from harness.audit.approvals import Question, questions
+from harness.audit.approvals import LoggedQuestion, questions
 from harness.audit.calls import LoggedCall, text
-from harness.audit.effects import Reach, reach_words
+from harness.audit.effects import CallEffects, effects_words
 from harness.audit.report.charts import waited_in_words
 from harness.audit.report.figures import Figures
 from harness.audit.report.text import block, digest, line, moment, number
-from harness.audit.standing import NAMES, Standing, did_fail, rule_of, sign, standing_of
+from harness.audit.standing import NAMES, CallStanding, did_fail, rule_of, sign, standing_of
 from harness.log.clocks import in_words
 from harness.log.order import LogRecord
 from harness.log.reader import finite, whole
@@ -99,7 +99,7 @@ def asked_rows(calls: Iterable[LoggedCall], show: Shown) -> Iterator[Cells]:
     return (_asked_row(question, show) for question in questions(calls))
 
 
-def _asked_row(question: Question, show: Shown) -> Cells:
+def _asked_row(question: LoggedQuestion, show: Shown) -> Cells:
     call = question.call
     burst = ' <span class="mark">! burst</span>' if question.in_burst else ""
     answer = line(call.answered.get("answer"), 20) or "no answer in the log"
@@ -120,7 +120,7 @@ def _asked_row(question: Question, show: Shown) -> Cells:
 ASKED_HEADS = ("time (UTC)", "call", "what", "asked by rule", "answer", "who", "after", "words")
 
 
-def reach_row(reach: Reach, show: Shown, *, outside: bool) -> Cells:
+def reach_row(reach: CallEffects, show: Shown, *, outside: bool) -> Cells:
     """Return the row of a call that could write, or (`outside`) that left the workspace or could reach the network."""
     call = reach.call
     return (
@@ -128,7 +128,7 @@ def reach_row(reach: Reach, show: Shown, *, outside: bool) -> Cells:
         _call_cell(call, show),
         f"<td>{line(call.tool, 60)}</td>",
         _what_cell(call),
-        f'<td class="what">{line(reach_words(reach, outside=outside), 2000)}</td>',
+        f'<td class="what">{line(effects_words(reach, outside=outside), 2000)}</td>',
         _rule_cell(call),
     )
 
@@ -204,7 +204,7 @@ def whole_call(call: LoggedCall, show: Shown) -> Iterator[str]:
         yield f" Words: &ldquo;{line(words, 1000)}&rdquo;</p>" if words else "</p>"
         yield _facts([("what was shown, SHA-256", digest(call.asked.get("shown_sha256")))])
     yield _facts(_about_run(call))
-    if standing is Standing.UNKNOWN:
+    if standing is CallStanding.UNKNOWN:
         yield '<p class="alarm"><strong>? Unknown.</strong> It was begun and the log has no end of it: '
         yield "it may have run, wholly or in part.</p>"
     elif not call.outcome:
@@ -224,9 +224,9 @@ def raw_if_odd(record: LogRecord, characters: int | None) -> str:
     return f'<p class="mark">This record {line(why, 300)}. All of it, as it is logged:</p>{block(dict(record), characters)}'
 
 
-def _ending(standing: Standing, call: LoggedCall) -> str:
+def _ending(standing: CallStanding, call: LoggedCall) -> str:
     told = [NAMES[standing]]
-    if call.outcome and (standing in (Standing.UNASKED, Standing.APPROVED) or did_fail(call)):
+    if call.outcome and (standing in (CallStanding.UNASKED, CallStanding.APPROVED) or did_fail(call)):
         told.append(line(call.outcome.get("status"), 30))
         milliseconds = whole(call.outcome.get("duration_ms"))
         told += [in_words(milliseconds / 1000)] if milliseconds is not None else []

@@ -9,7 +9,7 @@ from itertools import pairwise
 from harness.audit.calls import LoggedCall
 from harness.audit.report.figures import WAITS, Figures, SessionFigures
 from harness.audit.report.text import line, number
-from harness.audit.standing import NAMES, Standing, did_fail, standing_of
+from harness.audit.standing import NAMES, CallStanding, did_fail, standing_of
 from harness.log.clocks import in_words, seconds_between
 
 CHARTED_SESSIONS = 24
@@ -20,12 +20,12 @@ RULE_ROWS = 40
 
 _LEFT, _WIDTH, _LANE = 178, 720, 24
 _PATTERNS = {
-    Standing.APPROVED: '<path d="M0 8L8 0M-2 2L2 -2M6 10L10 6"/>',
-    Standing.REFUSED: '<path d="M0 0L8 8M0 8L8 0"/>',
-    Standing.BLOCKED: '<path d="M0 2H8M0 6H8"/>',
-    Standing.NEVER: '<path d="M2 2h1M6 6h1"/>',
-    Standing.UNKNOWN: '<path d="M2 0V8M6 0V8"/>',
-    Standing.UNACCOUNTED: '<path d="M0 4H8M4 0V8"/>',
+    CallStanding.APPROVED: '<path d="M0 8L8 0M-2 2L2 -2M6 10L10 6"/>',
+    CallStanding.REFUSED: '<path d="M0 0L8 8M0 8L8 0"/>',
+    CallStanding.BLOCKED: '<path d="M0 2H8M0 6H8"/>',
+    CallStanding.NEVER: '<path d="M2 2h1M6 6h1"/>',
+    CallStanding.UNKNOWN: '<path d="M2 0V8M6 0V8"/>',
+    CallStanding.UNACCOUNTED: '<path d="M0 4H8M4 0V8"/>',
 }
 
 
@@ -49,7 +49,7 @@ def patterns() -> str:
 
 def legend() -> str:
     """Return what the standings look like."""
-    items = "".join(f"<li>{_swatch(one)}{NAMES[one]}</li>" for one in Standing)
+    items = "".join(f"<li>{_swatch(one)}{NAMES[one]}</li>" for one in CallStanding)
     wait = '<svg aria-hidden="true" focusable="false"><rect width="100%" height="100%" fill="url(#p-wait)"/></svg>'
     failed = (
         '<svg aria-hidden="true" focusable="false"><rect width="100%" height="100%" class="f-unasked"/>'
@@ -60,21 +60,21 @@ def legend() -> str:
     )
 
 
-def _swatch(standing: Standing) -> str:
+def _swatch(standing: CallStanding) -> str:
     return f'<svg aria-hidden="true" focusable="false">{_filled("0", "100%", standing)}</svg>'
 
 
-def _filled(x: str, width: str, standing: Standing) -> str:
+def _filled(x: str, width: str, standing: CallStanding) -> str:
     box = f'x="{x}" y="0" width="{width}" height="100%"'
     over = f'<rect {box} fill="url(#p-{standing.value})"/>' if standing in _PATTERNS else ""
     return f'<rect {box} class="f-{standing.value}"/>{over}'
 
 
-def bar(counts: Counter[Standing], largest: int) -> str:
+def bar(counts: Counter[CallStanding], largest: int) -> str:
     """Return a bar of as many parts as there are standings, in proportion to `largest`."""
-    told = ", ".join(f"{number(counts[one])} {NAMES[one]}" for one in Standing if counts[one])
+    told = ", ".join(f"{number(counts[one])} {NAMES[one]}" for one in CallStanding if counts[one])
     at, parts = 0.0, []
-    for one in Standing:
+    for one in CallStanding:
         if counts[one]:
             width = 100 * counts[one] / max(1, largest)
             parts.append(_filled(f"{at:.2f}%", f"{width:.2f}%", one))
@@ -82,14 +82,14 @@ def bar(counts: Counter[Standing], largest: int) -> str:
     return f'<svg class="bar" role="img"><title>{told}</title>{"".join(parts)}</svg>'
 
 
-def bar_table(caption: str, head: str, counters: Mapping[str, Counter[Standing]], rows: int) -> str:
+def bar_table(caption: str, head: str, counters: Mapping[str, Counter[CallStanding]], rows: int) -> str:
     """Return a table with a row and a bar a name, the longest first; says how many rows are left out."""
     ordered = sorted(counters.items(), key=lambda item: (-sum(item[1].values()), item[0]))
     kept, rest = ordered[:rows], ordered[rows:]
     if not kept:
         return '<p class="quiet">There is none.</p>'
     largest = sum(kept[0][1].values())
-    told = [one for one in Standing if any(counts[one] for _, counts in kept)]
+    told = [one for one in CallStanding if any(counts[one] for _, counts in kept)]
     heads = "".join(f'<th scope="col" class="n">{_LANE_NAMES[one]}</th>' for one in told)
     body = "".join(
         f'<tr><th scope="row">{line(name, 200) or "(without a name)"}</th><td class="bar">{bar(counts, largest)}</td>'
@@ -164,7 +164,7 @@ class Strip:
 
     def __init__(self, session: SessionFigures) -> None:
         self.session = session
-        self.cells: dict[tuple[Standing, str], dict[int, tuple[int, str]]] = {}
+        self.cells: dict[tuple[CallStanding, str], dict[int, tuple[int, str]]] = {}
         """By lane and form (ok, failed, wait), by column: how many calls, and the first of them."""
 
     def take(self, call: LoggedCall) -> None:
@@ -187,7 +187,7 @@ class Strip:
                 return found
         return None
 
-    def _enter(self, lane: Standing, form: str, begin: float, end: float, call: LoggedCall) -> None:
+    def _enter(self, lane: CallStanding, form: str, begin: float, end: float, call: LoggedCall) -> None:
         span = max(self.session.seconds, 0.001)
         first, last = (min(COLUMNS - 1, int(COLUMNS * at / span)) for at in (begin, max(begin, end)))
         cells = self.cells.setdefault((lane, form), {})
@@ -197,7 +197,7 @@ class Strip:
 
     def svg(self) -> str:
         """Return the drawing."""
-        lanes = [one for one in Standing if any(lane is one for lane, _ in self.cells)]
+        lanes = [one for one in CallStanding if any(lane is one for lane, _ in self.cells)]
         height = len(lanes) * _LANE + 26
         names = ", ".join(NAMES[one] for one in lanes)
         place, seconds = self.session.place, self.session.seconds
@@ -222,7 +222,7 @@ class Strip:
             f"{''.join(parts)}</svg></div>"
         )
 
-    def _runs(self, lane: Standing, form: str, y: int) -> Iterator[str]:
+    def _runs(self, lane: CallStanding, form: str, y: int) -> Iterator[str]:
         """Yield what is drawn of a lane: columns side by side that tell of the same are one."""
         cells = self.cells.get((lane, form), {})
         columns = sorted(cells)
@@ -252,13 +252,13 @@ class Strip:
 
 
 _LANE_NAMES = {
-    Standing.UNASKED: "without a human",
-    Standing.APPROVED: "after a yes",
-    Standing.REFUSED: "refused",
-    Standing.BLOCKED: "blocked",
-    Standing.NEVER: "not run",
-    Standing.UNKNOWN: "unknown",
-    Standing.UNACCOUNTED: "not accounted for",
+    CallStanding.UNASKED: "without a human",
+    CallStanding.APPROVED: "after a yes",
+    CallStanding.REFUSED: "refused",
+    CallStanding.BLOCKED: "blocked",
+    CallStanding.NEVER: "not run",
+    CallStanding.UNKNOWN: "unknown",
+    CallStanding.UNACCOUNTED: "not accounted for",
 }
 
 

@@ -9,9 +9,9 @@ from typing import Protocol
 from harness.actions import JsonValue
 from harness.audit.approvals import questions
 from harness.audit.calls import QUICK_SECONDS, LoggedCall, Who, text
-from harness.audit.effects import Reach, reach_of
+from harness.audit.effects import CallEffects, effects_of
 from harness.audit.report.text import shown
-from harness.audit.standing import Standing, did_fail, rule_of, standing_of
+from harness.audit.standing import CallStanding, did_fail, rule_of, standing_of
 from harness.audit.stats import Cost, Waits
 from harness.log.clocks import seconds_between
 from harness.log.order import LogRecord
@@ -82,7 +82,7 @@ class SessionFigures:
 class ReadPath:
     """A file or folder that calls read."""
 
-    def __init__(self, first: Reach) -> None:
+    def __init__(self, first: CallEffects) -> None:
         self.first = first.call
         self.calls = 0
         self.is_outside = False
@@ -94,9 +94,9 @@ class Figures:
     def __init__(self) -> None:
         self.sessions: dict[tuple[str, str], SessionFigures] = {}
         self.last_time = ""
-        self.standings: Counter[Standing] = Counter()
-        self.by_tool: dict[str, Counter[Standing]] = {}
-        self.by_rule: dict[str, Counter[Standing]] = {}
+        self.standings: Counter[CallStanding] = Counter()
+        self.by_tool: dict[str, Counter[CallStanding]] = {}
+        self.by_rule: dict[str, Counter[CallStanding]] = {}
         self.waits = [0] * (len(WAITS) + 1)
         self.answers: Counter[tuple[str, str]] = Counter()
         """How often who answered what."""
@@ -152,11 +152,11 @@ class Figures:
             self.changes += 1
             if len(self.paths) < MOST_PATHS:
                 self.paths.add(hash(text(call.outcome, "changed_path")))
-        if (reach := reach_of(call)) is not None:
+        if (reach := effects_of(call)) is not None:
             self._take_reach(reach)
         session = self._session(call.log, call.session, call.started or call.proposed)
         session.calls += 1
-        session.refused += standing in (Standing.REFUSED, Standing.BLOCKED)
+        session.refused += standing in (CallStanding.REFUSED, CallStanding.BLOCKED)
         for record in (call.proposed, call.decision, call.answered, call.intent, call.outcome):
             if record:
                 session.reach(record)
@@ -192,7 +192,7 @@ class Figures:
     def _reach(self, record: LogRecord) -> None:
         self.last_time = max(self.last_time, shown(record.get("time"))[:40])
 
-    def _take_reach(self, reach: Reach) -> None:
+    def _take_reach(self, reach: CallEffects) -> None:
         outside = reach.outside
         if outside is not None:
             self.outside += bool(outside.reads or outside.writes or outside.may_write or outside.is_unheld)
@@ -226,7 +226,7 @@ class Figures:
         self.quick_yes += call.is_quick and answer == "yes"
 
 
-def is_command(reach: Reach) -> bool:
+def is_command(reach: CallEffects) -> bool:
     """Say whether a call could write, and the log does not say what it wrote."""
     return reach.is_writer and not tool_kind(reach.call.tool).is_of_files
 
@@ -252,7 +252,7 @@ def _counted(calls: Iterable[LoggedCall], figures: Figures) -> Iterator[LoggedCa
         yield call
 
 
-def _counter(counters: dict[str, Counter[Standing]], name: str) -> Counter[Standing]:
+def _counter(counters: dict[str, Counter[CallStanding]], name: str) -> Counter[CallStanding]:
     """Return the counter of a name; one for all names beyond the first thousand."""
     name = name[:_WIDTH]
     if name not in counters and len(counters) >= MOST_NAMES:

@@ -15,7 +15,7 @@ from harness.audit.report.figures import MAX_TALK, MOST_PATHS, Figures, SessionF
 from harness.audit.report.style import STYLE, content_policy
 from harness.audit.report.tables import table
 from harness.audit.report.text import block, digest, line, many, moment, number
-from harness.audit.standing import Standing
+from harness.audit.standing import CallStanding
 from harness.audit.stats import Cost
 from harness.log.clocks import in_words
 from harness.log.findings import Findings, Soundness
@@ -93,10 +93,10 @@ def _about_calls(figures: Figures) -> Iterator[str]:
     bursts = f"by a person came in bursts, {BURST} or more within {in_words(BURST_SECONDS)}: hardly read one by one"
     unended = sum(1 for one in figures.sessions.values() if not one.stop)
     for count, sign, noun, words, anchor in (
-        (stands[Standing.UNACCOUNTED], "??", "call", "ran, and nothing in the log allows it", "timeline"),
-        (stands[Standing.UNKNOWN], "?", "call", "begun, end not known: may have run", "unknown"),
-        (stands[Standing.BLOCKED], "#", "call", "blocked: the run halted", "refused"),
-        (stands[Standing.REFUSED], "x", "call", "refused", "refused"),
+        (stands[CallStanding.UNACCOUNTED], "??", "call", "ran, and nothing in the log allows it", "timeline"),
+        (stands[CallStanding.UNKNOWN], "?", "call", "begun, end not known: may have run", "unknown"),
+        (stands[CallStanding.BLOCKED], "#", "call", "blocked: the run halted", "refused"),
+        (stands[CallStanding.REFUSED], "x", "call", "refused", "refused"),
         (questions, "!", "question", "without a yes", "asked"),
         (figures.outside, "!", "call", "outside the workspace", "outside"),
         (figures.network, "!", "call", "could reach the network", "outside"),
@@ -177,17 +177,17 @@ def figure_cards(figures: Figures) -> Iterator[str]:
             number(figures.calls),
             f"{many(figures.kinds['user_message'], 'prompt')}, {many(figures.kinds['model_request'], 'request')}",
         ),
-        ("ran without a human", number(stands[Standing.UNASKED]), "the policy said auto"),
+        ("ran without a human", number(stands[CallStanding.UNASKED]), "the policy said auto"),
         ("asked", number(figures.asked), f"nobody was there for {number(nobody)}{_median(figures)}"),
         (
             "approved",
             number(yes),
             f"{number(figures.human_yes)} by a person, {number(yes - figures.human_yes)} otherwise",
         ),
-        ("refused", number(stands[Standing.REFUSED]), _refused_note(figures)),
-        ("blocked", number(stands[Standing.BLOCKED]), "the run halted"),
-        ("unknown", number(stands[Standing.UNKNOWN]), "begun, end not known"),
-        ("not run", number(stands[Standing.NEVER]), "invalid, or its turn never came"),
+        ("refused", number(stands[CallStanding.REFUSED]), _refused_note(figures)),
+        ("blocked", number(stands[CallStanding.BLOCKED]), "the run halted"),
+        ("unknown", number(stands[CallStanding.UNKNOWN]), "begun, end not known"),
+        ("not run", number(stands[CallStanding.NEVER]), "invalid, or its turn never came"),
         ("ran and failed", number(figures.failed), "exit code, timeout, interrupt or crash"),
         (
             "files changed",

@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from harness.actions import JsonValue
-    from harness.audit.run_reports.facts import Facts
+    from harness.audit.run_reports.facts import RunFacts
 
     class Report(Protocol):
         """What makes a report of a form."""
 
-        def __call__(self, runs: Sequence[Reported], *, with_answer: bool) -> Iterator[str]:
+        def __call__(self, runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
             """Yield the report on these runs, the model's answers in it only `with_answer`."""
             ...
 
 
-class Reported(Record):
+class ReportedRun(Record):
     """A run that a report is about."""
 
     name: str
     """What to call it: the task of a batch; else any word. Hostile like all else."""
-    facts: Facts
+    facts: RunFacts
     result: Mapping[str, JsonValue]
     """The object of `--output json`."""
     heads: str = ""

@@ -11,7 +11,16 @@ from collections.abc import Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.audit.calls import ABOUT_CALLS, Fate, LoggedCall, call_number, joined, text, word
-from harness.audit.run_reports.rows import CallRow, Changed, Refused, Started, Trouble, line, refused_of, row_of
+from harness.audit.run_reports.rows import (
+    ReportedCall,
+    ReportedError,
+    ReportedFile,
+    ReportedRefusal,
+    Started,
+    line,
+    refused_of,
+    row_of,
+)
 from harness.audit.run_reports.unquoted import message_of, problem_of
 from harness.log.clocks import seconds_between
 from harness.log.order import ANSWERS, DECISIONS, STATUSES, LogRecord
@@ -33,7 +42,7 @@ OF_CALLS = (*DECISIONS, "none")
 """What is counted of decisions: `none` of calls that could not be judged."""
 
 
-class Facts:
+class RunFacts:
     """What is known of one session: the first one that starts among the records that it is given."""
 
     def __init__(self) -> None:
@@ -51,7 +60,7 @@ class Facts:
         """As the log's last record has them: `calls`, `decision_*`, `answer_*`, `status_*`; counted here."""
         self.decisions = dict.fromkeys(OF_CALLS, 0)
         self.limits: list[str] = []
-        self.errors: list[Trouble] = []
+        self.errors: list[ReportedError] = []
         self.diverged: list[Mapping[str, JsonValue]] = []
         self.answer_problem = ""
         """Why the answer is not what was asked for, in the harness's words alone."""
@@ -64,26 +73,26 @@ class Facts:
         """Calls that may have changed files of which the log has no list: commands that were begun."""
         self.odd = 0
         """Records that could not be understood, and of which nothing is told."""
-        self._calls: list[CallRow] = []
+        self._calls: list[ReportedCall] = []
         self._open: dict[str, dict[str, LogRecord]] = {}
-        self._refused: list[Refused] = []
+        self._refused: list[ReportedRefusal] = []
         self._refused_at: dict[str, int] = {}
         """By the number of the call: where in that list the last of that number stands."""
-        self._changed: dict[str, Changed] = {}
+        self._changed: dict[str, ReportedFile] = {}
         self._first: LogRecord = {}
 
     @property
-    def calls(self) -> Sequence[CallRow]:
+    def calls(self) -> Sequence[ReportedCall]:
         """Every call, in the order in which they ended; those without an end last."""
         return [*self._calls, *(row_of(self._joined(found)) for found in self._open.values())]
 
     @property
-    def refused(self) -> Sequence[Refused]:
+    def refused(self) -> Sequence[ReportedRefusal]:
         """The calls that were denied or blocked."""
         return tuple(self._refused)
 
     @property
-    def changed(self) -> Sequence[Changed]:
+    def changed(self) -> Sequence[ReportedFile]:
         """The files that file tools changed, in the order of their first change."""
         return tuple(self._changed.values())
 
@@ -157,7 +166,9 @@ class Facts:
                     quoted = word(record.get("message"))
                     message = line(message_of(quoted), 500)
                     if self._has_room(self.errors):
-                        self.errors.append(Trouble(where=where, message=message, fault=fault, quoted=line(quoted, 500)))
+                        self.errors.append(
+                            ReportedError(where=where, message=message, fault=fault, quoted=line(quoted, 500))
+                        )
             case "limit" if self._has_room(self.limits):
                 last = line(word(record.get("last_action")))
                 self.limits.append(f"{line(word(record.get('limit')))}{f'; last action: {last}' if last else ''}")
@@ -179,7 +190,7 @@ class Facts:
         told = record.get("counts")
         if isinstance(told, dict) and told != self.counts:
             problem = "the counts at the end of the log are not those of its records; told are those of the records"
-            self.errors.append(Trouble(where="log", message=problem, fault="", quoted=problem))
+            self.errors.append(ReportedError(where="log", message=problem, fault="", quoted=problem))
 
     def _about_call(self, kind: str, record: LogRecord) -> None:
         name = word(record.get("call"))
@@ -235,7 +246,7 @@ class Facts:
                 known, after_sha256=after, calls=(*known.calls, call_number(call))[:MOST_CALLS]
             )
         elif len(self._changed) < MOST_CHANGED:
-            self._changed[path] = Changed(
+            self._changed[path] = ReportedFile(
                 path=path, before_sha256=before, after_sha256=after, calls=(call_number(call),)
             )
         else:

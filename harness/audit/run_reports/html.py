@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from harness.audit.calls import CALL_KINDS, LoggedCall, logged_calls
 from harness.audit.report import report as page
-from harness.audit.run_reports import Reported
+from harness.audit.run_reports import ReportedRun
 from harness.audit.run_reports.unquoted import record_of
 from harness.audit.run_reports.wording import text_of
 from harness.log.findings import judged
@@ -18,7 +18,7 @@ from harness.log.order import LogRecord
 from harness.log.reader import records
 
 
-def report(runs: Sequence[Reported], *, with_answer: bool) -> Iterator[str]:
+def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
     """Yield the page. Raises LogError if a log cannot be read."""
     logs = {path: run for run in runs if (path := text_of(run, "log"))}
     heads = HeadsFile(next((run.heads for run in runs if run.heads), ""))
@@ -32,7 +32,7 @@ def report(runs: Sequence[Reported], *, with_answer: bool) -> Iterator[str]:
     yield from page(source, found, unread=unread, title=_title(runs), only=only)
 
 
-def _title(runs: Sequence[Reported]) -> str:
+def _title(runs: Sequence[ReportedRun]) -> str:
     return f"What the harness did: {runs[0].name}" if len(runs) == 1 and runs[0].name not in ("", "run") else ""
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from harness.audit.run_reports import Reported
-from harness.audit.run_reports.facts import Facts
-from harness.audit.run_reports.rows import CallRow, Refused
+from harness.audit.run_reports import ReportedRun
+from harness.audit.run_reports.facts import RunFacts
+from harness.audit.run_reports.rows import ReportedCall, ReportedRefusal
 from harness.audit.run_reports.wording import (
     answer_of,
     answered_words,
@@ -37,7 +37,7 @@ _NO_CHARACTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 """What XML 1.0 allows nowhere, not even as a reference (section 2.2, Char)."""
 
 
-def report(runs: Sequence[Reported], *, with_answer: bool) -> Iterator[str]:
+def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
     """Yield the report."""
     counts = [_counts(run) for run in runs]
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -48,7 +48,7 @@ def report(runs: Sequence[Reported], *, with_answer: bool) -> Iterator[str]:
     yield "</testsuites>\n"
 
 
-def _counts(run: Reported) -> tuple[int, int, int, int]:
+def _counts(run: ReportedRun) -> tuple[int, int, int, int]:
     """Return how many cases there are, and failures, errors and skipped ones among them."""
     kinds = [_kind(row.status) for row in run.facts.calls]
     errors = kinds.count("error") + (not is_done(run))
@@ -69,7 +69,7 @@ def _kind(status: str) -> str:
             return "error"  # a word that no harness writes
 
 
-def _suite(run: Reported, counted: tuple[int, int, int, int], *, with_answer: bool) -> Iterator[str]:
+def _suite(run: ReportedRun, counted: tuple[int, int, int, int], *, with_answer: bool) -> Iterator[str]:
     facts = run.facts
     total, failures, errors, skipped = counted
     name = f"harness: {run.name}" if run.name else "harness"
@@ -88,7 +88,7 @@ def _suite(run: Reported, counted: tuple[int, int, int, int], *, with_answer: bo
     yield "  </testsuite>\n"
 
 
-def _properties(run: Reported) -> Iterator[str]:
+def _properties(run: ReportedRun) -> Iterator[str]:
     facts = run.facts
     values = {
         "end": text_of(run, "end") or facts.stop,
@@ -116,7 +116,7 @@ def _properties(run: Reported) -> Iterator[str]:
     yield "    </properties>\n"
 
 
-def _case(row: CallRow, refused: Refused | None, suite: str) -> str:
+def _case(row: ReportedCall, refused: ReportedRefusal | None, suite: str) -> str:
     name = f"{row.number} {row.tool}: {row.summary}" if row.summary else f"{row.number} {row.tool}"
     attributes = {"name": name, "classname": suite, "time": _seconds(row.seconds)}
     inner = _verdict(row, refused)
@@ -124,7 +124,7 @@ def _case(row: CallRow, refused: Refused | None, suite: str) -> str:
     return f"{start}>{inner}</testcase>\n" if inner else f"{start}/>\n"
 
 
-def _verdict(row: CallRow, refused: Refused | None) -> str:
+def _verdict(row: ReportedCall, refused: ReportedRefusal | None) -> str:
     kind = _kind(row.status)
     if kind == "skipped":
         return f"<skipped{_attributes({'message': row.note or 'its turn never came'})}/>"
@@ -137,7 +137,7 @@ def _verdict(row: CallRow, refused: Refused | None) -> str:
     return f"<{kind}{_attributes({'type': row.status, 'message': message})}/>"
 
 
-def _refusal(kind: str, one: Refused) -> str:
+def _refusal(kind: str, one: ReportedRefusal) -> str:
     nobody = answered_words(one.answered_by, one.decision)
     lines = [
         f"decision: {one.decision}{f' ({nobody})' if nobody else ''}",
@@ -155,7 +155,7 @@ def _refusal(kind: str, one: Refused) -> str:
     return f"<{kind}{_attributes(attributes)}>{body}</{kind}>"
 
 
-def _run_case(run: Reported, suite: str, *, with_answer: bool) -> str:
+def _run_case(run: ReportedRun, suite: str, *, with_answer: bool) -> str:
     facts = run.facts
     attributes = {"name": "run", "classname": suite, "time": _seconds(facts.seconds)}
     told = _text("\n".join(_run_lines(facts, with_answer=with_answer)))
@@ -168,7 +168,7 @@ def _run_case(run: Reported, suite: str, *, with_answer: bool) -> str:
     return f"{start}>{inner}</testcase>\n" if inner else f"{start}/>\n"
 
 
-def _run_lines(facts: Facts, *, with_answer: bool) -> list[str]:
+def _run_lines(facts: RunFacts, *, with_answer: bool) -> list[str]:
     lines = [f"{what}: {told}" for what, told in trouble_words(facts, with_answer=with_answer)]
     lines += [
         f"changed: {visible_line(one.path, 500)} {one.before_sha256 or 'none'} -> {one.after_sha256 or 'none'}"

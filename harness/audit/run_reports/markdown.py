@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from harness.audit.run_reports import Reported
-from harness.audit.run_reports.facts import MOST_TOML, Facts
-from harness.audit.run_reports.rows import Refused
+from harness.audit.run_reports import ReportedRun
+from harness.audit.run_reports.facts import MOST_TOML, RunFacts
+from harness.audit.run_reports.rows import ReportedRefusal
 from harness.audit.run_reports.wording import (
     MOST_ANSWER,
     answered_words,
@@ -43,7 +43,7 @@ _WWW = re.compile(r"(?i)(?<=www)\.")
 _TICKS = re.compile("`+")
 
 
-def report(runs: Sequence[Reported], *, with_answer: bool) -> Iterator[str]:
+def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
     """Yield the report in blocks; under MOST_BYTES in all, and it says so where something had to be left out.
 
     INVARIANT: the report can end behind any block, and what is added there stands in nothing that a block began.
@@ -84,7 +84,7 @@ def _reference(found: re.Match[str]) -> str:
     return f"&#{ord(char)};" if char.isascii() else char
 
 
-def _blocks(runs: Sequence[Reported], *, with_answer: bool) -> Iterator[str]:
+def _blocks(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
     if len(runs) == 1:
         yield from _one(runs[0], "## ", with_answer=with_answer)
         return
@@ -94,7 +94,7 @@ def _blocks(runs: Sequence[Reported], *, with_answer: bool) -> Iterator[str]:
         yield from _one(run, "", with_answer=with_answer)
 
 
-def _table_of_runs(runs: Sequence[Reported]) -> Iterator[str]:
+def _table_of_runs(runs: Sequence[ReportedRun]) -> Iterator[str]:
     done = sum(1 for run in runs if code_of(run) == 0)
     yield f"## harness: {done:,} of {len(runs):,} runs done, nothing refused\n"
     yield "\n| run | exit code | end | denied | blocked | files changed | cost |\n|---|---|---|---|---|---|---|\n"
@@ -107,7 +107,7 @@ def _table_of_runs(runs: Sequence[Reported]) -> Iterator[str]:
         yield f"\n{len(runs) - MOST_RUNS:,} more runs are not listed.\n"
 
 
-def _one(run: Reported, mark: str, *, with_answer: bool) -> Iterator[str]:
+def _one(run: ReportedRun, mark: str, *, with_answer: bool) -> Iterator[str]:
     facts = run.facts
     if mark:
         yield f"{mark}harness: {_headline(run)}\n"
@@ -129,7 +129,7 @@ def _one(run: Reported, mark: str, *, with_answer: bool) -> Iterator[str]:
         yield f"\n<details><summary>The model's answer, as it wrote it</summary>\n\n{answer}\n</details>\n"
 
 
-def _headline(run: Reported) -> str:
+def _headline(run: ReportedRun) -> str:
     facts = run.facts
     refused = f", {facts.denied_count:,} denied" if facts.denied_count else ""
     blocked = f", {facts.blocked_count:,} blocked" if facts.blocked_count else ""
@@ -137,7 +137,7 @@ def _headline(run: Reported) -> str:
     return f"{end if are_own(end) else code(end)}{refused}{blocked} (exit code {_number(code_of(run))})"
 
 
-def _figures(run: Reported) -> Iterator[str]:
+def _figures(run: ReportedRun) -> Iterator[str]:
     facts = run.facts
     told = ", ".join(f"{count:,} {name}" for name, count in facts.decisions.items() if count and name != "none")
     invalid, not_run = (facts.counts.get(f"status_{name}", 0) for name in ("invalid", "not_run"))
@@ -160,7 +160,7 @@ def _figures(run: Reported) -> Iterator[str]:
     yield "\n| | |\n|---|---|\n" + "".join(f"| {name} | {value} |\n" for name, value in rows.items() if value)
 
 
-def _refusals(facts: Facts) -> Iterator[str]:
+def _refusals(facts: RunFacts) -> Iterator[str]:
     refused = facts.refused
     if not refused:
         return
@@ -174,7 +174,7 @@ def _refusals(facts: Facts) -> Iterator[str]:
     yield from _advice(refused)
 
 
-def _refusal_cells(one: Refused) -> tuple[str, ...]:
+def _refusal_cells(one: ReportedRefusal) -> tuple[str, ...]:
     nobody = answered_words(one.answered_by, one.decision)
     why = code(one.reason, 300) + (f" ({code(nobody, 80)})" if nobody else "")
     rule = code(one.rule or one.source, 80)
@@ -183,8 +183,8 @@ def _refusal_cells(one: Refused) -> tuple[str, ...]:
     return call, code(one.tool, 40), code(one.summary, 200), one.status, rule, where, why
 
 
-def _advice(refused: Sequence[Refused]) -> Iterator[str]:
-    tomls: dict[str, list[Refused]] = {}
+def _advice(refused: Sequence[ReportedRefusal]) -> Iterator[str]:
+    tomls: dict[str, list[ReportedRefusal]] = {}
     for one in refused:
         if one.advice_toml:
             tomls.setdefault(one.advice_toml, []).append(one)
@@ -205,7 +205,7 @@ def _advice(refused: Sequence[Refused]) -> Iterator[str]:
         yield f"\n{len(whys) - MOST_ROWS:,} more calls for which no rule is proposed are not listed.\n"
 
 
-def _notes(facts: Facts, *, with_answer: bool) -> Iterator[str]:
+def _notes(facts: RunFacts, *, with_answer: bool) -> Iterator[str]:
     notes = [f"{what}: {code(told, 700)}" for what, told in trouble_words(facts, with_answer=with_answer)]
     unknown = [one for one in facts.calls if one.status == "unknown"]
     notes += [f"call {code(str(one.number), 30)} was begun, and its end is not known" for one in unknown[:MOST_ROWS]]
@@ -214,7 +214,7 @@ def _notes(facts: Facts, *, with_answer: bool) -> Iterator[str]:
         yield "\n### Notes\n\n" + "".join(f"- {note}\n" for note in notes)
 
 
-def _changes(facts: Facts) -> Iterator[str]:
+def _changes(facts: RunFacts) -> Iterator[str]:
     changed = facts.changed
     if changed:
         yield f"\n### Files changed ({len(changed) + facts.changed_left_out:,})\n"
@@ -238,7 +238,7 @@ def _inside(path: str, workspace: str) -> str:
     return path.removeprefix(workspace + "/") if workspace.startswith("/") else path
 
 
-def _log(run: Reported) -> Iterator[str]:
+def _log(run: ReportedRun) -> Iterator[str]:
     records = run.result.get("records")
     count = f", {records:,} records" if type(records) is int else ""
     head = f", head {code(text_of(run, 'head'), 80)}" if text_of(run, "head") else ""

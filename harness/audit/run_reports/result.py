@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
-from harness.audit.run_reports.facts import Facts
-from harness.audit.run_reports.rows import Changed, Refused, Trouble
+from harness.audit.run_reports.facts import RunFacts
+from harness.audit.run_reports.rows import ReportedError, ReportedFile, ReportedRefusal
 
 VERSION = 1
 """`v` of the object. Fields are added; what is renamed, removed or given another meaning makes a new version."""
 
 
 def result_object(  # noqa: PLR0913 - one field of the object each
-    facts: Facts,
+    facts: RunFacts,
     *,
     answer: str,
     code: int,
@@ -68,7 +68,7 @@ def result_object(  # noqa: PLR0913 - one field of the object each
     }
 
 
-def _refusal(one: Refused) -> JsonValue:
+def _refusal(one: ReportedRefusal) -> JsonValue:
     advice: dict[str, JsonValue] = {}
     if one.advice_toml:
         advice["toml"] = one.advice_toml
@@ -92,7 +92,7 @@ def _refusal(one: Refused) -> JsonValue:
     }
 
 
-def _change(one: Changed) -> JsonValue:
+def _change(one: ReportedFile) -> JsonValue:
     return {
         "path": one.path,
         "before_sha256": one.before_sha256,
@@ -101,7 +101,7 @@ def _change(one: Changed) -> JsonValue:
     }
 
 
-def _error(one: Trouble) -> JsonValue:
+def _error(one: ReportedError) -> JsonValue:
     return {"where": one.where, "message": one.quoted, "fault": one.fault or None}
 
 

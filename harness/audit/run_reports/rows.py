@@ -21,7 +21,7 @@ _READ = 4_000
 """So many characters of a text are looked at before it is shown cut: escapes can make it longer, never shorter."""
 
 
-class Refused(Record):
+class ReportedRefusal(Record):
     """A refusal. Texts are one line, cut and safe to show; `file`, `touched` and `advice_toml` are not."""
 
     call: JsonValue
@@ -57,10 +57,10 @@ class Refused(Record):
         return self.advice_why.replace(self.by, short_place(self.by)) if self.by else self.advice_why
 
 
-def refused_of(call: LoggedCall, workspace: str) -> Refused:
+def refused_of(call: LoggedCall, workspace: str) -> ReportedRefusal:
     """Return what is told of a refused call. Total: its records may hold anything."""
     decision = call.decision
-    return Refused(
+    return ReportedRefusal(
         call=call_number(call),
         tool=line(call.tool, 60),
         summary=line(call.summary),
@@ -149,7 +149,7 @@ class Started(Record):
     """The cassette that stood in for the model."""
 
 
-class CallRow(Record):
+class ReportedCall(Record):
     """One call, in short."""
 
     number: JsonValue
@@ -170,7 +170,7 @@ class CallRow(Record):
     """Of a call that was invalid or not run: why."""
 
 
-class Changed(Record):
+class ReportedFile(Record):
     """A file that file tools changed: what it was before the first change, and what the last one left."""
 
     path: str
@@ -180,7 +180,7 @@ class Changed(Record):
     calls: tuple[JsonValue, ...]
 
 
-class Trouble(Record):
+class ReportedError(Record):
     """An error that the log tells of, and that was not simply tried again."""
 
     where: str
@@ -191,12 +191,12 @@ class Trouble(Record):
     """The message with what it quotes of a reply."""
 
 
-def row_of(call: LoggedCall) -> CallRow:
+def row_of(call: LoggedCall) -> ReportedCall:
     """Return what is told of a call. Total: its records may hold anything."""
     status = text(call.outcome, "status") or call.fate.value
     milliseconds = number(call.outcome, "duration_ms")
     is_told = call.fate in (Fate.INVALID, Fate.NOT_RUN)
-    return CallRow(
+    return ReportedCall(
         number=call_number(call),
         tool=line(call.tool, 60),
         summary=line(call.summary),

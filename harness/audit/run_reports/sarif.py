@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 
 from harness import __version__
 from harness.actions import JsonValue
-from harness.audit.run_reports import Reported
-from harness.audit.run_reports.rows import Refused
+from harness.audit.run_reports import ReportedRun
+from harness.audit.run_reports.rows import ReportedRefusal
 from harness.audit.run_reports.wording import (
     DIVERGED,
     answer_of,
@@ -41,7 +41,7 @@ _MARKUP = re.compile(r"[\[\]{}]")
 _RESERVED = re.compile(rb"[^A-Za-z0-9._~/-]")
 
 
-def report(runs: Sequence[Reported], *, with_answer: bool) -> Iterator[str]:
+def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
     """Yield the report; of more than MOST_RESULTS refusals the first, and it says how many are left out."""
     rules = _Rules()
     results: list[JsonValue] = []
@@ -83,7 +83,7 @@ class _Rules:
         self._places: dict[tuple[str, str, int | None], int] = {}
         self._ids: list[str] = []
 
-    def of(self, one: Refused) -> tuple[str, int]:
+    def of(self, one: ReportedRefusal) -> tuple[str, int]:
         """Return the id of the rule that refused, and its index."""
         name = one.rule or one.source or "unknown"
         key = (name, one.file, one.line)
@@ -112,7 +112,7 @@ class _Rules:
         return self._ids[index], index
 
 
-def _result(one: Refused, run: Reported, rules: _Rules, invocation: int | None) -> JsonValue:
+def _result(one: ReportedRefusal, run: ReportedRun, rules: _Rules, invocation: int | None) -> JsonValue:
     identity, index = rules.of(one)
     nobody = answered_words(one.answered_by, one.decision)
     text = f"{one.tool} was {one.status} by {short_place(one.by) or identity}: {one.reason}{f' ({nobody})' if nobody else ''}"
@@ -137,12 +137,12 @@ def _result(one: Refused, run: Reported, rules: _Rules, invocation: int | None) 
     return result
 
 
-def _fingerprint(one: Refused) -> str:
+def _fingerprint(one: ReportedRefusal) -> str:
     seen = json.dumps([one.tool, one.rule or short_place(one.by), one.part, one.summary])
     return hashlib.sha256(seen.encode("ascii")).hexdigest()
 
 
-def _locations(one: Refused, run: Reported) -> list[JsonValue]:
+def _locations(one: ReportedRefusal, run: ReportedRun) -> list[JsonValue]:
     """Return where a refusal is shown: the file in the workspace that it is about, else the place in the policy."""
     if one.touched:
         return [_location(_relative(one.touched), None, is_relative=True)]
@@ -176,7 +176,7 @@ def _quoted(path: str) -> str:
     return _RESERVED.sub(lambda found: b"%%%02X" % found.group()[0], encoded).decode("ascii")
 
 
-def _invocation(run: Reported, *, with_answer: bool) -> dict[str, JsonValue]:
+def _invocation(run: ReportedRun, *, with_answer: bool) -> dict[str, JsonValue]:
     facts = run.facts
     properties: dict[str, JsonValue] = {
         "run": run.name,
@@ -207,7 +207,7 @@ def _invocation(run: Reported, *, with_answer: bool) -> dict[str, JsonValue]:
     return told
 
 
-def _notify_all(invocation: dict[str, JsonValue], run: Reported, *, with_answer: bool) -> None:
+def _notify_all(invocation: dict[str, JsonValue], run: ReportedRun, *, with_answer: bool) -> None:
     facts = run.facts
     for what, told in trouble_words(facts, with_answer=with_answer):
         _notify(invocation, "warning" if what == DIVERGED else "error", f"{what}: {told}")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from harness.actions import JsonValue
-from harness.audit.run_reports import Reported
-from harness.audit.run_reports.facts import Facts
+from harness.audit.run_reports import ReportedRun
+from harness.audit.run_reports.facts import RunFacts
 from harness.audit.run_reports.unquoted import divergence_of, unquoted_detail
 
 MOST_ANSWER = 60_000
@@ -36,18 +36,18 @@ _ENDS = {
 }
 
 
-def code_of(run: Reported) -> int | None:
+def code_of(run: ReportedRun) -> int | None:
     """Return the exit code of a run; None where nobody knows it."""
     code = run.result.get("exit_code")
     return code if type(code) is int else run.facts.exit_code
 
 
-def is_done(run: Reported) -> bool:
+def is_done(run: ReportedRun) -> bool:
     """Say whether a run came to its end, calls refused or not."""
     return code_of(run) in _GOOD
 
 
-def end_words(run: Reported) -> str:
+def end_words(run: ReportedRun) -> str:
     """Return how a run ended, in a few words of the harness."""
     end = text_of(run, "end") or run.facts.stop
     if not end:
@@ -60,7 +60,7 @@ def are_own(words: str) -> bool:
     return words == _UNTOLD or words in _ENDS.values()
 
 
-def detail_of(run: Reported, *, with_answer: bool) -> str:
+def detail_of(run: ReportedRun, *, with_answer: bool) -> str:
     """Return what ended a run, in a sentence; empty where nothing more is to be said.
 
     It may quote anything, but what the model wrote only `with_answer`.
@@ -69,7 +69,7 @@ def detail_of(run: Reported, *, with_answer: bool) -> str:
     return detail if with_answer or not detail else unquoted_detail(text_of(run, "end") or run.facts.stop, detail)
 
 
-def trouble_words(facts: Facts, *, with_answer: bool) -> Iterator[tuple[str, str]]:
+def trouble_words(facts: RunFacts, *, with_answer: bool) -> Iterator[tuple[str, str]]:
     """Yield what went wrong besides calls, each with what kind of thing it is; `with_answer` as in detail_of."""
     for limit in facts.limits:
         yield "limit", limit
@@ -84,13 +84,13 @@ def trouble_words(facts: Facts, *, with_answer: bool) -> Iterator[tuple[str, str
         yield DIVERGED, told
 
 
-def text_of(run: Reported, name: str) -> str:
+def text_of(run: ReportedRun, name: str) -> str:
     """Return a text of the result object."""
     value: JsonValue = run.result.get(name)
     return value if isinstance(value, str) else ""
 
 
-def answer_of(run: Reported, *, with_answer: bool) -> str:
+def answer_of(run: ReportedRun, *, with_answer: bool) -> str:
     """Return the model's answer, of a long one the beginning, and it says so; empty unless `with_answer`."""
     answer = text_of(run, "answer") if with_answer else ""
     more = cut_words(answer, MOST_ANSWER)
@@ -102,12 +102,12 @@ def cut_words(text: str, most: int) -> str:
     return f"{len(text) - most:,} more characters are left out" if len(text) > most else ""
 
 
-def began(facts: Facts) -> str:
+def began(facts: RunFacts) -> str:
     """Return when a run began (RFC 3339, UTC); empty where the log has no such time."""
     return facts.started.time if _TIME.fullmatch(facts.started.time) else ""
 
 
-def cost_words(run: Reported) -> str:
+def cost_words(run: ReportedRun) -> str:
     """Return the cost in dollars, or that it is not known."""
     cost = run.result.get("cost")
     if isinstance(cost, bool) or not isinstance(cost, int | float):
@@ -121,14 +121,14 @@ def place(file: str, at: int | None) -> str:
     return f"{name}:{at}" if name and at is not None else name
 
 
-def changes_words(facts: Facts) -> str:
+def changes_words(facts: RunFacts) -> str:
     """Return what the list of changed files cannot say; empty where it is complete."""
     if not facts.ran_unrecorded:
         return ""
     return f"Commands begun: {facts.ran_unrecorded:,}. What commands changed is not recorded file by file."
 
 
-def left_out_words(facts: Facts) -> list[str]:
+def left_out_words(facts: RunFacts) -> list[str]:
     """Return what the report does not tell of, a sentence each."""
     told = []
     for count, what in (

@@ -21,7 +21,7 @@ REFUSALS = ("no", "stop", "edit")
 """Answers that say: not this call."""
 
 
-class Seen(Record):
+class SeenCall(Record):
     """A call of a log that was not auto, or would not be now."""
 
     log: str
@@ -59,12 +59,12 @@ class Seen(Record):
         return self.answer in REFUSALS
 
 
-def is_evidence(one: Seen) -> bool:
+def is_evidence(one: SeenCall) -> bool:
     """Say whether a person's yes to this call is one that a rule could have spared: only defaults asked, now as then."""
     return one.approved and not why_no_evidence(one)
 
 
-def why_no_evidence(one: Seen) -> str:
+def why_no_evidence(one: SeenCall) -> str:
     """Return why a person's yes to this call speaks for no rule; nothing where it does, and of other calls."""
     if not one.approved:
         return ""
@@ -81,7 +81,7 @@ def why_no_evidence(one: Seen) -> str:
     return ""
 
 
-def touched_files(one: Seen) -> Iterator[PathAccess]:
+def touched_files(one: SeenCall) -> Iterator[PathAccess]:
     """Yield the files that a call would read or write, or may."""
     for facet in () if one.action is None else one.action.all_facets():
         if isinstance(facet, PathAccess):
@@ -92,17 +92,17 @@ LEAST_DIFFERENT = 3
 """So many different files are what makes one rule of them."""
 
 _Words: TypeAlias = "tuple[str, ...]"
-_Commands: TypeAlias = "dict[_Words, list[tuple[Command, Seen]]]"
-_Asked: TypeAlias = "tuple[PathAccess, Seen, tuple[Access, ...]]"
+_Commands: TypeAlias = "dict[_Words, list[tuple[Command, SeenCall]]]"
+_Asked: TypeAlias = "tuple[PathAccess, SeenCall, tuple[Access, ...]]"
 _Files: TypeAlias = "dict[str, list[_Asked]]"
 
 
-class Candidate(Record):
+class RuleCandidate(Record):
     """What was approved at least so often as was asked for."""
 
     what: str
     """Hostile text."""
-    evidence: tuple[Seen, ...]
+    evidence: tuple[SeenCall, ...]
     problem: str = ""
     """Why no rule can be about it."""
     is_choice: bool = False
@@ -117,14 +117,14 @@ class Candidate(Record):
     """Of a file: what was done to it."""
 
 
-def candidates_of(evidence: Sequence[Seen], least: int) -> Iterator[Candidate]:
+def candidates_of(evidence: Sequence[SeenCall], least: int) -> Iterator[RuleCandidate]:
     """Yield what was approved at least `least` times in different calls; those of several commands come first."""
     commands = _asked_commands(evidence)
     yield from _choices(commands)
     for argv, found in commands.items():
         if len(found) >= least:
             seen = [command for command, _ in found]
-            yield Candidate(
+            yield RuleCandidate(
                 what=shown(seen[0]),
                 evidence=tuple(one for _, one in found),
                 problem=command_problem(seen),
@@ -134,7 +134,7 @@ def candidates_of(evidence: Sequence[Seen], least: int) -> Iterator[Candidate]:
             )
     for name, places in _asked_files(evidence).items():
         if len(places) >= least:
-            yield Candidate(
+            yield RuleCandidate(
                 what=name,
                 evidence=tuple(one for _, one, _ in places),
                 problem=next((problem for path, _, _ in places if (problem := file_problem(path))), ""),
@@ -143,7 +143,7 @@ def candidates_of(evidence: Sequence[Seen], least: int) -> Iterator[Candidate]:
             )
 
 
-def folders_of(evidence: Sequence[Seen]) -> Iterator[tuple[str, int, tuple[Seen, ...]]]:
+def folders_of(evidence: Sequence[SeenCall]) -> Iterator[tuple[str, int, tuple[SeenCall, ...]]]:
     """Yield the folders of which several plain files were approved, with their number: no rule is suggested for one."""
     folders: dict[str, _Files] = {}
     for name, places in _asked_files(evidence).items():
@@ -154,7 +154,7 @@ def folders_of(evidence: Sequence[Seen]) -> Iterator[tuple[str, int, tuple[Seen,
             yield f"{folder}/", len(files), tuple(one for places in files.values() for _, one, _ in places)
 
 
-def refusal_like(candidate: Candidate, one: Seen) -> bool:
+def refusal_like(candidate: RuleCandidate, one: SeenCall) -> bool:
     """Say whether a call was refused that is like what the candidate is about: the same program, or one of its files.
 
     A word that is the program's name is taken for the program wherever it stands: `sudo frob`, `python3 -m frob`.
@@ -186,7 +186,7 @@ def _named(commands: Iterable[Command]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for path in paths for name in path.names))
 
 
-def _asked_commands(evidence: Iterable[Seen]) -> _Commands:
+def _asked_commands(evidence: Iterable[SeenCall]) -> _Commands:
     """Return the commands that were asked about, by their words; each call counts once for each."""
     found: _Commands = {}
     for one in evidence:
@@ -197,9 +197,9 @@ def _asked_commands(evidence: Iterable[Seen]) -> _Commands:
     return found
 
 
-def _choices(commands: _Commands) -> Iterator[Candidate]:
+def _choices(commands: _Commands) -> Iterator[RuleCandidate]:
     """Yield commands that only look, and are the same but for one file, where enough different ones were approved."""
-    alike: dict[tuple[_Words, _Words], dict[str, list[tuple[Command, Seen]]]] = {}
+    alike: dict[tuple[_Words, _Words], dict[str, list[tuple[Command, SeenCall]]]] = {}
     for argv, found in commands.items():
         if not command_problem([command for command, _ in found]):
             for place in _file_places(found[0][0]):
@@ -207,7 +207,7 @@ def _choices(commands: _Commands) -> Iterator[Candidate]:
     for (before, behind), files in alike.items():
         if len(files) >= LEAST_DIFFERENT:
             seen = [both for found in files.values() for both in found]
-            yield Candidate(
+            yield RuleCandidate(
                 what=" ".join((*before, "FILE", *behind)),
                 evidence=tuple({id(one): one for _, one in seen}.values()),
                 is_choice=True,
@@ -228,7 +228,7 @@ def _file_places(command: Command) -> Iterator[int]:
             yield place
 
 
-def _asked_files(evidence: Iterable[Seen]) -> _Files:
+def _asked_files(evidence: Iterable[SeenCall]) -> _Files:
     """Return the files that were asked about, by name; of calls of the file tools, which have one file each."""
     found: _Files = {}
     for one in evidence:

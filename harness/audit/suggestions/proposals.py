@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from harness.actions import Act, Command
 from harness.audit.suggestions.candidates import (
-    Candidate,
-    Seen,
+    RuleCandidate,
+    SeenCall,
     candidates_of,
     folders_of,
     is_evidence,
@@ -43,7 +43,7 @@ class WrittenRule(Record):
     rule: Rule
 
 
-def written_rule(candidate: Candidate, seen: Iterable[Seen], taken: Iterable[str]) -> WrittenRule | str:
+def written_rule(candidate: RuleCandidate, seen: Iterable[SeenCall], taken: Iterable[str]) -> WrittenRule | str:
     """Return the rule, loaded and its examples run; or why there can be none. `taken` are the ids of other rules."""
     keys = _about_commands(candidate, seen) if candidate.commands else _about_file(candidate, seen)
     words = "-".join(word for word, *others in candidate.tokens if not others)
@@ -59,7 +59,7 @@ def written_rule(candidate: Candidate, seen: Iterable[Seen], taken: Iterable[str
     return problems[0] if problems else WrittenRule(id=name, toml=toml, rule=policy.rules[0])
 
 
-def _about_commands(candidate: Candidate, seen: Iterable[Seen]) -> dict[str, Value]:
+def _about_commands(candidate: RuleCandidate, seen: Iterable[SeenCall]) -> dict[str, Value]:
     runs = any(command.act is Act.RUNS for command in candidate.commands)
     lines = [shown(command) for command in candidate.commands]
     first = lines[0]
@@ -79,7 +79,7 @@ def _about_commands(candidate: Candidate, seen: Iterable[Seen]) -> dict[str, Val
     }
 
 
-def _others(candidate: Candidate, seen: Iterable[Seen]) -> list[str]:
+def _others(candidate: RuleCandidate, seen: Iterable[SeenCall]) -> list[str]:
     """Return other commands of the same program in the logs, which the rule must not be about."""
     pattern = ArgvPattern(tokens=candidate.tokens, rest=False)
     facets = (facet for one in seen if one.action is not None for facet in one.action.facets)
@@ -88,7 +88,7 @@ def _others(candidate: Candidate, seen: Iterable[Seen]) -> list[str]:
     return list(dict.fromkeys(line for line in lines if is_text(line)))[:MOST_EXAMPLES]
 
 
-def _about_file(candidate: Candidate, seen: Iterable[Seen]) -> dict[str, Value]:
+def _about_file(candidate: RuleCandidate, seen: Iterable[SeenCall]) -> dict[str, Value]:
     (name,) = candidate.files
     calls = (one for one in seen if tool_kind(one.tool).does is Does.WRITES)
     names = (other for one in calls for path in touched_files(one) for other in path.names)
@@ -103,61 +103,61 @@ def _about_file(candidate: Candidate, seen: Iterable[Seen]) -> dict[str, Value]:
     }
 
 
-class Proposal(Record):
+class RuleProposal(Record):
     """A rule, and what it would have done in the logs."""
 
     id: str
     toml: str
     """The rule as policies write it, in ASCII."""
     rule: Rule
-    spares: tuple[Seen, ...]
+    spares: tuple[SeenCall, ...]
     """The questions that it alone would have spared; a person said yes to each."""
 
 
-class Dropped(Record):
+class DroppedCandidate(Record):
     """What was approved repeatedly, and is not suggested all the same."""
 
     what: str
     """Hostile text: of the log."""
     why: str
-    calls: tuple[Seen, ...] = ()
+    calls: tuple[SeenCall, ...] = ()
     """Those that speak against it, or that it is about."""
 
 
 class Suggestions(Record):
     """What came of it."""
 
-    proposals: tuple[Proposal, ...]
-    dropped: tuple[Dropped, ...]
+    proposals: tuple[RuleProposal, ...]
+    dropped: tuple[DroppedCandidate, ...]
     questions: int
     """Questions that a person said yes to."""
     spared: int
     """Those of them that all proposals together would have spared."""
-    unjudged: tuple[Seen, ...]
+    unjudged: tuple[SeenCall, ...]
     """Calls of which it is not known what the proposals would do to them."""
 
 
-def suggestions(seen: Sequence[Seen], least: int) -> Suggestions:
+def suggestions(seen: Sequence[SeenCall], least: int) -> Suggestions:
     """Return the rules that would have spared at least `least` questions each.
 
     `seen` are all calls of the logs that are not auto anyway, judged again by the policy that held then.
     """
-    dropped: list[Dropped] = []
-    proposals: list[Proposal] = []
+    dropped: list[DroppedCandidate] = []
+    proposals: list[RuleProposal] = []
     taken = {rule.id for one in seen if one.policy is not None for rule in one.policy.rules}
     evidence = [one for one in seen if is_evidence(one)]
     for candidate in candidates_of(evidence, least):
         if any(set(map(id, candidate.evidence)) <= set(map(id, proposal.spares)) for proposal in proposals):
             continue  # one about several commands spares all of it
         found = _tried(candidate, seen, least, taken)
-        if isinstance(found, Proposal):
+        if isinstance(found, RuleProposal):
             proposals.append(found)
             taken.add(found.id)
         elif not candidate.is_choice:  # what a choice is made of is tried by itself
             dropped.append(found)
     dropped += _not_lifted(seen, least)
     dropped += [
-        Dropped(
+        DroppedCandidate(
             what=folder, why=f"{count} files in it were approved; a rule for the folder is yours to write", calls=calls
         )
         for folder, count, calls in folders_of(evidence)
@@ -174,40 +174,46 @@ def suggestions(seen: Sequence[Seen], least: int) -> Suggestions:
     )
 
 
-def _tried(candidate: Candidate, seen: Sequence[Seen], least: int, taken: set[str]) -> Proposal | Dropped:
+def _tried(
+    candidate: RuleCandidate, seen: Sequence[SeenCall], least: int, taken: set[str]
+) -> RuleProposal | DroppedCandidate:
     """Return the proposal that a candidate makes, or why it makes none."""
     like = tuple(one for one in seen if refusal_like(candidate, one))
     if like:
-        return Dropped(what=candidate.what, why="something like it was refused", calls=like)
+        return DroppedCandidate(what=candidate.what, why="something like it was refused", calls=like)
     if candidate.problem:
-        return Dropped(what=candidate.what, why=candidate.problem)
+        return DroppedCandidate(what=candidate.what, why=candidate.problem)
     made = written_rule(candidate, seen, taken)
     if isinstance(made, str):
-        return Dropped(what=candidate.what, why=made)
+        return DroppedCandidate(what=candidate.what, why=made)
     changed = [one for one in seen if _becomes_auto(one, [made.rule])]
     against = tuple(one for one in changed if not one.approved)
     if against:
-        return Dropped(what=candidate.what, why="it would have let through what no person said yes to", calls=against)
+        return DroppedCandidate(
+            what=candidate.what, why="it would have let through what no person said yes to", calls=against
+        )
     if len(changed) < least:
-        return Dropped(what=candidate.what, why=f"by itself it would have spared {len(changed)} questions")
-    return Proposal(id=made.id, toml=made.toml, rule=made.rule, spares=tuple(changed))
+        return DroppedCandidate(what=candidate.what, why=f"by itself it would have spared {len(changed)} questions")
+    return RuleProposal(id=made.id, toml=made.toml, rule=made.rule, spares=tuple(changed))
 
 
-def _not_lifted(seen: Sequence[Seen], least: int) -> Iterator[Dropped]:
+def _not_lifted(seen: Sequence[SeenCall], least: int) -> Iterator[DroppedCandidate]:
     """Yield what was approved repeatedly, and is asked about by something that no rule lifts."""
-    found: dict[tuple[str, str], list[Seen]] = {}
+    found: dict[tuple[str, str], list[SeenCall]] = {}
     for one in seen:
         why = why_no_evidence(one)
         if why:
             found.setdefault((one.summary, why), []).append(one)
     for (what, why), calls in found.items():
         if len(calls) >= least:
-            yield Dropped(what=what, why=why, calls=tuple(calls))
+            yield DroppedCandidate(what=what, why=why, calls=tuple(calls))
 
 
-def _together(proposals: list[Proposal], seen: Sequence[Seen]) -> tuple[list[Proposal], list[Dropped]]:
+def _together(
+    proposals: list[RuleProposal], seen: Sequence[SeenCall]
+) -> tuple[list[RuleProposal], list[DroppedCandidate]]:
     """Return the proposals that let nothing else through together either, and those that had to go for that."""
-    fallen: list[Dropped] = []
+    fallen: list[DroppedCandidate] = []
     while True:
         rules = [proposal.rule for proposal in proposals]
         against = next((one for one in seen if not one.approved and _becomes_auto(one, rules)), None)
@@ -215,16 +221,16 @@ def _together(proposals: list[Proposal], seen: Sequence[Seen]) -> tuple[list[Pro
             return proposals, fallen
         guilty = [proposal for proposal in proposals if _covers(proposal.rule, against)]
         why = "together with other proposals it would have let through what no person said yes to"
-        fallen += [Dropped(what=proposal.id, why=why, calls=(against,)) for proposal in guilty]
+        fallen += [DroppedCandidate(what=proposal.id, why=why, calls=(against,)) for proposal in guilty]
         proposals = [proposal for proposal in proposals if proposal not in guilty]
 
 
-def _covers(rule: Rule, one: Seen) -> bool:
+def _covers(rule: Rule, one: SeenCall) -> bool:
     action = one.action
     return action is not None and any(rule.covers(action, facet) for facet in action.all_facets())
 
 
-def _becomes_auto(one: Seen, rules: Sequence[Rule]) -> bool:
+def _becomes_auto(one: SeenCall, rules: Sequence[Rule]) -> bool:
     """Say whether a call would run unasked with these rules besides; of one whose policy is not known, whether it could."""
     covering = tuple(rule for rule in rules if _covers(rule, one))
     if not covering or one.action is None:

@@ -10,7 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.audit.calls import text
-from harness.audit.difference import ACCOUNT_KINDS, Account, CallAccount, Change, Difference, account_of, differences
+from harness.audit.difference import (
+    ACCOUNT_KINDS,
+    Account,
+    CallAccount,
+    Difference,
+    DifferenceKind,
+    account_of,
+    differences,
+)
 from harness.cli.audit.logs import ChosenLogs
 from harness.cli.exits import Exit
 from harness.cli.sessions import UNDO
@@ -26,7 +34,12 @@ if TYPE_CHECKING:
 
 DIFFERENT = 1
 """Exit code where something differs."""
-_SIGNS = {Change.ONLY_LEFT: "-", Change.ONLY_RIGHT: "+", Change.OTHER: "~", Change.SAME: " "}
+_SIGNS = {
+    DifferenceKind.ONLY_LEFT: "-",
+    DifferenceKind.ONLY_RIGHT: "+",
+    DifferenceKind.OTHER: "~",
+    DifferenceKind.SAME: " ",
+}
 
 
 def diff_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -34,12 +47,12 @@ def diff_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     state = State.of(environment)
     left, right = (_account(named, state) for named in (arguments.left, arguments.right))
     found = differences(left, right)
-    count: Counter[Change] = Counter()
+    count: Counter[DifferenceKind] = Counter()
     for one in _without(found, count):
         sys.stdout.write(f"{json.dumps(_told(one)) if arguments.json else _line(one)}\n")
-    differs = bool(sum(count.values()) - count[Change.SAME])
+    differs = bool(sum(count.values()) - count[DifferenceKind.SAME])
     if arguments.json:
-        summary = {change.value: count[change] for change in Change}
+        summary = {change.value: count[change] for change in DifferenceKind}
         ends = {"a": _told_account(left), "b": _told_account(right)}
         sys.stdout.write(f"{json.dumps({'row': 'counts', **ends, **summary, 'different': differs})}\n")
     else:
@@ -47,11 +60,11 @@ def diff_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     return DIFFERENT if differs else Exit.DONE
 
 
-def _without(found: Iterable[Difference], count: Counter[Change]) -> Iterator[Difference]:
+def _without(found: Iterable[Difference], count: Counter[DifferenceKind]) -> Iterator[Difference]:
     """Count all, and yield those that differ."""
     for one in found:
         count[one.change] += 1
-        if one.change is not Change.SAME:
+        if one.change is not DifferenceKind.SAME:
             yield one
 
 
@@ -131,17 +144,17 @@ def _short(digest: str) -> str:
     return digest[:12]
 
 
-def _summary(left: Account, right: Account, count: Counter[Change], *, differs: bool) -> Iterator[str]:
+def _summary(left: Account, right: Account, count: Counter[DifferenceKind], *, differs: bool) -> Iterator[str]:
     for side, account in (("A", left), ("B", right)):
         about = f"{account.session} of {account.time[:19]}: {len(account.calls)} calls, {account.log}"
         yield visible_line(f"{side}: session {about}", 500)
-    same = f"{count[Change.SAME]} calls are the same"
+    same = f"{count[DifferenceKind.SAME]} calls are the same"
     if not differs:
         yield f"No difference: {same}."
         return
     yield (
-        f"{same}; only in A {count[Change.ONLY_LEFT]} things, only in B {count[Change.ONLY_RIGHT]}, "
-        f"otherwise {count[Change.OTHER]}"
+        f"{same}; only in A {count[DifferenceKind.ONLY_LEFT]} things, only in B {count[DifferenceKind.ONLY_RIGHT]}, "
+        f"otherwise {count[DifferenceKind.OTHER]}"
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from harness.actions import JsonValue
 from harness.audit.calls import task_of, text
 from harness.cli.audit.logs import chosen_logs
-from harness.cli.audit.wording import Output
+from harness.cli.audit.wording import AnswerWriter
 from harness.cli.exits import Exit
 from harness.cli.trace import Tone
 from harness.errors import LogError, UsageError
@@ -20,7 +20,7 @@ from harness.text.visible import visible_line
 
 def list_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     """Write one line a session and return the exit code. Raises HarnessError."""
-    output = Output(environment, as_json=arguments.json)
+    output = AnswerWriter(environment, as_json=arguments.json)
     try:
         logs = chosen_logs(arguments, environment)
     except UsageError as error:
@@ -37,7 +37,7 @@ def list_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     return Exit.DONE
 
 
-def _list(path: str, session: str, output: Output) -> None:
+def _list(path: str, session: str, output: AnswerWriter) -> None:
     for one in sessions_of(path):
         if session and text(one.started, "session") != session:
             continue

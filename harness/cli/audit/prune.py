@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 DAY = 86_400.0
 
 
-class Fate(Enum):
+class PruneResult(Enum):
     """What becomes of a log."""
 
     REMOVED = "removed"
@@ -53,7 +53,7 @@ class Pruned(Record):
     """What became of a log that is past."""
 
     past: Past
-    fate: Fate
+    fate: PruneResult
     why: str
     """Why it is past; of one that was kept, why it was."""
     records: int = 0
@@ -79,14 +79,14 @@ def prune_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
         if not reason:
             continue
         one = _prune(Past(path=path, size=size, reason=reason), state, arguments)
-        total -= size if one.fate is not Fate.KEPT else 0
+        total -= size if one.fate is not PruneResult.KEPT else 0
         done.append(one)
         _tell(one, as_json=arguments.json)
     images, note = (0, 0), "before-images were not looked at"
     if not arguments.dry_run:
         images, note = remove_unnamed(state, now)
     _tell_summary(done, images, note, arguments)
-    kept_broken = any(one.broken and one.fate is Fate.KEPT for one in done)
+    kept_broken = any(one.broken and one.fate is PruneResult.KEPT for one in done)
     return Soundness.BROKEN.value if kept_broken else Exit.DONE
 
 
@@ -127,16 +127,16 @@ def _prune(past: Past, state: State, arguments: Namespace) -> Pruned:
     try:
         descriptor = os.open(past.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        return Pruned(past=past, fate=Fate.KEPT, why=f"it cannot be opened: {error.strerror}")
+        return Pruned(past=past, fate=PruneResult.KEPT, why=f"it cannot be opened: {error.strerror}")
     try:
         # INVARIANT: nobody appends to a log whose lock is held here: ActionLog.open takes the same one.
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         named = _stat(past.path)
         if named is None or not os.path.samestat(named, os.fstat(descriptor)):
-            return Pruned(past=past, fate=Fate.KEPT, why="another file took its place meanwhile")
+            return Pruned(past=past, fate=PruneResult.KEPT, why="another file took its place meanwhile")
         return _prune_held(past, state, arguments)
     except BlockingIOError:
-        return Pruned(past=past, fate=Fate.KEPT, why="it is in use")
+        return Pruned(past=past, fate=PruneResult.KEPT, why="it is in use")
     finally:
         os.close(descriptor)
 
@@ -145,18 +145,18 @@ def _prune_held(past: Past, state: State, arguments: Namespace) -> Pruned:
     try:
         findings = judged(past.path, HeadsFile(state.heads))
     except LogError as error:
-        return Pruned(past=past, fate=Fate.KEPT, why=str(error))
+        return Pruned(past=past, fate=PruneResult.KEPT, why=str(error))
     broken = findings.soundness is Soundness.BROKEN
     why = past.reason
-    fate = Fate.WOULD_BE if arguments.dry_run else Fate.REMOVED
+    fate = PruneResult.WOULD_BE if arguments.dry_run else PruneResult.REMOVED
     if broken and not arguments.broken:
-        fate, why = Fate.KEPT, f"{findings.why} (--broken removes it)"
+        fate, why = PruneResult.KEPT, f"{findings.why} (--broken removes it)"
     elif findings.soundness is Soundness.OPEN and not arguments.open:
-        fate, why = Fate.KEPT, f"{findings.why} (--open removes it)"
-    if fate is Fate.REMOVED:
+        fate, why = PruneResult.KEPT, f"{findings.why} (--open removes it)"
+    if fate is PruneResult.REMOVED:
         problem = _remove(past, findings, state)
         if problem:
-            fate, why = Fate.KEPT, problem
+            fate, why = PruneResult.KEPT, problem
     found = findings.found
     return Pruned(past=past, fate=fate, why=why, records=found.records, head=found.head, broken=broken)
 
@@ -257,7 +257,7 @@ def _tell(one: Pruned, *, as_json: bool) -> None:
 
 
 def _tell_summary(done: Sequence[Pruned], images: tuple[int, int], note: str, arguments: Namespace) -> None:
-    gone = [one for one in done if one.fate is not Fate.KEPT]
+    gone = [one for one in done if one.fate is not PruneResult.KEPT]
     size = sum(one.past.size for one in gone)
     if arguments.json:
         summary: dict[str, JsonValue] = {"dry_run": bool(arguments.dry_run), "logs": len(gone), "bytes": size}
@@ -269,7 +269,7 @@ def _tell_summary(done: Sequence[Pruned], images: tuple[int, int], note: str, ar
         }
         sys.stdout.write(json.dumps({"summary": summary}, sort_keys=True) + "\n")
         return
-    verb = Fate.WOULD_BE.value if arguments.dry_run else Fate.REMOVED.value
+    verb = PruneResult.WOULD_BE.value if arguments.dry_run else PruneResult.REMOVED.value
     about_images = note or f"{images[0]} before-images ({images[1]} bytes) that no log names were removed"
     kept = f"{len(done) - len(gone)} kept although past"
     sys.stdout.write(f"{len(gone)} logs ({size} bytes) {verb}, {kept}; {visible_line(about_images, 500)}\n")

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from harness.actions import JsonValue
-from harness.audit.approvals import Question
+from harness.audit.approvals import LoggedQuestion
 from harness.audit.calls import Fate, edited_from, edited_to, text, word
-from harness.audit.changes import Change, ChangedFile, Command, OnDisk, look, undone_calls
-from harness.audit.effects import FileRead, Reach, reach_words
-from harness.audit.refusals import Ends, Refusal, Refuser
+from harness.audit.changes import ChangedFile, FileChange, OnDisk, WritingCommand, file_on_disk, undone_calls
+from harness.audit.effects import CallEffects, FileRead, effects_words
+from harness.audit.refusals import Ends, LoggedRefusal, Refuser
 from harness.audit.stats import Waits
 from harness.audit.unended import OpenSession, UnknownCall
 from harness.cli.audit.logs import ChosenLogs
@@ -33,7 +33,7 @@ _TONES = {
 }
 
 
-def question_line(question: Question) -> tuple[str, Tone]:
+def question_line(question: LoggedQuestion) -> tuple[str, Tone]:
     """Return the line for a question."""
     call = question.call
     parts = [moment(call.asked or call.answered), name(call), what(call), f"[{why(call)}]", _answer(question)]
@@ -47,7 +47,7 @@ def question_line(question: Question) -> tuple[str, Tone]:
     return "  ".join(parts), Tone.WARNING if question.is_quick or question.in_burst else tone
 
 
-def _answer(question: Question) -> str:
+def _answer(question: LoggedQuestion) -> str:
     call = question.call
     match question.answer:
         case "" if call.fate is Fate.OPEN:
@@ -72,7 +72,7 @@ class Tally:
         self._answers: dict[str, int] = {}
         self._waits = Waits()
 
-    def take(self, question: Question) -> None:
+    def take(self, question: LoggedQuestion) -> None:
         """Count one question."""
         answer = question.answer if question.answer in ANSWERS or not question.answer else "other"
         self.asked += 1
@@ -117,7 +117,7 @@ _BY = {
 }
 
 
-def refusal_lines(refusal: Refusal) -> Iterator[tuple[str, Tone]]:
+def refusal_lines(refusal: LoggedRefusal) -> Iterator[tuple[str, Tone]]:
     """Yield the line for a refused call: when, which, how, what, by whom, why, hint."""
     call = refusal.call
     status = visible_line(text(call.outcome, "status"), 20)
@@ -129,7 +129,7 @@ def refusal_lines(refusal: Refusal) -> Iterator[tuple[str, Tone]]:
     yield "  ".join(parts), Tone.WARNING if refusal.refuser in (Refuser.EDIT, Refuser.TOOL) else Tone.BAD
 
 
-def _by(refusal: Refusal) -> str:
+def _by(refusal: LoggedRefusal) -> str:
     call = refusal.call
     match refusal.refuser:
         case Refuser.POLICY:
@@ -169,17 +169,17 @@ def read_lines(file: FileRead) -> Iterator[tuple[str, Tone]]:
         yield f"  {_call(one)}", Tone.PLAIN
 
 
-def unknown_line(reach: Reach) -> tuple[str, Tone]:
+def unknown_line(reach: CallEffects) -> tuple[str, Tone]:
     """Return the line for a call of which it is not known what it read."""
     return f"  {_call(reach)}", Tone.WARNING
 
 
-def outside_line(outside: Reach) -> tuple[str, Tone]:
+def outside_line(outside: CallEffects) -> tuple[str, Tone]:
     """Return the line for a call that went outside the workspace, or could reach the network."""
-    return f"{_call(outside)}  {reach_words(outside, outside=True)}", Tone.WARNING
+    return f"{_call(outside)}  {effects_words(outside, outside=True)}", Tone.WARNING
 
 
-def _call(reach: Reach) -> str:
+def _call(reach: CallEffects) -> str:
     call = reach.call
     status = visible_line(text(call.outcome, "status"), 20) or "end unknown"
     return "  ".join((moment(call.intent), name(call), what(call), status, f"[{why(call)}]"))
@@ -190,7 +190,7 @@ def reads_line(files: int, sessions: int) -> str:
     return f"{count(files, 'file or folder', 'files and folders')} read in {count(sessions, 'session')}"
 
 
-class Kept:
+class KeptImages:
     """Whether the content with a digest is kept; each is read once."""
 
     def __init__(self, folder: str) -> None:
@@ -221,16 +221,16 @@ def file_lines(file: ChangedFile, host: str) -> Iterator[tuple[str, Tone]]:
         yield f"  {_change(change)}", Tone.PLAIN if change.sure else Tone.BAD
 
 
-def command_line(command: Command) -> tuple[str, Tone]:
+def command_line(command: WritingCommand) -> tuple[str, Tone]:
     """Return the line for a command that could write."""
     fields = command.fields
     place = _place(fields, word(fields["session"]), word(fields["call"]))
     time = visible_line(word(fields["time"])[:19].replace("T", " "), 19)
     what = f"{visible_line(word(fields['tool']), 60)}  {visible_line(command.what, 200)}"
-    return f"  {time}Z  {place}  {what}  [{reach_words(command.reach)}]", Tone.WARNING
+    return f"  {time}Z  {place}  {what}  [{effects_words(command.reach)}]", Tone.WARNING
 
 
-def _change(change: Change) -> str:
+def _change(change: FileChange) -> str:
     session, call = change.place
     time = visible_line(change.time[:19].replace("T", " "), 19)
     did = {True: "created", False: "changed", None: "changed"}[change.created] if change.sure else "MAY HAVE CHANGED"
@@ -252,13 +252,13 @@ def _place(fields: Mapping[str, JsonValue], session: str, call: str) -> str:
     return visible_line(f"{word(fields['task'])} {session}#{call}".strip(), 130)
 
 
-def _who(change: Change) -> str:
+def _who(change: FileChange) -> str:
     user = word(change.fields["user"])
     account = f" ({user})" if user and change.by_person else ""
     return visible_line(f"{change.permitted_by}{account}", 100)
 
 
-def _undoing(change: Change) -> str:
+def _undoing(change: FileChange) -> str:
     if change.undone:
         return "was undone"
     return f"cannot be undone: {visible_line(change.why_not, 200)}" if change.why_not else "can be undone"
@@ -348,7 +348,7 @@ def _file_now(one: UnknownCall) -> str:
     """Return how the file that a call was to change stands to that now."""
     if not one.path:
         return ""
-    found = look(one.path)
+    found = file_on_disk(one.path)
     if found.problem or one.after_sha256 is None:
         return "not_looked_at"
     if found.sha256 == one.after_sha256:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from harness.actions import JsonValue
 from harness.audit.calls import CALL_KINDS
 from harness.cli.audit.logs import BROKEN, ChosenLogs, chosen_logs
-from harness.cli.audit.wording import Output, count
+from harness.cli.audit.wording import AnswerWriter, count
 from harness.cli.state import State
 
 FOUND = 3
@@ -20,7 +20,7 @@ def question_command(arguments: Namespace, environment: Mapping[str, str]) -> in
     """Answer the question that `arguments.action` names, and return the exit code. Raises HarnessError."""
     logs = chosen_logs(arguments, environment)
     logs.tell_standing()
-    output = Output(environment, as_json=arguments.json)
+    output = AnswerWriter(environment, as_json=arguments.json)
     match arguments.action:
         case "approvals":
             _approvals(logs, output)
@@ -38,7 +38,7 @@ def question_command(arguments: Namespace, environment: Mapping[str, str]) -> in
     return logs.code
 
 
-def _approvals(logs: ChosenLogs, output: Output) -> None:
+def _approvals(logs: ChosenLogs, output: AnswerWriter) -> None:
     from harness.audit.approvals import questions
     from harness.cli.audit.question_lines import Tally, question_line
 
@@ -56,7 +56,7 @@ def _approvals(logs: ChosenLogs, output: Output) -> None:
         output.line(f"nobody was asked anything in {count(logs.sessions, 'session')}")
 
 
-def _denied(logs: ChosenLogs, output: Output, *, invalid: bool) -> None:
+def _denied(logs: ChosenLogs, output: AnswerWriter, *, invalid: bool) -> None:
     from harness.audit.refusals import Ends, refusals
     from harness.cli.audit.question_lines import ends_line, refusal_lines
 
@@ -71,7 +71,7 @@ def _denied(logs: ChosenLogs, output: Output, *, invalid: bool) -> None:
     output.line(ends_line(ends, logs.sessions, listed=invalid))
 
 
-def _unknown(logs: ChosenLogs, output: Output) -> bool:
+def _unknown(logs: ChosenLogs, output: AnswerWriter) -> bool:
     """Write what has no end; return whether there is any."""
     from harness.audit.unended import OpenSession, open_ends
     from harness.cli.audit.question_lines import EndsOf, nothing_open
@@ -102,13 +102,13 @@ def _unknown(logs: ChosenLogs, output: Output) -> bool:
     return bool(calls or sessions or torn)
 
 
-def _files(logs: ChosenLogs, output: Output, state: State) -> None:
-    from harness.audit.changes import changed_files, found_changes, look
-    from harness.cli.audit.question_lines import Kept, command_line, file_lines, undone_in
+def _files(logs: ChosenLogs, output: AnswerWriter, state: State) -> None:
+    from harness.audit.changes import changed_files, file_on_disk, found_changes
+    from harness.cli.audit.question_lines import KeptImages, command_line, file_lines, undone_in
 
-    found = found_changes(logs.calls(), is_kept=Kept(state.before_images), undone=undone_in(logs, state))
+    found = found_changes(logs.calls(), is_kept=KeptImages(state.before_images), undone=undone_in(logs, state))
     files, host = 0, os.uname().nodename
-    for file in changed_files(found.changes, look):
+    for file in changed_files(found.changes, file_on_disk):
         files += 1
         for row in file.rows(host) if output.as_json else ():
             output.row(row)
@@ -126,7 +126,7 @@ def _files(logs: ChosenLogs, output: Output, state: State) -> None:
     output.row({"row": "counts", "sessions": logs.sessions, **counts})
 
 
-def _reads(logs: ChosenLogs, output: Output) -> None:
+def _reads(logs: ChosenLogs, output: AnswerWriter) -> None:
     from harness.audit.effects import reads_of
     from harness.cli.audit.question_lines import read_lines, reads_line, unknown_line
 
@@ -146,12 +146,12 @@ def _reads(logs: ChosenLogs, output: Output) -> None:
     output.row({"row": "counts", "sessions": logs.sessions, **counts})
 
 
-def _outside(logs: ChosenLogs, output: Output) -> None:
-    from harness.audit.effects import reaches
+def _outside(logs: ChosenLogs, output: AnswerWriter) -> None:
+    from harness.audit.effects import effects_of_calls
     from harness.cli.audit.question_lines import outside_line
 
     calls = read = written = network = unknown = 0
-    for reach in reaches(logs.calls()):
+    for reach in effects_of_calls(logs.calls()):
         unknown += not reach.reads_known
         if (outside := reach.outside) is None:
             continue

@@ -11,7 +11,7 @@ from harness.actions import JsonValue
 from harness.audit.calls import Joiner, LoggedCall, text
 from harness.cli.audit.logs import ChosenLogs, chosen_logs, latest_log
 from harness.cli.audit.timeline import call_lines, heading, record_lines
-from harness.cli.audit.wording import Output, count
+from harness.cli.audit.wording import AnswerWriter, count
 from harness.cli.state import State
 from harness.cli.trace import Line, Tone
 from harness.errors import UsageError
@@ -83,7 +83,7 @@ def show_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     named = arguments.logs or arguments.all or arguments.session or arguments.cwd
     logs = chosen_logs(arguments, environment) if named else latest_log(State.of(environment))
     logs.tell_standing()
-    output = Output(environment, as_json=arguments.json)
+    output = AnswerWriter(environment, as_json=arguments.json)
     if wanted.is_set:
         _show_calls(logs, wanted, output, full=arguments.full)
     elif arguments.json:
@@ -100,7 +100,7 @@ def show_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
 class Timeline:
     """Writes lines behind the time of day, in UTC; the date stands on a line of its own where it changes."""
 
-    def __init__(self, output: Output, *, full: bool) -> None:
+    def __init__(self, output: AnswerWriter, *, full: bool) -> None:
         self._output = output
         self._full = full
         self._date = ""
@@ -143,7 +143,7 @@ class Timeline:
             beside = _BESIDE_THE_TIME
 
 
-def _show_calls(logs: ChosenLogs, wanted: CallFilter, output: Output, *, full: bool) -> None:
+def _show_calls(logs: ChosenLogs, wanted: CallFilter, output: AnswerWriter, *, full: bool) -> None:
     """Write the calls that fit, and nothing else; as JSON their records, call by call."""
     session, shown = ("", ""), 0
     timeline = Timeline(output, full=full)

@@ -62,7 +62,7 @@ def answer_query(paths: Sequence[str], session: str, query: str, *, as_json: boo
         return int(left_out) + logs.blank
 
 
-class Logs:
+class LinkedLogs:
     """The logs under names that need no quoting and hold no pattern, in a private folder."""
 
     def __init__(self, folder: str, paths: Sequence[str]) -> None:
@@ -95,14 +95,14 @@ class Logs:
 
 
 @contextmanager
-def connected(paths: Sequence[str]) -> Iterator[tuple[duckdb.DuckDBPyConnection, Logs]]:
+def connected(paths: Sequence[str]) -> Iterator[tuple[duckdb.DuckDBPyConnection, LinkedLogs]]:
     """Yield a connection that may read these logs and nothing else, and has no network and no extensions."""
     try:
         import duckdb
     except ImportError:
         raise UsageError(_MISSING) from None
     with tempfile.TemporaryDirectory(prefix="harness-sql-") as folder:
-        logs = Logs(folder, paths)
+        logs = LinkedLogs(folder, paths)
         settings: dict[str, str | bool | int | float | list[str]] = {
             "threads": min(os.cpu_count() or 1, MAX_THREADS),
             "memory_limit": MEMORY,
@@ -129,7 +129,7 @@ def lock(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 @contextmanager
-def told_errors(logs: Logs) -> Iterator[None]:
+def told_errors(logs: LinkedLogs) -> Iterator[None]:
     """Make one line of what DuckDB says."""
     import duckdb
 
@@ -220,7 +220,7 @@ def quoted(text: str) -> str:
 # --- the person's query ---
 
 
-def _make_view(connection: duckdb.DuckDBPyConnection, logs: Logs, session: str) -> None:
+def _make_view(connection: duckdb.DuckDBPyConnection, logs: LinkedLogs, session: str) -> None:
     """Make `records`: a column a field, null where a record has none, `log`, and the whole record as `json`.
 
     A field is looked for only where a query names it; one that is of another type than it should be is null, or its JSON.
@@ -237,7 +237,7 @@ def _make_view(connection: duckdb.DuckDBPyConnection, logs: Logs, session: str) 
     )
 
 
-def _objects(logs: Logs) -> str:
+def _objects(logs: LinkedLogs) -> str:
     """Return the table of the lines: a column `json`, null where a line is none."""
     return f"read_ndjson_objects({logs.listed}, filename = true, maximum_object_size = {LONGEST_RECORD}, ignore_errors = true)"
 

@@ -16,7 +16,7 @@ from harness.paths import short_place
 from harness.text.visible import visible_line
 
 
-class Output:
+class AnswerWriter:
     """Stdout, as text or as JSON; of two forms of the same thing, the one that was asked for is written."""
 
     def __init__(self, environment: Mapping[str, str], *, as_json: bool) -> None:

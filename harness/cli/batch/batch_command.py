@@ -25,8 +25,8 @@ from harness.safe_files import put, sync_path
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from harness.audit.run_reports import Reported
-    from harness.audit.run_reports.facts import Facts
+    from harness.audit.run_reports import ReportedRun
+    from harness.audit.run_reports.facts import RunFacts
     from harness.cli.run.github import Actions
     from harness.cli.run.report_files import Reports
 
@@ -116,12 +116,12 @@ class BatchReports:
         return tuple(problem for problem in problems if problem)
 
 
-def runs_of(out: str, outcomes: Sequence[TaskOutcome], heads: str) -> Sequence[Reported]:
+def runs_of(out: str, outcomes: Sequence[TaskOutcome], heads: str) -> Sequence[ReportedRun]:
     """Return the runs of a batch for a report: each reads its result and its log when it is asked for them."""
     from typing import cast
 
     reading = _Reading(out, heads)
-    return cast("Sequence[Reported]", [_Run(one, reading) for one in outcomes])
+    return cast("Sequence[ReportedRun]", [_Run(one, reading) for one in outcomes])
 
 
 def _needed(arguments: Namespace, environment: Mapping[str, str], tasks: Sequence[Task]) -> Iterator[str]:
@@ -158,7 +158,7 @@ class _Run:
         return self._one.id
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> RunFacts:
         return self._reading.facts(self._one)
 
     @property
@@ -177,14 +177,14 @@ class _Reading:
         self.heads = heads
         self._out = out
         self._result: tuple[int, Mapping[str, JsonValue]] | None = None
-        self._facts: tuple[int, Facts] | None = None
+        self._facts: tuple[int, RunFacts] | None = None
 
     def result(self, one: TaskOutcome) -> Mapping[str, JsonValue]:
         if self._result is None or self._result[0] != one.place:
             self._result = one.place, self._result_of(one)
         return self._result[1]
 
-    def facts(self, one: TaskOutcome) -> Facts:
+    def facts(self, one: TaskOutcome) -> RunFacts:
         if self._facts is None or self._facts[0] != one.place:
             self._facts = one.place, self._facts_of(one)
         return self._facts[1]
@@ -199,26 +199,26 @@ class _Reading:
             return _without_facts(one, f"the log {log} is not there, or cannot be read")
         return {**result, "log": log}
 
-    def _facts_of(self, one: TaskOutcome) -> Facts:
-        from harness.audit.run_reports.facts import Facts
+    def _facts_of(self, one: TaskOutcome) -> RunFacts:
+        from harness.audit.run_reports.facts import RunFacts
         from harness.cli.run.report_files import facts_of_log
 
         log = self.result(one).get("log")
         try:
-            return facts_of_log(log) if isinstance(log, str) and log else Facts()
+            return facts_of_log(log) if isinstance(log, str) and log else RunFacts()
         except LogError:
-            facts = Facts()
+            facts = RunFacts()
             facts.odd += 1
             return facts
 
 
 def _without_facts(one: TaskOutcome, problem: str) -> Mapping[str, JsonValue]:
     """Return the result object of a task that has none: reports must not leave it out."""
-    from harness.audit.run_reports.facts import Facts
+    from harness.audit.run_reports.facts import RunFacts
     from harness.audit.run_reports.result import result_object
 
     return result_object(
-        Facts(),
+        RunFacts(),
         answer="",
         code=1 if one.code is None else one.code,
         cost=None,

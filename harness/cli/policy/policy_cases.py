@@ -31,7 +31,7 @@ FAILED = 1
 MAX_CASES_BYTES = 100_000_000
 
 
-class Case(Record):
+class PolicyCase(Record):
     """One line of a file of cases."""
 
     line: int
@@ -48,7 +48,7 @@ class Case(Record):
 class Judged(Record):
     """What came of a case."""
 
-    case: Case
+    case: PolicyCase
     verdict: Verdict | None
     """None for a call that could not be judged."""
     problem: str = ""
@@ -78,7 +78,7 @@ def test_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     return FAILED if any(each.ok is False for each in judged) else Exit.DONE
 
 
-def read_cases(path: str) -> tuple[Case, ...]:
+def read_cases(path: str) -> tuple[PolicyCase, ...]:
     """Return the cases in a file of JSON lines; blank lines are skipped.
 
     Raises UsageError, which names the line, for a file that cannot be read, holds no case, or has a line that is not
@@ -91,7 +91,7 @@ def read_cases(path: str) -> tuple[Case, ...]:
         raise UsageError(f"{path}: cannot be read: {error}") from None
     if len(data) > MAX_CASES_BYTES:
         raise UsageError(f"{path}: is larger than {MAX_CASES_BYTES} bytes")
-    cases: dict[str, Case] = {}
+    cases: dict[str, PolicyCase] = {}
     for number, line in enumerate(data.split(b"\n"), start=1):
         if not line.strip():
             continue
@@ -107,7 +107,7 @@ def read_cases(path: str) -> tuple[Case, ...]:
     return tuple(cases.values())
 
 
-def _case(line: bytes, number: int) -> Case:
+def _case(line: bytes, number: int) -> PolicyCase:
     """Return the case in one line. Raises ValueError, whose text says what is wrong with it."""
     try:
         table = read_line(line)
@@ -122,7 +122,7 @@ def _case(line: bytes, number: int) -> Case:
     if missing:
         raise ValueError(f"{missing[0]} is missing")
     words = {key: _word(table, key) for key in ("id", "tool", "cwd") if key in table}
-    return Case(
+    return PolicyCase(
         line=number,
         args=table["args"],
         expect=_decision(table, "expect"),
@@ -148,7 +148,7 @@ def _decision(table: Mapping[str, JsonValue], key: str) -> Decision | None:
 
 
 def _judge(
-    case: Case, reader: CallReader, policies: PolicyInForce, folder: str, environment: Mapping[str, str]
+    case: PolicyCase, reader: CallReader, policies: PolicyInForce, folder: str, environment: Mapping[str, str]
 ) -> Judged:
     try:
         if not isinstance(case.args, dict):
@@ -160,7 +160,7 @@ def _judge(
     return Judged(case=case, verdict=evaluate(policies.at(workspace), action))
 
 
-def _expected(case: Case) -> str:
+def _expected(case: PolicyCase) -> str:
     said = [] if case.expect is None else [case.expect.word]
     return " and ".join(said if case.at_least is None else [*said, f"at least {case.at_least.word}"])
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.actions import JsonValue
 from harness.audit.calls import text
-from harness.audit.suggestions.candidates import Seen
-from harness.audit.suggestions.proposals import Dropped, Proposal, Suggestions, suggestions
+from harness.audit.suggestions.candidates import SeenCall
+from harness.audit.suggestions.proposals import DroppedCandidate, RuleProposal, Suggestions, suggestions
 from harness.cli.audit.logs import BROKEN, ChosenLogs, chosen_logs
 from harness.cli.console import complain
 from harness.cli.policy.rejudging import JudgedAgain, LoggedSetting, OfBroken, Rejudging, recorded_policy
@@ -70,9 +70,9 @@ class _Policies:
         return self._known[key]
 
 
-def _seen(chosen: ChosenLogs, rejudging: Rejudging) -> list[Seen]:
+def _seen(chosen: ChosenLogs, rejudging: Rejudging) -> list[SeenCall]:
     """Return the calls that were not auto then, or are not now, with their answers and what they were granted."""
-    seen: list[Seen] = []
+    seen: list[SeenCall] = []
     for log in chosen.paths:
         places: dict[tuple[str, str], int] = {}
 
@@ -89,7 +89,7 @@ def _seen(chosen: ChosenLogs, rejudging: Rejudging) -> list[Seen]:
     return list(_each_once(seen))
 
 
-def _each_once(seen: Sequence[Seen]) -> Iterator[Seen]:
+def _each_once(seen: Sequence[SeenCall]) -> Iterator[SeenCall]:
     """Yield every call once, also where a log was given with a copy of it: but a refusal in any of them."""
     known: set[tuple[str, str]] = set()
     for one in seen:
@@ -98,9 +98,9 @@ def _each_once(seen: Sequence[Seen]) -> Iterator[Seen]:
             yield one
 
 
-def _as_seen(judged: JudgedAgain) -> Seen:
+def _as_seen(judged: JudgedAgain) -> SeenCall:
     decision = judged.decision
-    return Seen(
+    return SeenCall(
         log=judged.log,
         session=judged.session,
         call=judged.call,
@@ -114,7 +114,7 @@ def _as_seen(judged: JudgedAgain) -> Seen:
     )
 
 
-def _with(one: Seen, record: LogRecord) -> Seen:
+def _with(one: SeenCall, record: LogRecord) -> SeenCall:
     """Return the call with its answer, or with what it was granted when it ran."""
     if record["kind"] == "approval_answered":
         return replace(one, answer=text(record, "answer"), by=text(record, "by"))
@@ -151,7 +151,7 @@ def _lines(found: Suggestions, state: State, least: int) -> Iterator[str]:
         yield "# harness audit redecide --policy FILE, which lists every logged call that it would decide otherwise."
 
 
-def _proposal_lines(proposal: Proposal) -> Iterator[str]:
+def _proposal_lines(proposal: RuleProposal) -> Iterator[str]:
     yield f"# It would have spared {len(proposal.spares)} questions, to all of which a person said yes:"
     yield f"#   {_named(proposal.spares)}"
     yield "# It would have let through nothing else in these logs."
@@ -160,7 +160,7 @@ def _proposal_lines(proposal: Proposal) -> Iterator[str]:
     yield from proposal.toml.splitlines()
 
 
-def _named(calls: Sequence[Seen]) -> str:
+def _named(calls: Sequence[SeenCall]) -> str:
     shown = [visible_line(f"{one.session} #{one.call}", 60) for one in calls[:MOST_CALLS]]
     more = f", and {len(calls) - MOST_CALLS} more" if len(calls) > MOST_CALLS else ""
     return f"{', '.join(shown)}{more}"
@@ -194,10 +194,10 @@ def _objects(found: Suggestions, rejudging: Rejudging) -> Iterator[dict[str, Jso
     }
 
 
-def _dropped(dropped: Dropped) -> dict[str, JsonValue]:
+def _dropped(dropped: DroppedCandidate) -> dict[str, JsonValue]:
     return {"what": dropped.what, "why": dropped.why, "calls": [_call(one) for one in dropped.calls]}
 
 
-def _call(one: Seen) -> dict[str, JsonValue]:
+def _call(one: SeenCall) -> dict[str, JsonValue]:
     number: JsonValue = int(one.call) if one.call.isdecimal() and len(one.call) < 20 else one.call
     return {"log": one.log, "session": one.session, "call": number, "tool": one.tool, "summary": one.summary}

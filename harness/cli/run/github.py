@@ -21,9 +21,9 @@ from harness.record import Record, replace
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from harness.audit.run_reports import Reported
-    from harness.audit.run_reports.facts import Facts
-    from harness.audit.run_reports.rows import Refused
+    from harness.audit.run_reports import ReportedRun
+    from harness.audit.run_reports.facts import RunFacts
+    from harness.audit.run_reports.rows import ReportedRefusal
     from harness.cli.run.run_output import RunOutput
 
 MAX_SUMMARY_BYTES = 1024 * 1024
@@ -87,7 +87,7 @@ class Actions:
         self._outputs = outputs
         self._workspace = os.path.realpath(workspace) if os.path.isabs(workspace) else ""
 
-    def tell(self, reported: Reported, *, output: RunOutput | None, code: int, with_answer: bool = False) -> str:
+    def tell(self, reported: ReportedRun, *, output: RunOutput | None, code: int, with_answer: bool = False) -> str:
         """Tell the job of a run that ended with the exit code `code`; return what went wrong, or an empty text.
 
         Annotations go to stdout, behind the answer, where `output` takes them, else to stderr.
@@ -100,13 +100,13 @@ class Actions:
         }
         return self._tell([reported], outputs, output=output, code=code, with_answer=with_answer)
 
-    def tell_all(self, runs: Sequence[Reported], *, code: int, with_answer: bool = False) -> str:
+    def tell_all(self, runs: Sequence[ReportedRun], *, code: int, with_answer: bool = False) -> str:
         """Tell the job of several runs, as of one step: their sums, and no log."""
         return self._tell(runs, {}, output=None, code=code, with_answer=with_answer)
 
     def _tell(
         self,
-        runs: Sequence[Reported],
+        runs: Sequence[ReportedRun],
         outputs: Mapping[str, str],
         *,
         output: RunOutput | None,
@@ -144,7 +144,7 @@ class Annotations:
         self._kept: tuple[list[Annotation], ...] = ([], [], [])
         self._count = 0
 
-    def add(self, facts: Facts) -> None:
+    def add(self, facts: RunFacts) -> None:
         """Take in a run."""
         self.refused += facts.denied_count
         self.blocked += facts.blocked_count
@@ -182,7 +182,7 @@ def _of_error(where: str, message: str) -> Annotation:
     return Annotation(level="error", title="error", message=f"{where}: {message}")
 
 
-def _of_refused(refused: Refused, workspace: str) -> Annotation:
+def _of_refused(refused: ReportedRefusal, workspace: str) -> Annotation:
     blocked = refused.status == "blocked"
     told = f"{refused.tool}: {refused.summary} [{refused.decision}: {short_place(refused.by)}]"
     return Annotation(

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from harness.audit.run_reports import FORMS, Reported
+from harness.audit.run_reports import FORMS, ReportedRun
 from harness.cli.own_folders import place_of
 from harness.errors import LogError, UsageError
 from harness.files.opening import open_to_list
@@ -17,7 +17,7 @@ from harness.record import Record
 from harness.safe_files import NEW_FILE, beside, put, sync_names
 
 if TYPE_CHECKING:
-    from harness.audit.run_reports.facts import Facts
+    from harness.audit.run_reports.facts import RunFacts
 
 
 _BESIDE = re.compile(r"\.(torn(\.[0-9]+)?|head(\.sig)?)\Z")
@@ -117,11 +117,11 @@ class Reports:
             _check_harmless(one, real, keep_from)
             self._targets.append(_opened(form, one, real))
 
-    def write(self, runs: Sequence[Reported]) -> str:
+    def write(self, runs: Sequence[ReportedRun]) -> str:
         """Write every report; return what went wrong, in a line, or nothing. Done again, the later ones take the place."""
         return "; ".join(problem for target in self._targets if (problem := self._write(target, runs)))
 
-    def _write(self, target: _Target, runs: Sequence[Reported]) -> str:
+    def _write(self, target: _Target, runs: Sequence[ReportedRun]) -> str:
         try:
             _put(target, FORMS[target.form]()(runs, with_answer=self._with_answer))
         except (OSError, LogError) as error:
@@ -132,19 +132,19 @@ class Reports:
         return ""
 
 
-def facts_of_log(path: str) -> Facts:
+def facts_of_log(path: str) -> RunFacts:
     """Return the facts of the session that began last in the log at `path`, as far as the log can be read.
 
     A line that is no record ends the reading, and counts as one that could not be understood. Raises LogError for a file
     that cannot be read.
     """
-    from harness.audit.run_reports.facts import FACT_KINDS, Facts
+    from harness.audit.run_reports.facts import FACT_KINDS, RunFacts
     from harness.log.reader import records
 
-    facts, begun, stopped = Facts(), False, list[int]()
+    facts, begun, stopped = RunFacts(), False, list[int]()
     for record in records(path, FACT_KINDS, stopped=stopped.append):
         if record["kind"] == "session_started" and begun:
-            facts = Facts()
+            facts = RunFacts()
         begun = begun or record["kind"] == "session_started"
         facts.record(record)
     facts.odd += len(stopped)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.audit.run_reports.facts import Facts
+from harness.audit.run_reports.facts import RunFacts
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit, exit_code, is_soft
 from harness.cli.own_folders import place_of, set_right, worked_in
@@ -97,7 +97,7 @@ class _Run:
             fence=self._reports.fence,
             asked_to_stop=lambda: parts.interrupt.requested,
         )
-        self._facts = Facts()
+        self._facts = RunFacts()
         self._debug = bool(environment.get("HARNESS_DEBUG"))
         self._bug: Exception | None = None
         self._code = Exit.LOG

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from harness.actions import JsonValue
-from harness.audit.run_reports.facts import Facts
+from harness.audit.run_reports.facts import RunFacts
 from harness.cli.console import Console
 from harness.cli.exits import Exit, is_soft
 from harness.cli.own_folders import worked_in
@@ -22,7 +22,7 @@ from harness.record import Record
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from harness.audit.run_reports import Reported
+    from harness.audit.run_reports import ReportedRun
     from harness.cli.run.github import Actions
     from harness.cli.run.report_files import Reports
     from harness.cli.run.workflow_commands import CommandFence
@@ -74,7 +74,7 @@ class EndReports:
         """What keeps an answer on stdout from being read as commands, where somebody would."""
         return self._actions.fence if self._actions else None
 
-    def summary(self, parts: SessionParts, facts: Facts, result: RunResult, code: Exit) -> dict[str, JsonValue]:
+    def summary(self, parts: SessionParts, facts: RunFacts, result: RunResult, code: Exit) -> dict[str, JsonValue]:
         """Return the object that `--output json` writes."""
         from harness.audit.run_reports.result import result_object
 
@@ -94,7 +94,7 @@ class EndReports:
             detail=result.detail if unsaid else None,
         )
 
-    def tell(self, console: Console, parts: SessionParts, facts: Facts, result: RunResult, code: Exit) -> None:
+    def tell(self, console: Console, parts: SessionParts, facts: RunFacts, result: RunResult, code: Exit) -> None:
         """Say which rules would let refused calls run, what pins the log, and last why the run was not done."""
         failed = result.stop is not StopReason.COMPLETED or code is Exit.LOG
         if result.refusals and not failed:
@@ -108,7 +108,7 @@ class EndReports:
             end = result.stop.value.replace("_", " ")
             console.line(visible_line(f"harness: {end}: {result.detail}", 2_000), Tone.BAD)
 
-    def report(self, facts: Facts, summary: Mapping[str, JsonValue], code: Exit) -> str:
+    def report(self, facts: RunFacts, summary: Mapping[str, JsonValue], code: Exit) -> str:
         """Write the reports; return what went wrong, or nothing.
 
         Where one cannot be written, the others tell of the exit code that this makes.
@@ -120,7 +120,7 @@ class EndReports:
             self._reports.write([self._reported(facts, {**summary, "exit_code": int(Exit.INTERNAL)})])
         return problem
 
-    def tell_actions(self, summary: Mapping[str, JsonValue], facts: Facts, output: RunOutput, code: Exit) -> str:
+    def tell_actions(self, summary: Mapping[str, JsonValue], facts: RunFacts, output: RunOutput, code: Exit) -> str:
         """Tell a GitHub Actions job, where this runs in one; return what went wrong, or nothing."""
         if self._actions is None:
             return ""
@@ -128,10 +128,10 @@ class EndReports:
             self._reported(facts, summary), output=output, code=int(code), with_answer=self._arguments.report_answer
         )
 
-    def _reported(self, facts: Facts, summary: Mapping[str, JsonValue]) -> Reported:
-        from harness.audit.run_reports import Reported
+    def _reported(self, facts: RunFacts, summary: Mapping[str, JsonValue]) -> ReportedRun:
+        from harness.audit.run_reports import ReportedRun
 
-        return Reported(name="run", facts=facts, result=summary, heads=self._heads)
+        return ReportedRun(name="run", facts=facts, result=summary, heads=self._heads)
 
 
 def runner_files(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ def _named_files(arguments: Namespace) -> Iterator[str]:
     yield os.path.join(arguments.cwd or ".", PROJECT_POLICY)
 
 
-def _tell_rules(console: Console, facts: Facts) -> None:
+def _tell_rules(console: Console, facts: RunFacts) -> None:
     """Write the rules that would let refused calls run, as a policy has them; nothing applies them."""
     rules = list(dict.fromkeys(one.advice_toml for one in facts.refused if one.advice_toml))
     if not rules:
@@ -160,7 +160,7 @@ def _tell_rules(console: Console, facts: Facts) -> None:
     _tell_more(console, len(rules), "more rule")
 
 
-def _tell_unlifted(console: Console, facts: Facts) -> None:
+def _tell_unlifted(console: Console, facts: RunFacts) -> None:
     """Write of the other refused calls why no rule would let them run."""
     calls = list(dict.fromkeys((one.tool, one.summary, one.why_no_rule) for one in facts.refused if one.advice_why))
     if not calls:
