@@ -1,7 +1,7 @@
 """The second wall stands alone: hostile commands run for real, as if the gate had taken each for a reader (or a writer).
 
-By hand: `python tests/support/second_wall.py [--json] [--only TEXT] [PASS...]` with the passes `control`, `reader` and
-`writer`. Every pass is a process in a throw-away namespace of its own (bwrap: mounts, processes, network, IPC, host name,
+By hand: `python tests/support/second_wall.py [--json] [--only TEXT] [--every N] [PASS...]` with the passes `control`, `reader`
+and `writer`. Every pass is a process in a throw-away namespace of its own (bwrap: mounts, processes, network, IPC, host name,
 and a user namespace), as an ordinary user, with a read-only root; what can be written there lies in memory, and is watched.
 The control runs the same commands without walls: an attempt that has no effect then proves nothing about the wall.
 """
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ if HERE not in sys.path:
     sys.path.insert(0, HERE)
 
 from places import ROOT  # noqa: E402 - lies beside this file
-from second_wall_attempts import LEFT_OUT, STUBS, own, rows  # noqa: E402
+from second_wall_attempts import LEFT_OUT, STUBS, Attempt, own, rows  # noqa: E402
 
 ORDINARY = 65534
 PASSES = ("control", "reader", "writer")
@@ -34,6 +35,8 @@ SECONDS = 60.0
 """For one attempt, which none takes that ends."""
 ENDLESS_SECONDS = 1.0
 WHOLE_SECONDS = 3600
+CHOSEN = 8
+"""Of ten parts of the attempts, the one in which every kind of effect is seen."""
 SHARES = 2
 """How many namespaces share the attempts of one pass: much of the time goes into waiting."""
 
@@ -128,7 +131,7 @@ def missing() -> str:
     return "" if done.returncode == 0 else f"bwrap does not work here: {done.stderr.strip()}"
 
 
-def run_outside(passes: Sequence[str], only: str) -> dict[str, Any]:
+def run_outside(passes: Sequence[str], only: str = "", every: int = 1) -> dict[str, Any]:
     """Run the passes, each in its own namespace, all at once, and return what each reports."""
     with tempfile.TemporaryDirectory() as stubs:
         os.chmod(stubs, 0o755)
@@ -139,7 +142,15 @@ def run_outside(passes: Sequence[str], only: str) -> dict[str, Any]:
                 with open(f"{stubs}/{name}", "w", encoding="utf-8") as file:
                     file.write(f"#!/bin/bash\n{script}\n")
                 os.chmod(f"{stubs}/{name}", 0o755)
-        command = [*bwrap(stubs), sys.executable, os.path.abspath(__file__), "--inside", "--only", only]
+        command = [
+            *bwrap(stubs),
+            sys.executable,
+            os.path.abspath(__file__),
+            "--inside",
+            "--only",
+            only,
+            f"--every={every}",
+        ]
         started = [
             (name, subprocess.Popen([*command, f"--share={share}", name], stdout=subprocess.PIPE))
             for name in passes
@@ -177,12 +188,18 @@ def _report(process: subprocess.Popen[bytes]) -> dict[str, Any]:
 # Inside.
 
 
-def run_inside(name: str, only: str, share: int) -> dict[str, Any]:
+def chosen(only: str = "", every: int = 1) -> list[Attempt]:
+    """Return the attempts that hold a text, and of these about one in so many: the same ones whatever else is in the table."""
+    held = [attempt for attempt in (*rows(), *own()) if only in attempt.command]
+    return [one for one in held if zlib.crc32(one.command.encode()) % every == CHOSEN % every]
+
+
+def run_inside(name: str, only: str, every: int, share: int) -> dict[str, Any]:
     """Run every attempt of one pass in this process, and return what became of it."""
     import second_wall_runner
 
     started = time.monotonic()
-    attempts = [attempt for attempt in (*rows(), *own()) if only in attempt.command][share::SHARES]
+    attempts = chosen(only, every)[share::SHARES]
     report = second_wall_runner.Runner(name, SECONDS, ENDLESS_SECONDS).run(
         [one for one in attempts if one.command not in LEFT_OUT]
     )
@@ -195,16 +212,17 @@ def main() -> int:
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--share", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--only", default="", help="attempts that hold this text")
+    parser.add_argument("--every", type=int, default=1, help="about one attempt in so many")
     parser.add_argument("--json", action="store_true", help="print one object")
     parser.add_argument("passes", nargs="*", default=list(PASSES), help="which of control, reader, writer")
     options = parser.parse_args()
     if options.inside:
-        json.dump(run_inside(options.passes[0], options.only, options.share), sys.stdout)
+        json.dump(run_inside(options.passes[0], options.only, options.every, options.share), sys.stdout)
         return 0
     if why := missing():
         print(f"NOTHING WAS PROVED: {why}", file=sys.stderr)
         return 2
-    report = run_outside(options.passes, options.only)
+    report = run_outside(options.passes, options.only, options.every)
     if options.json:
         json.dump(report, sys.stdout)
         return 0
