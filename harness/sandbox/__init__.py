@@ -2,7 +2,7 @@
 
 Read `walls` first, then `confinement`, which puts them up by three means: `landlock` (files, ports, signals), `seccomp`
 (system calls; their numbers are in `system_calls`) and, where something must be hidden in a folder that may be written,
-`bubblewrap`. `probe` measures what this machine can do. `kernel` makes the system calls.
+`bubblewrap`. `machine` measures what this machine can do. `kernel` makes the system calls.
 
 Whoever starts a command does so from a thread that entered, and from which only it starts. Nothing here judges a command or
 starts one.
@@ -11,7 +11,7 @@ starts one.
 from __future__ import annotations
 
 from harness.sandbox.confinement import Confinement, Unhidden, prepare
-from harness.sandbox.probe import Machine, describe, enforces, missing, probe
+from harness.sandbox.machine import Machine, describe, enforces, missing, probe
 from harness.sandbox.walls import Unenforceable, Walls
 
 __all__ = [

@@ -14,7 +14,7 @@ from typing import Self
 
 from harness.sandbox import bubblewrap, kernel, landlock, seccomp
 from harness.sandbox.landlock import Rulesets
-from harness.sandbox.probe import LEAST_LANDLOCK, SIGNALS_LANDLOCK, Machine
+from harness.sandbox.machine import LEAST_LANDLOCK, SIGNALS_LANDLOCK, Machine
 from harness.sandbox.walls import KEPT_BITS, Unenforceable, Walls
 
 _rulesets = Rulesets()

@@ -84,7 +84,7 @@ def test_a_fault_by_the_responses_api(case: Case, tmp_path: Path) -> None:
 SPEAKERS = {Api.CHAT: CHAT, Api.RESPONSES: RESPONSES}
 
 
-@all_rows("api", SPEAKERS)
+@all_rows("api", list(SPEAKERS))
 @all_rows("row", LOOP)
 def test_the_loop_is_the_same_whatever_api_was_spoken(row: Callable[[Speaker], Case], api: Api, tmp_path: Path) -> None:
     play(row(SPEAKERS[api]), str(tmp_path), api=api)

@@ -1,4 +1,7 @@
-"""Walls against attacks: each succeeds where there are none, and fails behind them, for root and for an ordinary user."""
+"""Walls against attacks: each succeeds where there are none, and fails behind them, for root or for an ordinary user.
+
+`HARNESS_FULL=1 pytest tests/sandbox` makes every attempt as both.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from rows import all_rows
 from sandbox_attacks import ATTACKS, READER, REMAINING, Attack
-from sandbox_scene import ROOT, USERS, Harness, Scene, harness_of, needs_walls, scene_of
+from sandbox_scene import ROOT, USERS, Harness, Scene, Scenes, harness_of, needs_walls, whose_turn
 
 pytestmark = needs_walls
 
@@ -25,34 +28,35 @@ def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
     yield from harness_of(request.param)
 
 
-@pytest.fixture
-def scene(harness: Harness) -> Iterator[Scene]:
-    yield from scene_of(harness)
+@pytest.fixture(scope="module")
+def scenes(harness: Harness) -> Iterator[Scenes]:
+    made = Scenes(harness)
+    yield made
+    made.close()
 
 
 def walls_of(scene: Scene, kind: str) -> dict[str, object]:
     return scene.reader if kind == READER else scene.writer
 
 
-def skip_what_needs_another_user(attack: Attack, scene: Scene) -> None:
-    if attack.root_only and scene.harness.uid != ROOT:
+@all_rows("attack", {attack.name: attack for attack in ATTACKS})
+def test_an_attack_succeeds_without_walls(attack: Attack, harness: Harness, scenes: Scenes) -> None:
+    if attack.root_only and harness.uid != ROOT:
         pytest.skip("an ordinary user cannot do it without walls either")
-
-
-@all_rows("attack", [pytest.param(attack, id=attack.name) for attack in ATTACKS], anew={"scene": scene_of})
-def test_an_attack_succeeds_without_walls(attack: Attack, scene: Scene) -> None:
-    skip_what_needs_another_user(attack, scene)
-    done = scene.run(attack.command, None)
+    if not attack.root_only and not whose_turn(attack.name, harness):
+        pytest.skip("the other user's turn")
+    done = scenes.unchanged().run(attack.command, None)
     assert (done.code, done.output) == (0, done.output)
 
 
-@all_rows(
-    ("attack", "kind"),
-    [pytest.param(a, kind, id=f"{kind}: {a.name}") for a in ATTACKS for kind in a.stopped_by],
-    anew={"scene": scene_of},
-)
-def test_an_attack_fails_behind_walls_and_leaves_nothing(attack: Attack, kind: str, scene: Scene) -> None:
+@all_rows(("attack", "kind"), {f"{kind}: {a.name}": (a, kind) for a in ATTACKS for kind in a.stopped_by})
+def test_an_attack_fails_behind_walls_and_leaves_nothing(
+    attack: Attack, kind: str, harness: Harness, scenes: Scenes
+) -> None:
+    if not whose_turn(f"{attack.name} of a {kind}", harness):
+        pytest.skip("the other user's turn")
     guarded = ("O", "H", "S", "W", "T") if kind == READER else ("O", "H", "S")
+    scene = scenes.unchanged()
     before = scene.look(*guarded)
     done = scene.run(attack.command, walls_of(scene, kind))
     assert done.code not in (0, None), done.output
@@ -60,11 +64,8 @@ def test_an_attack_fails_behind_walls_and_leaves_nothing(attack: Attack, kind: s
     assert scene.look(*guarded) == before
 
 
-@all_rows(
-    ("attack", "kind"),
-    [pytest.param(a, kind, id=f"{kind}: {a.name}") for a in REMAINING for kind in a.stopped_by],
-    anew={"scene": scene_of},
-)
-def test_what_stays_possible_is_known(attack: Attack, kind: str, scene: Scene) -> None:
+@all_rows(("attack", "kind"), {f"{kind}: {a.name}": (a, kind) for a in REMAINING for kind in a.stopped_by})
+def test_what_stays_possible_is_known(attack: Attack, kind: str, scenes: Scenes) -> None:
+    scene = scenes.unchanged()
     done = scene.run(attack.command, walls_of(scene, kind))
     assert done.code == 0, done.output

@@ -13,7 +13,7 @@ from places import ROOT, SUPPORT
 from process_scene import wait_until
 from rows import all_rows
 from sandbox_attacks import ATTACKS, METADATA, READER, WRITER, Attack
-from sandbox_scene import USERS, Harness, Scene, harness_of, needs_walls, scene_of
+from sandbox_scene import USERS, Harness, Scene, Scenes, harness_of, needs_walls, scene_of, whose_turn
 
 from harness.sandbox import Walls, bubblewrap, prepare, probe
 
@@ -73,13 +73,19 @@ def bubblewrap_stops(attack: Attack) -> bool:
     return WRITER in attack.stopped_by or attack in METADATA[:7]
 
 
-@all_rows(
-    "attack",
-    [pytest.param(a, id=a.name) for a in ATTACKS if bubblewrap_stops(a) and a.name != "chmod in the workspace"],
-    anew={"scene": scene_of},
-)
-def test_the_attacks_fail_in_bubblewrap_too(attack: Attack, scene: Scene) -> None:
-    walls = hiding(scene, "W/.env")
+@pytest.fixture(scope="module")
+def scenes(harness: Harness) -> Iterator[Scenes]:
+    made = Scenes(harness, lambda scene: hiding(scene, "W/.env"))
+    yield made
+    made.close()
+
+
+@all_rows("attack", {a.name: a for a in ATTACKS if bubblewrap_stops(a) and a.name != "chmod in the workspace"})
+def test_the_attacks_fail_in_bubblewrap_too(attack: Attack, harness: Harness, scenes: Scenes) -> None:
+    if not whose_turn(f"{attack.name} of a writer", harness):
+        pytest.skip("the other user's turn")
+    scene = scenes.unchanged()
+    walls = {**scene.writer, "hide": [f"{scene.folder}/H", f"{scene.folder}/W/.env"]}
     before = scene.look("O", "H", "S")
     done = scene.run(attack.command, walls)
     assert done.prefix[:1] == [bubblewrap.find()]
@@ -87,8 +93,11 @@ def test_the_attacks_fail_in_bubblewrap_too(attack: Attack, scene: Scene) -> Non
     assert scene.look("O", "H", "S") == before
 
 
-@all_rows("attack", [pytest.param(a, id=a.name) for a in ATTACKS if READER in a.stopped_by], anew={"scene": scene_of})
-def test_a_reader_without_landlock_is_held_by_bubblewrap(attack: Attack, scene: Scene) -> None:
+@all_rows("attack", {a.name: a for a in ATTACKS if READER in a.stopped_by})
+def test_a_reader_without_landlock_is_held_by_bubblewrap(attack: Attack, harness: Harness, scenes: Scenes) -> None:
+    if not whose_turn(f"{attack.name} of a reader", harness):
+        pytest.skip("the other user's turn")
+    scene = scenes.unchanged()
     before = scene.look("W", "T", "O", "H", "S")
     done = scene.run(attack.command, scene.reader, landlock=0, bubblewrap=bubblewrap.find())
     assert done.prefix[:1] == [bubblewrap.find()]

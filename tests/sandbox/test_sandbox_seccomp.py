@@ -121,7 +121,7 @@ def test_a_call_is_answered(name: str, arguments: tuple[int, ...], filters: tupl
             assert answers == {answer}, architecture
 
 
-@all_rows("architecture", ARCHITECTURES)
+@all_rows("architecture", list(ARCHITECTURES))
 @all_rows("calls", ALL)
 def test_every_other_call_is_let_through_and_newer_ones_do_not_exist(calls: Calls, architecture: str) -> None:
     filtered = program(architecture, calls)
@@ -131,7 +131,7 @@ def test_every_other_call_is_let_through_and_newer_ones_do_not_exist(calls: Call
     assert {answer_of(filtered, n) for n in newer} == {ENOSYS}
 
 
-@all_rows("architecture", ARCHITECTURES)
+@all_rows("architecture", list(ARCHITECTURES))
 @all_rows("calls", ALL)
 def test_a_filter_is_what_the_kernel_takes(calls: Calls, architecture: str) -> None:
     """At most 4096 instructions, jumps forward and inside only, every path ends with an answer."""
@@ -142,7 +142,7 @@ def test_a_filter_is_what_the_kernel_takes(calls: Calls, architecture: str) -> N
         assert all(at + 1 + jump < len(steps) for jump in reached)
 
 
-@all_rows("architecture", ARCHITECTURES)
+@all_rows("architecture", list(ARCHITECTURES))
 def test_a_program_of_another_architecture_is_ended(architecture: str) -> None:
     (other,) = set(ARCHITECTURES) - {architecture}
     steps = program(architecture, EVERYTHING)
@@ -159,7 +159,7 @@ def test_an_unknown_architecture_has_no_filter() -> None:
 HEADERS = {"x86_64": "/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "aarch64": "/usr/include/asm-generic/unistd.h"}
 
 
-@all_rows("architecture", ARCHITECTURES)
+@all_rows("architecture", list(ARCHITECTURES))
 def test_the_numbers_are_those_of_the_kernels_headers(architecture: str) -> None:
     path = HEADERS[architecture]
     if not os.path.exists(path):

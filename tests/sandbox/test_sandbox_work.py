@@ -100,10 +100,12 @@ def scene(harness: Harness) -> Iterator[Scene]:
     ],
 )
 def test_work_inside_the_walls_goes_on(command: str, harness: Harness) -> None:
-    for walled in (False, True):
-        for scene in scene_of(harness):
-            done = scene.run(f"set -e; {command}", scene.writer if walled else None)
-            assert done.code == 0, (walled, done.output)
+    for scene in scene_of(harness):
+        done = scene.run(f"set -e; {command}", scene.writer)
+        if done.code != 0:
+            for free in scene_of(harness):
+                assert free.run(f"set -e; {command}", None).code == 0, "it does not work without walls either"
+        assert done.code == 0, done.output
 
 
 @all_rows(

@@ -26,7 +26,7 @@ class Attack(NamedTuple):
 
 
 def python(code: str) -> str:
-    return f'"$PY" -I -c {shlex.quote("import os, sys; E = os.environ; " + code)}'
+    return f'"$PY" -I -S -c {shlex.quote("import os, sys; E = os.environ; " + code)}'
 
 
 def call(name: str, arguments: str, before: str = "") -> str:
