@@ -5,13 +5,13 @@ An action is made of facets, the parts that a policy has an opinion on: commands
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import TypeAlias, assert_never
 
 from harness.messages import ToolCall
 from harness.paths import NO_NAMES, TreeNames
-from harness.record import Record, replace
+from harness.record import Record
 from harness.tool_kinds import ToolKind, tool_kind
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
@@ -247,25 +247,6 @@ class Effects(Record):
     enforcement: Enforcement = Enforcement.POSSIBLE
     unasked: bool
     """Whether nobody was asked: then programs are kept from running what a repository's configuration names."""
-
-
-def same_places(some: Sequence[Facet], others: Sequence[Facet]) -> bool:
-    """Say whether two readings of one call name the same parts and places; what lies below trees may have changed."""
-    return tuple(map(_without_trees, some)) == tuple(map(_without_trees, others))
-
-
-def _without_trees(facet: Facet) -> Facet:
-    match facet:
-        case PathAccess():
-            return replace(facet, below=NO_NAMES, whole=True, shared=False)
-        case Command() | Opaque():
-            return replace(
-                facet, paths=tuple(replace(path, below=NO_NAMES, whole=True, shared=False) for path in facet.paths)
-            )
-        case Unconfined() | ToolUse():
-            return facet
-        case _:
-            assert_never(facet)
 
 
 def _as_it_is(text: str) -> str:

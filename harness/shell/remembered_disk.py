@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from harness.actions import Access, PathAccess
 from harness.programs.git_pathspecs import Shown
 from harness.record import replace
 from harness.shell.expand import Disk
+
+_Answer = TypeVar("_Answer")
 
 MAX_NAMES = 2_000_000
 """Names of files below folders that are taken up for one line; a folder beyond that is not whole, hence asked about."""
@@ -117,32 +120,83 @@ class Remembered:
         return self._disk.git_top(folder, cwd)
 
 
-class WithoutTrees(Remembered):
-    """Another disk, but that nobody looks below its folders: for where words lead, which needs no names of files.
+class Witness:
+    """Another disk, and whether it would still answer as it did: then the line means what it meant.
 
-    INVARIANT: whether names can stand in a list is asked anew. Of one that came in between, xargs could make a word that leads
-    anywhere.
+    What it reads out of a line follows from the line and these answers alone. The names of the files below a folder are not
+    asked for again: nothing that is run is chosen by them.
+    INVARIANT: whether names can stand in a list is asked again. Of one that came in between, xargs could make a word that
+    leads anywhere.
     """
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self.root = disk.root
+        self.home = disk.home
+        self._asked: list[tuple[Callable[[], object], object]] = []
+
+    def still_holds(self) -> bool:
+        """Ask everything again, and say whether each answer is the same."""
+        return all(_same(ask(), answer) for ask, answer in self._asked)
+
+    def _noted(self, ask: Callable[[], _Answer]) -> _Answer:
+        answer = ask()
+        self._asked.append((ask, answer))
+        return answer
+
+    def resolve_word(
+        self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False
+    ) -> PathAccess | None:
+        """Return where a word leads."""
+        return self._noted(lambda: self._disk.resolve_word(word, access, cwd, entry=entry))
 
     def look_below(
         self,
         path: PathAccess,
         *,
-        follows: bool,  # noqa: ARG002 - nothing is looked at
-        only: Sequence[str] = (),  # noqa: ARG002
-        skips: Sequence[str] = (),  # noqa: ARG002
-        hidden: bool = True,  # noqa: ARG002
+        follows: bool,
+        only: Sequence[str] = (),
+        skips: Sequence[str] = (),
+        hidden: bool = True,
     ) -> PathAccess:
-        """Return the path as that of a tree."""
-        return replace(path, tree=True)
+        """Return the path with the names of the files below it."""
+        return self._disk.look_below(path, follows=follows, only=only, skips=skips, hidden=hidden)
 
-    def look_tracked(
-        self,
-        path: PathAccess,
-        what: Shown,  # noqa: ARG002
-        *,
-        sure: bool,  # noqa: ARG002
-        follows: bool = False,  # noqa: ARG002
-    ) -> PathAccess:
-        """Return the path as that of a tree."""
-        return replace(path, tree=True)
+    def look_tracked(self, path: PathAccess, what: Shown, *, sure: bool, follows: bool = False) -> PathAccess:
+        """Return the folder with the names of what git shows of the files that it tracks."""
+        return self._disk.look_tracked(path, what, sure=sure, follows=follows)
+
+    def plain_tracked(self, folder: str, what: Shown, *, split: str, nul: bool) -> bool:
+        """Say whether the names that git lists in a folder can stand in a list of names."""
+        return self._noted(lambda: self._disk.plain_tracked(folder, what, split=split, nul=nul))
+
+    def exists(self, path: str) -> bool:
+        """Say whether something lies at an absolute path."""
+        return self._noted(lambda: self._disk.exists(path))
+
+    def plain_below(self, folder: str, *, only: Sequence[str], skips: Sequence[str], split: str, bare: bool) -> bool:
+        """Say whether the names below a folder can stand in a list of names."""
+        return self._noted(lambda: self._disk.plain_below(folder, only=only, skips=skips, split=split, bare=bare))
+
+    def is_folder(self, path: str) -> bool:
+        """Say whether an absolute path is a folder that one can go to."""
+        return self._noted(lambda: self._disk.is_folder(path))
+
+    def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
+        """Return what a file name pattern stands for."""
+        return self._noted(lambda: self._disk.expand(pattern, cwd))
+
+    def git_problem(self, folder: str, cwd: str) -> str | None:
+        """Return why git in that folder may run programs that the repository names."""
+        return self._noted(lambda: self._disk.git_problem(folder, cwd))
+
+    def git_top(self, folder: str, cwd: str) -> str:
+        """Return the top of the git repository that a folder lies in."""
+        return self._noted(lambda: self._disk.git_top(folder, cwd))
+
+
+def _same(new: object, old: object) -> bool:
+    """Say whether an answer is the same; that a file has further names by now (hard links) leads nowhere else."""
+    if isinstance(new, PathAccess) and isinstance(old, PathAccess):
+        return replace(new, shared=False) == replace(old, shared=False)
+    return new == old

@@ -17,7 +17,6 @@ from harness.actions import (
     PathAccess,
     Place,
     Unconfined,
-    same_places,
 )
 from harness.errors import ErrorCode, ToolError
 from harness.files.workspace import Workspace
@@ -33,14 +32,13 @@ from harness.process.start import Launch, NotConfinedError
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
 from harness.shell.facets import read_call
-from harness.shell.remembered_disk import WithoutTrees
+from harness.shell.remembered_disk import Witness
 from harness.text.visible import one_line, visible, visible_line
 from harness.tool_kinds import BASH
 from harness.tools.walls import Held, Reach, only_looks, wall_notes
 
 if TYPE_CHECKING:
     from harness.sandbox import Confinement
-    from harness.shell.expand import Disk
 
 MAX_COMMAND_BYTES = 1_000_000
 MAX_ARGUMENT_BYTES = 120_000
@@ -68,6 +66,8 @@ class BashRequest(Record):
     seconds: float
     unconfined: Unconfined | None = None
     """The wish to run without confinement."""
+    judged_on: Witness
+    """What the disk said as it was judged."""
     cut_by: str = ""
     """Why it has less time than it asked for, where it has."""
 
@@ -162,14 +162,18 @@ class BashTool:
         cwd = self._folder(text(arguments, "cwd", "."))
         unconfined = _unconfined(arguments)
         request = BashRequest(
-            command=command, cwd=cwd, seconds=min(float(seconds), self._seconds), unconfined=unconfined
+            command=command,
+            cwd=cwd,
+            seconds=min(float(seconds), self._seconds),
+            unconfined=unconfined,
+            judged_on=Witness(self._workspace),
         )
         first, newline, _ = command.strip().partition("\n")
         return Action(
             call=call,
             tool=self.spec.name,
             arguments=arguments,
-            facets=_facets(request, self._workspace),
+            facets=_facets(request),
             summary=visible_line(f"{first} ..." if newline else first, SUMMARY_CHARACTERS),
             preview=_preview(request),
             request=request,
@@ -195,7 +199,7 @@ class BashTool:
             raise TypeError("the action was not prepared by bash")
         if seconds is not None and seconds < request.seconds:
             request = replace(request, seconds=round(seconds, 1), cut_by=", when the time of the run was over")
-        self._check_unmoved(action, request)
+        self._check_unmoved(request)
         spill = self._outputs.spill() if self._outputs is not None else None
         capture = Capture(self._characters, spill)
         try:
@@ -273,16 +277,16 @@ class BashTool:
             raise ToolError(f"cwd is not an existing folder: {shown}. It is taken from the workspace folder.")
         return path
 
-    def _check_unmoved(self, action: Action, request: BashRequest) -> None:
+    def _check_unmoved(self, request: BashRequest) -> None:
         """Refuse to run if a link was changed since the command was judged, so that it means other files now."""
         same_folder = self._workspace.resolve(request.cwd.written, Access.READ) == request.cwd
-        if not same_folder or not same_places(_facets(request, WithoutTrees(self._workspace)), action.facets):
+        if not same_folder or not request.judged_on.still_holds():
             raise ToolError("A path in this command leads elsewhere than when it was judged; nothing was run.")
 
 
-def _facets(request: BashRequest, disk: Disk) -> tuple[Facet, ...]:
+def _facets(request: BashRequest) -> tuple[Facet, ...]:
     """Return what is judged: the commands and redirections, the folder that they start in, the wish to be unconfined."""
-    facets = read_call(request.command, disk, request.cwd)
+    facets = read_call(request.command, request.judged_on, request.cwd)
     return facets if request.unconfined is None else (*facets, request.unconfined)
 
 

@@ -8,12 +8,13 @@ import re
 import select
 import signal
 import subprocess
+import sys
 import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
+from types import FrameType, MappingProxyType
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from harness.log.order import LogRecord
 from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy.loader import parse_policy
 from harness.record import Record, replace
+from harness.shell.parser import parse
 from harness.tool_kinds import SHIPPED_TOOLS
 from harness.tools.bash import BashRequest, BashTool
 
@@ -642,14 +644,18 @@ def test_an_action_holds_the_command_as_it_was_read(road: Road) -> None:
         looks("ls", inside(road, ".", "src", Access.READ), folder=folder.real),
         Command(text="cd src", argv=("cd", "src"), paths=(folder,), act=Act.WRAPS, model="cd"),
     )
+    assert isinstance(action.request, BashRequest)
     assert action == Action(
         call=call,
         tool="bash",
+        described=SHIPPED_TOOLS["bash"],
         arguments={"command": "cat a | sort -u b\nls", "cwd": "src", "timeout_s": 5},
         facets=facets,
         summary="cat a | sort -u b ...",
         preview="cat a | sort -u b\nls\ncwd: src\ntimeout: 5 s",
-        request=BashRequest(command="cat a | sort -u b\nls", cwd=folder, seconds=5.0),
+        request=BashRequest(
+            command="cat a | sort -u b\nls", cwd=folder, seconds=5.0, judged_on=action.request.judged_on
+        ),
         text="cat a | sort -u b\nls",
         cwd=folder.real,
         seconds=5.0,
@@ -819,6 +825,24 @@ def test_a_link_that_is_swapped_after_the_judgement_stops_the_command(road: Road
         output_bytes=87,
     )
     assert list(tmp_path.rglob("ran")) == []
+
+
+def test_a_command_is_read_once(road: Road) -> None:
+    """At the run the disk is asked again what it was asked; the line is not read anew."""
+    read: list[str] = []
+    on_call = sys.getprofile()
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call" and frame.f_code is parse.__code__:
+            read.append(str(frame.f_locals["text"]))
+
+    sys.setprofile(note)
+    try:
+        road.run(command="cat a | head -2; ls")
+    finally:
+        sys.setprofile(on_call)
+
+    assert read == ["cat a | head -2; ls"]
 
 
 def test_a_name_that_xargs_would_misread_stops_the_command_also_after_the_judgement(road: Road, tmp_path: Path) -> None:

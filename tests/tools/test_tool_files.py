@@ -29,6 +29,7 @@ from harness.messages import ResultStatus, ToolCall, ToolResult
 from harness.policy.loader import parse_policy
 from harness.policy.policy import evaluate
 from harness.record import replace
+from harness.tool_kinds import SHIPPED_TOOLS
 from harness.tools import read_file as pages
 from harness.tools.edit_file import EditFileTool
 from harness.tools.read_file import ReadFileRequest, ReadFileTool
@@ -381,6 +382,7 @@ def test_reading_is_judged_before_anything_is_read(road: Road) -> None:
         summary="no/such/file from line 3",
         preview="read no/such/file from line 3, 7 lines at most",
         request=ReadFileRequest(path=path, offset=3, limit=7),
+        described=SHIPPED_TOOLS["read_file"],
     )
 
 
