@@ -20,6 +20,7 @@ from harness.programs.shared import (
     names_only,
     operands_written,
     options_first,
+    runs,
 )
 from harness.record import replace
 
@@ -33,10 +34,8 @@ def _make(parsed: Parsed, use: Use) -> Use:
     return names_only(parsed, use)
 
 
-_MAKE = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_MAKE = runs(
+    """
         -v|--version:info -h|--help:info -B|--always-make -d --debug[=TEXT] -e|--environment-overrides -i|--ignore-errors
         -j|--jobs[=TEXT] -k|--keep-going -l|--load-average|--max-load[=TEXT] -L|--check-symlink-times
         -n|--just-print|--dry-run|--recon -o|--old-file|--assume-old=TEXT -O|--output-sync[=TEXT] -p|--print-data-base
@@ -65,10 +64,8 @@ def _cmake(parsed: Parsed, use: Use) -> Use:
     return _CMAKE_DEFINITIONS(parsed, use)
 
 
-_CMAKE = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_CMAKE = runs(
+    """
         --version:info --help|-h:info -S=READ -B=WRITE_TREE --build=WRITE_TREE --install=WRITE_TREE --prefix=WRITE_TREE
         --install-prefix=WRITE_TREE -G=TEXT -A=TEXT -U=TEXT -D=TEXT --preset=TEXT --list-presets[=TEXT]
         --fresh -N -L -LA -LH -LAH
@@ -79,10 +76,8 @@ _CMAKE = Program(
     """,
     refine=_cmake,
 )
-_CTEST = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_CTEST = runs(
+    """
         --version:info --help|-h:info -V|--verbose -VV|--extra-verbose -Q|--quiet --progress --debug --output-on-failure
         --stop-on-failure -N|--show-only[=TEXT] -R|--tests-regex=TEXT -E|--exclude-regex=TEXT -L|--label-regex=TEXT
         -LE|--label-exclude=TEXT -FA=TEXT -FS=TEXT -FC=TEXT -j|--parallel[=TEXT] -C|--build-config=TEXT --timeout=TEXT
@@ -92,10 +87,8 @@ _CTEST = Program(
     operands="TEXT...",
     refine=names_only,
 )
-_NINJA = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_NINJA = runs(
+    """
         --version:info -h|--help:info -v|--verbose --quiet -n -k=TEXT -j=TEXT -l=TEXT -d=TEXT -w=TEXT -C=FOLDER
         -f=SCRIPT -t=CODE
     """,
@@ -105,10 +98,8 @@ _NINJA = Program(
 
 # --- meson
 
-_MESON_SETUP = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_MESON_SETUP = runs(
+    """
         -h|--help --buildtype=TEXT --prefix=WRITE_TREE --reconfigure --wipe --default-library=TEXT --warnlevel=TEXT --werror
         -D=TEXT --backend=TEXT --wrap-mode=TEXT --native-file=CODE --cross-file=CODE
     """,
@@ -117,10 +108,8 @@ _MESON_SETUP = Program(
         "-D", "buildtype prefix default_library warning_level optimization b_sanitize b_coverage c_std cpp_std"
     ),
 )
-_MESON_BUILD = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_MESON_BUILD = runs(
+    """
         -h|--help -v|--verbose -q|--quiet -j|--jobs=TEXT --clean -C=WRITE_TREE --suite=TEXT --no-suite=TEXT --list --no-rebuild
         --print-errorlogs -t|--timeout-multiplier=TEXT --num-processes=TEXT --repeat=TEXT --destdir=WRITE_TREE --targets --tests
         --buildoptions --wrap|--wrapper=CODE --gdb:gap --ninja-args=CODE --test-args=CODE
@@ -139,10 +128,8 @@ _MESON = Program(
 # --- just, task, bazel
 
 _RECIPES = all_of(names_only, arguments_from(1))
-_JUST = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_JUST = runs(
+    """
         -V|--version:info -h|--help:info -l|--list --summary -n|--dry-run -v|--verbose -q|--quiet -s|--show=TEXT --evaluate
         --variables --dump -y|--yes --color=TEXT --unsorted -u --no-deps --timestamp -d|--working-directory=READ
         -f|--justfile=SCRIPT --fmt:changes --unstable --shell=CODE --shell-arg=CODE --command|-c=CODE
@@ -151,10 +138,8 @@ _JUST = Program(
     operands="TEXT...",
     refine=_RECIPES,
 )
-_TASK = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_TASK = runs(
+    """
         --version:info -h|--help:info -l|--list -a|--list-all -s|--silent -v|--verbose -n|--dry -f|--force -p|--parallel
         -C|--concurrency=TEXT -w|--watch --summary --status -x|--exit-code -o|--output=TEXT -j|--json --sort=TEXT
         -d|--dir=READ -t|--taskfile=SCRIPT
@@ -163,10 +148,8 @@ _TASK = Program(
     refine=_RECIPES,
 )
 # The launcher runs tools/bazel of the workspace, and bazelisk what .bazeliskrc names: also for `bazel --version`.
-_BAZEL_BUILD = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_BAZEL_BUILD = runs(
+    """
         -c|--compilation_mode=TEXT --config=TEXT -k|--keep_going --nokeep_going -j|--jobs=TEXT --test_output=TEXT
         --test_filter=TEXT --test_tag_filters=TEXT --cache_test_results=TEXT --nocache_test_results -t --verbose_failures
         --runs_per_test=TEXT --flaky_test_attempts=TEXT -s|--subcommands --output=TEXT --show_progress --noshow_progress
@@ -175,10 +158,8 @@ _BAZEL_BUILD = Program(
     operands="TEXT...",
     refine=arguments_from(1),
 )
-_BAZEL = Program(
-    act=Act.RUNS,
-    network=True,
-    options="--version -h|--help",
+_BAZEL = runs(
+    "--version -h|--help",
     subcommands={
         "": ANYTHING_ELSE,
         **dict.fromkeys(
@@ -239,20 +220,14 @@ _ACTIONLINT = Program(
     ),
 )
 # buf generate and lint run the plugins that buf.yaml and buf.gen.yaml name.
-_BUF = Program(
-    act=Act.RUNS,
-    network=True,
-    options="-h|--help:info --version:info",
+_BUF = runs(
+    "-h|--help:info --version:info",
     subcommands=dict.fromkeys(
         ("lint", "build", "generate", "format", "breaking", "dep update", "mod update"),
-        Program(
-            act=Act.RUNS,
-            network=True,
-            options="""
+        runs("""
                 -h|--help:info --path=READ --exclude-path=READ --error-format=TEXT --against=READ -d|--diff --exit-code --debug
                 -w|--write:inplace -o|--output=WRITE_TREE --config=CODE --template=CODE
-            """,
-        ),
+            """),
     ),
 )
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from harness.actions import Access, Act
 from harness.programs.model import Found, Parsed, PathUse, Program, Refine, Style, Unknown, Use, gap
 from harness.programs.options import read_command
+from harness.programs.shared import runs
 from harness.record import replace
 
 # --- docker, podman, compose
@@ -307,7 +308,7 @@ def _fmt(parsed: Parsed, use: Use) -> Use:
 
 def _terraform(options: str = "", operands: str = "TEXT...") -> Program:
     common = "-no-color -json -input[=TEXT] -lock[=TEXT] -compact-warnings "
-    return Program(act=Act.RUNS, style=Style.SINGLE, options=common + options, operands=operands, network=True)
+    return runs(common + options, style=Style.SINGLE, operands=operands)
 
 
 _PLAN = (
@@ -336,12 +337,10 @@ _TERRAFORM = Program(
 
 # Others.
 
-_ANSIBLE = Program(
-    act=Act.RUNS,
-    options="-i|--inventory=SCRIPT -l|--limit=TEXT -t|--tags=TEXT --skip-tags=TEXT -C|--check -D|--diff -v|--verbose "
+_ANSIBLE = runs(
+    "-i|--inventory=SCRIPT -l|--limit=TEXT -t|--tags=TEXT --skip-tags=TEXT -C|--check -D|--diff -v|--verbose "
     "-e|--extra-vars=TEXT -u|--user=TEXT -b|--become -f|--forks=TEXT --list-hosts --list-tasks --syntax-check",
     operands="SCRIPT...",
-    network=True,
     refine=lambda parsed, use: (
         gap("a file of variables") if any("@" in value for value in parsed.values("-e")) else plain_values(parsed, use)
     ),

@@ -11,7 +11,15 @@ from collections.abc import Mapping
 from harness.actions import Act
 from harness.programs.model import Found, Parsed, Program, Style, Unknown, Use
 from harness.programs.options import stricter
-from harness.programs.shared import also_writes, arguments_from, as_trees, either_dash, operands_written, options_first
+from harness.programs.shared import (
+    also_writes,
+    arguments_from,
+    as_trees,
+    either_dash,
+    operands_written,
+    options_first,
+    runs,
+)
 from harness.record import replace
 
 _PLAIN_FLAGS = r"(?:(?:all=)?-(?:s|w|m|N|l|X [A-Za-z0-9_./-]+=[A-Za-z0-9_.+-]*)(?: +|\Z))*"
@@ -119,17 +127,15 @@ _GOFMT = Program(
     refine=_gofmt,
 )
 # These load packages, which may fetch modules; the configuration of golangci-lint names plugins.
-_CHECKERS = Program(
-    act=Act.RUNS,
-    network=True,
-    style=Style.SINGLE,
-    options=either_dash(
+_CHECKERS = runs(
+    either_dash(
         """
         h[=TEXT] help[=TEXT] version[=TEXT] v[=TEXT] l d e fix[=TEXT] fast[=TEXT] tests[=TEXT] checks=TEXT f=TEXT tags=TEXT
         timeout=TEXT new[=TEXT] new-from-rev=TEXT enable=TEXT E=TEXT disable=TEXT D=TEXT presets=TEXT out-format=TEXT
         local=TEXT srcdir=READ w:inplace c=CODE config=CODE
         """
     ),
+    style=Style.SINGLE,
 )
 
 PROGRAMS: Mapping[str, Program] = {

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from harness.actions import Act
 from harness.programs.model import Parsed, Program, Refine, Style, Unknown, Use, gap
 from harness.programs.options import parse_words
-from harness.programs.shared import argument_paths, never, with_arguments
+from harness.programs.shared import argument_paths, never, runs, with_arguments
 from harness.record import replace
 
 # --- perl, ruby, java and their like
@@ -89,7 +89,7 @@ _NODE = Program(
 def _runs(options: str = "", operands: str = "SCRIPT TEXT...", *, refine: Refine = with_arguments) -> Program:
     """Return the model of a subcommand that runs code of the project, which may come from the network."""
     style = Style.POSIX if operands.startswith("SCRIPT") else Style.GNU
-    return Program(act=Act.RUNS, style=style, options=options, operands=operands, refine=refine, network=True)
+    return runs(options, style=style, operands=operands, refine=refine)
 
 
 def _files_of(parsed: Parsed, use: Use) -> Use:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from harness.actions import Act
 from harness.programs.model import Parsed, Program, Refine, Style, Use
-from harness.programs.shared import ANYTHING_ELSE, all_of, also_writes, arguments_from, name_first, read_alike
+from harness.programs.shared import ANYTHING_ELSE, all_of, also_writes, arguments_from, name_first, read_alike, runs
 from harness.record import replace
 
 # npm takes one dash for two and abbreviations: hence no clusters, and whatever is not written out here is a gap.
@@ -84,14 +84,12 @@ _NPM = Program(
 )
 
 # The first operand is a package or a program of node_modules; what follows is its own.
-_NPX = Program(
-    act=Act.RUNS,
-    network=True,
-    style=Style.POSIX,
-    options="""
+_NPX = runs(
+    """
         -h|--help -v|--version -y|--yes -n|--no|--no-install -q|--quiet -p|--package=TEXT -c|--call=SHELL
         --prefer-offline
     """,
+    style=Style.POSIX,
     operands="COMMAND...",
     refine=all_of(arguments_from(1), _shell_text),
 )
@@ -99,12 +97,10 @@ _BUNX = replace(_NPX, options="-h|--help --version --bun -p|--package=TEXT --sil
 
 # --- pnpm and yarn: what stands behind a script's name is the script's
 
-_SCRIPT = Program(act=Act.RUNS, network=True, style=Style.TEXT, operands="TEXT...", refine=arguments_from(0))
-_NAMED = Program(
-    act=Act.RUNS,
-    network=True,
+_SCRIPT = runs(style=Style.TEXT, operands="TEXT...", refine=arguments_from(0))
+_NAMED = runs(
+    "-s|--silent --if-present -r|--recursive --parallel -q|--quiet",
     style=Style.POSIX,
-    options="-s|--silent --if-present -r|--recursive --parallel -q|--quiet",
     operands="TEXT...",
     refine=all_of(name_first, arguments_from(1)),
 )
@@ -116,20 +112,16 @@ _PNPM_COMMON = """
     --no-color --reporter=TEXT --loglevel=TEXT --if-present --no-bail --offline --prefer-offline --workspace-concurrency=TEXT
     -C|--dir=FOLDER --registry=CODE --script-shell=CODE --node-options=CODE --config=CODE --store-dir=WRITE_TREE
 """
-_PNPM_CHANGE = Program(
-    act=Act.RUNS,
-    network=True,
-    options=f"""
+_PNPM_CHANGE = runs(
+    f"""
         {_PNPM_COMMON} -D|--save-dev -P|--save-prod -O|--save-optional -E|--save-exact -g|--global -f|--force --dev --prod
         --frozen-lockfile --no-frozen-lockfile --lockfile-only --no-lockfile --ignore-scripts --no-optional --latest -L
         --shamefully-hoist --strict-peer-dependencies --fix-lockfile --depth=TEXT --json --long --dry-run --tag=TEXT
     """,
     operands="TEXT...",
 )
-_PNPM = Program(
-    act=Act.RUNS,
-    network=True,
-    options=_PNPM_COMMON,
+_PNPM = runs(
+    _PNPM_COMMON,
     subcommands={
         "": ANYTHING_ELSE,
         **dict.fromkeys(_SCRIPT_NAMES, _SCRIPT),
@@ -147,10 +139,8 @@ _YARN_COMMON = """
     -h|--help -v|--version -s|--silent --verbose --json --offline --non-interactive --no-progress --cwd=FOLDER
     --use-yarnrc=CODE --script-shell=CODE --registry=CODE --cache-folder=WRITE_TREE --modules-folder=WRITE_TREE
 """
-_YARN_CHANGE = Program(
-    act=Act.RUNS,
-    network=True,
-    options=f"""
+_YARN_CHANGE = runs(
+    f"""
         {_YARN_COMMON} -D|--dev -P|--peer -O|--optional -E|--exact -T|--tilde -W|--ignore-workspace-root-check --force
         --frozen-lockfile --immutable --pure-lockfile --production --check-files --ignore-scripts --ignore-engines --latest
         --mode=TEXT --depth=TEXT --pattern=TEXT -A|--all -R|--recursive
@@ -158,10 +148,8 @@ _YARN_CHANGE = Program(
     operands="TEXT...",
 )
 _YARN_INSTALL = replace(_YARN_CHANGE, refine=also_writes("package.json", "yarn.lock"))
-_YARN = Program(
-    act=Act.RUNS,
-    network=True,
-    options=_YARN_COMMON,
+_YARN = runs(
+    _YARN_COMMON,
     subcommands={
         "": _YARN_INSTALL,
         **dict.fromkeys(_SCRIPT_NAMES, _SCRIPT),
@@ -175,12 +163,8 @@ _YARN = Program(
 
 # --- What installs and switches versions of node and of package managers
 
-_VERSIONS = Program(
-    act=Act.RUNS,
-    network=True,
-    options="-h|--help -v|--version --lts --latest --install-if-missing --default",
-    operands="TEXT...",
-    refine=arguments_from(1),
+_VERSIONS = runs(
+    "-h|--help -v|--version --lts --latest --install-if-missing --default", operands="TEXT...", refine=arguments_from(1)
 )
 
 PROGRAMS: Mapping[str, Program] = {

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from harness.actions import Access, Act
 from harness.programs.model import Parsed, PathUse, Program, Use
 from harness.programs.options import stricter
-from harness.programs.shared import all_of, arguments_from, no_files_of_words, one_of, written_by
+from harness.programs.shared import all_of, arguments_from, no_files_of_words, one_of, runs, written_by
 from harness.record import replace
 
 _SOURCES = tuple(
@@ -101,10 +101,7 @@ _MARKDOWNLINT = Program(
 
 # --- Tests
 
-_JEST = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_JEST = runs("""
         -h|--help -v|--version -t|--testNamePattern=TEXT --testPathPattern|--testPathPatterns=TEXT
         --testPathIgnorePatterns=TEXT -i|--runInBand -u|--updateSnapshot --coverage[=TEXT] --collectCoverage
         --collectCoverageFrom=TEXT --coverageReporters=TEXT --coverageDirectory=WRITE_TREE --watch --watchAll[=TEXT] --ci
@@ -114,12 +111,9 @@ _JEST = Program(
         --noStackTrace --logHeapUsage --showConfig --runTestsByPath --changedSince=TEXT
         -c|--config=CODE --rootDir=CODE --env=CODE --reporters=CODE --setupFiles=CODE --globalSetup=CODE --transform=CODE
         --runner=CODE --resolver=CODE
-    """,
-)
-_VITEST = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+    """)
+_VITEST = runs(
+    """
         -h|--help -v|--version -t|--testNamePattern=TEXT -u|--update -w|--watch[=TEXT] --run --coverage[=TEXT]
         --coverage.enabled[=TEXT] --coverage.reporter=TEXT --reporter=TEXT --outputFile=WRITE --silent[=TEXT] --globals
         --bail=TEXT --retry=TEXT --shard=TEXT --project=TEXT --passWithNoTests --changed[=TEXT] --testTimeout=TEXT
@@ -131,10 +125,8 @@ _VITEST = Program(
         "--reporter", "default basic verbose dot json junit tap tap-flat html blob hanging-process github-actions tree"
     ),
 )
-_MOCHA = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_MOCHA = runs(
+    """
         -h|--help -V|--version -g|--grep=TEXT -f|--fgrep=TEXT -t|--timeout=TEXT -s|--slow=TEXT -b|--bail -C|--no-color
         -c|--color -i|--invert -w|--watch -j|--jobs=TEXT -p|--parallel --recursive --exit --forbid-only --dry-run --sort
         --check-leaks --full-trace --diff --no-diff --inline-diffs --retries=TEXT --ignore=TEXT --extension=TEXT
@@ -147,18 +139,12 @@ _MOCHA = Program(
         one_of("-u", "bdd tdd exports qunit"),
     ),
 )
-_AVA = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_AVA = runs("""
         --help --version -m|--match=TEXT -v|--verbose -s|--serial -u|--update-snapshots -t|--tap -T|--timeout=TEXT
         --fail-fast --config=CODE
-    """,
-)
-_BROWSER_TESTS = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+    """)
+_BROWSER_TESTS = runs(
+    """
         -h|--help -V|--version -g|--grep=TEXT --grep-invert=TEXT --project=TEXT --workers|-j=TEXT --retries=TEXT --headed
         --headless --list --max-failures=TEXT -x --timeout=TEXT --trace=TEXT --reporter=TEXT --shard=TEXT -u|--update-snapshots
         --with-deps -q|--quiet --spec|-s=READ -b|--browser=TEXT --e2e --component --output=WRITE_TREE -c|--config=CODE
@@ -174,10 +160,8 @@ _BROWSER_TESTS = Program(
 
 # --- Bundlers, frameworks, task runners, servers
 
-_BUNDLER = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_BUNDLER = runs(
+    """
         -h|--help -v|--version -w|--watch --mode=TEXT --debug --verbose --silent --prod --production --no-color --color
         --bundle --minify[=TEXT] --sourcemap[=TEXT] --format=TEXT --platform=TEXT --target=TEXT --external:gap --all
         --port=TEXT --host[=TEXT] --open --strictPort --clearScreen=TEXT --emptyOutDir --parallel=TEXT --skip-nx-cache
@@ -187,10 +171,8 @@ _BUNDLER = Program(
     operands="TEXT...",
     refine=arguments_from(1),
 )
-_SERVER = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_SERVER = runs(
+    """
         -h|--help -v|--version -p|--port=TEXT -l|--listen=TEXT -s|--single -c=TEXT -e|--ext=TEXT -w|--watch=READ
         -q|--quiet -o:gap -x|--exec=CODE -r|--require=CODE --config=CODE
     """,

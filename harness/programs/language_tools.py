@@ -22,17 +22,15 @@ from harness.programs.shared import (
     names_only,
     no_files_of_words,
     one_of,
+    runs,
     written_by,
 )
 from harness.record import replace
 
 # --- Java, Kotlin, Scala, Clojure
 
-_MAVEN = Program(
-    act=Act.RUNS,
-    network=True,
-    style=Style.SINGLE,
-    options="""
+_MAVEN = runs(
+    """
         -h|--help -v|--version -V|--show-version -q|--quiet -B|--batch-mode -e|--errors -X|--debug -o|--offline
         -U|--update-snapshots -nsu|--no-snapshot-updates -ntp|--no-transfer-progress -N|--non-recursive -am|--also-make
         -amd|--also-make-dependents -pl|--projects=TEXT -rf|--resume-from=TEXT -P|--activate-profiles=TEXT -T|--threads=TEXT
@@ -42,13 +40,12 @@ _MAVEN = Program(
         -l|--log-file=WRITE -f|--file=SCRIPT -s|--settings=CODE -gs|--global-settings=CODE -t|--toolchains=CODE
         -gt|--global-toolchains=CODE -D|--define=CODE -b|--builder=CODE
     """,
+    style=Style.SINGLE,
     operands="TEXT...",
     refine=names_only,
 )
-_GRADLE = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_GRADLE = runs(
+    """
         -h|--help -v|--version -q|--quiet -i|--info -d|--debug -s|--stacktrace -S|--full-stacktrace -w|--warn --offline
         --no-daemon --daemon --parallel --no-parallel --continue --no-continue -x|--exclude-task=TEXT --tests=TEXT --rerun-tasks
         --rerun --build-cache --no-build-cache --configuration-cache --no-configuration-cache --scan --no-scan
@@ -61,10 +58,8 @@ _GRADLE = Program(
     refine=names_only,
 )
 # The words of sbt and lein are commands in a language of their own.
-_SBT = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_SBT = runs(
+    """
         -h|--help -v|--verbose --version -d|--debug -q|--quiet --batch|-batch --client --color=TEXT
         --supershell=TEXT -no-colors
     """,
@@ -109,27 +104,17 @@ _BUNDLE_OPTIONS = """
     --deployment --frozen --no-cache --all --group=TEXT|-g --conservative --strict --parseable --paths --path=WRITE_TREE
     --gemfile=CODE --source=CODE
 """.replace("--group=TEXT|-g", "--group|-g=TEXT")
-_BUNDLE = Program(
-    act=Act.RUNS,
-    network=True,
-    options=_BUNDLE_OPTIONS,
+_BUNDLE = runs(
+    _BUNDLE_OPTIONS,
     subcommands={
-        "exec": Program(
-            act=Act.RUNS, network=True, style=Style.POSIX, options="--keep-file-descriptors", operands="COMMAND..."
-        ),
+        "exec": runs("--keep-file-descriptors", style=Style.POSIX, operands="COMMAND..."),
         **dict.fromkeys(
             ("", "install", "update", "add", "remove", "lock"),
-            Program(
-                act=Act.RUNS,
-                network=True,
-                options=_BUNDLE_OPTIONS,
-                operands="TEXT...",
-                refine=also_writes("Gemfile.lock"),
-            ),
+            runs(_BUNDLE_OPTIONS, operands="TEXT...", refine=also_writes("Gemfile.lock")),
         ),
         **dict.fromkeys(
             "check list show info outdated config clean init open binstubs".split(),
-            Program(act=Act.RUNS, network=True, options=_BUNDLE_OPTIONS, operands="TEXT..."),
+            runs(_BUNDLE_OPTIONS, operands="TEXT..."),
         ),
     },
 )
@@ -138,10 +123,8 @@ _GEM = Program(
     subcommands={
         **dict.fromkeys(
             "install uninstall update build push list search info outdated env cleanup fetch".split(),
-            Program(
-                act=Act.RUNS,
-                network=True,
-                options="""
+            runs(
+                """
                     -h|--help -q|--quiet -V|--verbose -v|--version=TEXT -N|--no-document --user-install -f|--force -a|--all
                     -l|--local -r|--remote -x|--executables -I --conservative -i|--install-dir=WRITE_TREE -s|--source=CODE
                     --config-file=CODE
@@ -151,10 +134,8 @@ _GEM = Program(
         )
     },
 )
-_RAKE = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_RAKE = runs(
+    """
         -h|--help -V|--version -T|--tasks[=TEXT] -A|--all -D|--describe[=TEXT] -P|--prereqs -n|--dry-run -q|--quiet -s|--silent
         -t|--trace[=TEXT] -v|--verbose[=TEXT] -j|--jobs[=TEXT] -m|--multitask -f|--rakefile=SCRIPT -e|--execute=CODE
         -E|--execute-continue=CODE -p|--execute-print=CODE -r|--require=CODE -I|--libdir=CODE -R|--rakelibdir=CODE
@@ -162,10 +143,8 @@ _RAKE = Program(
     operands="TEXT...",
     refine=names_only,
 )
-_RSPEC = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_RSPEC = runs(
+    """
         -h|--help -v|--version -f|--format=TEXT -e|--example=TEXT -E|--example-matches=TEXT -t|--tag=TEXT -b|--backtrace
         -c|--color|--colour --no-color -p|--profile[=TEXT] -w|--warnings --fail-fast[=TEXT] --order=TEXT --seed=TEXT
         --only-failures -n|--next-failure --dry-run --pattern|-P=TEXT --force-color -o|--out=WRITE -r|--require=CODE -I=CODE
@@ -173,10 +152,8 @@ _RSPEC = Program(
     """,
     refine=one_of("-f", "p progress d documentation h html j json f failures"),
 )
-_RUBOCOP = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_RUBOCOP = runs(
+    """
         -h|--help -v|--version -V|--verbose-version -a|--autocorrect|--auto-correct -A|--autocorrect-all|--auto-correct-all
         -x|--fix-layout -l|--lint --only=TEXT --except=TEXT -f|--format=TEXT -P|--parallel --no-parallel -D|--display-cop-names
         -S|--display-style-guide --fail-level=TEXT -F|--fail-fast --cache=TEXT --color --no-color -s|--stdin=TEXT
@@ -200,13 +177,9 @@ _COMPOSER_OPTIONS = """
     -w|--with-dependencies --no-update --no-progress -l|--latest --outdated -D|--direct -t|--tree -i|--installed
     --ignore-platform-reqs -d|--working-dir=FOLDER --timeout=TEXT
 """
-_COMPOSER_RUN = Program(
-    act=Act.RUNS, network=True, options=_COMPOSER_OPTIONS, operands="TEXT...", refine=arguments_from(1)
-)
-_COMPOSER = Program(
-    act=Act.RUNS,
-    network=True,
-    options=_COMPOSER_OPTIONS,
+_COMPOSER_RUN = runs(_COMPOSER_OPTIONS, operands="TEXT...", refine=arguments_from(1))
+_COMPOSER = runs(
+    _COMPOSER_OPTIONS,
     subcommands={
         "": ANYTHING_ELSE,
         **dict.fromkeys(("run", "run-script", "exec", "test", "create-project"), _COMPOSER_RUN),
@@ -220,20 +193,14 @@ _COMPOSER = Program(
         ),
     },
 )
-_PHPUNIT = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_PHPUNIT = runs("""
         -h|--help --version --filter=TEXT --group=TEXT --exclude-group=TEXT --testsuite=TEXT --stop-on-failure --stop-on-error
         --testdox --colors[=TEXT] --debug -v|--verbose --no-coverage --coverage-text --list-tests --order-by=TEXT
         --coverage-html=WRITE_TREE --coverage-clover=WRITE --log-junit=WRITE -c|--configuration=CODE --bootstrap=CODE
         --extension=CODE --include-path=CODE -d=CODE --printer=CODE
-    """,
-)
-_MIX = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+    """)
+_MIX = runs(
+    """
         -h|--help -v|--version --trace --stale --failed --cover --only=TEXT --exclude=TEXT --include=TEXT --seed=TEXT
         --max-failures=TEXT --warnings-as-errors --force --check-formatted --dry-run --strict --all --slowest=TEXT
         -r|--require=CODE -e|--eval=CODE
@@ -244,18 +211,14 @@ _MIX = Program(
 
 # --- .NET, Swift, Dart
 
-_DOTNET = Program(
-    act=Act.RUNS,
-    network=True,
-    options="--version --info -h|--help --list-sdks:info --list-runtimes:info",
+_DOTNET = runs(
+    "--version --info -h|--help --list-sdks:info --list-runtimes:info",
     subcommands={
         "": ANYTHING_ELSE,
         **dict.fromkeys(
             "build test run restore publish pack clean format new add remove list tool sln watch nuget workload ef".split(),
-            Program(
-                act=Act.RUNS,
-                network=True,
-                options="""
+            runs(
+                """
                     -h|--help -c|--configuration=TEXT -f|--framework=TEXT -r|--runtime=TEXT -v|--verbosity=TEXT --no-restore
                     --no-build --no-incremental --nologo --self-contained --filter=TEXT -t|--list-tests --blame
                     --verify-no-changes --include=TEXT --exclude=TEXT --version=TEXT --prerelease
@@ -268,35 +231,27 @@ _DOTNET = Program(
         ),
     },
 )
-_MSBUILD = Program(
-    act=Act.RUNS, network=True, options="-version -help -nologo -m -restore", operands="SCRIPT", style=Style.SINGLE
-)
-_SWIFT = Program(
-    act=Act.RUNS,
-    network=True,
+_MSBUILD = runs("-version -help -nologo -m -restore", operands="SCRIPT", style=Style.SINGLE)
+_SWIFT = runs(
     subcommands=dict.fromkeys(
         ("build", "test", "run", "package resolve", "package update", "package describe", "package clean"),
-        Program(
-            act=Act.RUNS,
-            network=True,
-            options="""
+        runs(
+            """
                 -h|--help -v|--verbose -q|--quiet -c|--configuration=TEXT --filter=TEXT --skip=TEXT --parallel
                 --product=TEXT --target=TEXT --package-path=FOLDER --scratch-path|--build-path=WRITE_TREE
             """,
             operands="TEXT...",
             refine=arguments_from(0),
         ),
-    ),
+    )
 )
-_XCODEBUILD = Program(
-    act=Act.RUNS,
-    network=True,
-    style=Style.SINGLE,
-    options="""
+_XCODEBUILD = runs(
+    """
         -version -list -showsdks -quiet -project=SCRIPT -workspace=SCRIPT -scheme=TEXT -target=TEXT
         -configuration=TEXT -sdk=TEXT -destination=TEXT -derivedDataPath=WRITE_TREE -resultBundlePath=WRITE_TREE
         -json
     """,
+    style=Style.SINGLE,
     operands="TEXT...",
     refine=names_only,
 )
@@ -306,16 +261,14 @@ _DART_OPTIONS = """
     --set-exit-if-changed -o|--output=TEXT -l|--line-length=TEXT -t|--tags=TEXT -x|--exclude-tags=TEXT
     --dart-define=CODE --packages=CODE --local-engine=CODE
 """.replace("--reporter=TEXT|-r", "--reporter|-r=TEXT")
-_DART = Program(
-    act=Act.RUNS,
-    network=True,
-    options="--version --disable-analytics -h|--help",
+_DART = runs(
+    "--version --disable-analytics -h|--help",
     subcommands=dict.fromkeys(
         (
             *("pub get", "pub add", "pub upgrade", "pub outdated", "pub run", "pub global", "pub deps"),
             *"test analyze format fix run compile create build clean doctor devices gen-l10n config".split(),
         ),
-        Program(act=Act.RUNS, network=True, options=_DART_OPTIONS, operands="EITHER..."),
+        runs(_DART_OPTIONS, operands="EITHER..."),
     ),
 )
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from harness.actions import Act
 from harness.programs.model import Inner, Parsed, Program, Style, Use
 from harness.programs.options import stricter
-from harness.programs.shared import ANYTHING_ELSE, also_writes, arguments_from
+from harness.programs.shared import ANYTHING_ELSE, also_writes, arguments_from, runs
 from harness.record import replace
 
 # --- pip and uv
@@ -61,17 +61,13 @@ _PIP = Program(
             operands="",
             refine=_pip_freeze,
         ),
-        "install": Program(
-            act=Act.RUNS,
-            network=True,
-            options=f"""
+        "install": runs(f"""
                 {_PIP_BUILD} -U|--upgrade --upgrade-strategy=TEXT --force-reinstall -I|--ignore-installed --dry-run --user
                 --break-system-packages --root-user-action=TEXT --compile --no-compile --no-warn-script-location
                 --no-warn-conflicts -t|--target=WRITE_TREE --root=WRITE_TREE --prefix=WRITE_TREE --report=WRITE
-            """,
-        ),
-        "wheel": Program(act=Act.RUNS, network=True, options=f"{_PIP_BUILD} -w|--wheel-dir=WRITE_TREE --no-verify"),
-        "download": Program(act=Act.RUNS, network=True, options=f"{_PIP_BUILD} -d|--dest=WRITE_TREE"),
+            """),
+        "wheel": runs(f"{_PIP_BUILD} -w|--wheel-dir=WRITE_TREE --no-verify"),
+        "download": runs(f"{_PIP_BUILD} -d|--dest=WRITE_TREE"),
         "uninstall": Program(
             act=Act.CHANGES,
             options=f"{_PIP_COMMON} -y|--yes -r|--requirement=READ --break-system-packages --root-user-action=TEXT",
@@ -130,41 +126,33 @@ def _uv_run(parsed: Parsed, use: Use) -> Use:
     return replace(use, commands=(Inner(argv=words, folder=use.commands[0].folder),))
 
 
-_UV_RUN = Program(
-    act=Act.RUNS,
-    network=True,
+_UV_RUN = runs(
+    f"{_UV_PROJECT.replace('--script=SCRIPT', '--script|-s')} --module|-m",
     style=Style.POSIX,
-    options=f"{_UV_PROJECT.replace('--script=SCRIPT', '--script|-s')} --module|-m",
     operands="COMMAND...",
     refine=_uv_run,
 )
-_UV_TOOL_RUN = Program(
-    act=Act.RUNS,
-    network=True,
-    style=Style.POSIX,
-    options=f"""
+_UV_TOOL_RUN = runs(
+    f"""
         {_UV_COMMON} --from=TEXT --with=TEXT --isolated -U|--upgrade -p|--python=CODE --index=CODE
         --default-index=CODE
     """,
+    style=Style.POSIX,
     operands="TEXT...",
     refine=arguments_from(1),
 )
 # Even what only lists asks the interpreter in .venv, a program of the project.
-_UV_PIP = Program(
-    act=Act.RUNS,
-    network=True,
-    options=f"""
+_UV_PIP = runs(f"""
         {_UV_COMMON} -e|--editable=SCRIPT -r|--requirements|--requirement=READ -c|--constraints|--constraint=READ --system
         -U|--upgrade -P|--upgrade-package=TEXT --no-deps --reinstall --strict --format=TEXT --outdated --exclude-editable
         --extra=TEXT --all-extras --group=TEXT --pre --prerelease=TEXT --no-build-isolation --break-system-packages
         -y|--yes -o|--output-file=EITHER -t|--target=WRITE_TREE --generate-hashes --no-header -f|--files
         -p|--python=CODE --index=CODE --default-index=CODE --index-url=CODE --extra-index-url=CODE --find-links=CODE
-    """,
-)
+    """)
 _UV_PIP_LIST = replace(
     _UV_PIP, options=_UV_PIP.options.replace("-e|--editable=SCRIPT", "-e|--editable"), operands="TEXT..."
 )
-_UV_CHANGES = Program(act=Act.RUNS, network=True, options=_UV_PROJECT, operands="TEXT...")
+_UV_CHANGES = runs(_UV_PROJECT, operands="TEXT...")
 _UV = Program(
     options=f"-V|--version:info {_UV_COMMON}",
     subcommands={
@@ -180,17 +168,13 @@ _UV = Program(
         **dict.fromkeys(("tree", "export", "version", "publish", "format"), _UV_CHANGES),
         **dict.fromkeys(("tool install", "tool uninstall", "tool list", "tool upgrade"), _UV_CHANGES),
         **dict.fromkeys(("python list", "python install", "python find", "python pin", "cache clean"), _UV_CHANGES),
-        "venv": Program(
-            act=Act.RUNS,
-            network=True,
-            options=f"""
+        "venv": runs(
+            f"""
                 {_UV_COMMON} --seed --clear --allow-existing --prompt=TEXT --system-site-packages -p|--python=CODE
             """,
             operands="WRITE_TREE",
         ),
-        "build": Program(
-            act=Act.RUNS, network=True, options=f"{_UV_COMMON} --sdist --wheel --package=TEXT -o|--out-dir=WRITE_TREE"
-        ),
+        "build": runs(f"{_UV_COMMON} --sdist --wheel --package=TEXT -o|--out-dir=WRITE_TREE"),
         "init": Program(
             act=Act.CHANGES, options=f"{_UV_COMMON} --lib --app --package --bare --name=TEXT", operands="WRITE_TREE"
         ),
@@ -207,46 +191,34 @@ _WITH_PLUGINS = """
     -t|--tree -l|--latest -o|--outdated --lock --no-update --all -f|--format=TEXT -C|--directory=FOLDER --python=CODE
     --source=CODE -P|--project=READ
 """
-_POETRY = Program(
-    act=Act.RUNS,
-    network=True,
-    options=_WITH_PLUGINS,
+_POETRY = runs(
+    _WITH_PLUGINS,
     subcommands={
         "": ANYTHING_ELSE,
-        "run": Program(act=Act.RUNS, network=True, style=Style.POSIX, operands="COMMAND..."),
+        "run": runs(style=Style.POSIX, operands="COMMAND..."),
         **dict.fromkeys(
             ("add", "remove", "install", "update", "lock", "sync"),
-            Program(
-                act=Act.RUNS,
-                network=True,
-                options=_WITH_PLUGINS,
-                operands="TEXT...",
-                refine=also_writes("pyproject.toml", "poetry.lock"),
-            ),
+            runs(_WITH_PLUGINS, operands="TEXT...", refine=also_writes("pyproject.toml", "poetry.lock")),
         ),
         **dict.fromkeys(
             "show check version build publish env config export search init new about list".split(),
-            Program(act=Act.RUNS, network=True, options=_WITH_PLUGINS, operands="TEXT..."),
+            runs(_WITH_PLUGINS, operands="TEXT..."),
         ),
     },
 )
-_PIPENV = Program(
-    act=Act.RUNS,
-    network=True,
-    options=_WITH_PLUGINS,
+_PIPENV = runs(
+    _WITH_PLUGINS,
     subcommands={
         "": ANYTHING_ELSE,
-        "run": Program(act=Act.RUNS, network=True, style=Style.POSIX, operands="COMMAND..."),
+        "run": runs(style=Style.POSIX, operands="COMMAND..."),
         **dict.fromkeys(
             "install uninstall update lock sync graph check clean requirements verify".split(),
-            Program(act=Act.RUNS, network=True, options="-d|--dev --deploy -v|--verbose", operands="TEXT..."),
+            runs("-d|--dev --deploy -v|--verbose", operands="TEXT..."),
         ),
     },
 )
-_BUILDS = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_BUILDS = runs(
+    """
         -h|--help --version -v|--verbose -q|--quiet -c|--clean -t|--target=TEXT --format=TEXT --skip-existing
         --strict
     """,
@@ -257,13 +229,7 @@ _CONDA = Program(
     network=True,
     options="-h|--help -V|--version:info",
     subcommands={
-        "run": Program(
-            act=Act.RUNS,
-            network=True,
-            style=Style.POSIX,
-            options="-n|--name=TEXT --no-capture-output --live-stream",
-            operands="COMMAND...",
-        ),
+        "run": runs("-n|--name=TEXT --no-capture-output --live-stream", style=Style.POSIX, operands="COMMAND..."),
         **dict.fromkeys(
             (
                 *"list info search install create remove update upgrade clean config".split(),
@@ -281,34 +247,20 @@ _CONDA = Program(
         ),
     },
 )
-_PIPX = Program(
-    act=Act.RUNS,
-    network=True,
-    options="-h|--help --version:info",
+_PIPX = runs(
+    "-h|--help --version:info",
     subcommands={
-        "run": Program(
-            act=Act.RUNS,
-            network=True,
-            style=Style.POSIX,
-            options="--spec=TEXT --no-cache --pypackages:gap",
-            operands="TEXT...",
-            refine=arguments_from(1),
+        "run": runs(
+            "--spec=TEXT --no-cache --pypackages:gap", style=Style.POSIX, operands="TEXT...", refine=arguments_from(1)
         ),
         **dict.fromkeys(
             "install uninstall upgrade upgrade-all reinstall list inject ensurepath".split(),
-            Program(
-                act=Act.RUNS,
-                network=True,
-                options="-h|--help -f|--force -v|--verbose --short --json --include-deps",
-                operands="TEXT...",
-            ),
+            runs("-h|--help -f|--force -v|--verbose --short --json --include-deps", operands="TEXT..."),
         ),
     },
 )
-_VIRTUALENV = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_VIRTUALENV = runs(
+    """
         -h|--help --version -v|--verbose -q|--quiet --clear --system-site-packages --prompt=TEXT --no-download --download
         --copies --no-pip --no-setuptools -p|--python=CODE --extra-search-dir=CODE --app-data=CODE
     """,

@@ -18,6 +18,7 @@ from harness.programs.shared import (
     no_files_of_words,
     one_of,
     operands_written,
+    runs,
 )
 from harness.record import replace
 
@@ -168,15 +169,11 @@ _MYPY = Program(
         --custom-typeshed-dir=READ --install-types:gap --pdb:gap --config-file=CODE --python-executable=CODE
     """,
 )
-_PYRIGHT = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_PYRIGHT = runs("""
         -h|--help --version -w|--watch --stats --verbose --outputjson --warnings --skipunannotated --dependencies
         --level=TEXT --threads=TEXT --pythonversion=TEXT --pythonplatform=TEXT -p|--project=CODE --pythonpath=CODE
         -v|--venvpath|--venv-path=CODE -t|--typeshedpath|--typeshed-path=READ
-    """,
-)
+    """)
 
 
 # --- What tests, documents and runs hooks
@@ -196,10 +193,8 @@ def _pytest(parsed: Parsed, use: Use) -> Use:
 
 
 # Even `pytest --version` reads the configuration and loads plugins (before pytest 8.4).
-_PYTEST = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_PYTEST = runs(
+    """
         -q|--quiet -v|--verbose -s -x|--exitfirst -l|--showlocals -h|--help -V|--version --no-showlocals --verbosity=TEXT
         -k=TEXT -m=TEXT -r|--report-chars=TEXT -W|--pythonwarnings=TEXT -p=TEXT -n|--numprocesses=TEXT --dist=TEXT
         --maxfail=TEXT --max-warnings=TEXT --lf|--last-failed --ff|--failed-first --nf|--new-first --sw|--stepwise
@@ -219,10 +214,8 @@ _PYTEST = Program(
     refine=_pytest,
 )
 
-_TOX = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_TOX = runs(
+    """
         -h|--help --version -v|--verbose -q|--quiet -l|--list -a|--listenvs-all -r|--recreate -p|--parallel[=TEXT] -e=TEXT
         -m=TEXT -f=TEXT --notest --skip-pkg-install --skip-missing-interpreters[=TEXT] --sitepackages --workdir=WRITE_TREE
         -c|--conf=CODE -x|--override=CODE
@@ -230,10 +223,8 @@ _TOX = Program(
     operands="TEXT...",
     refine=arguments_from(1),
 )
-_NOX = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_NOX = runs(
+    """
         -h|--help --version -v|--verbose -l|--list -s|-e|--session|--sessions=TEXT -k|--keywords=TEXT -t|--tags=TEXT
         -p|--python|--pythons=TEXT -r|--reuse-existing-virtualenvs -R -x|--stop-on-first-error --no-install -f|--noxfile=SCRIPT
     """,
@@ -262,13 +253,11 @@ _COVERAGE = Program(
     options="--version -h|--help",
     subcommands={
         "": ANYTHING_ELSE,
-        "run": Program(
-            act=Act.RUNS,
-            network=True,
-            style=Style.POSIX,
-            options=f"""
+        "run": runs(
+            f"""
                 {_COVERAGE_COMMON} -a|--append --branch -p|--parallel-mode --source=TEXT --timid -m|--module:instead
             """,
+            style=Style.POSIX,
             operands="(SCRIPT) TEXT...",
             refine=arguments_from(1),
         ),
@@ -276,10 +265,8 @@ _COVERAGE = Program(
         "erase": Program(act=Act.RUNS, options=_COVERAGE_COMMON, operands=""),
     },
 )
-_PRE_COMMIT = Program(
-    act=Act.RUNS,
-    network=True,
-    options="-h|--help -V|--version",
+_PRE_COMMIT = runs(
+    "-h|--help -V|--version",
     subcommands=dict.fromkeys(
         "run install uninstall autoupdate install-hooks clean gc validate-config validate-manifest sample-config".split(),
         Program(
@@ -294,19 +281,15 @@ _PRE_COMMIT = Program(
         ),
     ),
 )
-_SPHINX = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_SPHINX = runs(
+    """
         -h|--help --version -b|--builder=TEXT -M=TEXT -a|--write-all -E|--fresh-env -j|--jobs=TEXT -n|--nitpicky -q|--quiet
         -Q|--silent -v|--verbose -W|--fail-on-warning -T|--show-traceback --keep-going -t|--tag=TEXT -w|--warning-file=WRITE
         -d|--doctree-dir=WRITE_TREE -c|--conf-dir=CODE -D|--define=CODE -A|--html-define=TEXT
     """,
     operands="READ WRITE_TREE READ...",
 )
-_MKDOCS = Program(
-    act=Act.RUNS,
-    network=True,
+_MKDOCS = runs(
     subcommands=dict.fromkeys(
         ("build", "serve", "gh-deploy", "new"),
         Program(
@@ -317,12 +300,10 @@ _MKDOCS = Program(
             """,
             operands="WRITE_TREE...",
         ),
-    ),
+    )
 )
-_APPLICATION = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_APPLICATION = runs(
+    """
         -h|--help --version -v|--verbosity=TEXT --traceback --no-color --settings=CODE --pythonpath=CODE
         -c|--config=CODE
     """,
@@ -330,10 +311,8 @@ _APPLICATION = Program(
     refine=arguments_from(1),
 )
 # These run whatever a file, a notebook, or the words of the command say.
-_NOTEBOOK = Program(
-    act=Act.RUNS,
-    network=True,
-    options="""
+_NOTEBOOK = runs(
+    """
         -h|--help --version --no-banner --to=TEXT --execute --inplace:inplace --output=WRITE -c:gap -m:gap -i:gap
     """,
     operands="TEXT...",

@@ -19,6 +19,7 @@ from harness.programs.shared import (
     arguments_from,
     no_files_of_words,
     operands_written,
+    runs,
 )
 from harness.record import replace
 
@@ -61,7 +62,7 @@ _BUILD = f"""
 
 def _cargo(options: str = "", *, operands: str = "", refine: Refine | None = None) -> Program:
     """Return the model of a subcommand."""
-    return Program(act=Act.RUNS, network=True, options=f"{_BUILD} {options}", operands=operands, refine=refine)
+    return runs(f"{_BUILD} {options}", operands=operands, refine=refine)
 
 
 _CLIPPY = _cargo(
@@ -71,10 +72,8 @@ _CLIPPY = _cargo(
         r"-[AWDF]|--(?:allow|warn|deny|forbid)|-?[AWDF]?[a-z_:]+|--(?:deny|warn|allow|forbid)=[a-z_:]+"
     ),
 )
-_CARGO = Program(
-    act=Act.RUNS,
-    network=True,
-    options=f"{_COMMON} --list --explain=TEXT",
+_CARGO = runs(
+    f"{_COMMON} --list --explain=TEXT",
     subcommands={
         "": ANYTHING_ELSE,
         **dict.fromkeys(("build", "b", "check", "c", "rustdoc"), _cargo()),
@@ -174,10 +173,8 @@ _RUSTFMT = Program(
     refine=all_of(_no_toolchain, _rustfmt),
 )
 # `rustup --version` and `rustup show` run the rustc that the project names, to tell its version.
-_RUSTUP = Program(
-    act=Act.RUNS,
-    network=True,
-    options="-h|--help -V|--version -v|--verbose -q|--quiet --toolchain=TEXT --profile=TEXT --no-self-update -y:gap",
+_RUSTUP = runs(
+    "-h|--help -V|--version -v|--verbose -q|--quiet --toolchain=TEXT --profile=TEXT --no-self-update -y:gap",
     operands="TEXT...",
     refine=all_of(_no_toolchain, arguments_from(3)),
 )

@@ -6,7 +6,7 @@ A refinement gets what the tables said of a command without a gap, and returns t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
 from harness.programs.model import Found, Parsed, PathUse, Program, Read, Refine, Style, Unknown, Use, gap, handed_over
@@ -158,6 +158,26 @@ def _split_entry(entry: str) -> tuple[str, str]:
     return entry[:end], entry[end:]
 
 
+def runs(
+    options: str = "",
+    operands: str = "READ...",
+    *,
+    style: Style = Style.GNU,
+    subcommands: Mapping[str, Program] = {},
+    refine: Refine | None = None,
+) -> Program:
+    """Return the model of a program that runs code of the project, whatever it is asked for, and may reach the network."""
+    return Program(
+        act=Act.RUNS,
+        network=True,
+        style=style,
+        options=options,
+        operands=operands,
+        subcommands=subcommands,
+        refine=refine,
+    )
+
+
 def all_of(*refines: Refine) -> Refine:
     """Return a refinement that applies each in turn, and stops at the first gap."""
 
@@ -217,7 +237,7 @@ def names_only(parsed: Parsed, use: Use) -> Use:
     return use
 
 
-ANYTHING_ELSE = Program(act=Act.RUNS, network=True, operands="")
+ANYTHING_ELSE = runs(operands="")
 """What such a program does without a subcommand: it prints help or its version, through code that the project chooses."""
 
 
