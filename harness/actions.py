@@ -1,4 +1,4 @@
-"""Action: a tool call, validated and resolved; the one object that is judged, shown, logged and run. No I/O here.
+"""Action: a tool call, validated and resolved; the one object that is judged, shown, logged and run.
 
 An action is made of facets, the parts that a policy has an opinion on: commands, paths, and what could not be read.
 """

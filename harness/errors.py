@@ -1,4 +1,4 @@
-"""The exceptions of the package, and the codes of the model's; this module holds nothing else.
+"""The exceptions of the package, and the codes of the model's errors.
 
 HarnessError
 |- PolicyError   the operator's: a policy that cannot be loaded; nothing starts

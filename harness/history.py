@@ -1,4 +1,4 @@
-"""The conversation: the one place that adds to it; pure, sends nothing.
+"""The conversation, and the one place that adds to it.
 
 INVARIANT: every call has exactly one result, with its id, in call order, and no two messages of the person, nor two
 replies, stand next to each other: servers that check refuse anything else.

@@ -1,4 +1,4 @@
-"""Interrupt: a person's wish to stop, taken at moments when stopping is safe; knows no signals itself."""
+"""A person's wish to stop, which is obeyed at moments when stopping is safe."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Interrupt:
         """Forget the request: a new turn begins."""
         self.requested = False
 
-    def hold(self) -> Held:
+    def hold(self) -> _Held:
         """Return a `with` block inside a window in which a request is only noted; leaving it raises what came."""
-        return Held(self)
+        return _Held(self)
 
     def __enter__(self) -> Self:
         """Open a window. Raises KeyboardInterrupt if a request came before."""
@@ -62,7 +62,7 @@ class Interrupt:
         self._open = False
 
 
-class Held:
+class _Held:
     """A window closed for a moment: while a record is written."""
 
     def __init__(self, interrupt: Interrupt) -> None:

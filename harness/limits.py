@@ -1,4 +1,4 @@
-"""Limits: bounds on a run, stated by policies and flags; the strictest of each wins. Pure."""
+"""Bounds on a run, stated by policies and flags; the strictest of each wins."""
 
 from __future__ import annotations
 

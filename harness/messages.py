@@ -1,4 +1,4 @@
-"""What passes between the model, the loop and the tools: messages, tool calls, tool results; data only, no behaviour."""
+"""What passes between the model, the loop and the tools: messages, tool calls, tool results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model: what the loop asks of a provider; adapters are in models/, this module knows none of them."""
+"""What the loop asks of a provider's model. models/ holds those that do it."""
 
 from __future__ import annotations
 

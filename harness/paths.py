@@ -1,4 +1,4 @@
-"""Paths as text: within another, folded, files shortened; pure: it looks at no disk."""
+"""Paths as text: whether one lies within another, how names are folded, and many names at once."""
 
 from __future__ import annotations
 

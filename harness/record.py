@@ -1,8 +1,7 @@
 """Record: a frozen, slotted, keyword-only value class for type checkers a dataclass, at a tenth of the start-up cost.
 
 `import dataclasses` takes 18 ms (it loads `inspect`) and each decorated class about half a millisecond, of a start-up
-budget of some 40 ms; docs/decisions/python.md has the figures. This module holds the class, and what copies and lists
-records; it knows no record itself.
+budget of some 40 ms; docs/decisions/python.md has the figures.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What it takes that a new file is on the disk, name and bytes; it decides nothing of what is kept, or where."""
+"""Small files that must be safe: written whole and durably, private to their owner, or read only if they are small."""
 
 from __future__ import annotations
 

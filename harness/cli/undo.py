@@ -22,7 +22,7 @@ from harness.cli.state import State, here
 from harness.cli.trace import Line, Tone
 from harness.errors import UsageError
 from harness.files.before_images import BeforeImages
-from harness.files.undo import Outcome, Rehearsal, Result, Step, Undoable, Unrestorable, plan, restore, unwind
+from harness.files.undo import Rehearsal, Result, Step, StepOutcome, Undoable, Unrestorable, plan, restore, unwind
 from harness.files.workspace import Workspace
 from harness.interrupt import Interrupt
 from harness.log.action_log import ActionLog
@@ -34,7 +34,7 @@ EFFECTS = (Result.RESTORED, Result.REMOVED)
 _FORESEEN = {"restored": "would restore", "removed": "would remove"}
 _TONES = {Result.RESTORED: Tone.GOOD, Result.REMOVED: Tone.GOOD, Result.ALREADY: Tone.QUIET, Result.REFUSED: Tone.BAD}
 
-Ended = Outcome | Unrestorable
+Ended = StepOutcome | Unrestorable
 
 
 def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
@@ -53,7 +53,7 @@ def undo_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     workspace, images = Workspace(found.workspace, environment.get("HOME")), BeforeImages(state.before_images)
     every = arguments.to is not None
     foreseen = list(unwind(steps, Rehearsal(workspace, images), all_of_them=every))
-    calls = [one.step.call for one in foreseen if isinstance(one, Outcome) and one.result in EFFECTS]
+    calls = [one.step.call for one in foreseen if isinstance(one, StepOutcome) and one.result in EFFECTS]
     if arguments.dry_run or not calls:
         return _tell(foreseen, found, workspace, arguments, environment)
     undo_one = partial(restore, workspace=workspace, images=images)
@@ -148,7 +148,7 @@ def _end(log: ActionLog, stop: StopReason, ended: Iterable[Ended]) -> None:
 
 def _fields(ended: Ended) -> dict[str, JsonValue]:
     match ended:
-        case Outcome():
+        case StepOutcome():
             step = ended.step
             return {
                 "call": step.call,
@@ -194,7 +194,7 @@ def _tell(
     for one in ended:
         line = undo_line(one, workspace.root, dry_run=arguments.dry_run)
         console.line(line.text, line.tone)
-    if not any(isinstance(one, Outcome) and one.result is not Result.ALREADY for one in ended) and code is Exit.DONE:
+    if not any(isinstance(one, StepOutcome) and one.result is not Result.ALREADY for one in ended) and code is Exit.DONE:
         console.line("there is nothing to undo")
     if log is not None:
         console.line(visible_line(f"log: {log}", 5_000), Tone.QUIET)
@@ -209,5 +209,5 @@ def undo_line(ended: Ended, root: str, *, dry_run: bool) -> Line:
     what = str(fields.get("path", fields.get("command"))).removeprefix(root.rstrip("/") + "/")
     detail = f": {fields['detail']}" if fields["detail"] else ""
     text = f"{word:<14} {visible_line(what, 300)}  [call {fields['call']} {visible_line(str(fields['tool']), 50)}]"
-    tone = _TONES[ended.result] if isinstance(ended, Outcome) else Tone.WARNING if ended.is_command else Tone.BAD
+    tone = _TONES[ended.result] if isinstance(ended, StepOutcome) else Tone.WARNING if ended.is_command else Tone.BAD
     return Line(tone=tone, text=visible_line(f"{text}{detail}", 1000))

@@ -1,4 +1,4 @@
-"""Give a file in an open folder new bytes: all of them or none, durably; it judges nothing and knows no calls.
+"""Give a file in an open folder new bytes: all of them or none, durably.
 
 The way is O_TMPFILE (open(2), Linux 3.11): a file without a name, filled, synced, and only then given one. A process that
 is killed leaves no trace, but between linkat and rename, where a whole `.harness-*.tmp` may stay behind. Where the file

@@ -1,6 +1,6 @@
 """What the model of this session has read: per file the digest of what it saw, so that nothing is written over unseen.
 
-It reads no file and judges nothing. It lives as long as the session, in memory.
+It lives in memory, as long as the session.
 """
 
 from __future__ import annotations

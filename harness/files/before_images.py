@@ -1,4 +1,4 @@
-"""What files held before they were changed, kept by digest; it never changes a file that was kept, and judges nothing."""
+"""What files held before they were changed, kept under its digest."""
 
 from __future__ import annotations
 

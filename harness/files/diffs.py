@@ -1,4 +1,4 @@
-"""The difference of two contents as lines for a person or the model: bounded in size and in time; pure."""
+"""The difference of two contents, as lines for a person or the model: bounded in size and in time."""
 
 from __future__ import annotations
 

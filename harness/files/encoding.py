@@ -1,4 +1,4 @@
-"""How a text file is encoded: told by its byte-order mark alone, never guessed; bytes in, bytes out; pure."""
+"""The encoding of a text file: told by its byte-order mark alone, never guessed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open a folder by its resolved path with no link followed anywhere on the way; reads nothing, makes what it is told to.
+"""Open a folder by its resolved path, with no link followed anywhere on the way.
 
 On Linux the kernel walks the path in one call (openat2(2), since 5.6); where it cannot, the path is walked part by part.
 """

@@ -1,4 +1,4 @@
-"""Read judged files and say in the model's words what stands in the way; writes nothing.
+"""Read judged files, and say in the model's words what stands in the way.
 
 INVARIANT: what is opened is the resolved path of the `PathAccess`, every folder on the way opened without following
 links, so that a link swapped in after the judgement is an error and never another file.

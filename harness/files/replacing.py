@@ -33,7 +33,7 @@ _RENAME_CANNOT = frozenset((errno.EBUSY, errno.EXDEV))
 """What rename(2) says of a file that is a mount point."""
 
 
-class Change(Record):
+class Replacement(Record):
     """A file as it was judged, and what is to be in its place."""
 
     path: PathAccess
@@ -89,7 +89,7 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def change_to(path: PathAccess, old: Present | None, content: bytes, *, before: bytes, after: bytes) -> Change:
+def change_to(path: PathAccess, old: Present | None, content: bytes, *, before: bytes, after: bytes) -> Replacement:
     """Return the change of the file at `path`, which is `old` (None: there is none), to `content`.
 
     `before` and `after` are the two as text (UTF-8, or bytes that are shown as escapes), which are compared.
@@ -97,7 +97,7 @@ def change_to(path: PathAccess, old: Present | None, content: bytes, *, before: 
     INVARIANT: `after` is what `content` was made of. Were it read out of `content` again, an edit could make the file
     look like something else (a NUL or a byte-order mark that moves to its start), and what it adds would not be shown.
     """
-    return Change(
+    return Replacement(
         path=path,
         before_sha256=None if old is None else sha256(old.data),
         before_mode=None if old is None else old.mode,
@@ -125,7 +125,7 @@ def stale(path: PathAccess, baseline: Baseline, data: bytes) -> Unable | None:
     return Unable(reason=f"{said} Nothing was written. Read it again.", code=ErrorCode.STALE)
 
 
-def apply(change: Change, workspace: Workspace, images: BeforeImages | None) -> str:
+def apply(change: Replacement, workspace: Workspace, images: BeforeImages | None) -> str:
     """Make the change durable and return what else there is to say about it, mostly nothing.
 
     The old bytes are kept in `images` first, where there are any; if that fails nothing is changed. The new ones go to a
@@ -142,7 +142,7 @@ def apply(change: Change, workspace: Workspace, images: BeforeImages | None) -> 
     return put(change, images)
 
 
-def put(change: Change, images: BeforeImages | None) -> str:
+def put(change: Replacement, images: BeforeImages | None) -> str:
     """Do the same for a path that is known to be resolved: no link is followed on the way."""
     path = change.path
     folder_path, name = os.path.split(path.real)
@@ -168,7 +168,7 @@ def put(change: Change, images: BeforeImages | None) -> str:
         raise
 
 
-def check_unchanged(change: Change) -> None:
+def check_unchanged(change: Replacement) -> None:
     """Raise ToolError if the file is no longer what was judged. For a change that would write what is there already."""
     folder_path, name = os.path.split(change.path.real)
     try:
@@ -183,7 +183,7 @@ def check_unchanged(change: Change) -> None:
         raise failure(error, change.path, "read") from None
 
 
-def _replace(folder: int, name: str, change: Change, images: BeforeImages | None) -> str:
+def _replace(folder: int, name: str, change: Replacement, images: BeforeImages | None) -> str:
     """Do it in an open folder; return a note, mostly nothing."""
     present = atomic.status_of(folder, name)
     if present is None:
@@ -228,7 +228,7 @@ def _check_writable(folder: int, name: str, present: os.stat_result, path: PathA
         raise ToolError(text, code=ErrorCode.ACCESS)
 
 
-def _judged_content(folder: int, name: str, change: Change) -> bytes:
+def _judged_content(folder: int, name: str, change: Replacement) -> bytes:
     """Return what the file holds now (nothing where there is none). Raises ToolError if that is not what was judged."""
     try:
         data = read_in(folder, name, change.path)
@@ -264,7 +264,7 @@ def _may_replace(folder: int, present: os.stat_result) -> bool:
     return os.access(".", os.W_OK | os.X_OK, dir_fd=folder, effective_ids=True)
 
 
-def _in_place(folder: int, name: str, old: bytes, change: Change, *, kept: bool) -> str:
+def _in_place(folder: int, name: str, old: bytes, change: Replacement, *, kept: bool) -> str:
     if not kept:
         text = f"Permission denied: {shown(change.path)} can only be written in place, and its old content is not kept."
         raise ToolError(text, code=ErrorCode.ACCESS)

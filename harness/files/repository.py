@@ -1,4 +1,4 @@
-"""What git would obey in a folder: finds the repository's configuration as git does, and asks what programs it names.
+"""What git would obey in a folder: find the repository as git does, and name the programs of its configuration.
 
 Reads a few small files, runs nothing. The whitelist of harmless keys is programs/git_config.py.
 """

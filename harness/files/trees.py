@@ -1,4 +1,4 @@
-"""What lies in a folder: the files below it, and the names that a pattern of bash stands for. Only looks, never changes."""
+"""Look into folders: the files below one, and the names that a pattern of bash stands for."""
 
 from __future__ import annotations
 

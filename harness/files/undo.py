@@ -1,4 +1,4 @@
-"""What of a session's changes of files can be undone, read out of the records of its log; pure, and decides nothing else."""
+"""Undo the changes of files that a session's log tells of: plan what can be undone, and put it back."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Unrestorable(Record):
 Step: TypeAlias = Undoable | Unrestorable
 
 
-class Standing(Enum):
+class FileStanding(Enum):
     """How a file stands to a change that is to be undone."""
 
     AS_LEFT = "as left"
@@ -74,11 +74,11 @@ class Standing(Enum):
     """It is something else: someone changed it since."""
 
 
-def standing(step: Undoable, sha256: str | None) -> Standing:
+def standing(step: Undoable, sha256: str | None) -> FileStanding:
     """Return how a file with this digest (None: there is no file) stands to the change."""
     if sha256 == step.after_sha256:
-        return Standing.AS_LEFT
-    return Standing.UNDONE if sha256 in step.earlier else Standing.CHANGED
+        return FileStanding.AS_LEFT
+    return FileStanding.UNDONE if sha256 in step.earlier else FileStanding.CHANGED
 
 
 def plan(records: Iterable[LogRecord], session: str, undone: Collection[int] = ()) -> tuple[Step, ...]:
@@ -216,7 +216,7 @@ class Result(Enum):
     REFUSED = "refused"
 
 
-class Outcome(Record):
+class StepOutcome(Record):
     """A change that was to be undone, and what became of it."""
 
     step: Undoable
@@ -235,7 +235,7 @@ class Ready(Record):
     """What is to be there; None: no file."""
 
 
-def restore(step: Undoable, workspace: Workspace, images: BeforeImages) -> Outcome:
+def restore(step: Undoable, workspace: Workspace, images: BeforeImages) -> StepOutcome:
     """Undo one change, and say what became of it.
 
     `workspace` is the folder that the session worked in. The bytes come back, a file that the call had made is removed,
@@ -243,7 +243,7 @@ def restore(step: Undoable, workspace: Workspace, images: BeforeImages) -> Outco
     is there now is kept among the images before.
     """
     ready = examine(step, workspace, images)
-    return ready if isinstance(ready, Outcome) else carry_out(ready, images)
+    return ready if isinstance(ready, StepOutcome) else carry_out(ready, images)
 
 
 class Rehearsal:
@@ -254,18 +254,18 @@ class Rehearsal:
         self._images = images
         self._pretended: dict[str, str | None] = {}
 
-    def __call__(self, step: Undoable) -> Outcome:
+    def __call__(self, step: Undoable) -> StepOutcome:
         """Return the outcome that undoing `step` now would have."""
         ready = examine(step, self._workspace, self._images, self._pretended)
-        if isinstance(ready, Outcome):
+        if isinstance(ready, StepOutcome):
             return ready
         self._pretended[step.path] = step.before_sha256
-        return Outcome(step=step, result=Result.REMOVED if ready.before is None else Result.RESTORED)
+        return StepOutcome(step=step, result=Result.REMOVED if ready.before is None else Result.RESTORED)
 
 
 def unwind(
-    steps: Iterable[Step], undo_one: Callable[[Undoable], Outcome], *, all_of_them: bool
-) -> Iterator[Outcome | Unrestorable]:
+    steps: Iterable[Step], undo_one: Callable[[Undoable], StepOutcome], *, all_of_them: bool
+) -> Iterator[StepOutcome | Unrestorable]:
     """Undo one step after another, the newest first, and yield what became of each.
 
     INVARIANT: where a change of a file cannot be undone, earlier changes of that file are not touched either.
@@ -289,13 +289,13 @@ def unwind(
             return
 
 
-def _kept(step: Undoable, call: int) -> Outcome:
+def _kept(step: Undoable, call: int) -> StepOutcome:
     return _refused(step, f"not touched, since call {call} could not be undone")
 
 
 def examine(
     step: Undoable, workspace: Workspace, images: BeforeImages, pretended: Mapping[str, str | None] = _NOTHING
-) -> Ready | Outcome:
+) -> Ready | StepOutcome:
     """Return what would have to be done, or the outcome where that is nothing; changes nothing.
 
     `pretended` are the digests that files would have by now, by path: for a rehearsal of several steps.
@@ -310,11 +310,11 @@ def examine(
         return _refused(step, f"what it was before cannot be read: {error.strerror or error}")
     digest = pretended.get(step.path, None if present is None else sha256(present.data))
     match standing(step, digest):
-        case Standing.UNDONE:
-            return Outcome(step=step, result=Result.ALREADY)
-        case Standing.CHANGED:
+        case FileStanding.UNDONE:
+            return StepOutcome(step=step, result=Result.ALREADY)
+        case FileStanding.CHANGED:
             return _refused(step, _what_else(step, digest, images))
-        case Standing.AS_LEFT:
+        case FileStanding.AS_LEFT:
             if before is None and step.before_sha256 is not None:
                 return _refused(step, "what it was before is not kept any more; not touched")
             if present is None:
@@ -330,7 +330,7 @@ def examine(
             assert_never(other)
 
 
-def carry_out(ready: Ready, images: BeforeImages) -> Outcome:
+def carry_out(ready: Ready, images: BeforeImages) -> StepOutcome:
     """Do it, and say what became of it. The file is looked at again right before it is replaced or removed."""
     step = ready.step
     try:
@@ -347,10 +347,10 @@ def carry_out(ready: Ready, images: BeforeImages) -> Outcome:
         return _refused(step, f"{error.strerror or error}; not touched")
     now, then = ready.present.mode & 0o777, step.before_mode
     mode = f"its permissions are {now:04o} since, and stay so" if then is not None and now != then else ""
-    return Outcome(step=step, result=Result.RESTORED, detail="; ".join(text for text in (note, mode) if text))
+    return StepOutcome(step=step, result=Result.RESTORED, detail="; ".join(text for text in (note, mode) if text))
 
 
-def _remove(ready: Ready) -> Outcome:
+def _remove(ready: Ready) -> StepOutcome:
     """Remove a file that the call had made. Raises OSError or ToolError; then it is still there."""
     folder_path, name = os.path.split(ready.path.real)
     folder = open_folder(folder_path)
@@ -368,7 +368,7 @@ def _remove(ready: Ready) -> Outcome:
             os.close(readable)
     finally:
         os.close(folder)
-    return Outcome(step=ready.step, result=Result.REMOVED)
+    return StepOutcome(step=ready.step, result=Result.REMOVED)
 
 
 def _located(step: Undoable, workspace: Workspace) -> PathAccess:
@@ -395,5 +395,5 @@ def _what_else(step: Undoable, digest: str | None, images: BeforeImages) -> str:
     return "it was changed since; not touched"
 
 
-def _refused(step: Undoable, why: str) -> Outcome:
-    return Outcome(step=step, result=Result.REFUSED, detail=visible_line(why, 500))
+def _refused(step: Undoable, why: str) -> StepOutcome:
+    return StepOutcome(step=step, result=Result.REFUSED, detail=visible_line(why, 500))

@@ -1,4 +1,4 @@
-"""Workspace: the folder under work and the one place that follows links to say where a path really lies."""
+"""Workspace: the folder under work, and the one place that follows links to say where a path really lies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time in a log: timestamps written and read, and where they disagree with the monotonic clock beside them. Asks no clock."""
+"""Times in a log: written, read, and where the wall clock and the monotonic clock beside it disagree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reading one log showed, against what was kept of it, in words: the one judge of logs; it reads, and writes nothing."""
+"""Say in words what reading a log showed, compared with what was kept of it outside: all standing of logs is told here."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Soundness(Enum):
     UNREADABLE = 8
 
 
-class Given(Record):
+class GivenHead(Record):
     """A hash that a person kept."""
 
     head: str
@@ -61,7 +61,7 @@ class Given(Record):
         return "the one that you gave"
 
 
-class Signed(Record):
+class SignedHead(Record):
     """The signed note beside a log."""
 
     note: HeadNote
@@ -84,7 +84,7 @@ class Signed(Record):
         return f"the one that {self.signer} signed"
 
 
-class Noted(Record):
+class NotedHead(Record):
     """What the heads file says of a log."""
 
     known: KnownHead
@@ -111,16 +111,16 @@ class Noted(Record):
         return f"the one that was noted{f' as {self.known.file}' if self.elsewhere else ''} when the log was closed"
 
 
-Kept: TypeAlias = Given | Signed | Noted
+KeptHead: TypeAlias = GivenHead | SignedHead | NotedHead
 """Something that was kept of a log, outside it."""
 
 
 class Evidence(Record):
     """What a log is compared with."""
 
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[KeptHead, ...] = ()
     """What its end is compared with: what was asked for, and the heads file where nothing was. All of it must hold."""
-    noted: Noted | None = None
+    noted: NotedHead | None = None
     """What the heads file says, asked for or not: the log must have had every head in it."""
     signature: Signature | None = None
     """What checking the signature showed, where that was asked for."""
@@ -133,7 +133,7 @@ class Evidence(Record):
     @property
     def given(self) -> str | None:
         """The hash that a person kept."""
-        return next((one.head for one in self.kept if isinstance(one, Given)), None)
+        return next((one.head for one in self.kept if isinstance(one, GivenHead)), None)
 
     @property
     def is_unsigned(self) -> bool:
@@ -159,11 +159,11 @@ class Evidence(Record):
         return bool(self.kept) and not self.is_unsigned and all(one.end == head for one in self.kept)
 
 
-def evidence_of(noted: Noted | None, given: str | None, signature: Signature | None) -> Evidence:
+def evidence_of(noted: NotedHead | None, given: str | None, signature: Signature | None) -> Evidence:
     """Return what a log is compared with: a hash and a signature where they were asked for, else the heads file."""
-    kept: list[Kept] = [Given(head=given)] if given else []
+    kept: list[KeptHead] = [GivenHead(head=given)] if given else []
     if signature is not None and signature.note is not None:
-        kept.append(Signed(note=signature.note, signer=signature.signer))
+        kept.append(SignedHead(note=signature.note, signer=signature.signer))
     if noted is not None and not given and signature is None:
         kept.append(noted)
     return Evidence(kept=tuple(kept), noted=noted, signature=signature)
@@ -212,7 +212,7 @@ def judged(path: str, heads: HeadsFile, *, given: str | None = None, signature: 
     session = first_session(path) if known is None else ""
     elsewhere = heads.of_session(session) if session else None
     known = known or elsewhere
-    noted = Noted(known=known, elsewhere=elsewhere is not None) if known is not None else None
+    noted = NotedHead(known=known, elsewhere=elsewhere is not None) if known is not None else None
     evidence = evidence_of(noted, given, signature)
     return findings_of(path, evidence, verify(path, given, evidence.heads))
 

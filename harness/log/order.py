@@ -1,4 +1,4 @@
-"""The order of an action log: which record may follow which, call by call and session by session; pure."""
+"""The order of an action log: which record may follow which, call by call and session by session."""
 
 from __future__ import annotations
 

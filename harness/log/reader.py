@@ -1,4 +1,4 @@
-"""Opens action logs for reading, the only place that does: no reader waits at a pipe, or holds more of a line than a record."""
+"""Open action logs and read their records. No reader waits at a pipe, or holds more of a line than a record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way back from the records of one session to its conversation, whatever ended it; pure, reads no file."""
+"""Make the conversation of a session out of its records again, whatever ended it."""
 
 from __future__ import annotations
 

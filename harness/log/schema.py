@@ -1,4 +1,4 @@
-"""The fields of every kind of record: one table, checked by `verify` and printed as JSON Schema; pure, reads no log.
+"""The fields of every kind of record: one table, which `verify` checks and which is printed as JSON Schema.
 
 A field's type is a word of `_PLAIN`, a part of `_PARTS`, `list of` one of these, or `one of` some texts; `|null` lets it
 be null; a name that ends in `?` may be missing.

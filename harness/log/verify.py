@@ -1,4 +1,4 @@
-"""Verify an action log: reads a whole file and says what that proved; writes and repairs nothing.
+"""Verify an action log: read the whole file, and return what that proved.
 
 Memory stays flat: one line at a time, and of a line at most MAX_RECORD_BYTES.
 """

@@ -1,4 +1,4 @@
-"""KnownValues: where values that are known to be secret stand in a text, in all their forms, however many; pure.
+"""Find values that are known to be secret in a text: in all their forms, however many values there are.
 
 One look at a text is enough for all of them: its bytes are taken four by four, as numbers, and each form has one number for
 each of the four places at which it may begin between them. Only the forms whose number came up are then looked for.
@@ -180,7 +180,7 @@ class Known(Record):
     """The form in UTF-8."""
 
 
-class Place(Record):
+class Occurrence(Record):
     """Where a form of a known value stands in a text."""
 
     start: int
@@ -274,18 +274,18 @@ class KnownValues:
         return tuple(self._known[index] for index in indexes if self._known[index].data in data)
 
 
-def places(text: str, candidates: Candidates) -> Iterator[Place]:
+def places(text: str, candidates: Candidates) -> Iterator[Occurrence]:
     """Yield each place in `text` of what `candidates` said of it, or of a text that it is a part of; they may overlap."""
     for known in candidates.known:
         start = text.find(known.form)
         while start >= 0:
             end = start + len(known.form)
-            yield Place(start=start, end=end, plain=known.plain)
+            yield Occurrence(start=start, end=end, plain=known.plain)
             start = text.find(known.form, end)
     for wrapped in candidates.wrapped:
         for known in wrapped.known:
             for start, end in wrapped_places(text, known.form, wrapped.line_end):
-                yield Place(start=start, end=end, plain=known.plain)
+                yield Occurrence(start=start, end=end, plain=known.plain)
 
 
 def _words(data: bytes) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""The mark that stands in a secret's place: its form, and where one stands; light, and knows no secret and no key."""
+"""The mark that stands in a secret's place: its form, and where one stands in a text or a record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Redactor: secrets in a text become marks; known values in all their forms first, then shapes; reads nothing."""
+"""Replace secrets in a text by marks: known values in all their forms first, then shapes."""
 
 from __future__ import annotations
 

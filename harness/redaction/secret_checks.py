@@ -1,4 +1,4 @@
-"""What tells a secret from what only looks like one: chance, decoded headers, placeholders; pure."""
+"""Tell a secret from what only looks like one: chance, decoded headers, placeholders."""
 
 from __future__ import annotations
 

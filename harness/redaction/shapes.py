@@ -1,7 +1,7 @@
-"""The shapes of secrets: what a credential looks like by its vendor's own prefix, or by where it stands; pure.
+"""The shapes of secrets: a credential is known by its vendor's prefix, or by where it stands.
 
 INVARIANT: each pattern goes through a text in linear time. What it repeats is bounded, or is taken whole and kept
-(possessive) with nothing required after it; a test runs each of them over a megabyte that is made against it.
+(possessive) with nothing required after it; a test runs each of them over long texts that are made against it.
 """
 
 from __future__ import annotations

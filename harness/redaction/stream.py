@@ -1,4 +1,4 @@
-"""RedactedStream: a text that comes in pieces, redacted although a secret may be cut in two by them; shows nothing itself.
+"""Redact a text that comes in pieces, although a secret may be cut in two by them.
 
 What could still become part of a secret is held back until the next piece shows whether it does: what is given out is, in
 the end, what redacting the whole text gives. INVARIANT: the work is linear in the text: what is held back is not gone

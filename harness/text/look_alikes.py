@@ -1,4 +1,4 @@
-"""Characters that look like others: what in a command is not what it seems, in words; pure, after Unicode's UTS #39.
+"""Say in words what in a command is not what it seems: characters that look like others, after Unicode's UTS #39.
 
 It knows the common look-alikes and not all of them, and it changes and forbids nothing.
 """

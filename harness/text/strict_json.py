@@ -1,4 +1,4 @@
-"""One JSON value in a text, read strictly: no key twice, no NaN, nothing beside it; it reads no file and knows no schema."""
+"""Read one JSON value strictly: no key twice, no NaN, nothing beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Templates: texts with variables written {{name}}, filled strictly; pure, and a value is never read as a template again."""
+"""Fill templates, texts with variables written {{name}}. A value is never read as a template again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A TOML text: its table, and where each key stands, which tomllib does not tell. Pure."""
+"""Read a TOML text: its table, and the line of each key, which tomllib does not tell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make hostile text safe to show: what moves the cursor, reorders, hides or piles up becomes visible escapes; pure."""
+"""Make hostile text safe to show: what moves the cursor, reorders, hides or piles up becomes an escape."""
 
 from __future__ import annotations
 

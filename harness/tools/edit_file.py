@@ -10,7 +10,7 @@ from harness.files.baselines import Baselines
 from harness.files.before_images import BeforeImages
 from harness.files.encoding import read_text
 from harness.files.reading import MAX_FILE_BYTES, binary, not_found, read_whole, shown, where
-from harness.files.replacing import Change, Unable, apply, change_to, stale, unable, write_and_read
+from harness.files.replacing import Replacement, Unable, apply, change_to, stale, unable, write_and_read
 from harness.files.workspace import Workspace
 from harness.gate.arguments import PATH_SCHEMA, flag, objects, text
 from harness.gate.tool import Arguments, ToolOutput
@@ -38,7 +38,7 @@ class EditFileRequest(Record):
     """What is replaced."""
 
     path: PathAccess
-    change: Change | Unable
+    change: Replacement | Unable
     replacements: int = 0
 
 
@@ -100,7 +100,7 @@ class EditFileTool:
                 if shows is not None:
                     self._baselines.saw(request.path.real, shows)
                 raise ToolError(change.reason, code=change.code)
-            case Change() as change:
+            case Replacement() as change:
                 note = apply(change, self._workspace, self._images)
                 self._baselines.saw(change.path.real, change.content, change.after_sha256)
                 return _output(change, request.replacements, note)
@@ -169,11 +169,11 @@ def _preview(request: EditFileRequest) -> str:
         case Unable():
             told = "This edit does not apply: a yes changes nothing, it only tells the model why."
             return f"edit {name}\n{told}\n{visible(change.reason)}"
-        case Change():
+        case Replacement():
             return f"edit {name} (+{change.diff.added} -{change.diff.removed} lines)\n{change.diff.text()}"
 
 
-def _output(change: Change, replacements: int, note: str) -> ToolOutput:
+def _output(change: Replacement, replacements: int, note: str) -> ToolOutput:
     count = "1 replacement" if replacements == 1 else f"{replacements:,} replacements"
     diff = change.diff
     shown_diff = diff.text(MAX_RESULT_LINES)

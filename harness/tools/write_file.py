@@ -9,7 +9,16 @@ from harness.files.before_images import BeforeImages
 from harness.files.diffs import count_lines
 from harness.files.encoding import adapted, read_text, readable
 from harness.files.reading import MAX_FILE_BYTES, Present, check_unmoved, names_folder, read_whole, shown, where
-from harness.files.replacing import Change, Unable, apply, change_to, check_unchanged, stale, unable, write_and_read
+from harness.files.replacing import (
+    Replacement,
+    Unable,
+    apply,
+    change_to,
+    check_unchanged,
+    stale,
+    unable,
+    write_and_read,
+)
 from harness.files.workspace import Workspace
 from harness.gate.arguments import PATH_SCHEMA, text
 from harness.gate.tool import Arguments, ToolOutput
@@ -30,7 +39,7 @@ class WriteFileRequest(Record):
     """What is written."""
 
     path: PathAccess
-    change: Change | Unable
+    change: Replacement | Unable
     kept: tuple[str, ...] = ()
     """What of the old file's form the written bytes keep though the call's content does not have it."""
 
@@ -73,8 +82,8 @@ class WriteFileTool:
         except ToolError as error:
             old, request = None, WriteFileRequest(path=path, change=unable(error))
         change = request.change
-        writes = isinstance(change, Change) and change.changes
-        new = isinstance(change, Change) and change.before_sha256 is None
+        writes = isinstance(change, Replacement) and change.changes
+        new = isinstance(change, Replacement) and change.before_sha256 is None
         return Action(
             call=call,
             tool=self.spec.name,
@@ -85,7 +94,7 @@ class WriteFileTool:
             summary=visible_line(path.written, SUMMARY_CHARACTERS),
             preview=_preview(request, old),
             shown_whole=isinstance(change, Unable) or change.diff.whole,
-            change=change.by_digest if isinstance(change, Change) and change.changes else None,
+            change=change.by_digest if isinstance(change, Replacement) and change.changes else None,
             request=request,
             described=self.kind,
         )
@@ -123,10 +132,10 @@ class WriteFileTool:
                 if shows is not None:
                     self._baselines.saw(request.path.real, shows)
                 raise ToolError(change.reason, code=change.code)
-            case Change() as change:
+            case Replacement() as change:
                 return self._write(change, request.kept)
 
-    def _write(self, change: Change, kept: tuple[str, ...]) -> ToolOutput:
+    def _write(self, change: Replacement, kept: tuple[str, ...]) -> ToolOutput:
         name = shown(change.path)
         if not change.changes:
             check_unmoved(self._workspace, change.path)
@@ -161,7 +170,7 @@ def _preview(request: WriteFileRequest, old: Present | None) -> str:
     match change:
         case Unable():
             return f"cannot write {where(path)}: a yes changes nothing, it only tells the model why\n{visible(change.reason)}"
-        case Change():
+        case Replacement():
             pass
     diff = change.diff
     if not change.changes:

@@ -43,7 +43,7 @@ from harness.cli.audit.views import write_view
 from harness.cli.state import State
 from harness.errors import UsageError
 from harness.log.clocks import in_words, nanoseconds, seconds_between
-from harness.log.findings import Noted, evidence_of, findings_of, judged
+from harness.log.findings import NotedHead, evidence_of, findings_of, judged
 from harness.log.heads import HeadsFile, KnownHead
 from harness.log.reader import finite, whole
 from harness.log.schema import RECORDS, json_schema
@@ -572,7 +572,7 @@ def test_the_page_says_of_a_log_what_the_judge_does(
 ) -> None:
     noted = None
     if known is not None:
-        noted = Noted(known=KnownHead(**known, noted={known["records"]: frozenset((known["head"],))}))
+        noted = NotedHead(known=KnownHead(**known, noted={known["records"]: frozenset((known["head"],))}))
     verification = replace(Verification(records=5, head="h"), **found)
     findings = findings_of("x", evidence_of(noted, None, None), verification)
     told = "".join(looked_at([findings], {"x": 7}, []))

@@ -23,11 +23,11 @@ from harness.actions import JsonValue
 from harness.files.before_images import BeforeImages
 from harness.files.undo import (
     Ending,
-    Outcome,
+    FileStanding,
     Rehearsal,
     Result,
-    Standing,
     Step,
+    StepOutcome,
     Undoable,
     Unrestorable,
     plan,
@@ -275,16 +275,18 @@ def test_whatever_a_log_says_the_plan_holds_plain_paths_and_digests(records: lis
 @all_rows(
     ("step", "digest", "expected"),
     [
-        pytest.param(undoable(1, A, B), B, Standing.AS_LEFT, id="as the call left it"),
-        pytest.param(undoable(1, A, B), A, Standing.UNDONE, id="as it was before"),
-        pytest.param(undoable(1, A, B), C, Standing.CHANGED, id="something else"),
-        pytest.param(undoable(1, A, B), None, Standing.CHANGED, id="gone"),
-        pytest.param(undoable(1, None, A), None, Standing.UNDONE, id="gone, as before"),
-        pytest.param(undoable(3, B, C, A), A, Standing.UNDONE, id="as it was before an earlier call"),
-        pytest.param(undoable(3, B, A, A), A, Standing.AS_LEFT, id="the same twice: as the call left it comes first"),
+        pytest.param(undoable(1, A, B), B, FileStanding.AS_LEFT, id="as the call left it"),
+        pytest.param(undoable(1, A, B), A, FileStanding.UNDONE, id="as it was before"),
+        pytest.param(undoable(1, A, B), C, FileStanding.CHANGED, id="something else"),
+        pytest.param(undoable(1, A, B), None, FileStanding.CHANGED, id="gone"),
+        pytest.param(undoable(1, None, A), None, FileStanding.UNDONE, id="gone, as before"),
+        pytest.param(undoable(3, B, C, A), A, FileStanding.UNDONE, id="as it was before an earlier call"),
+        pytest.param(
+            undoable(3, B, A, A), A, FileStanding.AS_LEFT, id="the same twice: as the call left it comes first"
+        ),
     ],
 )
-def test_how_a_file_stands(step: Undoable, digest: str | None, expected: Standing) -> None:
+def test_how_a_file_stands(step: Undoable, digest: str | None, expected: FileStanding) -> None:
     assert standing(step, digest) is expected
 
 
@@ -310,7 +312,7 @@ class Place(NamedTuple):
         path.chmod(mode)
         return path
 
-    def restore(self, step: Undoable) -> Outcome:
+    def restore(self, step: Undoable) -> StepOutcome:
         return restore(step, self.workspace, self.images)
 
     def tree(self) -> dict[str, tuple[int, bytes]]:
@@ -342,7 +344,7 @@ def place(tmp_path: Path) -> Place:
 def test_bytes_come_back_in_a_file_of_its_own(place: Place) -> None:
     path = place.file(b"B", mode=0o755)
     old = path.stat().st_ino
-    assert place.restore(place.step(mode=0o755)) == Outcome(step=place.step(mode=0o755), result=Result.RESTORED)
+    assert place.restore(place.step(mode=0o755)) == StepOutcome(step=place.step(mode=0o755), result=Result.RESTORED)
     assert place.tree() == {"a": (0o100755, b"A")}
     assert path.stat().st_ino != old, "it was written in place: a reader could have seen half of it"
 
@@ -353,7 +355,7 @@ def test_permissions_stay_and_others_than_the_call_left_are_told(tmp_path: Path,
     place = make_place(tmp_path)
     place.file(b"B", mode=mode)
     told = "" if mode == 0o644 else f"its permissions are {mode:04o} since, and stay so"
-    assert place.restore(place.step(mode=0o644)) == Outcome(step=place.step(), result=Result.RESTORED, detail=told)
+    assert place.restore(place.step(mode=0o644)) == StepOutcome(step=place.step(), result=Result.RESTORED, detail=told)
     assert place.tree() == {"a": (0o100000 | mode, b"A")}
 
 
@@ -362,14 +364,14 @@ def test_set_id_bits_do_not_come_back(place: Place) -> None:
     assert isinstance(step, Undoable)
     assert step.before_mode == 0o755
     place.file(b"B", mode=0o755)  # as the call left it
-    assert place.restore(step) == Outcome(step=step, result=Result.RESTORED)
+    assert place.restore(step) == StepOutcome(step=step, result=Result.RESTORED)
     assert place.tree() == {"a": (0o100755, b"A")}
 
 
 def test_a_file_that_the_call_made_is_removed_and_its_folders_stay(place: Place) -> None:
     place.file(b"B", "new/deep/a")
     step = place.step(None, B, name="new/deep/a")
-    assert place.restore(step) == Outcome(step=step, result=Result.REMOVED)
+    assert place.restore(step) == StepOutcome(step=step, result=Result.REMOVED)
     assert list(place.tree()) == ["new", "new/deep"]
 
 
@@ -654,14 +656,14 @@ def test_as_an_ordinary_user(
 
 
 def results(place: Place, steps: list[Step], *, all_of_them: bool = True) -> list[object]:
-    undo_one: Callable[[Undoable], Outcome] = place.restore
+    undo_one: Callable[[Undoable], StepOutcome] = place.restore
     rehearsed = list(unwind(steps, Rehearsal(place.workspace, place.images), all_of_them=all_of_them))
     done = list(unwind(steps, undo_one, all_of_them=all_of_them))
     assert [_brief(one) for one in rehearsed] == [_brief(one) for one in done], "the rehearsal said something else"
     return [_brief(one) for one in done]
 
 
-def _brief(ended: Outcome | Unrestorable) -> object:
+def _brief(ended: StepOutcome | Unrestorable) -> object:
     return ended.what if isinstance(ended, Unrestorable) else (ended.step.call, ended.result.value)
 
 
@@ -709,7 +711,7 @@ def test_other_files_go_on_when_one_is_stuck(place: Place) -> None:
     steps: list[Step] = [place.step(call=3), place.step(call=2, name="b"), place.step(D, A, call=1)]
     ended = list(unwind(steps, place.restore, all_of_them=True))
     assert [_brief(one) for one in ended] == [(3, "refused"), (2, "restored"), (1, "refused")]
-    assert [one.detail for one in ended if isinstance(one, Outcome)][
+    assert [one.detail for one in ended if isinstance(one, StepOutcome)][
         2
     ] == "not touched, since call 3 could not be undone"
 

@@ -14,7 +14,7 @@ from harness.cli.sessions import undone_calls
 from harness.cli.trace import Tone
 from harness.cli.undo import EFFECTS, Ended, put_back, undo_line, unless_forged
 from harness.files.before_images import BeforeImages
-from harness.files.undo import Outcome, Rehearsal, Step, plan, restore, unwind
+from harness.files.undo import Rehearsal, Step, StepOutcome, plan, restore, unwind
 from harness.gate.approval import Approver
 from harness.log.order import LogRecord
 from harness.log.reader import read_log
@@ -96,7 +96,7 @@ class _Files:
         steps = self._steps(calls)
         rehearsal = Rehearsal(self._parts.workspace, self._images)
         foreseen = list(unwind(steps, rehearsal, all_of_them=True))
-        if not any(isinstance(one, Outcome) and one.result in EFFECTS for one in foreseen):
+        if not any(isinstance(one, StepOutcome) and one.result in EFFECTS for one in foreseen):
             self._tell(foreseen, dry_run=True)
             return
         if not self._is_wanted(foreseen, approver):
