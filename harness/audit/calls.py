@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
+from typing import Protocol
 
 from harness.actions import JsonValue
 from harness.log.order import LogRecord
@@ -248,6 +249,20 @@ def logged_calls(log: str, records: Iterable[LogRecord]) -> Iterator[LoggedCall]
         if call is not None:
             yield call
     yield from joiner.rest()
+
+
+class AuditedLogs(Protocol):
+    """The logs that a report or an export is about. May be read any number of times; reading raises LogError."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files."""
+
+    def records(self, kinds: Iterable[str] | None = None) -> Iterator[tuple[str, LogRecord]]:
+        """Every record of these kinds (None: all) with its log's path, in order."""
+
+    def calls(self) -> Iterator[LoggedCall]:
+        """Every call, each when its end is known."""
 
 
 def text(record: LogRecord, name: str) -> str:

@@ -368,12 +368,14 @@ def batch_flags(parser: ArgumentParser) -> None:
 
 
 def _outcome_flags(parser: ArgumentParser) -> None:
+    from harness.audit.run_reports import RUN_REPORTS
+
+    *others, last = RUN_REPORTS
+    forms = f"{', '.join(others)} or {last}"
     parser.add_argument("--dry-run", action="store_true", help="judge and record every call, and run none")
     parser.add_argument("--plan", action="store_true", help="put plan mode over the policy: nothing is changed")
     parser.add_argument("--allow-refusals", action="store_true", help="exit 0 although calls were refused")
-    parser.add_argument(
-        "--report", type=report, action="append", default=[], metavar="FORM:FILE", help="md, junit, sarif or html"
-    )
+    parser.add_argument("--report", type=report, action="append", default=[], metavar="FORM:FILE", help=forms)
     parser.add_argument("--report-answer", action="store_true", help="the model's answer in the reports too, fenced")
     parser.add_argument("-q", "--quiet", action="store_true", help="no trace on stderr")
 

@@ -20,7 +20,7 @@ from rows import all_rows
 
 from harness.actions import JsonValue
 from harness.audit.calls import LoggedCall
-from harness.audit.export import FORMS
+from harness.audit.export import EXPORTS, exporter
 from harness.audit.export.csv import cell, is_formula
 from harness.audit.export.row import Export, row
 from harness.cli.audit.logs import ChosenLogs
@@ -41,7 +41,7 @@ def export_of(*paths: Path, content: bool = False, key: bytes = KEY) -> Export:
 
 
 def text_of(form: str, export: Export) -> str:
-    return "".join(FORMS[form]()(export))
+    return "".join(exporter(form)(export))
 
 
 def lines(form: str, export: Export) -> list[Parsed]:
@@ -132,7 +132,7 @@ def test_every_form_tells_every_call(log: Path) -> None:
     assert len(lines("ocsf", export_of(log))) == 10
     spans = spans_of(export_of(log))
     assert len([span for span in spans if str(span["name"]).startswith("execute_tool")]) == 10
-    for form in FORMS:
+    for form in EXPORTS:
         assert text_of(form, export_of(log)) == text_of(form, export_of(log))
 
 
@@ -152,10 +152,10 @@ def test_digests_of_arguments_leave_only_under_the_key(log: Path) -> None:
     wanted = "hmac-sha256:" + hmac.new(KEY, DIGEST.encode(), hashlib.sha256).hexdigest()
     assert lines("jsonl", export_of(log))[0]["arguments_hmac"] == wanted
     assert lines("jsonl", export_of(log, key=b""))[0]["arguments_hmac"] is None
-    for form in FORMS:
+    for form in EXPORTS:
         assert '"arguments_sha256"' not in text_of(form, export_of(log))
     plain = lines_of([started(policy_sha256="1" * 64), proposed(1), refused(1, "invalid"), ended()])
-    for form in FORMS:
+    for form in EXPORTS:
         assert DIGEST not in text_of(form, export_of(write(log.parent / "one.jsonl", plain)))
 
 
@@ -197,7 +197,7 @@ def test_other_cells() -> None:
 @pytest.mark.forges_logs
 @all_rows("content", [True, False])
 @all_rows("shape", ["text", "list", "object"])
-@all_rows("form", sorted(FORMS))
+@all_rows("form", sorted(EXPORTS))
 def test_hostile_values_in_every_field_are_exported_as_far_as_they_go(
     tmp_path: Path, form: str, shape: str, content: bool
 ) -> None:
@@ -221,7 +221,7 @@ def test_hostile_values_in_every_field_are_exported_as_far_as_they_go(
 
 
 @pytest.mark.forges_logs
-@all_rows("form", sorted(FORMS))
+@all_rows("form", sorted(EXPORTS))
 @all_rows("number", ["1e999", "NaN", "9" * 400, "-1", "1.5", "true", "null", '{"a":' * 900 + "1" + "}" * 900])
 def test_odd_numbers_stop_nothing(tmp_path: Path, form: str, number: str) -> None:
     odd = [
@@ -453,6 +453,8 @@ def test_requests_stay_small(tmp_path: Path) -> None:
 class OneCall:
     """One call, without a log."""
 
+    paths = ()
+
     def __init__(self, found: LoggedCall) -> None:
         self.found = found
 
@@ -470,12 +472,12 @@ def test_a_call_of_which_hardly_anything_is_known() -> None:
     export = Export(logs, key=KEY)
     assert {name for name, value in row(empty, export).items() if value} == {"log", "session", "call", "fate"}
     assert export.troubles["a call without its proposal"] == 1
-    assert {form: len(text_of(form, Export(logs)).splitlines()) for form in FORMS} == {
+    assert {form: len(text_of(form, Export(logs)).splitlines()) for form in EXPORTS} == {
         "csv": 2, "jsonl": 1, "ocsf": 1, "otlp": 1,
     }  # fmt: skip
 
 
-@all_rows("form", sorted(FORMS))
+@all_rows("form", sorted(EXPORTS))
 def test_memory_does_not_grow_with_the_log(tmp_path: Path, form: str) -> None:
     peaks = []
     for count in (200, 4_000):
@@ -483,7 +485,7 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path, form: str) -> None:
         path = write(tmp_path / f"{count}.jsonl", lines_of([started(), *steps, ended()]))
         del steps
         tracemalloc.start()
-        for _ in FORMS[form]()(export_of(path, content=True)):
+        for _ in exporter(form)(export_of(path, content=True)):
             pass
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
@@ -499,7 +501,7 @@ def ran(program: Program) -> Program:
     return program
 
 
-@all_rows("form", sorted(FORMS))
+@all_rows("form", sorted(EXPORTS))
 def test_the_program_exports_to_a_file_and_to_stdout(ran: Program, tmp_path: Path, form: str) -> None:
     out = tmp_path / "out.txt"
     to_file = ran.run("audit", "export", "--to", form, "-o", str(out))
@@ -538,4 +540,4 @@ def test_an_export_never_writes_over_a_log(ran: Program) -> None:
 def test_an_unknown_form_names_the_known_ones(program: Program) -> None:
     done_ = program.run("audit", "export", "--to", "xml")
     assert done_.code == 2
-    assert all(form in done_.err for form in FORMS)
+    assert all(form in done_.err for form in EXPORTS)

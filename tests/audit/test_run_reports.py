@@ -15,10 +15,10 @@ from report_scene import OTHER, THIRD, Step, gathered, odd_records, outcome, ref
 from rows import all_rows
 
 from harness.actions import JsonValue
-from harness.audit.run_reports import FORMS, ReportedRun
-from harness.audit.run_reports.facts import MOST_CALLS, MOST_CHANGED, MOST_NOTES, MOST_REFUSED, RunFacts
+from harness.audit.run_reports import run_report
+from harness.audit.run_reports.facts import MOST_CALLS, MOST_CHANGED, MOST_NOTES, MOST_REFUSED, ReportedFile, RunFacts
+from harness.audit.run_reports.reported import ReportedRun
 from harness.audit.run_reports.result import RESULT_SCHEMA
-from harness.audit.run_reports.rows import ReportedFile
 from harness.audit.run_reports.unquoted import record_of
 from harness.cli.run.report_files import facts_of_log
 from harness.models.scripted import Reply, call, replies
@@ -146,7 +146,9 @@ def test_no_record_however_odd_ends_anything(seed: int) -> None:
     result = told(facts, answer="\ud800```</x>")
     assert json.loads(json.dumps(result)) == result
     run = ReportedRun(name="\ud800|<t>", facts=facts, result=result)
-    pages = ["".join(FORMS[form]()([run, run], with_answer=True)).encode("utf-8") for form in ("md", "junit", "sarif")]
+    pages = [
+        "".join(run_report(form)([run, run], with_answer=True)).encode("utf-8") for form in ("md", "junit", "sarif")
+    ]
     assert [page[:3] for page in pages] == [b"## ", b"<?x", b"{\n "]
 
 

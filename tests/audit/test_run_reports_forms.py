@@ -31,9 +31,10 @@ from report_scene import (
 from rows import all_rows
 
 from harness.actions import JsonValue
-from harness.audit.run_reports import FORMS, ReportedRun
+from harness.audit.run_reports import run_report
 from harness.audit.run_reports.facts import RunFacts
 from harness.audit.run_reports.markdown import MOST_BYTES, code, fenced
+from harness.audit.run_reports.reported import ReportedRun
 from harness.audit.run_reports.sarif import MOST_RESULTS
 from harness.audit.run_reports.unquoted import LEFT_OUT
 from harness.cli.run.report_files import facts_of_log
@@ -173,7 +174,7 @@ def test_a_markdown_report_never_grows_beyond_what_a_step_summary_holds() -> Non
 def test_a_markdown_report_can_end_behind_any_of_its_blocks(runs: int) -> None:
     """What follows is then a paragraph of its own: in no table, no list, no fence, and in nothing that is folded away."""
     some = [hostile_run(), a_run("b")] if runs == 2 else [a_run()]
-    blocks = list(FORMS["md"]()(some, with_answer=True))
+    blocks = list(run_report("md")(some, with_answer=True))
     assert len(blocks) > 15
     for count in range(1, len(blocks) + 1):
         page = "".join(blocks[:count])

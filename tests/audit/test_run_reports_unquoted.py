@@ -13,8 +13,9 @@ from report_scene import Step, gathered, told
 from rows import all_rows
 
 from harness.actions import JsonValue
-from harness.audit.run_reports import FORMS, ReportedRun
+from harness.audit.run_reports import RUN_REPORTS, run_report
 from harness.audit.run_reports.facts import RunFacts
+from harness.audit.run_reports.reported import ReportedRun
 from harness.audit.run_reports.unquoted import LEFT_OUT, message_of, problem_of, record_of
 from harness.cli.run.answer_schema import AnswerSchema
 from harness.errors import ModelError
@@ -147,7 +148,7 @@ def test_of_a_divergence_only_what_the_model_did_not_say_is_told(role: str, requ
     facts = gathered(started(), diverged(role, request_), ended())
     for form in ("md", "junit", "sarif"):
         run = ReportedRun(name="", facts=facts, result=told(facts))
-        without, whole = ("".join(FORMS[form]()([run], with_answer=one)) for one in (False, True))
+        without, whole = ("".join(run_report(form)([run], with_answer=one)) for one in (False, True))
         assert ("now N" in without, "now N" in whole) == (is_told, True), form
 
 
@@ -169,7 +170,7 @@ def test_no_form_quotes_the_model_but_where_that_is_wanted(tmp_path: Path, form:
     facts = quoting(AnswerSchema(str(tmp_path / "s")).problem('{"n": "Zebra"}'))
     result = told(facts, code=5, answer="Zebra", **({} if in_result else {"end": "", "detail": ""}))
     run = ReportedRun(name="", facts=facts, result=result)
-    without, whole = ("".join(FORMS[form]()([run], with_answer=one)) for one in (False, True))
+    without, whole = ("".join(run_report(form)([run], with_answer=one)) for one in (False, True))
     assert ("Zebra" in without, whole.count("Zebra") > 2) == (False, True)
     assert "/properties/n/enum" in without.replace("&#47;", "/")
     assert "the answer is still not what was asked for" in without
@@ -178,22 +179,22 @@ def test_no_form_quotes_the_model_but_where_that_is_wanted(tmp_path: Path, form:
 
 def test_a_run_whose_answer_does_not_fit_leaves_its_words_out_of_every_report(program: Program, tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text('{"type": "object"}')
-    words = [word for form in FORMS for word in ("--report", f"{form}:{tmp_path}/r.{form}")]
+    words = [word for form in RUN_REPORTS for word in ("--report", f"{form}:{tmp_path}/r.{form}")]
     url = program.serve(replies(Reply(text="[0, "), say('["Zebra"]')))
     schema = str(tmp_path / "s.json")
     done = program.run("run", "go", "--base-url", url, "--output-schema", schema, "--output", "json", *words)
     assert (done.code, "Zebra" in json.loads(done.out)["detail"]) == (5, True), done.err
-    pages = {form: (tmp_path / f"r.{form}").read_text() for form in FORMS}
+    pages = {form: (tmp_path / f"r.{form}").read_text() for form in RUN_REPORTS}
     assert [form for form, page in pages.items() if "Zebra" in page] == []
     assert [form for form, page in pages.items() if "/type" not in page] == []
     assert LEFT_OUT in pages["html"]
 
 
 def test_a_reply_that_cannot_be_read_is_quoted_in_no_report(program: Program, tmp_path: Path) -> None:
-    words = [word for form in FORMS for word in ("--report", f"{form}:{tmp_path}/r.{form}")]
+    words = [word for form in RUN_REPORTS for word in ("--report", f"{form}:{tmp_path}/r.{form}")]
     url = program.serve(replies(Raw(body=b'data: {"Zebra\n\ndata: {}\n\n')))
     done = program.run("run", "go", "--base-url", url, "--output", "json", *words)
     assert (done.code, "Zebra" in json.loads(done.out)["errors"][0]["message"]) == (6, True), done.err
-    pages = {form: (tmp_path / f"r.{form}").read_text() for form in FORMS}
+    pages = {form: (tmp_path / f"r.{form}").read_text() for form in RUN_REPORTS}
     assert [form for form, page in pages.items() if "Zebra" in page] == []
     assert [form for form, page in pages.items() if "an event that is not valid JSON" not in page] == []

@@ -22,7 +22,7 @@ import pytest
 from batch_scene import POLICY, SECONDS, ByContent, add_gate, applied, git, repository, serving, until, write_tasks
 from program import Done, Program
 
-from harness.audit.run_reports import FORMS
+from harness.audit.run_reports import run_report
 from harness.audit.run_reports.facts import RunFacts
 from harness.cli.batch.batch_command import runs_of
 from harness.cli.batch.outcome import TaskEnd, TaskOutcome, lines_of, worst
@@ -324,7 +324,7 @@ def test_a_report_holds_few_runs_in_memory_at_once(tmp_path: Path, form: str) ->
     outcomes = [TaskOutcome(id=f"t{n}", place=n, how=TaskEnd.RAN, code=n % 2 * 7) for n in range(30)]
     alive: list[int] = []
     before = facts_alive()  # other tests have some, as arguments
-    pieces = FORMS[form]()(runs_of(str(tmp_path), outcomes, ""), with_answer=False)
+    pieces = run_report(form)(runs_of(str(tmp_path), outcomes, ""), with_answer=False)
     text = ""
     for index, piece in enumerate(pieces):
         text += piece

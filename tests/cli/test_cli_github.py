@@ -17,8 +17,9 @@ from rows import all_rows
 from runner_commands import Found, Step, outputs_in
 
 from harness.actions import JsonValue
-from harness.audit.run_reports import FORMS, ReportedRun
+from harness.audit.run_reports import run_report
 from harness.audit.run_reports.facts import RunFacts
+from harness.audit.run_reports.reported import ReportedRun
 from harness.cli.run import workflow_commands
 from harness.cli.run.github import MAX_ANNOTATIONS, MAX_SUMMARY_BYTES, Annotation, Annotations, actions_from
 from harness.cli.run.workflow_commands import CommandFence, Guarded, LineGuard, command, escape_json
@@ -220,7 +221,7 @@ def test_annotations_are_few_and_the_worst_come_first() -> None:
 def test_an_annotation_names_a_policy_file_as_the_step_summary_does() -> None:
     facts = facts_of(refusal(1))
     (found,) = annotations_of([facts], "/w")
-    summary = html.unescape("".join(FORMS["md"]()([reported(facts)], with_answer=False)))
+    summary = html.unescape("".join(run_report("md")([reported(facts)], with_answer=False)))
     assert "rule r (ci.toml:7)]" in found.message
     assert "<code>ci.toml:7</code>" in summary
 

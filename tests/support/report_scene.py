@@ -10,8 +10,9 @@ from typing import Any
 from forged_logs import DIGEST, decided, done, ended, intended, one_call, proposed, started
 
 from harness.actions import JsonValue
-from harness.audit.run_reports import FORMS, ReportedRun
+from harness.audit.run_reports import run_report
 from harness.audit.run_reports.facts import RunFacts
+from harness.audit.run_reports.reported import ReportedRun
 from harness.audit.run_reports.result import result_object
 from harness.log.order import LogRecord
 from harness.log.schema import RECORDS
@@ -97,7 +98,7 @@ HOSTILE = (
 
 
 def text_of(form: str, runs: Sequence[ReportedRun], *, with_answer: bool = False) -> str:
-    return "".join(FORMS[form]()(runs, with_answer=with_answer))
+    return "".join(run_report(form)(runs, with_answer=with_answer))
 
 
 def run_of(facts: RunFacts, *, name: str = "", answer: str = "", **more: Any) -> ReportedRun:

@@ -1,42 +1,38 @@
-"""Exporters: the one list of the forms that calls can be written in; imports the one that is asked for."""
+"""Calls of logs in other forms, for other programs: `audit export --to FORM`.
+
+Read `row` first: one call as flat fields, and what is noted of what could not be taken as it was meant. Each form is one
+module: `csv`, `jsonl`, `ocsf`, `otlp`. A new form is such a module, with `exported(export)`, and one row here.
+
+An export is a view: nothing here verifies a log, sends anything or writes a file.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
 
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from harness.audit.export.row import Export
 
-    Exporter: TypeAlias = Callable[[Export], Iterator[str]]
-    """Yields the text of an export, piece by piece. Raises LogError."""
+
+class Exporter(Protocol):
+    """What writes a form."""
+
+    def __call__(self, export: Export) -> Iterator[str]:
+        """Yield the text of an export, piece by piece. Raises LogError."""
+        ...
 
 
-def _csv() -> Exporter:
-    from harness.audit.export.csv import exported
-
-    return exported
-
-
-def _jsonl() -> Exporter:
-    from harness.audit.export.jsonl import exported
-
-    return exported
+EXPORTS: Mapping[str, str] = {
+    "csv": "harness.audit.export.csv",
+    "jsonl": "harness.audit.export.jsonl",
+    "ocsf": "harness.audit.export.ocsf",
+    "otlp": "harness.audit.export.otlp",
+}
+"""What `--to` takes, and the module of each form, which is imported when it is asked for."""
 
 
-def _ocsf() -> Exporter:
-    from harness.audit.export.ocsf import exported
-
-    return exported
-
-
-def _otlp() -> Exporter:
-    from harness.audit.export.otlp import exported
-
-    return exported
-
-
-FORMS: Mapping[str, Callable[[], Exporter]] = {"csv": _csv, "jsonl": _jsonl, "ocsf": _ocsf, "otlp": _otlp}
-"""What `--to` takes. A new form is a module with `exported`, a line here, and its test."""
+def exporter(form: str) -> Exporter:
+    """Return what writes a form of EXPORTS."""
+    return cast("Exporter", import_module(EXPORTS[form]).exported)

@@ -10,11 +10,11 @@ import hashlib
 import hmac
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol, TypeAlias
+from collections.abc import Mapping
+from typing import TypeAlias
 
 from harness.actions import JsonValue
-from harness.audit.calls import LoggedCall, call_number
+from harness.audit.calls import AuditedLogs, LoggedCall, call_number
 from harness.log.order import LogRecord
 from harness.log.reader import finite, whole
 
@@ -24,20 +24,10 @@ MOST_TROUBLES = 50
 OTHER_TROUBLE = "other trouble"
 
 
-class Logs(Protocol):
-    """The logs that are exported. May be read any number of times."""
-
-    def records(self, kinds: Iterable[str] | None = None) -> Iterator[tuple[str, LogRecord]]:
-        """Every record of these kinds (None: all) with its log's path, in order."""
-
-    def calls(self) -> Iterator[LoggedCall]:
-        """Every call, each when its end is known."""
-
-
 class Export:
     """What is exported, and what could not be taken as it was meant."""
 
-    def __init__(self, logs: Logs, *, key: bytes = b"", content: bool = False) -> None:
+    def __init__(self, logs: AuditedLogs, *, key: bytes = b"", content: bool = False) -> None:
         """Without `key`, that of the installation, digests of arguments stay out. `content`: arguments and results too."""
         self.logs = logs
         self.key = key

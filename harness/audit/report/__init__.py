@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from harness.audit.calls import LoggedCall
+from harness.audit.calls import AuditedLogs, LoggedCall
 from harness.audit.effects import effects_of_calls
 from harness.audit.report.calls import (
     ASKED_HEADS,
@@ -28,7 +28,7 @@ from harness.audit.report.calls import (
     unknown_row,
 )
 from harness.audit.report.charts import RULE_ROWS, bar_table, histogram, legend, patterns, strips
-from harness.audit.report.figures import Figures, Source, figures_of, is_command
+from harness.audit.report.figures import Figures, figures_of, is_command
 from harness.audit.report.logs import looked_at
 from harness.audit.report.page import alarms, figure_cards, page_end, page_start, policies, session_rows, talk
 from harness.audit.report.tables import table
@@ -44,7 +44,7 @@ CHARACTERS = 4_000
 
 
 def report(
-    source: Source,
+    source: AuditedLogs,
     logs: Sequence[Findings],
     *,
     unread: Mapping[str, int] = {},
@@ -85,7 +85,7 @@ def report(
     yield from page_end(grown())
 
 
-def _unknown(source: Source, show: Shown) -> Iterator[str]:
+def _unknown(source: AuditedLogs, show: Shown) -> Iterator[str]:
     count = show.figures.standings[CallStanding.UNKNOWN]
     yield '<h2 id="unknown">Unknown calls</h2>\n'
     if not count:
@@ -97,7 +97,7 @@ def _unknown(source: Source, show: Shown) -> Iterator[str]:
     yield from table("calls whose end is not known", UNKNOWN_HEADS, (unknown_row(call, show) for call in chosen))
 
 
-def _charts(source: Source, figures: Figures) -> Iterator[str]:
+def _charts(source: AuditedLogs, figures: Figures) -> Iterator[str]:
     yield '<h2 id="charts">Pictures</h2>\n'
     yield legend()
     yield "<h3>Calls over time</h3>\n"
@@ -117,7 +117,7 @@ def _charts(source: Source, figures: Figures) -> Iterator[str]:
     yield f"<h3>What decided, rule by rule</h3>\n{bar_table('calls by what decided', 'rule', figures.by_rule, RULE_ROWS)}\n"
 
 
-def _lists(source: Source, show: Shown) -> Iterator[str]:
+def _lists(source: AuditedLogs, show: Shown) -> Iterator[str]:
     """Yield the lists of refusals, questions, and what left the workspace: each complete."""
     figures = show.figures
     refused = figures.standings[CallStanding.REFUSED] + figures.standings[CallStanding.BLOCKED]
@@ -138,7 +138,7 @@ def _lists(source: Source, show: Shown) -> Iterator[str]:
         yield from table("calls that left the workspace, or could", OUTSIDE_HEADS, rows)
 
 
-def _files(source: Source, show: Shown) -> Iterator[str]:
+def _files(source: AuditedLogs, show: Shown) -> Iterator[str]:
     """Yield what was changed, what commands could change, and what was read."""
     figures = show.figures
     yield f'<h2 id="changed">Files changed ({number(figures.changes)})</h2>\n'

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Protocol
 
 from harness.actions import JsonValue
 from harness.audit.approvals import questions
-from harness.audit.calls import QUICK_SECONDS, LoggedCall, Who, text
+from harness.audit.calls import QUICK_SECONDS, AuditedLogs, LoggedCall, Who, text
 from harness.audit.effects import CallEffects, effects_of
 from harness.audit.report.text import shown
 from harness.audit.standing import CallStanding, did_fail, rule_of, standing_of
@@ -32,20 +31,6 @@ _WIDTH = 300
 """Characters kept of a text that is shown in a table."""
 MAX_TALK = 2_000
 """Characters kept of what was asked and answered."""
-
-
-class Source(Protocol):
-    """The logs that a page is about. May be read any number of times."""
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The files."""
-
-    def records(self, kinds: Iterable[str] | None = None) -> Iterator[tuple[str, LogRecord]]:
-        """Every record of these kinds (None: all) with its log's path, in order."""
-
-    def calls(self) -> Iterator[LoggedCall]:
-        """Every call, each when its end is known."""
 
 
 class SessionFigures:
@@ -236,7 +221,7 @@ def wait_bin(seconds: float) -> int:
     return next((place for place, bound in enumerate(WAITS) if seconds < bound), len(WAITS))
 
 
-def figures_of(source: Source) -> Figures:
+def figures_of(source: AuditedLogs) -> Figures:
     """Count everything. Raises LogError."""
     figures = Figures()
     for log, record in source.records(_OTHER_KINDS):

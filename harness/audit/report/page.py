@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from harness import __version__
 from harness.actions import JsonValue
 from harness.audit.approvals import BURST, BURST_SECONDS
-from harness.audit.calls import task_of
+from harness.audit.calls import AuditedLogs, task_of
 from harness.audit.report.calls import Shown
 from harness.audit.report.charts import bar
-from harness.audit.report.figures import MAX_TALK, MOST_PATHS, Figures, SessionFigures, Source
+from harness.audit.report.figures import MAX_TALK, MOST_PATHS, Figures, SessionFigures
 from harness.audit.report.style import STYLE, content_policy
 from harness.audit.report.tables import table
 from harness.audit.report.text import block, digest, line, many, moment, number
@@ -228,7 +228,7 @@ def _refused_note(figures: Figures) -> str:
     )
 
 
-def policies(source: Source, show: Shown) -> Iterator[str]:
+def policies(source: AuditedLogs, show: Shown) -> Iterator[str]:
     """Yield every policy that was in force, with its files and their texts, each once. Raises LogError."""
     yield '<h2 id="policies">Policies in force</h2>\n'
     seen: set[str] = set()

@@ -1,66 +1,39 @@
-"""Reports of unattended runs: records in, text out; what is written where is for the command line to say.
+"""Reports of unattended runs (`run --report FORM=FILE`, `batch --report`): records in, text out.
 
-facts.py gathers what the log says of a session, result.py is the object of `--output json`; one module a form. All of it is
-pure, but html.py, which reads the logs once more.
+Read `facts` first: what the log says of one session, gathered as its records come. `result` makes of it the object of
+`--output json`, `reported` the words that all reports share; each form of report is one module: `markdown`, `junit`,
+`sarif`, `html`. A new form is such a module, with `report(runs, *, with_answer)`, and one row here.
+
+Nothing here writes a file, and but for `html`, which shows the whole log, nothing reads one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
 
-from harness.record import Record
-
-TYPE_CHECKING = False  # as in harness/__init__.py
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Protocol
-
-    from harness.actions import JsonValue
-    from harness.audit.run_reports.facts import RunFacts
-
-    class Report(Protocol):
-        """What makes a report of a form."""
-
-        def __call__(self, runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
-            """Yield the report on these runs, the model's answers in it only `with_answer`."""
-            ...
+    from harness.audit.run_reports.reported import ReportedRun
 
 
-class ReportedRun(Record):
-    """A run that a report is about."""
+class RunReport(Protocol):
+    """What makes a report of a form."""
 
-    name: str
-    """What to call it: the task of a batch; else any word. Hostile like all else."""
-    facts: RunFacts
-    result: Mapping[str, JsonValue]
-    """The object of `--output json`."""
-    heads: str = ""
-    """The file with the noted heads of logs, for the form that verifies the log itself; empty: none is known."""
+    def __call__(self, runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
+        """Yield the report on these runs, the model's answers in it only `with_answer`. Raises LogError."""
+        ...
 
 
-def _markdown() -> Report:
-    from harness.audit.run_reports.markdown import report
-
-    return report
-
-
-def _junit() -> Report:
-    from harness.audit.run_reports.junit import report
-
-    return report
+RUN_REPORTS: Mapping[str, str] = {
+    "md": "harness.audit.run_reports.markdown",
+    "junit": "harness.audit.run_reports.junit",
+    "sarif": "harness.audit.run_reports.sarif",
+    "html": "harness.audit.run_reports.html",
+}
+"""The forms of reports, and the module of each, which is imported when its report is asked for."""
 
 
-def _sarif() -> Report:
-    from harness.audit.run_reports.sarif import report
-
-    return report
-
-
-def _html() -> Report:
-    from harness.audit.run_reports.html import report
-
-    return report
-
-
-FORMS: Mapping[str, Callable[[], Report]] = {"md": _markdown, "junit": _junit, "sarif": _sarif, "html": _html}
-"""The forms of reports, and what loads each."""
+def run_report(form: str) -> RunReport:
+    """Return what makes the report of a form of RUN_REPORTS."""
+    return cast("RunReport", import_module(RUN_REPORTS[form]).report)

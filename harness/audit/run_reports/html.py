@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from harness.audit.calls import CALL_KINDS, LoggedCall, logged_calls
 from harness.audit.report import report as page
-from harness.audit.run_reports import ReportedRun
+from harness.audit.run_reports.reported import ReportedRun
 from harness.audit.run_reports.unquoted import record_of
-from harness.audit.run_reports.wording import text_of
 from harness.log.findings import judged
 from harness.log.heads import HeadsFile
 from harness.log.order import LogRecord
@@ -20,7 +19,7 @@ from harness.log.reader import records
 
 def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
     """Yield the page. Raises LogError if a log cannot be read."""
-    logs = {path: run for run in runs if (path := text_of(run, "log"))}
+    logs = {path: run for run in runs if (path := run.text("log"))}
     heads = HeadsFile(next((run.heads for run in runs if run.heads), ""))
     source = _Logs({path: run.facts.session for path, run in logs.items()}, with_answer=with_answer)
     found = tuple(judged(path, heads) for path in source.paths)

@@ -12,23 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from harness.audit.run_reports import ReportedRun
-from harness.audit.run_reports.facts import RunFacts
-from harness.audit.run_reports.rows import ReportedCall, ReportedRefusal
-from harness.audit.run_reports.wording import (
-    answer_of,
+from harness.audit.run_reports.facts import ReportedCall, ReportedRefusal
+from harness.audit.run_reports.reported import (
+    ReportedRun,
     answered_words,
-    began,
-    changes_words,
-    code_of,
-    cost_words,
-    detail_of,
-    end_words,
-    is_done,
-    left_out_words,
     place,
-    text_of,
-    trouble_words,
 )
 from harness.paths import short_place
 from harness.text.visible import visible, visible_line
@@ -51,7 +39,7 @@ def report(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
 def _counts(run: ReportedRun) -> tuple[int, int, int, int]:
     """Return how many cases there are, and failures, errors and skipped ones among them."""
     kinds = [_kind(row.status) for row in run.facts.calls]
-    errors = kinds.count("error") + (not is_done(run))
+    errors = kinds.count("error") + (not run.is_done)
     return len(kinds) + 1, kinds.count("failure"), errors, kinds.count("skipped")
 
 
@@ -75,7 +63,7 @@ def _suite(run: ReportedRun, counted: tuple[int, int, int, int], *, with_answer:
     name = f"harness: {run.name}" if run.name else "harness"
     attributes = {"name": name, "tests": total, "failures": failures, "errors": errors, "skipped": skipped}
     attributes |= {"time": _seconds(facts.seconds)}
-    if moment := began(facts):
+    if moment := run.began:
         attributes["timestamp"] = moment[: len("2024-05-01T10:00:00")]
     yield f"  <testsuite{_attributes(attributes)}>\n"
     yield from _properties(run)
@@ -83,7 +71,7 @@ def _suite(run: ReportedRun, counted: tuple[int, int, int, int], *, with_answer:
     for row in facts.calls:
         yield _case(row, refused.get(str(row.number)), name)
     yield _run_case(run, name, with_answer=with_answer)
-    if answer := answer_of(run, with_answer=with_answer):
+    if answer := run.answer(with_answer=with_answer):
         yield f"    <system-out>The model's answer:\n{_text(answer)}</system-out>\n"
     yield "  </testsuite>\n"
 
@@ -91,12 +79,12 @@ def _suite(run: ReportedRun, counted: tuple[int, int, int, int], *, with_answer:
 def _properties(run: ReportedRun) -> Iterator[str]:
     facts = run.facts
     values = {
-        "end": text_of(run, "end") or facts.stop,
-        "exit_code": "" if code_of(run) is None else str(code_of(run)),
-        "model": text_of(run, "model") or facts.started.model,
+        "end": run.text("end") or facts.stop,
+        "exit_code": "" if run.exit_code is None else str(run.exit_code),
+        "model": run.text("model") or facts.started.model,
         "policy": facts.started.policy,
         "policy_sha256": facts.started.policy_sha256,
-        "cost": cost_words(run),
+        "cost": run.cost_words,
         "turns": str(facts.turns),
         "input_tokens": str(facts.usage.input_tokens),
         "output_tokens": str(facts.usage.output_tokens),
@@ -106,8 +94,8 @@ def _properties(run: ReportedRun) -> Iterator[str]:
         "commit": facts.started.git_head,
         "harness": facts.started.harness,
         "session": facts.session,
-        "log": text_of(run, "log"),
-        "head": text_of(run, "head"),
+        "log": run.text("log"),
+        "head": run.text("head"),
     }
     yield "    <properties>\n"
     for name, value in values.items():
@@ -158,24 +146,24 @@ def _refusal(kind: str, one: ReportedRefusal) -> str:
 def _run_case(run: ReportedRun, suite: str, *, with_answer: bool) -> str:
     facts = run.facts
     attributes = {"name": "run", "classname": suite, "time": _seconds(facts.seconds)}
-    told = _text("\n".join(_run_lines(facts, with_answer=with_answer)))
+    told = _text("\n".join(_run_lines(run, with_answer=with_answer)))
     inner = f"<system-out>{told}</system-out>" if told else ""
-    if not is_done(run):
-        detail = detail_of(run, with_answer=with_answer)
-        message = f"{end_words(run)} (exit code {code_of(run)}){f': {detail}' if detail else ''}"
-        inner = f"<error{_attributes({'type': text_of(run, 'end') or 'run', 'message': message})}/>{inner}"
+    if not run.is_done:
+        detail = run.detail(with_answer=with_answer)
+        message = f"{run.end_words} (exit code {run.exit_code}){f': {detail}' if detail else ''}"
+        inner = f"<error{_attributes({'type': run.text('end') or 'run', 'message': message})}/>{inner}"
     start = f"    <testcase{_attributes(attributes)}"
     return f"{start}>{inner}</testcase>\n" if inner else f"{start}/>\n"
 
 
-def _run_lines(facts: RunFacts, *, with_answer: bool) -> list[str]:
-    lines = [f"{what}: {told}" for what, told in trouble_words(facts, with_answer=with_answer)]
+def _run_lines(run: ReportedRun, *, with_answer: bool) -> list[str]:
+    lines = [f"{what}: {told}" for what, told in run.troubles(with_answer=with_answer)]
     lines += [
         f"changed: {visible_line(one.path, 500)} {one.before_sha256 or 'none'} -> {one.after_sha256 or 'none'}"
-        for one in facts.changed
+        for one in run.facts.changed
     ]
-    unrecorded = changes_words(facts)
-    return lines + ([unrecorded] if unrecorded else []) + left_out_words(facts)
+    unrecorded = run.unrecorded_changes
+    return lines + ([unrecorded] if unrecorded else []) + run.left_out
 
 
 def _seconds(value: float | None) -> str:

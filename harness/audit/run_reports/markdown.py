@@ -10,24 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from harness.audit.run_reports import ReportedRun
-from harness.audit.run_reports.facts import MOST_TOML, RunFacts
-from harness.audit.run_reports.rows import ReportedRefusal
-from harness.audit.run_reports.wording import (
+from harness.audit.run_reports.facts import MOST_TOML, ReportedRefusal, RunFacts
+from harness.audit.run_reports.reported import (
     MOST_ANSWER,
+    ReportedRun,
     answered_words,
-    are_own,
-    changes_words,
-    code_of,
-    cost_words,
     cut_words,
-    detail_of,
-    end_words,
-    is_done,
-    left_out_words,
     place,
-    text_of,
-    trouble_words,
 )
 from harness.text.visible import visible, visible_line
 
@@ -89,19 +78,19 @@ def _blocks(runs: Sequence[ReportedRun], *, with_answer: bool) -> Iterator[str]:
         yield from _one(runs[0], "## ", with_answer=with_answer)
         return
     yield from _table_of_runs(runs)
-    for run in sorted(runs, key=is_done):  # what went wrong first: it is what the room must suffice for
+    for run in sorted(runs, key=lambda one: one.is_done):  # what went wrong first: it is what the room must suffice for
         yield f"\n### {code(run.name, 80) or 'run'}\n"
         yield from _one(run, "", with_answer=with_answer)
 
 
 def _table_of_runs(runs: Sequence[ReportedRun]) -> Iterator[str]:
-    done = sum(1 for run in runs if code_of(run) == 0)
+    done = sum(1 for run in runs if run.exit_code == 0)
     yield f"## harness: {done:,} of {len(runs):,} runs done, nothing refused\n"
     yield "\n| run | exit code | end | denied | blocked | files changed | cost |\n|---|---|---|---|---|---|---|\n"
-    for run in sorted(runs, key=lambda one: code_of(one) == 0)[:MOST_RUNS]:
+    for run in sorted(runs, key=lambda one: one.exit_code == 0)[:MOST_RUNS]:
         facts = run.facts
-        cells = [code(run.name, 80), _number(code_of(run)), code(end_words(run), 80), str(facts.denied_count)]
-        cells += [str(facts.blocked_count), str(len(facts.changed) + facts.changed_left_out), cost_words(run)]
+        cells = [code(run.name, 80), _number(run.exit_code), code(run.end_words, 80), str(facts.denied_count)]
+        cells += [str(facts.blocked_count), str(len(facts.changed) + facts.changed_left_out), run.cost_words]
         yield f"| {' | '.join(cells)} |\n"
     if len(runs) > MOST_RUNS:
         yield f"\n{len(runs) - MOST_RUNS:,} more runs are not listed.\n"
@@ -117,15 +106,15 @@ def _one(run: ReportedRun, mark: str, *, with_answer: bool) -> Iterator[str]:
         yield "\n**Dry run: calls were judged, and none was run.**\n"
     if facts.started.plan:
         yield "\n**Plan mode lay over the policy: only what reads was run.**\n"
-    if detail := detail_of(run, with_answer=with_answer):
+    if detail := run.detail(with_answer=with_answer):
         yield f"\n{code(detail, 1_000)}\n"
     yield from _figures(run)
     yield from _refusals(facts)
-    yield from _notes(facts, with_answer=with_answer)
-    yield from _changes(facts)
+    yield from _notes(run, with_answer=with_answer)
+    yield from _changes(run)
     yield from _log(run)
-    if with_answer and text_of(run, "answer"):
-        answer = fenced(text_of(run, "answer"), "text", MOST_ANSWER)
+    if with_answer and run.text("answer"):
+        answer = fenced(run.text("answer"), "text", MOST_ANSWER)
         yield f"\n<details><summary>The model's answer, as it wrote it</summary>\n\n{answer}\n</details>\n"
 
 
@@ -133,8 +122,8 @@ def _headline(run: ReportedRun) -> str:
     facts = run.facts
     refused = f", {facts.denied_count:,} denied" if facts.denied_count else ""
     blocked = f", {facts.blocked_count:,} blocked" if facts.blocked_count else ""
-    end = end_words(run)
-    return f"{end if are_own(end) else code(end)}{refused}{blocked} (exit code {_number(code_of(run))})"
+    end = run.end_words
+    return f"{end if run.ended_in_own_words else code(end)}{refused}{blocked} (exit code {_number(run.exit_code)})"
 
 
 def _figures(run: ReportedRun) -> Iterator[str]:
@@ -148,9 +137,9 @@ def _figures(run: ReportedRun) -> Iterator[str]:
         "calls": f"{facts.counts.get('calls', 0):,}{f' ({told})' if told else ''}",
         "turns": f"{facts.turns:,}",
         "tokens": f"{usage.input_tokens:,} in, {usage.output_tokens:,} out",
-        "cost": cost_words(run),
+        "cost": run.cost_words,
         "time": "" if facts.seconds is None else f"{facts.seconds:,.1f} s",
-        "model": code(text_of(run, "model") or facts.started.model),
+        "model": code(run.text("model") or facts.started.model),
         "policy": f"{code(facts.started.policy)} {code(facts.started.policy_sha256[:12])}".strip(),
         "confinement": code(facts.started.confinement),
         "commit": code(facts.started.git_head[:12]),
@@ -205,16 +194,18 @@ def _advice(refused: Sequence[ReportedRefusal]) -> Iterator[str]:
         yield f"\n{len(whys) - MOST_ROWS:,} more calls for which no rule is proposed are not listed.\n"
 
 
-def _notes(facts: RunFacts, *, with_answer: bool) -> Iterator[str]:
-    notes = [f"{what}: {code(told, 700)}" for what, told in trouble_words(facts, with_answer=with_answer)]
+def _notes(run: ReportedRun, *, with_answer: bool) -> Iterator[str]:
+    facts = run.facts
+    notes = [f"{what}: {code(told, 700)}" for what, told in run.troubles(with_answer=with_answer)]
     unknown = [one for one in facts.calls if one.status == "unknown"]
     notes += [f"call {code(str(one.number), 30)} was begun, and its end is not known" for one in unknown[:MOST_ROWS]]
-    notes += left_out_words(facts)
+    notes += run.left_out
     if notes:
         yield "\n### Notes\n\n" + "".join(f"- {note}\n" for note in notes)
 
 
-def _changes(facts: RunFacts) -> Iterator[str]:
+def _changes(run: ReportedRun) -> Iterator[str]:
+    facts = run.facts
     changed = facts.changed
     if changed:
         yield f"\n### Files changed ({len(changed) + facts.changed_left_out:,})\n"
@@ -226,7 +217,7 @@ def _changes(facts: RunFacts) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |\n"
     if len(changed) > MOST_ROWS:
         yield f"\n{len(changed) - MOST_ROWS:,} more files are not listed here; the log has them.\n"
-    if told := changes_words(facts):
+    if told := run.unrecorded_changes:
         yield f"\n{told}\n"
 
 
@@ -241,8 +232,8 @@ def _inside(path: str, workspace: str) -> str:
 def _log(run: ReportedRun) -> Iterator[str]:
     records = run.result.get("records")
     count = f", {records:,} records" if type(records) is int else ""
-    head = f", head {code(text_of(run, 'head'), 80)}" if text_of(run, "head") else ""
-    yield f"\nLog: {code(text_of(run, 'log'), 500) or 'none'}{count}{head}.\n"
+    head = f", head {code(run.text('head'), 80)}" if run.text("head") else ""
+    yield f"\nLog: {code(run.text('log'), 500) or 'none'}{count}{head}.\n"
 
 
 def _number(value: int | None) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import JsonValue
-from harness.audit.run_reports.facts import RunFacts
-from harness.audit.run_reports.rows import ReportedError, ReportedFile, ReportedRefusal
+from harness.audit.run_reports.facts import ReportedError, ReportedFile, ReportedRefusal, RunFacts
 
 VERSION = 1
 """`v` of the object. Fields are added; what is renamed, removed or given another meaning makes a new version."""

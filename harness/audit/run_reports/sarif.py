@@ -13,22 +13,12 @@ from collections.abc import Iterator, Sequence
 
 from harness import __version__
 from harness.actions import JsonValue
-from harness.audit.run_reports import ReportedRun
-from harness.audit.run_reports.rows import ReportedRefusal
-from harness.audit.run_reports.wording import (
+from harness.audit.run_reports.facts import ReportedRefusal
+from harness.audit.run_reports.reported import (
     DIVERGED,
-    answer_of,
+    ReportedRun,
     answered_words,
-    began,
-    changes_words,
-    code_of,
-    detail_of,
-    end_words,
-    is_done,
-    left_out_words,
     place,
-    text_of,
-    trouble_words,
 )
 from harness.paths import is_within, short_place
 from harness.text.visible import visible, visible_line
@@ -180,14 +170,14 @@ def _invocation(run: ReportedRun, *, with_answer: bool) -> dict[str, JsonValue]:
     facts = run.facts
     properties: dict[str, JsonValue] = {
         "run": run.name,
-        "end": text_of(run, "end") or facts.stop,
+        "end": run.text("end") or facts.stop,
         "harness": facts.started.harness,
         "commit": facts.started.git_head,
         "dryRun": facts.started.dry_run,
         "plan": facts.started.plan,
         "session": facts.session,
-        "log": text_of(run, "log"),
-        "logHead": text_of(run, "head"),
+        "log": run.text("log"),
+        "logHead": run.text("head"),
         "records": run.result.get("records"),
         "cost": run.result.get("cost"),
         "calls": dict(facts.counts),
@@ -195,28 +185,27 @@ def _invocation(run: ReportedRun, *, with_answer: bool) -> dict[str, JsonValue]:
             {"path": one.path, "before": one.before_sha256, "after": one.after_sha256} for one in facts.changed
         ],
     }
-    if answer := answer_of(run, with_answer=with_answer):
+    if answer := run.answer(with_answer=with_answer):
         properties["answer"] = visible(answer)
-    told: dict[str, JsonValue] = {"executionSuccessful": is_done(run), "properties": properties}
-    code = code_of(run)
+    told: dict[str, JsonValue] = {"executionSuccessful": run.is_done, "properties": properties}
+    code = run.exit_code
     if code is not None:
-        told |= {"exitCode": code, "exitCodeDescription": end_words(run)}
-    if moment := began(facts):
+        told |= {"exitCode": code, "exitCodeDescription": run.end_words}
+    if moment := run.began:
         told["startTimeUtc"] = moment
     _notify_all(told, run, with_answer=with_answer)
     return told
 
 
 def _notify_all(invocation: dict[str, JsonValue], run: ReportedRun, *, with_answer: bool) -> None:
-    facts = run.facts
-    for what, told in trouble_words(facts, with_answer=with_answer):
+    for what, told in run.troubles(with_answer=with_answer):
         _notify(invocation, "warning" if what == DIVERGED else "error", f"{what}: {told}")
-    if not is_done(run):
-        detail = detail_of(run, with_answer=with_answer)
-        _notify(invocation, "error", f"{end_words(run)}{f': {detail}' if detail else ''}")
-    for left_out in left_out_words(facts):
+    if not run.is_done:
+        detail = run.detail(with_answer=with_answer)
+        _notify(invocation, "error", f"{run.end_words}{f': {detail}' if detail else ''}")
+    for left_out in run.left_out:
         _notify(invocation, "warning", left_out)
-    if unrecorded := changes_words(facts):
+    if unrecorded := run.unrecorded_changes:
         _notify(invocation, "note", unrecorded)
 
 

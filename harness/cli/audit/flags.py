@@ -154,11 +154,11 @@ def _report(parser: ArgumentParser, filled: Filled) -> None:
 
 
 def _export(parser: ArgumentParser, filled: Filled) -> None:
-    from harness.audit.export import FORMS
+    from harness.audit.export import EXPORTS
 
     parser.description = "Write the calls in another form, a view: the log stays the record. Nothing is sent anywhere."
     _which_logs(parser, filled, as_json=False)
-    parser.add_argument("--to", choices=tuple(FORMS), required=True, help="the form")
+    parser.add_argument("--to", choices=tuple(EXPORTS), required=True, help="the form")
     parser.add_argument("--content", action="store_true", help="also arguments and results, as far as the log has them")
     parser.add_argument("-o", "--output", type=filled, metavar="FILE", default="-", help="else stdout")
 

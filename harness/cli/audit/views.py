@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
-from harness.audit.export import FORMS
+from harness.audit.export import exporter
 from harness.audit.export.row import Export
 from harness.audit.report import report
 from harness.cli.audit.logs import chosen_logs
@@ -78,7 +78,7 @@ def export_command(arguments: Namespace, environment: Mapping[str, str]) -> int:
     if not key:
         complain("there is no redaction key in the state folder: digests of arguments are left out")
     export = Export(chosen, key=key, content=arguments.content)
-    write_view(FORMS[arguments.to]()(export), arguments.output, logs=chosen.paths, state=state, cwd=arguments.cwd)
+    write_view(exporter(arguments.to)(export), arguments.output, logs=chosen.paths, state=state, cwd=arguments.cwd)
     for trouble, count in export.troubles.most_common():
         complain(f"{count} times: {trouble}; exported as far as it goes")
     if arguments.output != STDOUT:

@@ -25,8 +25,8 @@ from harness.safe_files import put, sync_path
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from harness.audit.run_reports import ReportedRun
     from harness.audit.run_reports.facts import RunFacts
+    from harness.audit.run_reports.reported import ReportedRun
     from harness.cli.run.github import Actions
     from harness.cli.run.report_files import Reports
 

@@ -21,9 +21,8 @@ from harness.record import Record, replace
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from harness.audit.run_reports import ReportedRun
-    from harness.audit.run_reports.facts import RunFacts
-    from harness.audit.run_reports.rows import ReportedRefusal
+    from harness.audit.run_reports.facts import ReportedRefusal, RunFacts
+    from harness.audit.run_reports.reported import ReportedRun
     from harness.cli.run.run_output import RunOutput
 
 MAX_SUMMARY_BYTES = 1024 * 1024
@@ -113,9 +112,9 @@ class Actions:
         code: int,
         with_answer: bool,
     ) -> str:
-        from harness.audit.run_reports import FORMS
+        from harness.audit.run_reports import run_report
 
-        report = FORMS["md"]()
+        report = run_report("md")
         # A full summary is no failure of the run: it is a view, and others of the step filled it. The log has all of it.
         problems = [_append(self._summary, lambda room: _fitting(report(runs, with_answer=with_answer), room), _noted)]
         found = Annotations(self._workspace)

@@ -8,7 +8,8 @@ import stat
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from harness.audit.run_reports import FORMS, ReportedRun
+from harness.audit.run_reports import RUN_REPORTS, run_report
+from harness.audit.run_reports.reported import ReportedRun
 from harness.cli.own_folders import place_of
 from harness.errors import LogError, UsageError
 from harness.files.opening import open_to_list
@@ -123,7 +124,7 @@ class Reports:
 
     def _write(self, target: _Target, runs: Sequence[ReportedRun]) -> str:
         try:
-            _put(target, FORMS[target.form]()(runs, with_answer=self._with_answer))
+            _put(target, run_report(target.form)(runs, with_answer=self._with_answer))
         except (OSError, LogError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             return f"the report {target.given} cannot be written: {why}"
@@ -153,8 +154,8 @@ def facts_of_log(path: str) -> RunFacts:
 
 def _split(given: str) -> tuple[str, str]:
     form, colon, path = given.partition(":")
-    if form not in FORMS or not colon:
-        raise UsageError(f"--report {given}: a report is FORM:FILE, and FORM one of {', '.join(FORMS)}")
+    if form not in RUN_REPORTS or not colon:
+        raise UsageError(f"--report {given}: a report is FORM:FILE, and FORM one of {', '.join(RUN_REPORTS)}")
     if not path:
         raise UsageError(f"--report {given}: the file is missing")
     return form, path

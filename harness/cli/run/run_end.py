@@ -22,7 +22,7 @@ from harness.record import Record
 from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
-    from harness.audit.run_reports import ReportedRun
+    from harness.audit.run_reports.reported import ReportedRun
     from harness.cli.run.github import Actions
     from harness.cli.run.report_files import Reports
     from harness.cli.run.workflow_commands import CommandFence
@@ -129,7 +129,7 @@ class EndReports:
         )
 
     def _reported(self, facts: RunFacts, summary: Mapping[str, JsonValue]) -> ReportedRun:
-        from harness.audit.run_reports import ReportedRun
+        from harness.audit.run_reports.reported import ReportedRun
 
         return ReportedRun(name="run", facts=facts, result=summary, heads=self._heads)
 
