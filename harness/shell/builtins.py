@@ -1,32 +1,19 @@
-"""Builtins of bash that change the shell itself, and what is known after them; pure. All others are programs to us."""
+"""Builtins of bash that change the shell itself, and what is known after them. All others are programs to us."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from posixpath import join, normpath
-from typing import assert_never
 
+from harness.actions import Access, Act, Command, PathAccess
 from harness.programs.model import Found, Unknown
+from harness.programs.runners import PLAIN_WRAPPERS
 from harness.programs.variables import changes_the_shell
-from harness.shell.arithmetic import is_integer
-from harness.shell.state import State
-from harness.shell.syntax import (
-    AndOr,
-    Arithmetic,
-    Case,
-    For,
-    Group,
-    If,
-    Literal,
-    Node,
-    Number,
-    Script,
-    Simple,
-    Test,
-    While,
-    Word,
-)
+from harness.record import replace
+from harness.shell.line import Line
+from harness.shell.redirections import Stdin
+from harness.shell.state import MAX_FOLDERS, Outcome, State, StopReading, either_folder
 
 GO_ELSEWHERE = frozenset(("cd", "popd", "pushd"))
 """Builtins that change the folder."""
@@ -117,74 +104,89 @@ def normal_path(folder: str, target: str) -> str:
     return normpath(join(folder, target))
 
 
-def assigned_names(part: Node | Script | AndOr) -> frozenset[str]:
-    """Return the variables that a part of the tree may set by itself; what `eval` sets is not among them."""
-    names: set[str] = set()
-    for node in _nodes(part):
-        if isinstance(node, For):
-            names.add(node.name)
-        elif isinstance(node, Simple):
-            names |= {each.name for each in node.assignments} | _named_by_words(node)
-    return frozenset(names)
+def run_builtin(line: Line, argv: tuple[str, ...], text: str, inside: State, after: State, stdin: Stdin) -> Outcome:
+    """Read one of the builtins of which it is known what they change."""
+    if argv[0] in GO_ELSEWHERE:
+        return _go_elsewhere(line, argv, text, inside, after, stdin)
+    changed = after_builtin(argv, after)
+    if isinstance(changed, str):
+        raise StopReading(changed, text)
+    variables = tuple(sorted(inside.exported - {"IFS"} if argv[0] == "read" else inside.exported))
+    words = tuple(str(word) for word in argv)
+    act = act_of(Act.WRAPS, argv[0], stdin.paths)
+    line.add(Command(text=text, argv=words, variables=variables, paths=stdin.paths, act=act, model=argv[0]))
+    return Outcome(ok=changed, failed=changed)
 
 
-def _named_by_words(node: Simple) -> set[str]:
-    """Return the variables that `export`, `read` and `unset` are given."""
-    if not node.words or node.words[0].constant not in ("export", "read", "unset"):
-        return set()
-    firsts = [word.pieces[0] for word in node.words[1:] if word.pieces]
-    return {piece.text.partition("=")[0] for piece in firsts if isinstance(piece, Literal)}
+def _go_elsewhere(line: Line, argv: tuple[str, ...], text: str, inside: State, after: State, stdin: Stdin) -> Outcome:
+    """`cd`, `pushd` and `popd` go to a folder as it is written, or where that is none, as the kernel reads it."""
+    targets = _targets(line, argv, after)
+    if not targets:
+        line.add_opaque(f"{argv[0]} to a folder that is not known", text, after)
+        unknown = after.in_folders((), after.stack if argv[0] == "cd" else None)
+        return Outcome(ok=unknown, failed=after)
+    if not after.folders and not all(target.startswith("/") for target in targets):
+        line.add_opaque("the folder that it runs in is not known", text, after)
+        return Outcome(ok=after, failed=after)
+    reached = [_folders_after_cd(line, target, after, physical="-P" in argv) for target in targets]
+    paths = tuple(dict.fromkeys((*stdin.paths, *(path for found, _ in reached for path in found))))
+    folders = reached[0][1]
+    for _, others in reached[1:]:
+        folders = either_folder(folders, others)
+    variables = tuple(sorted(inside.exported))
+    line.add(Command(text=text, argv=argv, variables=variables, paths=paths, act=Act.WRAPS, model=argv[0]))
+    plain = all(".." not in target.strip("/").removeprefix("../").split("/") for target in targets)
+    there = plain and bool(folders) and not line.disk_changed and all(map(line.disk.is_folder, folders))
+    return Outcome(ok=after.in_folders(folders, _stack_after(argv[0], after)), failed=None if there else after)
 
 
-def counted_names(part: Node | Script | AndOr) -> frozenset[str]:
-    """Return the variables that a part of the tree sets to integers alone: `i=0`, `i=$((i + 1))`."""
-    assignments = [each for node in _nodes(part) if isinstance(node, Simple) for each in node.assignments]
-    otherwise = {each.name for each in assignments if not _is_integer(each.value)}
-    plainly = {each.name for each in assignments}
-    for node in _nodes(part):
-        if isinstance(node, For):
-            otherwise.add(node.name)
-        elif isinstance(node, Simple):
-            otherwise |= _named_by_words(node)
-    return frozenset(plainly - otherwise)
+def _targets(line: Line, argv: tuple[str, ...], state: State) -> tuple[str, ...]:
+    """Return the words that say where the shell may go; none where that is not known."""
+    if argv == ("cd", "-"):
+        return state.before
+    if argv[0] == "popd":
+        return state.stack[0] if len(argv) == 1 and state.stack else ()
+    words = [word for word in argv[1:] if argv[0] == "pushd" or word not in ("--", "-L", "-P")]
+    if not words and argv[0] == "cd":
+        return (line.disk.home,)
+    if len(words) != 1 or isinstance(words[0], Unknown | Found) or words[0][:1] in ("", "-"):
+        return ()
+    return () if argv[0] == "pushd" and (state.stack is None or words[0][0] == "+") else (words[0],)
 
 
-def _is_integer(value: Word) -> bool:
-    constant = value.constant
-    if constant is not None:
-        return is_integer(constant)
-    return len(value.pieces) == 1 and isinstance(value.pieces[0], Number | Arithmetic)
+def _folders_after_cd(
+    line: Line, target: str, state: State, *, physical: bool
+) -> tuple[list[PathAccess], tuple[str, ...]]:
+    """Return the paths that `cd TARGET` may go to, and the folders that the shell may be in behind it.
+
+    bash goes to the folder that the path names as it is written, or where that is none, as the kernel reads it.
+    """
+    paths: list[PathAccess] = []
+    folders: dict[str, None] = {}
+    for folder in state.folders or (line.disk.root,):
+        here = replace(state, folders=(folder,))
+        written = normal_path(folder, target)
+        ends = line.resolved(target, Access.READ, here)
+        first = line.resolved(written, Access.READ, here)
+        if [path.real for path in first] == [path.real for path in ends] and not physical:
+            folders[written] = None  # both readings agree: a later `cd ..` goes back as it was written
+        else:
+            ends += first
+            folders.update(dict.fromkeys(path.real for path in ends))
+        paths += ends
+    return list(dict.fromkeys(paths)), tuple(folders) if len(folders) <= MAX_FOLDERS else ()
 
 
-def first_words(part: Node | Script | AndOr) -> frozenset[str]:
-    """Return the first word of each command in a part of the tree; an empty one for a word that expands."""
-    commands = (node for node in _nodes(part) if isinstance(node, Simple) and node.words)
-    return frozenset(node.words[0].constant or "" for node in commands)
+def _stack_after(name: str, state: State) -> tuple[tuple[str, ...], ...] | None:
+    """Return the stack of folders behind `cd`, `pushd` or `popd` in `state`."""
+    stack = state.stack
+    if name == "cd" or stack is None:
+        return stack
+    return stack[1:] if name == "popd" else (state.folders, *stack)
 
 
-def _nodes(part: Node | Script | AndOr) -> Iterator[Node]:
-    """Yield every command of a part of the tree, those inside groups, loops and choices too."""
-    match part:
-        case Script():
-            inner: Sequence[Node | Script | AndOr] = part.items
-        case AndOr():
-            pipelines = (part.first, *(pipeline for _, pipeline in part.rest))
-            inner = [each for pipeline in pipelines for each in pipeline.commands]
-        case Simple() | Test():
-            yield part
-            return
-        case Group() | For():
-            inner = (part.body,)
-        case If():
-            inner = [each for branch in part.branches for each in branch]
-            inner = [*inner, part.otherwise] if part.otherwise else inner
-        case While():
-            inner = (part.condition, part.body)
-        case Case():
-            inner = part.bodies
-        case _:
-            assert_never(part)
-    if not isinstance(part, Script | AndOr):
-        yield part
-    for each in inner:
-        yield from _nodes(each)
+def act_of(act: Act, program: str, paths: Sequence[PathAccess]) -> Act:
+    """Return WRAPS only for what shows nothing itself: `find -exec` lists files, and what reads `< file` reads it."""
+    if act is Act.WRAPS and (program not in PLAIN_WRAPPERS or (paths and program not in GO_ELSEWHERE)):
+        return Act.LOOKS
+    return act

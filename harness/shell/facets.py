@@ -13,12 +13,16 @@ from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess, Pla
 from harness.programs.model import Listed, Names, Unknown
 from harness.record import replace
 from harness.shell.arithmetic import is_integer
-from harness.shell.builtins import GO_ELSEWHERE, assigned_names, counted_names, first_words
+from harness.shell.builtins import GO_ELSEWHERE
 from harness.shell.conditions import NUMBER_TESTS
-from harness.shell.expand import Disk
+from harness.shell.disk import Disk
+from harness.shell.line import Line
+from harness.shell.loops import Lines, assigned_names, counted_names, first_words, lines_of
 from harness.shell.parser import parse
-from harness.shell.simple_command import SimpleCommands
-from harness.shell.state import Lines, Outcome, State, StopReading, lines_of, merged
+from harness.shell.printed_names import HandedNames
+from harness.shell.redirections import apply_redirections
+from harness.shell.simple_commands import SimpleCommands
+from harness.shell.state import Outcome, State, StopReading, check_variable, merged
 from harness.shell.syntax import (
     AndOr,
     Case,
@@ -53,15 +57,15 @@ def read_commands(text: str, disk: Disk, cwd: str | None = None) -> tuple[Facet,
     script = parse(text)
     if isinstance(script, Unread):
         return (_opaque(text, script.reason, script.column, disk, folder),)
-    reading = _Reading(disk, text)
+    reader = _LineReader(disk, text)
     try:
-        reading.script(script, State(folders=(folder,), values={}))
+        reader.script(script, State(folders=(folder,), values={}))
     except StopReading as stop:
         opaque = _opaque(text, stop.reason, max(text.find(stop.part), 0) + 1, disk, folder)
-        return (*dict.fromkeys(reading.facets), opaque)
-    if not reading.facets:  # only assignments
+        return (*dict.fromkeys(reader.line.facets), opaque)
+    if not reader.line.facets:  # only assignments
         return (Command(text=text, argv=(":",), act=Act.LOOKS, model=":"),)
-    return tuple(dict.fromkeys(reading.facets))
+    return tuple(dict.fromkeys(reader.line.facets))
 
 
 def _opaque(text: str, reason: str, column: int, disk: Disk, folder: str) -> Opaque:
@@ -79,12 +83,14 @@ def read_call(text: str, disk: Disk, start: PathAccess) -> tuple[Facet, ...]:
     return (*facets, Command(text=" ".join(argv), argv=argv, paths=(start,), act=Act.WRAPS, model="cd"))
 
 
-class _Reading(SimpleCommands):
-    """One command line being read, as bash runs it."""
+class _LineReader:
+    """Reads the tree of one command line as bash would run it: lists, pipelines, loops and choices, down to simple commands."""
 
     def __init__(self, disk: Disk, text: str) -> None:
-        super().__init__(disk, text)
-        self.steps = 0
+        self.line = Line(disk, text, self.names_in)
+        self._names = HandedNames(self.line)
+        self._commands = SimpleCommands(self.line, self._names, self.script)
+        self._steps = 0
 
     def script(self, script: Script, state: State) -> Outcome:
         outcome = Outcome(ok=state, failed=None)
@@ -95,7 +101,7 @@ class _Reading(SimpleCommands):
 
     def and_or(self, item: AndOr, state: State) -> Outcome:
         if item.background:
-            self.add_opaque("a background job (&)", item.text, state)
+            self.line.add_opaque("a background job (&)", item.text, state)
         outcome = self.pipeline(item.first, state)
         for connector, pipeline in item.rest:
             match connector:
@@ -111,52 +117,52 @@ class _Reading(SimpleCommands):
 
     def pipeline(self, pipeline: Pipeline, state: State) -> Outcome:
         if len(pipeline.commands) > 1:
-            self.parts_of(pipeline, state)
+            self.piped(pipeline, state)
             return Outcome(ok=state, failed=state)
-        outcome = self.node(pipeline.commands[0], state)
+        outcome = self.command(pipeline.commands[0], state)
         if pipeline.text.startswith(("!", "time")):  # negated, perhaps
             either = outcome.either()
             return Outcome(ok=either, failed=either)
         return outcome
 
-    def parts_of(self, pipeline: Pipeline, state: State) -> None:
+    def piped(self, pipeline: Pipeline, state: State) -> None:
         """Read the parts of a pipeline: each runs in a shell of its own, and leaves this one as it is.
 
         They run at the same time, so that what one of them changes may be there when the patterns of another are looked up:
         such a part is read once more, without what the disk says.
         """
-        before, changes = self.disk_changed, []
+        before, changes = self.line.disk_changed, []
         states = [state, *(replace(state, fed=True) for _ in pipeline.commands[1:])]
         names: Names | None = None
         for node, each in zip(pipeline.commands, states, strict=True):
-            self.disk_changed, self.printed, self.pipeline_layer = before, None, self.layers
+            self.line.disk_changed, self._names.printed, self._names.pipeline_layer = before, None, self.line.layers
             passes_on = _passes_on(node) and not pipeline.errors_too
             takes = passes_on or (isinstance(node, While) and not pipeline.errors_too)
-            self.node(node, replace(each, names=names) if takes and names is not None else each)
-            names = self.printed if passes_on else None
-            changes.append(self.disk_changed)
-        self.disk_changed = any(changes)
+            self.command(node, replace(each, names=names) if takes and names is not None else each)
+            names = self._names.printed if passes_on else None
+            changes.append(self.line.disk_changed)
+        self.line.disk_changed = any(changes)
         if before or not any(changes):
             return
         for place, (node, each) in enumerate(zip(pipeline.commands, states, strict=True)):
             if any(changes[:place]) or any(changes[place + 1 :]):
-                self.node(node, each)
+                self.command(node, each)
 
     def names_in(self, script: Script, state: State) -> Names | None:
         """Read the script of a `$( )`; return what is known of the names of files that it prints, and nothing else."""
-        outer, self.pipeline_layer, self.printed = self.pipeline_layer, self.layers, None
+        outer, self._names.pipeline_layer, self._names.printed = self._names.pipeline_layer, self.line.layers, None
         self.script(script, state)
-        names, self.pipeline_layer, self.printed = self.printed, outer, None
+        names, self._names.pipeline_layer, self._names.printed = self._names.printed, outer, None
         if len(script.items) != 1 or script.items[0].rest or script.items[0].background:
             return None
         pipeline = script.items[0].first
         return names if _passes_on(pipeline.commands[-1]) and not pipeline.errors_too else None
 
-    def node(self, node: Node, state: State) -> Outcome:
-        self.steps += 1
-        if self.steps > MAX_STEPS:
+    def command(self, node: Node, state: State) -> Outcome:
+        self._steps += 1
+        if self._steps > MAX_STEPS:
             raise StopReading(f"more than {MAX_STEPS} steps", "")
-        outcome = self.run(node, state)
+        outcome = self.by_kind(node, state)
         if any(
             each.operator not in ("<<", "<<<") and each.target.constant != "/dev/null" for each in node.redirections
         ):
@@ -164,10 +170,10 @@ class _Reading(SimpleCommands):
             return Outcome(ok=outcome.ok, failed=merged(outcome.failed, state))
         return outcome
 
-    def run(self, node: Node, state: State) -> Outcome:
+    def by_kind(self, node: Node, state: State) -> Outcome:
         match node:
             case Simple():
-                return self.simple(node, state)
+                return self._commands.read(node, state)
             case Group():
                 outcome = _unfed(self.script(node.body, self.within(node, state)), state)
                 return Outcome(ok=state, failed=state) if node.subshell else outcome
@@ -178,14 +184,14 @@ class _Reading(SimpleCommands):
             case Case():
                 return _unfed(self.case(node, self.within(node, state)), state)
             case Test():
-                self.redirected(node.redirections, state)
+                apply_redirections(self.line, node.redirections, state)
                 return self.test(node, state)
             case _:
                 assert_never(node)
 
     def within(self, node: Group | If | For | While | Case, state: State) -> State:
         """Add the targets of a compound command's redirections, and return the state of what is in it."""
-        self.redirected(node.redirections, state)
+        apply_redirections(self.line, node.redirections, state)
         return state.reading(node.redirections)
 
     def if_(self, node: If, state: State) -> Outcome:
@@ -208,7 +214,7 @@ class _Reading(SimpleCommands):
         if not words.isdisjoint(GO_ELSEWHERE) and not words.isdisjoint(("break", "continue")):
             state = replace(state, folders=(), stack=None)  # where it is left, and where it goes on, is not known
         if isinstance(node, For):
-            self.check_name(node.name, node.text)
+            check_variable(node.name, node.text)
             state = state.touching(node.name)
             values = self.loop_values(node, state)
             known = len(values) <= MAX_ROUNDS and not any(isinstance(value, Unknown) for value in values)
@@ -226,12 +232,12 @@ class _Reading(SimpleCommands):
 
     def loop_values(self, node: For, state: State) -> list[str]:
         """Return the values that the variable of a `for` takes, as far as the words say them."""
-        expander = self.expander(state)
-        values = self.words(node.words or (), expander)
+        expander = self.line.expander(state)
+        values = self.line.expanded_words(node.words or (), expander)
         for folder in expander.folders:
-            for path in self.resolved(folder, Access.READ, state):
+            for path in self.line.resolved(folder, Access.READ, state):
                 if path.place not in (Place.INSIDE, Place.ROOT):
-                    self.add(path)
+                    self.line.add(path)
         return values
 
     def rounds(self, node: For, values: Sequence[str], state: State) -> Outcome:
@@ -256,7 +262,7 @@ class _Reading(SimpleCommands):
         return merged(outcome.either(), self.script(node.body, begin).either())
 
     def case(self, node: Case, state: State) -> Outcome:
-        expander = self.expander(state)
+        expander = self.line.expander(state)
         for word in (node.subject, *node.patterns):
             expander.value(word)
         ends: State | None = state
@@ -266,7 +272,7 @@ class _Reading(SimpleCommands):
 
     def test(self, node: Test, state: State) -> Outcome:
         """`[[ ]]` reads at most the state of the files that it names; the parser let nothing else pass."""
-        expander = self.expander(state)
+        expander = self.line.expander(state)
         values = [expander.value(word) for word in node.words]
         for place, word in enumerate(node.words):
             if (
@@ -282,9 +288,9 @@ class _Reading(SimpleCommands):
             and operator[0] == "-"
             and operator not in ("-n", "-z")
             and not isinstance(value, Unknown)
-            for path in self.resolved(value, Access.READ, state)
+            for path in self.line.resolved(value, Access.READ, state)
         ]
-        self.add(Command(text=node.text, argv=("[[", *values), paths=tuple(paths), act=Act.LOOKS, model="[["))
+        self.line.add(Command(text=node.text, argv=("[[", *values), paths=tuple(paths), act=Act.LOOKS, model="[["))
         return Outcome(ok=state, failed=state)
 
 

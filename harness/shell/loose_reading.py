@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.actions import Access, Opaque
 from harness.programs.facts import only_reads
-from harness.shell.expand import Disk
+from harness.shell.disk import Disk
 
 MAX_CLUSTER_LETTERS = 24
 """Of letters and digits behind a single dash; behind each of them the name of a file may begin."""

@@ -7,7 +7,6 @@ with any other nothing is known.
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
 from harness.actions import Access, Act, Place
@@ -18,12 +17,12 @@ from harness.programs.find import names_found
 from harness.programs.git_pathspecs import Shown
 from harness.programs.model import Found, Incoming, Inner, Listed, Names, Parsed, Program, Unknown, Use
 from harness.programs.options import parse_words, read_command
-from harness.programs.runners import VERSIONED
 from harness.programs.variables import steers
 from harness.record import replace
 from harness.shell.builtins import NO_PROGRAMS
-from harness.shell.expand import Disk
-from harness.shell.parts import Parts, Stdin
+from harness.shell.line import Line
+from harness.shell.program_use import program_of, use_of
+from harness.shell.redirections import Stdin
 from harness.shell.state import State
 from harness.shell.syntax import Simple
 
@@ -196,33 +195,26 @@ _SOURCES: Mapping[str, Callable[[Sequence[str]], Names | None]] = {
 }
 
 
-SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"))
-"""Where a program of a known name is the known program: only root writes there."""
 _BEGINS_A_PATH = re.compile(r"[\w./]")
 """How a start begins that is not taken for an option: `-odir/f` is one."""
 _SPLITS = {" ": XARGS_SPLITS, "*": SHELL_SPLITS}
 _LOOKED_AT = (Place.INSIDE, Place.ROOT, Place.ADDED)
 
 
-class HandedNames(Parts):
-    """Puts known names in the place of the words that xargs reads."""
+class HandedNames:
+    """Puts known names of files in the place of words that only come in when the line runs: those that xargs reads, those of
+    a `$(git ls-files)`, the variable of a loop over names."""
 
-    def __init__(self, disk: Disk, text: str) -> None:
-        super().__init__(disk, text)
-        self.layers = 0
-        """How many commands that run commands are around the one at hand."""
+    def __init__(self, line: Line) -> None:
+        self._line = line
         self.pipeline_layer = 0
-        """How many are around the pipeline at hand."""
+        """How many commands that run commands are around the pipeline at hand."""
         self.printed: Names | None = None
         """What is known of the names that the last command of the pipeline prints."""
 
-    @abstractmethod
-    def use_of(self, program: str, argv: tuple[str, ...], stdin: Stdin) -> Use:
-        """Return what the model of a program says of a command; a gap where there is none."""
-
     def with_names(self, program: str, argv: tuple[str, ...], use: Use, state: State) -> Use:
         """Return what a command of a pipeline does, with the names that it is fed with; keep what it prints."""
-        if self.layers == self.pipeline_layer and state.lines is None:
+        if self._line.layers == self.pipeline_layer and state.lines is None:
             use = self._handed(use, state)
             self.printed = self._names_of(program, argv, use, state)
         return use
@@ -290,21 +282,23 @@ class HandedNames(Parts):
     def _can_take(self, inner: Inner, names: Names, state: State) -> bool:
         """Say whether the words that xargs makes of a list of names are these very names, and files to what it runs."""
         split = _SPLITS.get(inner.takes, "")
-        if not inner.takes or (inner.takes == "\0") is not names.nul or self.disk_changed or not state.folders:
+        if not inner.takes or (inner.takes == "\0") is not names.nul or self._line.disk_changed or not state.folders:
             return False
         program = program_of(inner.argv[0])
         if names.bare and not is_known(program, "files") and (names.folders or program != "rg"):
             return False
         if not all(_BEGINS_A_PATH.match(start) and is_plain_name(start, split=split) for start in names.starts):
             return False
-        places = [path for start in names.starts for path in self.resolved(start, Access.READ, state)]
+        places = [path for start in names.starts for path in self._line.resolved(start, Access.READ, state)]
         known = all(path.place in _LOOKED_AT for path in places)
-        if not known or (names.listed and any(self.disk.is_folder(path.real) for path in places)):
+        if not known or (names.listed and any(self._line.disk.is_folder(path.real) for path in places)):
             return False
         if names.tracked is not None:
-            return all(self.disk.plain_tracked(path.real, names.tracked, split=split, nul=names.nul) for path in places)
+            return all(
+                self._line.disk.plain_tracked(path.real, names.tracked, split=split, nul=names.nul) for path in places
+            )
         return all(
-            self.disk.plain_below(path.real, only=names.only, skips=names.skips, split=split, bare=names.bare)
+            self._line.disk.plain_below(path.real, only=names.only, skips=names.skips, split=split, bare=names.bare)
             for path in places
         )
 
@@ -315,13 +309,4 @@ class HandedNames(Parts):
         return not more and use.act is Act.LOOKS and all(path.access is Access.READ for path in use.paths)
 
     def _use(self, argv: tuple[str, ...]) -> Use:
-        return self.use_of(program_of(argv[0]), argv, Stdin())
-
-
-def program_of(name: str) -> str:
-    """Return the name by which the models know a program, or nothing for one that lies in a folder of somebody's own."""
-    folder, slash, base = name.rpartition("/")
-    if slash and folder not in SYSTEM_FOLDERS:
-        return ""
-    unversioned = base.rstrip("0123456789.-")
-    return unversioned if unversioned in VERSIONED else base
+        return use_of(program_of(argv[0]), argv, Stdin())

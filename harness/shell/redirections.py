@@ -1,20 +1,30 @@
-"""Redirections: how one is written."""
+"""Redirections: how one is read from the text (`read_redirection`), and which files it opens (`apply_redirections`).
+
+The parser calls the first and puts what it returns into the tree. The reader of the line calls the second when it comes to the
+command: each file that a redirection opens becomes a facet, or a path of the command that reads it.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from harness.actions import Access, PathAccess
+from harness.programs.model import Unknown
 from harness.shell.cursor import Cursor
+from harness.shell.expansion import is_pattern
+from harness.shell.line import Line
+from harness.shell.state import State, StopReading
 from harness.shell.syntax import Redirection
 from harness.shell.words import WordReader, check_no_array_element
 
 _DESCRIPTOR = re.compile(r"[0-9]+(?=[<>])")
 _OPERATOR = re.compile(r"&>>|&>|<<<|<<-|<<|<&|<>|<|>>|>&|>\||>")
-_DUPLICATED = re.compile(r"-|[A-Za-z0-9_./][A-Za-z0-9_./,:=@%+-]*")
+_PLAIN_DESCRIPTOR_OR_FILE = re.compile(r"-|[A-Za-z0-9_./][A-Za-z0-9_./,:=@%+-]*")
 
 
 def read_redirection(cursor: Cursor, words: WordReader, char: str) -> Redirection | None:
-    """Read the redirection that begins here with `char`, or return None if there is none."""
+    """Read the redirection that begins here with `char` (`2>> file`, `<<EOF`), or return None if there is none."""
     start = cursor.position
     descriptor = None
     if char.isdecimal():
@@ -44,6 +54,77 @@ def read_redirection(cursor: Cursor, words: WordReader, char: str) -> Redirectio
         target = words.word()
         check_no_array_element(cursor, target)
         # bash 5.2 expands this target twice (`>&'$(id)'` runs id), and takes the dash of `>&-x` for a word of its own.
-        if operator in (">&", "<&") and not (target.plain and _DUPLICATED.fullmatch(target.constant or "")):
+        if operator in (">&", "<&") and not (
+            target.plain and _PLAIN_DESCRIPTOR_OR_FILE.fullmatch(target.constant or "")
+        ):
             raise cursor.stop(f"a target of {operator} that is more than a plain word", target.start)
     return Redirection(operator=operator, descriptor=descriptor, target=target, start=start, end=cursor.end)
+
+
+_ACCESS = {
+    "<": Access.READ,
+    ">": Access.WRITE,
+    ">>": Access.WRITE,
+    ">|": Access.WRITE,
+    "&>": Access.WRITE,
+    "&>>": Access.WRITE,
+    ">&": Access.WRITE,
+    "<>": Access.EITHER,
+}
+"""What each operator does to the file that it names."""
+
+
+class Stdin:
+    """What a command reads from its redirections: constant text, and files."""
+
+    __slots__ = ("paths", "text")
+
+    def __init__(self, text: str | None = None, paths: tuple[PathAccess, ...] = ()) -> None:
+        self.text = text
+        self.paths = paths
+
+
+def apply_redirections(
+    line: Line,
+    redirections: Sequence[Redirection],
+    state: State,
+    *,
+    of_command: bool = False,
+) -> Stdin:
+    """Add each file that redirections open as a facet of the line, and return what the command reads by them.
+
+    `of_command` says that a simple command has them: a file that it reads (`< file`) is then a path of the command, and no
+    facet by itself. Raises StopReading for a target that is not known.
+    """
+    stdin = Stdin()
+    for each in redirections:
+        value = line.expander(state).value(each.target)
+        # Of several that replace the standard input, the last is what is read.
+        if each.descriptor in (None, 0) and "<" in each.operator:
+            text = each.operator in ("<<", "<<<") and not isinstance(value, Unknown)
+            stdin = Stdin(value if text else None, stdin.paths)
+        elif each.descriptor == 0:
+            stdin = Stdin(None, stdin.paths)
+        opens_no_file = each.operator in ("<<", "<<<")
+        copies_descriptor = each.operator in (">&", "<&") and (value == "-" or value.removesuffix("-").isdigit())
+        if opens_no_file or copies_descriptor:
+            continue
+        _check_target(line, each, value, state)
+        access = _ACCESS[each.operator]
+        for path in line.resolved(value, access, state):
+            if access is Access.READ and of_command:
+                stdin = Stdin(stdin.text, (*stdin.paths, path))
+            else:
+                line.add(path)
+    return stdin
+
+
+def _check_target(line: Line, redirection: Redirection, value: str, state: State) -> None:
+    """Raise StopReading unless it is known which file a redirection opens."""
+    part = line.text[redirection.start : redirection.end]
+    if isinstance(value, Unknown) or redirection.operator == "<&" or is_pattern(redirection.target):
+        raise StopReading("a redirection whose target is not plain", part)
+    if value.startswith(("/dev/tcp/", "/dev/udp/")):
+        raise StopReading("a redirection to the network", part)
+    if not state.folders and not value.startswith("/"):
+        raise StopReading("a redirection in a folder that is not known", part)

@@ -31,8 +31,8 @@ from harness.process.environment import child_environment, unasked_variables
 from harness.process.start import Launch, NotConfinedError
 from harness.process.temporary import TemporaryFolder
 from harness.record import Record, replace
+from harness.shell.disk import Witness
 from harness.shell.facets import read_call
-from harness.shell.remembered_disk import Witness
 from harness.text.visible import one_line, visible, visible_line
 from harness.tool_kinds import BASH
 from harness.tools.walls import Held, Reach, only_looks, wall_notes

@@ -1,19 +1,17 @@
-"""Words of the syntax tree to the words that a program gets, as bash expands them; what is not known is `Unknown`. Pure.
+"""Expansion: words of the syntax tree to the words that a program gets, as bash makes them; what is not known is `Unknown`.
 
-The disk is asked through `Disk` alone; commands inside a word (`$( )`) are handed to whoever reads commands.
+The disk is asked through `Disk` alone. Commands inside a word (`$( )`) are handed to the reader of the line.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import takewhile
-from typing import Protocol
 
-from harness.actions import Access, PathAccess
-from harness.programs.git_pathspecs import Shown
 from harness.programs.model import Listed, Names, Unknown
 from harness.shell.arithmetic import evaluated
+from harness.shell.disk import Disk
 from harness.shell.state import State, StopReading
 from harness.shell.syntax import (
     Arithmetic,
@@ -40,58 +38,6 @@ PIPE_FILE = "/dev/fd/63"
 """What bash makes of `<( )`: some such name, of a pipe to a command that is judged by itself."""
 
 _SPLITS_OR_MATCHES = frozenset(" \t\n*?[\\")
-
-
-class Disk(Protocol):
-    """What the reading of a command asks the disk. `Workspace` is one; the examples of policies have a plain one."""
-
-    root: str
-    home: str
-
-    def resolve_word(
-        self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False
-    ) -> PathAccess | None:
-        """Return where a word leads if it is taken as a path, or with `entry` where the name itself lies; None for a word
-        that cannot name a file."""
-
-    def look_below(
-        self,
-        path: PathAccess,
-        *,
-        follows: bool,
-        only: Sequence[str] = (),
-        skips: Sequence[str] = (),
-        hidden: bool = True,
-    ) -> PathAccess:
-        """Return the path with the names of the files below it."""
-
-    def look_tracked(self, path: PathAccess, what: Shown, *, sure: bool, follows: bool = False) -> PathAccess:
-        """Return the folder that git runs in with the names of what it shows of the files that it tracks.
-
-        Where it is not `sure` what lies on the disk, a word that may be a revision narrows nothing. With `follows` the files
-        that links lead to are named too.
-        """
-
-    def plain_tracked(self, folder: str, what: Shown, *, split: str, nul: bool) -> bool:
-        """Say whether the names that git lists in an absolute folder can stand in a list; with `nul` a NUL ends each."""
-
-    def exists(self, path: str) -> bool:
-        """Say whether something lies at an absolute path."""
-
-    def plain_below(self, folder: str, *, only: Sequence[str], skips: Sequence[str], split: str, bare: bool) -> bool:
-        """Say whether the names below an absolute folder can stand in a list of names."""
-
-    def is_folder(self, path: str) -> bool:
-        """Say whether an absolute path is a folder that one can go to."""
-
-    def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
-        """Return what a file name pattern stands for, or None where that is not sure."""
-
-    def git_problem(self, folder: str, cwd: str) -> str | None:
-        """Return why git in that folder may run programs that the repository names."""
-
-    def git_top(self, folder: str, cwd: str) -> str:
-        """Return the top of the git repository that a folder lies in, or the folder itself."""
 
 
 class Expander:
@@ -336,3 +282,8 @@ def _written(piece: Piece) -> str:
             return "<(...)"
         case Literal() | Pattern() | Tilde():
             return piece.text
+
+
+def is_pattern(word: Word) -> bool:
+    """Say whether a word has a file name pattern in it."""
+    return any(isinstance(piece, Pattern) for piece in word.pieces)

@@ -1,14 +1,13 @@
-"""Remembered: a disk that is asked the same thing once for one command line, and not without end; pure itself."""
+"""The disk, as far as the reading of a command asks it: what it is asked (`Disk`), and one that remembers its answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from harness.actions import Access, PathAccess
 from harness.programs.git_pathspecs import Shown
 from harness.record import replace
-from harness.shell.expand import Disk
 
 _Answer = TypeVar("_Answer")
 
@@ -22,8 +21,60 @@ MAX_LISTS = 20
 """Different folders of which it is asked whether their names can stand in a list."""
 
 
+class Disk(Protocol):
+    """What the reading of a command asks the disk. `Workspace` is one; the examples of policies have a plain one."""
+
+    root: str
+    home: str
+
+    def resolve_word(
+        self, word: str, access: Access, cwd: str | None = None, *, entry: bool = False
+    ) -> PathAccess | None:
+        """Return where a word leads if it is taken as a path, or with `entry` where the name itself lies; None for a word
+        that cannot name a file."""
+
+    def look_below(
+        self,
+        path: PathAccess,
+        *,
+        follows: bool,
+        only: Sequence[str] = (),
+        skips: Sequence[str] = (),
+        hidden: bool = True,
+    ) -> PathAccess:
+        """Return the path with the names of the files below it."""
+
+    def look_tracked(self, path: PathAccess, what: Shown, *, sure: bool, follows: bool = False) -> PathAccess:
+        """Return the folder that git runs in with the names of what it shows of the files that it tracks.
+
+        Where it is not `sure` what lies on the disk, a word that may be a revision narrows nothing. With `follows` the files
+        that links lead to are named too.
+        """
+
+    def plain_tracked(self, folder: str, what: Shown, *, split: str, nul: bool) -> bool:
+        """Say whether the names that git lists in an absolute folder can stand in a list; with `nul` a NUL ends each."""
+
+    def exists(self, path: str) -> bool:
+        """Say whether something lies at an absolute path."""
+
+    def plain_below(self, folder: str, *, only: Sequence[str], skips: Sequence[str], split: str, bare: bool) -> bool:
+        """Say whether the names below an absolute folder can stand in a list of names."""
+
+    def is_folder(self, path: str) -> bool:
+        """Say whether an absolute path is a folder that one can go to."""
+
+    def expand(self, pattern: str, cwd: str) -> tuple[str, ...] | None:
+        """Return what a file name pattern stands for, or None where that is not sure."""
+
+    def git_problem(self, folder: str, cwd: str) -> str | None:
+        """Return why git in that folder may run programs that the repository names."""
+
+    def git_top(self, folder: str, cwd: str) -> str:
+        """Return the top of the git repository that a folder lies in, or the folder itself."""
+
+
 class Remembered:
-    """Another disk, with what it answered."""
+    """Another disk that is asked the same thing once for one command line, and not without end."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk

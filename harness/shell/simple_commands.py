@@ -5,31 +5,30 @@ A wrapper and the command that it runs are a facet each. What no model covers ke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from harness.actions import Access, Act, Command, PathAccess, Place
-from harness.programs.catalog import model_of
-from harness.programs.model import Found, Unknown, Use, gap
-from harness.programs.options import read_command
-from harness.programs.runners import FIND_RUNS, INTERPRETERS, PLAIN_WRAPPERS, SHELLS, WRAPPERS
-from harness.programs.shared import read_alike
+from harness.actions import Access, Act, Command, Place
+from harness.programs.model import Found, Unknown, Use
+from harness.programs.runners import FIND_RUNS, INTERPRETERS, SHELLS, WRAPPERS
 from harness.programs.variables import changes_the_shell
 from harness.record import replace
 from harness.shell.builtins import (
-    GO_ELSEWHERE,
     NO_PROGRAMS,
     SHELL_BUILTINS,
     SPECIAL_BUILTINS,
     STEERS_THE_SHELL,
-    after_builtin,
+    act_of,
+    run_builtin,
 )
-from harness.shell.expand import Expander
+from harness.shell.expansion import Expander, is_pattern
+from harness.shell.line import Line
 from harness.shell.loose_reading import MAX_CLUSTER_LETTERS, cluster, likely_paths
 from harness.shell.parser import parse
-from harness.shell.parts import Stdin, is_pattern
-from harness.shell.printed_names import SYSTEM_FOLDERS, HandedNames, program_of
-from harness.shell.state import Outcome, State, StopReading, either_folder
-from harness.shell.syntax import Literal, Simple, Unread, Word
+from harness.shell.printed_names import HandedNames
+from harness.shell.program_use import SYSTEM_FOLDERS, git_problem, may_import, paths_used, program_of, use_of
+from harness.shell.redirections import Stdin, apply_redirections
+from harness.shell.state import Outcome, State, StopReading, check_variable
+from harness.shell.syntax import Literal, Script, Simple, Unread, Word
 
 MAX_LAYERS = 6
 """Wrappers around wrappers, and shells in shells; deeper is opaque."""
@@ -38,27 +37,33 @@ _NAMES_ARE_FREE = (Place.INSIDE, Place.ROOT)
 """Where the names that a pattern stands for may be told."""
 
 
-class SimpleCommands(HandedNames):
-    """Reads simple commands into its facets."""
+class SimpleCommands:
+    """Reads the simple commands of a line into its facets."""
 
-    def simple(self, node: Simple, state: State) -> Outcome:
+    def __init__(self, line: Line, names: HandedNames, read_script: Callable[[Script, State], Outcome]) -> None:
+        """Take what reads a whole script: the text of a `bash -c` or of an `eval` is one."""
+        self._line = line
+        self._names = names
+        self._read_script = read_script
+
+    def read(self, node: Simple, state: State) -> Outcome:
         """Read a simple command as it stands in the tree; return what is known behind it."""
         assigned = self.assigned(node, state)
         if not node.words:  # then bash assigns before it redirects, and others after
             if node.assignments and any(each.target.constant is None for each in node.redirections):
                 raise StopReading("an assignment beside a redirection that may hold it", node.text)
-            self.redirected(node.redirections, assigned)
+            apply_redirections(self._line, node.redirections, assigned)
             return Outcome(ok=assigned, failed=assigned)
-        expander = self.expander(state)
-        argv = self.with_line(node, self.expanded(node, expander), state)
-        stdin = self.redirected(node.redirections, state, commandless=False)
+        expander = self._line.expander(state)
+        argv = self._names.with_line(node, self.expanded(node, expander), state)
+        stdin = apply_redirections(self._line, node.redirections, state, of_command=True)
         names = frozenset(each.name for each in node.assignments)
         if names and argv[0] in (*SHELL_BUILTINS, "eval") and not (argv[0] == "read" and names == {"IFS"}):
             raise StopReading(f"a variable in front of {argv[0]}", node.text)
         inside = replace(state, exported=state.exported | names, values=assigned.values).reading(node.redirections)
         if names and argv[0] in SPECIAL_BUILTINS:
             state = replace(state, exported=state.exported | names).forgetting(names)
-        argv, *others = self.with_listed(argv, state)
+        argv, *others = self._names.with_listed(argv, state)
         for each in others:
             self.command(each, node.text, inside, state, stdin=stdin, patterns=expander)
         return self.command(argv, node.text, inside, state, stdin=stdin, patterns=expander)
@@ -70,7 +75,7 @@ class SimpleCommands(HandedNames):
             if not (first.plain and all(map(_is_plain_export, node.words[1:]))):
                 raise StopReading("export with words that may be split", node.text)
             return tuple(expander.value(word) for word in node.words)
-        argv = tuple(self.words(node.words, expander))
+        argv = tuple(self._line.expanded_words(node.words, expander))
         if is_pattern(first) or isinstance(argv[0], Unknown) or not argv[0]:
             raise StopReading("a command whose name is not plain", node.text)
         if argv[0] == "eval" and node.redirections:
@@ -81,19 +86,14 @@ class SimpleCommands(HandedNames):
         """Return the state after the assignments of a command that is nothing else. Each sees those before it."""
         for each in node.assignments:
             if not node.words:
-                self.check_name(each.name, node.text)
-            value = self.expander(state).value(each.value)
+                check_variable(each.name, node.text)
+            value = self._line.expander(state).value(each.value)
             unknown = value if isinstance(value, Unknown) else None
             known = None if unknown is not None else value
             state = state.with_value(each.name, known, integer=unknown is not None and unknown.integer)
             # In front of a command, what runs inside a later value is given the variables before it.
             state = state.handing_on(each.name) if node.words else state.touching(each.name)
         return state
-
-    def check_name(self, name: str, part: str) -> None:
-        """Raise StopReading if setting this variable changes the shell itself."""
-        if changes_the_shell(name):
-            raise StopReading(f"{name} is set, which changes how the rest is run", part)
 
     def command(
         self,
@@ -110,44 +110,34 @@ class SimpleCommands(HandedNames):
         if isinstance(name, Unknown | Found):
             raise StopReading("a command whose name is not plain", text)
         if name in SHELL_BUILTINS:
-            return self.builtin(argv, text, inside, after, stdin)
+            self._names.printed = None
+            return run_builtin(self._line, argv, text, inside, after, stdin)
         if name in STEERS_THE_SHELL:
             raise StopReading(f"{name}, which changes how the rest is run", text)
         program = program_of(name)
-        use = self.use_of(program, argv, stdin)
+        use = use_of(program, argv, stdin)
         if name == "eval" and not use.gap:
             return self.eval(use, argv, text, inside, after)
         if use.gap and (program in SHELLS or name in ("exec", "eval")):
             raise StopReading(use.gap, text)
         if stdin.text is not None and program in INTERPRETERS and not use.scripts and use.act is not Act.LOOKS:
             raise StopReading(f"text that {program} is given to run", text)
-        use = self.with_names(program, argv, use, inside)
-        self.layers += 1
-        if self.layers > MAX_LAYERS:
+        use = self._names.with_names(program, argv, use, inside)
+        self._line.layers += 1
+        if self._line.layers > MAX_LAYERS:
             raise StopReading(f"more than {MAX_LAYERS} commands that run commands", text)
         self.add_command(argv, text, inside, use, stdin, patterns)
         self.inner(program, use, inside)
         if use.remote:
-            self.add_opaque("a command that another machine or a container runs", use.remote, inside)
-        self.layers -= 1
+            self._line.add_opaque("a command that another machine or a container runs", use.remote, inside)
+        self._line.layers -= 1
         if name == "exit" and all(word.isdigit() for word in argv[1:2]) and len(argv) <= 2:
             return Outcome(ok=None, failed=None)
         return Outcome(ok=after, failed=after)
 
-    def use_of(self, program: str, argv: tuple[str, ...], stdin: Stdin) -> Use:
-        """Return what the model of a program says of a command; a gap where there is none."""
-        if stdin.text is not None and program in ("bash", "sh") and len(argv) == 1:
-            if "\n" in stdin.text.rstrip("\n"):
-                return gap("a shell hands the lines that it has not read yet to the commands of those before")
-            if program == "bash" or read_alike(stdin.text):
-                return Use(act=Act.WRAPS, scripts=(stdin.text,))
-            return gap("sh may read this text otherwise than bash")
-        model = model_of(program) if program else None
-        return read_command(model, argv) if model is not None else gap(f"there is no model of {argv[0]}")
-
     def eval(self, use: Use, argv: tuple[str, ...], text: str, inside: State, after: State) -> Outcome:
         """`eval` runs its text in this very shell: folder and variables change for what follows."""
-        self.printed = None
+        self._names.printed = None
         self.add_command(argv, text, inside, use, Stdin(), None)
         outcome = Outcome(ok=after, failed=after)
         for script in use.scripts:
@@ -163,9 +153,9 @@ class SimpleCommands(HandedNames):
                 raise StopReading(f"{program} {command.argv[0]}", " ".join(command.argv))
             folder = state
             if command.folder:
-                reals = [path.real for path in self.resolved(command.folder, Access.READ, state)]
+                reals = [path.real for path in self._line.resolved(command.folder, Access.READ, state)]
                 # A shell that is started where the folder is the one at hand keeps the name that this has.
-                here = [f for f in state.folders for p in self.resolved(f, Access.READ, state) if p.real in reals]
+                here = [f for f in state.folders for p in self._line.resolved(f, Access.READ, state) if p.real in reals]
                 folder = replace(state, folders=tuple(dict.fromkeys((*reals, *here))))
             for name in command.variables:
                 folder = folder.handing_on(name)
@@ -183,11 +173,11 @@ class SimpleCommands(HandedNames):
         script = parse(text)
         if isinstance(script, Unread):
             raise StopReading(f"in the text for a shell: {script.reason}", part)
-        self.layers += 1
-        if self.layers > MAX_LAYERS:
+        self._line.layers += 1
+        if self._line.layers > MAX_LAYERS:
             raise StopReading(f"more than {MAX_LAYERS} commands that run commands", part)
-        outcome = self.script(script, state)
-        self.layers -= 1
+        outcome = self._read_script(script, state)
+        self._line.layers -= 1
         return outcome
 
     def add_command(
@@ -195,33 +185,37 @@ class SimpleCommands(HandedNames):
     ) -> None:
         """Add the facet of one command: opaque where a word or the folder is not known and that may matter."""
         if use.gap and (_hides_more(argv) or any(isinstance(word, Unknown | Found) for word in argv)):
-            self.add_opaque(use.gap, text, state)
+            self._line.add_opaque(use.gap, text, state)
             return
         reads_folder = any(not path.word.startswith("/") for path in use.paths) or bool(use.gap)
         if not state.folders and reads_folder:
-            self.add_opaque("the folder that it runs in is not known", text, state)
+            self._line.add_opaque("the folder that it runs in is not known", text, state)
             return
         paths = list(stdin.paths)
         for folder in patterns.folders if patterns is not None else ():
-            paths += [path for path in self.resolved(folder, Access.READ, state) if path.place not in _NAMES_ARE_FREE]
+            paths += [
+                path for path in self._line.resolved(folder, Access.READ, state) if path.place not in _NAMES_ARE_FREE
+            ]
         if "/" in argv[0] and not _in_system_folder(argv[0]):
-            paths += self.resolved(argv[0], Access.EITHER, state)
+            paths += self._line.resolved(argv[0], Access.EITHER, state)
         if use.gap:
-            paths += [path for word in likely_paths(argv[1:]) for path in self.resolved(word, Access.EITHER, state)]
+            paths += [
+                path for word in likely_paths(argv[1:]) for path in self._line.resolved(word, Access.EITHER, state)
+            ]
         else:
-            paths += [each for path in use.paths for each in self.used(path, use, state)]
+            paths += [each for path in use.paths for each in paths_used(self._line, path, use, state)]
         if patterns is not None and any(path.access is not Access.READ for path in paths):
-            whole = (path for each in patterns.whole_folders for path in self.resolved(each, Access.WRITE, state))
+            whole = (path for each in patterns.whole_folders for path in self._line.resolved(each, Access.WRITE, state))
             paths = [*whole, *paths]
-        problem = use.gap or self.git_problem(use, state)
-        act = Act.RUNS if use.imports and self.may_import(state) else use.act
-        self.add(
+        problem = use.gap or git_problem(self._line, use, state)
+        act = Act.RUNS if use.imports and may_import(self._line, state) else use.act
+        self._line.add(
             Command(
                 text=text,
                 argv=tuple(str(word) for word in argv),
                 variables=tuple(sorted(state.exported)),
                 paths=tuple(dict.fromkeys(paths)) if len(paths) > 1 else tuple(paths),
-                act=Act.UNKNOWN if problem else _act(act, program_of(argv[0]), paths),
+                act=Act.UNKNOWN if problem else act_of(act, program_of(argv[0]), paths),
                 network=use.network,
                 model="" if problem else program_of(argv[0]),
                 gap=problem or "",
@@ -230,76 +224,11 @@ class SimpleCommands(HandedNames):
             )
         )
 
-    # Builtins that change the shell.
-
-    def builtin(self, argv: tuple[str, ...], text: str, inside: State, after: State, stdin: Stdin) -> Outcome:
-        """Read one of the builtins of which it is known what they change."""
-        self.printed = None
-        if argv[0] in GO_ELSEWHERE:
-            return self.elsewhere(argv, text, inside, after, stdin)
-        changed = after_builtin(argv, after)
-        if isinstance(changed, str):
-            raise StopReading(changed, text)
-        variables = tuple(sorted(inside.exported - {"IFS"} if argv[0] == "read" else inside.exported))
-        words = tuple(str(word) for word in argv)
-        act = _act(Act.WRAPS, argv[0], stdin.paths)
-        self.add(Command(text=text, argv=words, variables=variables, paths=stdin.paths, act=act, model=argv[0]))
-        return Outcome(ok=changed, failed=changed)
-
-    def elsewhere(self, argv: tuple[str, ...], text: str, inside: State, after: State, stdin: Stdin) -> Outcome:
-        """`cd`, `pushd` and `popd` go to a folder as it is written, or where that is none, as the kernel reads it."""
-        targets = self.targets(argv, after)
-        if not targets:
-            self.add_opaque(f"{argv[0]} to a folder that is not known", text, after)
-            unknown = after.in_folders((), after.stack if argv[0] == "cd" else None)
-            return Outcome(ok=unknown, failed=after)
-        if not after.folders and not all(target.startswith("/") for target in targets):
-            self.add_opaque("the folder that it runs in is not known", text, after)
-            return Outcome(ok=after, failed=after)
-        reached = [self.folders_after_cd(target, after, physical="-P" in argv) for target in targets]
-        paths = tuple(dict.fromkeys((*stdin.paths, *(path for found, _ in reached for path in found))))
-        folders = reached[0][1]
-        for _, others in reached[1:]:
-            folders = either_folder(folders, others)
-        variables = tuple(sorted(inside.exported))
-        self.add(Command(text=text, argv=argv, variables=variables, paths=paths, act=Act.WRAPS, model=argv[0]))
-        plain = all(".." not in target.strip("/").removeprefix("../").split("/") for target in targets)
-        there = plain and bool(folders) and not self.disk_changed and all(map(self.disk.is_folder, folders))
-        return Outcome(ok=after.in_folders(folders, _stack_after(argv[0], after)), failed=None if there else after)
-
-    def targets(self, argv: tuple[str, ...], state: State) -> tuple[str, ...]:
-        """Return the words that say where the shell may go; none where that is not known."""
-        if argv == ("cd", "-"):
-            return state.before
-        if argv[0] == "popd":
-            return state.stack[0] if len(argv) == 1 and state.stack else ()
-        words = [word for word in argv[1:] if argv[0] == "pushd" or word not in ("--", "-L", "-P")]
-        if not words and argv[0] == "cd":
-            return (self.disk.home,)
-        if len(words) != 1 or isinstance(words[0], Unknown | Found) or words[0][:1] in ("", "-"):
-            return ()
-        return () if argv[0] == "pushd" and (state.stack is None or words[0][0] == "+") else (words[0],)
-
-
-def _stack_after(name: str, state: State) -> tuple[tuple[str, ...], ...] | None:
-    """Return the stack of folders behind `cd`, `pushd` or `popd` in `state`."""
-    stack = state.stack
-    if name == "cd" or stack is None:
-        return stack
-    return stack[1:] if name == "popd" else (state.folders, *stack)
-
 
 def _is_plain_export(word: Word) -> bool:
     """Say whether bash leaves a word of export whole: nothing expands, or `NAME=` is written without any quoting."""
     begin = word.pieces[0] if word.pieces else None
     return word.constant is not None or (isinstance(begin, Literal) and not begin.quoted and "=" in begin.text)
-
-
-def _act(act: Act, program: str, paths: Sequence[PathAccess]) -> Act:
-    """Return WRAPS only for what shows nothing itself: `find -exec` lists files, and what reads `< file` reads it."""
-    if act is Act.WRAPS and (program not in PLAIN_WRAPPERS or (paths and program not in GO_ELSEWHERE)):
-        return Act.LOOKS
-    return act
 
 
 def _in_system_folder(name: str) -> bool:

@@ -1,0 +1,90 @@
+"""One command line while it is read: its facets so far, what its words expand to and where they lead on the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess
+from harness.programs.model import Names
+from harness.record import replace
+from harness.shell.disk import Disk, Remembered
+from harness.shell.expansion import PIPE_FILE, Expander
+from harness.shell.state import State, StopReading
+from harness.shell.syntax import Script, Word
+
+MAX_FACETS = 4_000
+"""A line of more parts is opaque. What was read of it is judged to the last part: no bound lowers a verdict."""
+
+_NOWHERE = frozenset(("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", PIPE_FILE))
+"""What a redirection or an operand of this very name reads or writes is nobody's file."""
+
+
+class Line:
+    """What the readers of one command line share."""
+
+    def __init__(self, disk: Disk, text: str, substituted: Callable[[Script, State], Names | None]) -> None:
+        """Take the line, and what reads the commands inside a word (see `Expander`)."""
+        self.disk: Disk = Remembered(disk)
+        self.text = text
+        self.facets: list[Facet] = []
+        self.disk_changed = False
+        """Whether something before may have changed the disk, so that it says nothing of what patterns stand for."""
+        self.layers = 0
+        """How many commands that run commands are around the one at hand."""
+        self._substituted = substituted
+        self._opaque: dict[tuple[str, str, str], Opaque] = {}
+
+    def expander(self, state: State) -> Expander:
+        """Return what expands the words of a command in `state`.
+
+        What is in `$( )` or `<( )` may find only the rest of what is in the pipe: of names, not even whole ones.
+        """
+        return Expander(
+            self.disk, replace(state, names=None), self._substituted, sure_of_disk=lambda: not self.disk_changed
+        )
+
+    def expanded_words(self, words: Sequence[Word], expander: Expander) -> list[str]:
+        """Return what bash makes of several words: it runs what is in `$( )` in all of them before it looks up patterns."""
+        before = self.disk_changed
+        values = [value for word in words for value in expander.words(word)]
+        if self.disk_changed and not before:
+            values = [value for word in words for value in expander.words(word)]
+        return values
+
+    def add(self, facet: Facet) -> None:
+        """Keep one more facet. Raises StopReading where there are too many."""
+        if len(self.facets) >= MAX_FACETS:
+            raise StopReading(f"more than {MAX_FACETS} parts", "")
+        self.facets.append(facet)
+        match facet:
+            case Command():
+                changes = facet.act not in (Act.LOOKS, Act.WRAPS) or any(
+                    p.access is not Access.READ for p in facet.paths
+                )
+            case PathAccess():
+                changes = facet.access is not Access.READ
+            case _:
+                changes = True
+        self.disk_changed = self.disk_changed or changes
+
+    def add_opaque(self, reason: str, part: str, state: State) -> None:
+        """Keep a piece of the line that was not understood; what may be in it is judged by strict rules."""
+        from harness.shell.loose_reading import loose_opaque
+
+        key = (reason, part, (state.folders or (self.disk.root,))[0])
+        if key not in self._opaque:  # a loop has the same part in every round
+            column = max(self.text.find(part), 0) + 1
+            self._opaque[key] = loose_opaque(part, reason, column, self.disk, key[2])
+        self.add(self._opaque[key])
+
+    def resolved(self, word: str, access: Access, state: State, *, entry: bool = False) -> list[PathAccess]:
+        """Return where a word of a command leads, from every folder that the shell may be in.
+
+        With `entry` it is where the name itself lies, also of a link.
+        """
+        if word in _NOWHERE or word.startswith("/dev/null/"):
+            return []
+        name = f"./{word}" if word.startswith("~") else word  # bash has replaced the ~ that it means
+        folders = state.folders or (self.disk.root,)
+        found = [self.disk.resolve_word(name, access, folder, entry=entry) for folder in folders]
+        return [replace(path, written=word) if name is not word else path for path in found if path is not None]

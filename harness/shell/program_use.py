@@ -1,0 +1,135 @@
+"""What a command does by the model of its program, and where the paths lead that the model names."""
+
+from __future__ import annotations
+
+from harness.actions import Access, Act, PathAccess
+from harness.programs.catalog import model_of
+from harness.programs.git_pathspecs import Shown
+from harness.programs.model import PathUse, Use, gap
+from harness.programs.options import read_command
+from harness.programs.python import LIBRARY
+from harness.programs.runners import VERSIONED
+from harness.programs.shared import read_alike
+from harness.record import replace
+from harness.shell.line import Line
+from harness.shell.redirections import Stdin
+from harness.shell.state import State
+
+SYSTEM_FOLDERS = frozenset(("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"))
+"""Where a program of a known name is the known program: only root writes there."""
+
+
+def program_of(name: str) -> str:
+    """Return the name by which the models know a program, or nothing for one that lies in a folder of somebody's own."""
+    folder, slash, base = name.rpartition("/")
+    if slash and folder not in SYSTEM_FOLDERS:
+        return ""
+    unversioned = base.rstrip("0123456789.-")
+    return unversioned if unversioned in VERSIONED else base
+
+
+def use_of(program: str, argv: tuple[str, ...], stdin: Stdin) -> Use:
+    """Return what the model of a program says of a command; a gap where there is none."""
+    if stdin.text is not None and program in ("bash", "sh") and len(argv) == 1:
+        if "\n" in stdin.text.rstrip("\n"):
+            return gap("a shell hands the lines that it has not read yet to the commands of those before")
+        if program == "bash" or read_alike(stdin.text):
+            return Use(act=Act.WRAPS, scripts=(stdin.text,))
+        return gap("sh may read this text otherwise than bash")
+    model = model_of(program) if program else None
+    return read_command(model, argv) if model is not None else gap(f"there is no model of {argv[0]}")
+
+
+def paths_used(line: Line, path: PathUse, use: Use, state: State) -> list[PathAccess]:
+    """Return where a path of a model's `Use` leads, with the files below it where these are meant too.
+
+    A name that may be moved or removed is meant itself: where it is a link, besides what that leads to.
+    """
+    found = _led_to(line, path, use, state)
+    if not path.entry and path.access is not Access.EITHER:
+        return found
+    entries = {each.real: each for each in line.resolved(path.word, path.access, state, entry=True)}
+    found = [replace(each, entry=entries.pop(each.real, None) is not None) for each in found]
+    return [*found, *entries.values()]
+
+
+def _led_to(line: Line, path: PathUse, use: Use, state: State) -> list[PathAccess]:
+    """Return where a path of a model's `Use` leads, links followed, with the files below it."""
+    found = line.resolved(path.word, path.access, state)
+    if path.tracked is not None:
+        steered = any(name.startswith("GIT_") for name in state.exported)  # GIT_LITERAL_PATHSPECS: `:!x` is a name
+        what = Shown() if steered else path.tracked
+        looked = (line.disk.look_tracked(each, what, sure=not line.disk_changed) for each in found)
+        return [replace(each, tracked=True) for each in looked]
+    if path.exclusion and not line.disk_changed:
+        found = [each for each in found if line.disk.exists(each.real)]
+    if path.at_top and use.git_folder is not None:
+        tops = tuple(line.disk.git_top(use.git_folder, folder) for folder in state.folders)
+        # Behind the folder of a -C the word is longer than git reads it; its name at the top is what follows.
+        word = path.word.removeprefix(f"{use.git_folder}/")
+        found += line.resolved(word, path.access, replace(state, folders=tops))
+    if not path.tree or (path.compared and not _compares(line, use, state)):
+        return found
+    if path.handed is not None:  # named one by one: only what the finder left out is left out
+        names = path.handed
+        if names.tracked is not None:
+            return [line.disk.look_tracked(f, names.tracked, sure=True, follows=True) for f in found]
+        only = names.only if path.only == names.only or not names.folders else ()
+        return [line.disk.look_below(f, follows=True, only=only, skips=names.skips, hidden=names.hidden) for f in found]
+    skips = () if path.compared and _compares_folders(line, use, state) else path.skips
+    return [
+        line.disk.look_below(f, follows=path.follows, only=path.only, skips=skips, hidden=path.hidden) for f in found
+    ]
+
+
+def _compares(line: Line, use: Use, state: State) -> bool:
+    """Say whether `git diff` may compare its operands with all that is in them, instead of taking pathspecs.
+
+    It does outside a repository, and in one that git does not trust; there it complains of a name that does not exist.
+    """
+    return line.disk_changed or all(any(map(line.disk.exists, reals)) for reals in _compared(line, use, state))
+
+
+def _compares_folders(line: Line, use: Use, state: State) -> bool:
+    """Say whether these may be folders."""
+    return line.disk_changed or all(any(map(line.disk.is_folder, reals)) for reals in _compared(line, use, state))
+
+
+def _compared(line: Line, use: Use, state: State) -> list[list[str]]:
+    """Return where the operands that `git diff` may compare lie.
+
+    Stdin (`-`, behind the folder of a -C) counts as a folder: beside it, all of the other folder is listed.
+    """
+    words = [path for path in use.paths if path.compared and path.word.rpartition("/")[2] != "-"]
+    return [[found.real for found in line.resolved(path.word, path.access, state)] for path in words]
+
+
+def may_import(line: Line, state: State) -> bool:
+    """Say whether something in the folder at hand may take the place of a module of Python's library."""
+    if line.disk_changed or state.elsewhere or not state.folders:
+        return True
+    return any(_holds_a_module(line, folder) for folder in state.folders)
+
+
+def _holds_a_module(line: Line, folder: str) -> bool:
+    names = line.disk.expand("*", folder)
+    if names is None:
+        return True
+    likely = [name for name in names if _is_module(name)]
+    # A folder without an __init__ comes behind the library.
+    return any("." in name or line.disk.expand(f"{name}/__init__*", folder) != () for name in likely)
+
+
+def git_problem(line: Line, use: Use, state: State) -> str:
+    """Return why a git command may run what the repository names, wherever the shell may be; or nothing."""
+    if use.git_folder is None:
+        return ""
+    if state.elsewhere or not state.folders:
+        return "the folder that it runs in is not known"
+    problems = (line.disk.git_problem(use.git_folder, folder) for folder in state.folders)
+    return next((problem for problem in problems if problem is not None), "")
+
+
+def _is_module(name: str) -> bool:
+    module = name.partition(".")[0]
+    return module in LIBRARY or (module.startswith("_") and module != "__pycache__")
