@@ -17,9 +17,9 @@ from harness.cli.console import complain
 from harness.cli.environment_secrets import redactor_for
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.own_folders import keep_own_folders, named_log, refuse_own_folders
+from harness.cli.policy.plan_policy import with_plan_mode
 from harness.cli.policy.policies import assemble
 from harness.cli.prompting import system_prompt
-from harness.cli.repl.planned import planned
 from harness.cli.session_log import lost_log, opened_log, who_and_where
 from harness.cli.signals import Signals
 from harness.cli.state import State, current_folder
@@ -91,7 +91,7 @@ class SessionParts:
             pinned=arguments.policy_sha256,
         )
         if unattended is not None and unattended.plan:
-            self.policy = planned(self.policy)
+            self.policy = with_plan_mode(self.policy)
         keep_own_folders(self.workspace, self.state)
         self.interrupt = Interrupt()
         self.on_output: Callable[[str], None] = _ignore

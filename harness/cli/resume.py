@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice, takewhile
 
 from harness.actions import JsonValue
-from harness.cli.repl.told import own_words
+from harness.cli.commands.notes_to_model import own_words
 from harness.cli.sessions import LoggedSession, chosen_session, logged_sessions, outlines, verified_session
 from harness.cli.state import State
 from harness.cli.text_lines import counted

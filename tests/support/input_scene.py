@@ -20,7 +20,7 @@ from harness.cli.console import look_of
 from harness.cli.terminal.file_names import FileIndex
 from harness.cli.terminal.history import KeptHistory
 from harness.cli.terminal.input_line import InputLine
-from harness.cli.terminal.status import Status, status_parts
+from harness.cli.repl.status_line import Status, status_parts
 from harness.redaction.redactor import Redactor
 
 told, options = sys.argv[1], json.loads(sys.argv[2])

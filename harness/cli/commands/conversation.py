@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from harness.actions import Action, JsonValue
+from harness.cli.commands.command import Command
+from harness.cli.commands.notes_to_model import NotesToModel, is_unanswered
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.parts import SessionParts
-from harness.cli.repl.told import Told
-from harness.cli.repl.turns import Turns
 from harness.cli.terminal.screen import Screen
 from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
@@ -34,6 +34,39 @@ class Spent(Record):
     """In dollars; None where it is not known."""
 
 
+class Turns:
+    """The turns of one session, the newest last, by the numbers of their calls."""
+
+    def __init__(self, origin: str = "") -> None:
+        """`origin` is the session that this one goes on from, if there is one."""
+        self.origin = origin
+        self._calls: list[list[int]] = []
+
+    def begin_session(self, origin: str) -> None:
+        """Forget every turn: a session begins that goes on from the one named `origin`."""
+        self.origin = origin
+        self._calls.clear()
+
+    def begin(self, session: Session) -> None:
+        """Note that the person is about to say something; it is part of the turn before where that got no answer."""
+        if not (is_unanswered(session.messages) and self._calls):
+            self._calls.append([])
+
+    def record(self, record: LogRecord) -> None:
+        """Note a call of the turn that goes on, not one of the person's own; an observer of the log."""
+        number, whose = record.get("call"), record.get("by")
+        if record["kind"] == "call_proposed" and isinstance(number, int) and self._calls and whose is None:
+            self._calls[-1].append(number)
+
+    def forget(self) -> None:
+        """Forget every turn."""
+        self._calls.clear()
+
+    def pop(self) -> list[int] | None:
+        """Forget the last turn, and return its calls; None for one of the session that this one goes on from."""
+        return self._calls.pop() if self._calls else None
+
+
 class Conversation:
     """One conversation at the prompt, with everything that a command may need."""
 
@@ -46,6 +79,7 @@ class Conversation:
         agent: Agent,
         session: Session,
         turns: Turns,
+        commands: Sequence[Command] = (),
         about: Mapping[str, JsonValue],
         kept: KeptGrants,
         policy_named: str | None = None,
@@ -57,6 +91,7 @@ class Conversation:
         self.agent = agent
         self.session = session
         self.turns = turns
+        self.commands = commands
         self.about = about
         self.kept = kept
         self.policy_named = policy_named
@@ -74,7 +109,7 @@ class Conversation:
         """How the last turn of this session ended."""
         self.error = ""
         """The message of the last error that was recorded in it."""
-        self.told = Told()
+        self.notes = NotesToModel()
 
     @property
     def plans(self) -> bool:
@@ -149,16 +184,16 @@ class Conversation:
         self.turns.begin_session(origin)
         self.spent.clear()
         self.decision = self.answer = self.stop = None
-        self.forget_told()
+        self.forget_notes()
 
-    def forget_told(self) -> None:
+    def forget_notes(self) -> None:
         """Forget what the model was to be told with the next message, and say so."""
-        if count := self.told.forget():
+        if count := self.notes.forget():
             self.say(f"the model is not told of {counted(count, 'command')} that you ran before", Tone.QUIET)
 
     def message(self, line: str) -> str:
         """Return what the person says with what the model is to be told before it."""
-        return self.told.message(
+        return self.notes.message(
             line, self.session.messages, plans=self.plans, interrupted=self.stop is StopReason.INTERRUPTED
         )
 

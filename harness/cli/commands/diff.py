@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from harness.cli.commands.command import Command, Effect, Group
 from harness.cli.commands.conversation import Conversation
 from harness.cli.trace import Tone
 from harness.errors import ToolError, UsageError
@@ -111,3 +112,15 @@ def _content(conversation: Conversation, path: str) -> bytes | None:
         raise ToolError("a link leads elsewhere now")
     present = read_whole(resolved)
     return None if present is None else present.data
+
+
+COMMANDS = (
+    Command(
+        name="/diff",
+        arguments="[--stat]",
+        summary="what this session changed in files",
+        group=Group.WORK,
+        does=diff,
+        effect=Effect.SHOWS,
+    ),
+)

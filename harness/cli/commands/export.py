@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 
+from harness.cli.commands.command import Command, Group
 from harness.cli.commands.conversation import Conversation
 from harness.cli.own_folders import place_of
 from harness.cli.trace import Tone
@@ -110,3 +111,15 @@ def _fenced(text: str) -> Iterator[str]:
 
 def _inline(text: str) -> str:
     return f"`{visible_line(text, 5_000).replace('`', chr(39))}`"
+
+
+COMMANDS = (
+    Command(
+        name="/export",
+        arguments="[FILE]",
+        summary="write the conversation to a new Markdown file",
+        group=Group.TALK,
+        does=export,
+        most=None,
+    ),
+)

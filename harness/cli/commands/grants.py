@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.cli.commands.command import Command, Group
 from harness.cli.commands.conversation import Conversation
 from harness.cli.trace import Tone
 from harness.errors import UsageError
@@ -50,3 +51,15 @@ def _revoke(conversation: Conversation, grant: Grant) -> None:
     conversation.agent.log.session = conversation.session.identity
     conversation.agent.gate.revoke(grant.id)
     conversation.say_line(f"revoked: {grant.id}  {grant.pattern.text}", Tone.GOOD)
+
+
+COMMANDS = (
+    Command(
+        name="/grants",
+        arguments="[revoke ID|all]",
+        summary="what you granted beyond the policy",
+        group=Group.RULES,
+        does=grants,
+        most=2,
+    ),
+)

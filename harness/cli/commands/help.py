@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.cli.commands import COMMANDS, Group, usage_of
+from harness.cli.commands.command import Command, Effect, Group
 from harness.cli.commands.conversation import Conversation
 from harness.cli.terminal.row_text import cells, wrapped
 from harness.cli.trace import Tone
@@ -43,7 +43,7 @@ def show_help(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - 
     width = conversation.width
     for group in Group:
         conversation.say(group.value, Tone.QUIET)
-        rows = [(usage_of(one), one.summary) for one in COMMANDS if one.group is group]
+        rows = [(one.usage, one.summary) for one in conversation.commands if one.group is group]
         conversation.say("\n".join(table(rows, width)))
     for title, rows in (("keys", list(KEYS)), ("at a question", list(QUESTION_KEYS))):
         conversation.say(title, Tone.QUIET)
@@ -68,3 +68,14 @@ def table(rows: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
         head, *rest = wrapped(text, width - first)
         yield f"  {name}{' ' * (first - 2 - cells(name))}{head}".rstrip()
         yield from (" " * first + line for line in rest)
+
+
+COMMANDS = (
+    Command(
+        name="/help",
+        summary="this text",
+        group=Group.PROGRAM,
+        does=show_help,
+        effect=Effect.SHOWS,
+    ),
+)

@@ -1,13 +1,18 @@
-"""/log: where the action log is, what pins it, and its last lines; it reads the log and writes nothing to it."""
+"""/log and /output: the last lines of the action log, and all that a command printed. They only read the log."""
 
 from __future__ import annotations
 
 from collections import deque
 
+from harness.cli.commands.command import Command, Effect, Group
 from harness.cli.commands.conversation import Conversation
 from harness.cli.parts import pinned
-from harness.cli.trace import Line, Tone, Tracer
+from harness.cli.terminal.output import BAR
+from harness.cli.trace import Line, Tone, Tracer, ended_line
 from harness.errors import UsageError
+from harness.log.order import LogRecord
+from harness.text.visible import visible
+from harness.tool_kinds import Does, tool_kind
 
 LINES, MOST_LINES = 10, 10_000
 """Lines that are shown where nobody says how many, and the most that can be asked for."""
@@ -38,3 +43,61 @@ def log(conversation: Conversation, rest: str) -> None:
         "`harness audit show FILE` shows all of it; `harness audit verify FILE` checks it, once this session has ended",
         Tone.QUIET,
     )
+
+
+MOST_BACK = 999
+"""So many commands back."""
+
+
+def output(conversation: Conversation, rest: str) -> None:
+    """Show the result of the last command of this session, or of the one that is the Nth from the end.
+
+    It is what the model was given, without secrets; where that is cut, it names the file that holds all of it. Raises
+    UsageError, and LogError for a log that cannot be read.
+    """
+    from harness.log.reader import read_log
+
+    if rest and not (rest.isascii() and rest.isdigit() and 1 <= int(rest[:9]) <= MOST_BACK):
+        raise UsageError(f"usage: /output [N], where 1 is the last command and {MOST_BACK} the most")
+    back = int(rest or "1")
+    last = deque[tuple[LogRecord, LogRecord]](maxlen=back)
+    decisions: dict[object, LogRecord] = {}
+    for record in read_log(conversation.agent.log.path):
+        if record["session"] != conversation.session.identity:
+            continue
+        if record["kind"] == "decision":
+            decisions[record.get("call")] = record
+        elif record["kind"] == "outcome":
+            decision = decisions.pop(record.get("call"), {})
+            if tool_kind(str(record.get("tool"))).does is Does.RUNS and "output_bytes" in record:
+                last.append((record, decision))
+    if len(last) < back:
+        conversation.say(
+            f"this session has {len(last)} commands with an output" if last else "no command ran yet", Tone.QUIET
+        )
+        return
+    outcome, decision = last[0]
+    line = ended_line(outcome, decision, {})
+    conversation.say(line.text, line.tone)
+    for text in str(outcome.get("content")).split("\n"):
+        conversation.say(f"{BAR}{visible(text.expandtabs(8))}".rstrip())
+
+
+COMMANDS = (
+    Command(
+        name="/log",
+        arguments="[LINES]",
+        summary="the action log: where, how long, its last lines",
+        group=Group.WORK,
+        does=log,
+        effect=Effect.SHOWS,
+    ),
+    Command(
+        name="/output",
+        arguments="[N]",
+        summary="all that the last command printed; 2: the one before",
+        group=Group.WORK,
+        does=output,
+        effect=Effect.SHOWS,
+    ),
+)

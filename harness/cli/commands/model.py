@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.actions import JsonValue
+from harness.cli.commands.command import Command, Group
 from harness.cli.commands.conversation import Conversation
 from harness.cli.config.config_file import Setting
 from harness.cli.trace import Tone
@@ -58,3 +59,14 @@ def _change(conversation: Conversation, name: str) -> None:
     conversation.say_line(f"from now on {name} answers; whether the provider has it, its next reply tells", Tone.QUIET)
     if parts.context_tokens is not None:
         conversation.say(f"context_tokens stays {parts.context_tokens:,}, as configured", Tone.QUIET)
+
+
+COMMANDS = (
+    Command(
+        name="/model",
+        arguments="[NAME]",
+        summary="the model; or another one of the same provider",
+        group=Group.PROGRAM,
+        does=model,
+    ),
+)

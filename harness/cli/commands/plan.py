@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 
 from harness.actions import JsonValue
+from harness.cli.commands.command import Command, Group
 from harness.cli.commands.conversation import Conversation
-from harness.cli.repl.planned import planned
+from harness.cli.policy.plan_policy import with_plan_mode
 from harness.cli.trace import Tone
 from harness.errors import UsageError
 from harness.gate.approval import Answer, Approval
@@ -33,7 +34,7 @@ def plan(conversation: Conversation, rest: str) -> None:
 
 def _enter(conversation: Conversation) -> None:
     held = conversation.parts.policy
-    conversation.agent.change_policy(conversation.session, planned(held), "plan")
+    conversation.agent.change_policy(conversation.session, with_plan_mode(held), "plan")
     conversation.held = held
     conversation.say(
         "plan mode: nothing is changed and only what reads runs, until you leave it by /plan off", Tone.WARNING
@@ -89,3 +90,14 @@ def _asked(approval: Approval, seconds: float) -> dict[str, JsonValue]:
         "words": approval.words,
         "seconds": round(seconds, 3),
     }
+
+
+COMMANDS = (
+    Command(
+        name="/plan",
+        arguments="[off]",
+        summary="only read, until a plan is approved; again to leave",
+        group=Group.TALK,
+        does=plan,
+    ),
+)

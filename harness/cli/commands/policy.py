@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from harness.actions import describe_facet
+from harness.cli.commands.command import Command, Effect, Group
 from harness.cli.commands.conversation import Conversation
 from harness.cli.own_folders import keep_own_folders
 from harness.cli.parts import check_confinement
@@ -108,15 +109,15 @@ def assembled(conversation: Conversation) -> Policy:
 
 
 def _reload(conversation: Conversation, why: str) -> None:
+    from harness.cli.policy.plan_policy import with_plan_mode
     from harness.cli.policy.policies import describe
-    from harness.cli.repl.planned import planned
 
     before, found = conversation.parts.policy, assembled(conversation)
     if found.sha256 == before.sha256:
         conversation.say("the policy's files say what they said before", Tone.QUIET)
         return
     # INVARIANT: in plan mode the new policy holds below the plan's, never instead of it.
-    put = planned(found) if conversation.plans else found
+    put = with_plan_mode(found) if conversation.plans else found
     conversation.agent.change_policy(conversation.session, put, why)
     conversation.parts.policy = found
     if conversation.plans:
@@ -150,3 +151,22 @@ def _trust(conversation: Conversation) -> None:
         conversation.say(f"{PROJECT_POLICY} {CHANGED}", Tone.WARNING)
     # It is read again: what was written there since it was shown has another digest, and is not trusted.
     _reload(conversation, "trusted")
+
+
+COMMANDS = (
+    Command(
+        name="/policy",
+        arguments="[show|explain WHAT|reload|trust]",
+        summary="the policy in force",
+        group=Group.RULES,
+        does=policy,
+        most=None,
+    ),
+    Command(
+        name="/tools",
+        summary="the tools that the model has, and what the policy says of each",
+        group=Group.RULES,
+        does=tools,
+        effect=Effect.SHOWS,
+    ),
+)

@@ -1,8 +1,8 @@
-"""/resume and /fork: another session of this program, in the same log, that begins with what one held; no log is changed
-but this one's, which only grows."""
+"""/resume, /fork and /quit: another session of this program, in the same log, that begins with what one held."""
 
 from __future__ import annotations
 
+from harness.cli.commands.command import Command, Group
 from harness.cli.commands.conversation import Conversation
 from harness.cli.resume import FORKED, RESUMED, Carried, carried_from, told, until_turn
 from harness.cli.sessions import LoggedSession, SessionOutline, chosen_session, logged_sessions, outlines
@@ -103,3 +103,33 @@ def _line(one: SessionOutline) -> str:
     prompt = " ".join(one.prompt.split())[:80]
     begun = f"{one.found.session}  {one.found.time[:16].replace('T', ' ')}Z  {one.model}"
     return f"{begun}  {counted(one.turns, 'turn')}  {ended}  {prompt}".rstrip()
+
+
+def leave(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
+    """Leave after this command."""
+    conversation.leaving = True
+
+
+COMMANDS = (
+    Command(
+        name="/resume",
+        arguments="[ID]",
+        summary="go on with another session; without ID, list them",
+        group=Group.TALK,
+        does=resume,
+    ),
+    Command(
+        name="/fork",
+        arguments="[TURN]",
+        summary="a new session with what this one held after a turn",
+        group=Group.TALK,
+        does=fork,
+    ),
+    Command(
+        name="/quit",
+        summary="leave (also /exit, Ctrl-D, or Ctrl-C twice)",
+        group=Group.PROGRAM,
+        does=leave,
+        aliases=("/exit",),
+    ),
+)

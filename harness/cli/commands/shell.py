@@ -37,7 +37,7 @@ def run_as_person(conversation: Conversation, text: str, *, told: bool) -> bool:
         else:
             conversation.say_line(result.content.removesuffix(NO_DETOUR).rstrip(), Tone.BAD)  # that is for the model
         return False
-    if told and conversation.told.add(_attachment(text, result)):
+    if told and conversation.notes.add(_attachment(text, result)):
         conversation.say("the model is told with your next message", Tone.QUIET)
     elif told:
         conversation.say("there is no more room: the model is not told of this one", Tone.WARNING)

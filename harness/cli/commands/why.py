@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from harness.actions import JsonValue
 from harness.audit.calls import word
+from harness.cli.commands.command import Command, Effect, Group
 from harness.cli.commands.conversation import Conversation
 from harness.cli.commands.help import table
 from harness.cli.policy.policies import home_of_rules, shipped_name, without_shipped_folder
@@ -82,3 +83,14 @@ def _way(record: LogRecord, home: str) -> str:
             return "your yes, once you have seen what changed in the entry point"
         case _:
             return "your yes, each time; no rule lifts what is built in" if decision == "confirm" else "nothing"
+
+
+COMMANDS = (
+    Command(
+        name="/why",
+        summary="the last decision: by which rule, what would allow it",
+        group=Group.WORK,
+        does=why,
+        effect=Effect.SHOWS,
+    ),
+)

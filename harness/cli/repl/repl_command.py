@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from harness.actions import JsonValue
-from harness.cli.commands import Ask, Do, Effect, Meaning, Run, Wrong, function_of, meaning_of
-from harness.cli.commands.conversation import Conversation
-from harness.cli.commands.standing import is_unbound, status_of
+from harness.cli.commands.command import Effect
+from harness.cli.commands.conversation import Conversation, Turns
+from harness.cli.commands.line import COMMANDS, Ask, Do, Meaning, Run, Wrong, meaning_of
+from harness.cli.commands.notes_to_model import is_unanswered
 from harness.cli.console import terminal_is_there
 from harness.cli.exits import Exit
 from harness.cli.kept_grants import KeptGrants
@@ -21,12 +22,10 @@ from harness.cli.parts import SessionParts, about_of, agent_of, close_log, pinne
 from harness.cli.policy.policies import describe
 from harness.cli.repl.repl_start import carried_over, parts_of
 from harness.cli.repl.repl_terminal import Terminal, Twice
-from harness.cli.repl.told import is_unanswered
-from harness.cli.repl.turns import Turns
+from harness.cli.repl.status_line import is_unbound, status_of, status_parts
 from harness.cli.resume import Carried, told
 from harness.cli.state import State
 from harness.cli.terminal.question import Usual
-from harness.cli.terminal.status import status_parts
 from harness.cli.text_lines import counted
 from harness.cli.trace import Line, Tone
 from harness.errors import GateError, HarnessError, LogError, UsageError, WorkspaceError
@@ -37,9 +36,8 @@ from harness.text.visible import visible_line
 
 def tell_end(conversation: Conversation, result: RunResult) -> None:
     """Say how the turn of `result` ended."""
-    from harness.cli.commands.cost import told
-    from harness.cli.commands.standing import status_of
-    from harness.cli.terminal.status import status_text
+    from harness.cli.commands.context import told
+    from harness.cli.repl.status_line import status_of, status_text
 
     screen = conversation.screen
     if ended := how_it_ended(result, conversation.error):
@@ -137,6 +135,7 @@ class Repl:
             approver=self._terminal.approver,
             agent=self._agent,
             session=session,
+            commands=COMMANDS,
             turns=Turns(carried.found.session if carried else ""),
             about=about,
             kept=kept,
@@ -299,9 +298,9 @@ class Repl:
         try:
             if meaning.command.effect is Effect.SHOWS:
                 with self._parts.interrupt:
-                    function_of(meaning.command)(self._conversation, meaning.rest)
+                    meaning.command.does(self._conversation, meaning.rest)
             else:
-                function_of(meaning.command)(self._conversation, meaning.rest)
+                meaning.command.does(self._conversation, meaning.rest)
         except (LogError, GateError, WorkspaceError):
             raise
         except KeyboardInterrupt:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from harness.actions import Action, Effects
-from harness.cli.commands import COMMANDS
+from harness.cli.commands.line import COMMANDS
 from harness.cli.config.settings import TerminalSettings
 from harness.cli.console import look_from
 from harness.cli.terminal.approver import TerminalApprover, terminal_approver

@@ -12,8 +12,8 @@ import pytest
 from repl_scene import Prompt, Start, prompts
 from screen_scene import CTRL_C, CTRL_D, ENTER, ESC, UP, paste
 
+from harness.cli.commands.notes_to_model import INTERRUPTED
 from harness.cli.repl.repl_terminal import Twice
-from harness.cli.repl.told import INTERRUPTED
 from harness.models.scripted import Answer, Failure, Reply, Turn, call, replies
 
 if TYPE_CHECKING:

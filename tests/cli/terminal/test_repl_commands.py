@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from repl_scene import Start, prompts, write_config
-from screen_scene import ENTER
+from repl_scene import Prompt, Start, prompts, write_config
+from screen_scene import CTRL_C, ENTER, TAB
 
-from harness.cli.commands import COMMANDS, Ask, Do, Run, Wrong, function_of, meaning_of
 from harness.cli.commands.help import table
+from harness.cli.commands.line import COMMANDS, Ask, Do, Run, Wrong, meaning_of
+from harness.cli.commands.notes_to_model import INTERRUPTED, PLAN_ON, PLAN_OVER, UNANSWERED, NotesToModel, own_words
 from harness.cli.policy.calls import action_for
+from harness.cli.policy.plan_policy import with_plan_mode
 from harness.cli.policy.policies import load_named
-from harness.cli.repl.planned import planned
 from harness.cli.repl.repl_command import how_it_ended
-from harness.cli.repl.told import INTERRUPTED, PLAN_ON, PLAN_OVER, UNANSWERED, Told, own_words
 from harness.files.workspace import Workspace
 from harness.messages import Message, Role, RunResult, StopReason
 from harness.models.scripted import Reply, call, replies
@@ -87,7 +88,7 @@ def test_a_known_word_is_a_command_with_what_follows_as_it_was_typed(line: str, 
     ("line", "told"),
     [
         ("/polic", "did you mean /policy?"),
-        ("/xyzzy", "known: /undo"),
+        ("/xyzzy", "known: /clear"),
         ("/clear everything", "usage: /clear"),
         ("/fork 1 2", "usage: /fork [TURN]"),
     ],
@@ -98,15 +99,54 @@ def test_what_is_no_command_goes_nowhere(line: str, told: str) -> None:
     assert told in meaning.problem
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_every_command_of_the_table_has_its_function(command: object) -> None:
-    found = next(one for one in COMMANDS if one is command)
-    assert callable(function_of(found))
+GREETING = """
+from harness.cli.commands.command import Command, Group
+
+
+def hello(conversation, rest):
+    conversation.say(f"hello, {rest}")
+
+
+COMMANDS = (
+    Command(name="/hello", arguments="NAME", summary="greet somebody", group=Group.WORK, does=hello, aliases=("/hi",)),
+)
+"""
+PROGRAM = """
+import sys
+import harness.cli.commands
+harness.cli.commands.__path__.append(sys.argv.pop(1))
+from harness.cli.main import program
+program()
+"""
+
+
+def test_a_command_is_one_module_in_the_folder_of_commands(program: Program, tmp_path: Path) -> None:
+    """Help, Tab, the nearest name, how it is used, an alias and the command itself: nothing else has to know it."""
+    folder = tmp_path / "commands"
+    folder.mkdir()
+    (folder / "hello.py").write_text(GREETING)
+    write_config(program)
+    words = [sys.executable, "-c", PROGRAM, str(folder), "--base-url", program.serve(replies()), "--model", "scripted"]
+    with Prompt(words, columns=120, lines=60, cwd=program.workspace, environment=program.environment) as prompt:
+        prompt.say("/help", "/hello NAME")
+        prompt.say("/helo", "did you mean /hello?")
+        prompt.say("/hello to you", "usage: /hello NAME")
+        prompt.say("/hi you", "hello, you")
+        prompt.wait_prompt()
+        prompt.send("/hel" + TAB)
+        prompt.wait_for("greet somebody")
+        prompt.send(CTRL_C)
+        assert prompt.leave() == 0
+
+
+def test_no_two_commands_have_one_name() -> None:
+    names = [name for command in COMMANDS for name in (command.name, *command.aliases)]
+    assert sorted(names) == sorted(set(names))
 
 
 @pytest.mark.parametrize("width", [24, 40, 80, 200])
 def test_help_fits_the_width(width: int) -> None:
-    rows = [(f"{one.name} {one.arguments}", one.summary) for one in COMMANDS]
+    rows = [(one.usage, one.summary) for one in COMMANDS]
     lines = list(table(rows, width))
     longest = max(len(word) for row in rows for text in row for word in text.split())
     assert max(map(len, lines)) <= max(width, longest + 6)
@@ -256,7 +296,7 @@ def test_the_model_knows_of_plan_mode_whatever_was_forgotten(
     messages: tuple[Message, ...], plans: bool, begins: str
 ) -> None:
     answered = (*messages, Message(role=Role.ASSISTANT, content="Well.")) if messages else ()
-    said = Told().message("go on", answered, plans=plans)
+    said = NotesToModel().message("go on", answered, plans=plans)
     assert said.startswith(begins)
     assert said.endswith("go on")
     assert (PLAN_ON in said, PLAN_OVER in said) == (begins is PLAN_ON, begins is PLAN_OVER)
@@ -273,7 +313,7 @@ def test_the_model_knows_of_plan_mode_whatever_was_forgotten(
     ],
 )
 def test_the_model_knows_that_a_message_before_got_no_answer(last: Message, interrupted: bool, between: str) -> None:
-    said = Told().message("do that", (last,), plans=False, interrupted=interrupted)
+    said = NotesToModel().message("do that", (last,), plans=False, interrupted=interrupted)
     assert said == (f"{between}\n\ndo that" if between else "do that")
     assert own_words(said) == "do that"
 
@@ -293,7 +333,7 @@ def test_how_a_turn_ended_is_said_once(stop: StopReason, detail: str, error: str
 
 
 def test_outputs_are_told_up_to_a_limit_and_once() -> None:
-    told = Told()
+    told = NotesToModel()
     assert [told.add("x" * size) for size in (6_000, 6_000, 4_001, 4_000, 1)] == [True, True, False, True, False]
     assert told.message("go", (), plans=False).count("x") == 16_000
     assert told.message("go", (), plans=False) == "go"
@@ -607,7 +647,7 @@ def test_session_grants_end_with_the_session(program: Program, start: Start) -> 
 def test_plan_mode_only_tightens(tmp_path: Path, held: str, tool: str, text: str, expected: Decision) -> None:
     workspace, policy = Workspace(str(tmp_path)), load_named(held)
     action = action_for(tool, text, workspace)
-    decided = evaluate(planned(policy), action).decision
+    decided = evaluate(with_plan_mode(policy), action).decision
     assert decided is expected
     assert decided >= evaluate(policy, action).decision
 
@@ -615,4 +655,4 @@ def test_plan_mode_only_tightens(tmp_path: Path, held: str, tool: str, text: str
 @pytest.mark.parametrize(("tool", "text"), [("bash", "ls"), ("read_file", "a.txt")])
 def test_nothing_runs_in_plan_mode_that_the_policy_never_let_run(tmp_path: Path, tool: str, text: str) -> None:
     policy = parse_policy(b'version = 1\n[tools]\nbash = "confirm"\n', "own.toml")
-    assert evaluate(planned(policy), action_for(tool, text, Workspace(str(tmp_path)))).decision is Decision.DENY
+    assert evaluate(with_plan_mode(policy), action_for(tool, text, Workspace(str(tmp_path)))).decision is Decision.DENY

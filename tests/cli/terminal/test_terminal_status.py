@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.cli.repl.status_line import Status, status_parts, status_text
 from harness.cli.terminal.row_text import cells
-from harness.cli.terminal.status import Status, status_parts, status_text
 from harness.cli.trace import Tone
 from harness.record import replace
 from harness.text.visible import visible_line

@@ -10,7 +10,7 @@ from harness.record import replace
 from harness.tool_kinds import READ_FILE
 
 
-def planned(held: Policy) -> Policy:
+def with_plan_mode(held: Policy) -> Policy:
     """Return `held` with plan mode's policy over it. Pure but for the shipped file. Raises PolicyError.
 
     INVARIANT: nothing is decided more laxly than by `held`, no command but one that only reads runs, and no file is

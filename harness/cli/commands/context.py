@@ -1,7 +1,8 @@
-"""/cost and /context: what the session took, and how long the conversation is; what is not known is said to be unknown."""
+"""/cost, /context, /compact and /clear: what the session took, how long the conversation is, and how it is made shorter."""
 
 from __future__ import annotations
 
+from harness.cli.commands.command import Command, Effect, Group
 from harness.cli.commands.conversation import Conversation
 from harness.cli.text_lines import counted
 from harness.cli.trace import Tone
@@ -94,3 +95,55 @@ def _results(messages: list[Message]) -> list[tuple[int, str]]:
                 (len(message.content), visible_line(f"{call.name} {call.arguments}", 120) if call else "a result")
             )
     return rows
+
+
+def compact(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
+    """Let the model summarize the conversation. Raises LogError."""
+    session = conversation.session
+    before = characters(session.messages[1:])
+    conversation.say("asking the model for a summary", Tone.QUIET)
+    problem = conversation.agent.compact(session)
+    if problem:
+        conversation.say_line(f"nothing was summarized: {problem}", Tone.WARNING, most=1_000)
+        return
+    after = characters(session.messages[1:])
+    conversation.say(f"summarized: {before} characters before, {after} now; the log keeps all of it", Tone.QUIET)
+
+
+def clear(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
+    """Forget the conversation. Raises LogError."""
+    session = conversation.session
+    conversation.agent.change_history(session, "cleared", 0, len(session.messages) - 1)
+    conversation.turns.forget()
+    conversation.forget_notes()
+    conversation.say("the conversation is forgotten; the log keeps it", Tone.QUIET)
+
+
+COMMANDS = (
+    Command(
+        name="/cost",
+        summary="tokens and cost, turn by turn",
+        group=Group.WORK,
+        does=cost,
+        effect=Effect.SHOWS,
+    ),
+    Command(
+        name="/context",
+        summary="how long the conversation is, what fills it",
+        group=Group.WORK,
+        does=context,
+        effect=Effect.SHOWS,
+    ),
+    Command(
+        name="/compact",
+        summary="let the model summarize the conversation, to make room",
+        group=Group.TALK,
+        does=compact,
+    ),
+    Command(
+        name="/clear",
+        summary="forget the conversation (the log keeps it)",
+        group=Group.TALK,
+        does=clear,
+    ),
+)

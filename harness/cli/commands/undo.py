@@ -1,97 +1,59 @@
-"""The turns of a conversation at the prompt: which calls each of them made, and how the last is taken back; asks first
-before a file is touched."""
+"""/undo: the last turn forgotten, and its files put back if the person says so; asks before a file is touched."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 
-from harness.cli.console import Console
-from harness.cli.parts import SessionParts
+from harness.cli.commands.command import Command, Group
+from harness.cli.commands.conversation import Conversation
+from harness.cli.commands.notes_to_model import own_words
 from harness.cli.policy.trusting import is_wanted
-from harness.cli.repl.told import is_unanswered, own_words
 from harness.cli.sessions import undone_calls
 from harness.cli.trace import Tone
 from harness.cli.undo import EFFECTS, Ended, put_back, undo_line, unless_forged
 from harness.files.before_images import BeforeImages
 from harness.files.undo import Rehearsal, Step, StepOutcome, plan, restore, unwind
-from harness.gate.approval import Approver
-from harness.log.order import LogRecord
 from harness.log.reader import read_log
-from harness.loop.agent import Agent
 from harness.loop.compaction import split_summary, without_turn
-from harness.loop.run import Session
 
 UNDO_TOOL = "undo"
 """What asks, in the question whether files are put back; no tool of the model."""
 
 
-class Turns:
-    """The turns of one session, the newest last, by the numbers of their calls."""
-
-    def __init__(self, origin: str = "") -> None:
-        """`origin` is the session that this one goes on from, if there is one."""
-        self.origin = origin
-        self._calls: list[list[int]] = []
-
-    def begin_session(self, origin: str) -> None:
-        """Forget every turn: a session begins that goes on from the one named `origin`."""
-        self.origin = origin
-        self._calls.clear()
-
-    def begin(self, session: Session) -> None:
-        """Note that the person is about to say something; it is part of the turn before where that got no answer."""
-        if not (is_unanswered(session.messages) and self._calls):
-            self._calls.append([])
-
-    def record(self, record: LogRecord) -> None:
-        """Note a call of the turn that goes on, not one of the person's own; an observer of the log."""
-        number, whose = record.get("call"), record.get("by")
-        if record["kind"] == "call_proposed" and isinstance(number, int) and self._calls and whose is None:
-            self._calls[-1].append(number)
-
-    def forget(self) -> None:
-        """Forget every turn."""
-        self._calls.clear()
-
-    def pop(self) -> list[int] | None:
-        """Forget the last turn, and return its calls; None for one of the session that this one goes on from."""
-        return self._calls.pop() if self._calls else None
-
-
-def take_back(
-    turns: Turns, agent: Agent, session: Session, parts: SessionParts, approver: Approver, console: Console
-) -> None:
+def undo(conversation: Conversation, rest: str) -> None:  # noqa: ARG001 - the signature of a command
     """Forget the last turn, and put back the files that it changed if the person says yes. Raises LogError."""
+    agent, session = conversation.agent, conversation.session
     start, stop = session.history.last_turn
     words = split_summary(session.messages[start + 1].content)[1] if start < stop else ""
     if not words:
         summarized = "; what was before is summarized, and /clear forgets that" if start < stop else ""
-        console.line(f"there is no turn to undo{summarized}", Tone.WARNING)
+        conversation.say(f"there is no turn to undo{summarized}", Tone.WARNING)
         return
     agent.change_history(session, "undone", start, stop, without_turn(session.messages[start + 1]))
-    calls = turns.pop()
-    first = next(iter(parts.redactor.redact(own_words(words)).splitlines()), "")
-    console.line(f"forgotten: {first[:200]}", Tone.QUIET)
+    calls = conversation.turns.pop()
+    first = next(iter(conversation.masked(own_words(words)).splitlines()), "")
+    conversation.say(f"forgotten: {first[:200]}", Tone.QUIET)
     if calls is None:
-        console.line(
-            f"it is of an earlier session: `harness undo --session {turns.origin}` puts files back", Tone.WARNING
+        conversation.say(
+            f"it is of an earlier session: `harness undo --session {conversation.turns.origin}` puts files back",
+            Tone.WARNING,
         )
         return
-    _Files(agent, session, parts, console).offer(calls, approver)
+    _Files(conversation).offer(calls)
 
 
 class _Files:
     """The files that the calls of a turn changed."""
 
-    def __init__(self, agent: Agent, session: Session, parts: SessionParts, console: Console) -> None:
-        self._log = agent.log
-        self._identity = session.identity
-        self._parts = parts
-        self._console = console
-        self._images = BeforeImages(parts.state.before_images)
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._log = conversation.agent.log
+        self._identity = conversation.session.identity
+        self._parts = conversation.parts
+        self._images = BeforeImages(conversation.parts.state.before_images)
 
-    def offer(self, calls: list[int], approver: Approver) -> None:
+    def offer(self, calls: list[int]) -> None:
         """Say what can be put back, ask, and do it. Raises LogError."""
         steps = self._steps(calls)
         rehearsal = Rehearsal(self._parts.workspace, self._images)
@@ -99,8 +61,8 @@ class _Files:
         if not any(isinstance(one, StepOutcome) and one.result in EFFECTS for one in foreseen):
             self._tell(foreseen, dry_run=True)
             return
-        if not self._is_wanted(foreseen, approver):
-            self._console.line("the files stay as they are", Tone.QUIET)
+        if not self._is_wanted(foreseen):
+            self._conversation.say("the files stay as they are", Tone.QUIET)
             return
         self._parts.interrupt.clear()
         undo_one = partial(restore, workspace=self._parts.workspace, images=self._images)
@@ -115,10 +77,10 @@ class _Files:
         found = plan(records, self._identity, undone)
         return tuple(unless_forged(step, guarded, None) for step in found if step.call in calls)
 
-    def _is_wanted(self, foreseen: list[Ended], approver: Approver) -> bool:
+    def _is_wanted(self, foreseen: list[Ended]) -> bool:
         """Ask as about a call: shown first, keys that were pressed before thrown away, y or n."""
         return is_wanted(
-            approver,
+            self._conversation.approver,
             tool=UNDO_TOOL,
             summary="put files back",
             preview="\n".join(self._lines(foreseen)),
@@ -132,4 +94,14 @@ class _Files:
     def _tell(self, ended: list[Ended], *, dry_run: bool) -> None:
         for one in ended:
             line = undo_line(one, self._parts.workspace.root, dry_run=dry_run)
-            self._console.line(line.text, line.tone)
+            self._conversation.say(line.text, line.tone)
+
+
+COMMANDS = (
+    Command(
+        name="/undo",
+        summary="forget the last turn; asks whether its files are put back",
+        group=Group.TALK,
+        does=undo,
+    ),
+)

@@ -27,7 +27,7 @@ INTERRUPTED = (
 UNANSWERED = "[This got no answer. What the person says now follows; where the two differ, it is what counts.]"
 
 
-class Told:
+class NotesToModel:
     """What is kept for the person's next message."""
 
     def __init__(self) -> None:
