@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from harness.actions import Access, Act
 from harness.programs.model import Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
 from harness.programs.options import stricter
-from harness.programs.shared import either_dash, never, no_files_of_words, operands_written
+from harness.programs.shared import either_dash, no_files_of_words, operands_written
 from harness.record import replace
 
 # --- Compilers
@@ -209,5 +209,4 @@ PROGRAMS: Mapping[str, Program] = {
         options="-A -B -G -d -o -x -t|--totals --format=TEXT --radix=TEXT --common -V|--version:info -h|-H|--help:info",
         refine=_no_lists,
     ),
-    "ldd": never("it may run the program that it looks at (ldd(1), Security)"),
 }

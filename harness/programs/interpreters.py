@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from harness.actions import Act
 from harness.programs.model import Parsed, Program, Refine, Style, Unknown, Use, gap
 from harness.programs.options import parse_words
-from harness.programs.shared import argument_paths, never, runs, with_arguments
+from harness.programs.shared import argument_paths, runs, with_arguments
 from harness.record import replace
 
 # --- perl, ruby, java and their like
@@ -160,7 +160,6 @@ PROGRAMS = {
         Program(act=Act.RUNS, options="--version:info", operands="TEXT...", refine=_never),
     ),
     # Whatever it is asked, it writes settings into the home folder.
-    "jshell": never("it writes into the home folder and runs what it reads"),
     **dict.fromkeys(("node", "nodejs"), _NODE),
     "deno": _DENO,
     "bun": _BUN,

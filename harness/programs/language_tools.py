@@ -95,8 +95,6 @@ def _read_javac(argv: Sequence[str]) -> Use:
 _JAVAC = Program(read=_read_javac)
 
 
-# --- Ruby, PHP, Elixir, .NET, Swift, Dart
-
 # --- Ruby
 
 _BUNDLE_OPTIONS = """

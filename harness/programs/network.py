@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from harness.actions import Access, Act
 from harness.programs.model import Found, Parsed, Program, Style, Unknown, Use, gap
 from harness.programs.options import stricter
-from harness.programs.shared import Gathered, NotCoveredError, joined, never
+from harness.programs.shared import Gathered, NotCoveredError, joined
 from harness.record import replace
 
 # --- curl
@@ -341,8 +341,6 @@ PROGRAMS: Mapping[str, Program] = {
         options="-4 -6 -d -D -k -l -n -N -r -t -u -v -z -i=TEXT -p=TEXT -q=TEXT -s=TEXT -w=TEXT -e=CODE -c=CODE -U=CODE",
         operands="TEXT...",
     ),
-    "telnet": never("it takes commands from its input, and `!` runs one here"),
-    "ftp": never("it takes commands from its input, and `!` runs one here"),
     "openssl": Program(
         subcommands={
             "version": replace(_OPENSSL, options="-a -v -d -b -o -p -f"),
@@ -378,6 +376,5 @@ PROGRAMS: Mapping[str, Program] = {
         operands="TEXT...",
         refine=_scp_copies,
     ),
-    "sftp": never("it takes commands from its input, and `!` runs one here"),
     "rsync": Program(options=_RSYNC_OPTIONS, operands="TEXT...", refine=_rsync_copies),
 }

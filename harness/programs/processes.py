@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from harness.actions import Act
 from harness.programs.model import Found, Parsed, Program, Style, Unknown, Use, gap
 from harness.programs.options import stricter
-from harness.programs.shared import never
 from harness.record import replace
 
 _INFO = " -V|--version:info -h|--help:info"
@@ -179,7 +178,4 @@ PROGRAMS: Mapping[str, Program] = {
     ),
     "clear": replace(_LOOKS, options="-x"),
     "tput": Program(options="", operands="TEXT...", refine=_tput),
-    "stty": never("it changes the terminal"),
-    "xdg-open": Program(read=lambda _argv: gap("it starts whatever is meant for the file")),
-    "open": never("it starts whatever is meant for the file"),
 }

@@ -14,8 +14,6 @@ from harness.programs.options import stricter
 from harness.programs.shared import ANYTHING_ELSE, also_writes, arguments_from, runs
 from harness.record import replace
 
-# --- pip and uv
-
 # --- pip
 
 # No -V here: behind a subcommand it is taken, and the subcommand runs (`pip cache purge -V`).

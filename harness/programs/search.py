@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from harness.actions import Access, Act
 from harness.programs.model import READER_OF_INPUT, Parsed, PathUse, Program, Unknown, Use, gap
 from harness.programs.options import read_command, stricter
-from harness.programs.shared import never
 from harness.record import replace
 
 
@@ -210,21 +209,17 @@ _CTAGS = Program(
 
 _WHICH = Program(options="-a|--all -s --skip-alias --skip-functions --version:info --help:info", operands="TEXT...")
 
-_ZGREP = "it is a shell script that runs gzip and grep on names it puts together"
 
 PROGRAMS: Mapping[str, Program] = {
     "grep": _GREP,
     "egrep": _GREP,
     "fgrep": _GREP,
-    "zgrep": never(_ZGREP),
     "rg": _RG,
     "ag": _AG,
-    "ack": never("ack takes options, a pager among them, from an .ackrc in the project"),
     "fd": _FD,
     "fdfind": _FD,
     "tree": Program(read=_tree),
     "which": _WHICH,
     "whereis": Program(options="-b -m -s -u -l -V|--version:info -h|--help:info", operands="TEXT..."),
-    "locate": never("it lists names of the whole machine, from a database of any path"),
     "ctags": _CTAGS,
 }

@@ -32,11 +32,6 @@ def or_gap(read: Read) -> Read:
     return safe
 
 
-def never(reason: str) -> Program:
-    """Return the model of a program that is never covered, with the reason that people are told."""
-    return Program(read=lambda _argv: gap(reason))
-
-
 class Gathered:
     """The paths of one command."""
 
