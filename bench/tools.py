@@ -29,7 +29,7 @@ from harness.process.command import run_group
 from harness.process.start import Launch
 from harness.process.temporary import TemporaryFolder
 from harness.tools import builtin_tools
-from harness.tools.walls import Reach
+from harness.tools.command_walls import CommandWalls
 
 READER = Effects(read=(), write=(), network=False, unasked=True)
 APPROVED = Effects(read=None, write=None, granted=(".",), network=True, unasked=False)
@@ -63,7 +63,7 @@ def interleaved(ways: dict[str, Callable[[], object]], runs: int) -> dict[str, f
 
 def starts(workspace: Workspace, runs: int, ballast: str) -> None:
     """Measure the start of one shell, plain and behind walls."""
-    reach, temporary = Reach(workspace), TemporaryFolder()
+    command_walls, temporary = CommandWalls(workspace), TemporaryFolder()
     launch = Launch(
         argv=("bash", "--noprofile", "--norc", "-c", "--", "true"),
         executable="/bin/bash",
@@ -72,7 +72,7 @@ def starts(workspace: Workspace, runs: int, ballast: str) -> None:
     )
 
     def confined(effects: Effects) -> object:
-        walls = reach.confinement(effects, temporary.path)
+        walls = command_walls.confinement(effects, temporary.path)
         try:
             held = launch
             if walls is not None:

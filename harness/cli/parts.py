@@ -42,7 +42,7 @@ from harness.process.hardening import undumpable
 from harness.record import Record, replace
 from harness.text.visible import visible_line
 from harness.tools import builtin_tools
-from harness.tools.walls import CONTAINER_HINT
+from harness.tools.command_walls import CONTAINER_HINT
 
 if TYPE_CHECKING:
     from harness.log.heads import KnownHead

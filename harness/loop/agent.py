@@ -10,12 +10,14 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Concatenate, ParamSpec, TypeAlias
 
 from harness import __version__
 from harness.actions import Action, JsonValue
 from harness.errors import CutReply, GateError, LogError, ModelError, ModelFault, WorkspaceError
 from harness.gate.approval import Answer, Approval, Approver
 from harness.gate.gate import Gate
+from harness.gate.held_grants import KeepGrant
 from harness.gate.records import Advice
 from harness.gate.registry import ToolRegistry
 from harness.gate.tool import LimitedTool, Tool
@@ -24,18 +26,17 @@ from harness.interrupt import Interrupt, Interrupted
 from harness.limits import Limits, strictest
 from harness.log.action_log import ActionLog
 from harness.log.order import LogRecord
-from harness.loop.answers import ENDED_HERE, MOST_UNUSABLE, Answers, is_cut, no_answer, unusable
 from harness.loop.compaction import due, summarize
 from harness.loop.model_requests import ModelRequests
 from harness.loop.observers import Observers
+from harness.loop.reply_calls import ENDED_HERE, MOST_UNUSABLE, ReplyCalls, is_cut, no_answer, unusable
 from harness.loop.run import Run, Session
 from harness.messages import Message, ModelResponse, RunResult, StopReason, ToolCall, ToolResult, Usage
 from harness.model import Model, Prices
 from harness.policy.destruction import destroys
 from harness.policy.policy import Policy, PolicySource, Verdict
-from harness.policy.rules import Origin
-from harness.policy.session_grants import Grant, Pattern
-from harness.record import replace
+from harness.policy.session_grants import Grant
+from harness.record import Record, replace
 
 DEFAULT_SYSTEM = """\
 You are a careful software engineer working in the user's repository through tools. Look before you change: read the \
@@ -51,81 +52,103 @@ TYPED = "typed at the prompt"
 """What the log has for a person's words where nobody had to be asked."""
 UNEXPECTED = "an unexpected exception passed through"
 
+_Names = ParamSpec("_Names")
+_TakesParts: TypeAlias = "Callable[[Agent, AgentParts], None]"
+
+
+class AgentParts(Record):
+    """What an agent is made of. Policy, approver and log have no defaults: nothing runs ungated."""
+
+    model: Model
+    tools: Sequence[Tool]
+    policy: Policy
+    approver: Approver
+    log: ActionLog
+    limits: Limits | None = None
+    """They tighten those of the policy."""
+    prices: Prices | None = None
+    """Those of the model."""
+    context_tokens: int | None = None
+    """How long a conversation the model takes: near that, the older part is summarized. None: only when the provider
+    refuses."""
+    system: str = DEFAULT_SYSTEM
+    about: Mapping[str, JsonValue] | None = None
+    """Added to the log's first record."""
+    on_text: Callable[[str], None] | None = None
+    """Hears the model's text at once, and on the run's own time."""
+    observers: Observers | None = None
+    """They hear everything, on their own time."""
+    interrupt: Interrupt | None = None
+    done_marker: str | None = None
+    """A command that succeeds and prints this as its first line ends the run."""
+    grants: Sequence[Grant] = ()
+    """In force from the beginning."""
+    keep_grant: KeepGrant | None = None
+    """Keeps what is granted for the workspace; see Gate."""
+    dry_run: bool = False
+    """Whether every call is judged and recorded, and none is run."""
+    advise: Callable[[Policy, Action, Verdict], Advice] | None = None
+    """Asked about each call that is refused; what it says is recorded."""
+    check_answer: Callable[[str, float | None], str] | None = None
+    """Takes an answer and the seconds that the run has left (None: no limit), and returns what is wrong with it, for the
+    model, or nothing. The model is told once; an answer that is wrong again ends the run as unfit."""
+    monotonic: Callable[[], float] = time.monotonic
+
+
+def _by_name(
+    parts: Callable[_Names, AgentParts],
+) -> Callable[[_TakesParts], Callable[Concatenate[Agent, _Names], None]]:
+    """Let a constructor be called with the fields of `parts`, by their names."""
+
+    def of(init: _TakesParts) -> Callable[Concatenate[Agent, _Names], None]:
+        def constructor(agent: Agent, /, *args: _Names.args, **named: _Names.kwargs) -> None:
+            init(agent, parts(*args, **named))
+
+        return constructor
+
+    return of
+
 
 class Agent:
-    """A model, tools, and the gate between them. Policy, approver and log have no defaults: nothing runs ungated."""
+    """A model, tools, and the gate between them: `Agent(model=..., tools=..., policy=..., approver=..., log=...)`.
 
-    def __init__(  # noqa: PLR0913 - the parts of an agent, each named where it is passed
-        self,
-        *,
-        model: Model,
-        tools: Sequence[Tool],
-        policy: Policy,
-        approver: Approver,
-        log: ActionLog,
-        limits: Limits | None = None,
-        prices: Prices | None = None,
-        context_tokens: int | None = None,
-        system: str = DEFAULT_SYSTEM,
-        about: Mapping[str, JsonValue] | None = None,
-        on_text: Callable[[str], None] | None = None,
-        observers: Observers | None = None,
-        interrupt: Interrupt | None = None,
-        done_marker: str | None = None,
-        grants: Sequence[Grant] = (),
-        keep_grant: Callable[[Pattern], Origin | str] | None = None,
-        dry_run: bool = False,
-        advise: Callable[[Policy, Action, Verdict], Advice] | None = None,
-        check_answer: Callable[[str, float | None], str] | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Take the parts.
+    AgentParts says what else it takes. Raises ValueError if there are no tools, if two share a name, or if there is a limit on
+    the cost and no price.
+    """
 
-        `limits` tighten those of the policy. `prices` are those of the model. `context_tokens` is how long a
-        conversation the model takes: near that, the older part is summarized; None: only when the provider refuses.
-        `about` is added to the log's first record. `on_text` hears the model's text at once and on the run's own time,
-        `observers` hear everything on theirs. `done_marker`: a command that succeeds and prints this
-        as its first line ends the run. `grants`, `keep_grant`, `dry_run` and `advise`: see Gate. `check_answer` takes
-        an answer and the seconds that the run has left (None: no limit), and returns what is wrong with it, for the model,
-        or nothing: it is told once, and an answer that is wrong again ends the run as unfit.
-
-        Raises ValueError if there are no tools, if two share a name, or if there is a limit on the cost and no price.
-        """
-        self.model = model
-        self.log = log
-        self._tools = tuple(tools)
+    @_by_name(AgentParts)
+    def __init__(self, parts: AgentParts) -> None:
+        self._parts = parts
+        self.log = parts.log
+        self._prices = parts.prices
+        self._tools = tuple(parts.tools)
         if not self._tools:
             raise ValueError("an agent has no tools: pass some, such as builtin_tools(workspace)")
-        self._own_limits = limits or Limits()
-        self._prices = prices
-        self._monotonic = monotonic
-        interrupt = interrupt or Interrupt()
-        self.limits, registry = self._limited(policy)
+        self._interrupt = parts.interrupt or Interrupt()
+        self._observers = parts.observers or Observers()
+        self.limits, registry = self._limited(parts.policy)
         self.gate = Gate(
-            policy=policy,
-            approver=approver,
-            log=log,
+            policy=parts.policy,
+            approver=parts.approver,
+            log=parts.log,
             tools=registry,
-            interrupt=interrupt,
-            grants=grants,
-            keep_grant=keep_grant,
-            dry_run=dry_run,
-            advise=advise,
-            monotonic=monotonic,
+            interrupt=self._interrupt,
+            grants=parts.grants,
+            keep_grant=parts.keep_grant,
+            dry_run=parts.dry_run,
+            advise=parts.advise,
+            monotonic=parts.monotonic,
         )
-        self._approver = approver
-        self._dry_run = dry_run
-        self._check_answer = check_answer
-        self._context_tokens = context_tokens
-        self._system = system
-        self._about = dict(about or {})
-        self._on_text = on_text
-        self._observers = observers or Observers()
-        self._interrupt = interrupt
-        self._done_marker = done_marker or ""
-        self._requests = ModelRequests(model, interrupt=interrupt, on_text=self._tell_text, monotonic=monotonic)
+        self._requests = ModelRequests(
+            parts.model, interrupt=self._interrupt, on_text=self._tell_text, monotonic=parts.monotonic
+        )
         self._sessions: set[str] = set()
-        log.observers.append(self._tell_record)
+        parts.log.observers.append(self._tell_record)
+
+    @property
+    def model(self) -> Model:
+        """Who is asked now."""
+        return self._requests.model
 
     @property
     def registry(self) -> ToolRegistry:
@@ -134,7 +157,7 @@ class Agent:
 
     def _limited(self, policy: Policy) -> tuple[Limits, ToolRegistry]:
         """Return the limits of `policy` and of whoever made the agent, and the tools held to them. Raises ValueError."""
-        limits = strictest([policy.limits, self._own_limits]).filled()
+        limits = strictest([policy.limits, self._parts.limits or Limits()]).filled()
         _check_prices(limits, self._prices)
         # Here, so that no program can forget to hand a policy's limits to the tools.
         limited = [tool.under(limits) if isinstance(tool, LimitedTool) else tool for tool in self._tools]
@@ -147,28 +170,28 @@ class Agent:
         says where it comes from: session, log, records, head, and `how`: resumed or forked.
         """
         if carried:
-            History(self._system).splice(0, 0, carried)
+            History(self._parts.system).splice(0, 0, carried)
         identity = self.log.begin_session()
         self._sessions.add(identity)
         begun_from: dict[str, JsonValue] = {} if origin is None else {"origin": dict(origin)}
         self.log.append(
             "session_started",
             {
-                **self._about,
+                **(self._parts.about or {}),
                 **begun_from,
                 "harness": __version__,
                 "python": platform.python_version(),
                 "model": self.model.name,
                 "tools": [spec.name for spec in self.registry.specs],
                 **_policy_fields(self.gate.policy),
-                **({"dry_run": True} if self._dry_run else {}),
+                **({"dry_run": True} if self._parts.dry_run else {}),
                 "confinement": self.registry.level,
-                "system": self._system,
+                "system": self._parts.system,
             },
             sync=True,
         )
         self.gate.record_kept()
-        session = Session(self._system, identity)
+        session = Session(self._parts.system, identity)
         if carried:
             session.change(self.log, str((origin or {}).get("how") or "resumed"), 0, 0, carried)
         return session
@@ -233,7 +256,7 @@ class Agent:
         _check_prices(self.limits, prices)
         self.log.session = session.identity
         self.log.append("model_changed", {"model": model.name, **about}, sync=True)
-        self.model = self._requests.model = model
+        self._requests.model = model
         self._prices = prices
         session.last_usage = Usage()  # another model counts otherwise, and takes conversations of another length
 
@@ -257,7 +280,7 @@ class Agent:
     def _typed(self, action: Action, verdict: Verdict) -> Approval:
         """Answer for a call that the person typed: that is the yes, but for what cannot be taken back."""
         if destroys(action):
-            return self._approver(action, verdict)
+            return self._parts.approver(action, verdict)
         return Approval(answer=Answer.YES, by="person", words=TYPED)
 
     def compact(self, session: Session) -> str:
@@ -297,9 +320,9 @@ class Agent:
                 reply = self._reply(run)
                 if reply is None:
                     continue
-                with Answers(run, reply, self.gate, self._interrupt, self._done_marker) as answers:
+                with ReplyCalls(run, reply, self.gate, self._interrupt, self._parts.done_marker or "") as answers:
                     for pending in answers.to_run():
-                        answers.take(pending, self.gate.call(pending, seconds_left=run.left))
+                        answers.take(pending, self.gate.call(pending, seconds_left=lambda: run.seconds_left))
                 if answers.done:
                     self._answered(run)
         return run.result
@@ -318,7 +341,7 @@ class Agent:
         """
         if session is not None and session.ended:
             raise ValueError("the session was ended; start another one")
-        run = self._new_run(session or Session(self._system, ""))
+        run = self._new_run(session or Session(self._parts.system, ""))
         try:
             with self._faults(run):
                 run.session = session or self.start(carried=carried, origin=origin)
@@ -355,7 +378,7 @@ class Agent:
             run.stop(StopReason.GATE_ERROR if gate else StopReason.WORKSPACE_LOST, str(error))
 
     def _new_run(self, session: Session) -> Run:
-        return Run(session, self.limits, self.log, prices=self._prices, monotonic=self._monotonic)
+        return Run(session, self.limits, self.log, prices=self._prices, monotonic=self._parts.monotonic)
 
     def _reply(self, run: Run) -> ModelResponse | None:
         """Ask the model, and return a reply that holds calls; None where there is none to answer, or the run is over."""
@@ -402,14 +425,14 @@ class Agent:
     def _answered(self, run: Run) -> None:
         """End a run on its answer, unless the answer does not fit: the model is told that once, and tries again."""
         self.registry.check_place()
-        if self._check_answer is None:
+        if self._parts.check_answer is None:
             return run.stop(StopReason.COMPLETED)
         seconds = run.seconds_left
         if seconds is not None and seconds <= 0:
             return run.stop_at_limit(run.time_limit)
         try:
             with self._interrupt:
-                problem = self._check_answer(run.text, seconds)
+                problem = self._parts.check_answer(run.text, seconds)
         except KeyboardInterrupt:
             return run.stop(StopReason.INTERRUPTED, "interrupted while the answer was checked")
         self.log.append("answer_checked", {"fits": not problem, "problem": problem})
@@ -425,12 +448,12 @@ class Agent:
         return run.session.history.ask(text)
 
     def _summarize(self, run: Run, *, too_long: bool = False, keep_nothing: bool = False) -> str:
-        tokens = self._context_tokens
+        tokens = self._parts.context_tokens
         return summarize(self._requests, run, context_tokens=tokens, too_long=too_long, keep_nothing=keep_nothing)
 
     def _is_long(self, run: Run) -> bool:
         """Say, once for each reply, whether the conversation nears what the model takes."""
-        near = due(run.session.last_usage, self._context_tokens)
+        near = due(run.session.last_usage, self._parts.context_tokens)
         run.session.last_usage = Usage()  # also where a summary cannot be had, which would be asked for again and again
         return near
 
@@ -459,8 +482,8 @@ class Agent:
 
     def _tell_text(self, text: str) -> None:
         self._observers.text(text)
-        if self._on_text is not None:
-            self._on_text(text)
+        if self._parts.on_text is not None:
+            self._parts.on_text(text)
 
     def _tell_record(self, record: LogRecord) -> None:
         if record["session"] in self._sessions:  # another agent may write to the same log

@@ -121,10 +121,6 @@ class Run:
         """Return what a part of the run cost in dollars; None where that is not known."""
         return self._prices.cost(usage) if self._prices is not None else None
 
-    def left(self) -> float | None:
-        """Return how much longer the run may last; see seconds_left."""
-        return self.seconds_left
-
     @property
     def seconds_left(self) -> float | None:
         """How much longer the run may last, at least 0; None where there is no limit."""

@@ -11,9 +11,9 @@ from harness.gate.tool import Tool
 from harness.limits import Limits
 from harness.process.capture import OutputFolder
 from harness.tools.bash import BashTool
+from harness.tools.command_walls import CommandWalls
 from harness.tools.edit_file import EditFileTool
 from harness.tools.read_file import ReadFileTool
-from harness.tools.walls import Reach
 from harness.tools.write_file import WriteFileTool
 
 
@@ -43,7 +43,7 @@ def builtin_tools(
             workspace,
             limits=limits,
             environment=environment,
-            reach=Reach(workspace, hide=hide),
+            walls=CommandWalls(workspace, hide=hide),
             outputs=outputs,
             on_output=on_output,
             interrupts=interrupts,

@@ -35,7 +35,7 @@ from harness.shell.disk import Witness
 from harness.shell.facets import read_call
 from harness.text.visible import one_line, visible, visible_line
 from harness.tool_kinds import BASH
-from harness.tools.walls import Held, Reach, only_looks, wall_notes
+from harness.tools.command_walls import CommandWalls, HeldTo, only_looks, wall_notes
 
 if TYPE_CHECKING:
     from harness.sandbox import Confinement
@@ -83,7 +83,7 @@ class BashTool:
         *,
         limits: Limits = Limits(),  # noqa: B008 - a Limits never changes
         environment: Mapping[str, str] | None = None,
-        reach: Reach | None = None,
+        walls: CommandWalls | None = None,
         temporary: TemporaryFolder | None = None,
         outputs: OutputFolder | None = None,
         on_output: Callable[[str], None] | None = None,
@@ -92,7 +92,7 @@ class BashTool:
     ) -> None:
         """Take what commands are given, and who is told.
 
-        Their few variables are taken from `environment`, that of this process where it is None. `reach` puts up the walls
+        Their few variables are taken from `environment`, that of this process where it is None. `walls` puts up the walls
         around them; None: those of this machine. `temporary` is where TMPDIR points for commands that may write; None: a
         folder of this tool's own, which goes with it. What is cut from a result stays whole in `outputs`.
         `on_output` is told what is printed, ten times a second; `interrupts` counts a person's wishes to stop: the second
@@ -103,7 +103,7 @@ class BashTool:
         self._seconds = limits.filled().command_seconds or DEFAULT_COMMAND_SECONDS
         self._characters = result_characters(limits)
         self._environment = child_environment(os.environ if environment is None else environment)
-        self._reach = reach or Reach(workspace)
+        self._command_walls = walls or CommandWalls(workspace)
         self._temporary = temporary or TemporaryFolder()
         self._outputs = outputs
         self._on_output = on_output
@@ -117,7 +117,7 @@ class BashTool:
             self._workspace,
             limits=strictest((self._limits, limits)),
             environment=self._environment,
-            reach=self._reach,
+            walls=self._command_walls,
             temporary=self._temporary,
             outputs=self._outputs,
             on_output=self._on_output,
@@ -128,16 +128,16 @@ class BashTool:
     @property
     def confines(self) -> bool:
         """Whether this machine can keep commands from writing and from the network."""
-        return self._reach.confines
+        return self._command_walls.confines
 
     @property
     def level(self) -> str:
         """What this machine can hold commands to, in a few words."""
-        return self._reach.level
+        return self._command_walls.level
 
     def confinement(self, effects: Effects) -> str:
         """Return what will hold a command to `effects`, in a few words."""
-        return self._reach.told(effects)
+        return self._command_walls.in_words(effects)
 
     def check_place(self) -> None:
         """Raise WorkspaceError if the workspace is gone."""
@@ -213,7 +213,7 @@ class BashTool:
             if spill is not None:
                 spill.close()
 
-    def _run(self, request: BashRequest, effects: Effects, capture: Capture) -> tuple[Ended, Held | None]:
+    def _run(self, request: BashRequest, effects: Effects, capture: Capture) -> tuple[Ended, HeldTo | None]:
         """Run it to its end, within walls if there are to be any; return its end, and what held it. Raises OSError."""
         launch = Launch(
             # `--`: a command line that begins with `-` or `+` is a command, not an option of bash.
@@ -244,7 +244,7 @@ class BashTool:
                 interrupts=self._interrupts,
                 pace=self._pace,
             )
-            return ended, None if confinement is None else Held(walls=confinement.walls, gaps=confinement.gaps)
+            return ended, None if confinement is None else HeldTo(walls=confinement.walls, gaps=confinement.gaps)
         finally:
             if confinement is not None:
                 confinement.close()
@@ -253,7 +253,7 @@ class BashTool:
 
     def _walls(self, effects: Effects) -> Confinement | None:
         try:
-            return self._reach.confinement(effects, self._temporary.path)
+            return self._command_walls.confinement(effects, self._temporary.path)
         except OSError as error:
             raise NotConfinedError(error.errno or 0, error.strerror or str(error)) from error
 
@@ -343,7 +343,7 @@ def _bash(path: str) -> str:
     return found
 
 
-def _output(request: BashRequest, capture: Capture, ended: Ended, held: Held | None) -> ToolOutput:
+def _output(request: BashRequest, capture: Capture, ended: Ended, held: HeldTo | None) -> ToolOutput:
     """Return the result; `held` is what the kernel held the command to."""
     printed = capture.readable()
     body = printed.text or "(no output)"

@@ -28,7 +28,7 @@ from harness.limits import Limits
 from harness.log.reader import read_log
 from harness.log.rebuilding import rebuilt
 from harness.log.verify import verify
-from harness.loop.answers import ENDED_HERE
+from harness.loop.reply_calls import ENDED_HERE
 from harness.messages import FinishReason, Message, Role, StopReason, ToolCall
 from harness.policy.policy import Verdict
 from harness.record import replace

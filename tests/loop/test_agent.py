@@ -61,8 +61,7 @@ from harness.log.reader import read_log
 from harness.log.rebuilding import UNKNOWN, rebuilt
 from harness.log.verify import Verification, verify
 from harness.loop import agent as agent_module
-from harness.loop import answers as answers_module
-from harness.loop import model_requests
+from harness.loop import model_requests, reply_calls
 from harness.loop import run as run_module
 from harness.loop.agent import Agent
 from harness.loop.compaction import characters
@@ -880,7 +879,7 @@ ROAD = tuple(
     str(module.__file__)
     for module in (
         agent_module,
-        answers_module,
+        reply_calls,
         model_requests,
         records_module,
         run_module,

@@ -20,7 +20,7 @@ from harness.messages import ToolCall
 from harness.process.temporary import TemporaryFolder
 from harness.record import replace
 from harness.tools.bash import BashTool
-from harness.tools.walls import Reach
+from harness.tools.command_walls import CommandWalls
 
 HIDDEN = ("~/.ssh", "~/.netrc")
 HIDDEN_FROM_READERS = (*HIDDEN, ".env", "config/.env.local", "server.pem", "secrets/")
@@ -47,7 +47,7 @@ class Runner:
         own = (WORKSPACE, temporary.path())  # made before the scene is looked at
         self._own = own if name == "writer" else ()
         self._tool = BashTool(
-            workspace, environment=environment, reach=Reach(workspace), temporary=temporary, pace=PATIENT
+            workspace, environment=environment, walls=CommandWalls(workspace), temporary=temporary, pace=PATIENT
         )
         self.scene = Scene()
         for _ in range(2):  # whatever is started once for all

@@ -21,7 +21,7 @@ from harness.process.hardening import undumpable
 from harness.record import Record, replace
 from harness.sandbox import Machine, Walls, bubblewrap, describe, enforces, missing, probe
 from harness.tools.bash import find_bash
-from harness.tools.walls import CONTAINER_HINT
+from harness.tools.command_walls import CONTAINER_HINT
 
 if TYPE_CHECKING:
     from argparse import Namespace

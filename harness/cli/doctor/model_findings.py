@@ -9,7 +9,7 @@ from harness.cli.config.settings import Settings
 from harness.cli.trace import Tone
 from harness.errors import ModelError, ModelFault, ToolError
 from harness.gate.arguments import parse_arguments
-from harness.loop.answers import no_answer
+from harness.loop.reply_calls import no_answer
 from harness.messages import FinishReason, ModelResponse
 from harness.model import ToolSpec
 from harness.models.endpoint import Quirks, is_local, shown_address

@@ -15,7 +15,7 @@ from harness.errors import ToolError
 from harness.files.workspace import Workspace
 from harness.record import replace
 from harness.sandbox import Machine, probe
-from harness.tools.walls import Reach, missing_folders, only_looks, walls_for
+from harness.tools.command_walls import CommandWalls, missing_folders, only_looks, walls_for
 
 
 class Place:
@@ -160,15 +160,15 @@ TOLD: list[tuple[str, tuple[str, ...], tuple[str, ...], str]] = [
 
 @pytest.mark.parametrize(("granted", "write", "told"), [row[1:] for row in TOLD], ids=[row[0] for row in TOLD])
 def test_a_person_is_told(place: Place, granted: tuple[str, ...], write: tuple[str, ...], told: str) -> None:
-    reach = Reach(place.workspace, machine=Machine(landlock=7, seccomp="x86_64"))
+    walls = CommandWalls(place.workspace, machine=Machine(landlock=7, seccomp="x86_64"))
     words = told.replace("~", place.full("~")).replace("./", f"{place.full('.')}/")
-    assert reach.told(place.effects(granted, write)) == f"Landlock 7, seccomp{words}"
+    assert walls.in_words(place.effects(granted, write)) == f"Landlock 7, seccomp{words}"
 
 
 def test_a_person_is_told_what_cannot_be_moved(place: Place) -> None:
-    reach = Reach(place.workspace, machine=Machine(landlock=7, seccomp="x86_64"))
+    walls = CommandWalls(place.workspace, machine=Machine(landlock=7, seccomp="x86_64"))
     effects = replace(place.effects(write=("~/.bashrc",)), entries=(place.full("~/.bashrc"),))
-    assert reach.told(effects) == f"Landlock 7, seccomp; cannot be moved or removed: {place.full('~/.bashrc')}"
+    assert walls.in_words(effects) == f"Landlock 7, seccomp; cannot be moved or removed: {place.full('~/.bashrc')}"
 
 
 def test_a_person_is_told_what_may_stay_unhidden_and_unprotected(place: Place) -> None:
@@ -179,7 +179,7 @@ def test_a_person_is_told_what_may_stay_unhidden_and_unprotected(place: Place) -
     effects = Effects(
         read=None, write=None, granted=(".",), network=False, unasked=False, hide=(".env", address), keep=(policy,)
     )
-    told = Reach(place.workspace, machine=Machine(landlock=7, seccomp="x86_64")).told(effects)
+    told = CommandWalls(place.workspace, machine=Machine(landlock=7, seccomp="x86_64")).in_words(effects)
     listener.close()
     hidden = f"hidden if bubblewrap works: {place.full('./.env')}, {address}"
     assert told == f"Landlock 7, seccomp; {hidden}; not protected: {policy}"
@@ -189,17 +189,17 @@ BARE = Machine(landlock=0, seccomp="", bubblewrap="", reasons=("this kernel has 
 
 
 def test_a_machine_without_walls_says_so_and_runs_nothing_that_requires_them(place: Place) -> None:
-    reach = Reach(place.workspace, machine=BARE)
+    walls = CommandWalls(place.workspace, machine=BARE)
     asked = Effects(read=None, write=None, granted=(".",), network=True, unasked=False)
     required = Effects(read=None, write=None, network=True, unasked=False, enforcement=Enforcement.REQUIRED)
-    assert (reach.confines, reach.level) == (False, "none: this kernel has no Landlock")
-    assert reach.told(asked) == "none: this kernel has no Landlock"
-    assert reach.confinement(asked, lambda: "/tmp") is None
+    assert (walls.confines, walls.level) == (False, "none: this kernel has no Landlock")
+    assert walls.in_words(asked) == "none: this kernel has no Landlock"
+    assert walls.confinement(asked, lambda: "/tmp") is None
     with pytest.raises(ToolError, match="requires that commands are confined, and this machine cannot"):
-        reach.confinement(required, lambda: "/tmp")
+        walls.confinement(required, lambda: "/tmp")
 
 
 def test_who_asked_to_run_unconfined_has_no_walls(place: Place) -> None:
     off = Effects(read=None, write=None, network=True, unasked=False, enforcement=Enforcement.OFF)
-    reach = Reach(place.workspace, machine=probe())
-    assert (reach.told(off), reach.confinement(off, lambda: "/tmp")) == ("none: it asked to run unconfined", None)
+    walls = CommandWalls(place.workspace, machine=probe())
+    assert (walls.in_words(off), walls.confinement(off, lambda: "/tmp")) == ("none: it asked to run unconfined", None)

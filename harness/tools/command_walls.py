@@ -1,4 +1,4 @@
-"""What a command may reach: the effects of its verdict as the walls that the kernel puts up; grants nothing itself."""
+"""The walls around a command: the effects of its verdict as what the kernel lets it touch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CONTAINER_HINT = (
 )
 
 
-class Reach:
+class CommandWalls:
     """The walls around the commands of one workspace."""
 
     def __init__(self, workspace: Workspace, *, hide: Sequence[str] = (), machine: Machine | None = None) -> None:
@@ -57,7 +57,7 @@ class Reach:
 
         return enforces(self._machine())
 
-    def told(self, effects: Effects) -> str:
+    def in_words(self, effects: Effects) -> str:
         """Return what will hold a command to `effects`, in the words of `level`, and where that is not to the letter.
 
         Landlock knows folders with all that is below: to make or remove a name, its whole folder is opened. What else is
@@ -274,7 +274,7 @@ _COMPLAINT = re.compile(
 """As programs write it: a whole line, its own name in front."""
 
 
-class Held(Record):
+class HeldTo(Record):
     """What a command was held to."""
 
     walls: Walls
@@ -282,7 +282,7 @@ class Held(Record):
     """What was asked for and is not enforced, a sentence each."""
 
 
-def wall_notes(output: str, held: Held, *, failed: bool) -> list[str]:
+def wall_notes(output: str, held: HeldTo, *, failed: bool) -> list[str]:
     """Return notes on the walls around a command: their gaps, and what its output shows of them; mostly none.
 
     That of a command which did not fail as a whole may be any text (`grep -r`): there only a program's own complaint counts.

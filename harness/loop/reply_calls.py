@@ -1,4 +1,4 @@
-"""Answers: the calls of one reply, all judged before the first runs; each gets its one result, in the order of the calls."""
+"""The calls of one reply, all judged before the first runs; each gets its one result, in the order of the calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CUT_SHORT = (
 )
 
 
-class Answers:
+class ReplyCalls:
     """A `with` block in which the calls of one reply are answered.
 
     INVARIANT: reply and results enter the history in one step, however the block is left; there is no moment at which a call
