@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags of open(2) for a file that nobody else has made."""
@@ -20,14 +20,26 @@ def write_new(path: str, data: bytes) -> None:
     """
     descriptor = os.open(path, NEW_FILE, 0o600)
     try:
-        # A disk that fills up gives a short write and no error (write(2)).
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
-        _check_size(descriptor, len(data), path)
+        write_whole(descriptor, data)
+        check_size(descriptor, len(data), path)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def write_whole(descriptor: int, data: bytes, write: Callable[[int, bytes], int] = os.write) -> None:
+    """Write all of `data`. Raises OSError: a disk that fills up takes a part first, and then says why (write(2))."""
+    while data:
+        count = write(descriptor, data)
+        if count <= 0:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        data = data[count:]
+
+
+def check_size(descriptor: int, size: int, path: str) -> None:
+    """Raise OSError unless the file has this size: some file systems lose what they took."""
+    if os.fstat(descriptor).st_size != size:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
 
 def put(path: str, pieces: Iterable[bytes], folder: int | None = None) -> None:
@@ -44,7 +56,7 @@ def put(path: str, pieces: Iterable[bytes], folder: int | None = None) -> None:
         with open(descriptor, "wb") as file:
             file.writelines(pieces)
             file.flush()
-            _check_size(descriptor, file.tell(), path)
+            check_size(descriptor, file.tell(), path)
             os.fsync(descriptor)
         os.rename(made, path, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
@@ -78,8 +90,12 @@ def sync_names(folder: str | int) -> None:
     try:
         if isinstance(folder, str):
             sync_path(folder or ".")
-        else:
-            os.fsync(folder)
+            return
+        readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            os.fsync(readable)
+        finally:
+            os.close(readable)
     except OSError:
         pass
 
@@ -90,11 +106,6 @@ def remove_if_there(path: str, folder: int | None = None) -> None:
         os.unlink(path, dir_fd=folder)
     except OSError:
         pass
-
-
-def _check_size(descriptor: int, size: int, path: str) -> None:
-    if os.fstat(descriptor).st_size != size:
-        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
 
 MAY_WRITE, MAY_USE = 0o022, 0o077

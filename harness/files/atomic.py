@@ -12,8 +12,9 @@ import os
 from collections.abc import Callable
 from typing import Self
 
+from harness.safe_files import NEW_FILE, check_size, sync_names, write_whole
+
 _NAMELESS = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC
-_NAMED = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _ACCESS_LIST = "system.posix_acl_access"
 _KEPT_ATTRIBUTES = ("user.", _ACCESS_LIST)
@@ -44,7 +45,7 @@ def replace(
         _replace(folder, name, content, present, check, named=False)
     except _NoNameToBeHad:
         _replace(folder, name, content, present, check, named=True)
-    sync_folder(folder)
+    sync_names(folder)
 
 
 class NotKeptError(Exception):
@@ -66,7 +67,8 @@ def _replace(
 ) -> None:
     first_mode = 0o666 if present is None else 0o600
     with (_Named if named else _Nameless)(folder, first_mode) as temporary:
-        write_all(temporary.descriptor, content)
+        write_whole(temporary.descriptor, content)
+        check_size(temporary.descriptor, len(content), name)
         if present is not None:
             _take_over(folder, name, temporary.descriptor, present)
         os.fsync(temporary.descriptor)
@@ -88,7 +90,7 @@ class _Named:
     def open(self, mode: int) -> int:
         """Return a descriptor of the new file, for writing."""
         self.name = _temporary_name()
-        return os.open(self.name, _NAMED, mode, dir_fd=self.folder)
+        return os.open(self.name, NEW_FILE, mode, dir_fd=self.folder)
 
     def become_new(self, name: str) -> None:
         """Take `name`, which nothing must have. Raises FileExistsError."""
@@ -153,17 +155,6 @@ class _Nameless(_Named):
 
 def _temporary_name() -> str:
     return f".harness-{os.urandom(6).hex()}.tmp"
-
-
-def write_all(descriptor: int, content: bytes) -> None:
-    """Write `content` at the start of a file that is empty. Raises OSError, also where less than all was written."""
-    # A disk that fills up gives a short write and no error (write(2)): the size is counted and then looked at.
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
-    size = os.fstat(descriptor).st_size
-    if size != len(content):
-        raise OSError(errno.EIO, f"{size:,} of {len(content):,} bytes were written")
 
 
 class TornError(Exception):
@@ -257,17 +248,3 @@ def status_of(folder: int, name: str) -> os.stat_result | None:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
-
-
-def sync_folder(folder: int) -> None:
-    """Make new names durable, where the folder may be read and the file system can."""
-    try:
-        readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-    except OSError:
-        return
-    try:
-        os.fsync(readable)
-    except OSError:
-        pass
-    finally:
-        os.close(readable)

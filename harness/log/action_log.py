@@ -6,7 +6,6 @@ appended any more, so that nothing runs unrecorded.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import json
@@ -22,7 +21,7 @@ from harness.log.clocks import timestamp
 from harness.log.order import Ledger, LogRecord
 from harness.log.reader import NO_PREVIOUS, is_number, last_line, parse_line
 from harness.log.schema import MAX_RECORD_BYTES, VERSION
-from harness.safe_files import sync_names
+from harness.safe_files import sync_names, write_whole
 
 if TYPE_CHECKING:
     from harness.redaction.redactor import Redactor
@@ -210,7 +209,7 @@ class ActionLog:
 
     def _write(self, data: bytes, *, sync: bool) -> None:
         try:
-            self._write_whole(data)
+            write_whole(self._descriptor, data, self._write_some)
             if sync:
                 self._sync(self._descriptor)
         except BaseException as error:
@@ -218,14 +217,6 @@ class ActionLog:
             if isinstance(error, OSError):
                 raise LogError(f"the action log cannot be written: {self.path}: {error.strerror}") from error
             raise
-
-    def _write_whole(self, data: bytes) -> None:
-        """Raise OSError unless all of `data` was taken: a disk that fills up takes a part first (write(2))."""
-        while data:
-            count = self._write_some(self._descriptor, data)
-            if count <= 0:
-                raise OSError(errno.EIO, os.strerror(errno.EIO))
-            data = data[count:]
 
     def _take_back(self) -> None:
         """Cut a record that was written in part, so that the file ends in a whole one."""

@@ -18,6 +18,7 @@ from harness.actions import JsonValue
 from harness.errors import LogError, UsageError
 from harness.log.clocks import timestamp
 from harness.record import Record
+from harness.safe_files import write_whole
 
 if TYPE_CHECKING:
     from harness.log.action_log import ActionLog
@@ -332,8 +333,7 @@ def _append(descriptor: int, line: bytes) -> None:
     size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":
         line = b"\n" + line
-    while line:  # a disk that fills up takes a part first, and then says why (write(2))
-        line = line[os.write(descriptor, line) :]
+    write_whole(descriptor, line)
 
 
 ORIGIN = "harness action log"
