@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,6 +49,7 @@ FOREIGN = {
     "pathspec": "policy cli",
     "prompt_toolkit": "cli",
     "rich": "cli",
+    "markdown_it": "cli",  # what rich reads Markdown with
     "argparse": "cli",
     "duckdb": "cli",
     "jsonschema": "cli",
@@ -78,7 +80,7 @@ def imports_of(node: ast.AST, *, at_start: bool = True) -> Iterator[Import]:
             yield from (Import(alias.name, child.lineno, at_start, ()) for alias in child.names)
         elif isinstance(child, ast.ImportFrom):
             names = tuple(alias.name for alias in child.names)
-            inner = [name for name in names if f"{child.module}.{name}" in SOURCES]
+            inner = [name for name in names if f"{child.module}.{name}" in PATHS]
             yield from (Import(f"{child.module}.{name}", child.lineno, at_start, ()) for name in inner)
             if rest := tuple(name for name in names if name not in inner):
                 yield Import(str(child.module), child.lineno, at_start, rest)
@@ -90,10 +92,19 @@ def _name_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-SOURCES = {
-    _name_of(path): ast.parse(path.read_text(), str(path)) for path in sorted(Path(ROOT, "harness").rglob("*.py"))
-}
-IMPORTS = {name: tuple(imports_of(tree)) for name, tree in SOURCES.items()}
+PATHS = {_name_of(path): path for path in sorted(Path(ROOT, "harness").rglob("*.py"))}
+
+
+@cache
+def sources() -> dict[str, ast.Module]:
+    return {name: ast.parse(path.read_text(), str(path)) for name, path in PATHS.items()}
+
+
+@cache
+def imports() -> dict[str, tuple[Import, ...]]:
+    return {name: tuple(imports_of(tree)) for name, tree in sources().items()}
+
+
 ENTRIES = ("harness", "harness.__main__")
 
 
@@ -113,9 +124,9 @@ def test_a_room_imports_only_the_rooms_of_its_row() -> None:
         above.add(room)
     everywhere(
         f"{module}:{found.line} imports {found.name}"
-        for module, imports in IMPORTS.items()
+        for module, found_there in imports().items()
         if module not in ENTRIES
-        for found in imports
+        for found in found_there
         if found.name.startswith("harness.")
         and room_of(found.name) not in {room_of(module), *ROOMS[room_of(module)].split()}
     )
@@ -123,7 +134,10 @@ def test_a_room_imports_only_the_rooms_of_its_row() -> None:
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     """Neither at the start nor later, inside of a function."""
-    needs = {module: {found.name for found in imports if found.name in SOURCES} for module, imports in IMPORTS.items()}
+    needs = {
+        module: {found.name for found in found_there if found.name in PATHS}
+        for module, found_there in imports().items()
+    }
     done: set[str] = set()
 
     def visit(module: str, way: tuple[str, ...]) -> None:
@@ -141,14 +155,14 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 def _is_door(module: str) -> bool:
     """Say whether a module is the `__init__` of a room that gives out the names of its modules when they are asked for."""
-    return any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in SOURCES[module].body)
+    return any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in sources()[module].body)
 
 
 def test_no_module_takes_a_private_name_of_another() -> None:
     everywhere(
         f"{module}:{found.line} takes {name} of {found.name}"
-        for module, imports in IMPORTS.items()
-        for found in imports
+        for module, found_there in imports().items()
+        for found in found_there
         if found.name.startswith("harness")
         for name in found.names
         if name.startswith("_") and not name.startswith("__")
@@ -158,16 +172,16 @@ def test_no_module_takes_a_private_name_of_another() -> None:
 def test_the_pure_rooms_reach_nothing_outside() -> None:
     everywhere(
         f"{module}:{found.line} imports {found.name}"
-        for module, imports in IMPORTS.items()
+        for module, found_there in imports().items()
         if room_of(module) in PURE
-        for found in imports
+        for found in found_there
         if (top := found.name.partition(".")[0]) in WORLD
         and found.name != "os.path"
         and top not in READS_A_FILE.get(module, "").split()
     )
     everywhere(
         f"{module}:{node.lineno} calls {node.func.id}"
-        for module, tree in SOURCES.items()
+        for module, tree in sources().items()
         if room_of(module) in PURE and module not in READS_A_FILE
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
@@ -179,8 +193,8 @@ def test_the_pure_rooms_reach_nothing_outside() -> None:
 def test_foreign_packages_stand_where_the_design_has_them() -> None:
     everywhere(
         f"{module}:{found.line} imports {found.name}"
-        for module, imports in IMPORTS.items()
-        for found in imports
+        for module, found_there in imports().items()
+        for found in found_there
         if (top := found.name.partition(".")[0]) != "harness"
         and (
             top in NEVER
@@ -194,7 +208,7 @@ def test_foreign_packages_stand_where_the_design_has_them() -> None:
 def test_the_environment_is_read_in_the_command_line_and_by_one_default_of_the_tools() -> None:
     readers = {
         "cli" if room_of(module) == "cli" else module
-        for module, tree in SOURCES.items()
+        for module, tree in sources().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr in ("environ", "environb", "getenv")
     }
@@ -206,7 +220,7 @@ def test_nothing_happens_when_a_module_is_imported() -> None:
     quiet = (ast.AnnAssign, ast.Assign, ast.ClassDef, ast.FunctionDef, ast.Import, ast.ImportFrom)
     everywhere(
         f"{module}:{node.lineno}: {type(node).__name__}"
-        for module, tree in SOURCES.items()
+        for module, tree in sources().items()
         if module != "harness.__main__"
         for node in tree.body
         if not isinstance(node, quiet)
@@ -218,7 +232,7 @@ def test_nothing_happens_when_a_module_is_imported() -> None:
 def test_only_the_gate_makes_permits_and_redeems_them() -> None:
     makers = {
         (module, name)
-        for module, tree in SOURCES.items()
+        for module, tree in sources().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         and (name := ast.unparse(node.func).rpartition(".")[2]) in ("Permit", "_Seal", "redeem")
@@ -232,7 +246,7 @@ def test_only_the_gate_makes_permits_and_redeems_them() -> None:
 
 def test_no_two_public_classes_of_the_house_have_one_name() -> None:
     places: dict[str, list[str]] = {}
-    for module, tree in SOURCES.items():
+    for module, tree in sources().items():
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(module)
@@ -274,7 +288,7 @@ def test_the_public_names_are_sorted_and_each_can_be_had() -> None:
 def test_type_checkers_and_the_interpreter_find_each_public_name_in_the_same_module() -> None:
     for_type_checkers = {
         alias.name: node.module
-        for guarded in SOURCES["harness"].body
+        for guarded in sources()["harness"].body
         if isinstance(guarded, ast.If)
         for node in ast.walk(guarded)
         if isinstance(node, ast.ImportFrom)
