@@ -1,4 +1,4 @@
-"""The redactor of an installation: its key in the state folder, and what of the environment is secret; never says a value."""
+"""What of the environment is secret, and the redactor that masks it, with the key of this installation."""
 
 from __future__ import annotations
 
@@ -22,6 +22,25 @@ _PUBLIC = re.compile(
     r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}"  # a commit, a digest
     r"|(?=[a-z0-9.-]*[.-])[a-z0-9.-]+"  # a name of a host, a pod, a build (RFC 1123, section 2.1)
 )
+
+
+_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASS", "PWD", "CREDENTIAL", "AUTH", "PRIVATE", "COOKIE", "WEBHOOK")
+_PLACES = (
+    "_FILE",
+    "_PATH",
+    "_DIR",
+    "_HOME",
+    "_SOCK",
+    "_URL",
+    "_URI",
+    "_ENDPOINT",
+    "_HOST",
+    "_DOMAIN",
+    "_TYPE",
+    "_PARALLELISM",
+)
+"""How a name ends that says where a secret lies or is asked for, not what it is."""
+_WORKING_FOLDERS = ("PWD", "OLDPWD", "INIT_CWD")
 
 
 def _ignore(line: str) -> None:
@@ -65,12 +84,37 @@ def _path_with(plain: str, readable: Iterable[str]) -> str:
     return next((text for text in readable if any(form in text for form in forms)), "")
 
 
+def secrets_of(environment: Mapping[str, str], key_variable: str = "", address: str = "") -> list[str]:
+    """Return what is masked: the values of variables that look secret by their name, of that which holds the key, and what
+    an address may hold of secrets: a password, the values of its query.
+
+    What looks secret by its value alone, `withheld_secrets` finds: a password in DATABASE_URL.
+    """
+    from urllib.parse import parse_qsl, unquote, urlsplit
+
+    found = [value for name, value in environment.items() if _sounds_secret(name)]
+    try:
+        parts = urlsplit(address)
+        found += [parts.password or "", unquote(parts.password or ""), *(value for _, value in parse_qsl(parts.query))]
+    except ValueError:
+        pass  # what is no address is refused elsewhere
+    found.append(environment.get(key_variable, ""))
+    return list(dict.fromkeys(value for value in found if value))
+
+
+def _sounds_secret(name: str) -> bool:
+    upper = name.upper().replace("AUTHOR", "")  # GIT_AUTHOR_NAME
+    if upper in _WORKING_FOLDERS or upper.endswith(_PLACES):
+        return False
+    return any(word in upper for word in _SECRET_WORDS)
+
+
 def withheld_secrets(environment: Mapping[str, str]) -> list[str]:
     """Return the values that no command gets from the environment and that look secret, whatever their names.
 
     A value is one if it looks as if chance had made it, or holds what a shape finds (then that: a password in an address).
     The others are left: the name of a host, a commit or a version is withheld as well, and text without them could not be
-    read any more. What a variable holds whose name says that it is secret, harness/cli/config/provider.py knows (`secrets_of`).
+    read any more. What a variable holds whose name says that it is secret, `secrets_of` knows.
     """
     given = PASSED | SET | HARMLESS | {"PATH"}
     values = [value for name, value in environment.items() if name not in given]

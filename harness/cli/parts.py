@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 import time
 from argparse import Namespace
@@ -11,18 +10,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from harness.actions import Action, JsonValue
-from harness.cli.config.provider import model_from, not_for, secrets_of, withhold
+from harness.cli.config.provider import model_from, not_for, withhold
 from harness.cli.config.settings import Settings, settings_from
 from harness.cli.console import complain
-from harness.cli.environment_secrets import redactor_for
+from harness.cli.environment_secrets import redactor_for, secrets_of
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.own_folders import keep_own_folders, named_log, refuse_own_folders
 from harness.cli.policy.plan_policy import with_plan_mode
 from harness.cli.policy.policies import assemble
+<<<<<<< HEAD
 from harness.cli.prompting import system_prompt
+=======
+from harness.cli.repl.planned import planned
+>>>>>>> 339a8ce (Find the system prompt, a run's prompt, and what is secret of the environment each in one module)
 from harness.cli.session_log import lost_log, opened_log, who_and_where
 from harness.cli.signals import Signals
 from harness.cli.state import State, current_folder
+from harness.cli.system_prompt import system_prompt
 from harness.errors import UsageError
 from harness.files.before_images import BeforeImages
 from harness.files.repository import checked_out
@@ -32,7 +36,6 @@ from harness.gate.records import Advice
 from harness.gate.tool import ConfinedTool, Tool
 from harness.interrupt import Interrupt
 from harness.limits import Limits, strictest
-from harness.log.action_log import ActionLog
 from harness.loop.agent import Agent
 from harness.model import Model
 from harness.models.endpoint import shown_address
@@ -40,7 +43,6 @@ from harness.policy.policy import Policy, Verdict
 from harness.process.environment import child_environment
 from harness.process.hardening import undumpable
 from harness.record import Record, replace
-from harness.text.visible import visible_line
 from harness.tools import builtin_tools
 from harness.tools.command_walls import CONTAINER_HINT
 
@@ -299,24 +301,3 @@ def check_prices(settings: Settings, limits: Limits) -> None:
         f"a limit of cost (--max-cost, or cost in a policy) needs the prices of {settings.model.value!r}: write them in "
         f"{settings.file.path} as [prices.{model}] with input = ... and output = ..., in dollars per million tokens"
     )
-
-
-def pinned(log: ActionLog) -> str:
-    """Return what pins a log: its path, its size and its head, for a line that leaves this machine with other output."""
-    return visible_line(f"log: {log.path}  records: {log.count}  head: {log.head}", 5_000)
-
-
-def close_log(state: State, log: ActionLog, *, sign_key: str = "") -> None:
-    """Close a log and keep its size and head outside it; with `sign_key`, an SSH key's path, sign them as well.
-
-    Raises LogError if the head cannot be kept. A signature that cannot be made is a line on stderr: the run is done, and
-    its record whole; `audit verify --signers` is what misses a signature.
-    """
-    try:
-        state.record_head(log)
-    finally:
-        log.close()
-    if sign_key:
-        from harness.cli.audit.sign import sign_at_end
-
-        sign_at_end(log, sign_key, os.environ)

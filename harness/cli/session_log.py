@@ -1,4 +1,4 @@
-"""Opens the action log that a session writes, with its head noted while it grows; a log that cannot be relied on is refused."""
+"""The action log that a session writes: opened where it can be relied on, its head noted while it grows, and closed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from harness.errors import LogError
 from harness.log.action_log import ActionLog
 from harness.log.findings import judged
 from harness.log.heads import HeadsFile, KnownHead
+from harness.text.visible import visible_line
 
 if TYPE_CHECKING:
     from harness.actions import JsonValue
@@ -144,3 +145,24 @@ def who_and_where() -> dict[str, JsonValue]:
     except KeyError:
         user = ""
     return {"user": user, "uid": os.getuid(), "host": os.uname().nodename, "pid": os.getpid()}
+
+
+def pinned(log: ActionLog) -> str:
+    """Return what pins a log: its path, its size and its head, for a line that leaves this machine with other output."""
+    return visible_line(f"log: {log.path}  records: {log.count}  head: {log.head}", 5_000)
+
+
+def close_log(state: State, log: ActionLog, *, sign_key: str = "") -> None:
+    """Close a log and keep its size and head outside it; with `sign_key`, an SSH key's path, sign them as well.
+
+    Raises LogError if the head cannot be kept. A signature that cannot be made is a line on stderr: the run is done, and
+    its record whole; `audit verify --signers` is what misses a signature.
+    """
+    try:
+        state.record_head(log)
+    finally:
+        log.close()
+    if sign_key:
+        from harness.cli.audit.sign import sign_at_end
+
+        sign_at_end(log, sign_key, os.environ)

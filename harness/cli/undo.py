@@ -11,9 +11,8 @@ from functools import partial
 
 from harness import __version__
 from harness.actions import JsonValue
-from harness.cli.config.provider import secrets_of
 from harness.cli.console import Console, complain, wants_colour
-from harness.cli.environment_secrets import redactor_for
+from harness.cli.environment_secrets import redactor_for, secrets_of
 from harness.cli.exits import Exit
 from harness.cli.session_log import opened_log, who_and_where
 from harness.cli.sessions import UNDO, LoggedSession, chosen_session, logged_sessions, undone_calls, verified_records

@@ -190,10 +190,17 @@ PINS = {
 }
 
 
-@pytest.mark.parametrize("name", ["action.yml", "examples/github-actions.yml", "README.md"])
-def test_what_is_used_is_pinned_by_its_hash_with_the_version_beside_it(name: str) -> None:
-    used = re.findall(r"uses: (?!OWNER/)([\w/-]+)@(.*)$", (Path(ROOT) / name).read_text(), re.MULTILINE)
-    assert used == [(action, PINS[action]) for action, _ in used] != []
+def test_what_is_used_is_pinned_by_its_hash_with_the_version_beside_it() -> None:
+    names = [
+        "action.yml",
+        "README.md",
+        *(f"{folder}/*.{kind}" for folder, kind in (("examples", "yml"), ("docs", "md"))),
+    ]
+    texts = {path: path.read_text() for name in names for path in Path(ROOT).glob(name)}
+    used = {path: re.findall(r"uses: (?!OWNER/)([\w/-]+)@(.*)$", text, re.MULTILINE) for path, text in texts.items()}
+    assert len([path for path, found in used.items() if found]) >= 3
+    for path, found in used.items():
+        assert found == [(action, PINS[action]) for action, _ in found], path
 
 
 def test_every_name_in_the_action_is_declared() -> None:

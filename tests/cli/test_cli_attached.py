@@ -22,8 +22,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.cli.prompting import given_prompt
-from harness.cli.run.attached import MAX_ATTACHED_BYTES, Attached, StdinKind, Wait, read_attached, source_of
+from harness.cli.run.run_prompt import (
+    MAX_ATTACHED_BYTES,
+    Attached,
+    StdinKind,
+    Wait,
+    given_prompt,
+    read_attached,
+    source_of,
+)
 from harness.errors import UsageError
 from harness.models.scripted import replies, say
 from harness.redaction.redactor import Redactor
@@ -196,7 +203,7 @@ def test_around_the_bound_every_byte_is_kept_or_counted(size: int, unit: bytes) 
 
 MEASURED = """
 import resource, sys
-from harness.cli.run.attached import read_attached
+from harness.cli.run.run_prompt import read_attached
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 found = read_attached(0)
 print(found.bytes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)

@@ -17,7 +17,7 @@ from rows import all_rows
 
 from harness import ActionLog, Agent, Workspace, builtin_tools
 from harness.actions import Action, JsonValue
-from harness.cli.parts import close_log
+from harness.cli.session_log import close_log
 from harness.cli.state import State
 from harness.errors import GateError
 from harness.files.before_images import BeforeImages

@@ -19,7 +19,7 @@ from harness.actions import JsonValue
 from harness.cli.audit.sign import sign_command, sign_head
 from harness.cli.audit.verify import verify_command
 from harness.cli.flags import parser_for
-from harness.cli.parts import close_log
+from harness.cli.session_log import close_log
 from harness.cli.state import State
 from harness.errors import LogError, UsageError
 from harness.log.action_log import ActionLog

@@ -20,8 +20,8 @@ from run_scene import wait_until
 
 from harness import ActionLog, Agent, Workspace, builtin_tools, deny_all
 from harness.actions import JsonValue
-from harness.cli.config.provider import secrets_of
-from harness.cli.parts import close_log
+from harness.cli.environment_secrets import secrets_of
+from harness.cli.session_log import close_log
 from harness.cli.state import State
 from harness.files.before_images import BeforeImages
 from harness.messages import StopReason, ToolCall

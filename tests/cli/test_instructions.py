@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.prompting import MAX_FILE_BYTES, as_context, find_instructions, instructions_of
+from harness.cli.system_prompt import MAX_FILE_BYTES, as_context, find_instructions, instructions_of
 
 
 def lay(folder: Path, text: str = "", name: str = "AGENTS.md") -> Path:

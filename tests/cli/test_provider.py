@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cli.config.config_file import ConfigFile, parse_config
-from harness.cli.config.provider import NO_KEY, NO_PROVIDER, OPENAI_ONLY, endpoint_of, model_from, not_for, secrets_of
+from harness.cli.config.provider import NO_KEY, NO_PROVIDER, OPENAI_ONLY, endpoint_of, model_from, not_for
 from harness.cli.config.settings import OPENAI_URL, Settings, resolve
+from harness.cli.environment_secrets import secrets_of
 from harness.errors import UsageError
 from harness.models.endpoint import Deadlines, Endpoint, ReplyBounds, shown_address
 from harness.models.openai_chat import OpenAIChat

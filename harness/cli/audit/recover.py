@@ -189,8 +189,7 @@ def note(path: str, torn: Torn, found: Verification, state: State, environment: 
 
     What was open stays open: nobody knows the end of a call that was running.
     """
-    from harness.cli.config.provider import secrets_of
-    from harness.cli.environment_secrets import redactor_for
+    from harness.cli.environment_secrets import redactor_for, secrets_of
     from harness.cli.session_log import opened_log, who_and_where
 
     redactor = redactor_for(state, environment, secrets_of(environment), unless=(path, environment.get("HOME", "")))

@@ -6,7 +6,7 @@ from collections import deque
 
 from harness.cli.commands.command import Command, Effect, Group
 from harness.cli.commands.conversation import Conversation
-from harness.cli.parts import pinned
+from harness.cli.session_log import pinned
 from harness.cli.terminal.output import BAR
 from harness.cli.trace import Line, Tone, Tracer, ended_line
 from harness.errors import UsageError

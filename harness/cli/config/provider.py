@@ -29,24 +29,6 @@ NO_KEY = "none"
 OPENAI_ONLY = ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS")
 """Variables that the SDK reads by itself and sends as headers wherever it sends anything (its `_client.py`)."""
 
-_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASS", "PWD", "CREDENTIAL", "AUTH", "PRIVATE", "COOKIE", "WEBHOOK")
-_PLACES = (
-    "_FILE",
-    "_PATH",
-    "_DIR",
-    "_HOME",
-    "_SOCK",
-    "_URL",
-    "_URI",
-    "_ENDPOINT",
-    "_HOST",
-    "_DOMAIN",
-    "_TYPE",
-    "_PARALLELISM",
-)
-"""How a name ends that says where a secret lies or is asked for, not what it is."""
-_WORKING_FOLDERS = ("PWD", "OLDPWD", "INIT_CWD")
-
 
 def model_from(
     settings: Settings, environment: Mapping[str, str], *, sleep: Callable[[float], None] = time.sleep
@@ -106,31 +88,6 @@ def withhold(names: Iterable[str]) -> None:
     """Take variables out of this process's environment, where the SDK would find them."""
     for name in names:
         os.environ.pop(name, None)
-
-
-def secrets_of(environment: Mapping[str, str], key_variable: str = "", address: str = "") -> list[str]:
-    """Return what is masked: the values of variables that look secret by their name, of that which holds the key, and what
-    an address may hold of secrets: a password, the values of its query.
-
-    What looks secret by its value alone, harness/cli/environment_secrets.py finds: a password in DATABASE_URL.
-    """
-    from urllib.parse import parse_qsl, unquote, urlsplit
-
-    found = [value for name, value in environment.items() if _sounds_secret(name)]
-    try:
-        parts = urlsplit(address)
-        found += [parts.password or "", unquote(parts.password or ""), *(value for _, value in parse_qsl(parts.query))]
-    except ValueError:
-        pass  # what is no address is refused elsewhere
-    found.append(environment.get(key_variable, ""))
-    return list(dict.fromkeys(value for value in found if value))
-
-
-def _sounds_secret(name: str) -> bool:
-    upper = name.upper().replace("AUTHOR", "")  # GIT_AUTHOR_NAME
-    if upper in _WORKING_FOLDERS or upper.endswith(_PLACES):
-        return False
-    return any(word in upper for word in _SECRET_WORDS)
 
 
 def _server_of(settings: Settings) -> Preset | None:

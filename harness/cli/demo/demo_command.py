@@ -10,15 +10,14 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 
 from harness.actions import Action, Effects
-from harness.cli.config.provider import secrets_of
 from harness.cli.config.settings import TerminalSettings, settings_from
 from harness.cli.console import look_from, terminal_is_there
 from harness.cli.demo.scenarios import SCENARIOS, Scenario
-from harness.cli.environment_secrets import redactor_for
+from harness.cli.environment_secrets import redactor_for, secrets_of
 from harness.cli.exits import Exit, exit_code
-from harness.cli.parts import close_log, tools_in
+from harness.cli.parts import tools_in
 from harness.cli.policy.policies import shipped_policy_path
-from harness.cli.session_log import opened_log, who_and_where
+from harness.cli.session_log import close_log, opened_log, who_and_where
 from harness.cli.signals import Signals
 from harness.cli.state import State
 from harness.cli.terminal.approver import show_question, terminal_approver

@@ -18,12 +18,13 @@ from harness.cli.console import terminal_is_there
 from harness.cli.exits import Exit
 from harness.cli.kept_grants import KeptGrants
 from harness.cli.own_folders import set_right
-from harness.cli.parts import SessionParts, about_of, agent_of, close_log, pinned
+from harness.cli.parts import SessionParts, about_of, agent_of
 from harness.cli.policy.policies import describe
 from harness.cli.repl.repl_start import carried_over, parts_of
 from harness.cli.repl.repl_terminal import Terminal, Twice
 from harness.cli.repl.status_line import is_unbound, status_of, status_parts
 from harness.cli.resume import Carried, told
+from harness.cli.session_log import close_log, pinned
 from harness.cli.state import State
 from harness.cli.terminal.question import Usual
 from harness.cli.text_lines import counted

@@ -12,12 +12,13 @@ from harness.audit.run_reports.facts import RunFacts
 from harness.cli.console import Console, wants_colour
 from harness.cli.exits import Exit, exit_code, is_soft
 from harness.cli.own_folders import place_of, set_right, worked_in
-from harness.cli.parts import SessionParts, Unattended, about_of, agent_of, close_log
+from harness.cli.parts import SessionParts, Unattended, about_of, agent_of
 from harness.cli.policy.policies import describe
-from harness.cli.prompting import given_prompt
 from harness.cli.run.run_end import EndReports, RunEnd, runner_files
 from harness.cli.run.run_model import RunModel
 from harness.cli.run.run_output import RunOutput
+from harness.cli.run.run_prompt import given_prompt
+from harness.cli.session_log import close_log
 from harness.cli.state import State
 from harness.cli.trace import Tone
 from harness.errors import LogError, UsageError

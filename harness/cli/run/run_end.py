@@ -12,8 +12,9 @@ from harness.audit.run_reports.facts import RunFacts
 from harness.cli.console import Console
 from harness.cli.exits import Exit, is_soft
 from harness.cli.own_folders import worked_in
-from harness.cli.parts import SessionParts, pinned
+from harness.cli.parts import SessionParts
 from harness.cli.run.run_output import RunOutput
+from harness.cli.session_log import pinned
 from harness.cli.state import PROJECT_POLICY, State
 from harness.cli.text_lines import counted
 from harness.cli.trace import Tone

@@ -1,17 +1,21 @@
-"""Standard input beside a prompt: read to its end in bounded memory and time, never from a terminal; it judges no text."""
+"""What a run is asked to do: its prompt, and what is connected to stdin, read in bounded memory and time."""
 
 from __future__ import annotations
 
 import os
 import stat
 import time
-from collections.abc import Callable
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
 from harness.actions import JsonValue
 from harness.cli.console import complain
+from harness.cli.system_prompt import MAX_PROMPT_BYTES, text_file
 from harness.errors import UsageError
-from harness.record import Record
+from harness.record import Record, replace
+from harness.text.template import fill
+from harness.text.visible import visible_line
 
 MAX_ATTACHED_BYTES = 200_000
 """Of what came on stdin; of more, the first and the last half of this are kept."""
@@ -203,6 +207,80 @@ def _some(descriptor: int) -> bytes | None:
 
 def _unreadable(error: OSError) -> UsageError:
     return UsageError(f"stdin cannot be read: {error.strerror or error}; --no-stdin attaches nothing")
+
+
+class Prompt(Record):
+    """What a run is asked to do."""
+
+    words: str
+    """What the person gave."""
+    attached: Attached | None = None
+
+    @property
+    def text(self) -> str:
+        """All that is sent as the first message."""
+        return f"{self.words.rstrip()}\n\n{self.attached.block}" if self.attached else self.words
+
+    @property
+    def about(self) -> dict[str, JsonValue]:
+        """What the log's first record says of it."""
+        return {"attached": self.attached.about} if self.attached else {}
+
+    def masked(self, redact: Callable[[str], str]) -> Prompt:
+        """Return the same with what was attached masked, as the results of tools are before the model reads them."""
+        if self.attached is None:
+            return self
+        return replace(self, attached=replace(self.attached, block=redact(self.attached.block)))
+
+
+def given_prompt(
+    arguments: Namespace,
+    *,
+    stdin: int = 0,
+    wait: Wait = STANDARD_WAIT,
+    tell: Callable[[str], None] | None = None,
+) -> Prompt:
+    """Return a run's prompt: the argument, stdin where it is `-`, or a file; filled where --var gives values.
+
+    Beside an argument or a file, what is connected to stdin is attached, unless --no-stdin is given; see read_attached.
+    `tell` (else stderr) is told what a person should know while it is read.
+
+    Raises UsageError if there is none or it is empty, if a variable lacks its value or a value its variable, and if stdin
+    is a terminal that should be read, or says nothing.
+    """
+    values = _values(arguments.var)
+    from_stdin = arguments.prompt == "-"
+    if arguments.prompt_file is not None and arguments.prompt is not None:
+        raise UsageError("a prompt and --prompt-file are two prompts; give one of them")
+    if from_stdin and arguments.no_stdin:
+        raise UsageError("- reads the prompt from stdin, and --no-stdin keeps from it; give one of them")
+    if arguments.prompt_file is not None:
+        name = arguments.prompt_file
+        text = fill(text_file(name), values, name=name, all_used=True)
+    elif arguments.prompt is None:
+        raise UsageError("there is no prompt: give one, or - to read it from stdin, or --prompt-file FILE")
+    else:
+        text = str(arguments.prompt)
+        if from_stdin:
+            text = read_prompt(stdin, MAX_PROMPT_BYTES, wait=wait, tell=tell).decode("utf-8", "replace")
+        if values:  # plain prompts may hold braces
+            text = fill(text, values, name="the prompt", all_used=True)
+    if not text.strip():
+        raise UsageError("the prompt is empty")
+    attached = None if from_stdin or arguments.no_stdin else read_attached(stdin, wait=wait, tell=tell)
+    return Prompt(words=text, attached=attached)
+
+
+def _values(given: Sequence[str]) -> Mapping[str, str]:
+    values: dict[str, str] = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals or not name.isidentifier() or not name.isascii():
+            raise UsageError(f"--var takes NAME=VALUE, not {visible_line(one)!r}")
+        if name in values:
+            raise UsageError(f"--var gives {name} twice")
+        values[name] = value
+    return values
 
 
 class _Ends:
