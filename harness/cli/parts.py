@@ -18,11 +18,6 @@ from harness.cli.kept_grants import KeptGrants
 from harness.cli.own_folders import keep_own_folders, named_log, refuse_own_folders
 from harness.cli.policy.plan_policy import with_plan_mode
 from harness.cli.policy.policies import assemble
-<<<<<<< HEAD
-from harness.cli.prompting import system_prompt
-=======
-from harness.cli.repl.planned import planned
->>>>>>> 339a8ce (Find the system prompt, a run's prompt, and what is secret of the environment each in one module)
 from harness.cli.session_log import lost_log, opened_log, who_and_where
 from harness.cli.signals import Signals
 from harness.cli.state import State, current_folder

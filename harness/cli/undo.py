@@ -193,7 +193,10 @@ def _tell(
     for one in ended:
         line = undo_line(one, workspace.root, dry_run=arguments.dry_run)
         console.line(line.text, line.tone)
-    if not any(isinstance(one, StepOutcome) and one.result is not Result.ALREADY for one in ended) and code is Exit.DONE:
+    if (
+        not any(isinstance(one, StepOutcome) and one.result is not Result.ALREADY for one in ended)
+        and code is Exit.DONE
+    ):
         console.line("there is nothing to undo")
     if log is not None:
         console.line(visible_line(f"log: {log}", 5_000), Tone.QUIET)

@@ -15,7 +15,7 @@ from playing import Playing
 import harness
 from harness import ActionLog, Agent, Answer, Approval, Tool, ToolError, ToolOutput, Verdict, Workspace, builtin_tools
 from harness.actions import Access, Action, Effects, JsonValue
-from harness.cli.parts import close_log
+from harness.cli.session_log import close_log
 from harness.cli.state import State
 from harness.cli.terminal.editor import is_editable
 from harness.cli.terminal.question import Question, question_rows
