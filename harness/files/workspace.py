@@ -14,7 +14,7 @@ from harness.paths import TreeNames, is_within
 from harness.record import Record, replace
 
 if TYPE_CHECKING:
-    from harness.programs.git_pathspecs import Shown
+    from harness.programs.git_pathspecs import ShownFiles
 
 MAX_PATH_CHARACTERS = 4096
 """PATH_MAX of Linux (limits.h), the terminating NUL included; a longer path cannot name a file."""
@@ -129,7 +129,7 @@ class Workspace:
         names, whole = names_below(path.real, root, narrowing, home=self.home, follows=follows)
         return replace(path, tree=True, below=self._names_in(root, names), whole=whole)
 
-    def look_tracked(self, path: PathAccess, what: Shown, *, sure: bool, follows: bool = False) -> PathAccess:
+    def look_tracked(self, path: PathAccess, what: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
         """Return the folder that git runs in with the names of the tracked files that a command shows, as `what` says.
 
         Where it is not plain what git tracks, the names are incomplete. Unless it is `sure` what lies on the disk, only
@@ -149,7 +149,7 @@ class Workspace:
         ends, whole = followed(top, names, self._added_root(path.real) or self.root)
         return replace(path, tree=True, below=self._names_in(top, (*names, *ends)), whole=whole)
 
-    def plain_tracked(self, folder: str, what: Shown, *, split: str, nul: bool) -> bool:
+    def plain_tracked(self, folder: str, what: ShownFiles, *, split: str, nul: bool) -> bool:
         """Say whether the names that git lists in an absolute folder, seen from there, can stand in a list of names.
 
         See `trees.plain_in_list`.
@@ -163,7 +163,7 @@ class Workspace:
         here = os.path.join(folder, "").removeprefix(os.path.join(top, ""))
         return all(plain_in_list(name, here, split=split, nul=nul) for name in names)
 
-    def _tracked(self, folder: str, what: Shown, *, sure: bool) -> tuple[str, Sequence[str]] | None:
+    def _tracked(self, folder: str, what: ShownFiles, *, sure: bool) -> tuple[str, Sequence[str]] | None:
         """Return the top of a repository, and the names that a command shows of what is tracked there; None where that is
         not plain."""
         from harness.files.repository import tracked_from

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from harness.paths import TreeNames, fold
-from harness.programs.facts import options_in
+from harness.programs.catalog import options_in
 from harness.record import Record
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from harness.actions import Access, Act, Action, Command, Facet, PathAccess, Pla
 from harness.messages import ToolCall
 from harness.policy.matchers import OPERAND_FLAGS, ArgvPattern
 from harness.policy.rules import Decision, Rule
-from harness.programs.git_pathspecs import Shown
+from harness.programs.git_pathspecs import ShownFiles
 from harness.programs.runners import INTERPRETERS, SHELLS, WRAPPERS
 from harness.programs.variables import steers
 from harness.record import replace
@@ -74,10 +74,10 @@ class _ExampleDisk:
     def look_below(self, path: PathAccess, **_narrowing: object) -> PathAccess:
         return replace(path, tree=True)
 
-    def look_tracked(self, path: PathAccess, what: Shown, **_how: object) -> PathAccess:  # noqa: ARG002 - nothing is tracked
+    def look_tracked(self, path: PathAccess, what: ShownFiles, **_how: object) -> PathAccess:  # noqa: ARG002 - nothing is tracked
         return replace(path, tree=True)
 
-    def plain_tracked(self, folder: str, what: Shown, **_how: object) -> bool:  # noqa: ARG002 - likewise
+    def plain_tracked(self, folder: str, what: ShownFiles, **_how: object) -> bool:  # noqa: ARG002 - likewise
         return True
 
     def exists(self, path: str) -> bool:  # noqa: ARG002 - nothing lies here, wherever

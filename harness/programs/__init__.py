@@ -2,16 +2,16 @@
 
 The shell package asks `model_of(name)` (catalog.py) for the `Program` of a command and `read_command(program, argv)`
 (options.py) for its `Use`: what it does, which paths it reads and writes, which commands it runs, or the gap in the model.
-A `Program` (model.py) lists options as a manual page does, each with the role of its value:
+A `Program` (program.py) lists options as a manual page does, each with the role of its value:
 
     "nl": Program(options="-b|--body-numbering=TEXT -f|--file=READ -o|--output=WRITE --version:info", operands="READ...")
 
 What a table cannot say is said by a function: `refine` gets what the tables said, `read` the words alone. A model vouches:
-what it does not name is not covered, and a person is asked. Read model.py first, then options.py and any file of models.
+what it does not name is not covered, and a person is asked. Read program.py first, then options.py and any file of models.
 
 To add a program, add one entry to `PROGRAMS` in the file of its kind (what several models say alike is in shared.py), its
 name to that file's line in catalog.py, and lines on what it does to `tests/programs/<file>.txt`. Names that rules and the shell
-must know besides are in runners.py and variables.py; facts.py answers questions about a program by its name alone.
+must know besides are in runners.py and variables.py; catalog.py answers questions about a program by its name alone.
 
 Nothing here knows a policy, splits a command line into words, or looks at the disk.
 """

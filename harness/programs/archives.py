@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
-from harness.programs.model import Found, Parsed, PathUse, Program, Refine, Role, Unknown, Use, gap
 from harness.programs.options import Entry, option_table, stricter
+from harness.programs.program import Found, OperandRole, Parsed, PathUse, Program, Refine, Unknown, Use, gap
 from harness.programs.shared import Gathered, NotCoveredError, joined, or_gap
 from harness.record import replace
 
@@ -292,9 +292,9 @@ class _Tar:
 
     def _option(self, entry: Entry, value: str) -> None:
         name = entry.name
-        if entry.role is Role.CODE:
+        if entry.role is OperandRole.CODE:
             raise NotCoveredError(f"{name} {value} says what is run, or names files")
-        if entry.role is Role.FOLDER:
+        if entry.role is OperandRole.FOLDER:
             if isinstance(value, Found):
                 raise NotCoveredError("one folder after the other")
             self.gathered.add(value, Access.READ, folder=self.folders[-1])

@@ -1,4 +1,4 @@
-"""The models of awk: their options, and programs read far enough to know that they only print; pure.
+"""awk: its options, and awk programs read far enough to know that they only print.
 
 Nothing here runs or rewrites a program. What may write a file, run a program, or read a file that no operand names makes
 the command not covered, and so does a slash of which it is not sure whether it divides or begins a regular expression.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from harness.programs.model import Found, Parsed, Program, Style, Unknown, Use, gap
+from harness.programs.program import Found, Parsed, Program, Style, Unknown, Use, gap
 from harness.record import replace
 
 # What a program may call: functions of POSIX.1-2024 and of gawk(1) that neither write nor run. Keywords stand here as well,

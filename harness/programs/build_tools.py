@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import Act
-from harness.programs.model import Parsed, Program, Style, Use
+from harness.programs.program import Parsed, Program, Style, Use
 from harness.programs.shared import (
     ANYTHING_ELSE,
     all_of,

@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
-from harness.programs.model import Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
 from harness.programs.options import stricter
+from harness.programs.program import Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
 from harness.programs.shared import either_dash, no_files_of_words, operands_written
 from harness.record import replace
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
-from harness.programs.model import Found, Parsed, PathUse, Program, Refine, Style, Unknown, Use, gap
 from harness.programs.options import read_command
+from harness.programs.program import Found, Parsed, PathUse, Program, Refine, Style, Unknown, Use, gap
 from harness.programs.shared import runs
 from harness.record import replace
 

@@ -1,4 +1,4 @@
-"""Models of GNU coreutils that deal with files and facts of the machine; data, pure. Those on text are in text.py.
+"""GNU coreutils that deal with files and facts of the machine: ls, cat, cp, rm, chmod. Those on text are in text_tools.py.
 
 Everything that copies, moves or links names both places that it may write: the target, and the file in it where the
 target is a folder, since a model does not look.
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.actions import Access, Act
-from harness.programs.model import READER, READER_OF_INPUT, Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
 from harness.programs.options import read_command, stricter
+from harness.programs.program import READER, READER_OF_INPUT, Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
 from harness.record import replace
 
 _NO_FILES = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr"))

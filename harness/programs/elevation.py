@@ -1,4 +1,4 @@
-"""Wrappers that run a command as somebody else, elsewhere, or out of the harness's reach: sudo, su, chroot, setsid; pure.
+"""Wrappers that run a command as somebody else, elsewhere, or out of the harness's reach: sudo, su, chroot, setsid.
 
 They never look: the act is CHANGES whatever the command. It is named all the same, so that strict rules find it.
 """
@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 
 from harness.actions import Access, Act
-from harness.programs.model import Found, Inner, Parsed, PathUse, Program, Style, Unknown, Use, gap
 from harness.programs.options import parse_words
+from harness.programs.program import Found, Inner, Parsed, PathUse, Program, Style, Unknown, Use, gap
 from harness.programs.shared import with_command, with_text_for_sh, wraps
 from harness.record import replace
 

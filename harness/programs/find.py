@@ -1,4 +1,4 @@
-"""The model of find: its expression read word by word, up to what it writes and runs. No I/O.
+"""find: its expression is read word by word, up to what it writes and runs.
 
 Facts: find(1) of GNU findutils 4.9, POSIX.1-2024, and find(1) of FreeBSD where it reads a word otherwise.
 """
@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
-from harness.programs.facts import names_for
-from harness.programs.model import Found, Inner, Names, PathUse, Program, Unknown, Use, handed_over
+from harness.programs.catalog import names_for
 from harness.programs.options import stricter
+from harness.programs.program import FileNames, Found, Inner, PathUse, Program, Unknown, Use, handed_over
 
 _ALONE = frozenset(
     """
@@ -46,7 +46,7 @@ def _read(argv: Sequence[str]) -> Use:
 _PRINTS_OTHERWISE = frozenset(("-printf", "-ls", "-delete", *_WRITE, *_RUN))
 
 
-def names_found(argv: Sequence[str]) -> Names | None:
+def names_found(argv: Sequence[str]) -> FileNames | None:
     """Return what is known of the names that a find prints, if it prints them and nothing else."""
     find = _Find(argv)
     known = not any(isinstance(word, Unknown | Found) for word in argv)
@@ -71,7 +71,7 @@ class _Find:
         self.hidden = True
         self.folders = True
         self.negated = False
-        self.printed: list[Names] = []
+        self.printed: list[FileNames] = []
 
     def use(self) -> Use:
         problem = self._options() or self._starting_points() or self._expression()
@@ -181,9 +181,9 @@ class _Find:
             anywhere = match[1] == "*"
             self.skips += (match[2],) if anywhere else (f"./{match[2]}",) if self.starts == ["."] else ()
 
-    def names(self, *, nul: bool = False) -> Names:
+    def names(self, *, nul: bool = False) -> FileNames:
         """Return what is known, up to here in the expression, of the names of what is found."""
-        return Names(
+        return FileNames(
             starts=tuple(self.starts),
             only=self.only,
             skips=self.skips,

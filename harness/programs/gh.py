@@ -1,12 +1,12 @@
-"""The model of gh (2.x), the command line of GitHub; data, pure. It always reaches the network, so it is never a reader."""
+"""gh (2.x), the command line of GitHub. It always reaches the network, so it is never a reader."""
 
 from __future__ import annotations
 
 import re
 
 from harness.actions import Access, Act
-from harness.programs.model import Found, Parsed, PathUse, Program, Refine, Style, Unknown, Use, gap
 from harness.programs.options import stricter
+from harness.programs.program import Found, Parsed, PathUse, Program, Refine, Style, Unknown, Use, gap
 from harness.record import replace
 
 # --web starts a browser, and the answers of --template and --jq are text that is printed.

@@ -1,4 +1,4 @@
-"""The model of git (2.20 to 2.52): the subcommands that look, and those that look or change depending on their words.
+"""git (2.20 to 2.52): the subcommands that look, and those that look or change depending on their words.
 
 The subcommands that only change something are in git_changing.py; what tables cannot say is in git_operands.py; what the
 configuration of a repository can add is in git_config.py.
@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from harness.actions import Access
 from harness.programs import git_operands
 from harness.programs.git_changing import CHANGING
-from harness.programs.model import Found, PathUse, Program, Refine, Style, Unknown, Use, gap
 from harness.programs.options import joined, parse_words, read_command
+from harness.programs.program import Found, PathUse, Program, Refine, Style, Unknown, Use, gap
 from harness.record import replace
 
 # --- Subcommands that look

@@ -1,4 +1,4 @@
-"""The subcommands of git that change something: the index, files, references, another repository; data, pure.
+"""The subcommands of git that change something: the index, files, references, another repository.
 
 None of them is ever a reader. They are listed so that what they read and write is known, and that what runs a program
 (`--upload-pack`, `ext::`, `--exec`) is not covered. Hooks, editors, merge drivers and filters may run in any of them.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from harness.actions import Act
 from harness.programs import git_operands
-from harness.programs.model import Program, Refine, Style
+from harness.programs.program import Program, Refine, Style
 
 _SIGN = "-S|--gpg-sign[=TEXT] --no-gpg-sign"
 _MERGE = f"""

@@ -1,4 +1,4 @@
-"""Whether the text of a repository's configuration can make a git command that only reads run a program. Pure.
+"""Whether the text of a repository's configuration can make a git command that only reads run a program.
 
 A whitelist: a key that is not known to be harmless counts as one that names a program. Finding and reading the file is
 for the caller, and so are the files that git obeys beside it: config.worktree, and the submodules' own.

@@ -1,6 +1,6 @@
 """What the words of a git command mean: paths inside revisions, pathspecs, options after all, and what makes it list or change.
 
-Each public function is a refinement (model.py): it returns what the tables said, something stricter, or a gap.
+Each public function is a refinement (program.py): it returns what the tables said, something stricter, or a gap.
 git.py and git_changing.py say which function holds for which subcommand.
 """
 
@@ -10,9 +10,9 @@ import re
 from collections.abc import Container, Iterator
 
 from harness.actions import Access, Act
-from harness.programs.git_pathspecs import Shown, is_exclusion, object_ids
-from harness.programs.model import Found, Inner, Parsed, PathUse, Unknown, Use, gap
+from harness.programs.git_pathspecs import ShownFiles, is_exclusion, object_ids
 from harness.programs.options import stricter
+from harness.programs.program import Found, Inner, Parsed, PathUse, Unknown, Use, gap
 from harness.record import replace
 
 # --- Paths inside revisions, pathspecs, words that are options after all
@@ -82,11 +82,11 @@ def patched(parsed: Parsed, use: Use, *, patches: bool, objects: tuple[str, ...]
     # What is followed may have had any name before.
     if parsed.has("--full-diff", "--follow", "-L") or any(isinstance(word, Found) for word in words):
         words = ()
-    what = Shown(words=words, behind_dashes=parsed.before is not None, patches=patches, objects=objects)
+    what = ShownFiles(words=words, behind_dashes=parsed.before is not None, patches=patches, objects=objects)
     return _with_tracked(use, what)
 
 
-def _with_tracked(use: Use, what: Shown) -> Use:
+def _with_tracked(use: Use, what: ShownFiles) -> Use:
     """Return the same, with what git shows of the files that it tracks."""
     if use.gap or not (what.patches or what.objects):
         return use
@@ -96,25 +96,27 @@ def _with_tracked(use: Use, what: Shown) -> Use:
 def ranges(parsed: Parsed, use: Use) -> Use:
     """For commands that show patches unless an option says otherwise, and whose words do not say of which files."""
     use = _spelled_out(parsed, use, globs=True)
-    return _with_tracked(use, Shown()) if _has_patches(parsed) else use
+    return _with_tracked(use, ShownFiles()) if _has_patches(parsed) else use
 
 
 def status(parsed: Parsed, use: Use) -> Use:
     """`git status -v` shows what is staged, whatever its operands are."""
     use = revisions(parsed, use)
-    return _with_tracked(use, Shown()) if parsed.has("-v") else use
+    return _with_tracked(use, ShownFiles()) if parsed.has("-v") else use
 
 
 def archived(parsed: Parsed, use: Use) -> Use:
     """`git archive` holds the files themselves; behind the tree its operands are pathspecs."""
-    return _with_tracked(_spelled_out(parsed, use, globs=True), Shown(words=parsed.operands[1:], behind_dashes=True))
+    return _with_tracked(
+        _spelled_out(parsed, use, globs=True), ShownFiles(words=parsed.operands[1:], behind_dashes=True)
+    )
 
 
 def object_content(parsed: Parsed, use: Use) -> Use:
     """`git cat-file` shows what an object id stands for, which may be an older version of any file."""
     use = revisions(parsed, use)
     printed = parsed.has("-p") or len(parsed.operands) == 2
-    return _with_tracked(use, Shown()) if printed and object_ids(parsed.operands) else use
+    return _with_tracked(use, ShownFiles()) if printed and object_ids(parsed.operands) else use
 
 
 def comparison(parsed: Parsed, use: Use) -> Use:

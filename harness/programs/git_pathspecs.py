@@ -1,4 +1,4 @@
-"""Which tracked names the words of a git command leave (gitglossary(7), pathspec); pure, and never fewer than git shows."""
+"""Which of the tracked files a git command shows, by its pathspecs (gitglossary(7)): never fewer than git does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BEYOND_STARS = re.compile(r"[?\[\\]")
 _OBJECT_ID = re.compile(r"\^?([0-9a-fA-F]{4,64})(?:\^\{\w*\})*")
 
 
-class Shown(Record):
+class ShownFiles(Record):
     """Which of the tracked files a git command shows, as its words say it."""
 
     words: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ def object_ids(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def shown(
-    tracked: Sequence[tuple[str, bytes]], what: Shown, folder: str, exists: Callable[[str], bool] | None
+    tracked: Sequence[tuple[str, bytes]], what: ShownFiles, folder: str, exists: Callable[[str], bool] | None
 ) -> tuple[str, ...]:
     """Return the names that a command may show of those that git tracks, by name and object id.
 

@@ -1,4 +1,4 @@
-"""Models of go and of the tools around it; data, and what their tables cannot say.
+"""go, and the tools around it.
 
 Options come with one dash or two; a boolean one may be given a value (`-race=false`), which is joined on.
 """
@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 
 from harness.actions import Act
-from harness.programs.model import Found, Parsed, Program, Style, Unknown, Use
 from harness.programs.options import stricter
+from harness.programs.program import Found, Parsed, Program, Style, Unknown, Use
 from harness.programs.shared import (
     also_writes,
     arguments_from,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.actions import Act
-from harness.programs.model import Parsed, Program, Refine, Style, Unknown, Use, gap
 from harness.programs.options import parse_words
+from harness.programs.program import Parsed, Program, Refine, Style, Unknown, Use, gap
 from harness.programs.shared import argument_paths, runs, with_arguments
 from harness.record import replace
 

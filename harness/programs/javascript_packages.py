@@ -1,4 +1,4 @@
-"""Models of the package managers of JavaScript; data.
+"""Package managers of JavaScript: npm, pnpm, yarn, and what runs packages.
 
 A project steers all of them. `.npmrc` names the registry, into whose address variables of the environment are expanded; it can
 turn on the look for a newer npm, which any npm command then makes (seen with npm 11.19), and it places cache and logs.
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import Act
-from harness.programs.model import Parsed, Program, Refine, Style, Use
+from harness.programs.program import Parsed, Program, Refine, Style, Use
 from harness.programs.shared import ANYTHING_ELSE, all_of, also_writes, arguments_from, name_first, read_alike, runs
 from harness.record import replace
 

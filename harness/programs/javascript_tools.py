@@ -1,4 +1,4 @@
-"""Models of the tools that check, test and build JavaScript and TypeScript; data.
+"""Tools that check, test and build JavaScript and TypeScript.
 
 Their configuration is code of the project, or names modules that they load: they run it, also to list or to check.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import Access, Act
-from harness.programs.model import Parsed, PathUse, Program, Use
 from harness.programs.options import stricter
+from harness.programs.program import Parsed, PathUse, Program, Use
 from harness.programs.shared import all_of, arguments_from, no_files_of_words, one_of, runs, written_by
 from harness.record import replace
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Act
-from harness.programs.model import Found, Program, Style, Unknown, Use
 from harness.programs.options import read_command
+from harness.programs.program import Found, Program, Style, Unknown, Use
 from harness.programs.shared import (
     ANYTHING_ELSE,
     all_of,

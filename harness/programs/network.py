@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 
 from harness.actions import Access, Act
-from harness.programs.model import Found, Parsed, Program, Style, Unknown, Use, gap
 from harness.programs.options import stricter
+from harness.programs.program import Found, Parsed, Program, Style, Unknown, Use, gap
 from harness.programs.shared import Gathered, NotCoveredError, joined
 from harness.record import replace
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.programs.model import Program, gap
+from harness.programs.program import Program, gap
 
 _REASONS = {
     "ack": "ack takes options, a pager among them, from an .ackrc in the project",

@@ -1,4 +1,4 @@
-"""The words of a command held against the tables of its model; pure, and never laxer than the table.
+"""The words of a command held against the tables of its model; never laxer than the table.
 
 `read_command` is the only entry. Everything that is not in a table (an option, an abbreviation, one operand too many, a
 word of unknown value where it matters) makes a gap, never a guess.
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
-from harness.programs.model import (
+from harness.programs.program import (
     Found,
     Given,
     Inner,
+    OperandRole,
     Parsed,
     PathUse,
     Program,
-    Role,
     Style,
     Unknown,
     Use,
@@ -116,7 +116,7 @@ class Entry(Record):
 
     name: str
     """Its first spelling."""
-    role: Role | None
+    role: OperandRole | None
     """What its value is; None for an option without a value."""
     joined_only: bool
     """Whether the value may only be joined on, and may be left out: `--color[=WHEN]`."""
@@ -153,7 +153,7 @@ def _entry(text: str) -> tuple[Entry, list[str]]:
     found = frozenset(marks.split(",")) - {""}
     if not found <= _MARKS or not all(name[:1] in "-+" and len(name) > 1 for name in spellings):
         raise ValueError(f"{text!r} is not an entry of an option table")
-    role = Role[value] if value else None
+    role = OperandRole[value] if value else None
     return Entry(name=spellings[0], role=role, joined_only=joined_only, marks=found), spellings
 
 
@@ -281,9 +281,9 @@ class _Words:
         return ""
 
 
-_READS = {Role.READ: False, Role.TREE: True}
-_WRITES = {Role.WRITE: False, Role.WRITE_TREE: True}
-_EITHER = {Role.EITHER: False, Role.EITHER_TREE: True}
+_READS = {OperandRole.READ: False, OperandRole.TREE: True}
+_WRITES = {OperandRole.WRITE: False, OperandRole.WRITE_TREE: True}
+_EITHER = {OperandRole.EITHER: False, OperandRole.EITHER_TREE: True}
 
 
 class _Reading:
@@ -340,10 +340,10 @@ class _Reading:
         last = operands[len(head) + len(middle) :]
         roles = [*head[: len(operands)], *([many] * len(middle) if many else []), *tail[len(tail) - len(last) :]]
         for place, (role, word) in enumerate(zip(roles, operands, strict=False)):
-            if role is Role.COMMAND:
+            if role is OperandRole.COMMAND:
                 self._command(operands[place:])
                 return
-            if role is Role.REMOTE:
+            if role is OperandRole.REMOTE:
                 self.remote = " ".join(operands[place:])
                 return
             self.apply(role, word, "", operand=True)
@@ -354,28 +354,28 @@ class _Reading:
             return
         self.commands.append(Inner(argv=argv, variables=tuple(self.variables), folder=self.folder))
 
-    def apply(self, role: Role, word: str, name: str, *, operand: bool) -> None:
-        unknown = isinstance(word, Unknown) or (isinstance(word, Found) and role is Role.FOLDER)
-        if unknown and role not in (Role.TEXT, Role.HOST):
+    def apply(self, role: OperandRole, word: str, name: str, *, operand: bool) -> None:
+        unknown = isinstance(word, Unknown) or (isinstance(word, Found) and role is OperandRole.FOLDER)
+        if unknown and role not in (OperandRole.TEXT, OperandRole.HOST):
             self.gap = self.gap or f"the value of {name}{word} is not known"
             return
         match role:
-            case Role.TEXT:
+            case OperandRole.TEXT:
                 pass
-            case Role.HOST:
+            case OperandRole.HOST:
                 self.network = True
-            case Role.FOLDER:
+            case OperandRole.FOLDER:
                 self.paths.append(PathUse(word=word, access=Access.READ))
-            case Role.CODE:
+            case OperandRole.CODE:
                 self.gap = self.gap or f"{name}{word} says what is run"
-            case Role.SHELL:
+            case OperandRole.SHELL:
                 self._script(word, name)
-            case Role.VARIABLE:
+            case OperandRole.VARIABLE:
                 self.variables.append(word.partition("=")[0])
-            case Role.SCRIPT:
+            case OperandRole.SCRIPT:
                 self.act = stricter(self.act, Act.RUNS)
                 self._path(word, Access.READ, tree=False)
-            case Role.COMMAND | Role.REMOTE:
+            case OperandRole.COMMAND | OperandRole.REMOTE:
                 self.gap = self.gap or f"{name}{word} begins a command"
             case _:
                 self._file(role, word, operand=operand)
@@ -386,7 +386,7 @@ class _Reading:
         else:
             self.scripts.append(word)
 
-    def _file(self, role: Role, word: str, *, operand: bool) -> None:
+    def _file(self, role: OperandRole, word: str, *, operand: bool) -> None:
         if role in _READS:
             tree = _READS[role] or (operand and "tree" in self.marks)
             access = Access.EITHER if operand and "inplace" in self.marks else Access.READ
@@ -407,7 +407,7 @@ def _folder(parsed: Parsed, table: Mapping[str, Entry]) -> str:
     """Return the folder that the paths of a command are relative to, as it stands there; nothing where it is its own."""
     folder = ""
     for given in parsed.options:
-        if table[given.name].role is Role.FOLDER and given.value and not isinstance(given.value, Unknown):
+        if table[given.name].role is OperandRole.FOLDER and given.value and not isinstance(given.value, Unknown):
             folder = joined(folder, given.value)
     return folder
 
@@ -417,10 +417,10 @@ def joined(folder: str, word: str) -> str:
     return word if not folder or word.startswith("/") else f"{folder}/{word}" if word else folder
 
 
-_roles: dict[tuple[str, bool], tuple[list[Role], Role | None, list[Role]]] = {}
+_roles: dict[tuple[str, bool], tuple[list[OperandRole], OperandRole | None, list[OperandRole]]] = {}
 
 
-def operand_roles(operands: str, *, instead: bool) -> tuple[list[Role], Role | None, list[Role]]:
+def operand_roles(operands: str, *, instead: bool) -> tuple[list[OperandRole], OperandRole | None, list[OperandRole]]:
     """Return the roles of the first operands, of any number between, and of the last.
 
     Raises ValueError or KeyError for a text that is not well formed.
@@ -431,18 +431,18 @@ def operand_roles(operands: str, *, instead: bool) -> tuple[list[Role], Role | N
     return _roles[key]
 
 
-def _operand_roles(operands: str, *, instead: bool) -> tuple[list[Role], Role | None, list[Role]]:
-    head: list[Role] = []
-    tail: list[Role] = []
-    many: Role | None = None
+def _operand_roles(operands: str, *, instead: bool) -> tuple[list[OperandRole], OperandRole | None, list[OperandRole]]:
+    head: list[OperandRole] = []
+    tail: list[OperandRole] = []
+    many: OperandRole | None = None
     for text in operands.split():
         if text.startswith("("):
             if not instead:
-                head.append(Role[text.strip("()")])
+                head.append(OperandRole[text.strip("()")])
         elif text.endswith("..."):
             if many is not None:
                 raise ValueError(f"two roles with ... in {operands!r}")
-            many = Role[text.removesuffix("...")]
+            many = OperandRole[text.removesuffix("...")]
         else:
-            (head if many is None else tail).append(Role[text])
+            (head if many is None else tail).append(OperandRole[text])
     return head, many, tail

@@ -1,4 +1,4 @@
-"""Models of programs that show and end processes, and that say what a machine has. No I/O."""
+"""Programs that show and end processes, say what a machine has, and manage its users."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Act
-from harness.programs.model import Found, Parsed, Program, Style, Unknown, Use, gap
 from harness.programs.options import stricter
+from harness.programs.program import Found, Parsed, Program, Style, Unknown, Use, gap
 from harness.record import replace
 
 _INFO = " -V|--version:info -h|--help:info"

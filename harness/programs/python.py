@@ -1,4 +1,4 @@
-"""Python (CPython, PyPy): a script, a module, or code among the words; pure, and reads no code."""
+"""Python (CPython, PyPy): it runs a script, a module, or code among the words. No code is read."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from harness.actions import Access, Act
-from harness.programs.model import Found, PathUse, Program, Unknown, Use, gap
 from harness.programs.options import read_command
+from harness.programs.program import Found, PathUse, Program, Unknown, Use, gap
 from harness.programs.shared import argument_paths
 from harness.record import replace
 

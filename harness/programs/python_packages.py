@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import Act
-from harness.programs.model import Inner, Parsed, Program, Style, Use
 from harness.programs.options import stricter
+from harness.programs.program import Inner, Parsed, Program, Style, Use
 from harness.programs.shared import ANYTHING_ELSE, also_writes, arguments_from, runs
 from harness.record import replace
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.actions import Access, Act
-from harness.programs.model import Found, Parsed, PathUse, Program, Style, Unknown, Use
 from harness.programs.options import stricter
+from harness.programs.program import Found, Parsed, PathUse, Program, Style, Unknown, Use
 from harness.programs.shared import (
     ANYTHING_ELSE,
     arguments_from,

@@ -1,4 +1,4 @@
-"""The names of programs that run programs, each in one place; data and nothing else: what they do, their models say."""
+"""The names of programs that run programs, each in one place. What they do, their models say."""
 
 from __future__ import annotations
 

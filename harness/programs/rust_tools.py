@@ -1,4 +1,4 @@
-"""Models of cargo and the tools around it; data, and what their tables cannot say.
+"""cargo, and the tools around it.
 
 All of them run code of the project, whatever they are asked for. As rustup installs them, they are its own stand-ins, which run
 the toolchain that `rust-toolchain.toml` names: `path = "/proc/self/cwd/x"` there makes `cargo --version` run x/bin/cargo (seen
@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from harness.actions import Access, Act
-from harness.programs.model import Parsed, PathUse, Program, Refine, Use
+from harness.programs.program import Parsed, PathUse, Program, Refine, Use
 from harness.programs.shared import (
     ANYTHING_ELSE,
     all_of,

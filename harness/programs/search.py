@@ -1,4 +1,4 @@
-"""Models of programs that search files and list their names; data, and what tables cannot say. No I/O."""
+"""Programs that search files and list their names: grep, rg, fd, tree."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
-from harness.programs.model import READER_OF_INPUT, Parsed, PathUse, Program, Unknown, Use, gap
 from harness.programs.options import read_command, stricter
+from harness.programs.program import READER_OF_INPUT, Parsed, PathUse, Program, Unknown, Use, gap
 from harness.record import replace
 
 

@@ -1,4 +1,4 @@
-"""The model of GNU sed: its options, and its scripts read far enough to know that they only edit what is printed; pure.
+"""GNU sed: its options, and its scripts read far enough to know that they only edit what is printed.
 
 Nothing here runs or rewrites a script. What is not plainly one of the commands below (`w`, `r`, `e`, a flag of `s` that
 writes or runs, a form on which versions of sed differ) makes the command not covered.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from harness.actions import Access
-from harness.programs.model import Found, Parsed, Program, Unknown, Use, gap
+from harness.programs.program import Found, Parsed, Program, Unknown, Use, gap
 from harness.record import replace
 
 

@@ -1,4 +1,4 @@
-"""What several models say alike: paths gathered from words, programs that run commands or code, options of build tools. Pure.
+"""What several models say alike: paths gathered from words, programs that run commands or code, options of build tools.
 
 A refinement gets what the tables said of a command without a gap, and returns that or something stricter, never less.
 """
@@ -9,8 +9,20 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
-from harness.programs.model import Found, Parsed, PathUse, Program, Read, Refine, Style, Unknown, Use, gap, handed_over
 from harness.programs.options import parse_words, read_command, stricter
+from harness.programs.program import (
+    Found,
+    Parsed,
+    PathUse,
+    Program,
+    Read,
+    Refine,
+    Style,
+    Unknown,
+    Use,
+    gap,
+    handed_over,
+)
 from harness.record import replace
 
 # --- Models that read whole command lines by themselves: the paths gathered, and the ways out

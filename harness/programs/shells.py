@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 
 from harness.actions import Access, Act
-from harness.programs.model import Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
 from harness.programs.options import read_command
+from harness.programs.program import Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
 from harness.programs.shared import argument_paths, read_alike, with_command, wraps
 from harness.record import Record
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from harness.actions import Access, Act
-from harness.programs.model import Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
 from harness.programs.options import stricter
+from harness.programs.program import Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
 from harness.record import replace
 
 # --- Services, logs, mounts, addresses, sockets

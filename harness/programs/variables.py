@@ -1,4 +1,4 @@
-"""Names of environment variables: what a command gets, what steers a program, what is harmless; data, pure."""
+"""Names of environment variables: what a command gets, what steers a program, what is harmless."""
 
 from __future__ import annotations
 

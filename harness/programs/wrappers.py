@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 
 from harness.actions import Access, Act
-from harness.programs.model import Found, Incoming, Inner, Parsed, PathUse, Program, Refine, Style, Unknown, Use, gap
 from harness.programs.options import parse_words
+from harness.programs.program import Found, Incoming, Inner, Parsed, PathUse, Program, Refine, Style, Unknown, Use, gap
 from harness.programs.shared import with_command, with_text_for_sh, wraps
 from harness.record import replace
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from posixpath import join, normpath
 
 from harness.actions import Access, Act, Command, PathAccess
-from harness.programs.model import Found, Unknown
+from harness.programs.program import Found, Unknown
 from harness.programs.runners import PLAIN_WRAPPERS
 from harness.programs.variables import changes_the_shell
 from harness.record import replace

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from harness.actions import Access, PathAccess
-from harness.programs.git_pathspecs import Shown
+from harness.programs.git_pathspecs import ShownFiles
 from harness.record import replace
 
 _Answer = TypeVar("_Answer")
@@ -44,14 +44,14 @@ class Disk(Protocol):
     ) -> PathAccess:
         """Return the path with the names of the files below it."""
 
-    def look_tracked(self, path: PathAccess, what: Shown, *, sure: bool, follows: bool = False) -> PathAccess:
+    def look_tracked(self, path: PathAccess, what: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
         """Return the folder that git runs in with the names of what it shows of the files that it tracks.
 
         Where it is not `sure` what lies on the disk, a word that may be a revision narrows nothing. With `follows` the files
         that links lead to are named too.
         """
 
-    def plain_tracked(self, folder: str, what: Shown, *, split: str, nul: bool) -> bool:
+    def plain_tracked(self, folder: str, what: ShownFiles, *, split: str, nul: bool) -> bool:
         """Say whether the names that git lists in an absolute folder can stand in a list; with `nul` a NUL ends each."""
 
     def exists(self, path: str) -> bool:
@@ -108,7 +108,7 @@ class Remembered:
             lambda: self._disk.look_below(path, follows=follows, only=only, skips=skips, hidden=hidden),
         )
 
-    def look_tracked(self, path: PathAccess, what: Shown, *, sure: bool, follows: bool = False) -> PathAccess:
+    def look_tracked(self, path: PathAccess, what: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
         """Return the folder that git runs in with the names of what it shows of the files that it tracks."""
         return self._bounded(
             path,
@@ -116,7 +116,7 @@ class Remembered:
             lambda: self._disk.look_tracked(path, what, sure=sure, follows=follows),
         )
 
-    def plain_tracked(self, folder: str, what: Shown, *, split: str, nul: bool) -> bool:
+    def plain_tracked(self, folder: str, what: ShownFiles, *, split: str, nul: bool) -> bool:
         """Say whether the names that git lists in a folder can stand in a list of names; of too many lists, no."""
         return self._listed(
             (folder, what, split, nul), lambda: self._disk.plain_tracked(folder, what, split=split, nul=nul)
@@ -213,11 +213,11 @@ class Witness:
         """Return the path with the names of the files below it."""
         return self._disk.look_below(path, follows=follows, only=only, skips=skips, hidden=hidden)
 
-    def look_tracked(self, path: PathAccess, what: Shown, *, sure: bool, follows: bool = False) -> PathAccess:
+    def look_tracked(self, path: PathAccess, what: ShownFiles, *, sure: bool, follows: bool = False) -> PathAccess:
         """Return the folder with the names of what git shows of the files that it tracks."""
         return self._disk.look_tracked(path, what, sure=sure, follows=follows)
 
-    def plain_tracked(self, folder: str, what: Shown, *, split: str, nul: bool) -> bool:
+    def plain_tracked(self, folder: str, what: ShownFiles, *, split: str, nul: bool) -> bool:
         """Say whether the names that git lists in a folder can stand in a list of names."""
         return self._noted(lambda: self._disk.plain_tracked(folder, what, split=split, nul=nul))
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from itertools import takewhile
 
-from harness.programs.model import Listed, Names, Unknown
+from harness.programs.program import FileNames, Listed, Unknown
 from harness.shell.arithmetic import evaluated
 from harness.shell.disk import Disk
 from harness.shell.state import State, StopReading
@@ -47,7 +47,7 @@ class Expander:
         self,
         disk: Disk,
         state: State,
-        run: Callable[[Script, State], Names | None],
+        run: Callable[[Script, State], FileNames | None],
         *,
         sure_of_disk: Callable[[], bool],
     ) -> None:

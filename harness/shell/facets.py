@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import assert_never
 
 from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess, Place
-from harness.programs.model import Listed, Names, Unknown
+from harness.programs.program import FileNames, Listed, Unknown
 from harness.record import replace
 from harness.shell.arithmetic import is_integer
 from harness.shell.builtins import GO_ELSEWHERE
@@ -133,7 +133,7 @@ class _LineReader:
         """
         before, changes = self.line.disk_changed, []
         states = [state, *(replace(state, fed=True) for _ in pipeline.commands[1:])]
-        names: Names | None = None
+        names: FileNames | None = None
         for node, each in zip(pipeline.commands, states, strict=True):
             self.line.disk_changed, self._names.printed, self._names.pipeline_layer = before, None, self.line.layers
             passes_on = _passes_on(node) and not pipeline.errors_too
@@ -148,7 +148,7 @@ class _LineReader:
             if any(changes[:place]) or any(changes[place + 1 :]):
                 self.command(node, each)
 
-    def names_in(self, script: Script, state: State) -> Names | None:
+    def names_in(self, script: Script, state: State) -> FileNames | None:
         """Read the script of a `$( )`; return what is known of the names of files that it prints, and nothing else."""
         outer, self._names.pipeline_layer, self._names.printed = self._names.pipeline_layer, self.line.layers, None
         self.script(script, state)
@@ -247,7 +247,7 @@ class _LineReader:
         return Outcome(ok=now, failed=now)
 
     def round(
-        self, node: For | While, state: State, lines: Lines | None = None, names: Names | None = None
+        self, node: For | While, state: State, lines: Lines | None = None, names: FileNames | None = None
     ) -> State | None:
         if isinstance(node, For):
             if lines is None:

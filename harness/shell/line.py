@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from harness.actions import Access, Act, Command, Facet, Opaque, PathAccess
-from harness.programs.model import Names
+from harness.programs.program import FileNames
 from harness.record import replace
 from harness.shell.disk import Disk, Remembered
 from harness.shell.expansion import PIPE_FILE, Expander
@@ -22,7 +22,7 @@ _NOWHERE = frozenset(("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "
 class Line:
     """What the readers of one command line share."""
 
-    def __init__(self, disk: Disk, text: str, substituted: Callable[[Script, State], Names | None]) -> None:
+    def __init__(self, disk: Disk, text: str, substituted: Callable[[Script, State], FileNames | None]) -> None:
         """Take the line, and what reads the commands inside a word (see `Expander`)."""
         self.disk: Disk = Remembered(disk)
         self.text = text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from harness.programs.facts import is_known
+from harness.programs.catalog import is_known
 from harness.record import Record
 from harness.shell.arithmetic import is_integer
 from harness.shell.syntax import (
@@ -34,7 +34,7 @@ class Lines(Record):
 
     variable: str
     takes: str
-    """As in programs.model.Inner: a line end where whole lines are read, else a blank."""
+    """As in programs.program.Inner: a line end where whole lines are read, else a blank."""
 
     def is_line(self, word: Word) -> bool:
         """Say whether a word is the line and nothing else, quoted unless no shell would split it."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from harness.actions import Access, Opaque
-from harness.programs.facts import only_reads
+from harness.programs.catalog import only_reads
 from harness.shell.disk import Disk
 
 MAX_CLUSTER_LETTERS = 24

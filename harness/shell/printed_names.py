@@ -11,12 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from harness.actions import Access, Act, Place
 from harness.paths import SHELL_SPLITS, XARGS_SPLITS, is_plain_name
-from harness.programs.catalog import model_of
-from harness.programs.facts import is_known, names_for
+from harness.programs.catalog import is_known, model_of, names_for
 from harness.programs.find import names_found
-from harness.programs.git_pathspecs import Shown
-from harness.programs.model import Found, Incoming, Inner, Listed, Names, Parsed, Program, Unknown, Use
+from harness.programs.git_pathspecs import ShownFiles
 from harness.programs.options import parse_words, read_command
+from harness.programs.program import FileNames, Found, Incoming, Inner, Listed, Parsed, Program, Unknown, Use
 from harness.programs.variables import steers
 from harness.record import replace
 from harness.shell.builtins import NO_PROGRAMS
@@ -70,10 +69,10 @@ _LS_FILES = Program(options="-z -c|--cached --deduplicate -m|--modified -d|--del
 _LS = Program(options="-1 -A|--almost-all -r|--reverse -t -S -U -X -v --sort=TEXT -d|--directory --color[=TEXT]")
 _NO_COLORS = frozenset(("never", "auto"))
 _ONLY_ITS_NAMES = ("*",)
-"""As `Names.skips`: what lies in folders is not among them."""
+"""As `FileNames.skips`: what lies in folders is not among them."""
 
 
-def names_printed(program: str, argv: Sequence[str], incoming: Names | None, *, fed: bool) -> Names | None:
+def names_printed(program: str, argv: Sequence[str], incoming: FileNames | None, *, fed: bool) -> FileNames | None:
     """Return what is known of the names that a command prints; `incoming` are those that it is fed with, if that is known."""
     if program in _FILTERS and incoming is not None and _only_drops(program, argv, nul=incoming.nul):
         return incoming
@@ -101,7 +100,7 @@ def _parsed(program: Program, argv: Sequence[str]) -> Parsed | None:
     return parsed if _NO_COLORS.issuperset(g.value for g in parsed.options if g.name in ("--color", "-c")) else None
 
 
-def _by_grep(argv: Sequence[str]) -> Names | None:
+def _by_grep(argv: Sequence[str]) -> FileNames | None:
     parsed = _parsed(_GREP, argv)
     if parsed is None or not parsed.has("-l", "-L"):
         return None
@@ -111,7 +110,7 @@ def _by_grep(argv: Sequence[str]) -> Names | None:
     return _below(argv, files, nul=parsed.has("-Z"), descends=parsed.has("-r", "-R"))
 
 
-def _by_rg(argv: Sequence[str]) -> Names | None:
+def _by_rg(argv: Sequence[str]) -> FileNames | None:
     parsed = _parsed(_RG, argv)
     if parsed is None or not parsed.has("-l", "--files-without-match", "--files"):
         return None
@@ -122,7 +121,7 @@ def _by_rg(argv: Sequence[str]) -> Names | None:
     return _below(searching, files, nul=parsed.has("-0"), descends=True)
 
 
-def _below(argv: Sequence[str], files: Sequence[str], *, nul: bool, descends: bool) -> Names | None:
+def _below(argv: Sequence[str], files: Sequence[str], *, nul: bool, descends: bool) -> FileNames | None:
     """Return what is known of the names of files that a search reads, by its model; `files` are those that it names."""
     found = [word.names for word in files if isinstance(word, Found)]
     if found:
@@ -138,18 +137,18 @@ def _below(argv: Sequence[str], files: Sequence[str], *, nul: bool, descends: bo
         return None
     one = use.paths[0]
     starts = tuple(path.word for path in use.paths)
-    return Names(
+    return FileNames(
         starts=starts, only=one.only, skips=one.skips, hidden=one.hidden, bare=not files, folders=False, nul=nul
     )
 
 
-def _by_fd(argv: Sequence[str]) -> Names | None:
+def _by_fd(argv: Sequence[str]) -> FileNames | None:
     parsed = _parsed(_FD, argv)
     if parsed is None or any(isinstance(word, Unknown | Found) for word in parsed.operands):
         return None
     endings = parsed.values("-e")
     plain = all(re.fullmatch(r"\w+(?:\.\w+)*", ending, re.ASCII) for ending in endings)  # fd drops a dot in front
-    return Names(
+    return FileNames(
         starts=parsed.operands[1:] or (".",),
         only=tuple(f"*.{ending}" for ending in endings) if plain else (),
         hidden=parsed.has("-H", "-u"),
@@ -159,21 +158,21 @@ def _by_fd(argv: Sequence[str]) -> Names | None:
     )
 
 
-def _by_git(argv: Sequence[str]) -> Names | None:
+def _by_git(argv: Sequence[str]) -> FileNames | None:
     if list(argv[1:2]) != ["ls-files"]:
         return None
     parsed = _parsed(_LS_FILES, argv[1:])
     if parsed is None or any(isinstance(word, Unknown | Found) for word in parsed.operands):
         return None
-    tracked = Shown(words=parsed.operands, behind_dashes=True)
-    return Names(starts=(".",), bare=True, folders=False, nul=parsed.has("-z"), tracked=tracked)
+    tracked = ShownFiles(words=parsed.operands, behind_dashes=True)
+    return FileNames(starts=(".",), bare=True, folders=False, nul=parsed.has("-z"), tracked=tracked)
 
 
-def _by_ls(argv: Sequence[str]) -> Names | None:
+def _by_ls(argv: Sequence[str]) -> FileNames | None:
     parsed = _parsed(_LS, argv)
     if parsed is None or any(isinstance(word, Unknown | Found) for word in parsed.operands):
         return None
-    return Names(
+    return FileNames(
         starts=parsed.operands or (".",),
         skips=_ONLY_ITS_NAMES,
         hidden=parsed.has("-A"),
@@ -182,7 +181,7 @@ def _by_ls(argv: Sequence[str]) -> Names | None:
     )
 
 
-_SOURCES: Mapping[str, Callable[[Sequence[str]], Names | None]] = {
+_SOURCES: Mapping[str, Callable[[Sequence[str]], FileNames | None]] = {
     "find": names_found,
     "grep": _by_grep,
     "egrep": _by_grep,
@@ -209,7 +208,7 @@ class HandedNames:
         self._line = line
         self.pipeline_layer = 0
         """How many commands that run commands are around the pipeline at hand."""
-        self.printed: Names | None = None
+        self.printed: FileNames | None = None
         """What is known of the names that the last command of the pipeline prints."""
 
     def with_names(self, program: str, argv: tuple[str, ...], use: Use, state: State) -> Use:
@@ -234,7 +233,7 @@ class HandedNames:
             return (argv,)
         return self._runs(Inner(argv=argv, takes="*", empty=True), last.names, state) or (argv,)
 
-    def _runs(self, inner: Inner, names: Names, state: State) -> tuple[tuple[str, ...], ...]:
+    def _runs(self, inner: Inner, names: FileNames, state: State) -> tuple[tuple[str, ...], ...]:
         """Return the words of a command with known names in the place of those that come in, and without them where it reads
         other files then; nothing where it may do more than read these."""
         if not self._can_take(inner, names, state):
@@ -268,7 +267,7 @@ class HandedNames:
             return argv
         return tried
 
-    def _names_of(self, program: str, argv: tuple[str, ...], use: Use, state: State) -> Names | None:
+    def _names_of(self, program: str, argv: tuple[str, ...], use: Use, state: State) -> FileNames | None:
         """Return what is known of the names that a command prints: of xargs, those that its command prints."""
         if use.gap or any(map(steers, state.exported)):
             return None
@@ -279,7 +278,7 @@ class HandedNames:
             return None
         return names_printed(program_of(first.argv[0]), first.argv, None, fed=False)
 
-    def _can_take(self, inner: Inner, names: Names, state: State) -> bool:
+    def _can_take(self, inner: Inner, names: FileNames, state: State) -> bool:
         """Say whether the words that xargs makes of a list of names are these very names, and files to what it runs."""
         split = _SPLITS.get(inner.takes, "")
         if not inner.takes or (inner.takes == "\0") is not names.nul or self._line.disk_changed or not state.folders:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from harness.actions import Access, Act, PathAccess
 from harness.programs.catalog import model_of
-from harness.programs.git_pathspecs import Shown
-from harness.programs.model import PathUse, Use, gap
+from harness.programs.git_pathspecs import ShownFiles
 from harness.programs.options import read_command
+from harness.programs.program import PathUse, Use, gap
 from harness.programs.python import LIBRARY
 from harness.programs.runners import VERSIONED
 from harness.programs.shared import read_alike
@@ -58,7 +58,7 @@ def _led_to(line: Line, path: PathUse, use: Use, state: State) -> list[PathAcces
     found = line.resolved(path.word, path.access, state)
     if path.tracked is not None:
         steered = any(name.startswith("GIT_") for name in state.exported)  # GIT_LITERAL_PATHSPECS: `:!x` is a name
-        what = Shown() if steered else path.tracked
+        what = ShownFiles() if steered else path.tracked
         looked = (line.disk.look_tracked(each, what, sure=not line.disk_changed) for each in found)
         return [replace(each, tracked=True) for each in looked]
     if path.exclusion and not line.disk_changed:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from harness.actions import Access, PathAccess
-from harness.programs.model import Unknown
+from harness.programs.program import Unknown
 from harness.shell.cursor import Cursor
 from harness.shell.expansion import is_pattern
 from harness.shell.line import Line

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from harness.actions import Access, Act, Command, Place
-from harness.programs.model import Found, Unknown, Use
+from harness.programs.program import Found, Unknown, Use
 from harness.programs.runners import FIND_RUNS, INTERPRETERS, SHELLS, WRAPPERS
 from harness.programs.variables import changes_the_shell
 from harness.record import replace

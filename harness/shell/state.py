@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness.programs.model import Names
+from harness.programs.program import FileNames
 from harness.programs.variables import PASSED, SET, changes_the_shell, steers
 from harness.record import Record, replace
 from harness.shell.arithmetic import is_integer
@@ -52,7 +52,7 @@ class State(Record):
     """Whether what runs here reads something that is not in its words (see actions.Command)."""
     lines: Lines | None = None
     """Of the body of a loop over names: what holds one of `names` in each round."""
-    names: Names | None = None
+    names: FileNames | None = None
     """Of a command in a pipeline: the names of files that it is fed with, where they are known."""
 
     def with_value(self, name: str, value: str | None, *, integer: bool = False) -> State:

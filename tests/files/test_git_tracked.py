@@ -22,7 +22,7 @@ from harness.files.workspace import Workspace
 from harness.messages import ToolCall
 from harness.policy.policy import evaluate
 from harness.programs.git import LOOKING
-from harness.programs.git_pathspecs import Shown, is_exclusion, shown
+from harness.programs.git_pathspecs import ShownFiles, is_exclusion, shown
 from harness.programs.options import option_table
 from harness.shell.facets import read_commands
 
@@ -448,7 +448,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _told(words: tuple[str, ...], *, dashes: bool, folder: str, root: Path) -> set[str]:
     found = tracked_from(str(root / folder))
     assert found is not None
-    what = Shown(words=words, behind_dashes=dashes)
+    what = ShownFiles(words=words, behind_dashes=dashes)
     return set(shown(found[1], what, folder, lambda word: os.path.lexists(root / folder / word)))
 
 

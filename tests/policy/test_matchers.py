@@ -15,10 +15,9 @@ from work import assert_linear
 
 from harness.paths import TreeNames, fold
 from harness.policy.matchers import NUMBER_FLAG, ArgvPattern, PathPatterns, check_pattern, is_simple
-from harness.programs.catalog import model_of
-from harness.programs.facts import CLUSTERS
-from harness.programs.model import Program, Style
+from harness.programs.catalog import CLUSTERS, model_of
 from harness.programs.options import option_table
+from harness.programs.program import Program, Style
 
 
 def pattern(*tokens: str, flags: Sequence[str] | None = None) -> ArgvPattern:

@@ -13,8 +13,8 @@ from git_scene import run_git
 from harness.programs import git
 from harness.programs.git import LOOKING
 from harness.programs.git_config import OVERRIDDEN, programs_named
-from harness.programs.model import Use
 from harness.programs.options import option_table, read_command
+from harness.programs.program import Use
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -28,8 +28,8 @@ from hypothesis import strategies as st
 import harness.programs
 from harness.actions import Access, Act
 from harness.programs.catalog import FILES, model_of, names
-from harness.programs.model import FACTS, Found, Inner, PathUse, Program, Unknown, Use
 from harness.programs.options import operand_roles, option_table, read_command
+from harness.programs.program import FACTS, Found, Inner, PathUse, Program, Unknown, Use
 
 MODELS: dict[str, Program] = {name: model for name in names() if (model := model_of(name)) is not None}
 HERE = Path(__file__).parent

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from harness.actions import Act
 from harness.programs.catalog import model_of, names
-from harness.programs.model import Program, Unknown, Use
 from harness.programs.options import read_command
+from harness.programs.program import Program, Unknown, Use
 from harness.programs.runners import FIND_RUNS, INTERPRETERS, SHELLS, VERSIONED, WRAPPERS
 
 PROGRAMS: dict[str, Program] = {name: model for name in names() if (model := model_of(name)) is not None}

@@ -1,4 +1,4 @@
-"""Program: what a well-known program reads, writes, runs and reaches, option by option; data and its words, pure.
+"""Program: what a well-known program reads, writes, runs and reaches, option by option; and Use: what one command does.
 
 A model vouches: what it does not name (an option, a further operand, an abbreviation) is not covered, and asked about.
 Nothing here parses a command line (options.py does) or knows a program (their own files do).
@@ -11,11 +11,11 @@ from enum import Enum
 from typing import Self, TypeAlias
 
 from harness.actions import Access, Act
-from harness.programs.git_pathspecs import Shown
+from harness.programs.git_pathspecs import ShownFiles
 from harness.record import Record, replace
 
 
-class Role(Enum):
+class OperandRole(Enum):
     """What an operand, or the value of an option, is to a program. The words that option tables are written in."""
 
     TEXT = "TEXT"
@@ -93,18 +93,18 @@ class Listed(Incoming):
     """Any number of words, the names of files: what a shell makes of `$(git ls-files)` where it is not quoted."""
 
     __slots__ = ("names",)
-    names: Names
+    names: FileNames
 
 
-class Names(Record):
+class FileNames(Record):
     """Files that a program found: what their names are known to be."""
 
     starts: tuple[str, ...]
     """The files themselves, and the folders below which they lie."""
     only: tuple[str, ...] = ()
-    """Names, with `*`, one of which each of the files has; none where any file may be meant."""
+    """FileNames, with `*`, one of which each of the files has; none where any file may be meant."""
     skips: tuple[str, ...] = ()
-    """Names of folders in which none of them lies; with `./` in front, of folders that lie in a start."""
+    """FileNames of folders in which none of them lies; with `./` in front, of folders that lie in a start."""
     hidden: bool = True
     """Whether hidden files may be among them."""
     bare: bool = False
@@ -113,7 +113,7 @@ class Names(Record):
     """Whether folders may be among them."""
     listed: bool = False
     """Whether of a start that is a folder the names in it would be told, without that folder."""
-    tracked: Shown | None = None
+    tracked: ShownFiles | None = None
     """Which of the files that git tracks they are, if they are such: what else lies below the start is none of them."""
     nul: bool = False
     """Whether each ends with a NUL, and not with the line."""
@@ -127,12 +127,12 @@ class Found(str):
     """
 
     __slots__ = ("names",)
-    names: Names
+    names: FileNames
 
-    def __new__(cls, written: str, *, starts: Sequence[str] = (), names: Names | None = None) -> Self:
+    def __new__(cls, written: str, *, starts: Sequence[str] = (), names: FileNames | None = None) -> Self:
         """Return the word as it is written, with what is known of the files; where that is no more, with their starts."""
         word = super().__new__(cls, written)
-        word.names = names or Names(starts=tuple(starts))
+        word.names = names or FileNames(starts=tuple(starts))
         return word
 
     @property
@@ -162,9 +162,9 @@ class PathUse(Record):
     """Of an operand of `git diff`: a tree where all of this kind exist, and with nothing skipped where all are folders."""
     exclusion: bool = False
     """Whether it leaves paths out (`:!x`), unless it is the name of a file where git takes no pathspec."""
-    tracked: Shown | None = None
+    tracked: ShownFiles | None = None
     """Of the folder that git runs in: what it shows of the files that it tracks. They stand for all that lies below."""
-    handed: Names | None = None
+    handed: FileNames | None = None
     """Of the files that another program found and hands over: what is known of their names. None for all others.
 
     INVARIANT: what a command's options leave out of a tree does not hold for these: they are named to it one by one.

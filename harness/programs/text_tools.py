@@ -1,4 +1,4 @@
-"""Programs that cut, sort, compare and show text and other files; manual pages. sed and awk have files of their own."""
+"""Programs that cut, sort, compare and show text: head, sort, diff, jq, man. sed and awk have files of their own."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from harness.actions import Access, Act
-from harness.programs.model import READER, READER_OF_INPUT, Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
 from harness.programs.options import option_table, read_command
+from harness.programs.program import READER, READER_OF_INPUT, Found, Parsed, PathUse, Program, Style, Unknown, Use, gap
 from harness.record import replace
 
 # --- Text
